@@ -1,0 +1,82 @@
+"""One measured burst of requests, and what it cost."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+CONGESTION = "/proc/sys/net/ipv4/tcp_congestion_control"
+LUA = Path(__file__).with_name("cycle.lua")
+
+
+@dataclass
+class Burst:
+    """What wrk saw in one burst, and CPU time spent meanwhile."""
+
+    rate: float
+    """Responses a second."""
+    megabytes: float
+    """Million bytes a second, heads included."""
+    size: float
+    """Mean bytes of a response, head included."""
+    p50_ms: float
+    p99_ms: float
+    server_us: float
+    """Microseconds of CPU the server's processes used for a response."""
+    machine_us: float
+    """Microseconds all cores were busy for a response, the client included."""
+
+
+def machine_seconds() -> float:
+    """Time all cores were busy since the start (proc(5)): all but idle, waiting for disks, and guests, which
+    are counted as user time already."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def burst(server, paths: Path, seconds: float, connections: int) -> Burst:
+    command = [
+        "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--timeout", "10s", "-s", str(LUA), server.url,
+        "--", str(paths),
+    ]
+    cpu, machine = server.cpu_seconds(), machine_seconds()
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    cpu, machine = server.cpu_seconds() - cpu, machine_seconds() - machine
+    line = next((line for line in output.splitlines() if line.startswith("RESULT ")), None)
+    if line is None:
+        raise RuntimeError(f"wrk gave no result for {server.name}:\n{output}")
+    result = json.loads(line.removeprefix("RESULT "))
+    count = result["requests"]
+    if result["errors"] or not count:
+        raise RuntimeError(f"{server.name}: {count} responses and {result['errors']} errors:\n{output}")
+    return Burst(
+        rate=count / result["seconds"],
+        megabytes=result["bytes"] / 1e6 / result["seconds"],
+        size=result["bytes"] / count,
+        p50_ms=result["p50_ms"],
+        p99_ms=result["p99_ms"],
+        server_us=cpu / count * 1e6,
+        machine_us=machine / count * 1e6,
+    )
+
+
+@contextlib.contextmanager
+def congestion_control(name: str):
+    """Sets TCP's congestion control for new connections, and sets it back at the end; gives the one in force."""
+    before = Path(CONGESTION).read_text().strip()
+    if before == name:
+        yield name
+        return
+    try:
+        Path(CONGESTION).write_text(name)
+    except OSError as error:
+        print(f"congestion control stays {before}: {error}", file=sys.stderr)
+        yield before
+        return
+    try:
+        yield name
+    finally:
+        Path(CONGESTION).write_text(before)

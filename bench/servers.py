@@ -1,0 +1,132 @@
+"""The two servers under comparison, as child processes on free ports."""
+
+import os
+import shlex
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+NGINX = """
+{user}
+worker_processes 1;
+daemon off;
+pid {work}/nginx.pid;
+error_log {work}/nginx.log;
+events {{ worker_connections 4096; }}
+http {{
+  types {{
+    application/vnd.apple.mpegurl m3u8;
+    application/dash+xml mpd;
+    video/mp4 mp4 m4s;
+    video/mp2t ts;
+  }}
+  access_log off;
+  sendfile on;
+  tcp_nopush off;
+  keepalive_timeout 1h;
+  keepalive_requests 1000000000;
+  client_body_temp_path {work}/body;
+  proxy_temp_path {work}/proxy;
+  fastcgi_temp_path {work}/fastcgi;
+  uwsgi_temp_path {work}/uwsgi;
+  scgi_temp_path {work}/scgi;
+  server {{ listen 127.0.0.1:{port}; root {site}; }}
+}}
+"""
+
+
+class Server:
+    """A running server. Use it in a `with`: it is stopped at the end."""
+
+    def __init__(self, name: str, command: list, port: int, log: Path):
+        self.name = name
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = log
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+
+    def __enter__(self):
+        try:
+            self.wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def wait(self):
+        """Until it answers anything at all."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
+            try:
+                urllib.request.urlopen(self.url, timeout=5).close()
+                return
+            except urllib.error.HTTPError:
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError(f"{self.name} does not answer at {self.url}:\n{self.tail()}")
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-2000:]
+
+    def get(self, path: str) -> bytes:
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=60) as response:
+                return response.read()
+        except OSError as error:
+            raise RuntimeError(f"{self.name}: GET {path}: {error}\n{self.tail()}") from error
+
+    def pids(self) -> list:
+        """The server's processes: the one started and its children."""
+        found = [self.process.pid]
+        for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            found += [int(pid) for pid in children.read_text().split()]
+        return found
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all threads of all its processes (proc(5), fields 14 and 15 of stat)."""
+        ticks = 0
+        for pid in self.pids():
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def nginx(name: str, site: Path, work: Path) -> Server:
+    """Debian's nginx with one worker, serving a folder of files."""
+    work.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    user = "user root;" if os.geteuid() == 0 else ""
+    (work / "nginx.conf").write_text(NGINX.format(user=user, work=work, port=port, site=site))
+    command = ["nginx", "-e", str(work / "nginx.log"), "-c", str(work / "nginx.conf")]
+    return Server(name, command, port, work / "output.log")
+
+
+def millpond(binary: Path, arguments: str, media: Path, work: Path) -> Server:
+    """Our server, with `{media}` and `{port}` filled into the arguments."""
+    work.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    command = [str(binary)] + [word.format(media=media, port=port) for word in shlex.split(arguments)]
+    return Server("millpond", command, port, work / "output.log")

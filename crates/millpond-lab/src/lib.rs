@@ -1,0 +1,50 @@
+//! The load generator: players in numbers, against any HLS or DASH server.
+//!
+//! A load run plays the request sequence of real players: the manifest, the media playlists of video and audio
+//! where there are such, the init segments, then segments at the pace of playback or as fast as they come. It
+//! measures what operators ask for (requests and bytes a second, latencies by kind of request) and what viewers
+//! notice (startup delay, stalls, changes of rendition). Any other URL is simply fetched over and over.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use millpond_lab::{LoadOptions, run};
+//!
+//! let mut options = LoadOptions::new("http://localhost:8080/film.mp4/index.m3u8".parse()?);
+//! options.clients = 100;
+//! let report = run(options, |progress| eprintln!("{progress}")).await?;
+//! println!("{report}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The types to know are [`LoadOptions`], [`Report`], and inside [`Playout`](player::Playout), the model of a
+//! player's buffer, which has no I/O and no clock.
+//!
+//! # What it does not do
+//! It decodes nothing, fetches no subtitles, thumbnails or encryption keys, and plays only titles that have an
+//! end.
+//!
+//! # Limits
+//! LIMITS
+pub mod abr;
+mod client;
+pub mod histogram;
+mod library;
+mod load;
+pub mod m3u8;
+mod mpd;
+mod options;
+pub mod player;
+mod report;
+mod resource;
+mod tally;
+mod title;
+mod viewer;
+mod xml;
+
+pub use load::{LoadError, run, run_until};
+pub use mpd::MpdError;
+pub use options::{Abr, Arrivals, HttpVersion, LoadOptions, Pace, RunLength, Target};
+pub use report::{ErrorReport, KindReport, Latency, Progress, Report, Stalls, SwitchReport, Viewers};
+pub use resource::ByteSpan;
+pub use title::TitleError;

@@ -1,0 +1,321 @@
+//! Boxes (ISO/IEC 14496-12 4.2): headers, children and fields, each knowing where in the object it is.
+
+use crate::error::MediaError;
+
+/// Longest header: 32-bit size, type, 64-bit size.
+pub(crate) const HEADER: u64 = 16;
+
+/// A four-character code.
+pub(crate) type FourCc = [u8; 4];
+
+/// The code as text for people, with anything unprintable escaped.
+pub(crate) fn show(code: FourCc) -> String {
+    code.escape_ascii().to_string()
+}
+
+/// Size and type of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoxHeader {
+    /// Box type.
+    pub(crate) kind: FourCc,
+    /// Bytes of header: 8 or 16 (a `uuid` counts its extended type as body).
+    pub(crate) header: u64,
+    /// Bytes of the whole box; `None` for "to the end of what holds it".
+    pub(crate) size: Option<u64>,
+}
+
+impl BoxHeader {
+    /// The header at the start of `bytes`; `None` where they are too few to say or the size is impossible.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let size = u32::from_be_bytes(*bytes.first_chunk()?);
+        let kind = *bytes.get(4..)?.first_chunk()?;
+        let (header, size) = match size {
+            0 => (8, None),
+            1 => (16, Some(u64::from_be_bytes(*bytes.get(8..)?.first_chunk()?))),
+            size => (8, Some(u64::from(size))),
+        };
+        size.is_none_or(|size| size >= header).then_some(Self { kind, header, size })
+    }
+}
+
+/// A box that is held whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Node<'a> {
+    /// Box type.
+    pub(crate) kind: FourCc,
+    /// Where it is in the tree, such as `moov/trak[2]/mdia`.
+    pub(crate) path: String,
+    /// Offset of its header in the object.
+    pub(crate) offset: u64,
+    /// The box with its header.
+    pub(crate) whole: &'a [u8],
+    /// What follows the header.
+    pub(crate) body: &'a [u8],
+}
+
+impl<'a> Node<'a> {
+    /// The box at the start of `bytes`, cut to them, which are at `offset` of the object.
+    pub(crate) fn new(bytes: &'a [u8], offset: u64, path: impl Into<String>) -> Option<Self> {
+        let header = BoxHeader::parse(bytes)?;
+        let size = header.size.and_then(|s| usize::try_from(s).ok()).unwrap_or(bytes.len()).min(bytes.len());
+        let whole = bytes.get(..size)?;
+        let body = whole.get(header.header as usize..)?;
+        Some(Self { kind: header.kind, path: path.into(), offset, whole, body })
+    }
+
+    /// Offset of the body in the object.
+    pub(crate) fn body_offset(&self) -> u64 {
+        self.offset + (self.whole.len() - self.body.len()) as u64
+    }
+
+    /// The boxes in the body; garbage after the last is passed over.
+    pub(crate) fn children(&self) -> Children<'a> {
+        self.children_after(0)
+    }
+
+    /// The boxes in the body after its first `skip` bytes.
+    pub(crate) fn children_after(&self, skip: usize) -> Children<'a> {
+        let rest = self.body.get(skip..).unwrap_or_default();
+        Children { rest, offset: self.body_offset() + skip as u64, path: self.path.clone(), seen: Vec::new() }
+    }
+
+    /// The first child of type `kind`.
+    pub(crate) fn child(&self, kind: &FourCc) -> Option<Self> {
+        self.children().find(|child| child.kind == *kind)
+    }
+
+    /// The first child of type `kind`, or an error that says it is missing.
+    pub(crate) fn need(&self, kind: &FourCc) -> Result<Self, MediaError> {
+        self.child(kind).ok_or_else(|| self.invalid(format!("no {} box", show(*kind)), "one"))
+    }
+
+    /// A reader of the body's fields.
+    pub(crate) fn fields(&self) -> Fields<'a, '_> {
+        Fields { bytes: self.body, position: 0, offset: self.body_offset(), path: &self.path }
+    }
+
+    /// A reader of the fields of a full box (4.2), with its version and flags.
+    pub(crate) fn full(&self) -> Result<(u8, u32, Fields<'a, '_>), MediaError> {
+        let mut fields = self.fields();
+        let word = fields.u32()?;
+        Ok(((word >> 24) as u8, word & 0x00ff_ffff, fields))
+    }
+
+    /// An error about this box.
+    pub(crate) fn invalid(&self, found: impl Into<String>, expected: impl Into<String>) -> MediaError {
+        MediaError::invalid(self.path.clone(), self.offset, found, expected)
+    }
+
+    /// An error that says what of this box is not supported.
+    pub(crate) fn unsupported(&self, what: impl Into<String>) -> MediaError {
+        MediaError::unsupported(self.path.clone(), self.offset, what)
+    }
+}
+
+/// The boxes inside a box.
+#[derive(Debug)]
+pub(crate) struct Children<'a> {
+    rest: &'a [u8],
+    offset: u64,
+    path: String,
+    seen: Vec<(FourCc, u32)>,
+}
+
+impl<'a> Iterator for Children<'a> {
+    type Item = Node<'a>;
+
+    fn next(&mut self) -> Option<Node<'a>> {
+        let mut node = Node::new(self.rest, self.offset, String::new())?;
+        let ordinal = match self.seen.iter_mut().find(|(kind, _)| *kind == node.kind) {
+            Some((_, count)) => {
+                *count += 1;
+                *count
+            }
+            None => {
+                // A hostile box could hold a million types; only the repeated ones need a number.
+                if self.seen.len() < 64 {
+                    self.seen.push((node.kind, 1));
+                }
+                1
+            }
+        };
+        node.path = match (&*self.path, &node.kind) {
+            ("", _) => show(node.kind),
+            // These come in numbers: which one it is matters.
+            (path, b"trak" | b"traf" | b"trun") => format!("{path}/{}[{ordinal}]", show(node.kind)),
+            (path, _) => format!("{path}/{}", show(node.kind)),
+        };
+        self.rest = self.rest.get(node.whole.len()..)?;
+        self.offset += node.whole.len() as u64;
+        Some(node)
+    }
+}
+
+/// Big-endian fields, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields<'a, 'p> {
+    bytes: &'a [u8],
+    position: usize,
+    offset: u64,
+    path: &'p str,
+}
+
+impl<'a> Fields<'a, '_> {
+    /// The next `count` bytes.
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], MediaError> {
+        let rest = self.rest();
+        let taken = rest
+            .get(..count)
+            .ok_or_else(|| MediaError::truncated(self.path, self.at(), rest.len() as u64, count as u64))?;
+        self.position += count;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MediaError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    /// Passes over `count` bytes.
+    pub(crate) fn skip(&mut self, count: usize) -> Result<(), MediaError> {
+        self.take(count).map(|_| ())
+    }
+
+    /// An unsigned byte.
+    pub(crate) fn u8(&mut self) -> Result<u8, MediaError> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// An unsigned 16-bit field.
+    pub(crate) fn u16(&mut self) -> Result<u16, MediaError> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// An unsigned 32-bit field.
+    pub(crate) fn u32(&mut self) -> Result<u32, MediaError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// A signed 32-bit field.
+    pub(crate) fn i32(&mut self) -> Result<i32, MediaError> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    /// An unsigned 64-bit field.
+    pub(crate) fn u64(&mut self) -> Result<u64, MediaError> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// A 64-bit field in version 1 of a box, a 32-bit one in version 0.
+    pub(crate) fn versioned(&mut self, version: u8) -> Result<u64, MediaError> {
+        if version == 1 { self.u64() } else { self.u32().map(u64::from) }
+    }
+
+    /// A four-character code.
+    pub(crate) fn four_cc(&mut self) -> Result<FourCc, MediaError> {
+        self.array()
+    }
+
+    /// Everything that was not read yet.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.position..).unwrap_or_default()
+    }
+
+    /// Offset in the object of the next field.
+    pub(crate) fn at(&self) -> u64 {
+        self.offset + self.position as u64
+    }
+}
+
+/// A table of `count` entries of `N` bytes each, as far as the bytes go: a count that claims more is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entries<'a, const N: usize> {
+    entries: &'a [[u8; N]],
+}
+
+impl<'a, const N: usize> Entries<'a, N> {
+    /// An empty table.
+    pub(crate) const EMPTY: Self = Self { entries: &[] };
+
+    /// The entries in `bytes`.
+    pub(crate) fn new(bytes: &'a [u8], count: u32) -> Self {
+        let (entries, _) = bytes.as_chunks::<N>();
+        Self { entries: entries.get(..count as usize).unwrap_or(entries) }
+    }
+
+    /// Entries that are there.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Entry `index`.
+    pub(crate) fn get(&self, index: usize) -> Option<&'a [u8; N]> {
+        self.entries.get(index)
+    }
+
+    /// All entries.
+    pub(crate) fn iter(&self) -> std::slice::Iter<'a, [u8; N]> {
+        self.entries.iter()
+    }
+}
+
+/// Text up to the first NUL, with what is not UTF-8 replaced.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_all_three_forms() {
+        let small = BoxHeader::parse(b"\0\0\0\x10free").map(|h| (h.header, h.size));
+        assert_eq!(small, Some((8, Some(16))));
+        let large = BoxHeader::parse(b"\0\0\0\x01mdat\0\0\0\x01\0\0\0\0").map(|h| (h.header, h.size));
+        assert_eq!(large, Some((16, Some(1 << 32))));
+        let open = BoxHeader::parse(b"\0\0\0\0mdat").map(|h| (h.header, h.size));
+        assert_eq!(open, Some((8, None)));
+    }
+
+    #[test]
+    fn impossible_sizes_are_no_headers() {
+        assert_eq!(BoxHeader::parse(b"\0\0\0\x07free"), None);
+        assert_eq!(BoxHeader::parse(b"\0\0\0\x01mdat\0\0\0\0\0\0\0\x0f"), None);
+        assert_eq!(BoxHeader::parse(b"\0\0\0\x01mdat\0\0"), None);
+        assert_eq!(BoxHeader::parse(b"\0\0\0"), None);
+    }
+
+    #[test]
+    fn children_know_their_place_and_pass_over_garbage() {
+        let bytes = b"\0\0\0\x27moov\0\0\0\x0ctrak1234\0\0\0\x09free!\0\0\0\x08trak??";
+        let moov = Node::new(bytes, 1000, "moov").unwrap();
+        let children: Vec<_> = moov.children().map(|c| (c.path, c.offset, c.body.len())).collect();
+        assert_eq!(
+            children,
+            [
+                ("moov/trak[1]".to_owned(), 1008, 4),
+                ("moov/free".to_owned(), 1020, 1),
+                ("moov/trak[2]".to_owned(), 1029, 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_child_that_claims_too_much_is_cut_and_its_fields_say_so() {
+        let moov = Node::new(b"\0\0\0\x12moov\0\0\x10\0mvhd\0\0", 0, "moov").unwrap();
+        let error = moov.need(b"mvhd").unwrap().full().unwrap_err();
+        assert_eq!(error, MediaError::truncated("moov/mvhd", 16, 2, 4));
+        let error = moov.need(b"trak").unwrap_err();
+        assert_eq!(error.to_string(), "moov at byte 0: found no trak box, expected one");
+    }
+
+    #[test]
+    fn entries_are_those_that_are_there() {
+        let table = Entries::<4>::new(&[0; 11], u32::MAX);
+        assert_eq!(table.len(), 2);
+        assert_eq!(Entries::<4>::new(&[0; 11], 1).len(), 1);
+    }
+}

@@ -1,0 +1,159 @@
+//! AAC in `mp4a` sample entries: ISO/IEC 14496-3, ISO/IEC 13818-7.
+
+use super::{
+    Codec, SampleEntry,
+    asc::{self, AudioSpecificConfig},
+    esds::DecoderConfig,
+    sound::Sound,
+};
+use crate::{boxes::Node, error::MediaError};
+use serde::{Deserialize, Serialize};
+
+/// Object type indication of MPEG-4 audio.
+const MPEG4_AUDIO: u8 = 0x40;
+/// Object type indication of MPEG-2 AAC Main; LC and SSR follow.
+const MPEG2_AAC_MAIN: u8 = 0x66;
+
+/// AAC, from LC to xHE-AAC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AacConfig {
+    /// `objectTypeIndication`: 0x40 for MPEG-4, 0x66 to 0x68 for MPEG-2.
+    pub object_type_indication: u8,
+    /// Audio object type of the core coder: 2 for LC and for HE-AAC.
+    pub object_type: u8,
+    /// Audio object type with its extension: 2 LC, 5 HE-AAC, 29 HE-AAC v2, 42 xHE-AAC.
+    pub signalled_object_type: u8,
+    /// Index of the core's sample rate (ISO/IEC 14496-3 table 1.18); 15 where the table has no such rate.
+    pub sample_rate_index: u8,
+    /// Samples a second of the core coder.
+    pub sample_rate: u32,
+    /// `channelConfiguration`; 0 where a program config element lists the channels.
+    pub channel_config: u8,
+    /// Channels that come out of the decoder.
+    pub channels: u16,
+    /// Samples a second that come out where SBR is signalled.
+    pub extension_sample_rate: Option<u32>,
+    /// Samples of each channel in a frame of the core coder; 0 where unknown.
+    pub frame_length: u16,
+    /// The configuration as the file has it.
+    pub audio_specific_config: Vec<u8>,
+    /// Bits a second as the file states them; 0 for unknown.
+    pub average_bitrate: u32,
+}
+
+impl AacConfig {
+    /// Bytes of an ADTS header without CRC.
+    pub const ADTS_HEADER: usize = 7;
+
+    /// Samples a second that come out of the decoder.
+    #[must_use]
+    pub fn output_sample_rate(&self) -> u32 {
+        self.extension_sample_rate.unwrap_or(self.sample_rate)
+    }
+
+    /// Samples of each channel that one frame gives, at [`Self::output_sample_rate`]; `None` where unknown.
+    #[must_use]
+    pub fn samples_per_frame(&self) -> Option<u32> {
+        let core = u64::from(self.frame_length);
+        let rate = u64::from(self.sample_rate.max(1));
+        // Where no extension rate is told (LC, and xHE-AAC), the frame length is that of the output already.
+        let scaled = match self.extension_sample_rate {
+            Some(output) => core * u64::from(output) / rate,
+            None => core,
+        };
+        u32::try_from(scaled).ok().filter(|&samples| samples > 0)
+    }
+
+    /// Whether ADTS, and with it an MPEG-2 transport stream, can carry it: LC and HE-AAC with a listed sample rate
+    /// and a channel configuration of 1 to 7, in frames of 1024 samples.
+    #[must_use]
+    pub fn fits_adts(&self) -> bool {
+        self.object_type == asc::AAC_LC
+            && self.sample_rate_index < 13
+            && (1..=7).contains(&self.channel_config)
+            && self.frame_length == 1024
+    }
+
+    /// The header of an ADTS frame (ISO/IEC 13818-7 6.2) in front of `frame_len` bytes of AAC: no CRC, one raw data
+    /// block, buffer fullness "variable rate". `None` where [`Self::fits_adts`] is false, and where the frame is
+    /// longer than the 13 bits of `aac_frame_length` can say.
+    #[must_use]
+    pub fn adts_header(&self, frame_len: usize) -> Option<[u8; Self::ADTS_HEADER]> {
+        let len = frame_len.checked_add(Self::ADTS_HEADER).filter(|&len| len < 1 << 13)?;
+        if !self.fits_adts() {
+            return None;
+        }
+        let mpeg2 = self.object_type_indication != MPEG4_AUDIO;
+        let (profile, channels) = (self.object_type - 1, self.channel_config);
+        Some([
+            0xff,
+            0xf1 | u8::from(mpeg2) << 3,
+            profile << 6 | self.sample_rate_index << 2 | channels >> 2,
+            (channels & 3) << 6 | (len >> 11) as u8,
+            (len >> 3) as u8,
+            (len << 5) as u8 | 0x1f,
+            0xfc,
+        ])
+    }
+
+    /// `mp4a.40.2`, `mp4a.67` (RFC 6381 3.3).
+    pub(super) fn parameter(&self) -> String {
+        match self.object_type_indication {
+            MPEG4_AUDIO => format!("mp4a.40.{}", self.signalled_object_type),
+            other => format!("mp4a.{other:02x}"),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self.signalled_object_type {
+            asc::SBR => "HE-AAC",
+            asc::PS => "HE-AAC v2",
+            asc::USAC => "xHE-AAC",
+            _ => "AAC",
+        }
+    }
+}
+
+/// The sample entry with this decoder configuration.
+pub(super) fn entry(
+    sound: &Sound<'_, '_>,
+    decoder: &DecoderConfig<'_, '_>,
+    esds: &Node<'_>,
+) -> Result<SampleEntry, MediaError> {
+    let config = match &decoder.specific {
+        Some(specific) => AudioSpecificConfig::parse(&mut specific.clone())?,
+        // MPEG-2 AAC needs none: the object type says the profile, the sample entry the rest.
+        None if decoder.object_type != MPEG4_AUDIO => of_fields(decoder.object_type, sound),
+        None => return Err(esds.invalid("no AudioSpecificConfig", "one")),
+    };
+    let channels = if config.channels == 0 { sound.channels } else { config.channels };
+    let codec = AacConfig {
+        object_type_indication: decoder.object_type,
+        object_type: config.object_type,
+        signalled_object_type: config.signalled,
+        sample_rate_index: config.sample_rate_index,
+        sample_rate: config.sample_rate,
+        channel_config: config.channel_config,
+        channels,
+        extension_sample_rate: config.extension_sample_rate,
+        frame_length: config.frame_length,
+        audio_specific_config: decoder.specific.as_ref().map(|specific| specific.rest().to_vec()).unwrap_or_default(),
+        average_bitrate: decoder.average_bitrate,
+    };
+    let output = codec.output_sample_rate();
+    Ok(sound.entry(Codec::Aac(codec), channels, output))
+}
+
+fn of_fields(object_type_indication: u8, sound: &Sound<'_, '_>) -> AudioSpecificConfig {
+    let object_type = object_type_indication.saturating_sub(MPEG2_AAC_MAIN).saturating_add(1);
+    AudioSpecificConfig {
+        object_type,
+        signalled: object_type,
+        sample_rate_index: asc::rate_index(sound.sample_rate),
+        sample_rate: sound.sample_rate,
+        channel_config: (1..=7).find(|&config| asc::channels_of(config) == sound.channels).unwrap_or(0),
+        channels: sound.channels,
+        extension_sample_rate: None,
+        frame_length: 1024,
+    }
+}

@@ -1,0 +1,70 @@
+//! AV1 in `av01` sample entries: AV1 Codec ISO Media File Format Binding 2.2, 2.3 and 5.
+
+use super::{Codec, SampleEntry, bits::BitReader, color::Color, visual::Visual};
+use crate::error::MediaError;
+use serde::{Deserialize, Serialize};
+
+/// `AV1CodecConfigurationRecord`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Av1Config {
+    /// `seq_profile`: 0 Main, 1 High, 2 Professional.
+    pub profile: u8,
+    /// `seq_level_idx_0`.
+    pub level: u8,
+    /// `seq_tier_0`: high tier.
+    pub high_tier: bool,
+    /// Bits of a sample value: 8, 10 or 12.
+    pub bit_depth: u8,
+    /// No colour planes.
+    pub monochrome: bool,
+    /// `chroma_subsampling_x`, `chroma_subsampling_y` and `chroma_sample_position`.
+    pub chroma: (bool, bool, u8),
+    /// Colours, where the sample entry states them.
+    pub color: Option<Color>,
+}
+
+impl Av1Config {
+    /// `av01.P.LLT.DD`, and, where they say more than the defaults do, all the optional fields (section 5).
+    pub(super) fn parameter(&self) -> String {
+        let tier = if self.high_tier { 'H' } else { 'M' };
+        let short = format!("av01.{}.{:02}{tier}.{:02}", self.profile, self.level, self.bit_depth);
+        let color = self.color.unwrap_or(Color::UNSPECIFIED);
+        let (x, y, position) = self.chroma;
+        if color.is_default() && x && y && !self.monochrome {
+            return short;
+        }
+        let color = if self.color.is_some() { color } else { Color { primaries: 1, transfer: 1, matrix: 1, ..color } };
+        let position = if x && y { position } else { 0 };
+        format!(
+            "{short}.{}.{}{}{position}.{:02}.{:02}.{:02}.{}",
+            u8::from(self.monochrome),
+            u8::from(x),
+            u8::from(y),
+            color.primaries,
+            color.transfer,
+            color.matrix,
+            u8::from(color.full_range),
+        )
+    }
+}
+
+/// Reads a sample entry.
+pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
+    let av1c = visual.need(b"av1C")?;
+    let mut fields = BitReader::of(&av1c);
+    let marker = fields.u8()?;
+    if marker != 0x81 {
+        return Err(fields.invalid(format!("marker and version {marker:#04x}"), "0x81"));
+    }
+    let (profile, level) = (fields.small(3)?, fields.small(5)?);
+    let high_tier = fields.flag()?;
+    let bit_depth = match (fields.flag()?, fields.flag()?) {
+        (false, _) => 8,
+        (true, false) => 10,
+        (true, true) => 12,
+    };
+    let monochrome = fields.flag()?;
+    let chroma = (fields.flag()?, fields.flag()?, fields.small(2)?);
+    let color = visual.color;
+    Ok(visual.entry(Codec::Av1(Av1Config { profile, level, high_tier, bit_depth, monochrome, chroma, color })))
+}

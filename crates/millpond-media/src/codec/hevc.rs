@@ -1,0 +1,118 @@
+//! HEVC (H.265) in `hvc1` and `hev1` sample entries: ISO/IEC 14496-15 8.3.3.1 and 8.4.1.
+
+use super::{
+    Codec, SampleEntry,
+    avc::{nal_length_size, nal_units},
+    bits::BitReader,
+    color::Color,
+    nested_bytes,
+    visual::Visual,
+};
+use crate::error::MediaError;
+use serde::{Deserialize, Serialize};
+
+/// NAL unit types of parameter sets (ISO/IEC 23008-2 table 7-1).
+const VPS: u8 = 32;
+const SPS: u8 = 33;
+const PPS: u8 = 34;
+
+/// `HEVCDecoderConfigurationRecord`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HevcConfig {
+    /// `hvc1` (parameter sets here alone) or `hev1` (they may also be in the samples).
+    pub fourcc: [u8; 4],
+    /// `general_profile_space`: 0 to 3.
+    pub profile_space: u8,
+    /// `general_profile_idc`: 1 is Main, 2 Main 10.
+    pub profile: u8,
+    /// `general_tier_flag`: high tier.
+    pub high_tier: bool,
+    /// `general_profile_compatibility_flags`, flag 0 in the most significant bit.
+    pub compatibility: u32,
+    /// `general_constraint_indicator_flags`.
+    pub constraints: [u8; 6],
+    /// `general_level_idc`: 30 times the level.
+    pub level: u8,
+    /// Bytes of the length in front of each NAL unit: 1, 2 or 4.
+    pub nal_length_size: u8,
+    /// Video parameter sets: NAL units without start code or length.
+    pub vps: Vec<Vec<u8>>,
+    /// Sequence parameter sets.
+    pub sps: Vec<Vec<u8>>,
+    /// Picture parameter sets.
+    pub pps: Vec<Vec<u8>>,
+    /// Colours, where the sample entry states them.
+    pub color: Option<Color>,
+}
+
+impl HevcConfig {
+    /// NAL units that must come in front of the first picture, in order.
+    pub fn parameter_sets(&self) -> impl Iterator<Item = &[u8]> {
+        self.vps.iter().chain(&self.sps).chain(&self.pps).map(Vec::as_slice)
+    }
+
+    /// `hvc1.1.6.L93.B0` (ISO/IEC 14496-15 E.3): the compatibility flags in reverse bit order, the constraint bytes
+    /// without the zeros at their end.
+    pub(super) fn parameter(&self) -> String {
+        let space = ["", "A", "B", "C"].get(usize::from(self.profile_space)).unwrap_or(&"");
+        let tier = if self.high_tier { 'H' } else { 'L' };
+        let name = String::from_utf8_lossy(&self.fourcc);
+        let compatibility = self.compatibility.reverse_bits();
+        let mut text = format!("{name}.{space}{}.{compatibility:X}.{tier}{}", self.profile, self.level);
+        let used = self.constraints.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        for byte in self.constraints.iter().take(used) {
+            text.push_str(&format!(".{byte:X}"));
+        }
+        text
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        nested_bytes(&self.vps) + nested_bytes(&self.sps) + nested_bytes(&self.pps)
+    }
+}
+
+/// Reads a sample entry.
+pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
+    let hvcc = visual.need(b"hvcC")?;
+    let mut fields = BitReader::of(&hvcc);
+    let version = fields.u8()?;
+    // Files from before the standard was final say 0 and are laid out the same.
+    if version > 1 {
+        return Err(fields.invalid(format!("configurationVersion {version}"), "1"));
+    }
+    let (profile_space, high_tier, profile) = (fields.small(2)?, fields.flag()?, fields.small(5)?);
+    let compatibility = fields.bits(32)?;
+    let mut constraints = [0; 6];
+    constraints.copy_from_slice(fields.take(6)?);
+    let level = fields.u8()?;
+    // Spatial segmentation, parallelism, chroma format, bit depths, frame rate, temporal layers.
+    fields.skip(8 * 8 + 6)?;
+    let mut config = HevcConfig {
+        fourcc: visual.fourcc(),
+        profile_space,
+        profile,
+        high_tier,
+        compatibility,
+        constraints,
+        level,
+        nal_length_size: nal_length_size(&mut fields)?,
+        vps: Vec::new(),
+        sps: Vec::new(),
+        pps: Vec::new(),
+        color: visual.color,
+    };
+    for _ in 0..fields.bits(8)? {
+        fields.skip(2)?;
+        let kind = fields.small(6)?;
+        let count = fields.bits(16)?;
+        let units = nal_units(&mut fields, count)?;
+        match kind {
+            VPS => config.vps.extend(units),
+            SPS => config.sps.extend(units),
+            PPS => config.pps.extend(units),
+            // Supplemental information for the whole stream: nothing a player needs.
+            _ => {}
+        }
+    }
+    Ok(visual.entry(Codec::Hevc(config)))
+}

@@ -1,0 +1,252 @@
+//! Sample entries to codec configurations: what a player must be told, and what a packager must know.
+//!
+//! One file a codec family. [`Codec`] is what comes out: its [`parameter`](Codec::parameter) goes into manifests,
+//! its configuration into transport streams. The sample entry itself goes into init segments unread.
+
+mod aac;
+mod ac3;
+mod alac;
+mod asc;
+mod av1;
+mod avc;
+mod bits;
+mod color;
+mod esds;
+mod flac;
+mod hevc;
+mod mp3;
+mod opus;
+mod sound;
+mod text;
+mod unsupported;
+mod visual;
+mod vp9;
+
+#[cfg(test)]
+mod tests;
+
+pub use aac::AacConfig;
+pub use ac3::{Ac3Config, Eac3Config};
+pub use alac::AlacConfig;
+pub use av1::Av1Config;
+pub use avc::AvcConfig;
+pub use color::Color;
+pub use flac::FlacConfig;
+pub use hevc::HevcConfig;
+pub use mp3::Mp3Config;
+pub use opus::OpusConfig;
+pub use text::{StppConfig, WvttConfig};
+pub use vp9::Vp9Config;
+
+use crate::{
+    boxes::{FourCc, Node, show},
+    error::MediaError,
+    movie::TrackKind,
+};
+use serde::{Deserialize, Serialize};
+use sound::Sound;
+use visual::Visual;
+
+/// A codec and its configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Codec {
+    /// H.264.
+    Avc(AvcConfig),
+    /// H.265.
+    Hevc(HevcConfig),
+    /// AV1.
+    Av1(Av1Config),
+    /// VP9, and VP8.
+    Vp9(Vp9Config),
+    /// AAC, from LC to xHE-AAC.
+    Aac(AacConfig),
+    /// MPEG audio layer III.
+    Mp3(Mp3Config),
+    /// AC-3.
+    Ac3(Ac3Config),
+    /// E-AC-3.
+    Eac3(Eac3Config),
+    /// Opus.
+    Opus(OpusConfig),
+    /// FLAC.
+    Flac(FlacConfig),
+    /// Apple Lossless.
+    Alac(AlacConfig),
+    /// 3GPP timed text.
+    Tx3g,
+    /// WebVTT.
+    Wvtt(WvttConfig),
+    /// TTML.
+    Stpp(StppConfig),
+}
+
+impl Codec {
+    /// The element of a `codecs` parameter (RFC 6381), such as `avc1.64001f`, `mp4a.40.2`.
+    #[must_use]
+    pub fn parameter(&self) -> String {
+        match self {
+            Self::Avc(config) => config.parameter(),
+            Self::Hevc(config) => config.parameter(),
+            Self::Av1(config) => config.parameter(),
+            Self::Vp9(config) => config.parameter(),
+            Self::Aac(config) => config.parameter(),
+            Self::Mp3(_) => "mp4a.40.34".to_owned(),
+            Self::Ac3(_) => "ac-3".to_owned(),
+            Self::Eac3(_) => "ec-3".to_owned(),
+            Self::Opus(_) => "opus".to_owned(),
+            Self::Flac(_) => "fLaC".to_owned(),
+            Self::Alac(_) => "alac".to_owned(),
+            Self::Tx3g => "tx3g".to_owned(),
+            Self::Wvtt(_) => "wvtt".to_owned(),
+            Self::Stpp(config) => config.parameter(),
+        }
+    }
+
+    /// The name people know it by.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Avc(_) => "H.264",
+            Self::Hevc(_) => "HEVC",
+            Self::Av1(_) => "AV1",
+            Self::Vp9(config) if config.fourcc == *b"vp08" => "VP8",
+            Self::Vp9(_) => "VP9",
+            Self::Aac(config) => config.name(),
+            Self::Mp3(_) => "MP3",
+            Self::Ac3(_) => "AC-3",
+            Self::Eac3(_) => "E-AC-3",
+            Self::Opus(_) => "Opus",
+            Self::Flac(_) => "FLAC",
+            Self::Alac(_) => "Apple Lossless",
+            Self::Tx3g => "3GPP timed text",
+            Self::Wvtt(_) => "WebVTT",
+            Self::Stpp(_) => "TTML",
+        }
+    }
+
+    /// Bytes of heap it holds, for memory budgets.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Avc(config) => config.heap_bytes(),
+            Self::Hevc(config) => config.heap_bytes(),
+            Self::Aac(config) => config.audio_specific_config.capacity(),
+            Self::Opus(config) => config.mapping.capacity(),
+            Self::Wvtt(config) => config.heap_bytes(),
+            Self::Stpp(config) => config.heap_bytes(),
+            Self::Av1(_) | Self::Vp9(_) | Self::Mp3(_) | Self::Ac3(_) | Self::Eac3(_) => 0,
+            Self::Flac(_) | Self::Alac(_) | Self::Tx3g => 0,
+        }
+    }
+
+    /// Whether HLS can carry it in an MPEG-2 transport stream (RFC 8216 3.2, HLS Authoring Specification 1 and 2).
+    #[must_use]
+    pub fn fits_ts(&self) -> bool {
+        match self {
+            Self::Avc(_) | Self::Hevc(_) | Self::Mp3(_) | Self::Ac3(_) | Self::Eac3(_) => true,
+            Self::Aac(config) => config.fits_adts(),
+            Self::Av1(_) | Self::Vp9(_) | Self::Opus(_) | Self::Flac(_) | Self::Alac(_) => false,
+            Self::Tx3g | Self::Wvtt(_) | Self::Stpp(_) => false,
+        }
+    }
+
+    /// Samples of each channel that one frame gives, at the track's sample rate; `None` where frames differ, where
+    /// it is unknown, and for what is not audio.
+    #[must_use]
+    pub fn samples_per_frame(&self) -> Option<u32> {
+        match self {
+            Self::Aac(config) => config.samples_per_frame(),
+            Self::Mp3(config) => Some(config.samples_per_frame()),
+            Self::Ac3(_) | Self::Eac3(_) => Some(ac3::FRAME),
+            Self::Flac(config) => (config.min_block == config.max_block).then(|| u32::from(config.max_block)),
+            Self::Alac(config) => Some(config.frame_length),
+            _ => None,
+        }
+        .filter(|&samples| samples > 0)
+    }
+
+    /// Colours of a video codec, where the sample entry states them.
+    #[must_use]
+    pub fn color(&self) -> Option<Color> {
+        match self {
+            Self::Avc(config) => config.color,
+            Self::Hevc(config) => config.color,
+            Self::Av1(config) => config.color,
+            Self::Vp9(config) => Some(config.color),
+            _ => None,
+        }
+        .filter(|&color| color != Color::UNSPECIFIED)
+    }
+}
+
+/// What a sample entry says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SampleEntry {
+    /// Codec and its configuration.
+    pub(crate) codec: Codec,
+    /// Kind of track; the rotation is left 0, for the track header to say.
+    pub(crate) kind: TrackKind,
+}
+
+/// Reads a sample entry, whole with its header, at `offset` of the object.
+///
+/// `handler` is the track's `handler_type`: it must be that of the sample entry's kind, so that an auxiliary
+/// picture track (such as an alpha plane) is not taken for one to be shown.
+pub(crate) fn parse_sample_entry(
+    entry: &[u8],
+    handler: FourCc,
+    path: &str,
+    offset: u64,
+) -> Result<SampleEntry, MediaError> {
+    let node = Node::new(entry, offset, path).ok_or_else(|| match entry.len() {
+        found @ ..8 => MediaError::truncated(path, offset, found as u64, 8),
+        found => MediaError::invalid(path, offset, "a size smaller than the header", format!("8 to {found}")),
+    })?;
+    let video = |parse: fn(&Visual<'_, '_>) -> Result<SampleEntry, MediaError>| {
+        expect_handler(&node, handler, &[*b"vide"])?;
+        parse(&Visual::parse(&node)?)
+    };
+    let audio = |parse: fn(&Sound<'_, '_>) -> Result<SampleEntry, MediaError>| {
+        expect_handler(&node, handler, &[*b"soun"])?;
+        parse(&Sound::parse(&node)?)
+    };
+    let text = |parse: fn(&Node<'_>) -> Result<SampleEntry, MediaError>| {
+        expect_handler(&node, handler, &[*b"text", *b"subt", *b"sbtl"])?;
+        parse(&node)
+    };
+    match &node.kind {
+        b"avc1" | b"avc3" => video(avc::parse),
+        b"hvc1" | b"hev1" => video(hevc::parse),
+        b"av01" => video(av1::parse),
+        b"vp09" | b"vp08" => video(vp9::parse),
+        b"mp4a" => audio(esds::parse),
+        b".mp3" => audio(|sound| Ok(mp3::entry(sound))),
+        b"ac-3" => audio(ac3::parse),
+        b"ec-3" => audio(ac3::parse_enhanced),
+        b"Opus" => audio(opus::parse),
+        b"fLaC" => audio(flac::parse),
+        b"alac" => audio(alac::parse),
+        b"tx3g" => text(text::tx3g),
+        b"wvtt" => text(text::wvtt),
+        b"stpp" => text(text::stpp),
+        b"encv" | b"enca" | b"enct" | b"encs" | b"drms" | b"drmi" => Err(unsupported::encrypted(&node)),
+        _ => Err(unsupported::unknown(&node, handler)),
+    }
+}
+
+fn expect_handler(node: &Node<'_>, handler: FourCc, expected: &[FourCc]) -> Result<(), MediaError> {
+    if expected.contains(&handler) {
+        return Ok(());
+    }
+    Err(node.unsupported(format!("'{}' in a track with handler '{}'", show(node.kind), show(handler))))
+}
+
+/// The error for a configuration box that is not there.
+fn missing(entry: &Node<'_>, kind: &FourCc) -> MediaError {
+    entry.invalid(format!("no {} box", show(*kind)), "one")
+}
+
+/// Bytes of heap that a list of byte strings holds.
+fn nested_bytes(list: &Vec<Vec<u8>>) -> usize {
+    list.capacity() * size_of::<Vec<u8>>() + list.iter().map(Vec::capacity).sum::<usize>()
+}

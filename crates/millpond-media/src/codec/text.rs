@@ -1,0 +1,140 @@
+//! Timed text: `wvtt` (ISO/IEC 14496-30 7.5), `stpp` (ISO/IEC 14496-30 6.5, ISO/IEC 14496-12 12.6.3.2) and `tx3g`
+//! (3GPP TS 26.245 5.16).
+
+use super::{Codec, SampleEntry};
+use crate::{
+    boxes::{Node, text},
+    error::MediaError,
+    movie::TrackKind,
+};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of fields of every sample entry.
+const FIELDS: usize = 8;
+/// Bytes of fields of a `tx3g` sample entry in front of its boxes.
+const TX3G_FIELDS: usize = 38;
+
+/// `WVTTSampleEntry`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WvttConfig {
+    /// The WebVTT header (`vttC`): `WEBVTT` and what follows up to the first cue.
+    pub header: String,
+    /// The source label (`vlab`), where there is one.
+    pub source_label: Option<String>,
+}
+
+/// `XMLSubtitleSampleEntry`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StppConfig {
+    /// `namespace`: XML namespaces of the documents, separated by spaces.
+    pub namespace: String,
+    /// `schema_location`.
+    pub schema_location: String,
+    /// `auxiliary_mime_types`: media types of the resources, such as images.
+    pub auxiliary_mime_types: String,
+    /// TTML processor profile (W3C TTML Media Type Definition and Profile Registry), such as `im1t`, where the
+    /// entry tells it.
+    pub profile: Option<String>,
+}
+
+impl StppConfig {
+    /// `stpp.ttml.im1t` (ISO/IEC 14496-30 Annex A), or `stpp` where no profile is told.
+    pub(super) fn parameter(&self) -> String {
+        match &self.profile {
+            Some(profile) => format!("stpp.ttml.{profile}"),
+            None => "stpp".to_owned(),
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let strings = [&self.namespace, &self.schema_location, &self.auxiliary_mime_types];
+        strings.iter().map(|string| string.capacity()).sum::<usize>()
+            + self.profile.as_ref().map_or(0, String::capacity)
+    }
+}
+
+impl WvttConfig {
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.header.capacity() + self.source_label.as_ref().map_or(0, String::capacity)
+    }
+}
+
+fn entry(codec: Codec) -> SampleEntry {
+    SampleEntry { codec, kind: TrackKind::Text }
+}
+
+/// Reads a `tx3g` sample entry: fonts and styles go with it unread, only that it is whole is checked.
+pub(super) fn tx3g(node: &Node<'_>) -> Result<SampleEntry, MediaError> {
+    node.fields().skip(TX3G_FIELDS)?;
+    Ok(entry(Codec::Tx3g))
+}
+
+/// Reads a `wvtt` sample entry.
+pub(super) fn wvtt(node: &Node<'_>) -> Result<SampleEntry, MediaError> {
+    node.fields().skip(FIELDS)?;
+    let string = |kind: &[u8; 4]| {
+        let found = node.children_after(FIELDS).find(|child| child.kind == *kind);
+        found.map(|child| text(child.body))
+    };
+    let header = string(b"vttC").ok_or_else(|| super::missing(node, b"vttC"))?;
+    Ok(entry(Codec::Wvtt(WvttConfig { header, source_label: string(b"vlab") })))
+}
+
+/// Reads an `stpp` sample entry.
+pub(super) fn stpp(node: &Node<'_>) -> Result<SampleEntry, MediaError> {
+    let mut fields = node.fields();
+    fields.skip(FIELDS)?;
+    let mut position = FIELDS;
+    let mut string = |required: bool| {
+        let rest = node.body.get(position..).unwrap_or_default();
+        match rest.iter().position(|&byte| byte == 0) {
+            // Writers leave the last strings out, terminators and all: then a box starts here.
+            Some(0) | None if !required && (rest.is_empty() || starts_a_box(rest)) => Ok(String::new()),
+            Some(end) => {
+                position += end + 1;
+                Ok(text(rest))
+            }
+            None => Err(node.invalid("a string without its end", "a zero byte")),
+        }
+    };
+    let (namespace, schema_location, auxiliary_mime_types) = (string(true)?, string(false)?, string(false)?);
+    let mime = node.children_after(position).find(|child| child.kind == *b"mime");
+    let profile = mime
+        .and_then(|mime| profile_of_mime(&text(mime.body.get(4..).unwrap_or_default())))
+        .or_else(|| profile_of_namespace(&namespace))
+        .or_else(|| profile_of_namespace(&schema_location));
+    Ok(entry(Codec::Stpp(StppConfig { namespace, schema_location, auxiliary_mime_types, profile })))
+}
+
+/// Whether a box of a type that may follow the strings starts here; its size starts with a zero byte, which
+/// else would be an empty string.
+fn starts_a_box(bytes: &[u8]) -> bool {
+    matches!(bytes.get(4..8), Some(b"mime" | b"btrt" | b"sinf"))
+}
+
+/// The `codecs` parameter of a media type such as `application/ttml+xml;codecs=im1t` (ISO/IEC 14496-12 12.6.3.2):
+/// the first profile of it that can be written into a manifest as it is.
+fn profile_of_mime(media_type: &str) -> Option<String> {
+    let parameters = media_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    let (_, value) = parameters.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("codecs"))?;
+    let first = value.trim().trim_matches('"').split(['|', '+', ',']).next()?.trim();
+    let plain = !first.is_empty() && first.len() <= 16 && first.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    plain.then(|| first.to_owned())
+}
+
+/// A profile designator of IMSC among namespaces (TTML Profiles for Internet Media Subtitles and Captions, 6.2).
+fn profile_of_namespace(namespaces: &str) -> Option<String> {
+    namespaces.split_ascii_whitespace().find_map(|namespace| {
+        let designator = namespace.trim_end_matches('/').strip_prefix("http://www.w3.org/ns/ttml/profile/")?;
+        let profile = match designator {
+            "imsc1/text" => "im1t",
+            "imsc1/image" => "im1i",
+            "imsc1.1/text" => "im2t",
+            "imsc1.1/image" => "im2i",
+            "imsc1.2/text" => "im3t",
+            "imsc1.2/image" => "im3i",
+            _ => return None,
+        };
+        Some(profile.to_owned())
+    })
+}

@@ -1,0 +1,77 @@
+//! Sample entries that are not played, each with a reason that a person can act on.
+
+use crate::{
+    boxes::{FourCc, Node, show, text},
+    error::MediaError,
+};
+
+/// Names of formats that turn up in files and that no player of HLS or DASH takes.
+const NAMES: [(&[u8; 4], &str); 30] = [
+    (b"mp4v", "MPEG-4 Visual"),
+    (b"s263", "H.263"),
+    (b"jpeg", "Motion JPEG"),
+    (b"mjpa", "Motion JPEG"),
+    (b"mjpb", "Motion JPEG"),
+    (b"apch", "ProRes"),
+    (b"apcn", "ProRes"),
+    (b"apcs", "ProRes"),
+    (b"apco", "ProRes"),
+    (b"ap4h", "ProRes"),
+    (b"dvh1", "Dolby Vision without an HEVC base"),
+    (b"dvhe", "Dolby Vision without an HEVC base"),
+    (b"vvc1", "VVC"),
+    (b"vvi1", "VVC"),
+    (b"twos", "PCM"),
+    (b"sowt", "PCM"),
+    (b"lpcm", "PCM"),
+    (b"ipcm", "PCM"),
+    (b"fpcm", "PCM"),
+    (b"in24", "PCM"),
+    (b"raw ", "PCM or uncompressed video"),
+    (b"ulaw", "G.711"),
+    (b"alaw", "G.711"),
+    (b"samr", "AMR"),
+    (b"sawb", "AMR-WB"),
+    (b"dtsc", "DTS"),
+    (b"ac-4", "AC-4"),
+    (b"mlpa", "Dolby TrueHD"),
+    (b"c608", "CEA-608 captions"),
+    (b"tmcd", "QuickTime time code"),
+];
+
+/// Why this sample entry, which nothing else knows, is not played.
+pub(super) fn unknown(node: &Node<'_>, handler: FourCc) -> MediaError {
+    let code = show(node.kind);
+    let found = match NAMES.iter().find(|(kind, _)| **kind == node.kind) {
+        Some((_, name)) => format!("'{code}' ({name})"),
+        None if node.kind == *b"text" => "'text' (QuickTime text; tx3g, wvtt and stpp are)".to_owned(),
+        None => format!("sample entry '{code}' (handler '{}')", show(handler)),
+    };
+    node.unsupported(found)
+}
+
+/// Why this protected sample entry (ISO/IEC 14496-12 8.12) is not played.
+pub(super) fn encrypted(node: &Node<'_>) -> MediaError {
+    if matches!(&node.kind, b"drms" | b"drmi") {
+        return node.unsupported(format!("'{}' encrypted: FairPlay", show(node.kind)));
+    }
+    let sinf = protection_scheme_info(node);
+    let field = |kind: &FourCc, at: usize| -> Option<FourCc> {
+        let child = sinf.as_ref()?.child(kind)?;
+        child.body.get(at..)?.first_chunk().copied()
+    };
+    let format = field(b"frma", 0).unwrap_or(node.kind);
+    // The scheme follows the version and flags of `schm` (8.12.5).
+    let scheme = field(b"schm", 4).map_or_else(|| "unknown scheme".to_owned(), |scheme| text(&scheme));
+    node.unsupported(format!("'{}' encrypted: {scheme}", show(format)))
+}
+
+/// The `sinf` box, after the fields of whichever kind of sample entry it is.
+fn protection_scheme_info<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    let skip = match &node.kind {
+        b"encv" => 78,
+        b"enca" => 28,
+        _ => 8,
+    };
+    node.children_after(skip).find(|child| child.kind == *b"sinf")
+}

@@ -1,0 +1,59 @@
+//! What every visual sample entry has (ISO/IEC 14496-12 12.1.3).
+
+use super::{Codec, SampleEntry, color::Color};
+use crate::{boxes::Node, error::MediaError, movie::TrackKind};
+
+/// Bytes of fields in front of the boxes.
+const FIELDS: usize = 78;
+
+/// A visual sample entry.
+#[derive(Debug)]
+pub(super) struct Visual<'n, 'a> {
+    node: &'n Node<'a>,
+    /// Coded width in pixels.
+    pub(super) width: u16,
+    /// Coded height in pixels.
+    pub(super) height: u16,
+    /// The `colr` box.
+    pub(super) color: Option<Color>,
+}
+
+impl<'n, 'a> Visual<'n, 'a> {
+    /// Reads the fields.
+    pub(super) fn parse(node: &'n Node<'a>) -> Result<Self, MediaError> {
+        let mut fields = node.fields();
+        fields.skip(24)?;
+        let (width, height) = (fields.u16()?, fields.u16()?);
+        fields.skip(FIELDS - 28)?;
+        Ok(Self { node, width, height, color: Color::of_entry(node, FIELDS) })
+    }
+
+    /// Which of a codec's sample entries it is.
+    pub(super) fn fourcc(&self) -> [u8; 4] {
+        self.node.kind
+    }
+
+    /// The box of type `kind`, which the codec can't do without.
+    pub(super) fn need(&self, kind: &[u8; 4]) -> Result<Node<'a>, MediaError> {
+        self.child(kind).ok_or_else(|| super::missing(self.node, kind))
+    }
+
+    /// The sample entry of this codec.
+    pub(super) fn entry(&self, codec: Codec) -> SampleEntry {
+        let (width, height) = (self.width, self.height);
+        let pixel_aspect = self.pixel_aspect().unwrap_or((1, 1));
+        SampleEntry { codec, kind: TrackKind::Video { width, height, rotation: 0, pixel_aspect } }
+    }
+
+    fn child(&self, kind: &[u8; 4]) -> Option<Node<'a>> {
+        self.node.children_after(FIELDS).find(|child| child.kind == *kind)
+    }
+
+    /// The `pasp` box (12.1.4); one with a zero says nothing.
+    fn pixel_aspect(&self) -> Option<(u32, u32)> {
+        let pasp = self.child(b"pasp")?;
+        let mut fields = pasp.fields();
+        let spacing = (fields.u32().ok()?, fields.u32().ok()?);
+        (spacing.0 > 0 && spacing.1 > 0).then_some(spacing)
+    }
+}

@@ -1,0 +1,176 @@
+//! What of a track shows when: the edit list (ISO/IEC 14496-12 8.6.6) as runs of samples.
+
+use crate::{
+    movie::{Edit, Track, TrackKind},
+    sample_table::{Sample, SampleTable},
+    units::Timescale,
+};
+use std::ops::Range;
+
+/// Samples at the end of a track among which the last one to show is: more than any reordering spans.
+const REORDER: u32 = 512;
+
+/// A run of samples shown by one edit. The presentation time of a sample is `sample.pts() + shift`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Samples in decoding order: from a sync sample, with those that are only decoded for what follows.
+    pub samples: Range<u32>,
+    /// Presentation time less composition time, in ticks of the track.
+    pub shift: i64,
+    /// Presentation time at which the span begins to show; samples before it are preroll.
+    pub start: i64,
+    /// Presentation time at which it ends; samples from there on are only decoded.
+    pub end: i64,
+}
+
+/// The spans of `track` in presentation order. Without an edit list, and where the list would show nothing, there is
+/// one span of everything with a shift of 0; for a track without samples there is none.
+#[must_use]
+pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
+    let table = &track.samples;
+    let Some(first) = table.get(0) else { return Vec::new() };
+    let media = Media { track, first, end: media_end(table), sync: sync_list(table) };
+    let mut spans: Vec<Span> = Vec::new();
+    // Summed in movie ticks: the rounding of many edits must not add up.
+    let mut elapsed = 0_i64;
+    let count = track.edits.len();
+    for (index, edit) in track.edits.iter().enumerate() {
+        let duration = i64::try_from(edit.duration).unwrap_or(i64::MAX);
+        let until = elapsed.saturating_add(duration);
+        let times = movie_timescale.convert(elapsed, track.timescale)..movie_timescale.convert(until, track.timescale);
+        if let Some(span) = media.span(*edit, times, index + 1 == count) {
+            push(&mut spans, span, movie_timescale, track.timescale);
+        }
+        elapsed = until;
+    }
+    if spans.is_empty() {
+        let start = media.first_shown();
+        return vec![Span { samples: 0..table.len(), shift: 0, start, end: media.end.max(start) }];
+    }
+    spans
+}
+
+/// Appends `span`, or lengthens the last one where it goes on in the media where that one ended.
+fn push(spans: &mut Vec<Span>, span: Span, movie: Timescale, track: Timescale) {
+    // An edit ends on a movie tick, so the next one's media time is off by up to one.
+    let tick = i64::from(track.get().div_ceil(movie.get()));
+    match spans.last_mut() {
+        Some(last)
+            if last.end == span.start
+                && last.shift.abs_diff(span.shift) <= tick.unsigned_abs()
+                && span.samples.start <= last.samples.end =>
+        {
+            last.samples.end = last.samples.end.max(span.samples.end);
+            last.end = span.end;
+        }
+        _ => spans.push(span),
+    }
+}
+
+struct Media<'a> {
+    track: &'a Track,
+    first: Sample,
+    /// Composition time at which the last sample ends.
+    end: i64,
+    /// Sync samples, unless all are.
+    sync: Option<Vec<u32>>,
+}
+
+impl Media<'_> {
+    /// What `edit` shows at the presentation `times`; `None` where that is nothing.
+    fn span(&self, edit: Edit, times: Range<i64>, last: bool) -> Option<Span> {
+        let time = edit.media_time?;
+        let declared = times.end.saturating_sub(times.start);
+        let length = match (declared, last) {
+            (0, false) => return None,
+            (0, true) => self.end.saturating_sub(time),
+            (declared, true) => declared.min(self.end.saturating_sub(time)),
+            (declared, false) => declared,
+        };
+        if length <= 0 {
+            return None;
+        }
+        let start = self.first_sample(time);
+        let end = self.before(time.saturating_add(length))?.checked_add(1)?;
+        let shift = times.start.saturating_sub(time);
+        let until = times.start.saturating_add(length);
+        (start < end && time < self.end).then_some(Span { samples: start..end, shift, start: times.start, end: until })
+    }
+
+    /// The sample that decoding begins with to show from composition time `time` on.
+    fn first_sample(&self, time: i64) -> u32 {
+        if !matches!(self.track.kind, TrackKind::Audio { .. }) {
+            return self.sync_at(time);
+        }
+        // What an encoder put in front to fill its filters: the decoder wants it, and drops what it makes of it.
+        if time.saturating_sub(self.first.pts()) < i64::from(self.track.timescale.get()) {
+            return 0;
+        }
+        // Transforms overlap: the sample before fills the first one's left half.
+        let before = self.sync_at(time).saturating_sub(1);
+        self.sync_before(before)
+    }
+
+    /// The last sync sample that shows at or before `time`; the first sample where there is none.
+    fn sync_at(&self, time: i64) -> u32 {
+        let table = &self.track.samples;
+        let (least, _) = table.composition_bounds();
+        let Some(candidate) = table.at_dts(time.saturating_sub(i64::from(least))) else { return 0 };
+        let Some(sync) = &self.sync else {
+            return last_where(table, candidate, |sample| sample.pts() <= time).unwrap_or(0);
+        };
+        let candidates = sync.partition_point(|&index| index <= candidate);
+        let found = sync.iter().take(candidates).rev().find(|&&index| {
+            table.get(index).is_some_and(|sample| sample.pts() <= time)
+        });
+        found.copied().unwrap_or(0)
+    }
+
+    /// The last sync sample at or before sample `index`.
+    fn sync_before(&self, index: u32) -> u32 {
+        match &self.sync {
+            None => index,
+            Some(sync) => sync.partition_point(|&s| s <= index).checked_sub(1).map_or(0, |i| sync[i]),
+        }
+    }
+
+    /// The last sample in decoding order that shows before `time`.
+    fn before(&self, time: i64) -> Option<u32> {
+        let table = &self.track.samples;
+        let (least, _) = table.composition_bounds();
+        let candidate = table.at_dts(time.saturating_sub(i64::from(least)))?;
+        last_where(table, candidate, |sample| sample.pts() < time)
+    }
+
+    /// The least composition time at the head of the track.
+    fn first_shown(&self) -> i64 {
+        self.track.samples.range(0..REORDER).map(|sample| sample.pts()).min().unwrap_or(0)
+    }
+}
+
+/// The last sample up to `from` for which `test` holds.
+fn last_where(table: &SampleTable, from: u32, test: impl Fn(&Sample) -> bool) -> Option<u32> {
+    let mut end = from.saturating_add(1);
+    while end > 0 {
+        let start = end.saturating_sub(64);
+        if let Some(found) = table.range(start..end).filter(|sample| test(sample)).last() {
+            return Some(found.index);
+        }
+        end = start;
+    }
+    None
+}
+
+/// The composition time at which the last sample ends.
+pub(crate) fn media_end(table: &SampleTable) -> i64 {
+    let tail = table.len().saturating_sub(REORDER)..table.len();
+    let ends = table.range(tail).map(|sample| sample.pts().saturating_add(i64::from(sample.duration)));
+    ends.max().unwrap_or(0)
+}
+
+fn sync_list(table: &SampleTable) -> Option<Vec<u32>> {
+    (!table.all_sync()).then(|| table.sync_samples().collect())
+}
+
+#[cfg(test)]
+mod tests;

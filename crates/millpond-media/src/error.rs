@@ -1,0 +1,120 @@
+//! What can be wrong with a file: where, what was found and what was expected.
+
+/// Why an object gives no index, or a track of it none.
+///
+/// Every variant leads to the byte: the box path (such as `moov/trak[2]/mdia/minf/stbl/stsz`) and the offset in the
+/// object. None of them is worth a retry with the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MediaError {
+    /// A field or a box has a value that the format does not allow.
+    #[error("{path} at byte {offset}: found {found}, expected {expected}")]
+    Invalid {
+        /// Box path.
+        path: String,
+        /// Offset in the object.
+        offset: u64,
+        /// What the file says.
+        found: String,
+        /// What the format wants there.
+        expected: String,
+    },
+    /// Allowed by the format, but not something that Millpond plays.
+    #[error("{path} at byte {offset}: {found} is not supported")]
+    Unsupported {
+        /// Box path.
+        path: String,
+        /// Offset in the object.
+        offset: u64,
+        /// What the file has.
+        found: String,
+    },
+    /// The bytes end before the structure does.
+    #[error("{path} at byte {offset}: found {found} bytes, expected {expected}: the file is cut short")]
+    Truncated {
+        /// Box path.
+        path: String,
+        /// Offset in the object.
+        offset: u64,
+        /// Bytes there are.
+        found: u64,
+        /// Bytes there should be.
+        expected: u64,
+    },
+    /// More metadata than the limit allows to hold.
+    #[error("{path} at byte {offset}: found {found} bytes of metadata, expected at most {expected}")]
+    TooLarge {
+        /// Box path.
+        path: String,
+        /// Offset in the object.
+        offset: u64,
+        /// Bytes (or samples) the file asks to hold.
+        found: u64,
+        /// The limit.
+        expected: u64,
+    },
+    /// The file is readable, but no track of it can be played.
+    #[error("{path} at byte {offset}: found no playable track, expected at least one ({})", list(found))]
+    NoPlayableTrack {
+        /// Box path (`moov`).
+        path: String,
+        /// Offset in the object.
+        offset: u64,
+        /// Each track's reason, in file order.
+        found: Vec<String>,
+    },
+}
+
+impl MediaError {
+    /// [`MediaError::Invalid`].
+    pub fn invalid(
+        path: impl Into<String>,
+        offset: u64,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::Invalid { path: path.into(), offset, found: found.into(), expected: expected.into() }
+    }
+
+    /// [`MediaError::Unsupported`].
+    pub fn unsupported(path: impl Into<String>, offset: u64, found: impl Into<String>) -> Self {
+        Self::Unsupported { path: path.into(), offset, found: found.into() }
+    }
+
+    /// [`MediaError::Truncated`]: `found` bytes where `expected` are needed.
+    pub fn truncated(path: impl Into<String>, offset: u64, found: u64, expected: u64) -> Self {
+        Self::Truncated { path: path.into(), offset, found, expected }
+    }
+
+    /// [`MediaError::TooLarge`]: `found` where at most `expected` is allowed.
+    pub fn too_large(path: impl Into<String>, offset: u64, found: u64, expected: u64) -> Self {
+        Self::TooLarge { path: path.into(), offset, found, expected }
+    }
+
+    /// Box path of the place that is wrong.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Invalid { path, .. }
+            | Self::Unsupported { path, .. }
+            | Self::Truncated { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::NoPlayableTrack { path, .. } => path,
+        }
+    }
+
+    /// Offset in the object of the place that is wrong.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        match self {
+            Self::Invalid { offset, .. }
+            | Self::Unsupported { offset, .. }
+            | Self::Truncated { offset, .. }
+            | Self::TooLarge { offset, .. }
+            | Self::NoPlayableTrack { offset, .. } => *offset,
+        }
+    }
+}
+
+fn list(reasons: &[String]) -> String {
+    if reasons.is_empty() { "the movie has no track at all".to_owned() } else { reasons.join("; ") }
+}

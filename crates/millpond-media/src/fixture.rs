@@ -1,0 +1,102 @@
+//! Files made of parts, for tests.
+
+use crate::{
+    codec::parse_sample_entry,
+    movie::{Edit, Movie, Track, TrackKind},
+    sample_table::SampleTable,
+    units::Timescale,
+};
+
+/// An `avc1` sample entry: 320x180, no audio.
+pub(crate) const AVC: &str = "000000af61766331000000000000000100000000000000000000000000000000014000b40048000000480000000000000001154c61766335392e33372e313030206c696278323634000000000000000000000018ffff00000035617663430164000cffe1001a6764000cacd941419f9f011000000300100000030320f142996001000468ef8fcbfdf8f800000000107061737000000001000000010000001462747274000000000003bb580003bb58";
+/// An `mp4a` sample entry: AAC-LC, 48 kHz.
+pub(crate) const AAC: &str = "0000006e6d703461000000000000000100000000000000000002001000000000bb800000000000366573647300000000038080802500020004808080174015000000000177f4000177f40580808005118856e500068080800102000000146274727400000000000177f4000177f4";
+
+/// Bytes written as hexadecimal digits.
+pub(crate) fn hex(digits: &str) -> Vec<u8> {
+    let digit = |d: u8| (d as char).to_digit(16).unwrap() as u8;
+    digits.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
+
+/// Words in big-endian order.
+pub(crate) fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+/// A box of `kind` with the joined `parts` as its body.
+pub(crate) fn bx(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
+    let body = parts.concat();
+    let mut bytes = words(&[body.len() as u32 + 8]);
+    bytes.extend_from_slice(kind);
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+/// A box whose body is `fields`, the first of which is version and flags.
+pub(crate) fn fields(kind: &[u8; 4], fields: &[u32]) -> Vec<u8> {
+    bx(kind, &[&words(fields)])
+}
+
+/// `mvhd` with 1000 ticks a second.
+pub(crate) fn mvhd() -> Vec<u8> {
+    bx(b"mvhd", &[&words(&[0, 0, 0, 1000, 0]), &[0; 80]])
+}
+
+/// A track of 1000 ticks a second: `handler`, sample entry as digits, and the tables in its `stbl`.
+pub(crate) fn trak(id: u32, handler: &[u8; 4], entry: &str, tables: &[Vec<u8>]) -> Vec<u8> {
+    let mut tkhd = words(&[7, 0, 0, id, 0, 0, 0, 0, 0, 0]);
+    tkhd.extend(words(&[0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000, 0, 0]));
+    let entry = hex(entry);
+    let stsd = bx(b"stsd", &[&words(&[0, 1]), &entry]);
+    let stbl = bx(b"stbl", &[&stsd, &tables.concat()]);
+    let mdhd = bx(b"mdhd", &[&words(&[0, 0, 0, 1000, 0, 0x15c7_0000])]);
+    let hdlr = bx(b"hdlr", &[&words(&[0, 0]), handler, &[0; 13]]);
+    bx(b"trak", &[&bx(b"tkhd", &[&tkhd]), &bx(b"mdia", &[&mdhd, &hdlr, &bx(b"minf", &[&stbl])])])
+}
+
+/// Tables of `count` samples of `size` bytes and 40 ticks in one chunk at `offset`.
+pub(crate) fn tables(count: u32, size: u32, offset: u32) -> Vec<Vec<u8>> {
+    vec![
+        fields(b"stts", &[0, 1, count, 40]),
+        fields(b"stsz", &[0, size, count]),
+        fields(b"stsc", &[0, 1, 1, count, 1]),
+        fields(b"stco", &[0, 1, offset]),
+    ]
+}
+
+/// A track of `samples` with an AVC or AAC entry.
+pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable) -> Track {
+    let handler = if entry == AVC { *b"vide" } else { *b"soun" };
+    let sample_entry = hex(entry);
+    let parsed = parse_sample_entry(&sample_entry, handler, "stsd", 0).unwrap();
+    let kind = match parsed.kind {
+        TrackKind::Video { width, height, pixel_aspect, .. } => {
+            TrackKind::Video { width, height, pixel_aspect, rotation: 0 }
+        }
+        kind => kind,
+    };
+    Track {
+        id,
+        kind,
+        timescale: Timescale::MILLIS,
+        language: "und".to_owned(),
+        name: None,
+        enabled: true,
+        codec: parsed.codec,
+        sample_entry,
+        edits,
+        samples,
+    }
+}
+
+/// A movie of `tracks` with 1000 ticks a second.
+pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
+    Movie {
+        timescale: Timescale::MILLIS,
+        duration: 0,
+        fragmented: false,
+        tracks,
+        skipped: Vec::new(),
+        external_media: None,
+    }
+}

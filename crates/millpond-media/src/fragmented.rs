@@ -1,0 +1,179 @@
+//! Movie fragments (`moof`, ISO/IEC 14496-12 8.8): their samples go to the end of the tracks.
+
+use crate::{
+    boxes::Node,
+    error::MediaError,
+    moov::{MovieDraft, Trex},
+    sample_table::MAX_SAMPLES,
+};
+
+/// Samples without a byte that a run may have where not even a field tells one from the other.
+const MAX_EMPTY_SAMPLES: u32 = 1024;
+
+/// `sample_is_non_sync_sample` (8.8.3.1).
+const NON_SYNC: u32 = 0x0001_0000;
+/// `sample_depends_on` 1 (and 3, reserved): not an I picture.
+const DEPENDS: u32 = 0x0100_0000;
+
+/// Fields of `tfhd` (8.8.7) and `trun` (8.8.8) that are there.
+mod flag {
+    pub(super) const BASE_DATA_OFFSET: u32 = 0x1;
+    pub(super) const DESCRIPTION: u32 = 0x2;
+    pub(super) const DEFAULT_DURATION: u32 = 0x8;
+    pub(super) const DEFAULT_SIZE: u32 = 0x10;
+    pub(super) const DEFAULT_FLAGS: u32 = 0x20;
+    pub(super) const BASE_IS_MOOF: u32 = 0x2_0000;
+
+    pub(super) const DATA_OFFSET: u32 = 0x1;
+    pub(super) const FIRST_SAMPLE_FLAGS: u32 = 0x4;
+    pub(super) const DURATION: u32 = 0x100;
+    pub(super) const SIZE: u32 = 0x200;
+    pub(super) const FLAGS: u32 = 0x400;
+    pub(super) const COMPOSITION: u32 = 0x800;
+}
+
+/// What holds for all runs of a track fragment.
+#[derive(Debug)]
+struct Traf {
+    defaults: Trex,
+    /// What data offsets count from.
+    base: u64,
+    /// Where a run without a data offset starts.
+    next: u64,
+}
+
+impl MovieDraft {
+    /// Appends the samples of `moof`. A track fragment that is broken ends its track, and no other.
+    pub(crate) fn add_fragment(&mut self, moof: &Node<'_>) {
+        // Without a base, data begins at the moof for the first track, after the last one's for the others (8.8.7.1).
+        let mut implicit = moof.offset;
+        for traf in moof.children().filter(|node| &node.kind == b"traf") {
+            let mut track = 0;
+            match self.add_track_fragment(&traf, moof.offset, implicit, &mut track) {
+                Ok(end) => implicit = end,
+                Err(error) => match self.tracks.iter_mut().find(|t| t.header.id == track) {
+                    Some(draft) if draft.cut.is_none() => draft.cut = Some(error.to_string()),
+                    Some(_) => {}
+                    None => self.skip_once(track, error),
+                },
+            }
+        }
+    }
+
+    /// Notes an error of a track that is not played, or that could not be named, once.
+    fn skip_once(&mut self, track: u32, error: MediaError) {
+        if !self.skipped.iter().any(|skipped| skipped.id == track) {
+            self.skip(track, error.to_string());
+        }
+    }
+
+    /// Appends the samples of one `traf`, and gives the end of its data.
+    fn add_track_fragment(
+        &mut self,
+        node: &Node<'_>,
+        moof: u64,
+        implicit: u64,
+        track: &mut u32,
+    ) -> Result<u64, MediaError> {
+        let mut traf = self.track_fragment_header(&node.need(b"tfhd")?, moof, implicit, track)?;
+        if let Some(draft) = self.tracks.iter_mut().find(|t| t.header.id == traf.defaults.track) {
+            if traf.defaults.description != draft.header.description {
+                let (from, to) = (draft.header.description, traf.defaults.description);
+                return Err(node.unsupported(format!("a change from sample entry {from} to {to} within the track")));
+            }
+            if let Some(tfdt) = node.child(b"tfdt") {
+                let (version, _, mut fields) = tfdt.full()?;
+                let time = fields.versioned(version)?;
+                let time = i64::try_from(time)
+                    .map_err(|_| tfdt.invalid(format!("a decode time of {time}"), format!("at most {}", i64::MAX)))?;
+                draft.samples.set_start_dts(time);
+            }
+        }
+        for run in node.children().filter(|child| &child.kind == b"trun") {
+            self.add_run(&run, &mut traf)?;
+        }
+        Ok(traf.next)
+    }
+
+    /// `tfhd` (8.8.7), over the defaults of the track.
+    fn track_fragment_header(
+        &self,
+        tfhd: &Node<'_>,
+        moof: u64,
+        implicit: u64,
+        track: &mut u32,
+    ) -> Result<Traf, MediaError> {
+        let (_, flags, mut fields) = tfhd.full()?;
+        *track = fields.u32()?;
+        let known = self.defaults.iter().find(|trex| trex.track == *track).copied();
+        let mut defaults = known.unwrap_or(Trex { track: *track, description: 1, ..Trex::default() });
+        let base = if flags & flag::BASE_DATA_OFFSET != 0 {
+            fields.u64()?
+        } else if flags & flag::BASE_IS_MOOF != 0 {
+            moof
+        } else {
+            implicit
+        };
+        for (bit, field) in [
+            (flag::DESCRIPTION, &mut defaults.description),
+            (flag::DEFAULT_DURATION, &mut defaults.duration),
+            (flag::DEFAULT_SIZE, &mut defaults.size),
+            (flag::DEFAULT_FLAGS, &mut defaults.flags),
+        ] {
+            if flags & bit != 0 {
+                *field = fields.u32()?;
+            }
+        }
+        Ok(Traf { defaults, base, next: base })
+    }
+
+    /// Appends the samples of one `trun` (8.8.8) and moves `traf.next` to their end.
+    fn add_run(&mut self, run: &Node<'_>, traf: &mut Traf) -> Result<(), MediaError> {
+        let (_, flags, mut fields) = run.full()?;
+        let claimed = fields.u32()?;
+        if flags & flag::DATA_OFFSET != 0 {
+            let offset = i64::from(fields.i32()?);
+            traf.next = traf
+                .base
+                .checked_add_signed(offset)
+                .ok_or_else(|| run.invalid(format!("a data offset of {offset}"), "a place in the object"))?;
+        }
+        let first_flags = if flags & flag::FIRST_SAMPLE_FLAGS != 0 { Some(fields.u32()?) } else { None };
+        let per_sample = (flags & 0xf00).count_ones() as usize * 4;
+        let count = match (fields.rest().len().checked_div(per_sample), traf.defaults.size) {
+            // A count that claims more than there are fields gets what there are.
+            (Some(present), _) => claimed.min(u32::try_from(present).unwrap_or(u32::MAX)),
+            (None, 0) if claimed > MAX_EMPTY_SAMPLES => {
+                let found = format!("{claimed} samples of no bytes and no fields");
+                return Err(run.invalid(found, format!("at most {MAX_EMPTY_SAMPLES}")));
+            }
+            (None, _) => claimed.min(MAX_SAMPLES),
+        };
+        let limit = self.media_end().unwrap_or(u64::MAX);
+        let Self { tracks, budget, .. } = self;
+        let mut draft = tracks.iter_mut().find(|t| t.header.id == traf.defaults.track && t.cut.is_none());
+        for index in 0..count {
+            let mut field = |bit, default| if flags & bit != 0 { fields.u32() } else { Ok(default) };
+            let duration = field(flag::DURATION, traf.defaults.duration)?;
+            let size = field(flag::SIZE, traf.defaults.size)?;
+            let default_flags = first_flags.filter(|_| index == 0).unwrap_or(traf.defaults.flags);
+            let sample_flags = field(flag::FLAGS, default_flags)?;
+            // Signed in version 1 only, but version 0 gets negative ones too.
+            let composition = field(flag::COMPOSITION, 0)? as i32;
+            let Some(end) = traf.next.checked_add(u64::from(size)).filter(|&end| end <= limit) else {
+                let found = format!("sample {index} of {size} bytes at {}", traf.next);
+                return Err(run.invalid(found, format!("an end by {limit}, the end of the object")));
+            };
+            budget.spend(run)?;
+            if let Some(draft) = &mut draft {
+                let sync = !draft.is_video() || sample_flags & (NON_SYNC | DEPENDS) == 0;
+                draft.samples.push(traf.next, size, duration, composition, sync);
+            }
+            traf.next = end;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

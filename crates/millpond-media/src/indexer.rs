@@ -1,0 +1,258 @@
+//! From the bytes of an object to its index, without I/O.
+
+use crate::{
+    boxes::{HEADER, Node, show},
+    error::MediaError,
+    fragment_walk::FragmentWalk,
+    lane::{Arrived, Here, Lane},
+    moov::MovieDraft,
+    movie::Movie,
+    units::ByteRange,
+};
+use bytes::Bytes;
+
+/// Box types that a file may begin with.
+const FIRST: [&[u8; 4]; 15] = [
+    b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx", b"moof", b"pdin",
+    b"meta", b"udta", b"PICT",
+];
+
+/// How much an [`Indexer`] reads and holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of movie and fragment boxes held at most.
+    pub max_metadata: u64,
+    /// Bytes of the first read.
+    pub head: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_metadata: 256 << 20, head: 64 << 10 }
+    }
+}
+
+/// What an [`Indexer`] wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Bytes of these ranges, which can be read in parallel.
+    Need(Vec<ByteRange>),
+    /// Nothing more: this is the index.
+    Done(Movie),
+}
+
+/// Reads the index of one object.
+///
+/// Call [`poll`](Self::poll); for [`Step::Need`] hand over each range, in any order, with [`supply`](Self::supply),
+/// and poll again; polling before all are there names those that are missing. The first error is final, and so is
+/// [`Step::Done`].
+///
+/// A progressive file takes one batch, or two where the movie box is large or at the end. A fragmented one takes
+/// two or three where it has an index of its fragments (`sidx`, `mfra`), else one for each fragment.
+#[derive(Debug)]
+pub struct Indexer {
+    object_len: u64,
+    limits: Limits,
+    stage: Stage,
+    missing: Vec<ByteRange>,
+    arrived: Arrived,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Looking for the movie box.
+    Boxes(Lane),
+    /// Looking for fragments.
+    Fragments(Box<(MovieDraft, FragmentWalk)>),
+    /// Handed out.
+    Done,
+    Failed(MediaError),
+}
+
+/// What a look for the movie box came to.
+enum Found {
+    Wants(ByteRange),
+    Moov(Bytes),
+}
+
+impl Indexer {
+    /// An indexer of an object of `object_len` bytes, with [`Limits::default`].
+    #[must_use]
+    pub fn new(object_len: u64) -> Self {
+        Self::with_limits(object_len, Limits::default())
+    }
+
+    /// An indexer of an object of `object_len` bytes.
+    #[must_use]
+    pub fn with_limits(object_len: u64, limits: Limits) -> Self {
+        let limits = Limits { head: limits.head.max(HEADER), ..limits };
+        let stage = Stage::Boxes(Lane::new(0, object_len));
+        Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default() }
+    }
+
+    /// What it needs next, or the finished movie.
+    ///
+    /// # Errors
+    /// Where the bytes are no file that can be played, or hold more metadata than the limits allow.
+    pub fn poll(&mut self) -> Result<Step, MediaError> {
+        if !self.missing.is_empty() {
+            return Ok(Step::Need(self.missing.clone()));
+        }
+        match self.advance() {
+            Ok(Step::Need(ranges)) => {
+                self.missing.clone_from(&ranges);
+                Ok(Step::Need(ranges))
+            }
+            Ok(done) => Ok(done),
+            Err(error) => {
+                self.stage = Stage::Failed(error.clone());
+                self.arrived = Arrived::default();
+                Err(error)
+            }
+        }
+    }
+
+    /// Hands over the bytes of one range that the last [`poll`](Self::poll) named. Fewer bytes than the range has
+    /// make the next poll fail; a range that was not named is passed over.
+    pub fn supply(&mut self, range: ByteRange, bytes: Bytes) {
+        let Some(position) = self.missing.iter().position(|&missing| missing == range) else { return };
+        self.missing.swap_remove(position);
+        let found = bytes.len() as u64;
+        if found < range.len() {
+            self.missing.clear();
+            self.stage = Stage::Failed(MediaError::truncated("the object", range.start, found, range.len()));
+            return;
+        }
+        self.arrived.put(range, bytes.slice(..range.len() as usize));
+    }
+
+    fn advance(&mut self) -> Result<Step, MediaError> {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Boxes(lane) => self.find_moov(lane),
+            Stage::Fragments(parts) => self.find_fragments(*parts),
+            Stage::Done => Err(MediaError::invalid("the object", 0, "a poll after the movie was handed out", "none")),
+            Stage::Failed(error) => Err(error),
+        }
+    }
+
+    fn find_moov(&mut self, mut lane: Lane) -> Result<Step, MediaError> {
+        if let Some(bytes) = self.arrived.take_from(lane.held_to()) {
+            lane.append(bytes);
+        }
+        let moov = match self.walk(&mut lane)? {
+            Found::Wants(range) => {
+                self.stage = Stage::Boxes(lane);
+                return Ok(Step::Need(vec![range]));
+            }
+            Found::Moov(moov) => moov,
+        };
+        let node = Node::new(&moov, lane.at(), "moov")
+            .ok_or_else(|| MediaError::truncated("moov", lane.at(), moov.len() as u64, 8))?;
+        let draft = MovieDraft::parse(&node, self.object_len)?;
+        if !draft.fragmented() {
+            return draft.finish().map(Step::Done);
+        }
+        lane.advance(moov.len() as u64);
+        let limit = self.limits.max_metadata.saturating_sub(moov.len() as u64);
+        self.find_fragments((draft, FragmentWalk::new(lane, limit)))
+    }
+
+    fn find_fragments(&mut self, (mut draft, mut walk): (MovieDraft, FragmentWalk)) -> Result<Step, MediaError> {
+        let wanted = walk.step(&mut self.arrived)?;
+        if !wanted.is_empty() {
+            self.stage = Stage::Fragments(Box::new((draft, walk)));
+            return Ok(Step::Need(wanted));
+        }
+        let (moofs, broken) = walk.into_fragments();
+        for (number, (place, bytes)) in moofs.iter().enumerate() {
+            if let Some(moof) = Node::new(bytes, *place, format!("moof[{}]", number + 1)) {
+                draft.add_fragment(&moof);
+            }
+        }
+        if let Some(broken) = broken {
+            draft.skip(0, broken.to_string());
+        }
+        draft.finish().map(Step::Done)
+    }
+
+    /// Walks the boxes of the file up to the movie box.
+    fn walk(&self, lane: &mut Lane) -> Result<Found, MediaError> {
+        // The last box that was passed, with the size it claims.
+        let mut passed = None;
+        loop {
+            let at = lane.at();
+            let (header, size) = match lane.here() {
+                Here::End => return Err(self.no_moov(passed)),
+                Here::Unknown => return Ok(Found::Wants(lane.want(self.ask_at(at, passed)))),
+                Here::Garbage => {
+                    let bytes = lane.bytes(lane.left().min(8)).unwrap_or_default();
+                    let found = format!("the bytes \"{}\"", bytes.escape_ascii());
+                    return Err(MediaError::invalid("the file", at, found, "a box with a size and a type"));
+                }
+                Here::Box { header, size } => (header, size),
+            };
+            if at == 0 && !FIRST.contains(&&header.kind) {
+                let found = format!("a box of type {}", show(header.kind));
+                return Err(MediaError::invalid("the file", 0, found, "ftyp: an ISO base media file"));
+            }
+            if &header.kind == b"moov" {
+                if size > lane.left() {
+                    return Err(MediaError::truncated("moov", at, lane.left(), size));
+                }
+                if size > self.limits.max_metadata {
+                    return Err(MediaError::too_large("moov", at, size, self.limits.max_metadata));
+                }
+                return Ok(match lane.bytes(size) {
+                    Some(moov) => Found::Moov(moov),
+                    None => Found::Wants(lane.want(size)),
+                });
+            }
+            passed = Some((header.kind, at, size));
+            lane.advance(size);
+        }
+    }
+
+    /// How much to read at `at`: after the media everything up to the end, as the movie box is likely there, and
+    /// no larger than an eighth of the media.
+    fn ask_at(&self, at: u64, passed: Option<([u8; 4], u64, u64)>) -> u64 {
+        match passed {
+            Some((kind, _, size)) if &kind == b"mdat" => {
+                let rest = self.object_len - at;
+                let likely = (size / 8).max(16 << 20).min(self.limits.max_metadata);
+                if rest <= likely { rest } else { self.limits.head }
+            }
+            _ => self.limits.head,
+        }
+    }
+
+    fn no_moov(&self, passed: Option<([u8; 4], u64, u64)>) -> MediaError {
+        match passed {
+            Some((kind, at, size)) if size > self.object_len - at => {
+                MediaError::truncated(show(kind), at, self.object_len - at, size)
+            }
+            _ => MediaError::invalid("the file", self.object_len, "its end and no moov box", "one"),
+        }
+    }
+}
+
+/// The index of an object that is in memory.
+///
+/// # Errors
+/// As [`Indexer::poll`].
+pub fn index_bytes(object: &[u8]) -> Result<Movie, MediaError> {
+    let mut indexer = Indexer::new(object.len() as u64);
+    loop {
+        match indexer.poll()? {
+            Step::Done(movie) => return Ok(movie),
+            Step::Need(ranges) => {
+                for range in ranges {
+                    let bytes = object.get(range.start as usize..range.end as usize).unwrap_or_default();
+                    indexer.supply(range, Bytes::copy_from_slice(bytes));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! ISO base media files (ISO/IEC 14496-12), progressive and fragmented, to a compact index.
+//!
+//! Pure: no I/O and no clock. [`Indexer`] says which bytes it needs next and is handed them;
+//! what comes out is a [`Movie`], whose [`SampleTable`]s answer "where and when is sample n" without the file.
+
+mod alias;
+mod bits;
+mod boxes;
+pub mod codec;
+pub mod dref;
+pub mod edits;
+pub mod error;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod fragment_places;
+mod fragment_walk;
+mod fragmented;
+pub mod indexer;
+mod lane;
+mod moov;
+pub mod movie;
+mod progressive;
+pub mod sample_table;
+mod trak;
+pub mod units;
+
+pub use codec::*;
+pub use edits::{Span, spans};
+pub use error::MediaError;
+pub use indexer::{Indexer, Limits, Step, index_bytes};
+pub use movie::{Edit, Movie, SkippedTrack, Track, TrackKind};
+pub use sample_table::{Sample, SampleTable, SampleTableBuilder, Samples};
+pub use units::{ByteRange, Timescale};

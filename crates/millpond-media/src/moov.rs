@@ -1,0 +1,225 @@
+//! The movie box (`moov`, ISO/IEC 14496-12 8.2.1), and the movie while it grows out of it and its fragments.
+
+use crate::{
+    boxes::Node,
+    error::MediaError,
+    movie::{Movie, SkippedTrack, Track, TrackKind},
+    progressive::{Budget, Tables},
+    sample_table::{SampleTable, SampleTableBuilder},
+    trak::{self, Tkhd, TrackHeader},
+    units::Timescale,
+};
+
+/// A movie that may still get samples.
+#[derive(Debug)]
+pub(crate) struct MovieDraft {
+    moov_offset: u64,
+    timescale: Timescale,
+    duration: u64,
+    fragmented: bool,
+    external_media: Option<String>,
+    /// Tracks that can be played so far, in file order.
+    pub(crate) tracks: Vec<TrackDraft>,
+    /// Defaults of all tracks, also of those that can't be played.
+    pub(crate) defaults: Vec<Trex>,
+    pub(crate) skipped: Vec<SkippedTrack>,
+    pub(crate) budget: Budget,
+    object_len: u64,
+}
+
+/// A track that may still get samples.
+#[derive(Debug)]
+pub(crate) struct TrackDraft {
+    pub(crate) header: TrackHeader,
+    pub(crate) samples: SampleTableBuilder,
+    /// Place in the file, for reasons.
+    place: String,
+    /// Why samples are left out; there come no more then.
+    pub(crate) cut: Option<String>,
+    /// Samples of the movie box, before any fragment.
+    unfragmented: u32,
+}
+
+/// Defaults for the fragments of a track (`trex`, 8.8.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trex {
+    pub(crate) track: u32,
+    pub(crate) description: u32,
+    pub(crate) duration: u32,
+    pub(crate) size: u32,
+    pub(crate) flags: u32,
+}
+
+impl MovieDraft {
+    /// What `moov` says, for an object of `object_len` bytes.
+    pub(crate) fn parse(moov: &Node<'_>, object_len: u64) -> Result<Self, MediaError> {
+        let (timescale, duration) = movie_header(moov)?;
+        let mvex = moov.child(b"mvex");
+        let mut draft = Self {
+            moov_offset: moov.offset,
+            timescale,
+            duration,
+            fragmented: mvex.is_some(),
+            external_media: None,
+            tracks: Vec::new(),
+            defaults: mvex.iter().flat_map(Node::children).filter_map(|node| Trex::parse(&node)).collect(),
+            skipped: Vec::new(),
+            budget: Budget::new(),
+            object_len,
+        };
+        for trak in moov.children().filter(|node| &node.kind == b"trak") {
+            let tkhd = Tkhd::parse(&trak);
+            let id = tkhd.as_ref().map_or(0, |tkhd| tkhd.id);
+            match tkhd.and_then(|tkhd| draft.track(&trak, tkhd)) {
+                Ok(track) => draft.tracks.push(track),
+                Err(error) => draft.skip(id, error.to_string()),
+            }
+        }
+        Ok(draft)
+    }
+
+    /// Whether movie fragments may follow.
+    pub(crate) fn fragmented(&self) -> bool {
+        self.fragmented
+    }
+
+    /// Where samples have to end; `None` where they are in another object.
+    pub(crate) fn media_end(&self) -> Option<u64> {
+        self.external_media.is_none().then_some(self.object_len)
+    }
+
+    /// Notes why a track, or a part of it, is left out.
+    pub(crate) fn skip(&mut self, id: u32, reason: String) {
+        self.skipped.push(SkippedTrack { id, reason });
+    }
+
+    /// The movie; an error where no track has a sample.
+    pub(crate) fn finish(mut self) -> Result<Movie, MediaError> {
+        let mut tracks = Vec::with_capacity(self.tracks.len());
+        for mut draft in std::mem::take(&mut self.tracks) {
+            draft.open_edits();
+            let id = draft.header.id;
+            let empty = draft.samples.is_empty();
+            match draft.cut {
+                Some(reason) => self.skip(id, reason),
+                None if empty => {
+                    let place = &draft.place;
+                    self.skip(id, format!("{place}: found no samples in the movie or any fragment, expected some"));
+                }
+                None => {}
+            }
+            if !empty {
+                tracks.push(draft.header.with_samples(draft.samples.finish()));
+            }
+        }
+        if tracks.is_empty() {
+            let found = self.skipped.into_iter().map(|skipped| skipped.reason).collect();
+            return Err(MediaError::NoPlayableTrack { path: "moov".to_owned(), offset: self.moov_offset, found });
+        }
+        Ok(Movie {
+            timescale: self.timescale,
+            duration: self.duration,
+            fragmented: self.fragmented,
+            tracks,
+            skipped: self.skipped,
+            external_media: self.external_media,
+        })
+    }
+
+    fn track(&mut self, trak: &Node<'_>, tkhd: Tkhd) -> Result<TrackDraft, MediaError> {
+        if self.tracks.iter().any(|track| track.header.id == tkhd.id) {
+            return Err(trak.invalid(format!("a second track {}", tkhd.id), "an id of its own"));
+        }
+        let stbl = trak.need(b"mdia")?.need(b"minf")?.need(b"stbl")?;
+        let tables = Tables::parse(&stbl);
+        let mut described = tables.as_ref().map(Tables::descriptions).unwrap_or_default();
+        if described.is_empty() {
+            described.extend(self.defaults.iter().find(|trex| trex.track == tkhd.id).map(|trex| trex.description));
+        }
+        // Headers first: that a track has no playable codec says more than that its tables are odd.
+        let header = trak::parse(trak, tkhd, &described)?;
+        let tables = tables?;
+        if tables.is_empty() && !self.fragmented {
+            return Err(stbl.invalid("no samples", "one at least"));
+        }
+        self.agree_on_location(trak, &header)?;
+        let mut samples = SampleTable::builder();
+        let cut = tables.fill(&mut samples, self.media_end(), &mut self.budget)?;
+        let place = format!("{} at byte {}", trak.path, trak.offset);
+        let unfragmented = samples.len();
+        Ok(TrackDraft { header, samples, place, cut, unfragmented })
+    }
+
+    /// All tracks of a movie are in one object: the first one decides which.
+    fn agree_on_location(&mut self, trak: &Node<'_>, header: &TrackHeader) -> Result<(), MediaError> {
+        if self.tracks.is_empty() {
+            self.external_media.clone_from(&header.location);
+        } else if self.external_media != header.location {
+            return Err(trak.unsupported("media in another file than that of the tracks before"));
+        }
+        Ok(())
+    }
+}
+
+impl TrackHeader {
+    fn with_samples(self, samples: SampleTable) -> Track {
+        Track {
+            id: self.id,
+            kind: self.kind,
+            timescale: self.timescale,
+            language: self.language,
+            name: self.name,
+            enabled: self.enabled,
+            codec: self.codec,
+            sample_entry: self.sample_entry,
+            edits: self.edits,
+            samples,
+        }
+    }
+}
+
+impl TrackDraft {
+    /// An edit list that was written before the fragments were ends with the samples of the movie box.
+    fn open_edits(&mut self) {
+        if (1..self.samples.len()).contains(&self.unfragmented)
+            && let Some(last) = self.header.edits.last_mut()
+        {
+            last.duration = 0;
+        }
+    }
+
+    /// Whether sync flags of fragments count: sound and text can be decoded from anywhere.
+    pub(crate) fn is_video(&self) -> bool {
+        matches!(self.header.kind, TrackKind::Video { .. })
+    }
+}
+
+impl Trex {
+    fn parse(node: &Node<'_>) -> Option<Self> {
+        if &node.kind != b"trex" {
+            return None;
+        }
+        let (_, _, mut fields) = node.full().ok()?;
+        let mut next = || fields.u32().ok();
+        let (track, description) = (next()?, next()?.max(1));
+        Some(Self { track, description, duration: next()?, size: next()?, flags: next()? })
+    }
+}
+
+/// `mvhd` (8.2.2): timescale and duration, and the length that `mehd` (8.8.2) gives where it has none.
+fn movie_header(moov: &Node<'_>) -> Result<(Timescale, u64), MediaError> {
+    let node = moov.need(b"mvhd")?;
+    let (version, _, mut fields) = node.full()?;
+    fields.skip(if version == 1 { 16 } else { 8 })?;
+    // A movie without a clock counts seconds, as ffmpeg has it: the clocks of the tracks are what matters.
+    let timescale = Timescale::new(fields.u32()?.max(1)).unwrap_or(Timescale::MILLIS);
+    let unknown = if version == 1 { u64::MAX } else { u64::from(u32::MAX) };
+    let mut duration = fields.versioned(version)?;
+    if duration == 0 || duration == unknown {
+        let mehd = moov.child(b"mvex").and_then(|mvex| mvex.child(b"mehd"));
+        duration = mehd
+            .and_then(|mehd| mehd.full().and_then(|(version, _, mut fields)| fields.versioned(version)).ok())
+            .unwrap_or(0);
+    }
+    Ok((timescale, duration))
+}

@@ -1,0 +1,358 @@
+//! The sample tables of a progressive track (`stbl`, ISO/IEC 14496-12 8.5 to 8.7), walked side by side.
+//!
+//! Nothing is expanded: cursors run over the bytes of the boxes, and a count claims no more than the bytes show.
+//! Only a constant sample size stands for many samples with few bytes; there the size of the object is the bound.
+
+use crate::{
+    boxes::{Entries, Node},
+    error::MediaError,
+    sample_table::{MAX_SAMPLES, SampleTableBuilder},
+};
+
+/// Most samples of one constant size in another object, whose length is unknown: three days of AC-3 and more.
+const MAX_CONSTANT_ELSEWHERE: u32 = 1 << 24;
+
+/// Samples that a whole movie may still have, so that many tracks can't do together what one can't.
+#[derive(Debug)]
+pub(crate) struct Budget(u32);
+
+impl Budget {
+    /// The budget of one movie.
+    pub(crate) fn new() -> Self {
+        Self(MAX_SAMPLES)
+    }
+
+    /// Takes one sample out.
+    pub(crate) fn spend(&mut self, node: &Node<'_>) -> Result<(), MediaError> {
+        self.0 = self.0.checked_sub(1).ok_or_else(|| {
+            let limit = u64::from(MAX_SAMPLES);
+            MediaError::too_large(node.path.clone(), node.offset, limit + 1, limit)
+        })?;
+        Ok(())
+    }
+}
+
+/// The tables of one track.
+#[derive(Debug)]
+pub(crate) struct Tables<'a> {
+    stbl: &'a Node<'a>,
+    sizes: Sizes<'a>,
+    chunks: Chunks<'a>,
+    runs: Vec<ChunkRun>,
+    times: Entries<'a, 8>,
+    composition: Entries<'a, 8>,
+    sync: Option<Entries<'a, 4>>,
+}
+
+/// Sizes of the samples (8.7.3).
+#[derive(Clone, Copy, Debug)]
+enum Sizes<'a> {
+    /// No table: no sample.
+    None,
+    /// One size for all.
+    Constant { size: u32, count: u32 },
+    /// 32 bits each.
+    Words(Entries<'a, 4>),
+    /// `stz2`: 4, 8 or 16 bits each.
+    Compact { bits: u8, bytes: &'a [u8], count: u32 },
+}
+
+/// Places of the chunks (8.7.5).
+#[derive(Clone, Copy, Debug)]
+enum Chunks<'a> {
+    Short(Entries<'a, 4>),
+    Long(Entries<'a, 8>),
+}
+
+/// Chunks of like shape (8.7.4).
+#[derive(Clone, Copy, Debug)]
+struct ChunkRun {
+    /// First chunk, from 1.
+    first: u32,
+    samples: u32,
+    description: u32,
+}
+
+impl<'a> Tables<'a> {
+    /// The tables in `stbl`.
+    pub(crate) fn parse(stbl: &'a Node<'a>) -> Result<Self, MediaError> {
+        let sizes = Sizes::parse(stbl)?;
+        let tables = Self {
+            stbl,
+            sizes,
+            chunks: Chunks::parse(stbl)?,
+            runs: chunk_runs(stbl)?,
+            times: table(stbl, b"stts")?.unwrap_or(Entries::EMPTY),
+            composition: table(stbl, b"ctts")?.unwrap_or(Entries::EMPTY),
+            sync: table(stbl, b"stss")?,
+        };
+        if sizes.count() > 0 {
+            if tables.times.len() == 0 {
+                return Err(stbl.invalid("samples without times (stts)", "an entry at least"));
+            }
+            if tables.chunks.len() == 0 {
+                return Err(stbl.invalid("samples without chunks (stco or co64)", "a chunk at least"));
+            }
+            if tables.runs.is_empty() {
+                return Err(stbl.invalid("samples without a usable chunk map (stsc)", "an entry at least"));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Whether the tables hold no sample.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sizes.count() == 0
+    }
+
+    /// Sample descriptions that chunks use, from 1, in order of first use.
+    pub(crate) fn descriptions(&self) -> Vec<u32> {
+        let mut used = Vec::new();
+        for run in self.runs.iter().filter(|run| run.samples > 0) {
+            if !used.contains(&run.description) && used.len() < 16 {
+                used.push(run.description);
+            }
+        }
+        used
+    }
+
+    /// Appends all samples that lie before `object_len` (`None`: in another object). What is left out is said.
+    pub(crate) fn fill(
+        &self,
+        out: &mut SampleTableBuilder,
+        object_len: Option<u64>,
+        budget: &mut Budget,
+    ) -> Result<Option<String>, MediaError> {
+        let count = self.count_within(object_len);
+        let limit = object_len.unwrap_or(u64::MAX);
+        let mut times = Runs::new(self.times);
+        let mut composition = Runs::new(self.composition);
+        let mut sync = SyncCursor::new(self.sync);
+        let mut run = RunCursor::new(&self.runs);
+        let mut index = 0;
+        for chunk in 0..self.chunks.len() {
+            let mut offset = self.chunks.get(chunk);
+            for _ in 0..run.samples_in(chunk) {
+                if index >= count {
+                    return Ok(self.cut(index, "the object holds no more"));
+                }
+                let size = self.sizes.get(index);
+                let Some(end) = offset.checked_add(u64::from(size)).filter(|&end| end <= limit) else {
+                    return Ok(self.cut(index, &format!("{size} bytes at {offset} pass the end of the object")));
+                };
+                budget.spend(self.stbl)?;
+                let duration = times.next_or_last();
+                // Deltas with the top bit set come from writers that subtracted; ffmpeg shows them as one tick too.
+                let duration = if duration > i32::MAX as u32 { 1 } else { duration };
+                // Offsets are signed in version 1 only (8.6.1.3), but writers put negative ones into version 0.
+                let composition = composition.next_or_zero() as i32;
+                out.push(offset, size, duration, composition, sync.is_sync(index));
+                offset = end;
+                index += 1;
+            }
+        }
+        Ok(self.cut(index, "no chunk holds them"))
+    }
+
+    /// Samples that are worth a try: a constant size stands for no more than the object can hold.
+    fn count_within(&self, object_len: Option<u64>) -> u32 {
+        match (self.sizes, object_len) {
+            (Sizes::Constant { size, count }, Some(len)) => {
+                count.min(u32::try_from(len / u64::from(size.max(1))).unwrap_or(MAX_SAMPLES))
+            }
+            (Sizes::Constant { count, .. }, None) => count.min(MAX_CONSTANT_ELSEWHERE),
+            (sizes, _) => sizes.count(),
+        }
+    }
+
+    fn cut(&self, index: u32, why: &str) -> Option<String> {
+        let count = self.sizes.count();
+        (index < count).then(|| {
+            let (path, offset) = (&self.stbl.path, self.stbl.offset);
+            format!("{path} at byte {offset}: samples from {index} of {count} on are left out: {why}")
+        })
+    }
+}
+
+impl<'a> Sizes<'a> {
+    fn parse(stbl: &Node<'a>) -> Result<Self, MediaError> {
+        if let Some(stsz) = stbl.child(b"stsz") {
+            let (_, _, mut fields) = stsz.full()?;
+            let (size, count) = (fields.u32()?, fields.u32()?);
+            return Ok(match size {
+                0 => Self::Words(Entries::new(fields.rest(), count)),
+                size => Self::Constant { size, count },
+            });
+        }
+        let Some(stz2) = stbl.child(b"stz2") else { return Ok(Self::None) };
+        let (_, _, mut fields) = stz2.full()?;
+        fields.skip(3)?;
+        let (bits, count) = (fields.u8()?, fields.u32()?);
+        if !matches!(bits, 4 | 8 | 16) {
+            return Err(stz2.invalid(format!("a field size of {bits}"), "4, 8 or 16"));
+        }
+        let bytes = fields.rest();
+        let present = u32::try_from(bytes.len() as u64 * 8 / u64::from(bits)).unwrap_or(u32::MAX);
+        Ok(Self::Compact { bits, bytes, count: count.min(present) })
+    }
+
+    fn count(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Constant { count, .. } | Self::Compact { count, .. } => count,
+            Self::Words(entries) => entries.len() as u32,
+        }
+    }
+
+    fn get(self, index: u32) -> u32 {
+        let index = index as usize;
+        match self {
+            Self::None => 0,
+            Self::Constant { size, .. } => size,
+            Self::Words(entries) => entries.get(index).map_or(0, |e| u32::from_be_bytes(*e)),
+            Self::Compact { bits, bytes, .. } => {
+                let byte = |i: usize| bytes.get(i).copied().map_or(0, u32::from);
+                match bits {
+                    4 if index.is_multiple_of(2) => byte(index / 2) >> 4,
+                    4 => byte(index / 2) & 15,
+                    8 => byte(index),
+                    _ => byte(index * 2) << 8 | byte(index * 2 + 1),
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Chunks<'a> {
+    fn parse(stbl: &Node<'a>) -> Result<Self, MediaError> {
+        Ok(match table(stbl, b"co64")? {
+            Some(long) => Self::Long(long),
+            None => Self::Short(table(stbl, b"stco")?.unwrap_or(Entries::EMPTY)),
+        })
+    }
+
+    fn len(self) -> usize {
+        match self {
+            Self::Short(entries) => entries.len(),
+            Self::Long(entries) => entries.len(),
+        }
+    }
+
+    fn get(self, index: usize) -> u64 {
+        match self {
+            Self::Short(entries) => entries.get(index).map_or(0, |e| u64::from(u32::from_be_bytes(*e))),
+            Self::Long(entries) => entries.get(index).map_or(0, |e| u64::from_be_bytes(*e)),
+        }
+    }
+}
+
+/// A counted table of `N`-byte entries in a full box, or `None` where the box is missing.
+fn table<'a, const N: usize>(stbl: &Node<'a>, kind: &[u8; 4]) -> Result<Option<Entries<'a, N>>, MediaError> {
+    let Some(node) = stbl.child(kind) else { return Ok(None) };
+    let (_, _, mut fields) = node.full()?;
+    let count = fields.u32()?;
+    Ok(Some(Entries::new(fields.rest(), count)))
+}
+
+/// The chunk map, without the entries that make no sense: those that name no chunk, or none after the last
+/// entry's. Entries of zero samples stay: they say that chunks are empty.
+fn chunk_runs(stbl: &Node<'_>) -> Result<Vec<ChunkRun>, MediaError> {
+    let entries = table::<12>(stbl, b"stsc")?.unwrap_or(Entries::EMPTY);
+    let mut runs: Vec<ChunkRun> = Vec::with_capacity(entries.len());
+    for entry in entries.iter() {
+        let word = |i: usize| entry.get(i..).and_then(<[u8]>::first_chunk).map_or(0, |w| u32::from_be_bytes(*w));
+        let run = ChunkRun { first: word(0), samples: word(4), description: word(8).max(1) };
+        if run.first > runs.last().map_or(0, |last| last.first) {
+            runs.push(run);
+        }
+    }
+    Ok(if runs.iter().any(|run| run.samples > 0) { runs } else { Vec::new() })
+}
+
+/// Which run a chunk belongs to, for chunks asked in order.
+struct RunCursor<'r> {
+    runs: &'r [ChunkRun],
+    samples: u32,
+}
+
+impl<'r> RunCursor<'r> {
+    fn new(runs: &'r [ChunkRun]) -> Self {
+        // Chunks before the first entry have its shape.
+        Self { runs, samples: runs.first().map_or(0, |run| run.samples) }
+    }
+
+    /// Samples in `chunk`, from 0.
+    fn samples_in(&mut self, chunk: usize) -> u32 {
+        while let [run, rest @ ..] = self.runs {
+            if run.first as usize > chunk + 1 {
+                break;
+            }
+            (self.samples, self.runs) = (run.samples, rest);
+        }
+        self.samples
+    }
+}
+
+/// Run lengths (`stts`, `ctts`), one value a sample.
+struct Runs<'a> {
+    entries: std::slice::Iter<'a, [u8; 8]>,
+    left: u32,
+    value: u32,
+}
+
+impl<'a> Runs<'a> {
+    fn new(entries: Entries<'a, 8>) -> Self {
+        Self { entries: entries.iter(), left: 0, value: 0 }
+    }
+
+    fn step(&mut self) -> bool {
+        while self.left == 0 {
+            let Some([a, b, c, d, value @ ..]) = self.entries.next() else { return false };
+            self.left = u32::from_be_bytes([*a, *b, *c, *d]);
+            self.value = u32::from_be_bytes(*value);
+        }
+        self.left -= 1;
+        true
+    }
+
+    /// The next value; a table that is too short goes on with its last one.
+    fn next_or_last(&mut self) -> u32 {
+        self.step();
+        self.value
+    }
+
+    /// The next value; 0 after the table.
+    fn next_or_zero(&mut self) -> u32 {
+        if self.step() { self.value } else { 0 }
+    }
+}
+
+/// The sync sample table (8.6.2), for samples asked in order.
+struct SyncCursor<'a> {
+    entries: Option<std::iter::Peekable<std::slice::Iter<'a, [u8; 4]>>>,
+    base: u32,
+    empty: bool,
+}
+
+impl<'a> SyncCursor<'a> {
+    fn new(table: Option<Entries<'a, 4>>) -> Self {
+        // Samples count from 1, but some writers count from 0.
+        let base = match table.and_then(|t| t.get(0)) {
+            Some([0, 0, 0, 0]) => 0,
+            _ => 1,
+        };
+        let empty = table.is_some_and(|t| t.len() == 0);
+        Self { entries: table.map(|t| t.iter().peekable()), base, empty }
+    }
+
+    /// Whether sample `index` is a sync sample. No table: all are; an empty one: decoding has to begin somewhere.
+    fn is_sync(&mut self, index: u32) -> bool {
+        let Some(entries) = &mut self.entries else { return true };
+        let number = index.saturating_add(self.base);
+        while entries.next_if(|e| u32::from_be_bytes(**e) < number).is_some() {}
+        entries.next_if(|e| u32::from_be_bytes(**e) == number).is_some() || (self.empty && index == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! Track headers (`trak`, ISO/IEC 14496-12 8.3 and 8.4): everything of a track but its samples.
+
+use crate::{
+    alias,
+    boxes::{Entries, FourCc, Node, show, text},
+    codec::{Codec, parse_sample_entry},
+    error::MediaError,
+    movie::{Edit, TrackKind},
+    units::Timescale,
+};
+
+/// Most entries of an edit list: real ones have a handful.
+const MAX_EDITS: usize = 10_000;
+
+/// A track but for its samples.
+#[derive(Debug)]
+pub(crate) struct TrackHeader {
+    pub(crate) id: u32,
+    pub(crate) enabled: bool,
+    pub(crate) timescale: Timescale,
+    pub(crate) language: String,
+    pub(crate) name: Option<String>,
+    pub(crate) kind: TrackKind,
+    pub(crate) codec: Codec,
+    pub(crate) sample_entry: Vec<u8>,
+    pub(crate) edits: Vec<Edit>,
+    /// The other file that holds the samples.
+    pub(crate) location: Option<String>,
+    /// The sample description in use, from 1.
+    pub(crate) description: u32,
+}
+
+/// `tkhd` (8.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tkhd {
+    pub(crate) id: u32,
+    pub(crate) enabled: bool,
+    pub(crate) rotation: u16,
+}
+
+impl Tkhd {
+    /// The header of `trak`.
+    pub(crate) fn parse(trak: &Node<'_>) -> Result<Self, MediaError> {
+        let node = trak.need(b"tkhd")?;
+        let (version, flags, mut fields) = node.full()?;
+        fields.skip(if version == 1 { 16 } else { 8 })?;
+        let id = fields.u32()?;
+        fields.skip(if version == 1 { 28 } else { 24 })?;
+        // A header cut before its matrix is upright.
+        let rotation = fields.i32().and_then(|a| Ok(rotation(a, fields.i32()?))).unwrap_or(0);
+        Ok(Self { id, enabled: flags & 1 != 0, rotation })
+    }
+}
+
+/// Clockwise turn of a matrix whose first row is `a`, `b` (6.2.2): it moves a point on the right to (a, b), y down.
+fn rotation(a: i32, b: i32) -> u16 {
+    let (wide, high) = (a.unsigned_abs(), b.unsigned_abs());
+    match (wide >= high, a < 0, b < 0) {
+        (true, false, _) => 0,
+        (true, true, _) => 180,
+        (false, _, false) => 90,
+        (false, _, true) => 270,
+    }
+}
+
+/// Reads the header of `trak`. `described` are the sample descriptions its samples use.
+pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<TrackHeader, MediaError> {
+    let mdia = trak.need(b"mdia")?;
+    let handler = handler(&mdia)?;
+    let (timescale, language) = media_header(&mdia)?;
+    let language = extended_language(&mdia).unwrap_or(language);
+    let minf = mdia.need(b"minf")?;
+    let stsd = minf.need(b"stbl")?.need(b"stsd")?;
+    let (description, entry) = sample_entry(&stsd, described)?;
+    let location = data_location(&minf, entry.whole)?;
+    let parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?;
+    let kind = match parsed.kind {
+        TrackKind::Video { width, height, pixel_aspect, .. } => {
+            TrackKind::Video { width, height, pixel_aspect, rotation: tkhd.rotation }
+        }
+        other => other,
+    };
+    let named = trak.child(b"udta").and_then(|udta| udta.child(b"name")).map(|name| text(name.body));
+    Ok(TrackHeader {
+        id: tkhd.id,
+        enabled: tkhd.enabled,
+        timescale,
+        language,
+        name: named.into_iter().chain(handler.name).map(|n| n.trim().to_owned()).find(|n| is_useful(n)),
+        kind,
+        codec: parsed.codec,
+        sample_entry: entry.whole.to_vec(),
+        edits: edits(trak)?,
+        location,
+        description,
+    })
+}
+
+/// `hdlr` (8.4.3).
+struct Handler {
+    kind: FourCc,
+    name: Option<String>,
+}
+
+fn handler(mdia: &Node<'_>) -> Result<Handler, MediaError> {
+    let node = mdia.need(b"hdlr")?;
+    let (_, _, mut fields) = node.full()?;
+    fields.skip(4)?;
+    let kind = fields.four_cc()?;
+    if !matches!(&kind, b"vide" | b"soun" | b"text" | b"subt" | b"sbtl") {
+        return Err(node.unsupported(format!("a track of handler {}", show(kind))));
+    }
+    let name = fields.skip(12).ok().map(|()| match fields.rest() {
+        // QuickTime counts its strings.
+        [count, name @ ..] if usize::from(*count) == name.len() => text(name),
+        name => text(name),
+    });
+    Ok(Handler { kind, name })
+}
+
+/// Whether a name tells a viewer anything: most handler names only tell what wrote the file.
+fn is_useful(name: &str) -> bool {
+    const WRITERS: [&str; 11] = [
+        "handle", "core media", "gpac", "iso media", "isomedia", "bento4", "mainconcept", "l-smash", "apple", "google",
+        "#",
+    ];
+    let lower = name.to_lowercase();
+    !name.is_empty() && !name.contains(char::is_control) && !WRITERS.iter().any(|writer| lower.contains(writer))
+}
+
+/// `mdhd` (8.4.2): timescale and language.
+fn media_header(mdia: &Node<'_>) -> Result<(Timescale, String), MediaError> {
+    let node = mdia.need(b"mdhd")?;
+    let (version, _, mut fields) = node.full()?;
+    fields.skip(if version == 1 { 16 } else { 8 })?;
+    let timescale = fields.u32()?;
+    let timescale = Timescale::new(timescale).ok_or_else(|| node.invalid("a timescale of 0", "ticks a second"))?;
+    fields.versioned(version)?;
+    let language = fields.u16().map_or_else(|_| "und".to_owned(), language);
+    Ok((timescale, language))
+}
+
+/// The ISO 639-2/T code packed into 15 bits (8.4.2.3), or a QuickTime (Macintosh) language number.
+fn language(packed: u16) -> String {
+    const MACINTOSH: [&str; 24] = [
+        "und", "fra", "deu", "ita", "nld", "swe", "spa", "dan", "por", "nor", "heb", "jpn", "ara", "fin", "ell", "isl",
+        "mlt", "tur", "hrv", "zho", "urd", "hin", "tha", "kor",
+    ];
+    if packed < 0x400 {
+        // 0 is English to QuickTime, but to most writers it is a field they never filled.
+        return MACINTOSH.get(usize::from(packed)).copied().unwrap_or("und").to_owned();
+    }
+    let letter = |shift: u16| ((packed >> shift & 31) as u8 + 0x60) as char;
+    let code: String = [letter(10), letter(5), letter(0)].into_iter().collect();
+    if code.chars().all(|c| c.is_ascii_lowercase()) { code } else { "und".to_owned() }
+}
+
+/// The BCP 47 tag of `elng` (8.4.6).
+fn extended_language(mdia: &Node<'_>) -> Option<String> {
+    let node = mdia.child(b"elng")?;
+    let (_, _, fields) = node.full().ok()?;
+    let tag = text(fields.rest());
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    (!tag.is_empty() && tag.len() <= 64 && tag.chars().all(plain)).then_some(tag)
+}
+
+/// The one entry of `stsd` (8.5.2) that the samples use, and its number from 1.
+fn sample_entry<'a>(stsd: &Node<'a>, described: &[u32]) -> Result<(u32, Node<'a>), MediaError> {
+    let (_, _, mut fields) = stsd.full()?;
+    let count = fields.u32()?;
+    let number = described.first().copied().unwrap_or(1);
+    let entry = |number: u32| stsd.children_after(8).nth(number.saturating_sub(1) as usize);
+    let used = entry(number)
+        .ok_or_else(|| stsd.invalid(format!("{count} sample entries"), format!("entry {number}, which samples use")))?;
+    for other in described.iter().skip(1) {
+        if entry(*other).is_none_or(|other| other.whole != used.whole) {
+            return Err(stsd.unsupported(format!("a change from sample entry {number} to {other} within the track")));
+        }
+    }
+    Ok((number, used))
+}
+
+/// The location of the samples (8.7.2), or `None` where they are in this file.
+fn data_location(minf: &Node<'_>, sample_entry: &[u8]) -> Result<Option<String>, MediaError> {
+    let Some(dref) = minf.child(b"dinf").and_then(|dinf| dinf.child(b"dref")) else { return Ok(None) };
+    // Six reserved bytes follow the header of a sample entry, then the index (8.5.2.2).
+    let index = match sample_entry.get(14..16) {
+        Some([high, low]) => usize::from(u16::from_be_bytes([*high, *low])),
+        _ => 1,
+    };
+    let Some(entry) = dref.children_after(8).nth(index.saturating_sub(1)) else { return Ok(None) };
+    let (_, flags, fields) = entry.full()?;
+    if flags & 1 != 0 {
+        return Ok(None);
+    }
+    match &entry.kind {
+        b"url " => Ok(Some(text(fields.rest())).filter(|location| !location.is_empty())),
+        b"alis" => {
+            let path = alias::path(fields.rest());
+            path.map(Some).ok_or_else(|| entry.unsupported("an alias without a path"))
+        }
+        other => Err(entry.unsupported(format!("media in another file by a data reference {}", show(*other)))),
+    }
+}
+
+/// The edit list (8.6.6).
+fn edits(trak: &Node<'_>) -> Result<Vec<Edit>, MediaError> {
+    let Some(elst) = trak.child(b"edts").and_then(|edts| edts.child(b"elst")) else { return Ok(Vec::new()) };
+    let (version, _, mut fields) = elst.full()?;
+    let count = fields.u32()?;
+    let edit = |duration, time: i64| Edit { duration, media_time: (time >= 0).then_some(time) };
+    let edits: Vec<Edit> = if version == 1 {
+        let entries = Entries::<20>::new(fields.rest(), count);
+        let entry = |[a, b, c, d, e, f, g, h, time @ ..]: [u8; 20]| {
+            let time = time.first_chunk().map_or(-1, |t| i64::from_be_bytes(*t));
+            edit(u64::from_be_bytes([a, b, c, d, e, f, g, h]), time)
+        };
+        entries.iter().take(MAX_EDITS + 1).map(|bytes| entry(*bytes)).collect()
+    } else {
+        let entries = Entries::<12>::new(fields.rest(), count);
+        let entry = |[a, b, c, d, e, f, g, h, ..]: [u8; 12]| {
+            edit(u64::from(u32::from_be_bytes([a, b, c, d])), i64::from(i32::from_be_bytes([e, f, g, h])))
+        };
+        entries.iter().take(MAX_EDITS + 1).map(|bytes| entry(*bytes)).collect()
+    };
+    if edits.len() > MAX_EDITS {
+        return Err(elst.invalid(format!("{count} edits"), format!("at most {MAX_EDITS}")));
+    }
+    Ok(edits)
+}
+
+#[cfg(test)]
+mod tests;

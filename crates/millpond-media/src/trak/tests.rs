@@ -1,0 +1,96 @@
+use super::*;
+use crate::fixture::{AAC, AVC, bx, fields, tables, words};
+
+fn parsed(bytes: &[u8]) -> Result<TrackHeader, MediaError> {
+    let node = Node::new(bytes, 0, "trak").unwrap();
+    parse(&node, Tkhd::parse(&node)?, &[1])
+}
+
+fn with_box(mut trak: Vec<u8>, extra: &[u8]) -> Vec<u8> {
+    trak.extend_from_slice(extra);
+    let size = trak.len() as u32;
+    trak[..4].copy_from_slice(&size.to_be_bytes());
+    trak
+}
+
+#[test]
+fn a_header_has_it_all() {
+    let udta = bx(b"udta", &[&bx(b"name", &[b"Director's commentary"])]);
+    let header = parsed(&with_box(crate::fixture::trak(7, b"soun", AAC, &tables(1, 1, 0)), &udta)).unwrap();
+    assert_eq!((header.id, header.enabled, header.timescale.get()), (7, true, 1000));
+    assert_eq!((&*header.language, header.name.as_deref()), ("eng", Some("Director's commentary")));
+    assert!(matches!(header.kind, TrackKind::Audio { sample_rate: 48_000, .. }));
+    assert_eq!(header.location, None);
+}
+
+#[test]
+fn handlers_that_nobody_plays_are_unsupported() {
+    let error = parsed(&crate::fixture::trak(1, b"tmcd", AVC, &[])).unwrap_err();
+    assert_eq!(error.path(), "trak/mdia/hdlr");
+    assert!(matches!(error, MediaError::Unsupported { .. }));
+}
+
+#[test]
+fn turns_are_clockwise() {
+    const ONE: i32 = 0x1_0000;
+    assert_eq!([(ONE, 0), (0, ONE), (-ONE, 0), (0, -ONE)].map(|(a, b)| rotation(a, b)), [0, 90, 180, 270]);
+    assert_eq!(rotation(i32::MIN, i32::MIN), 180);
+}
+
+#[test]
+fn languages() {
+    assert_eq!(language(0x15c7), "eng");
+    assert_eq!(language(0x55c4), "und");
+    assert_eq!(language(2), "deu", "a QuickTime number");
+    assert_eq!(language(0), "und");
+    assert_eq!(language(0x7fff), "und");
+}
+
+#[test]
+fn names_of_writers_are_no_names() {
+    for name in ["VideoHandler", "Core Media Audio", "GPAC ISO Video Handler", "film.264#video", "", "a\u{1}"] {
+        assert!(!is_useful(name), "{name}");
+    }
+    assert!(is_useful("Deutsch"));
+}
+
+#[test]
+fn both_versions_of_edit_lists() {
+    let with = |elst: Vec<u8>| {
+        let bytes = bx(b"trak", &[&bx(b"edts", &[&elst])]);
+        edits(&Node::new(&bytes, 0, "trak").unwrap())
+    };
+    let expected = [Edit { duration: 5, media_time: None }, Edit { duration: 7, media_time: Some(1024) }];
+    let short = fields(b"elst", &[0, 2, 5, u32::MAX, 0x1_0000, 7, 1024, 0x1_0000]);
+    assert_eq!(with(short).unwrap(), expected);
+    let m = u32::MAX;
+    let long = fields(b"elst", &[0x0100_0000, 9, 0, 5, m, m, 0x1_0000, 0, 7, 0, 1024, 0x1_0000]);
+    assert_eq!(with(long).unwrap(), expected, "a count beyond the bytes is cut");
+    let endless = bx(b"elst", &[&words(&[0, 10_001]), &[0; 12 * 10_001]]);
+    assert!(with(endless).unwrap_err().to_string().contains("10001 edits"));
+}
+
+#[test]
+fn data_references() {
+    let location = |entry: &[u8]| {
+        let dref = bx(b"dref", &[&words(&[0, 1]), entry]);
+        let minf = bx(b"minf", &[&bx(b"dinf", &[&dref])]);
+        data_location(&Node::new(&minf, 0, "minf").unwrap(), &crate::fixture::hex(AVC))
+    };
+    assert_eq!(location(&fields(b"url ", &[1])), Ok(None));
+    assert_eq!(location(&fields(b"url ", &[0])), Ok(None), "no location is this file");
+    assert_eq!(location(&bx(b"url ", &[&[0; 4], b"film.mp4\0"])), Ok(Some("film.mp4".to_owned())));
+    assert_eq!(location(&bx(b"alis", &[&[0, 0, 0, 1]])), Ok(None));
+    assert!(location(&bx(b"alis", &[&[0; 4]])).unwrap_err().to_string().contains("alias"));
+    assert!(location(&bx(b"urn ", &[&[0; 4], b"urn:x\0\0"])).unwrap_err().to_string().contains("urn"));
+}
+
+#[test]
+fn a_change_of_sample_entry_is_told() {
+    let entries = [crate::fixture::hex(AVC), crate::fixture::hex(AVC), crate::fixture::hex(AAC)].concat();
+    let bytes = bx(b"stsd", &[&words(&[0, 3]), &entries]);
+    let stsd = Node::new(&bytes, 0, "stsd").unwrap();
+    assert_eq!(sample_entry(&stsd, &[2, 1]).unwrap().0, 2, "alike entries are no change");
+    assert!(sample_entry(&stsd, &[1, 3]).unwrap_err().to_string().contains("from sample entry 1 to 3"));
+    assert!(sample_entry(&stsd, &[4]).unwrap_err().to_string().contains("expected entry 4"));
+}

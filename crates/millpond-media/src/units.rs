@@ -1,0 +1,92 @@
+//! Units shared by every crate: byte ranges and timescales.
+
+use serde::{Deserialize, Serialize};
+use std::{fmt, num::NonZeroU32};
+
+/// A half-open range of bytes of one object, `start..end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ByteRange {
+    /// Offset of the first byte.
+    pub start: u64,
+    /// Offset after the last byte; never below `start`.
+    pub end: u64,
+}
+
+impl ByteRange {
+    /// The range `start..end`; an `end` below `start` gives an empty range at `start`.
+    #[must_use]
+    pub const fn new(start: u64, end: u64) -> Self {
+        Self { start, end: if end < start { start } else { end } }
+    }
+
+    /// The range of `len` bytes from `start`, cut at `u64::MAX`.
+    #[must_use]
+    pub const fn at(start: u64, len: u64) -> Self {
+        Self { start, end: start.saturating_add(len) }
+    }
+
+    /// Bytes in the range.
+    #[must_use]
+    pub const fn len(self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether the range holds no byte.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.end == self.start
+    }
+
+    /// The part that both ranges hold (empty where they hold none).
+    #[must_use]
+    pub fn intersect(self, other: Self) -> Self {
+        Self::new(self.start.max(other.start), self.end.min(other.end))
+    }
+}
+
+impl fmt::Display for ByteRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.start, self.end)
+    }
+}
+
+/// Ticks a second of a media clock (ISO/IEC 14496-12 8.4.2); never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Timescale(NonZeroU32);
+
+impl Timescale {
+    /// The 90 kHz clock of MPEG-2 systems and of RTP video.
+    pub const MPEG: Self = Self(NonZeroU32::new(90_000).unwrap());
+    /// Milliseconds.
+    pub const MILLIS: Self = Self(NonZeroU32::new(1_000).unwrap());
+
+    /// A timescale, or `None` for zero.
+    #[must_use]
+    pub fn new(ticks_per_second: u32) -> Option<Self> {
+        NonZeroU32::new(ticks_per_second).map(Self)
+    }
+
+    /// Ticks a second.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    /// `ticks` of this clock in ticks of `to`, rounded to the nearest (halves away from zero).
+    #[must_use]
+    pub fn convert(self, ticks: i64, to: Self) -> i64 {
+        if self == to {
+            return ticks;
+        }
+        let scaled = i128::from(ticks) * i128::from(to.get());
+        let half = i128::from(self.get()) / 2;
+        let rounded = if scaled >= 0 { scaled + half } else { scaled - half } / i128::from(self.get());
+        i64::try_from(rounded).unwrap_or(if rounded > 0 { i64::MAX } else { i64::MIN })
+    }
+
+    /// `ticks` of this clock in seconds.
+    #[must_use]
+    pub fn seconds(self, ticks: i64) -> f64 {
+        ticks as f64 / f64::from(self.get())
+    }
+}

@@ -1,0 +1,90 @@
+//! Bit rates as HLS and DASH state them.
+
+/// Bits a second of a track, container included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bandwidth {
+    /// Peak segment bit rate (RFC 8216 4.3.4.2): the largest of any run of segments that lasts between half and
+    /// one and a half target durations.
+    pub peak: u64,
+    /// Over the whole track.
+    pub average: u64,
+}
+
+/// One segment's length in time and bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) micros: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Bandwidth {
+    /// Of a track with these segments.
+    pub(crate) fn of(loads: &[Load]) -> Self {
+        let target = u128::from(loads.iter().map(|l| seconds(l.micros)).max().unwrap_or(1)) * 1_000_000;
+        let total = loads.iter().fold((0, 0), add);
+        let average = rate(total);
+        let mut peak = 0;
+        for first in 0..loads.len() {
+            let mut run = (0, 0);
+            for load in &loads[first..] {
+                run = add(run, load);
+                if run.0 * 2 > target * 3 {
+                    break;
+                }
+                if run.0 * 2 >= target {
+                    peak = peak.max(rate(run));
+                }
+            }
+        }
+        Self { peak: peak.max(average), average }
+    }
+
+    /// Of two tracks played together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self { peak: self.peak.saturating_add(other.peak), average: self.average.saturating_add(other.average) }
+    }
+}
+
+/// A duration in whole seconds, as `EXT-X-TARGETDURATION` counts them; at least 1.
+pub(crate) fn seconds(micros: u64) -> u64 {
+    ((micros.saturating_add(500_000)) / 1_000_000).max(1)
+}
+
+fn add(sum: (u128, u128), load: &Load) -> (u128, u128) {
+    (sum.0 + u128::from(load.micros), sum.1 + u128::from(load.bytes))
+}
+
+fn rate((micros, bytes): (u128, u128)) -> u64 {
+    if micros == 0 {
+        return 0;
+    }
+    u64::try_from((bytes * 8_000_000).div_ceil(micros)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(seconds: f64, bytes: u64) -> Load {
+        Load { micros: (seconds * 1e6) as u64, bytes }
+    }
+
+    #[test]
+    fn peak_is_the_heaviest_segment() {
+        let found = Bandwidth::of(&[load(4.0, 1000), load(4.0, 4000), load(4.0, 1000)]);
+        assert_eq!(found, Bandwidth { peak: 8000, average: 4000 });
+    }
+
+    #[test]
+    fn a_short_tail_counts_only_with_its_neighbour() {
+        let found = Bandwidth::of(&[load(4.0, 4000), load(0.1, 10_000)]);
+        assert_eq!(found.peak, 27_318, "14,000 bytes in 4.1 s");
+    }
+
+    #[test]
+    fn nothing_has_no_rate() {
+        assert_eq!(Bandwidth::of(&[]), Bandwidth::default());
+        assert_eq!(Bandwidth::of(&[load(0.0, 5)]), Bandwidth::default());
+    }
+}

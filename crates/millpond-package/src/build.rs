@@ -1,0 +1,265 @@
+//! From sources to a presentation.
+
+use crate::{
+    PackageError,
+    bandwidth::{Bandwidth, Load},
+    grid::Grid,
+    language,
+    presentation::{Options, Presentation, Sidecar, Source},
+    scan::{Facts, SyncScan},
+    segmentation::{Candidates, Segments, TimeCut, choose},
+    selection::{Picked, Selection, family},
+    track::{Content, Kind, Media, PresentedTrack},
+};
+use std::{collections::HashSet, sync::OnceLock};
+
+/// Bytes that a fragment adds to a segment: `styp`, `moof` without its samples, the head of `mdat`.
+const FRAGMENT_BYTES: u64 = 132;
+/// Bytes of a sample's row in `trun`: size and flags or size and composition offset.
+const ROW_BYTES: u64 = 8;
+
+pub(crate) fn presentation(
+    sources: Vec<Source>,
+    sidecars: Vec<Sidecar>,
+    options: &Options,
+) -> Result<Presentation, PackageError> {
+    let target = target(options)?;
+    let Selection { video, audio, text, skipped } = Selection::of(&sources)?;
+    if video.is_empty() && audio.is_empty() {
+        let labels: Vec<&str> = sources.iter().map(|s| s.label.as_str()).collect();
+        return Err(PackageError::NoTracks { sources: labels.join(", "), skipped });
+    }
+    let mut warnings = skipped;
+    let (mut tracks, aligned) = videos(video, target, &mut warnings);
+    let grid = Grid::new(tracks.first().map(|t| &t.segments), target);
+    tracks.extend(audio.into_iter().filter_map(|p| timed(p, Kind::Audio, &grid)));
+    let duration = |t: &PresentedTrack| t.segments.timescale().seconds(t.segments.end());
+    let duration = tracks.iter().map(duration).fold(0.0, f64::max);
+    tracks.extend(text.into_iter().filter_map(|p| texts(p, &grid, duration)));
+    tracks.extend(unrepeated(sidecars, &tracks).into_iter().map(|s| sidecar(s, &grid, duration)));
+    name(&mut tracks);
+    Ok(Presentation { tracks, warnings, duration, aligned, target, muxed: OnceLock::new() })
+}
+
+fn target(options: &Options) -> Result<i64, PackageError> {
+    let seconds = options.target_duration;
+    if !(0.5..=60.0).contains(&seconds) {
+        let (found, expected) = (seconds.to_string(), "0.5 to 60 seconds");
+        return Err(PackageError::Option { name: "target_duration", found, expected });
+    }
+    Ok((seconds * 1e9).round() as i64)
+}
+
+/// The video tracks by rising bandwidth, and whether their boundaries are common.
+fn videos(picked: Vec<Picked>, target: i64, warnings: &mut Vec<String>) -> (Vec<PresentedTrack>, bool) {
+    let mut scanned: Vec<(Picked, Facts, SyncScan)> = picked
+        .into_iter()
+        .filter_map(|p| {
+            let mut sync = SyncScan::default();
+            let facts = Facts::of(p.track(), &p.timeline, |t| sync.add(t))?;
+            Some((p, facts, sync))
+        })
+        .collect();
+    scanned.sort_by_key(|(p, facts, _)| p.bandwidth.unwrap_or_else(|| average(p, facts)));
+    let candidates: Vec<Candidates> = scanned
+        .iter_mut()
+        .map(|(p, facts, sync)| Candidates {
+            timescale: p.track().timescale,
+            points: std::mem::take(&mut sync.points),
+            end: facts.end,
+            frame: i64::from(facts.shortest),
+        })
+        .collect();
+    let cuts = choose(&candidates, target);
+    if !cuts.aligned {
+        let labels: Vec<&str> = scanned.iter().map(|(p, _, _)| p.label.as_str()).collect();
+        warnings.push(format!(
+            "{}: found no common sync samples at most three target durations apart, segments of the renditions don't line up",
+            labels.join(", ")
+        ));
+    }
+    let tracks = scanned.into_iter().zip(candidates).zip(cuts.chosen);
+    (tracks.map(|(((p, facts, _), c), chosen)| video(p, facts, &c, &chosen)).collect(), cuts.aligned)
+}
+
+fn average(picked: &Picked, facts: &Facts) -> u64 {
+    let seconds = picked.track().timescale.seconds(facts.end.saturating_sub(facts.start)).max(1e-6);
+    (facts.bytes as f64 * 8.0 / seconds) as u64
+}
+
+fn video(picked: Picked, facts: Facts, candidates: &Candidates, chosen: &[usize]) -> PresentedTrack {
+    let points = || chosen.iter().filter_map(|c| candidates.points.get(*c));
+    let mut first: Vec<u32> = points().map(|p| p.ordinal).collect();
+    let mut time: Vec<i64> = points().map(|p| p.time).collect();
+    let befores = points().map(|p| p.bytes);
+    let bytes: Vec<u64> = befores.clone().zip(befores.skip(1).chain([facts.bytes])).map(|(a, b)| b - a).collect();
+    if let Some(start) = time.first_mut() {
+        *start = (*start).max(0);
+    }
+    rising(&mut time);
+    time.push(facts.end.max(time.last().map_or(1, |t| t.saturating_add(1))));
+    first.push(picked.timeline.len());
+    let segments = Segments::new(picked.track().timescale, first, time);
+    present(picked, facts, Kind::Video, segments, &bytes)
+}
+
+/// A first boundary moved up to time 0 must stay before the second.
+fn rising(time: &mut [i64]) {
+    for place in 1..time.len() {
+        time[place] = time[place].max(time[place - 1].saturating_add(1));
+    }
+}
+
+/// An audio track, or a text track that is delivered in fragments: cut where its samples allow.
+fn timed(picked: Picked, kind: Kind, grid: &Grid) -> Option<PresentedTrack> {
+    let timescale = picked.track().timescale;
+    let end = picked.timeline.dts_at(&picked.track().samples, picked.timeline.len());
+    let most = usize::try_from(picked.timeline.len()).unwrap_or(usize::MAX);
+    let boundaries = grid.boundaries(timescale, end.min(picked.timeline.edit_end()), most);
+    let mut cut = TimeCut::by_sample(&boundaries);
+    let facts = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t))?;
+    let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), facts.end);
+    Some(present(picked, facts, kind, segments, &bytes))
+}
+
+/// A text track: with a segment between any two boundaries where it is delivered as WebVTT.
+fn texts(picked: Picked, grid: &Grid, duration: f64) -> Option<PresentedTrack> {
+    if family(&picked.track().codec) == "stpp" {
+        return timed(picked, Kind::Text, grid);
+    }
+    let timescale = picked.track().timescale;
+    let end = seconds_to(duration, timescale.get());
+    let boundaries = grid.boundaries(timescale, end, usize::MAX);
+    let mut cut = TimeCut::by_time(&boundaries, 0);
+    let facts = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t))?;
+    let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), end);
+    Some(present(picked, facts, Kind::Text, segments, &bytes))
+}
+
+fn sidecar(sidecar: Sidecar, grid: &Grid, duration: f64) -> PresentedTrack {
+    let timescale = grid.timescale();
+    let end = seconds_to(duration, timescale.get());
+    let boundaries = grid.boundaries(timescale, end, usize::MAX);
+    let (segments, _) = TimeCut::by_time(&boundaries, 0).finish(timescale, 0, end);
+    let bytes = sidecar.cues.iter().map(|c| c.text.len() as u64 + 32).sum();
+    let micros = (duration.max(1e-6) * 1e6) as u64;
+    PresentedTrack {
+        name: String::new(),
+        kind: Kind::Text,
+        language: language::tag(&sidecar.language),
+        label: sidecar.name.clone(),
+        default: sidecar.default,
+        forced: sidecar.forced,
+        bandwidth: Bandwidth::of(&[Load { micros, bytes }]),
+        content: Content::Sidecar(sidecar),
+        segments,
+    }
+}
+
+fn seconds_to(seconds: f64, timescale: u32) -> i64 {
+    (seconds * f64::from(timescale)).round() as i64
+}
+
+fn present(picked: Picked, facts: Facts, kind: Kind, segments: Segments, bytes: &[u64]) -> PresentedTrack {
+    let rows = segments.iter().map(|s| u64::from(s.samples.end.saturating_sub(s.samples.start)));
+    let loads: Vec<Load> = segments
+        .micros()
+        .zip(rows.zip(bytes))
+        .map(|(micros, (rows, bytes))| Load { micros, bytes: bytes + FRAGMENT_BYTES + ROW_BYTES * rows })
+        .collect();
+    let mut bandwidth = Bandwidth::of(&loads);
+    if let Some(peak) = picked.bandwidth {
+        bandwidth = Bandwidth { peak, average: bandwidth.average.min(peak) };
+    }
+    let track = picked.track();
+    PresentedTrack {
+        name: String::new(),
+        kind,
+        language: picked.language.clone(),
+        label: track.name.clone().unwrap_or_default(),
+        default: false,
+        forced: family(&track.codec) == "webvtt" && all_forced(&track.sample_entry),
+        bandwidth,
+        segments,
+        content: Content::Media(Box::new(Media {
+            object: picked.object,
+            movie: picked.movie,
+            index: picked.index,
+            timeline: picked.timeline,
+            facts,
+            iframes: OnceLock::new(),
+            fits_ts: OnceLock::new(),
+            ts: OnceLock::new(),
+        })),
+    }
+}
+
+/// Whether a `tx3g` sample entry says that all samples are forced: bit 31 of `displayFlags`, as QuickTime files
+/// have it ("Subtitle Sample Description").
+fn all_forced(sample_entry: &[u8]) -> bool {
+    sample_entry.get(4..8) == Some(b"tx3g") && sample_entry.get(16).is_some_and(|flags| flags & 0x80 != 0)
+}
+
+/// Sidecars that no text track and no sidecar before has by language and name.
+fn unrepeated(sidecars: Vec<Sidecar>, tracks: &[PresentedTrack]) -> Vec<Sidecar> {
+    let text = tracks.iter().filter(|t| t.kind == Kind::Text);
+    let mut seen: HashSet<(Option<String>, String, bool)> =
+        text.map(|t| (t.language.clone(), t.label.clone(), t.forced)).collect();
+    sidecars.into_iter().filter(|s| seen.insert((language::tag(&s.language), s.name.clone(), s.forced))).collect()
+}
+
+/// Gives every track its name in URLs, a label that is unique among those it is offered with, and makes one audio
+/// track of each group the default: the first in the language of the first of all.
+fn name(tracks: &mut [PresentedTrack]) {
+    let mut counts = [0_u32; 3];
+    let mut labels: HashSet<(Kind, &'static str, String)> = HashSet::new();
+    let first_language = tracks.iter().find(|t| t.kind == Kind::Audio).and_then(|t| t.language.clone());
+    for track in tracks.iter_mut() {
+        let count = &mut counts[track.kind as usize];
+        *count += 1;
+        track.name = format!("{}{count}", track.kind.letter());
+        let group = group(track);
+        let plain = label(track, *count);
+        track.label = plain.clone();
+        let mut place = 2;
+        while !labels.insert((track.kind, group, track.label.clone())) {
+            track.label = format!("{plain} ({place})");
+            place += 1;
+        }
+    }
+    let mut done = HashSet::new();
+    for same_language in [true, false] {
+        for track in tracks.iter_mut().filter(|t| t.kind == Kind::Audio) {
+            if (!same_language || track.language == first_language) && done.insert(group(track)) {
+                track.default = true;
+            }
+        }
+    }
+    let mut defaults = tracks.iter_mut().filter(|t| t.kind == Kind::Text && t.default);
+    defaults.next();
+    defaults.for_each(|t| t.default = false);
+}
+
+fn group(track: &PresentedTrack) -> &'static str {
+    match track.kind {
+        Kind::Audio => track.codec().map_or("", family),
+        _ => "",
+    }
+}
+
+/// What a menu calls the track: its name in the file, else its language, else its kind and number. Control
+/// characters and quotation marks can't be said in playlists.
+fn label(track: &PresentedTrack, number: u32) -> String {
+    let clean: String = track.label.chars().filter(|c| !c.is_control() && *c != '"').collect();
+    let clean = clean.trim();
+    if !clean.is_empty() {
+        return clean.to_owned();
+    }
+    match (&track.language, track.kind) {
+        (Some(tag), _) if track.forced => format!("{} (forced)", language::display_name(tag)),
+        (Some(tag), _) => language::display_name(tag),
+        (None, Kind::Video) => format!("Video {number}"),
+        (None, Kind::Audio) => format!("Audio {number}"),
+        (None, Kind::Text) => format!("Subtitles {number}"),
+    }
+}

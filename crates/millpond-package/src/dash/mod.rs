@@ -1,0 +1,43 @@
+//! The MPD of DASH (ISO/IEC 23009-1), static, with a `SegmentTemplate` and a `SegmentTimeline`.
+//!
+//! Times in the timeline are presentation times, edit lists of the init segments applied, so a Period begins at
+//! presentation time 0 and no `presentationTimeOffset` is needed: players that apply the edit list (as Media
+//! Source Extensions do) would take encoder priming off twice with one.
+
+mod sets;
+
+#[cfg(test)]
+mod tests;
+
+use crate::{bandwidth::seconds, digits, presentation::Presentation, xml::Writer};
+use sets::sets;
+
+/// The MPD of an asset.
+#[must_use]
+pub fn mpd(presentation: &Presentation) -> String {
+    let sets = sets(presentation);
+    let longest = presentation.tracks.iter().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
+    let mut w = Writer::new(1024 + 512 * presentation.tracks.len());
+    w.start("MPD")
+        .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
+        .attribute("profiles", "urn:mpeg:dash:profile:isoff-live:2011")
+        .attribute("type", "static")
+        .attribute("mediaPresentationDuration", &duration((presentation.duration * 1e6).round() as u64))
+        .attribute("maxSegmentDuration", &duration(seconds(longest.saturating_add(499_999)).saturating_mul(1_000_000)))
+        .attribute("minBufferTime", "PT2S");
+    w.start("Period").attribute("id", "0").attribute("start", "PT0S");
+    for (id, set) in (0..).zip(&sets) {
+        set.write(&mut w, id);
+    }
+    w.finish()
+}
+
+/// `xs:duration` in seconds.
+fn duration(micros: u64) -> String {
+    let mut out = "PT".to_owned();
+    digits::push_micros(&mut out, micros);
+    let len = out.trim_end_matches('0').trim_end_matches('.').len();
+    out.truncate(len);
+    out.push('S');
+    out
+}

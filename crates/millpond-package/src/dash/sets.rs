@@ -1,0 +1,221 @@
+//! Adaptation sets: tracks that players choose among or switch between.
+
+use crate::{
+    delivery::is_webvtt,
+    presentation::Presentation,
+    segmentation::Segments,
+    selection::family,
+    track::{Kind, PresentedTrack},
+    xml::Writer,
+};
+use millpond_media::{codec::Codec, movie::TrackKind};
+
+/// MPEG audio channel configuration as a channel count (23003-3 as DASH uses it: values 1 to 7 are layouts).
+const CHANNELS: &str = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011";
+const CHANNEL_LAYOUT: &str = "urn:mpeg:mpegB:cicp:ChannelConfiguration";
+const ROLE: &str = "urn:mpeg:dash:role:2011";
+
+/// One adaptation set.
+pub(super) struct Set<'a> {
+    tracks: Vec<&'a PresentedTrack>,
+    aligned: bool,
+    /// First of its kind.
+    main: bool,
+}
+
+/// The adaptation sets of an asset: video by codec, audio by language and codec, text each by itself.
+pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
+    let mut sets: Vec<Set<'_>> = Vec::new();
+    for track in presentation.tracks() {
+        let same = sets.iter_mut().find(|s| s.tracks.first().is_some_and(|t| is_switchable(t, track)));
+        if let Some(set) = same {
+            set.tracks.push(track);
+            continue;
+        }
+        let main = !sets.iter().any(|s| s.tracks.first().is_some_and(|t| t.kind == track.kind));
+        let aligned = track.kind != Kind::Video || presentation.aligned;
+        sets.push(Set { tracks: vec![track], aligned, main });
+    }
+    sets
+}
+
+/// Whether players may switch between the two: video of one codec. Audio tracks are different content, as
+/// what is repeated in renditions was taken once.
+fn is_switchable(a: &PresentedTrack, b: &PresentedTrack) -> bool {
+    let codec = |t: &PresentedTrack| t.codec().map(|c| (family(c), c.parameter().get(..4).map(str::to_owned)));
+    a.kind == Kind::Video && b.kind == Kind::Video && codec(a) == codec(b)
+}
+
+impl Set<'_> {
+    /// Attributes and elements in the order of the schema (23009-1 5.3.3.3).
+    pub(super) fn write(&self, w: &mut Writer, id: u64) {
+        let Some(first) = self.tracks.first() else { return };
+        w.start("AdaptationSet").number("id", id).attribute("contentType", content_type(first.kind));
+        if let Some(language) = &first.language {
+            w.attribute("lang", language);
+        }
+        w.attribute("mimeType", mime_type(first));
+        if !is_webvtt(first) {
+            w.attribute("segmentAlignment", if self.aligned { "true" } else { "false" });
+            w.attribute("startWithSAP", "1");
+        }
+        if first.kind == Kind::Video {
+            self.limits(w);
+        }
+        if let [only] = self.tracks[..] {
+            channels(w, only);
+        }
+        range(w, first);
+        w.start("Label").end_with(&self.label());
+        w.start("Role").attribute("schemeIdUri", ROLE).attribute("value", self.role(first)).end();
+        let shared = self.shared_template();
+        if let Some(track) = shared {
+            template(w, &track.segments);
+        }
+        for track in &self.tracks {
+            representation(w, track, shared.is_none());
+        }
+        w.end();
+    }
+
+    fn limits(&self, w: &mut Writer) {
+        let sizes = || self.tracks.iter().filter_map(|t| t.display_size());
+        if let (Some(width), Some(height)) = (sizes().map(|s| s.0).max(), sizes().map(|s| s.1).max()) {
+            w.number("maxWidth", u64::from(width)).number("maxHeight", u64::from(height));
+        }
+        let rates = self.tracks.iter().filter_map(|t| t.frame_rate());
+        let value = |(n, d): &(u32, u32)| f64::from(*n) / f64::from(*d);
+        if let Some(rate) = rates.max_by(|a, b| value(a).total_cmp(&value(b))) {
+            w.attribute("maxFrameRate", &fraction(rate));
+        }
+    }
+
+    fn label(&self) -> String {
+        match &self.tracks[..] {
+            [first, _, ..] => first.codec().map_or_else(String::new, |c| c.name().to_owned()),
+            tracks => tracks.first().map_or_else(String::new, |t| t.label.clone()),
+        }
+    }
+
+    /// 5.8.5.5.
+    fn role(&self, first: &PresentedTrack) -> &'static str {
+        match first.kind {
+            Kind::Text if first.forced => "forced-subtitle",
+            Kind::Text => "subtitle",
+            Kind::Audio if first.default && self.main => "main",
+            Kind::Audio => "alternate",
+            Kind::Video if self.main => "main",
+            Kind::Video => "alternate",
+        }
+    }
+
+    /// The track whose template all others have too.
+    fn shared_template(&self) -> Option<&PresentedTrack> {
+        let (first, rest) = self.tracks.split_first()?;
+        (!rest.is_empty() && rest.iter().all(|t| t.segments.same_times(&first.segments))).then_some(*first)
+    }
+}
+
+const fn content_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Video => "video",
+        Kind::Audio => "audio",
+        Kind::Text => "text",
+    }
+}
+
+fn mime_type(track: &PresentedTrack) -> &'static str {
+    match track.kind {
+        Kind::Video => "video/mp4",
+        Kind::Audio => "audio/mp4",
+        Kind::Text if is_webvtt(track) => "text/vtt",
+        Kind::Text => "application/mp4",
+    }
+}
+
+fn representation(w: &mut Writer, track: &PresentedTrack, own_template: bool) {
+    w.start("Representation").attribute("id", &track.name).number("bandwidth", track.bandwidth.peak.max(1));
+    if is_webvtt(track) {
+        w.start("BaseURL").end_with(&format!("{}/all.vtt", track.name));
+        w.end();
+        return;
+    }
+    w.attribute("codecs", &track.codec_parameter());
+    picture(w, track);
+    if let Some(TrackKind::Audio { sample_rate, .. }) = track.source_track().map(|t| t.kind) {
+        w.number("audioSamplingRate", u64::from(sample_rate));
+    }
+    if own_template {
+        template(w, &track.segments);
+    }
+    w.end();
+}
+
+/// Size in coded pixels, pixel aspect, frame rate.
+fn picture(w: &mut Writer, track: &PresentedTrack) {
+    let Some(TrackKind::Video { width, height, pixel_aspect, .. }) = track.source_track().map(|t| t.kind) else {
+        return;
+    };
+    w.number("width", u64::from(width)).number("height", u64::from(height));
+    if let Some(rate) = track.frame_rate() {
+        w.attribute("frameRate", &fraction(rate));
+    }
+    let (horizontal, vertical) = if pixel_aspect.0 == 0 || pixel_aspect.1 == 0 { (1, 1) } else { pixel_aspect };
+    w.attribute("sar", &format!("{horizontal}:{vertical}"));
+}
+
+fn fraction((numerator, denominator): (u32, u32)) -> String {
+    if denominator == 1 { numerator.to_string() } else { format!("{numerator}/{denominator}") }
+}
+
+/// How many channels: Dolby's codecs too are announced by count.
+fn channels(w: &mut Writer, track: &PresentedTrack) {
+    let Some(channels) = track.channels().filter(|c| *c > 0) else { return };
+    // The 23003-3 scheme counts up to 6; 8 channels (7.1) are its value 12 under the name of the CICP scheme.
+    let (scheme, value) = match channels {
+        7 => (CHANNEL_LAYOUT, 11),
+        8 => (CHANNEL_LAYOUT, 12),
+        count => (CHANNELS, u64::from(count)),
+    };
+    w.start("AudioChannelConfiguration").attribute("schemeIdUri", scheme).number("value", value).end();
+}
+
+/// Transfer characteristics other than those of standard dynamic range (ISO/IEC 23091-2 8.2).
+fn range(w: &mut Writer, track: &PresentedTrack) {
+    let transfer = track.codec().and_then(Codec::color).map(|c| c.transfer);
+    if let Some(transfer @ (16 | 18)) = transfer {
+        w.start("SupplementalProperty")
+            .attribute("schemeIdUri", "urn:mpeg:mpegB:cicp:TransferCharacteristics")
+            .number("value", u64::from(transfer))
+            .end();
+    }
+}
+
+/// 5.3.9.4 and 5.3.9.6.
+fn template(w: &mut Writer, segments: &Segments) {
+    w.start("SegmentTemplate")
+        .number("timescale", u64::from(segments.timescale().get()))
+        .attribute("initialization", "$RepresentationID$/init.mp4")
+        .attribute("media", "$RepresentationID$/$Number$.m4s")
+        .attribute("startNumber", "1");
+    w.start("SegmentTimeline");
+    let times = segments.times();
+    let mut runs = times.windows(2).map(|t| (t[0], t[1].saturating_sub(t[0]))).peekable();
+    let mut first = true;
+    while let Some((start, duration)) = runs.next() {
+        let mut repeats = 0;
+        while runs.next_if(|(_, d)| *d == duration).is_some() {
+            repeats += 1;
+        }
+        w.start("S");
+        if std::mem::take(&mut first) {
+            w.number("t", u64::try_from(start).unwrap_or(0));
+        }
+        w.number("d", u64::try_from(duration).unwrap_or(0));
+        if repeats > 0 {
+            w.number("r", repeats);
+        }
+        w.end();
+    }
+    w.end().end();
+}

@@ -1,0 +1,54 @@
+use super::*;
+use crate::testing::{audio, frames, movie, presentation, reordered, table, video};
+use millpond_media::movie::Edit;
+
+#[test]
+fn durations_are_xs_durations() {
+    let table = [(0, "PT0S"), (10_000_000, "PT10S"), (120_200_000, "PT120.2S"), (1, "PT0.000001S")];
+    for (micros, expected) in table {
+        assert_eq!(duration(micros), expected);
+    }
+}
+
+#[test]
+fn two_renditions_share_a_timeline() {
+    let film = |size| {
+        let edits = vec![Edit { duration: 10_000, media_time: Some(512) }];
+        let sound = audio(table(&frames(468), 1 << 24, 0), "eng", vec![Edit { duration: 0, media_time: Some(1024) }]);
+        movie(vec![video(table(&reordered(250, 25, size), 48, 0), 12_800, edits), sound])
+    };
+    let p = presentation(vec![film(1000), film(4000)]);
+    let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011" type="static" mediaPresentationDuration="PT10S" maxSegmentDuration="PT5S" minBufferTime="PT2S">
+  <Period id="0" start="PT0S">
+    <AdaptationSet id="0" contentType="video" mimeType="video/mp4" segmentAlignment="true" startWithSAP="1" maxWidth="640" maxHeight="360" maxFrameRate="25">
+      <Label>H.264</Label>
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="main"/>
+      <SegmentTemplate timescale="12800" initialization="$RepresentationID$/init.mp4" media="$RepresentationID$/$Number$.m4s" startNumber="1">
+        <SegmentTimeline>
+          <S t="0" d="51200" r="1"/>
+          <S d="25600"/>
+        </SegmentTimeline>
+      </SegmentTemplate>
+      <Representation id="v1" bandwidth="204528" codecs="avc1.64001f" width="640" height="360" frameRate="25" sar="1:1"/>
+      <Representation id="v2" bandwidth="804528" codecs="avc1.64001f" width="640" height="360" frameRate="25" sar="1:1"/>
+    </AdaptationSet>
+    <AdaptationSet id="1" contentType="audio" lang="en" mimeType="audio/mp4" segmentAlignment="true" startWithSAP="1">
+      <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="2"/>
+      <Label>English</Label>
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="main"/>
+      <Representation id="a1" bandwidth="117509" codecs="mp4a.40.2" audioSamplingRate="48000">
+        <SegmentTemplate timescale="48000" initialization="$RepresentationID$/init.mp4" media="$RepresentationID$/$Number$.m4s" startNumber="1">
+          <SegmentTimeline>
+            <S t="0" d="192512"/>
+            <S d="191488"/>
+            <S d="94208"/>
+          </SegmentTimeline>
+        </SegmentTemplate>
+      </Representation>
+    </AdaptationSet>
+  </Period>
+</MPD>
+"#;
+    assert_eq!(mpd(&p), expected);
+}

@@ -1,0 +1,71 @@
+//! Text tracks of a presentation as WebVTT.
+
+use crate::{
+    PackageError, Part, Plan,
+    presentation::Presentation,
+    text::{self, TextUnit, Window, webvtt},
+    timeline::Timed,
+    track::{Content, Kind, Media, PresentedTrack},
+};
+use bytes::Bytes;
+use millpond_media::{codec::Codec, units::Timescale};
+
+/// Whether the track is text that is delivered as WebVTT: sidecars, `tx3g` and `wvtt`.
+#[must_use]
+pub fn is_webvtt(track: &PresentedTrack) -> bool {
+    track.kind == Kind::Text && !matches!(track.codec(), Some(Codec::Stpp(_)))
+}
+
+/// Segment `number` of a text track as WebVTT with `X-TIMESTAMP-MAP` (RFC 8216 3.5); `None` where there is none.
+/// A cue is in every segment that it shows in.
+///
+/// # Errors
+/// As [`text::segment`].
+pub fn segment(
+    _presentation: &Presentation,
+    track: &PresentedTrack,
+    number: u32,
+) -> Result<Option<Plan>, PackageError> {
+    let Some(info) = track.segment(number).filter(|_| is_webvtt(track)) else { return Ok(None) };
+    let millis = |ticks: i64| info.timescale.convert(ticks, Timescale::MILLIS);
+    let window = millis(info.start)..millis(info.start.saturating_add(info.duration));
+    match &track.content {
+        Content::Sidecar(sidecar) => Ok(Some(generated(webvtt::segment(&sidecar.cues, window)))),
+        Content::Media(media) => {
+            let units = units(media, track.samples(&info).into_iter());
+            text::segment(&media.movie, media.index, media.object, units, Window::Segment(window)).map(Some)
+        }
+    }
+}
+
+/// A whole text track as one WebVTT file; `None` for tracks that aren't delivered as WebVTT.
+///
+/// # Errors
+/// As [`text::segment`].
+pub fn whole(_presentation: &Presentation, track: &PresentedTrack) -> Result<Option<Plan>, PackageError> {
+    if !is_webvtt(track) {
+        return Ok(None);
+    }
+    match &track.content {
+        Content::Sidecar(sidecar) => Ok(Some(generated(webvtt::whole(&sidecar.cues)))),
+        Content::Media(media) => {
+            let units = units(media, track.all_samples());
+            text::segment(&media.movie, media.index, media.object, units, Window::Whole).map(Some)
+        }
+    }
+}
+
+fn generated(text: String) -> Plan {
+    Plan::Parts(vec![Part::Bytes(Bytes::from(text))])
+}
+
+fn units(media: &Media, samples: impl Iterator<Item = Timed>) -> Vec<TextUnit> {
+    let millis = |ticks: i64| media.track().timescale.convert(ticks, Timescale::MILLIS);
+    samples
+        .map(|t| TextUnit {
+            range: t.sample.range,
+            start_ms: millis(t.pts),
+            end_ms: millis(t.pts.saturating_add(i64::from(t.sample.duration))),
+        })
+        .collect()
+}

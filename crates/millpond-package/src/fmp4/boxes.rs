@@ -1,0 +1,56 @@
+//! Boxes written into a buffer (ISO/IEC 14496-12 4.2).
+
+/// A buffer that boxes are written into, one inside the other; sizes are filled in when a box ends.
+#[derive(Default)]
+pub(super) struct BoxWriter {
+    pub(super) out: Vec<u8>,
+}
+
+impl BoxWriter {
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        Self { out: Vec::with_capacity(bytes) }
+    }
+
+    /// A box whose content `content` writes.
+    pub(super) fn put(&mut self, kind: &[u8; 4], content: impl FnOnce(&mut Self)) {
+        let start = self.out.len();
+        self.u32(0);
+        self.bytes(kind);
+        content(self);
+        // Only headers are written here, far below 4 GiB.
+        let size = u32::try_from(self.out.len() - start).unwrap_or(u32::MAX);
+        self.out[start..start + 4].copy_from_slice(&size.to_be_bytes());
+    }
+
+    /// A full box: with a version and 24 flags.
+    pub(super) fn full(&mut self, kind: &[u8; 4], version: u8, flags: u32, content: impl FnOnce(&mut Self)) {
+        self.put(kind, |w| {
+            w.u32(u32::from(version) << 24 | flags & 0x00ff_ffff);
+            content(w);
+        });
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    pub(super) fn zeros(&mut self, count: usize) {
+        self.out.resize(self.out.len() + count, 0);
+    }
+
+    pub(super) fn u16(&mut self, value: u16) {
+        self.bytes(&value.to_be_bytes());
+    }
+
+    pub(super) fn u32(&mut self, value: u32) {
+        self.bytes(&value.to_be_bytes());
+    }
+
+    pub(super) fn i32(&mut self, value: i32) {
+        self.bytes(&value.to_be_bytes());
+    }
+
+    pub(super) fn u64(&mut self, value: u64) {
+        self.bytes(&value.to_be_bytes());
+    }
+}

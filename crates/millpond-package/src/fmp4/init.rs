@@ -1,0 +1,210 @@
+//! Init segments: `ftyp` and `moov` without samples.
+
+use super::boxes::BoxWriter;
+use crate::{
+    language,
+    presentation::Presentation,
+    track::{Kind, Media, PresentedTrack, display_size},
+};
+use bytes::Bytes;
+use millpond_media::movie::{Track, TrackKind};
+
+/// The only track's ID.
+pub(super) const TRACK_ID: u32 = 1;
+/// 1.0 as 16.16.
+const ONE: u32 = 0x0001_0000;
+/// `dref` entry flag: the media is in the same file (8.7.2.3).
+const SELF_CONTAINED: u32 = 1;
+
+/// The init segment of a track; empty for sidecars, which have none.
+#[must_use]
+pub fn init(_presentation: &Presentation, track: &PresentedTrack) -> Bytes {
+    let Some(media) = track.media() else { return Bytes::new() };
+    let mut w = BoxWriter::with_capacity(1024 + media.track().sample_entry.len());
+    file_type(&mut w, media);
+    w.put(b"moov", |w| {
+        movie_header(w, media.track().timescale.get());
+        w.put(b"trak", |w| {
+            track_header(w, media.track());
+            edit_list(w, media.facts.early);
+            w.put(b"mdia", |w| media_box(w, track, media.track()));
+        });
+        w.put(b"mvex", |w| extends(w, media, track));
+    });
+    w.out.into()
+}
+
+/// Brands: `cmf2` (23000-19 7.2) where no edit list is needed; players know either from `iso6` and `cmfc`.
+fn file_type(w: &mut BoxWriter, media: &Media) {
+    w.put(b"ftyp", |w| {
+        w.bytes(b"iso6");
+        w.u32(1);
+        w.bytes(b"iso6cmfc");
+        if media.facts.early == 0 {
+            w.bytes(b"cmf2");
+        }
+    });
+}
+
+/// 8.2.2. The movie's clock is the track's, so that edit lists and durations are exact.
+fn movie_header(w: &mut BoxWriter, timescale: u32) {
+    w.full(b"mvhd", 0, 0, |w| {
+        w.zeros(8);
+        w.u32(timescale);
+        w.u32(0);
+        w.u32(ONE);
+        w.u16(0x0100);
+        w.zeros(10);
+        matrix(w, [ONE as i32, 0, 0, ONE as i32], (0, 0));
+        w.zeros(24);
+        w.u32(TRACK_ID + 1);
+    });
+}
+
+/// 8.3.2. Flags: enabled, in the movie.
+fn track_header(w: &mut BoxWriter, track: &Track) {
+    w.full(b"tkhd", 0, 3, |w| {
+        w.zeros(8);
+        w.u32(TRACK_ID);
+        w.zeros(4);
+        w.u32(0);
+        w.zeros(8);
+        w.zeros(4);
+        w.u16(if matches!(track.kind, TrackKind::Audio { .. }) { 0x0100 } else { 0 });
+        w.zeros(2);
+        let (width, height) = display_size(track).unwrap_or((0.0, 0.0));
+        let (width, height) = (fixed(width), fixed(height));
+        let one = ONE as i32;
+        let rotation = match track.kind {
+            TrackKind::Video { rotation, .. } => rotation,
+            _ => 0,
+        };
+        match rotation {
+            90 => matrix(w, [0, one, -one, 0], (height, 0)),
+            180 => matrix(w, [-one, 0, 0, -one], (width, height)),
+            270 => matrix(w, [0, -one, one, 0], (0, width)),
+            _ => matrix(w, [one, 0, 0, one], (0, 0)),
+        }
+        w.u32(width);
+        w.u32(height);
+    });
+}
+
+/// Pixels as 16.16.
+fn fixed(pixels: f64) -> u32 {
+    (pixels * f64::from(ONE)).round() as u32
+}
+
+/// The transformation matrix (8.2.2.3): a, b, c, d and the translation back into view.
+fn matrix(w: &mut BoxWriter, [a, b, c, d]: [i32; 4], (x, y): (u32, u32)) {
+    w.i32(a);
+    w.i32(b);
+    w.u32(0);
+    w.i32(c);
+    w.i32(d);
+    w.u32(0);
+    w.u32(x);
+    w.u32(y);
+    w.u32(0x4000_0000);
+}
+
+/// 8.6.6: presentation begins at media time `early`; a duration of 0 is that of all fragments to come.
+fn edit_list(w: &mut BoxWriter, early: i64) {
+    let Ok(early) = u64::try_from(early) else { return };
+    if early == 0 {
+        return;
+    }
+    w.put(b"edts", |w| {
+        w.full(b"elst", 1, 0, |w| {
+            w.u32(1);
+            w.u64(0);
+            w.u64(early);
+            w.u32(ONE);
+        });
+    });
+}
+
+fn media_box(w: &mut BoxWriter, presented: &PresentedTrack, track: &Track) {
+    let tag = presented.language.as_deref().unwrap_or("und");
+    let code = language::iso_639_2(tag);
+    w.full(b"mdhd", 0, 0, |w| {
+        w.zeros(8);
+        w.u32(track.timescale.get());
+        w.u32(0);
+        w.u16(code.iter().fold(0, |packed, letter| packed << 5 | u16::from(letter - 0x60)));
+        w.zeros(2);
+    });
+    handler(w, presented);
+    if language::tag(&String::from_utf8_lossy(&code)).as_deref() != Some(tag) && tag != "und" {
+        w.full(b"elng", 0, 0, |w| {
+            w.bytes(tag.as_bytes());
+            w.zeros(1);
+        });
+    }
+    w.put(b"minf", |w| {
+        match presented.kind {
+            Kind::Video => w.full(b"vmhd", 0, 1, |w| w.zeros(8)),
+            Kind::Audio => w.full(b"smhd", 0, 0, |w| w.zeros(4)),
+            Kind::Text if is_subtitle(track) => w.full(b"sthd", 0, 0, |_| {}),
+            Kind::Text => w.full(b"nmhd", 0, 0, |_| {}),
+        }
+        w.put(b"dinf", |w| {
+            w.full(b"dref", 0, 0, |w| {
+                w.u32(1);
+                w.full(b"url ", 0, SELF_CONTAINED, |_| {});
+            });
+        });
+        sample_tables(w, track);
+    });
+}
+
+/// Whether the track is of the subtitle handler (12.6) and not of the text handler (12.5).
+fn is_subtitle(track: &Track) -> bool {
+    track.sample_entry.get(4..8) == Some(b"stpp")
+}
+
+fn handler(w: &mut BoxWriter, track: &PresentedTrack) {
+    let kind = match track.kind {
+        Kind::Video => b"vide",
+        Kind::Audio => b"soun",
+        Kind::Text if track.source_track().is_some_and(is_subtitle) => b"subt",
+        Kind::Text => b"text",
+    };
+    w.full(b"hdlr", 0, 0, |w| {
+        w.zeros(4);
+        w.bytes(kind);
+        w.zeros(12);
+        w.bytes(track.label.replace('\0', "").as_bytes());
+        w.zeros(1);
+    });
+}
+
+/// 8.5: the sample entry as the file has it, and tables without samples.
+fn sample_tables(w: &mut BoxWriter, track: &Track) {
+    w.put(b"stbl", |w| {
+        w.full(b"stsd", 0, 0, |w| {
+            w.u32(1);
+            let start = w.out.len();
+            w.bytes(&track.sample_entry);
+            // `data_reference_index` (8.5.2.2): a file may refer to other files where we have one entry.
+            if let Some(index) = w.out.get_mut(start + 14..start + 16) {
+                index.copy_from_slice(&1_u16.to_be_bytes());
+            }
+        });
+        w.full(b"stts", 0, 0, |w| w.u32(0));
+        w.full(b"stsc", 0, 0, |w| w.u32(0));
+        w.full(b"stsz", 0, 0, |w| w.zeros(8));
+        w.full(b"stco", 0, 0, |w| w.u32(0));
+    });
+}
+
+/// 8.8.1 to 8.8.3.
+fn extends(w: &mut BoxWriter, media: &Media, track: &PresentedTrack) {
+    let duration = track.segments.end().saturating_add(media.facts.early);
+    w.full(b"mehd", 1, 0, |w| w.u64(u64::try_from(duration).unwrap_or(0)));
+    w.full(b"trex", 0, 0, |w| {
+        w.u32(TRACK_ID);
+        w.u32(1);
+        w.zeros(12);
+    });
+}

@@ -1,0 +1,174 @@
+use super::*;
+use crate::{
+    plan::Plan,
+    presentation::Presentation,
+    testing::{self, Made, frames, movie, presentation, reordered, table},
+    track::PresentedTrack,
+};
+use millpond_media::{
+    index_bytes,
+    movie::{Edit, Movie, TrackKind},
+};
+use proptest::prelude::*;
+
+/// Init and all segments of a track, read back.
+fn read_back(p: &Presentation, t: &PresentedTrack) -> Movie {
+    let mut file = init(p, t).to_vec();
+    for n in 1..=t.segment_count() {
+        file.extend(testing::bytes(segment(p, t, n).unwrap()));
+    }
+    index_bytes(&file).unwrap()
+}
+
+/// What is read back must be what was presented.
+fn assert_same(p: &Presentation, t: &PresentedTrack) {
+    let back = read_back(p, t);
+    let [track] = &back.tracks[..] else { panic!("{} tracks", back.tracks.len()) };
+    let early = track.edits.first().map_or(0, |e| e.media_time.unwrap());
+    let reorder = t.media().unwrap().facts.reorder;
+    let expected: Vec<_> = t.all_samples().collect();
+    assert_eq!(track.samples.len() as usize, expected.len());
+    for (found, expected) in track.samples.iter().zip(&expected) {
+        assert_eq!(found.pts() - early, expected.pts, "sample {}", expected.ordinal);
+        assert_eq!(found.dts - early, expected.dts - reorder, "sample {}", expected.ordinal);
+        assert_eq!(found.range.len(), expected.sample.range.len());
+        assert_eq!(found.sync, expected.sample.sync, "sample {}", expected.ordinal);
+        assert!(found.composition >= 0);
+    }
+    assert_eq!(track.codec, *t.codec().unwrap());
+    assert_eq!(track.kind, t.source_track().unwrap().kind);
+    assert_eq!(track.timescale, t.source_track().unwrap().timescale);
+}
+
+fn edit(duration: u64, media_time: i64) -> Edit {
+    Edit { duration, media_time: Some(media_time) }
+}
+
+#[test]
+fn reordered_video_comes_back_with_its_times() {
+    let film = movie(vec![testing::video(table(&reordered(250, 25, 1000), 48, 0), 12_800, vec![edit(10_000, 512)])]);
+    let p = presentation(vec![film]);
+    let v = p.track("v1").unwrap();
+    assert_eq!(v.segment_count(), 3, "4 s, 4 s, 2 s");
+    assert_eq!(v.all_samples().map(|t| t.pts).min(), Some(0));
+    assert_same(&p, v);
+}
+
+#[test]
+fn priming_is_taken_off_by_an_edit_list() {
+    let p = presentation(vec![movie(vec![testing::audio(table(&frames(500), 48, 100), "eng", vec![edit(0, 2112)])])]);
+    let a = p.track("a1").unwrap();
+    assert_eq!(a.all_samples().next().unwrap().pts, -2112);
+    assert_eq!(a.segment(1).unwrap().start, 0);
+    assert_same(&p, a);
+    let back = read_back(&p, a);
+    assert_eq!(back.tracks[0].edits[0].media_time, Some(2112));
+    assert_eq!(back.tracks[0].language, "eng");
+}
+
+#[test]
+fn rotation_and_pixel_aspect_come_back() {
+    for rotation in [0, 90, 180, 270] {
+        let mut track = testing::video(table(&reordered(25, 25, 100), 48, 0), 12_800, Vec::new());
+        track.kind = TrackKind::Video { width: 640, height: 360, rotation, pixel_aspect: (1, 1) };
+        let p = presentation(vec![movie(vec![track])]);
+        assert_same(&p, p.track("v1").unwrap());
+    }
+}
+
+#[test]
+fn adjacent_samples_are_one_range() {
+    let apart = |gap| {
+        let p = presentation(vec![movie(vec![testing::audio(table(&frames(100), 48, gap), "eng", Vec::new())])]);
+        let Some(Plan::Parts(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
+        parts.len()
+    };
+    assert_eq!(apart(0), 2, "head and one range");
+    assert_eq!(apart(1), 101, "head and one range a frame");
+}
+
+#[test]
+fn columns_that_do_not_vary_are_left_out() {
+    let same = [Made { size: 400, duration: 1024, composition: 0, sync: true }; 100];
+    let p = presentation(vec![movie(vec![testing::audio(table(&same, 0, 0), "eng", Vec::new())])]);
+    let Some(Plan::Parts(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
+    assert_eq!(parts[0].len(), 132, "no row takes a byte");
+}
+
+#[test]
+fn no_segment_beyond_the_ends() {
+    let p = presentation(vec![movie(vec![testing::audio(table(&frames(100), 48, 0), "eng", Vec::new())])]);
+    let a = p.track("a1").unwrap();
+    assert!(segment(&p, a, 0).is_none() && segment(&p, a, 2).is_none() && segment(&p, a, u32::MAX).is_none());
+    assert!(iframe(&p, a, 0).is_none());
+}
+
+#[test]
+fn pictures_for_trick_play_are_single_sync_samples() {
+    let p = presentation(vec![movie(vec![testing::video(table(&reordered(100, 25, 900), 48, 0), 12_800, Vec::new())])]);
+    let v = p.track("v1").unwrap();
+    for n in 1..=4 {
+        let mut file = init(&p, v).to_vec();
+        file.extend(testing::bytes(iframe(&p, v, n).unwrap()));
+        let back = index_bytes(&file).unwrap();
+        let samples: Vec<_> = back.tracks[0].samples.iter().collect();
+        assert_eq!((samples.len(), samples[0].sync, samples[0].range.len()), (1, true, 900));
+        assert_eq!(samples[0].duration, 12_800);
+    }
+    assert!(iframe(&p, v, 5).is_none());
+}
+
+#[test]
+fn a_segment_beyond_4_gib_has_a_large_mdat() {
+    let huge = [Made { size: u32::MAX, duration: 1024, composition: 0, sync: true }; 2];
+    let p = presentation(vec![movie(vec![testing::audio(table(&huge, 0, 0), "eng", Vec::new())])]);
+    let Some(Plan::Parts(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
+    let crate::plan::Part::Bytes(head) = &parts[0] else { panic!("no head") };
+    let mdat = &head[head.len() - 16..];
+    assert_eq!(mdat[..8], *b"\0\0\0\x01mdat");
+    assert_eq!(mdat[8..], (2 * u64::from(u32::MAX) + 16).to_be_bytes());
+}
+
+fn made() -> impl Strategy<Value = Made> {
+    (1..2000_u32, 1..4000_u32, -3000..9000_i32, prop::bool::weighted(0.2))
+        .prop_map(|(size, duration, composition, sync)| Made { size, duration, composition, sync })
+}
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    let one = (0..20_000_u64, prop::option::weighted(0.8, 0..200_000_i64));
+    prop::collection::vec(one.prop_map(|(duration, media_time)| Edit { duration, media_time }), 0..4)
+}
+
+proptest! {
+    #[test]
+    fn any_track_comes_back(
+        video in prop::collection::vec(made(), 1..300),
+        sound in prop::collection::vec((1..500_u32, 1..3000_u32), 1..300),
+        edits in (edits(), edits()),
+        timescale in prop::sample::select(vec![1_u32, 25, 1000, 12_800, 90_000, 10_000_000]),
+    ) {
+        let mut video = video;
+        video[0].sync = true;
+        let sound: Vec<Made> =
+            sound.into_iter().map(|(size, duration)| Made { size, duration, composition: 0, sync: true }).collect();
+        let film = movie(vec![
+            testing::video(table(&video, 48, 3), timescale, edits.0),
+            testing::audio(table(&sound, 1 << 20, 0), "deu", edits.1),
+        ]);
+        let source = crate::Source::new(film, "film.mp4".into());
+        let Ok(p) = Presentation::new(vec![source], Vec::new(), &crate::Options::default()) else { return Ok(()) };
+        for t in p.tracks() {
+            let times: Vec<i64> = t.all_samples().map(|s| s.dts).collect();
+            prop_assert!(times.windows(2).all(|w| w[0] < w[1]), "decode times rise");
+            prop_assert!(t.segments().times().windows(2).all(|w| w[0] < w[1]), "boundaries rise");
+            let mut next = 0;
+            for s in t.segments().iter() {
+                prop_assert_eq!(s.samples.start, next);
+                prop_assert!(s.samples.end > next, "no empty segment");
+                next = s.samples.end;
+            }
+            prop_assert_eq!(next as usize, times.len());
+            assert_same(&p, t);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Media playlists.
+
+use super::Container;
+use crate::{
+    bandwidth::seconds,
+    delivery::is_webvtt,
+    digits,
+    presentation::Presentation,
+    track::{Kind, PresentedTrack},
+    transport,
+};
+
+/// Bytes that an entry takes at most, but for very long segments: `#EXTINF:12.345678,` and `i12345.m4s`.
+const ENTRY: usize = 34;
+
+/// The media playlist of a track. For text it is the WebVTT playlist, whatever the container (but for text that is
+/// delivered in fragments). `None` where the container doesn't carry the track by itself.
+#[must_use]
+pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
+    let text = is_webvtt(track);
+    if container == Container::Ts && !text && !transport::is_carried(presentation, track) {
+        return None;
+    }
+    let suffix = match container {
+        _ if text => ".vtt\n",
+        Container::Fmp4 => ".m4s\n",
+        Container::Ts => ".ts\n",
+    };
+    let mapped = suffix == ".m4s\n";
+    let independent = match track.kind {
+        Kind::Video => begins_sync(track),
+        Kind::Audio => true,
+        Kind::Text => false,
+    };
+    let micros = track.segments.micros();
+    let mut out = String::with_capacity(256 + micros.len() * ENTRY);
+    head(&mut out, if mapped { 7 } else { 3 }, track.segments.micros(), independent);
+    if mapped {
+        out.push_str("#EXT-X-MAP:URI=\"init.mp4\"\n");
+    }
+    for (number, micros) in (1..).zip(micros) {
+        entry(&mut out, micros, "", number, suffix);
+    }
+    out.push_str("#EXT-X-ENDLIST\n");
+    Some(out)
+}
+
+/// The I-frame playlist of a video track (4.3.3.6): a resource for each sync sample shown in trick play. `None` for
+/// other tracks and for transport streams, where an I-frame is no resource of its own.
+#[must_use]
+pub fn iframes(_presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
+    if track.kind != Kind::Video || container == Container::Ts {
+        return None;
+    }
+    let media = track.media()?;
+    let scale = media.track().timescale.get();
+    let iframes = media.iframes(track.segments.end());
+    let micros = || iframes.durations().map(|ticks| digits::micros(ticks, scale));
+    let mut out = String::with_capacity(256 + micros().len() * ENTRY);
+    head(&mut out, 7, micros(), begins_sync(track));
+    out.push_str("#EXT-X-I-FRAMES-ONLY\n#EXT-X-MAP:URI=\"init.mp4\"\n");
+    for (number, micros) in (1..).zip(micros()) {
+        entry(&mut out, micros, "i", number, ".m4s\n");
+    }
+    out.push_str("#EXT-X-ENDLIST\n");
+    Some(out)
+}
+
+/// All boundaries but the first are sync samples by construction.
+pub(super) fn begins_sync(track: &PresentedTrack) -> bool {
+    track.media().is_some_and(|m| m.facts.begins_sync)
+}
+
+/// Versions (RFC 8216 7): 3 for decimal durations; with `EXT-X-MAP` 6, and 7 as is usual for fragmented MP4.
+fn head(out: &mut String, version: u64, micros: impl Iterator<Item = u64>, independent: bool) {
+    out.push_str("#EXTM3U\n#EXT-X-VERSION:");
+    digits::push(out, version);
+    out.push_str("\n#EXT-X-TARGETDURATION:");
+    digits::push(out, micros.map(seconds).max().unwrap_or(1));
+    out.push_str("\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-PLAYLIST-TYPE:VOD\n");
+    if independent {
+        out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+    }
+}
+
+fn entry(out: &mut String, micros: u64, prefix: &str, number: u64, suffix: &str) {
+    out.push_str("#EXTINF:");
+    digits::push_micros(out, micros);
+    out.push_str(",\n");
+    out.push_str(prefix);
+    digits::push(out, number);
+    out.push_str(suffix);
+}

@@ -1,0 +1,256 @@
+//! The multivariant playlist (RFC 8216 4.3.4).
+
+use super::{Container, media::begins_sync};
+use crate::{
+    PackageError,
+    bandwidth::Bandwidth,
+    delivery::is_webvtt,
+    digits,
+    presentation::Presentation,
+    selection::family,
+    track::{Kind, PresentedTrack},
+    transport,
+};
+
+/// Group of all subtitles.
+const SUBTITLES: &str = "text";
+
+/// Audio that variants choose from: the tracks of one codec.
+struct Group<'a> {
+    id: &'static str,
+    tracks: Vec<&'a PresentedTrack>,
+    bandwidth: Bandwidth,
+}
+
+/// What goes into the playlist of one container.
+struct Content<'a> {
+    presentation: &'a Presentation,
+    container: Container,
+    video: Vec<&'a PresentedTrack>,
+    groups: Vec<Group<'a>>,
+    text: Vec<&'a PresentedTrack>,
+}
+
+/// The multivariant playlist of an asset: a variant for each video track and audio codec.
+///
+/// # Errors
+/// [`PackageError::Container`] where the container can carry no video and no audio of the asset.
+pub fn multivariant(presentation: &Presentation, container: Container) -> Result<String, PackageError> {
+    let content = Content::of(presentation, container)?;
+    let mut out = String::with_capacity(1024);
+    out.push_str("#EXTM3U\n#EXT-X-VERSION:");
+    digits::push(&mut out, if container == Container::Fmp4 { 7 } else { 4 });
+    out.push('\n');
+    if content.video.iter().all(|v| begins_sync(v)) {
+        out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+    }
+    content.renditions(&mut out);
+    for video in &content.video {
+        if content.groups.is_empty() {
+            content.variant(&mut out, Some(video), None);
+        }
+        for group in &content.groups {
+            content.variant(&mut out, Some(video), Some(group));
+        }
+    }
+    if content.video.is_empty() {
+        for group in &content.groups {
+            content.variant(&mut out, None, Some(group));
+        }
+    }
+    if container == Container::Fmp4 {
+        content.video.iter().for_each(|v| content.iframes(&mut out, v));
+    }
+    Ok(out)
+}
+
+impl<'a> Content<'a> {
+    fn of(presentation: &'a Presentation, container: Container) -> Result<Self, PackageError> {
+        let fits = |t: &&PresentedTrack| match container {
+            Container::Fmp4 => true,
+            Container::Ts => transport::is_carried(presentation, t),
+        };
+        let video: Vec<_> = presentation.of_kind(Kind::Video).filter(fits).collect();
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        for track in presentation.of_kind(Kind::Audio).filter(fits) {
+            let bandwidth = bandwidth(presentation, track, container);
+            let id = track.codec().map_or("audio", family);
+            match groups.iter_mut().find(|g| g.id == id) {
+                Some(group) => {
+                    group.tracks.push(track);
+                    group.bandwidth = larger(group.bandwidth, bandwidth);
+                }
+                None => groups.push(Group { id, tracks: vec![track], bandwidth }),
+            }
+        }
+        if video.is_empty() && groups.is_empty() {
+            let media = presentation.tracks.iter().filter(|t| t.kind != Kind::Text);
+            let found: Vec<String> = media.map(PresentedTrack::codec_parameter).collect();
+            let expected = "H.264, HEVC, AAC, MP3, AC-3 or E-AC-3";
+            return Err(PackageError::Container { container: "MPEG-2 TS", found: found.join(", "), expected });
+        }
+        let text = presentation.of_kind(Kind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
+        Ok(Self { presentation, container, video, groups, text })
+    }
+
+    /// Whether audio tracks are named by `EXT-X-MEDIA`: a lone audio track is a variant of its own.
+    fn has_audio_media(&self) -> bool {
+        !self.video.is_empty() || self.groups.iter().any(|g| g.tracks.len() > 1)
+    }
+
+    /// 4.3.4.1.
+    fn renditions(&self, out: &mut String) {
+        for group in self.groups.iter().filter(|_| self.has_audio_media()) {
+            for track in &group.tracks {
+                media_head(out, "AUDIO", group.id, track);
+                yes_no(out, "DEFAULT", track.default);
+                out.push_str(",AUTOSELECT=YES");
+                if let Some(channels) = track.channels().filter(|c| *c > 0) {
+                    out.push_str(",CHANNELS=\"");
+                    digits::push(out, u64::from(channels));
+                    out.push('"');
+                }
+                uri(out, "", track);
+            }
+        }
+        for track in &self.text {
+            media_head(out, "SUBTITLES", SUBTITLES, track);
+            yes_no(out, "DEFAULT", track.default);
+            out.push_str(",AUTOSELECT=YES");
+            yes_no(out, "FORCED", track.forced);
+            uri(out, if self.container == Container::Ts { "../" } else { "" }, track);
+        }
+    }
+
+    /// 4.3.4.2.
+    fn variant(&self, out: &mut String, video: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
+        let audio = group.and_then(|g| g.tracks.first().copied());
+        let Some(track) = video.or(audio) else { return };
+        let mut rate = video.map_or_else(Bandwidth::default, |v| bandwidth(self.presentation, v, self.container));
+        rate = group.map_or(rate, |g| rate.with(g.bandwidth));
+        out.push_str("#EXT-X-STREAM-INF:");
+        rates(out, rate);
+        self.codecs(out, video, group);
+        if let Some(video) = video {
+            picture(out, video);
+        }
+        if let Some(group) = group.filter(|_| self.has_audio_media()) {
+            attribute(out, "AUDIO", group.id);
+        }
+        if !self.text.is_empty() {
+            attribute(out, "SUBTITLES", SUBTITLES);
+        }
+        out.push('\n');
+        out.push_str(&track.name);
+        out.push_str("/index.m3u8\n");
+    }
+
+    fn codecs(&self, out: &mut String, video: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
+        let muxed =
+            video.filter(|_| self.container == Container::Ts).and_then(|_| transport::muxed_audio(self.presentation));
+        let audio = group.into_iter().flat_map(|g| g.tracks.iter().copied());
+        let text = self.text.iter().copied().filter(|t| !is_webvtt(t));
+        let mut codecs: Vec<String> = Vec::new();
+        for track in video.into_iter().chain(audio).chain(muxed).chain(text) {
+            let codec = track.codec_parameter();
+            if !codecs.contains(&codec) {
+                codecs.push(codec);
+            }
+        }
+        attribute(out, "CODECS", &codecs.join(","));
+    }
+
+    /// 4.3.4.3.
+    fn iframes(&self, out: &mut String, video: &PresentedTrack) {
+        let Some(media) = video.media() else { return };
+        out.push_str("#EXT-X-I-FRAME-STREAM-INF:");
+        rates(out, media.iframes(video.segments.end()).bandwidth);
+        attribute(out, "CODECS", &video.codec_parameter());
+        size(out, video);
+        range(out, video);
+        out.push_str(",URI=\"");
+        out.push_str(&video.name);
+        out.push_str("/iframes.m3u8\"\n");
+    }
+}
+
+fn bandwidth(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Bandwidth {
+    match container {
+        Container::Fmp4 => track.bandwidth,
+        Container::Ts => transport::bandwidth(presentation, track),
+    }
+}
+
+fn larger(a: Bandwidth, b: Bandwidth) -> Bandwidth {
+    Bandwidth { peak: a.peak.max(b.peak), average: a.average.max(b.average) }
+}
+
+fn media_head(out: &mut String, kind: &str, group: &str, track: &PresentedTrack) {
+    out.push_str("#EXT-X-MEDIA:TYPE=");
+    out.push_str(kind);
+    attribute(out, "GROUP-ID", group);
+    attribute(out, "NAME", &track.label);
+    if let Some(language) = &track.language {
+        attribute(out, "LANGUAGE", language);
+    }
+}
+
+fn uri(out: &mut String, prefix: &str, track: &PresentedTrack) {
+    out.push_str(",URI=\"");
+    out.push_str(prefix);
+    out.push_str(&track.name);
+    out.push_str("/index.m3u8\"\n");
+}
+
+fn attribute(out: &mut String, name: &str, value: &str) {
+    out.push(',');
+    out.push_str(name);
+    out.push_str("=\"");
+    out.push_str(value);
+    out.push('"');
+}
+
+fn yes_no(out: &mut String, name: &str, yes: bool) {
+    out.push(',');
+    out.push_str(name);
+    out.push_str(if yes { "=YES" } else { "=NO" });
+}
+
+fn rates(out: &mut String, bandwidth: Bandwidth) {
+    out.push_str("BANDWIDTH=");
+    digits::push(out, bandwidth.peak.max(1));
+    out.push_str(",AVERAGE-BANDWIDTH=");
+    digits::push(out, bandwidth.average.max(1));
+}
+
+fn picture(out: &mut String, video: &PresentedTrack) {
+    size(out, video);
+    if let Some((numerator, denominator)) = video.frame_rate() {
+        let thousandths = (u64::from(numerator) * 1000 + u64::from(denominator) / 2) / u64::from(denominator.max(1));
+        out.push_str(",FRAME-RATE=");
+        digits::push(out, thousandths / 1000);
+        out.push('.');
+        for place in [100, 10, 1] {
+            digits::push(out, thousandths / place % 10);
+        }
+    }
+    range(out, video);
+}
+
+fn size(out: &mut String, video: &PresentedTrack) {
+    if let Some((width, height)) = video.display_size() {
+        out.push_str(",RESOLUTION=");
+        digits::push(out, u64::from(width));
+        out.push('x');
+        digits::push(out, u64::from(height));
+    }
+}
+
+/// `VIDEO-RANGE` by the transfer characteristics (ISO/IEC 23091-2 8.2); SDR is what it is without.
+fn range(out: &mut String, video: &PresentedTrack) {
+    match video.codec().and_then(|c| c.color()).map(|c| c.transfer) {
+        Some(16) => out.push_str(",VIDEO-RANGE=PQ"),
+        Some(18) => out.push_str(",VIDEO-RANGE=HLG"),
+        _ => {}
+    }
+}

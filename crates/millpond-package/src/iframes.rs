@@ -1,0 +1,66 @@
+//! Sync samples on their own, for trick play.
+
+use crate::{
+    bandwidth::{Bandwidth, Load},
+    digits,
+    timeline::Timeline,
+};
+use millpond_media::movie::Track;
+
+/// Pictures that trick play shows. Numbers start at 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct IFrames {
+    /// Ordinal and presentation time in ticks.
+    frames: Box<[(u32, i64)]>,
+    end: i64,
+    pub(crate) bandwidth: Bandwidth,
+}
+
+impl IFrames {
+    /// Every sync sample of the track that is at least half a second after the one before, so that a track of
+    /// nothing but sync samples doesn't become one entry a frame.
+    pub(crate) fn of(track: &Track, timeline: &Timeline, end: i64) -> Self {
+        let scale = track.timescale.get();
+        let spacing = i64::from(scale / 2);
+        let mut frames: Vec<(u32, i64)> = Vec::new();
+        let mut sizes = Vec::new();
+        for timed in timeline.sync_ordinals(&track.samples).filter_map(|o| timeline.at(&track.samples, o)) {
+            let spaced = frames.last().is_none_or(|(_, time)| timed.pts >= time.saturating_add(spacing));
+            if spaced && timed.pts < end {
+                frames.push((timed.ordinal, timed.pts));
+                sizes.push(timed.sample.range.len());
+            }
+        }
+        let mut iframes = Self { frames: frames.into(), end, bandwidth: Bandwidth::default() };
+        let loads: Vec<Load> = iframes
+            .durations()
+            .zip(sizes)
+            .map(|(ticks, bytes)| Load { micros: digits::micros(ticks, scale), bytes: bytes.saturating_add(OVERHEAD) })
+            .collect();
+        iframes.bandwidth = Bandwidth::of(&loads);
+        iframes
+    }
+
+    /// How long each is shown, in ticks: until the next.
+    pub(crate) fn durations(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
+        (0..self.frames.len()).map(|place| self.duration(place))
+    }
+
+    fn duration(&self, place: usize) -> i64 {
+        let next = self.frames.get(place + 1).map_or(self.end, |f| f.1);
+        next.saturating_sub(self.frames.get(place).map_or(0, |f| f.1.max(0)))
+    }
+
+    /// Ordinal of picture `number` and how long it is shown.
+    pub(crate) fn get(&self, number: u32) -> Option<(u32, i64)> {
+        let place = usize::try_from(number).ok()?.checked_sub(1)?;
+        Some((self.frames.get(place)?.0, self.duration(place)))
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.frames.len() * size_of::<(u32, i64)>()
+    }
+}
+
+/// `styp`, `moof` of one sample and the head of `mdat`.
+const OVERHEAD: u64 = 132;

@@ -1,0 +1,142 @@
+//! What an asset looks like to players: its tracks, their names, their segments.
+
+use crate::{
+    PackageError, build,
+    text::Cue,
+    track::{Kind, PresentedTrack},
+    transport::MuxedAudio,
+};
+use millpond_media::movie::Movie;
+use std::sync::{Arc, OnceLock};
+
+/// One object of an asset.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its index.
+    pub movie: Arc<Movie>,
+    /// File name, for warnings and errors.
+    pub label: String,
+    /// Language of its audio and text, where a server manifest says it.
+    pub language: Option<String>,
+    /// Peak bits a second of its video (or its audio, where it has no video), where a server manifest says it.
+    pub bandwidth: Option<u64>,
+    /// Whether its video is used.
+    pub use_video: bool,
+    /// Whether its audio is used.
+    pub use_audio: bool,
+    /// Whether its text is used.
+    pub use_text: bool,
+}
+
+impl Source {
+    /// All of an object, nothing overridden.
+    #[must_use]
+    pub const fn new(movie: Arc<Movie>, label: String) -> Self {
+        Self { movie, label, language: None, bandwidth: None, use_video: true, use_audio: true, use_text: true }
+    }
+}
+
+/// Subtitles from a file beside the media.
+#[derive(Clone, Debug)]
+pub struct Sidecar {
+    /// Language code or BCP 47 tag; empty where unknown.
+    pub language: String,
+    /// Name for menus; empty to make one of the language.
+    pub name: String,
+    /// The cues, in order of their start.
+    pub cues: Arc<Vec<Cue>>,
+    /// Whether to show it unless the viewer chooses otherwise.
+    pub default: bool,
+    /// Whether to show it even with subtitles off.
+    pub forced: bool,
+}
+
+impl Sidecar {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let cue = |c: &Cue| size_of::<Cue>() + c.text.len() + c.settings.len() + c.id.as_ref().map_or(0, String::len);
+        self.language.len() + self.name.len() + self.cues.iter().map(cue).sum::<usize>()
+    }
+}
+
+/// How to present.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Length of segments to aim at, in seconds: 0.5 to 60.
+    pub target_duration: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { target_duration: 4.0 }
+    }
+}
+
+/// An asset, ready to be packaged. Made once and shared: everything served is a function of it.
+#[derive(Debug)]
+pub struct Presentation {
+    pub(crate) tracks: Vec<PresentedTrack>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) duration: f64,
+    /// Whether all video tracks have common boundaries.
+    pub(crate) aligned: bool,
+    /// Length of segments aimed at, in nanoseconds.
+    pub(crate) target: i64,
+    pub(crate) muxed: OnceLock<Option<MuxedAudio>>,
+}
+
+impl Presentation {
+    /// The presentation of an asset's objects (renditions of one title, in any order) and sidecars. An
+    /// [`ObjectIndex`](crate::ObjectIndex) is a place in `sources`.
+    ///
+    /// Takes one pass over the sample tables, and no media.
+    ///
+    /// # Errors
+    /// Options out of range, more than 65,536 sources, or no playable video or audio at all. Tracks that can't be
+    /// presented are left out with a [warning](Self::warnings).
+    pub fn new(sources: Vec<Source>, sidecars: Vec<Sidecar>, options: &Options) -> Result<Self, PackageError> {
+        build::presentation(sources, sidecars, options)
+    }
+
+    /// All tracks: video, audio, text.
+    #[must_use]
+    pub fn tracks(&self) -> &[PresentedTrack] {
+        &self.tracks
+    }
+
+    /// The track of a name such as `v1`.
+    #[must_use]
+    pub fn track(&self, name: &str) -> Option<&PresentedTrack> {
+        self.tracks.iter().find(|t| t.name == name)
+    }
+
+    /// The tracks of one kind.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &PresentedTrack> {
+        self.tracks.iter().filter(move |t| t.kind == kind)
+    }
+
+    /// Length in seconds.
+    #[must_use]
+    pub const fn duration(&self) -> f64 {
+        self.duration
+    }
+
+    /// Whether players can switch between the video tracks at every segment.
+    #[must_use]
+    pub const fn is_aligned(&self) -> bool {
+        self.aligned
+    }
+
+    /// Bytes of heap held, the indexes of the sources not counted.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let muxed = self.muxed.get().and_then(Option::as_ref).map_or(0, MuxedAudio::heap_bytes);
+        let warnings: usize = self.warnings.iter().map(String::len).sum();
+        self.tracks.iter().map(PresentedTrack::heap_bytes).sum::<usize>() + muxed + warnings
+    }
+
+    /// What an operator should know: tracks left out, renditions that don't line up.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}

@@ -1,0 +1,140 @@
+//! What one pass over a track's samples tells.
+
+use crate::{
+    segmentation::SyncPoint,
+    timeline::{Timed, Timeline},
+};
+use millpond_media::{movie::Track, units::Timescale};
+
+/// Facts about a track that need every sample.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Facts {
+    /// Presentation time of the sample shown first, in ticks.
+    pub(crate) start: i64,
+    /// How far the first samples are decoded or presented before time 0, in ticks: the media time of time 0 in
+    /// fragments.
+    pub(crate) early: i64,
+    /// Most that a sample's presentation time is before its decode time, in ticks: written decode times are earlier
+    /// by as much.
+    pub(crate) reorder: i64,
+    /// When the last sample ends, or the edit list if that is earlier.
+    pub(crate) end: i64,
+    pub(crate) bytes: u64,
+    /// Shortest and longest sample duration, the last sample not counted.
+    pub(crate) shortest: u32,
+    pub(crate) longest: u32,
+    /// Whether the first sample is a sync sample.
+    pub(crate) begins_sync: bool,
+    /// Decode time from the first sample to the last.
+    ticks: i64,
+    samples: u32,
+}
+
+impl Facts {
+    /// Walks over all samples of a track, handing each to `each` too. `None` where there is none.
+    pub(crate) fn of(track: &Track, timeline: &Timeline, mut each: impl FnMut(&Timed)) -> Option<Self> {
+        let mut facts: Option<Self> = None;
+        let (mut first_dts, mut last) = (0, (0, 0_u32));
+        timeline.walk(&track.samples, 0..timeline.len()).for_each(|timed| {
+            each(&timed);
+            let f = facts.get_or_insert_with(|| {
+                first_dts = timed.dts;
+                Self::first(&timed)
+            });
+            f.start = f.start.min(timed.pts);
+            f.reorder = f.reorder.max(timed.dts.saturating_sub(timed.pts));
+            f.end = f.end.max(timed.pts.saturating_add(i64::from(timed.sample.duration)));
+            f.bytes = f.bytes.saturating_add(timed.sample.range.len());
+            if f.samples > 0 {
+                f.shortest = f.shortest.min(last.1);
+                f.longest = f.longest.max(last.1);
+            }
+            f.samples += 1;
+            last = (timed.dts, timed.sample.duration);
+        });
+        let mut facts = facts?;
+        if facts.samples == 1 {
+            (facts.shortest, facts.longest) = (last.1, last.1);
+        }
+        facts.early = facts.start.min(first_dts.saturating_sub(facts.reorder)).saturating_neg().max(0);
+        facts.ticks = last.0.saturating_sub(first_dts);
+        facts.end = facts.end.min(timeline.edit_end()).max(facts.start.saturating_add(1));
+        Some(facts)
+    }
+
+    fn first(timed: &Timed) -> Self {
+        Self {
+            start: timed.pts,
+            early: 0,
+            reorder: 0,
+            end: i64::MIN,
+            bytes: 0,
+            shortest: u32::MAX,
+            longest: 0,
+            begins_sync: timed.sample.sync,
+            ticks: 0,
+            samples: 0,
+        }
+    }
+
+    /// Samples a second as a fraction: exact where every sample lasts as long, else the usual rate that is within
+    /// 0.1 %, else to the thousandth.
+    pub(crate) fn rate(&self, timescale: Timescale) -> Option<(u32, u32)> {
+        let scale = u64::from(timescale.get());
+        if self.shortest == self.longest && self.longest > 0 {
+            return reduced(scale, u64::from(self.longest));
+        }
+        let ticks = u64::try_from(self.ticks).ok().filter(|t| *t > 0)?;
+        let frames = u64::from(self.samples.saturating_sub(1));
+        let rate = frames as f64 * scale as f64 / ticks as f64;
+        let off = |(n, d): &(u32, u32)| (f64::from(*n) / f64::from(*d) / rate - 1.0).abs();
+        let usual = USUAL_RATES.iter().min_by(|a, b| off(a).total_cmp(&off(b))).filter(|r| off(r) < 0.001);
+        match usual {
+            Some(usual) => Some(*usual),
+            None => reduced((rate * 1000.0).round() as u64, 1000),
+        }
+    }
+}
+
+/// Rates that variable or coarse sample durations are rounded to.
+const USUAL_RATES: [(u32, u32); 12] = [
+    (24, 1),
+    (25, 1),
+    (30, 1),
+    (50, 1),
+    (60, 1),
+    (24_000, 1001),
+    (30_000, 1001),
+    (60_000, 1001),
+    (15, 1),
+    (48, 1),
+    (100, 1),
+    (120, 1),
+];
+
+fn reduced(mut numerator: u64, mut denominator: u64) -> Option<(u32, u32)> {
+    let (mut a, mut b) = (numerator, denominator);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    numerator /= a.max(1);
+    denominator /= a.max(1);
+    Some((u32::try_from(numerator).ok().filter(|n| *n > 0)?, u32::try_from(denominator).ok().filter(|d| *d > 0)?))
+}
+
+/// Gathers the sync samples of a track as places to cut.
+#[derive(Default)]
+pub(crate) struct SyncScan {
+    pub(crate) points: Vec<SyncPoint>,
+    bytes: u64,
+}
+
+impl SyncScan {
+    pub(crate) fn add(&mut self, timed: &Timed) {
+        let later = self.points.last().is_none_or(|p| timed.pts > p.time);
+        if self.points.is_empty() || (timed.sample.sync && later) {
+            self.points.push(SyncPoint { ordinal: timed.ordinal, time: timed.pts, bytes: self.bytes });
+        }
+        self.bytes = self.bytes.saturating_add(timed.sample.range.len());
+    }
+}

@@ -1,0 +1,151 @@
+//! Which tracks of the sources are presented.
+
+use crate::{PackageError, language, plan::ObjectIndex, presentation::Source, timeline::Timeline};
+use millpond_media::{
+    codec::Codec,
+    movie::{Movie, Track, TrackKind},
+    units::Timescale,
+};
+use std::{collections::HashSet, sync::Arc};
+
+/// A track to present.
+pub(crate) struct Picked {
+    pub(crate) object: ObjectIndex,
+    pub(crate) movie: Arc<Movie>,
+    pub(crate) index: usize,
+    pub(crate) timeline: Timeline,
+    pub(crate) language: Option<String>,
+    /// File name, for warnings.
+    pub(crate) label: String,
+    pub(crate) bandwidth: Option<u64>,
+}
+
+impl Picked {
+    pub(crate) fn track(&self) -> &Track {
+        &self.movie.tracks[self.index]
+    }
+}
+
+/// The tracks to present, by kind, each in its order.
+#[derive(Default)]
+pub(crate) struct Selection {
+    pub(crate) video: Vec<Picked>,
+    pub(crate) audio: Vec<Picked>,
+    pub(crate) text: Vec<Picked>,
+    /// Why tracks were left out.
+    pub(crate) skipped: Vec<String>,
+}
+
+/// What tells audio and text tracks of different sources apart: two with the same are the same content. The last
+/// is the place among those alike within a source, so that two in one source stay two.
+type Identity = (bool, Option<String>, &'static str, u16, Option<String>, usize);
+
+impl Selection {
+    /// Chooses from all sources, enabled tracks first; audio and text that every rendition repeats is taken once.
+    pub(crate) fn of(sources: &[Source]) -> Result<Self, PackageError> {
+        if sources.len() > usize::from(u16::MAX) + 1 {
+            let (found, limit) = (sources.len() as u64, u64::from(u16::MAX) + 1);
+            return Err(PackageError::TooMany { what: "objects of one asset", found, limit });
+        }
+        let origin = origin(sources);
+        let mut selection = Self::default();
+        let mut seen = HashSet::new();
+        for (object, source) in (0_u16..).zip(sources) {
+            let reasons = source.movie.skipped.iter();
+            selection.skipped.extend(reasons.map(|s| format!("{}: track {}: {}", source.label, s.id, s.reason)));
+            let mut own = HashSet::new();
+            for index in 0..source.movie.tracks.len() {
+                if let Some(picked) = pick(source, ObjectIndex(object), index, origin, &mut selection.skipped) {
+                    selection.add(picked, &seen, &mut own);
+                }
+            }
+            seen.extend(own);
+        }
+        for list in [&mut selection.audio, &mut selection.text] {
+            list.sort_by_key(|p| !p.track().enabled);
+        }
+        Ok(selection)
+    }
+
+    fn add(&mut self, picked: Picked, seen: &HashSet<Identity>, own: &mut HashSet<Identity>) {
+        let track = picked.track();
+        let (list, text, channels) = match track.kind {
+            TrackKind::Video { .. } => return self.video.push(picked),
+            TrackKind::Audio { channels, .. } => (&mut self.audio, false, channels),
+            TrackKind::Text => (&mut self.text, true, 0),
+        };
+        let family = if text { "" } else { family(&track.codec) };
+        let mut identity = (text, picked.language.clone(), family, channels, track.name.clone(), 0);
+        while !own.insert(identity.clone()) {
+            identity.5 += 1;
+        }
+        if !seen.contains(&identity) {
+            list.push(picked);
+        }
+    }
+}
+
+fn pick(
+    source: &Source,
+    object: ObjectIndex,
+    index: usize,
+    origin: Option<i64>,
+    skipped: &mut Vec<String>,
+) -> Option<Picked> {
+    let track = source.movie.tracks.get(index)?;
+    let video = matches!(track.kind, TrackKind::Video { .. });
+    let used = match track.kind {
+        TrackKind::Video { .. } => source.use_video,
+        TrackKind::Audio { .. } => source.use_audio,
+        TrackKind::Text => source.use_text,
+    };
+    if !used {
+        return None;
+    }
+    let origin = origin.map_or(0, |o| Timescale::MILLIS.convert(o, track.timescale));
+    let timeline = Timeline::new(track, source.movie.timescale, origin);
+    if timeline.is_empty() {
+        skipped.push(format!("{}: track {}: found no sample that is presented", source.label, track.id));
+        return None;
+    }
+    let has_video = || source.movie.tracks.iter().any(|t| matches!(t.kind, TrackKind::Video { .. }));
+    Some(Picked {
+        object,
+        movie: source.movie.clone(),
+        index,
+        timeline,
+        language: language::tag(source.language.as_deref().unwrap_or(&track.language)),
+        label: source.label.clone(),
+        bandwidth: source.bandwidth.filter(|_| video || !source.use_video || !has_video()),
+    })
+}
+
+/// Where the clocks of all sources begin, in milliseconds, when that is a second or more after 0 and no edit list
+/// says what time 0 is: parts cut out of a live stream keep its clock.
+fn origin(sources: &[Source]) -> Option<i64> {
+    let tracks = || sources.iter().flat_map(|s| &s.movie.tracks);
+    if tracks().any(|t| !t.edits.is_empty()) {
+        return None;
+    }
+    let starts = tracks().filter_map(|t| Some(t.timescale.convert(t.samples.get(0)?.pts(), Timescale::MILLIS)));
+    starts.min().filter(|start| *start >= 1000)
+}
+
+/// Codecs that players treat as one: tracks of one family can stand in for each other in a group.
+pub(crate) fn family(codec: &Codec) -> &'static str {
+    match codec {
+        Codec::Avc(_) => "avc",
+        Codec::Hevc(_) => "hevc",
+        Codec::Av1(_) => "av1",
+        Codec::Vp9(_) => "vp9",
+        Codec::Aac(_) => "aac",
+        Codec::Mp3(_) => "mp3",
+        Codec::Ac3(_) => "ac3",
+        Codec::Eac3(_) => "eac3",
+        Codec::Opus(_) => "opus",
+        Codec::Flac(_) => "flac",
+        Codec::Alac(_) => "alac",
+        Codec::Tx3g | Codec::Wvtt(_) => "webvtt",
+        Codec::Stpp(_) => "stpp",
+    }
+}

@@ -1,0 +1,61 @@
+//! Subtitles: from SubRip, WebVTT, `tx3g` and `wvtt` to WebVTT, whole or in segments.
+//!
+//! Everything becomes [`Cue`]s: [`srt::parse`] and [`vtt::parse`] read files beside the film, [`segment`] plans the
+//! reading of a text track inside it, [`webvtt`] writes.
+
+pub mod srt;
+pub mod track;
+pub mod tx3g;
+pub mod vtt;
+pub mod webvtt;
+pub mod wvtt;
+
+mod boxes;
+mod clock;
+mod decode;
+mod markup;
+
+#[cfg(test)]
+mod robustness;
+
+pub use track::{TextUnit, Window, segment};
+
+/// One subtitle, as WebVTT has it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Cue {
+    /// When it appears, in milliseconds of presentation time.
+    pub start: i64,
+    /// When it disappears, in milliseconds; after `start`.
+    pub end: i64,
+    /// Cue settings (WebVTT 4.4), such as `line:0 align:left`; empty for the default place.
+    pub settings: String,
+    /// Cue text (WebVTT 4.2): escaped, with the tags that WebVTT allows; no empty line in it.
+    pub text: String,
+    /// Cue identifier.
+    pub id: Option<String>,
+}
+
+/// What was read from a subtitle file.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Subtitles {
+    /// The cues by rising start time.
+    pub cues: Vec<Cue>,
+    /// What was left out, with line numbers: for the log.
+    pub warnings: Vec<String>,
+}
+
+/// Most warnings that are kept for a file.
+const MOST_WARNINGS: usize = 20;
+
+impl Subtitles {
+    fn warn(&mut self, line: u32, what: &str) {
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(format!("line {line}: {what}"));
+        }
+    }
+
+    fn sorted(mut self) -> Self {
+        self.cues.sort_by_key(|cue| cue.start);
+        self
+    }
+}

@@ -1,0 +1,249 @@
+//! SubRip files.
+
+use super::{
+    Cue, Subtitles, clock, decode,
+    markup::{self, STYLES, Tags},
+    vtt::Lines,
+};
+use crate::PackageError;
+
+/// Character references that are understood where they are found in SubRip, as WebVTT has them too.
+const REFERENCES: [&str; 6] = ["&amp;", "&lt;", "&gt;", "&nbsp;", "&lrm;", "&rlm;"];
+
+/// Reads a SubRip file: UTF-8, UTF-16 with a byte order mark, or else Windows-1252.
+///
+/// A cue begins at a line with two times and an arrow; its text goes on to the next such line, without the
+/// number before that. Italics, bold and underline are kept, other tags dropped; `{\an8}` and its kind
+/// become a place on the screen.
+///
+/// # Errors
+/// The file has text, but no cue.
+pub fn parse(bytes: &[u8]) -> Result<Subtitles, PackageError> {
+    let text = decode::any(bytes);
+    let mut subtitles = Subtitles::default();
+    let mut under_way: Option<(i64, i64, Vec<&str>)> = None;
+    let mut first = None;
+    let mut lines = Lines::new(&text);
+    while let Some(line) = lines.next() {
+        if first.is_none() && !line.trim().is_empty() {
+            first = Some((lines.number, line));
+        }
+        let Some((start, end, _)) = clock::take_span(line) else {
+            if line.contains("-->") && line.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+                subtitles.warn(lines.number, "times that can't be read are taken for text");
+            }
+            if let Some((_, _, text)) = &mut under_way {
+                text.push(line);
+            }
+            continue;
+        };
+        if end <= start {
+            subtitles.warn(lines.number, "a cue that ends before it starts is left out");
+        }
+        if let Some((start, end, mut text)) = under_way.replace((start, end, Vec::new())) {
+            if text.last().is_some_and(|line| is_number(line)) {
+                text.pop();
+            }
+            push(&mut subtitles, start, end, &text);
+        }
+    }
+    match (under_way, first) {
+        (Some((start, end, text)), _) => push(&mut subtitles, start, end, &text),
+        (None, Some((line, found))) => {
+            let found = format!("{:?}", found.chars().take(40).collect::<String>());
+            return Err(PackageError::Text {
+                format: "SubRip",
+                line,
+                found,
+                expected: "a number, then a line of times",
+            });
+        }
+        (None, None) => {}
+    }
+    Ok(subtitles.sorted())
+}
+
+fn is_number(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn push(subtitles: &mut Subtitles, start: i64, end: i64, lines: &[&str]) {
+    let (text, settings) = convert(&lines.join("\n"));
+    if end > start && !text.is_empty() {
+        subtitles.cues.push(Cue { start, end, settings: settings.to_owned(), text, id: None });
+    }
+}
+
+/// SubRip's text as WebVTT's, and the settings that its position tags stand for.
+fn convert(text: &str) -> (String, &'static str) {
+    let mut out = String::with_capacity(text.len());
+    let mut tags = Tags::default();
+    let mut settings = "";
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let special = match c {
+            '<' => take_tag(rest, &mut tags, &mut out),
+            '{' => take_override(rest, &mut settings),
+            '&' => REFERENCES.iter().find(|r| rest.starts_with(**r)).map(|r| {
+                out.push_str(r);
+                r.len()
+            }),
+            _ => None,
+        };
+        let len = special.unwrap_or_else(|| {
+            markup::push_escaped(&mut out, c);
+            c.len_utf8()
+        });
+        rest = &rest[len..];
+    }
+    tags.close_all(&mut out);
+    let shown = markup::tidy(&out);
+    (if is_blank(&shown) { String::new() } else { shown }, settings)
+}
+
+/// Whether nothing but tags and white space is there.
+fn is_blank(text: &str) -> bool {
+    let mut in_tag = false;
+    text.chars().all(|c| {
+        let blank = in_tag || c == '<' || c.is_whitespace();
+        in_tag = (in_tag || c == '<') && c != '>';
+        blank
+    })
+}
+
+/// Where a character is in the first 256 bytes: tags are no longer, and text full of opening brackets isn't searched
+/// to its end for each of them.
+fn find_near(text: &str, c: char) -> Option<usize> {
+    text[..text.floor_char_boundary(256)].find(c)
+}
+
+/// The length of a tag at the front of `text`, which is written where WebVTT has it.
+fn take_tag(text: &str, tags: &mut Tags, out: &mut String) -> Option<usize> {
+    let end = find_near(text, '>')?;
+    let inner = &text[1..end];
+    let (closing, inner) = match inner.strip_prefix('/') {
+        Some(inner) => (true, inner),
+        None => (false, inner),
+    };
+    if !inner.starts_with(|c: char| c.is_ascii_alphabetic()) || inner.contains(['<', '\n']) {
+        return None;
+    }
+    let name = inner.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    if let Some(style) = STYLES.into_iter().find(|style| style.eq_ignore_ascii_case(name)) {
+        if closing { tags.close(out, style) } else { tags.open(out, style) }
+    }
+    Some(end + 1)
+}
+
+/// The length of a `{\...}` block at the front of `text`. Of its overrides only the alignment is understood.
+fn take_override(text: &str, settings: &mut &'static str) -> Option<usize> {
+    let end = find_near(text, '}')?;
+    let inner = text[1..end].strip_prefix('\\')?;
+    for part in inner.split('\\') {
+        let place = match part.strip_prefix("an") {
+            Some(digits) => digits.parse().ok(),
+            None => part.strip_prefix('a').and_then(|digits| digits.parse().ok()).and_then(from_ssa),
+        };
+        if let Some(found) = place.and_then(placement) {
+            *settings = found;
+        }
+    }
+    Some(end + 1)
+}
+
+/// The place on the number pad for SSA's older `\a`: 1 to 3 below, 5 to 7 above, 9 to 11 in the middle.
+fn from_ssa(place: u8) -> Option<u8> {
+    match place {
+        1..=3 => Some(place),
+        5..=7 => Some(place + 2),
+        9..=11 => Some(place - 5),
+        _ => None,
+    }
+}
+
+/// Cue settings for a place on the number pad.
+fn placement(place: u8) -> Option<&'static str> {
+    Some(match place {
+        1 => "position:0% align:left",
+        2 => "",
+        3 => "position:100% align:right",
+        4 => "line:50% position:0% align:left",
+        5 => "line:50%",
+        6 => "line:50% position:100% align:right",
+        7 => "line:0 position:0% align:left",
+        8 => "line:0",
+        9 => "line:0 position:100% align:right",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cue(start: i64, end: i64, text: &str) -> Cue {
+        Cue { start, end, text: text.into(), ..Cue::default() }
+    }
+
+    #[test]
+    fn an_ordinary_file() {
+        let file = "\u{feff}1\r\n00:00:01,000 --> 00:00:02,500\r\nOne & <i>two</i>\r\nthree\r\n\r\n2\r\n00:00:03,000 --> 00:00:04,000 X1:1 X2:2\r\n42\r\n";
+        let found = parse(file.as_bytes()).unwrap();
+        assert_eq!(found.cues, [cue(1000, 2500, "One &amp; <i>two</i>\nthree"), cue(3000, 4000, "42")]);
+        assert_eq!(found.warnings, [""; 0]);
+    }
+
+    #[test]
+    fn files_as_they_are_found() {
+        let missing_blank = "1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03.000-->00:00:04.000\nb\n\nc\n";
+        assert_eq!(parse(missing_blank.as_bytes()).unwrap().cues, [cue(1000, 2000, "a"), cue(3000, 4000, "b\nc")]);
+        let no_number = "00:00:01,000 --> 00:00:02,000\n1999\n\n00:00:03,000 --> 00:00:04,000\nb";
+        assert_eq!(parse(no_number.as_bytes()).unwrap().cues, [cue(1000, 2000, "1999"), cue(3000, 4000, "b")]);
+        assert_eq!(
+            parse(b"1\n00:00:01,000 --> 00:00:02,000\n\xfcber \x96\n").unwrap().cues,
+            [cue(1000, 2000, "über –")]
+        );
+        let empty = "1\n00:00:01,000 --> 00:00:02,000\n<i> </i>\n\n2\n00:00:05,000 --> 00:00:04,000\nx\n";
+        let found = parse(empty.as_bytes()).unwrap();
+        assert_eq!((found.cues, found.warnings.len()), (vec![], 1));
+        assert_eq!(parse(b"").unwrap(), Subtitles::default());
+        assert_eq!(parse(b" \r\n\n").unwrap(), Subtitles::default());
+    }
+
+    #[test]
+    fn text_becomes_cue_text() {
+        let cases = [
+            ("<b>a<I>b</b>c", "<b>a<i>b</i></b><i>c</i>"),
+            ("<font color=\"#ff0000\">a</font> <u >b</u>", "a <u>b</u>"),
+            ("1 < 2 > 0 <3", "1 &lt; 2 &gt; 0 &lt;3"),
+            ("a --> b", "a --&gt; b"),
+            ("A&B &amp; &lt;", "A&amp;B &amp; &lt;"),
+            ("{\\i1}x{y}", "x{y}"),
+            ("a < b\nc > d", "a &lt; b\nc &gt; d"),
+        ];
+        for (from, to) in cases {
+            assert_eq!(convert(from), (to.to_owned(), ""), "{from}");
+        }
+    }
+
+    #[test]
+    fn places_become_settings() {
+        for (tag, settings) in [
+            ("{\\an8}", "line:0"),
+            ("{\\an5\\b1}", "line:50%"),
+            ("{\\a6}", "line:0"),
+            ("{\\an1}", "position:0% align:left"),
+            ("{\\an0}", ""),
+            ("{\\a255}", ""),
+        ] {
+            assert_eq!(convert(&format!("{tag}x")), ("x".to_owned(), settings), "{tag}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_cues_is_an_error_with_a_line() {
+        let error = parse(b"\n\nhello\n").unwrap_err();
+        assert!(matches!(error, PackageError::Text { format: "SubRip", line: 3, .. }), "{error}");
+    }
+}

@@ -1,0 +1,148 @@
+//! Text tracks inside of the film: samples to WebVTT.
+
+use super::{Cue, tx3g, webvtt, wvtt};
+use crate::{ObjectIndex, ObjectRange, PackageError, Plan, Rewrite, ts::reads};
+use millpond_media::{Codec, Movie, units::ByteRange};
+use std::{ops::Range, sync::Arc};
+
+/// One sample of a text track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextUnit {
+    /// Where its bytes are in the object.
+    pub range: ByteRange,
+    /// When it begins to be shown, in milliseconds of presentation time.
+    pub start_ms: i64,
+    /// When it ends.
+    pub end_ms: i64,
+}
+
+/// What part of a text track is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// All of it in one file.
+    Whole,
+    /// A segment of HLS: what is shown in this time, in milliseconds.
+    Segment(Range<i64>),
+}
+
+/// WebVTT from samples of a text track: those that are shown in the window, in order of time. The length is not
+/// known before the samples are read, and everything is written at the end.
+///
+/// # Errors
+/// A track that isn't there or whose codec is neither `tx3g` nor `wvtt`.
+pub fn segment(
+    movie: &Arc<Movie>,
+    track: usize,
+    object: ObjectIndex,
+    units: Vec<TextUnit>,
+    window: Window,
+) -> Result<Plan, PackageError> {
+    let tracks = &movie.tracks;
+    let missing = || PackageError::Track { object, track, found: tracks.len() };
+    let codec = &tracks.get(track).ok_or_else(missing)?.codec;
+    let form = match codec {
+        Codec::Tx3g => Form::Tx3g(Vec::new()),
+        Codec::Wvtt(_) => Form::Wvtt(wvtt::Joiner::default()),
+        other => {
+            let found = other.name().to_owned();
+            return Err(PackageError::Container { container: "WebVTT", found, expected: "tx3g or wvtt" });
+        }
+    };
+    Ok(Plan::Rewrite(Box::new(Rewriter { object, units, window, form, at: 0, pending: None })))
+}
+
+enum Form {
+    Tx3g(Vec<Cue>),
+    Wvtt(wvtt::Joiner),
+}
+
+struct Rewriter {
+    object: ObjectIndex,
+    units: Vec<TextUnit>,
+    window: Window,
+    form: Form,
+    /// Units that are read.
+    at: usize,
+    /// The last read, with the number of units it covers.
+    pending: Option<(usize, ObjectRange)>,
+}
+
+impl Rewriter {
+    fn reads(&self) -> impl Iterator<Item = ObjectRange> + '_ {
+        self.units.iter().map(|unit| ObjectRange { object: self.object, range: unit.range })
+    }
+
+    fn take(&mut self, unit: TextUnit, sample: &[u8]) -> Result<(), PackageError> {
+        let (object, range) = (self.object, unit.range);
+        let TextUnit { start_ms, end_ms, .. } = unit;
+        match &mut self.form {
+            Form::Tx3g(cues) => {
+                let text = tx3g::cue_text(sample).map_err(|e| PackageError::Sample {
+                    object,
+                    range,
+                    offset: e.offset,
+                    found: e.found,
+                    expected: e.expected,
+                })?;
+                if !text.is_empty() && start_ms < end_ms {
+                    cues.push(Cue { start: start_ms, end: end_ms, text, ..Cue::default() });
+                }
+            }
+            Form::Wvtt(joiner) => {
+                let cues = wvtt::cues(sample).map_err(|e| PackageError::Sample {
+                    object,
+                    range,
+                    offset: e.offset,
+                    found: e.found,
+                    expected: "boxes that fit the sample",
+                })?;
+                joiner.push(start_ms, end_ms, cues);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rewrite for Rewriter {
+    fn len(&self) -> Option<u64> {
+        None
+    }
+
+    fn covering(&self) -> Vec<ObjectRange> {
+        reads::cover(self.reads())
+    }
+
+    fn next_read(&mut self) -> Option<ObjectRange> {
+        if self.pending.is_none() {
+            self.pending = reads::merge(self.reads().skip(self.at));
+        }
+        self.pending.map(|(_, read)| read)
+    }
+
+    fn push(&mut self, sample: &[u8], _: &mut Vec<u8>) -> Result<(), PackageError> {
+        let count = reads::claim(&mut self.pending, sample)?;
+        let mut rest = sample;
+        for _ in 0..count {
+            let Some(&unit) = self.units.get(self.at) else { break };
+            self.at += 1;
+            let (bytes, later) = rest.split_at((unit.range.len() as usize).min(rest.len()));
+            self.take(unit, bytes)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError> {
+        reads::check_finished(self.units.len().saturating_sub(self.at))?;
+        let cues = match &mut self.form {
+            Form::Tx3g(cues) => std::mem::take(cues),
+            Form::Wvtt(joiner) => std::mem::take(joiner).finish(),
+        };
+        let text = match &self.window {
+            Window::Whole => webvtt::whole(&cues),
+            Window::Segment(window) => webvtt::segment(&cues, window.clone()),
+        };
+        out.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! Writing of WebVTT.
+
+use super::{Cue, clock};
+use std::ops::Range;
+
+/// Where presentation time 0 is on the clock of the transport streams (90 kHz): at 10 s, so that priming and
+/// preroll before 0 can be said.
+pub const MPEGTS_BASE: u64 = 900_000;
+
+/// A segment of HLS: the cues that are shown in `window` (milliseconds), with their whole times. A cue that
+/// reaches over a boundary is in each of the segments (RFC 8216, 3.5).
+#[must_use]
+pub fn segment(cues: &[Cue], window: Range<i64>) -> String {
+    let mut out = format!("WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:{MPEGTS_BASE},LOCAL:00:00:00.000\n");
+    cues.iter().filter(|cue| cue.start < window.end && cue.end > window.start).for_each(|cue| push(&mut out, cue));
+    out
+}
+
+/// All cues in one file.
+#[must_use]
+pub fn whole(cues: &[Cue]) -> String {
+    let mut out = "WEBVTT\n".to_owned();
+    cues.iter().for_each(|cue| push(&mut out, cue));
+    out
+}
+
+/// Appends a cue, unless it ends before the presentation begins.
+fn push(out: &mut String, cue: &Cue) {
+    if cue.end <= 0 || cue.end <= cue.start || cue.text.is_empty() {
+        return;
+    }
+    out.push('\n');
+    if let Some(id) = cue.id.as_deref().filter(|id| !id.is_empty() && !id.contains("-->") && !id.contains(['\n', '\r']))
+    {
+        out.push_str(id);
+        out.push('\n');
+    }
+    clock::push(out, cue.start);
+    out.push_str(" --> ");
+    clock::push(out, cue.end);
+    if !cue.settings.is_empty() {
+        out.push(' ');
+        out.push_str(&cue.settings);
+    }
+    out.push('\n');
+    out.push_str(&cue.text);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::vtt, *};
+
+    fn cue(start: i64, end: i64, text: &str) -> Cue {
+        Cue { start, end, text: text.into(), ..Cue::default() }
+    }
+
+    #[test]
+    fn a_segment_has_the_cues_of_its_window() {
+        let cues = [cue(0, 4000, "before"), cue(3000, 5000, "over"), cue(7000, 9000, "out"), cue(8000, 9000, "after")];
+        assert_eq!(
+            segment(&cues, 4000..8000),
+            "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n\n\
+             00:00:03.000 --> 00:00:05.000\nover\n\n00:00:07.000 --> 00:00:09.000\nout\n"
+        );
+    }
+
+    #[test]
+    fn a_segment_without_cues_is_a_file_all_the_same() {
+        assert_eq!(segment(&[], 0..4000), "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n");
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let cues = [
+            Cue { settings: "line:0 align:left".into(), id: Some("a b".into()), ..cue(0, 1, "<b>x</b> &amp;\ny") },
+            cue(3_599_999, 360_000_000, "z"),
+        ];
+        assert_eq!(vtt::parse(whole(&cues).as_bytes()).unwrap().cues, cues);
+        assert_eq!(vtt::parse(segment(&cues, 0..i64::MAX).as_bytes()).unwrap().cues, cues);
+    }
+
+    #[test]
+    fn time_begins_at_0() {
+        assert_eq!(whole(&[cue(-500, 500, "a"), cue(-500, 0, "b")]), "WEBVTT\n\n00:00:00.000 --> 00:00:00.500\na\n");
+    }
+}

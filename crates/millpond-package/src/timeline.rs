@@ -1,0 +1,326 @@
+//! One track's samples in the order and at the times in which they are presented.
+//!
+//! A track's edit list (ISO/IEC 14496-12 8.6.6) picks runs of samples and says when they show. A [`Timeline`]
+//! numbers the samples of all runs one after another (their *ordinals*, in decode order) and gives each a decode
+//! and a presentation time in ticks of the track, with presentation time 0 at the start of the edit list.
+//!
+//! Rules:
+//! - Presentation time is what the edit list says: composition time plus the shift of its run.
+//! - Decode times of a run are moved so that its first sample is decoded when it is presented. Others may then be
+//!   presented before they are decoded; what is written has all decode times earlier by the most that one is
+//!   (the track's *reorder* time).
+//! - Samples that a run needs for decoding but doesn't show (preroll: presented before the run's start) would lie
+//!   over what was shown before, or before time 0, where players drop them together with all that depends on them.
+//!   They are squeezed: presented in their order in a short window that begins at the run's start; what shows
+//!   first comes right after it, less than half a frame late. This holds for every run but a first run of audio
+//!   or text, whose preroll keeps its true time before 0 (players trim decoded audio, and encoder priming has to
+//!   be trimmed exactly), and a first run whose clock is too coarse for the window.
+//! - Decode times never go back from run to run: where they would, they go on a tick at a time.
+
+use millpond_media::{
+    edits::{Span, spans},
+    movie::{Track, TrackKind},
+    sample_table::{Sample, SampleTable},
+    units::Timescale,
+};
+use std::ops::Range;
+
+/// Samples looked at beyond the first shown one, to find which are shown first: more than any codec reorders.
+const REORDER: u32 = 32;
+
+/// Where each sample of a track is in time. See the module's rules.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline {
+    runs: Box<[Run]>,
+    len: u32,
+}
+
+/// A sample with its times in ticks of the track.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// Place among the presented samples, from 0.
+    pub ordinal: u32,
+    /// The sample as the index has it (its own times don't count here).
+    pub sample: Sample,
+    /// Decode time.
+    pub dts: i64,
+    /// Presentation time.
+    pub pts: i64,
+}
+
+/// Consecutive samples under one edit.
+#[derive(Clone, Debug, PartialEq)]
+struct Run {
+    first: u32,
+    samples: Range<u32>,
+    dts_shift: i64,
+    pts_shift: i64,
+    dts_floor: i64,
+    step: i64,
+    squeeze: Option<Squeeze>,
+    end: i64,
+}
+
+/// How preroll is moved: from `lowest..start` to `start..start + window`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Squeeze {
+    lowest: i64,
+    start: i64,
+    window: i64,
+}
+
+/// What the samples around a run's start look like.
+struct Preroll {
+    count: i64,
+    lowest: i64,
+    /// From the start to the second sample shown.
+    gap: i64,
+}
+
+impl Timeline {
+    /// The timeline of `track`, with `origin` ticks of the track taken off every time.
+    #[must_use]
+    pub fn new(track: &Track, movie_timescale: Timescale, origin: i64) -> Self {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut len = 0_u32;
+        for span in spans(track, movie_timescale) {
+            let span = moved(span, origin);
+            let Some(count) = span.samples.end.checked_sub(span.samples.start).filter(|c| *c > 0) else { continue };
+            let Some(next) = len.checked_add(count) else { break };
+            let previous = runs.last().and_then(|r| r.last(&track.samples)).map(|t| t.dts);
+            let Some(run) = Run::new(track, span, len, previous) else { continue };
+            runs.push(run);
+            len = next;
+        }
+        Self { runs: runs.into(), len }
+    }
+
+    /// Samples presented.
+    #[must_use]
+    pub const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether nothing is presented.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The samples of some ordinals (cut to what there is), in decode order.
+    pub fn walk<'a>(&'a self, table: &'a SampleTable, ordinals: Range<u32>) -> impl Iterator<Item = Timed> + 'a {
+        self.runs.iter().flat_map(move |run| {
+            let from = ordinals.start.clamp(run.first, run.end_ordinal());
+            let to = ordinals.end.clamp(from, run.end_ordinal());
+            let base = run.samples.start;
+            table.range(base + (from - run.first)..base + (to - run.first)).map(|s| run.timed(s))
+        })
+    }
+
+    /// The sample of one ordinal.
+    #[must_use]
+    pub fn at(&self, table: &SampleTable, ordinal: u32) -> Option<Timed> {
+        let run = self.runs.iter().find(|r| (r.first..r.end_ordinal()).contains(&ordinal))?;
+        table.get(run.samples.start + (ordinal - run.first)).map(|s| run.timed(s))
+    }
+
+    /// Decode time after the samples before `ordinal`: of the sample there, or the end of the last one.
+    #[must_use]
+    pub fn dts_at(&self, table: &SampleTable, ordinal: u32) -> i64 {
+        if let Some(t) = self.at(table, ordinal) {
+            return t.dts;
+        }
+        let last = self.len.checked_sub(1).and_then(|o| self.at(table, o));
+        last.map_or(0, |t| t.dts.saturating_add(i64::from(t.sample.duration)))
+    }
+
+    /// When the last edit ends.
+    #[must_use]
+    pub fn edit_end(&self) -> i64 {
+        self.runs.last().map_or(0, |r| r.end)
+    }
+
+    /// Sync samples, in decode order.
+    pub fn sync_ordinals<'a>(&'a self, table: &'a SampleTable) -> impl Iterator<Item = u32> + 'a {
+        let single = self.runs.len() == 1;
+        let from_index = table.sync_samples().filter(move |_| single).filter_map(|i| {
+            let run = self.runs.first()?;
+            run.samples.contains(&i).then(|| run.first + (i - run.samples.start))
+        });
+        let from_walk = self.walk(table, 0..if single { 0 } else { self.len }).filter(|t| t.sample.sync);
+        from_index.chain(from_walk.map(|t| t.ordinal))
+    }
+
+    /// Bytes of heap held.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.runs.len() * size_of::<Run>()
+    }
+}
+
+impl Run {
+    fn new(track: &Track, span: Span, first: u32, previous: Option<i64>) -> Option<Self> {
+        let table = &track.samples;
+        let video = matches!(track.kind, TrackKind::Video { .. });
+        let millisecond = i64::from(track.timescale.get() / 1000);
+        let head = table.get(span.samples.start)?;
+        let preroll = Preroll::of(table, &span);
+        let floor = previous.map_or(i64::MIN / 2, |d| d.saturating_add(1));
+        let mut run = Self {
+            first,
+            dts_shift: span.shift.saturating_add(i64::from(head.composition)),
+            pts_shift: span.shift,
+            dts_floor: floor,
+            step: 1,
+            squeeze: None,
+            end: span.end,
+            samples: span.samples,
+        };
+        let fits = preroll.gap / 2 >= preroll.count;
+        if preroll.count > 0 && (previous.is_some() || (video && fits)) {
+            let step = (preroll.gap / (2 * preroll.count)).min(millisecond).max(1);
+            let window = preroll.count.saturating_mul(step).min(preroll.gap / 2);
+            run.squeeze = Some(Squeeze { lowest: preroll.lowest, start: span.start, window });
+            run.dts_floor = floor.max(span.start);
+            run.step = step;
+        }
+        Some(run)
+    }
+
+    fn end_ordinal(&self) -> u32 {
+        self.first + (self.samples.end - self.samples.start)
+    }
+
+    fn last(&self, table: &SampleTable) -> Option<Timed> {
+        table.get(self.samples.end.checked_sub(1)?).map(|s| self.timed(s))
+    }
+
+    fn timed(&self, sample: Sample) -> Timed {
+        let place = sample.index.saturating_sub(self.samples.start);
+        let floor = self.dts_floor.saturating_add(i64::from(place).saturating_mul(self.step));
+        let pts = sample.pts().saturating_add(self.pts_shift);
+        Timed {
+            ordinal: self.first + place,
+            dts: sample.dts.saturating_add(self.dts_shift).max(floor),
+            pts: self.squeeze.map_or(pts, |s| s.apply(pts)),
+            sample,
+        }
+    }
+}
+
+impl Squeeze {
+    fn apply(self, pts: i64) -> i64 {
+        if pts >= self.start {
+            return pts.max(self.start.saturating_add(self.window));
+        }
+        let from = i128::from(pts.saturating_sub(self.lowest).max(0));
+        let width = i128::from(self.start.saturating_sub(self.lowest).max(1));
+        let place = from * i128::from(self.window) / width;
+        self.start.saturating_add(i64::try_from(place).unwrap_or(self.window))
+    }
+}
+
+impl Preroll {
+    fn of(table: &SampleTable, span: &Span) -> Self {
+        let mut preroll = Self { count: 0, lowest: span.start, gap: 0 };
+        let (mut shown, mut second, mut left) = (i64::MAX, i64::MAX, REORDER);
+        for sample in table.range(span.samples.clone()) {
+            let pts = sample.pts().saturating_add(span.shift);
+            if pts < span.start {
+                preroll.count += 1;
+                preroll.lowest = preroll.lowest.min(pts);
+                continue;
+            }
+            second = second.min(pts.max(shown));
+            shown = shown.min(pts);
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+        let second = if second == i64::MAX { span.end } else { second };
+        preroll.gap = second.saturating_sub(span.start).max(0);
+        preroll
+    }
+}
+
+fn moved(span: Span, origin: i64) -> Span {
+    Span {
+        shift: span.shift.saturating_sub(origin),
+        start: span.start.saturating_sub(origin),
+        end: span.end.saturating_sub(origin),
+        samples: span.samples,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{audio, frames, reordered, table, video};
+    use millpond_media::movie::Edit;
+
+    fn times(track: &Track) -> Vec<(i64, i64)> {
+        let timeline = Timeline::new(track, Timescale::MILLIS, 0);
+        timeline.walk(&track.samples, 0..timeline.len()).map(|t| (t.dts, t.pts)).collect()
+    }
+
+    fn edit(duration: u64, media_time: i64) -> Edit {
+        Edit { duration, media_time: Some(media_time) }
+    }
+
+    #[test]
+    fn the_first_sample_is_decoded_when_it_shows() {
+        let track = video(table(&reordered(6, 6, 9), 0, 0), 12_800, vec![edit(0, 512)]);
+        let shown: Vec<_> = times(&track).iter().map(|(d, p)| (d / 512, p / 512)).collect();
+        assert_eq!(shown, [(0, 0), (1, 3), (2, 1), (3, 2), (4, 4), (5, 5)]);
+    }
+
+    #[test]
+    fn preroll_of_video_is_squeezed_in_after_the_start() {
+        let track = video(table(&reordered(50, 25, 9), 0, 0), 12_800, vec![edit(0, 512 * 13 + 512)]);
+        let all = times(&track);
+        let preroll: Vec<_> = all.iter().filter(|(_, pts)| *pts < 13 * 12).collect();
+        assert_eq!(preroll.len(), 13);
+        assert!(all.iter().all(|(dts, pts)| *dts >= 0 && *pts >= 0));
+        let mut shown: Vec<i64> = all.iter().map(|t| t.1).collect();
+        shown.sort_unstable();
+        assert!(shown.windows(2).all(|w| w[0] < w[1]), "no two at once: {shown:?}");
+        assert_eq!(shown[14..17], [512, 1024, 1536], "all but the first shown are where they were");
+        assert!(shown[13] <= 256, "which is at most half a frame late");
+    }
+
+    #[test]
+    fn a_second_edit_goes_on_where_the_first_ends() {
+        let track =
+            video(table(&reordered(100, 25, 9), 0, 0), 12_800, vec![edit(1000, 512), edit(1000, 512 + 512 * 60)]);
+        let all = times(&track);
+        assert!(all.windows(2).all(|w| w[0].0 < w[1].0), "decode times rise");
+        let mut shown: Vec<i64> = all.iter().map(|t| t.1).filter(|t| *t >= 12_800 + 256).collect();
+        shown.sort_unstable();
+        assert_eq!(shown[..3], [12_800 + 512, 12_800 + 1024, 12_800 + 1536]);
+    }
+
+    #[test]
+    fn priming_of_audio_keeps_its_time() {
+        let track = audio(table(&frames(4), 0, 0), "eng", vec![edit(0, 1024)]);
+        assert_eq!(times(&track), [(-1024, -1024), (0, 0), (1024, 1024), (2048, 2048)]);
+    }
+
+    #[test]
+    fn walks_cut_where_asked() {
+        let track =
+            video(table(&reordered(100, 25, 9), 0, 0), 12_800, vec![edit(1000, 512), edit(1000, 512 + 512 * 60)]);
+        let timeline = Timeline::new(&track, Timescale::MILLIS, 0);
+        let all: Vec<_> = timeline.walk(&track.samples, 0..timeline.len()).collect();
+        for (from, to) in [(0, 0), (3, 9), (20, 40), (30, u32::MAX), (u32::MAX, 3)] {
+            let expected: Vec<_> = all.iter().filter(|t| (from..to).contains(&t.ordinal)).copied().collect();
+            assert_eq!(timeline.walk(&track.samples, from..to).collect::<Vec<_>>(), expected);
+        }
+        for t in &all {
+            assert_eq!(timeline.at(&track.samples, t.ordinal), Some(*t));
+        }
+        assert_eq!(timeline.at(&track.samples, timeline.len()), None);
+        let sync: Vec<u32> = all.iter().filter(|t| t.sample.sync).map(|t| t.ordinal).collect();
+        assert_eq!(timeline.sync_ordinals(&track.samples).collect::<Vec<_>>(), sync);
+    }
+}

@@ -1,0 +1,272 @@
+//! One track as players see it.
+
+use crate::{
+    bandwidth::Bandwidth,
+    counters::TsLayout,
+    iframes::IFrames,
+    plan::ObjectIndex,
+    presentation::Sidecar,
+    scan::Facts,
+    segmentation::{SegmentInfo, Segments},
+    timeline::{Timed, Timeline},
+};
+use millpond_media::{
+    codec::Codec,
+    movie::{Movie, Track, TrackKind},
+};
+use std::sync::{Arc, OnceLock};
+
+/// Kinds of presented track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Pictures: `v1`, `v2` ... by rising bandwidth.
+    Video,
+    /// Sound: `a1`, `a2` ...
+    Audio,
+    /// Subtitles and captions: `s1`, `s2` ...
+    Text,
+}
+
+impl Kind {
+    pub(crate) const fn letter(self) -> char {
+        match self {
+            Self::Video => 'v',
+            Self::Audio => 'a',
+            Self::Text => 's',
+        }
+    }
+}
+
+/// One track of a presentation.
+#[derive(Debug)]
+pub struct PresentedTrack {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) content: Content,
+    pub(crate) segments: Segments,
+    /// BCP 47 tag.
+    pub(crate) language: Option<String>,
+    /// Name for menus, unique among the tracks of its kind.
+    pub(crate) label: String,
+    pub(crate) default: bool,
+    pub(crate) forced: bool,
+    pub(crate) bandwidth: Bandwidth,
+}
+
+/// Where a track's samples come from.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Media(Box<Media>),
+    Sidecar(Sidecar),
+}
+
+/// A track of an object.
+#[derive(Debug)]
+pub(crate) struct Media {
+    pub(crate) object: ObjectIndex,
+    pub(crate) movie: Arc<Movie>,
+    pub(crate) index: usize,
+    pub(crate) timeline: Timeline,
+    pub(crate) facts: Facts,
+    pub(crate) iframes: OnceLock<IFrames>,
+    /// Whether a transport stream can carry the track.
+    pub(crate) fits_ts: OnceLock<bool>,
+    /// Of the track's own transport stream segments.
+    pub(crate) ts: OnceLock<TsLayout>,
+}
+
+impl Media {
+    /// Pictures for trick play.
+    pub(crate) fn iframes(&self, end: i64) -> &IFrames {
+        self.iframes.get_or_init(|| IFrames::of(self.track(), &self.timeline, end))
+    }
+
+    /// The track in the index.
+    pub(crate) fn track(&self) -> &Track {
+        &self.movie.tracks[self.index]
+    }
+}
+
+impl PresentedTrack {
+    /// Name in URLs: `v1`, `a1`, `s1` ...
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The object that has the samples; `None` for sidecars.
+    #[must_use]
+    pub fn object(&self) -> Option<ObjectIndex> {
+        self.media().map(|m| m.object)
+    }
+
+    /// The index of that object.
+    #[must_use]
+    pub fn movie(&self) -> Option<&Arc<Movie>> {
+        self.media().map(|m| &m.movie)
+    }
+
+    /// The track in that index.
+    #[must_use]
+    pub fn source_track(&self) -> Option<&Track> {
+        self.media().map(Media::track)
+    }
+
+    /// Place of the track in the tracks of the index.
+    #[must_use]
+    pub fn source_index(&self) -> Option<usize> {
+        self.media().map(|m| m.index)
+    }
+
+    /// Cues of a sidecar.
+    #[must_use]
+    pub const fn sidecar(&self) -> Option<&Sidecar> {
+        match &self.content {
+            Content::Sidecar(s) => Some(s),
+            Content::Media(_) => None,
+        }
+    }
+
+    /// The track's codec; `None` for sidecars.
+    #[must_use]
+    pub fn codec(&self) -> Option<&Codec> {
+        self.source_track().map(|t| &t.codec)
+    }
+
+    /// RFC 6381 codec parameter; `wvtt` for sidecars, which are delivered as WebVTT.
+    #[must_use]
+    pub fn codec_parameter(&self) -> String {
+        self.codec().map_or_else(|| "wvtt".to_owned(), Codec::parameter)
+    }
+
+    /// BCP 47 tag, where the language is known.
+    #[must_use]
+    pub fn language(&self) -> Option<&str> {
+        self.language.as_deref()
+    }
+
+    /// Name for menus.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Whether players should start with this one of its kind.
+    #[must_use]
+    pub const fn is_default(&self) -> bool {
+        self.default
+    }
+
+    /// Whether it is text to be shown even when subtitles are off.
+    #[must_use]
+    pub const fn is_forced(&self) -> bool {
+        self.forced
+    }
+
+    /// Bits a second as fragmented MP4.
+    #[must_use]
+    pub const fn bandwidth(&self) -> Bandwidth {
+        self.bandwidth
+    }
+
+    /// Its segments.
+    #[must_use]
+    pub const fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// How many segments it has.
+    #[must_use]
+    pub fn segment_count(&self) -> u32 {
+        self.segments.count()
+    }
+
+    /// Segment `number`, from 1.
+    #[must_use]
+    pub fn segment(&self, number: u32) -> Option<SegmentInfo> {
+        self.segments.get(number)
+    }
+
+    /// The samples of a segment with their times, in decode order; none for sidecars. For text, the sample before
+    /// the segment is included when it still shows at its start.
+    #[must_use]
+    pub fn samples(&self, segment: &SegmentInfo) -> Vec<Timed> {
+        let Some(media) = self.media() else { return Vec::new() };
+        let table = &media.track().samples;
+        let mut samples = Vec::new();
+        if self.kind == Kind::Text {
+            let before = segment.samples.start.checked_sub(1).and_then(|o| media.timeline.at(table, o));
+            let shows = |t: &Timed| t.pts.saturating_add(i64::from(t.sample.duration)) > segment.start;
+            samples.extend(before.filter(shows));
+        }
+        samples.extend(media.timeline.walk(table, segment.samples.clone()));
+        samples
+    }
+
+    /// All samples with their times, in decode order; none for sidecars.
+    pub fn all_samples(&self) -> impl Iterator<Item = Timed> + '_ {
+        self.media().into_iter().flat_map(|m| m.timeline.walk(&m.track().samples, 0..m.timeline.len()))
+    }
+
+    /// Frames a second as a fraction; video only.
+    #[must_use]
+    pub fn frame_rate(&self) -> Option<(u32, u32)> {
+        let media = self.media().filter(|_| self.kind == Kind::Video)?;
+        media.facts.rate(media.track().timescale)
+    }
+
+    /// Width and height in square pixels, as displayed: pixel aspect and rotation applied; video only.
+    #[must_use]
+    pub fn display_size(&self) -> Option<(u32, u32)> {
+        let TrackKind::Video { rotation, .. } = self.source_track()?.kind else { return None };
+        let (width, height) = display_size(self.source_track()?)?;
+        let (width, height) = (width.round() as u32, height.round() as u32);
+        Some(if rotation % 180 == 90 { (height, width) } else { (width, height) })
+    }
+
+    /// Channels; audio only.
+    #[must_use]
+    pub fn channels(&self) -> Option<u16> {
+        match self.source_track()?.kind {
+            TrackKind::Audio { channels, .. } => Some(channels),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn media(&self) -> Option<&Media> {
+        match &self.content {
+            Content::Media(m) => Some(m),
+            Content::Sidecar(_) => None,
+        }
+    }
+
+    /// Bytes of heap held, the index not counted.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let content = match &self.content {
+            Content::Media(m) => {
+                let ts = m.ts.get().map_or(0, TsLayout::heap_bytes);
+                size_of::<Media>() + m.timeline.heap_bytes() + m.iframes.get().map_or(0, IFrames::heap_bytes) + ts
+            }
+            Content::Sidecar(s) => s.heap_bytes(),
+        };
+        size_of::<Self>() + content + self.segments.heap_bytes() + self.name.len() + self.label.len()
+    }
+}
+
+/// Width and height of a video track in square pixels, before rotation. The height stays, the width gets the
+/// pixel aspect.
+pub(crate) fn display_size(track: &Track) -> Option<(f64, f64)> {
+    let TrackKind::Video { width, height, pixel_aspect, .. } = track.kind else { return None };
+    let aspect = match pixel_aspect {
+        (0, _) | (_, 0) => 1.0,
+        (h, v) => f64::from(h) / f64::from(v),
+    };
+    Some(((f64::from(width) * aspect).min(65_535.0), f64::from(height)))
+}

@@ -1,0 +1,218 @@
+//! Transport stream segments of a presentation's tracks.
+//!
+//! When exactly one audio track can go into a transport stream, it goes into the segments of every video track;
+//! otherwise every audio track has segments of its own. Muxing needs boundaries that all video tracks have in
+//! common (the same audio then belongs to the same segment number everywhere) and audio that doesn't outlast the
+//! video by more than a target duration (it all has to go into the last segment).
+
+use crate::{
+    PackageError, Plan,
+    bandwidth::Bandwidth,
+    counters::{TsLayout, units},
+    grid::Grid,
+    presentation::Presentation,
+    segmentation::partition,
+    track::{Kind, Media, PresentedTrack},
+    ts::{self, ElementaryStream},
+};
+
+/// Packets of PAT and PMT in a segment.
+const TABLES: u64 = 2;
+
+/// The audio track in the video's segments.
+#[derive(Debug)]
+pub(crate) struct MuxedAudio {
+    /// Place in the tracks of the presentation.
+    place: usize,
+    /// First ordinal of each video segment, and the one after the last.
+    ordinals: Box<[u32]>,
+    layout: TsLayout,
+}
+
+impl MuxedAudio {
+    fn of(presentation: &Presentation) -> Option<Self> {
+        let video = carried(presentation, Kind::Video).next()?;
+        let mut audio = carried(presentation, Kind::Audio);
+        let (audio, None) = (audio.next()?, audio.next()) else { return None };
+        let media = audio.media()?;
+        let end = |t: &PresentedTrack| t.segments.timescale().seconds(t.segments.end());
+        if !presentation.aligned || end(audio) > end(video) + presentation.target as f64 / 1e9 {
+            return None;
+        }
+        let boundaries = Grid::new(Some(&video.segments), presentation.target).inner(media.track().timescale);
+        let ordinals = partition(&media.timeline, &media.track().samples, &boundaries);
+        let layout = TsLayout::of(media, &ordinals, &video.segments, 0);
+        let place = presentation.tracks.iter().position(|t| t.name == audio.name)?;
+        Some(Self { place, ordinals: ordinals.into(), layout })
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.ordinals.len() * size_of::<u32>() + self.layout.heap_bytes()
+    }
+}
+
+/// Tracks of a kind that a transport stream can carry.
+pub(crate) fn carried(presentation: &Presentation, kind: Kind) -> impl Iterator<Item = &PresentedTrack> {
+    presentation.of_kind(kind).filter(|t| fits(t))
+}
+
+/// Whether a transport stream can carry the track: a segment with nothing of it could be made.
+fn fits(track: &PresentedTrack) -> bool {
+    let empty = |m: &Media| ts::segment(vec![stream(m, 0..0, 0)], 0).is_ok();
+    track.kind != Kind::Text && track.media().is_some_and(|m| *m.fits_ts.get_or_init(|| empty(m)))
+}
+
+/// The audio track that goes into the video's segments, where one does.
+#[must_use]
+pub fn muxed_audio(presentation: &Presentation) -> Option<&PresentedTrack> {
+    presentation.tracks.get(muxed(presentation)?.place)
+}
+
+fn muxed(presentation: &Presentation) -> Option<&MuxedAudio> {
+    presentation.muxed.get_or_init(|| MuxedAudio::of(presentation)).as_ref()
+}
+
+/// Whether the track has transport stream segments of its own.
+#[must_use]
+pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
+    fits(track) && muxed_audio(presentation).is_none_or(|audio| audio.name != track.name)
+}
+
+/// Segment `number` of a video or audio track as a transport stream; `None` where there is none.
+///
+/// The first call for a track walks over its samples, to know the continuity counters of all segments.
+///
+/// # Errors
+/// As [`ts::segment`].
+pub fn segment(presentation: &Presentation, track: &PresentedTrack, number: u32) -> Result<Option<Plan>, PackageError> {
+    if !is_carried(presentation, track) {
+        return Ok(None);
+    }
+    let (Some(media), Some(info)) = (track.media(), track.segment(number)) else { return Ok(None) };
+    let mut streams = vec![stream(media, info.samples, layout(track, media).first(number))];
+    if let Some((audio, muxed)) = muxed_with(presentation, track) {
+        let place = usize::try_from(number).unwrap_or(usize::MAX);
+        if let (Some(from), Some(to)) = (muxed.ordinals.get(place - 1), muxed.ordinals.get(place)) {
+            streams.push(stream(audio, *from..*to, muxed.layout.first(number)));
+        }
+    }
+    ts::segment(streams, (number.wrapping_sub(1) % 16) as u8).map(Some)
+}
+
+fn stream(media: &Media, ordinals: std::ops::Range<u32>, first_counter: u8) -> ElementaryStream {
+    ElementaryStream {
+        movie: media.movie.clone(),
+        track: media.index,
+        object: media.object,
+        units: units(media, ordinals),
+        first_counter,
+    }
+}
+
+fn layout<'a>(track: &PresentedTrack, media: &'a Media) -> &'a TsLayout {
+    media.ts.get_or_init(|| {
+        let segments = track.segments.iter();
+        let ordinals: Vec<u32> = std::iter::once(0).chain(segments.map(|s| s.samples.end)).collect();
+        TsLayout::of(media, &ordinals, &track.segments, TABLES)
+    })
+}
+
+fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Option<(&'a Media, &'a MuxedAudio)> {
+    if track.kind != Kind::Video {
+        return None;
+    }
+    let muxed = muxed(presentation)?;
+    Some((presentation.tracks.get(muxed.place)?.media()?, muxed))
+}
+
+/// Bits a second of the track's transport stream segments, muxed audio included.
+#[must_use]
+pub fn bandwidth(presentation: &Presentation, track: &PresentedTrack) -> Bandwidth {
+    let own = track.media().map_or_else(Bandwidth::default, |m| layout(track, m).bandwidth);
+    muxed_with(presentation, track).map_or(own, |(_, muxed)| own.with(muxed.layout.bandwidth))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{audio, frames, movie, presentation, reordered, table, video};
+
+    const VIDEO_PID: u16 = 0x100;
+
+    /// Runs a plan over samples of one NAL unit each.
+    fn run(plan: Plan) -> Vec<u8> {
+        let Plan::Rewrite(mut rewrite) = plan else { panic!("not a rewriting plan") };
+        let len = rewrite.len();
+        let mut out = Vec::new();
+        while let Some(read) = rewrite.next_read() {
+            let mut bytes = vec![0x41; read.range.len() as usize];
+            let size = (bytes.len() as u32).saturating_sub(4);
+            bytes[..4].copy_from_slice(&size.to_be_bytes());
+            rewrite.push(&bytes, &mut out).unwrap();
+        }
+        rewrite.finish(&mut out).unwrap();
+        assert_eq!(len, Some(out.len() as u64));
+        out
+    }
+
+    /// Continuity counters of packets with payload, over segments one after another, must count on.
+    fn assert_continuous(stream: &[u8]) {
+        let mut last = std::collections::HashMap::new();
+        for packet in stream.chunks(188) {
+            let pid = u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff;
+            let counter = packet[3] & 15;
+            if packet[3] & 0x10 != 0
+                && let Some(before) = last.insert(pid, counter)
+            {
+                assert_eq!((before + 1) % 16, counter, "pid {pid}");
+            }
+        }
+        assert!(last.contains_key(&VIDEO_PID) && last.contains_key(&0));
+    }
+
+    /// Every sample apart from the next, so that each is a read of its own.
+    fn film(audio_frames: u32) -> Presentation {
+        presentation(vec![movie(vec![
+            video(table(&reordered(250, 25, 1000), 48, 1), 12_800, Vec::new()),
+            audio(table(&frames(audio_frames), 1 << 24, 1), "eng", Vec::new()),
+        ])])
+    }
+
+    #[test]
+    fn counters_go_on_from_segment_to_segment() {
+        let p = film(468);
+        let v = p.track("v1").unwrap();
+        assert_eq!(muxed_audio(&p).unwrap().name(), "a1");
+        let segments = (1..=v.segment_count()).map(|n| run(segment(&p, v, n).unwrap().unwrap()));
+        assert_continuous(&segments.flatten().collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn bandwidth_is_that_of_the_segments() {
+        let p = film(468);
+        let v = p.track("v1").unwrap();
+        let bytes: u64 = (1..=v.segment_count()).map(|n| run(segment(&p, v, n).unwrap().unwrap()).len() as u64).sum();
+        let average = bandwidth(&p, v).average;
+        assert!(average.abs_diff(bytes * 8 / 10) <= 2, "{average} for {bytes} bytes in 10 s");
+    }
+
+    #[test]
+    fn audio_that_goes_on_for_long_is_not_muxed() {
+        let p = film(468 * 3);
+        assert!(muxed_audio(&p).is_none());
+        let a = p.track("a1").unwrap();
+        assert!(a.segment_count() > p.track("v1").unwrap().segment_count());
+        assert!(segment(&p, a, a.segment_count()).unwrap().is_some());
+        assert!(segment(&p, a, a.segment_count() + 1).unwrap().is_none());
+        assert!(segment(&p, a, 0).unwrap().is_none());
+    }
+
+    #[test]
+    fn audio_that_ends_early_leaves_the_rest_to_the_video() {
+        let p = film(100);
+        let v = p.track("v1").unwrap();
+        assert_eq!(p.track("a1").unwrap().segment_count(), 1);
+        let segments = (1..=v.segment_count()).map(|n| run(segment(&p, v, n).unwrap().unwrap()));
+        assert_continuous(&segments.flatten().collect::<Vec<u8>>());
+    }
+}

@@ -1,0 +1,42 @@
+//! Which units share a PES packet.
+
+use super::{Unit, carriage};
+use millpond_media::Codec;
+use std::ops::Range;
+
+/// Most payload of an audio PES packet with more than one frame.
+const MOST_BYTES: u64 = 10_000;
+/// Most time from the first to the last frame of an audio PES packet (90 kHz): 0.3 s.
+const MOST_TICKS: i64 = 27_000;
+/// How far a frame may be from where the one before ends and still go without a timestamp of its own (90 kHz):
+/// rounding of coarse timescales, but no gap that could be heard.
+const SLACK: i64 = 180;
+
+/// Ranges of units that share a PES packet: one unit each for video, a run of frames for audio.
+pub(super) fn groups<'a>(codec: &'a Codec, units: &'a [Unit]) -> impl Iterator<Item = Range<usize>> + 'a {
+    let frame = if carriage::is_video(codec) { None } else { frame_ticks(units) };
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let start = next;
+        let first = units.get(start)?;
+        next += 1;
+        let Some(frame) = frame else { return Some(start..next) };
+        let size = |u: &Unit| carriage::payload_size(codec, u.range.len(), u.sync);
+        let mut bytes = size(first);
+        while let (Some(before), Some(unit)) = (units.get(next - 1), units.get(next)) {
+            bytes = bytes.saturating_add(size(unit));
+            let step = unit.pts.saturating_sub(before.pts);
+            let span = unit.pts.saturating_sub(first.pts);
+            if bytes > MOST_BYTES || span >= MOST_TICKS || step.saturating_sub(frame).abs() > SLACK {
+                break;
+            }
+            next += 1;
+        }
+        Some(start..next)
+    })
+}
+
+/// Duration of a frame: the shortest step there is, as gaps only make steps longer.
+fn frame_ticks(units: &[Unit]) -> Option<i64> {
+    units.windows(2).map(|pair| pair[1].pts.saturating_sub(pair[0].pts)).min()
+}

@@ -1,0 +1,210 @@
+//! One stream of a segment: how it is carried and where it stands.
+
+use super::{
+    ElementaryStream, Unit, carriage,
+    carriage::Form,
+    nal,
+    packet::{self, PacketWriter, Start},
+    pes, psi,
+};
+use crate::{ObjectIndex, ObjectRange, PackageError, language};
+use millpond_media::{AacConfig, Codec, Track};
+
+/// PID of the first stream; the others follow.
+const FIRST_PID: u16 = 0x100;
+/// How far the clock is behind decoding times (90 kHz): a tenth of a second to fill decoder buffers.
+const CLOCK_DELAY: i64 = 9_000;
+/// Most bytes of an AAC frame: `aac_frame_length` has 13 bits and counts the header.
+const MOST_ADTS: u64 = 0x1fff - AacConfig::ADTS_HEADER as u64;
+/// The same for errors.
+const ADTS_LIMIT: &str = "an AAC frame of at most 8184 bytes, as ADTS has it";
+
+/// A stream while it is written.
+pub(super) struct Lane {
+    /// The object with its bytes.
+    pub(super) object: ObjectIndex,
+    /// Its units in decoding order.
+    pub(super) units: Vec<Unit>,
+    form: Form,
+    stream_id: u8,
+    pid: u16,
+    writer: PacketWriter,
+    /// Whether this stream carries the clock.
+    clock: bool,
+    /// Whether the next packet's counter doesn't follow from the segment before.
+    discontinuity: bool,
+}
+
+/// A PES packet as it follows from the sizes of its units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    /// Bytes of payload.
+    pub(super) payload: u64,
+    /// Transport packets.
+    pub(super) packets: u32,
+}
+
+impl Lane {
+    /// The stream in the place `index` of the segment and in the place `among` of its kind (video or audio), with its
+    /// entry in the program map table. `clock` tells whether it carries the clock.
+    pub(super) fn new(
+        stream: ElementaryStream,
+        index: u16,
+        among: u8,
+        clock: bool,
+    ) -> Result<(Self, psi::Entry), PackageError> {
+        let track = track(&stream)?;
+        let codec = &track.codec;
+        let (Some(form), Some(stream_type)) = (Form::of(codec), carriage::stream_type(codec)) else {
+            return Err(refused(codec));
+        };
+        check_sizes(codec, &stream)?;
+        let pid = FIRST_PID + index;
+        let entry = psi::Entry {
+            pid,
+            stream_type,
+            registration: carriage::registration(codec),
+            language: language_code(track),
+        };
+        let stream_id = carriage::stream_id(codec, among);
+        let writer = PacketWriter::new(pid, stream.first_counter);
+        let discontinuity = !form.exact();
+        let ElementaryStream { object, units, .. } = stream;
+        Ok((Self { object, units, form, stream_id, pid, writer, clock, discontinuity }, entry))
+    }
+
+    /// PID of the stream.
+    pub(super) fn pid(&self) -> u16 {
+        self.pid
+    }
+
+    /// Whether packet counts follow from sample sizes.
+    pub(super) fn exact(&self) -> bool {
+        self.form.exact()
+    }
+
+    /// Where a unit's bytes are.
+    pub(super) fn read(&self, unit: usize) -> Option<ObjectRange> {
+        self.units.get(unit).map(|u| ObjectRange { object: self.object, range: u.range })
+    }
+
+    /// Writes a unit's bytes; `first` is the size of the PES packet that the unit begins, if it begins one.
+    pub(super) fn write(
+        &mut self,
+        unit: usize,
+        first: Option<Size>,
+        sample: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), PackageError> {
+        let Some(&unit) = self.units.get(unit) else { return Ok(()) };
+        if let Form::Nal { kind, length_size, .. } = self.form {
+            let malformed = |e: nal::Malformed| PackageError::Sample {
+                object: self.object,
+                range: unit.range,
+                offset: e.offset as u64,
+                found: e.found,
+                expected: "NAL units with length fields that end where the sample ends",
+            };
+            let units = nal::Checked::new(kind, length_size, sample).map_err(malformed)?;
+            self.write_picture(&unit, kind, units, first, out);
+            return Ok(());
+        }
+        if let Some(size) = first {
+            let header = pes::audio_header(self.stream_id, unit.pts, size.payload);
+            let len = usize::try_from(size.payload).unwrap_or(usize::MAX).saturating_add(header.len());
+            let start = self.start(&unit);
+            self.writer.begin(len, size.packets, start, out);
+            self.writer.write(&header, out);
+        }
+        if let Form::Adts(config) = &self.form {
+            let header = config.adts_header(sample.len()).ok_or_else(|| too_long(self.object, &unit, ADTS_LIMIT))?;
+            self.writer.write(&header, out);
+        }
+        self.writer.write(sample, out);
+        Ok(())
+    }
+
+    fn write_picture(
+        &mut self,
+        unit: &Unit,
+        kind: nal::Kind,
+        mut units: nal::Checked<'_>,
+        size: Option<Size>,
+        out: &mut Vec<u8>,
+    ) {
+        let start = self.start(unit);
+        let header = pes::video_header(self.stream_id, unit);
+        let own = units.take_delimiter();
+        let delimiter = match &own {
+            Some(unit) => [&nal::START_CODE, *unit],
+            None => [kind.delimiter(), &[]],
+        };
+        let sets: &[u8] = match &self.form {
+            Form::Nal { parameter_sets, .. } if unit.sync => parameter_sets,
+            _ => &[],
+        };
+        let head = [&header[..], delimiter[0], delimiter[1], sets];
+        let len = head.iter().map(|piece| piece.len()).sum::<usize>() + units.len();
+        let planned = size.filter(|_| self.form.exact()).map(|s| s.packets);
+        self.writer.begin(len, planned.unwrap_or_else(|| packet::count(len as u64)), start, out);
+        for piece in head {
+            self.writer.write(piece, out);
+        }
+        for [code, unit] in units.pieces() {
+            self.writer.write(code, out);
+            self.writer.write(unit, out);
+        }
+    }
+
+    fn start(&mut self, unit: &Unit) -> Start {
+        Start {
+            discontinuity: std::mem::take(&mut self.discontinuity),
+            random_access: unit.sync,
+            clock: self.clock.then(|| unit.dts.saturating_sub(CLOCK_DELAY)),
+        }
+    }
+}
+
+/// The track of a stream.
+pub(super) fn track(stream: &ElementaryStream) -> Result<&Track, PackageError> {
+    let tracks = &stream.movie.tracks;
+    let missing = || PackageError::Track { object: stream.object, track: stream.track, found: tracks.len() };
+    tracks.get(stream.track).ok_or_else(missing)
+}
+
+fn refused(codec: &Codec) -> PackageError {
+    PackageError::Container {
+        container: "MPEG-2 TS",
+        found: format!("{} ({})", codec.name(), codec.parameter()),
+        expected: "H.264, HEVC, AAC that fits ADTS, MP3, AC-3 or E-AC-3",
+    }
+}
+
+/// Audio frames have to fit the length fields of ADTS and of PES packets.
+fn check_sizes(codec: &Codec, stream: &ElementaryStream) -> Result<(), PackageError> {
+    if carriage::is_video(codec) {
+        return Ok(());
+    }
+    let (most, expected) = match codec {
+        Codec::Aac(_) => (MOST_ADTS, ADTS_LIMIT),
+        _ => (pes::MOST_AUDIO, "an audio frame of at most 65527 bytes, as a PES packet has it"),
+    };
+    match stream.units.iter().find(|u| u.range.len() > most) {
+        None => Ok(()),
+        Some(unit) => Err(too_long(stream.object, unit, expected)),
+    }
+}
+
+fn too_long(object: ObjectIndex, unit: &Unit, expected: &'static str) -> PackageError {
+    let found = format!("{} bytes", unit.range.len());
+    PackageError::Sample { object, range: unit.range, offset: 0, found, expected }
+}
+
+/// The language of an audio track for its ISO 639 descriptor, where it is known.
+fn language_code(track: &Track) -> Option<[u8; 3]> {
+    if carriage::is_video(&track.codec) {
+        return None;
+    }
+    let code = language::iso_639_2(&language::tag(&track.language)?);
+    (code != *b"und").then_some(code)
+}

@@ -1,0 +1,160 @@
+//! Streams of a segment, interleaved.
+
+use super::{
+    ElementaryStream, carriage, grouping,
+    lane::{self, Lane, Size},
+    packet::SIZE,
+    psi, reads,
+};
+use crate::{ObjectRange, PackageError, Rewrite};
+use std::{collections::VecDeque, ops::Range};
+
+/// More streams than any program map table of one packet lists.
+const MOST_STREAMS: usize = 33;
+
+/// One PES packet to be.
+struct Pes {
+    lane: usize,
+    units: Range<usize>,
+    size: Size,
+    /// Decoding time of its first unit.
+    dts: i64,
+}
+
+/// The rewriting of a segment.
+pub(super) struct Muxer {
+    lanes: Vec<Lane>,
+    /// PAT and PMT, until they are written.
+    tables: Option<[[u8; SIZE]; 2]>,
+    len: Option<u64>,
+    /// PES packets in order of output; units leave their front as they are written.
+    queue: VecDeque<Pes>,
+    /// Whether some units of the first PES packet are written.
+    begun: bool,
+    /// The last read, with the number of units it covers.
+    pending: Option<(usize, ObjectRange)>,
+}
+
+impl Muxer {
+    /// Plans the segment.
+    pub(super) fn new(streams: Vec<ElementaryStream>, table_counter: u8) -> Result<Self, PackageError> {
+        let found = streams.len() as u64;
+        let too_many = || PackageError::TooMany { what: "streams of a transport stream", found, limit: 9 };
+        if streams.len() > MOST_STREAMS {
+            return Err(too_many());
+        }
+        let mut videos = Vec::with_capacity(streams.len());
+        let mut queues = Vec::with_capacity(streams.len());
+        for (index, stream) in streams.iter().enumerate() {
+            let codec = &lane::track(stream)?.codec;
+            videos.push(carriage::is_video(codec));
+            queues.push(pes_packets(index, stream, codec));
+        }
+        let clock = videos.iter().position(|&video| video).unwrap_or(0);
+        let mut lanes = Vec::with_capacity(streams.len());
+        let mut entries = Vec::with_capacity(streams.len());
+        for (index, stream) in streams.into_iter().enumerate() {
+            let among = videos[..index].iter().filter(|&&video| video == videos[index]).count();
+            let (lane, entry) = Lane::new(stream, index as u16, among as u8, index == clock)?;
+            lanes.push(lane);
+            entries.push(entry);
+        }
+        // 0x1fff says that there is no clock (2.4.4.9).
+        let clock_pid = lanes.get(clock).map_or(0x1fff, Lane::pid);
+        let tables = psi::tables(&entries, clock_pid, table_counter).ok_or_else(too_many)?;
+        let queue = interleave(queues, &videos);
+        let packets = tables.len() as u64 + queue.iter().map(|pes| u64::from(pes.size.packets)).sum::<u64>();
+        let len = lanes.iter().all(Lane::exact).then_some(packets * SIZE as u64);
+        Ok(Self { lanes, tables: Some(tables), len, queue, begun: false, pending: None })
+    }
+
+    /// Places of the units not yet written, in order: lane and unit.
+    fn units(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.queue.iter().flat_map(|pes| pes.units.clone().map(|unit| (pes.lane, unit)))
+    }
+
+    /// Writes the next unit.
+    fn write(&mut self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), PackageError> {
+        let Some(pes) = self.queue.front_mut() else { return Ok(()) };
+        let first = (!self.begun).then_some(pes.size);
+        let (lane, unit) = (pes.lane, pes.units.start);
+        pes.units.start += 1;
+        self.begun = !pes.units.is_empty();
+        if !self.begun {
+            self.queue.pop_front();
+        }
+        match self.lanes.get_mut(lane) {
+            Some(lane) => lane.write(unit, first, sample, out),
+            None => Ok(()),
+        }
+    }
+
+    fn write_tables(&mut self, out: &mut Vec<u8>) {
+        for table in self.tables.take().into_iter().flatten() {
+            out.extend_from_slice(&table);
+        }
+    }
+}
+
+impl Rewrite for Muxer {
+    fn len(&self) -> Option<u64> {
+        self.len
+    }
+
+    fn covering(&self) -> Vec<ObjectRange> {
+        reads::cover(self.lanes.iter().flat_map(|lane| (0..lane.units.len()).filter_map(|unit| lane.read(unit))))
+    }
+
+    fn next_read(&mut self) -> Option<ObjectRange> {
+        if self.pending.is_none() {
+            self.pending = reads::merge(self.units().filter_map(|(lane, unit)| self.lanes.get(lane)?.read(unit)));
+        }
+        self.pending.map(|(_, read)| read)
+    }
+
+    fn push(&mut self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), PackageError> {
+        let units = reads::claim(&mut self.pending, sample)?;
+        self.write_tables(out);
+        let mut rest = sample;
+        for _ in 0..units {
+            let len = self.units().next().and_then(|(lane, unit)| self.lanes.get(lane)?.read(unit));
+            let len = len.map_or(0, |read| read.range.len() as usize);
+            let (unit, later) = rest.split_at(len.min(rest.len()));
+            self.write(unit, out)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), PackageError> {
+        reads::check_finished(self.units().count())?;
+        self.write_tables(out);
+        Ok(())
+    }
+}
+
+/// The PES packets of a stream.
+fn pes_packets(lane: usize, stream: &ElementaryStream, codec: &millpond_media::Codec) -> VecDeque<Pes> {
+    let size = |units: &Range<usize>| {
+        let units = &stream.units[units.clone()];
+        Size { payload: carriage::group_payload(codec, units), packets: carriage::group_packets(codec, units) }
+    };
+    grouping::groups(codec, &stream.units)
+        .map(|units| Pes { lane, size: size(&units), dts: stream.units[units.start].dts, units })
+        .collect()
+}
+
+/// Merges the streams by decoding time. At the same time audio goes first, so that it has arrived when the
+/// picture is shown; and each stream keeps its own order, whatever its times are.
+fn interleave(mut queues: Vec<VecDeque<Pes>>, videos: &[bool]) -> VecDeque<Pes> {
+    let mut order = VecDeque::with_capacity(queues.iter().map(VecDeque::len).sum());
+    let first = |queues: &[VecDeque<Pes>]| {
+        let fronts = queues.iter().zip(videos).enumerate();
+        let fronts = fronts.filter_map(|(lane, (queue, &video))| Some((queue.front()?.dts, video, lane)));
+        fronts.min().map(|(_, _, lane)| lane)
+    };
+    while let Some(lane) = first(&queues) {
+        order.extend(queues[lane].pop_front());
+    }
+    order
+}

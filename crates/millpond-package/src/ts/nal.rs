@@ -1,0 +1,180 @@
+//! NAL units: from length fields (ISO/IEC 14496-15, 5.3.3) to start codes (H.264 and H.265, Annex B).
+
+/// Start code with the zero byte that parameter sets and first units of a picture need (Annex B.1.2).
+pub(super) const START_CODE: [u8; 4] = [0, 0, 0, 1];
+/// An empty unit becomes zeros: `trailing_zero_8bits` of the unit before.
+const EMPTY: [u8; 4] = [0; 4];
+
+/// Which standard the units follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// H.264.
+    Avc,
+    /// H.265.
+    Hevc,
+}
+
+impl Kind {
+    /// An access unit delimiter that allows every slice type, start code included.
+    pub(super) const fn delimiter(self) -> &'static [u8] {
+        match self {
+            // H.264 7.3.2.4: primary_pic_type 7.
+            Self::Avc => &[0, 0, 0, 1, 0x09, 0xf0],
+            // H.265 7.3.2.5: pic_type 2.
+            Self::Hevc => &[0, 0, 0, 1, 0x46, 0x01, 0x50],
+        }
+    }
+
+    /// Whether the unit is an access unit delimiter (H.264 Table 7-1, H.265 Table 7-1).
+    fn is_delimiter(self, unit: &[u8]) -> bool {
+        unit.first().is_some_and(|&byte| match self {
+            Self::Avc => byte & 0x1f == 9,
+            Self::Hevc => byte >> 1 & 0x3f == 35,
+        })
+    }
+}
+
+/// Why a sample is no sequence of NAL units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Malformed {
+    /// Offset of the length field in the sample.
+    pub(super) offset: usize,
+    /// What is there.
+    pub(super) found: String,
+}
+
+/// A sample whose NAL unit lengths have been followed to its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Checked<'a> {
+    sample: &'a [u8],
+    length_size: usize,
+    /// Bytes with start codes instead of lengths.
+    len: usize,
+    /// Whether the first unit is an access unit delimiter.
+    delimited: bool,
+}
+
+impl<'a> Checked<'a> {
+    /// Follows the lengths, of `length_size` bytes each.
+    pub(super) fn new(kind: Kind, length_size: u8, sample: &'a [u8]) -> Result<Self, Malformed> {
+        let length_size = usize::from(length_size).clamp(1, 4);
+        let first = Units { rest: sample, length_size }.next();
+        let mut units = Units { rest: sample, length_size };
+        let mut len = 0;
+        while !units.rest.is_empty() {
+            let Some(unit) = units.next() else { return Err(units.malformed(sample.len())) };
+            len += unit.len() + START_CODE.len();
+        }
+        Ok(Self { sample, length_size, len, delimited: first.is_some_and(|unit| kind.is_delimiter(unit)) })
+    }
+
+    /// Bytes that [`pieces`](Self::pieces) give.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Takes off the first unit if it is an access unit delimiter.
+    pub(super) fn take_delimiter(&mut self) -> Option<&'a [u8]> {
+        if !std::mem::take(&mut self.delimited) {
+            return None;
+        }
+        let mut units = Units { rest: self.sample, length_size: self.length_size };
+        let unit = units.next()?;
+        self.sample = units.rest;
+        self.len -= unit.len() + START_CODE.len();
+        Some(unit)
+    }
+
+    /// The sample's bytes in the form of Annex B: start code, unit, start code, unit ...
+    pub(super) fn pieces(&self) -> impl Iterator<Item = [&'a [u8]; 2]> {
+        Units { rest: self.sample, length_size: self.length_size }.map(|unit| {
+            let code: &'static [u8] = if unit.is_empty() { &EMPTY } else { &START_CODE };
+            [code, unit]
+        })
+    }
+}
+
+/// Units of a sample; ends early where a length leads past the end.
+struct Units<'a> {
+    rest: &'a [u8],
+    length_size: usize,
+}
+
+impl Units<'_> {
+    /// What is wrong at the place where iteration stopped, in a sample of `len` bytes.
+    fn malformed(&self, len: usize) -> Malformed {
+        let found = match self.rest.split_at_checked(self.length_size) {
+            Some((field, after)) => {
+                format!("NAL unit length {} with {} bytes left", big_endian(field), after.len())
+            }
+            None => format!("{} bytes of a NAL unit length", self.rest.len()),
+        };
+        Malformed { offset: len - self.rest.len(), found }
+    }
+}
+
+impl<'a> Iterator for Units<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (field, after) = self.rest.split_at_checked(self.length_size)?;
+        let (unit, rest) = after.split_at_checked(big_endian(field))?;
+        self.rest = rest;
+        Some(unit)
+    }
+}
+
+fn big_endian(field: &[u8]) -> usize {
+    field.iter().fold(0, |value, &byte| value << 8 | usize::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn annex_b(kind: Kind, length_size: u8, sample: &[u8]) -> Result<Vec<u8>, Malformed> {
+        let checked = Checked::new(kind, length_size, sample)?;
+        let bytes = checked.pieces().flatten().flatten().copied().collect::<Vec<_>>();
+        assert_eq!(bytes.len(), checked.len());
+        Ok(bytes)
+    }
+
+    #[test]
+    fn lengths_become_start_codes() {
+        let expected = [0, 0, 0, 1, 0x65, 7, 0, 0, 0, 1, 0x41];
+        assert_eq!(annex_b(Kind::Avc, 4, &[0, 0, 0, 2, 0x65, 7, 0, 0, 0, 1, 0x41]).unwrap(), expected);
+        assert_eq!(annex_b(Kind::Avc, 2, &[0, 2, 0x65, 7, 0, 1, 0x41]).unwrap(), expected);
+        assert_eq!(annex_b(Kind::Avc, 1, &[2, 0x65, 7, 1, 0x41]).unwrap(), expected);
+    }
+
+    #[test]
+    fn an_empty_unit_becomes_trailing_zeros() {
+        assert_eq!(annex_b(Kind::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 0]).unwrap(), [0, 0, 0, 1, 0x65, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_leading_delimiter_is_taken_off_once() {
+        for (kind, header) in [(Kind::Avc, 0x09), (Kind::Hevc, 0x46)] {
+            let sample = [0, 0, 0, 2, header, 0x10, 0, 0, 0, 1, 0x02];
+            let mut checked = Checked::new(kind, 4, &sample).unwrap();
+            assert_eq!(checked.take_delimiter(), Some(&[header, 0x10][..]));
+            assert_eq!(checked.take_delimiter(), None);
+            assert_eq!(checked.len(), 5);
+            assert_eq!(checked.pieces().collect::<Vec<_>>(), [[&START_CODE[..], &[0x02]]]);
+        }
+    }
+
+    #[test]
+    fn malformed_lengths_name_their_offset() {
+        let error = annex_b(Kind::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 9, 1]).unwrap_err();
+        assert_eq!(error, Malformed { offset: 5, found: "NAL unit length 9 with 1 bytes left".into() });
+        let error = annex_b(Kind::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0]).unwrap_err();
+        assert_eq!(error, Malformed { offset: 5, found: "2 bytes of a NAL unit length".into() });
+        assert!(annex_b(Kind::Avc, 4, &[0xff; 9]).is_err());
+    }
+
+    #[test]
+    fn an_empty_sample_has_no_units() {
+        assert_eq!(annex_b(Kind::Hevc, 4, &[]).unwrap(), []);
+    }
+}

@@ -1,0 +1,119 @@
+//! Program association and program map tables (ISO/IEC 13818-1, 2.4.4).
+
+use super::packet::SIZE;
+
+/// PID of the program map table.
+const PMT_PID: u16 = 0x1000;
+/// Most bytes of a section that fit a packet after its header and the pointer field.
+const MAX_SECTION: usize = SIZE - 5;
+
+/// One stream as the program map table lists it.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Its PID.
+    pub(super) pid: u16,
+    /// `stream_type` (Table 2-34 and registrations of ATSC and Apple).
+    pub(super) stream_type: u8,
+    /// Format identifier of a registration descriptor (2.6.8).
+    pub(super) registration: Option<[u8; 4]>,
+    /// Three-letter code of an ISO 639 language descriptor (2.6.18).
+    pub(super) language: Option<[u8; 3]>,
+}
+
+impl Entry {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut descriptors = Vec::with_capacity(12);
+        if let Some(format) = self.registration {
+            descriptors.extend_from_slice(&[0x05, 4]);
+            descriptors.extend_from_slice(&format);
+        }
+        if let Some(code) = self.language {
+            descriptors.extend_from_slice(&[0x0a, 4]);
+            descriptors.extend_from_slice(&code);
+            descriptors.push(0);
+        }
+        out.push(self.stream_type);
+        out.extend_from_slice(&(0xe000 | self.pid).to_be_bytes());
+        out.extend_from_slice(&(0xf000 | descriptors.len() as u16).to_be_bytes());
+        out.extend_from_slice(&descriptors);
+    }
+}
+
+/// The packets of both tables, or `None` where the streams are more than one packet can list.
+pub(super) fn tables(entries: &[Entry], clock_pid: u16, counter: u8) -> Option<[[u8; SIZE]; 2]> {
+    let mut association = 1_u16.to_be_bytes().to_vec();
+    association.extend_from_slice(&(0xe000 | PMT_PID).to_be_bytes());
+    let mut map = (0xe000 | clock_pid).to_be_bytes().to_vec();
+    map.extend_from_slice(&0xf000_u16.to_be_bytes());
+    for entry in entries {
+        entry.write(&mut map);
+        if map.len() > MAX_SECTION {
+            return None;
+        }
+    }
+    Some([packet(0, counter, &section(0x00, &association))?, packet(PMT_PID, counter, &section(0x02, &map))?])
+}
+
+/// A section of one, version 0, for transport stream 1 or program 1 (2.4.4.3 and 2.4.4.8).
+fn section(table_id: u8, body: &[u8]) -> Vec<u8> {
+    let mut section = vec![table_id];
+    section.extend_from_slice(&(0xb000 | (body.len() + 9) as u16).to_be_bytes());
+    section.extend_from_slice(&[0, 1, 0xc1, 0, 0]);
+    section.extend_from_slice(body);
+    let crc = crc32(&section);
+    section.extend_from_slice(&crc.to_be_bytes());
+    section
+}
+
+fn packet(pid: u16, counter: u8, section: &[u8]) -> Option<[u8; SIZE]> {
+    let mut packet = [0xff; SIZE];
+    packet[..5].copy_from_slice(&[0x47, 0x40 | (pid >> 8) as u8, pid as u8, 0x10 | counter & 0x0f, 0]);
+    packet.get_mut(5..5 + section.len())?.copy_from_slice(section);
+    Some(packet)
+}
+
+/// CRC of a section (Annex A): over a whole section with its CRC it gives 0.
+fn crc32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(u32::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| crc << 1 ^ if crc >> 31 == 1 { 0x04c1_1db7 } else { 0 })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(pid: u16) -> Entry {
+        Entry { pid, stream_type: 0x87, registration: Some(*b"EAC3"), language: Some(*b"deu") }
+    }
+
+    #[test]
+    fn crc_of_the_known_vector() {
+        assert_eq!(crc32(b"123456789"), 0x0376_e6e7);
+    }
+
+    #[test]
+    fn sections_end_in_their_crc() {
+        let [pat, pmt] = tables(&[entry(0x101)], 0x101, 0x15).unwrap();
+        for (packet, pid) in [(pat, 0), (pmt, PMT_PID)] {
+            assert_eq!(u16::from_be_bytes([packet[1], packet[2]]), 0x4000 | pid);
+            assert_eq!(packet[3], 0x15);
+            let len = usize::from(u16::from_be_bytes([packet[6], packet[7]]) & 0x0fff) + 3;
+            assert_eq!(crc32(&packet[5..5 + len]), 0);
+            assert!(packet[5 + len..].iter().all(|&b| b == 0xff));
+        }
+    }
+
+    #[test]
+    fn the_map_lists_descriptors() {
+        let [_, pmt] = tables(&[entry(0x101)], 0x101, 0).unwrap();
+        assert_eq!(pmt[13..34], *b"\xe1\x01\xf0\x00\x87\xe1\x01\xf0\x0c\x05\x04EAC3\x0a\x04deu\x00");
+    }
+
+    #[test]
+    fn more_than_a_packet_lists_is_refused() {
+        let entries = |n: u16| (0..n).map(entry).collect::<Vec<_>>();
+        assert!(tables(&entries(9), 0, 0).is_some());
+        assert!(tables(&entries(10), 0, 0).is_none());
+    }
+}

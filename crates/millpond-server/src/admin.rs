@@ -1,0 +1,283 @@
+//! Metrics and health, on an address of their own.
+//!
+//! `/livez` says that the process runs, `/readyz` that it can serve, `/metrics` what it did. The listener is plain
+//! HTTP/1.1 and meant for the machine and its orchestrator, not for viewers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+use crate::logging::RequestId;
+use crate::metrics::{self, Kind, Metrics};
+use crate::problem::{self, Problem};
+
+/// Connections to the admin address at a time: scrapers and probes are few.
+const CONNECTIONS: usize = 64;
+
+/// A request's head must be in by then.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A pause after a failed accept: the usual cause is that no file can be opened for the moment.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Whether this server can serve: listeners are up, every place has answered once, and no shutdown has begun.
+///
+/// A place that has answered counts for good: an origin that goes away later makes errors for its own assets, and
+/// taking the whole server out of rotation for it would make them for all.
+#[derive(Debug)]
+pub struct Readiness {
+    listening: AtomicBool,
+    draining: AtomicBool,
+    places: Vec<(String, AtomicBool)>,
+}
+
+impl Readiness {
+    /// Not ready yet; waits for these places.
+    pub fn new(places: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            listening: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            places: places.into_iter().map(|name| (name, AtomicBool::new(false))).collect(),
+        }
+    }
+
+    /// All listeners accept connections.
+    pub fn listening(&self) {
+        self.listening.store(true, Ordering::Relaxed);
+    }
+
+    /// Shutdown has begun: new clients should go elsewhere.
+    pub fn draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// A place has answered, be it that something is not there.
+    pub fn place_answered(&self, name: &str) {
+        if let Some((_, answered)) = self.places.iter().find(|(known, _)| known == name) {
+            answered.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What is still waited for, in words; empty where the server is ready.
+    pub fn waiting_for(&self) -> Vec<String> {
+        if self.draining.load(Ordering::Relaxed) {
+            return vec!["shutting down".to_owned()];
+        }
+        let listeners = (!self.listening.load(Ordering::Relaxed)).then(|| "listeners are not up".to_owned());
+        let places = self.places.iter().filter(|(_, answered)| !answered.load(Ordering::Relaxed));
+        let places = places.map(|(name, _)| match name.as_str() {
+            "" => "the place has not answered yet".to_owned(),
+            name => format!("place {name:?} has not answered yet"),
+        });
+        listeners.into_iter().chain(places).collect()
+    }
+}
+
+/// What the admin address tells about.
+#[derive(Debug, Clone)]
+pub struct AdminState {
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+    /// Whether the server can serve.
+    pub readiness: Arc<Readiness>,
+}
+
+/// Serves the admin address until `shutdown` becomes true or its sender is gone.
+///
+/// Connections under way are then left to end by themselves; each lasts at most for one more request.
+pub async fn serve(listener: TcpListener, state: AdminState, mut shutdown: watch::Receiver<bool>) {
+    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let accepted = tokio::select! {
+            () = down(&mut shutdown) => return,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection to the admin address");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        // Over the bound the connection is closed at once: a scraper tries again by itself.
+        if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+            let (state, shutdown) = (state.clone(), shutdown.clone());
+            tokio::spawn(async move {
+                connection(stream, state, shutdown).await;
+                drop(slot);
+            });
+        }
+    }
+}
+
+/// Waits for shutdown, or for its sender to be gone.
+async fn down(shutdown: &mut watch::Receiver<bool>) {
+    let _ = shutdown.wait_for(|down| *down).await;
+}
+
+async fn connection(stream: TcpStream, state: AdminState, mut shutdown: watch::Receiver<bool>) {
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let state = state.clone();
+        async move { Ok::<_, Infallible>(counted(request.method(), request.uri().path(), &state)) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = down(&mut shutdown) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "admin connection ended");
+    }
+}
+
+fn counted(method: &Method, path: &str, state: &AdminState) -> Response<Full<Bytes>> {
+    let started = Instant::now();
+    let response = answer(method, path, state);
+    state.metrics.request(Kind::Admin, response.status(), started.elapsed());
+    response
+}
+
+const INDEX: &str = "\
+<!doctype html>
+<title>Millpond</title>
+<h1>Millpond</h1>
+<ul>
+<li><a href=\"/metrics\">/metrics</a> what it did, in OpenMetrics text
+<li><a href=\"/livez\">/livez</a> whether it runs
+<li><a href=\"/readyz\">/readyz</a> whether it can serve
+</ul>
+";
+
+fn answer(method: &Method, path: &str, state: &AdminState) -> Response<Full<Bytes>> {
+    if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz") {
+        return refuse(Problem::new(StatusCode::NOT_FOUND).detail("there are /metrics, /livez and /readyz"));
+    }
+    // hyper leaves the body out of replies to HEAD.
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED).detail("only GET and HEAD are answered here");
+        let mut response = refuse(problem);
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    match path {
+        "/metrics" => reply(metrics::CONTENT_TYPE, state.metrics.render()),
+        "/livez" => reply("text/plain; charset=utf-8", "alive\n"),
+        "/readyz" => match state.readiness.waiting_for().as_slice() {
+            [] => reply("text/plain; charset=utf-8", "ready\n"),
+            missing => refuse(Problem::new(StatusCode::SERVICE_UNAVAILABLE).detail(missing.join("; "))),
+        },
+        _ => reply("text/html; charset=utf-8", INDEX),
+    }
+}
+
+fn reply(media_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn refuse(problem: Problem) -> Response<Full<Bytes>> {
+    let id = RequestId::next();
+    let mut response = reply(problem::CONTENT_TYPE, problem.clone().request_id(id).to_json());
+    *response.status_mut() = problem.status;
+    response.headers_mut().insert(RequestId::HEADER, id.header_value());
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use millpond_store::{Store, StoreOptions};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    fn state() -> AdminState {
+        let store = Store::new(StoreOptions::default());
+        AdminState {
+            metrics: Arc::new(Metrics::new(&store)),
+            readiness: Arc::new(Readiness::new(["films".to_owned()])),
+        }
+    }
+
+    async fn text(response: Response<Full<Bytes>>) -> String {
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(body.to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn ready_when_listening_and_every_place_answered() {
+        let state = state();
+        let get = |path: &str| answer(&Method::GET, path, &state);
+        let response = get("/readyz");
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[CONTENT_TYPE], problem::CONTENT_TYPE);
+        let body: serde_json::Value = serde_json::from_str(&text(response).await).unwrap();
+        assert_eq!(body["detail"], "listeners are not up; place \"films\" has not answered yet");
+
+        state.readiness.listening();
+        state.readiness.place_answered("unknown");
+        assert_eq!(state.readiness.waiting_for(), ["place \"films\" has not answered yet"]);
+        state.readiness.place_answered("films");
+        assert_eq!(get("/readyz").status(), StatusCode::OK);
+        state.readiness.draining();
+        assert_eq!(get("/readyz").status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(get("/livez").status(), StatusCode::OK, "draining is still alive");
+    }
+
+    #[test]
+    fn what_is_not_there_is_a_problem() {
+        let state = state();
+        assert_eq!(answer(&Method::GET, "/films", &state).status(), StatusCode::NOT_FOUND);
+        let refused = answer(&Method::POST, "/metrics", &state);
+        assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(refused.headers()[ALLOW], "GET, HEAD");
+        assert!(refused.headers().contains_key(RequestId::HEADER));
+    }
+
+    #[tokio::test]
+    async fn serves_over_a_socket_until_shutdown() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let server = tokio::spawn(serve(listener, state(), stopped));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).await.unwrap();
+        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("alive\n"), "{reply}");
+
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).await.unwrap();
+        let counted = "millpond_http_requests_total{kind=\"admin\",status=\"2xx\"} 1";
+        assert!(reply.lines().any(|line| line == counted), "{reply}");
+
+        stop.send(true).unwrap();
+        tokio::time::timeout(Duration::from_secs(5), server).await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,390 @@
+//! The settings: name, form, default and help of each, in one table.
+//!
+//! Command line, environment, file, `millpond check` and the documentation are all made from it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use millpond_store::OriginOptions;
+
+use super::options::Options;
+use super::value::{self, BadValue, Form, show_duration, show_size};
+use super::{Config, TlsSource};
+use crate::logging::{LogFormat, parse_filter};
+
+/// One setting of the server.
+pub struct Setting {
+    /// Its key in the file; `--` and this is the flag.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub form: Form,
+    /// What it is when nobody says, in words where it depends on the machine.
+    pub default: &'static str,
+    /// What it does, one sentence.
+    pub help: &'static str,
+    /// Parses a value into the options.
+    pub apply: fn(&mut Options, &str) -> Result<(), BadValue>,
+    /// The live value as text; none where it is off.
+    pub show: fn(&Config) -> Option<String>,
+}
+
+impl Setting {
+    /// The environment variable that sets it.
+    pub fn variable(&self) -> String {
+        format!("MILLPOND_{}", self.name.replace('-', "_").to_ascii_uppercase())
+    }
+
+    /// The setting of this name; underscores stand for dashes.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let name = name.replace('_', "-");
+        SETTINGS.iter().find(|setting| setting.name == name)
+    }
+}
+
+impl std::fmt::Debug for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Bounds of `segment-duration`: below them requests outnumber what they carry, above them players' buffers.
+const SEGMENT: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
+/// Bounds of the timeouts: none of them may be switched off, or a silent peer would hold a connection for ever.
+const TIMEOUT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3600));
+
+fn timeout(text: &str) -> Result<Duration, BadValue> {
+    value::duration_in(text, TIMEOUT.0, TIMEOUT.1)
+}
+
+fn log_format(text: &str) -> Result<LogFormat, BadValue> {
+    [LogFormat::Auto, LogFormat::Text, LogFormat::Json]
+        .into_iter()
+        .find(|format| format.name() == text)
+        .ok_or_else(|| LOG_FORMATS.into())
+}
+
+const LOG_FORMATS: Form = Form::Choice(&["auto", "text", "json"]);
+
+fn log_filter(text: &str) -> Result<String, BadValue> {
+    parse_filter(text).map_err(|_| {
+        BadValue::new("a level (error, warn, info, debug, trace) or filter such as \"millpond_store=debug,info\"")
+    })?;
+    Ok(text.to_owned())
+}
+
+fn cors_origin(text: &str) -> Result<String, BadValue> {
+    match http::HeaderValue::from_str(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(BadValue::new("\"*\", an origin such as \"https://player.example\", or \"off\"")),
+    }
+}
+
+/// All settings but the places, in the order of the documentation.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "http",
+        form: Form::Address,
+        default: "0.0.0.0:8080",
+        help: "Address of plain HTTP",
+        apply: |options, text| value::address(text).map(|v| options.http = Some(v)),
+        show: |config| Some(config.http.to_string()),
+    },
+    Setting {
+        name: "https",
+        form: Form::Address,
+        default: "0.0.0.0:8443 with TLS on, else off",
+        help: "Address of HTTPS",
+        apply: |options, text| value::address(text).map(|v| options.https = Some(v)),
+        show: |config| config.https.map(|address| address.to_string()),
+    },
+    Setting {
+        name: "admin",
+        form: Form::Address,
+        default: "127.0.0.1:9090",
+        help: "Address of metrics and health",
+        apply: |options, text| value::address(text).map(|v| options.admin = Some(v)),
+        show: |config| Some(config.admin.to_string()),
+    },
+    Setting {
+        name: "cache",
+        form: Form::Path,
+        default: "$XDG_CACHE_HOME/millpond or ~/.cache/millpond",
+        help: "Folder for what is kept between runs, such as indexes",
+        apply: |options, text| path(text).map(|v| options.cache = Some(v)),
+        show: |config| Some(config.cache.display().to_string()),
+    },
+    Setting {
+        name: "workers",
+        form: Form::Count,
+        default: "one a core",
+        help: "Threads that serve",
+        apply: |options, text| value::count(text, 1).map(|v| options.workers = Some(v)),
+        show: |config| Some(config.workers.to_string()),
+    },
+    Setting {
+        name: "memory",
+        form: Form::Size,
+        default: "a quarter of memory, at most 1GiB",
+        help: "Memory for media slices, indexes and playlists",
+        apply: |options, text| memory(text).map(|v| options.memory = Some(v)),
+        show: |config| Some(show_size(config.memory)),
+    },
+    Setting {
+        name: "segment-duration",
+        form: Form::Duration,
+        default: "4s",
+        help: "Length that media segments aim for",
+        apply: |options, text| {
+            value::duration_in(text, SEGMENT.0, SEGMENT.1).map(|v| options.segment_duration = Some(v))
+        },
+        show: |config| Some(show_duration(config.segment_duration)),
+    },
+    Setting {
+        name: "log",
+        form: Form::Text,
+        default: "info",
+        help: "Level of the log: error, warn, info, debug, trace, or a filter by target",
+        apply: |options, text| log_filter(text).map(|v| options.log = Some(v)),
+        show: |config| Some(config.log.clone()),
+    },
+    Setting {
+        name: "log-format",
+        form: LOG_FORMATS,
+        default: "auto: text on a terminal, JSON elsewhere",
+        help: "Form of the log's lines: auto, text or json",
+        apply: |options, text| log_format(text).map(|v| options.log_format = Some(v)),
+        show: |config| Some(config.log_format.name().to_owned()),
+    },
+    Setting {
+        name: "access-log",
+        form: Form::Switch,
+        default: "true",
+        help: "Log each request",
+        apply: |options, text| value::switch(text).map(|v| options.access_log = Some(v)),
+        show: |config| Some(config.access_log.to_string()),
+    },
+    Setting {
+        name: "tls-cert",
+        form: Form::Path,
+        default: "none",
+        help: "PEM file with the certificate and its chain; turns TLS on",
+        apply: |options, text| path(text).map(|v| options.tls_cert = Some(v)),
+        show: |config| match &config.tls {
+            Some(TlsSource::Files { cert, .. }) => Some(cert.display().to_string()),
+            _ => None,
+        },
+    },
+    Setting {
+        name: "tls-key",
+        form: Form::Path,
+        default: "none",
+        help: "PEM file with the certificate's private key",
+        apply: |options, text| path(text).map(|v| options.tls_key = Some(v)),
+        show: |config| match &config.tls {
+            Some(TlsSource::Files { key, .. }) => Some(key.display().to_string()),
+            _ => None,
+        },
+    },
+    Setting {
+        name: "tls-self-signed",
+        form: Form::Switch,
+        default: "false",
+        help: "Turn TLS on with a certificate made at start, for trying out",
+        apply: |options, text| value::switch(text).map(|v| options.tls_self_signed = Some(v)),
+        show: |config| Some((config.tls == Some(TlsSource::SelfSigned)).to_string()),
+    },
+    Setting {
+        name: "max-connections",
+        form: Form::Count,
+        default: "20000, fewer where the limit of open files is low",
+        help: "Client connections at a time",
+        apply: |options, text| value::count(text, 1).map(|v| options.max_connections = Some(v)),
+        show: |config| Some(config.max_connections.to_string()),
+    },
+    Setting {
+        name: "idle-timeout",
+        form: Form::Duration,
+        default: "75s",
+        help: "Close a connection that has been without a request for this long",
+        apply: |options, text| timeout(text).map(|v| options.idle_timeout = Some(v)),
+        show: |config| Some(show_duration(config.idle_timeout)),
+    },
+    Setting {
+        name: "request-timeout",
+        form: Form::Duration,
+        default: "10s",
+        help: "Close a connection whose request has not come in completely by then",
+        apply: |options, text| timeout(text).map(|v| options.request_timeout = Some(v)),
+        show: |config| Some(show_duration(config.request_timeout)),
+    },
+    Setting {
+        name: "write-timeout",
+        form: Form::Duration,
+        default: "60s",
+        help: "Give up a response of which the client takes nothing for this long",
+        apply: |options, text| timeout(text).map(|v| options.write_timeout = Some(v)),
+        show: |config| Some(show_duration(config.write_timeout)),
+    },
+    Setting {
+        name: "shutdown-grace",
+        form: Form::Duration,
+        default: "30s",
+        help: "Time that responses under way get to finish on shutdown",
+        apply: |options, text| value::duration(text).map(|v| options.shutdown_grace = Some(v)),
+        show: |config| Some(show_duration(config.shutdown_grace)),
+    },
+    Setting {
+        name: "cors-origin",
+        form: Form::Text,
+        default: "*",
+        help: "Web origin whose pages may play, \"*\" for all, \"off\" for none but this server's",
+        apply: |options, text| cors_origin(text).map(|v| options.cors_origin = Some(v)),
+        show: |config| config.cors_origin.clone(),
+    },
+];
+
+fn path(text: &str) -> Result<PathBuf, BadValue> {
+    if text.is_empty() { Err(Form::Path.into()) } else { Ok(PathBuf::from(text)) }
+}
+
+fn memory(text: &str) -> Result<u64, BadValue> {
+    match value::size(text)? {
+        bytes if bytes < 8 << 20 => Err(BadValue::new("a size of at least 8MiB such as \"256MiB\"")),
+        bytes => Ok(bytes),
+    }
+}
+
+/// One option of a place, a key of `[places.NAME]`.
+pub struct PlaceSetting {
+    /// The key.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub form: Form,
+    /// What it does, one sentence.
+    pub help: &'static str,
+    /// Parses a value into the place's options.
+    pub apply: fn(&mut OriginOptions, &str) -> Result<(), BadValue>,
+}
+
+impl PlaceSetting {
+    /// The option of this name; underscores stand for dashes.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let name = name.replace('_', "-");
+        PLACE_SETTINGS.iter().find(|setting| setting.name == name)
+    }
+}
+
+impl std::fmt::Debug for PlaceSetting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The options of a place, besides its `url`.
+pub const PLACE_SETTINGS: &[PlaceSetting] = &[
+    PlaceSetting {
+        name: "endpoint",
+        form: Form::Text,
+        help: "Address of a service that speaks like S3, GCS or Azure, such as \"http://minio:9000\"",
+        apply: |options, text| {
+            let endpoint = text_value(text)?;
+            // Only the one of the place's own kind is looked at.
+            options.s3_endpoint = Some(endpoint.clone());
+            options.gs_endpoint = Some(endpoint.clone());
+            options.az_endpoint = Some(endpoint);
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "region",
+        form: Form::Text,
+        help: "S3 region",
+        apply: |options, text| text_value(text).map(|v| options.s3_region = Some(v)),
+    },
+    PlaceSetting {
+        name: "path-style",
+        form: Form::Switch,
+        help: "Name the S3 bucket in the path, not in the host; the default with an endpoint",
+        apply: |options, text| value::switch(text).map(|v| options.s3_path_style = Some(v)),
+    },
+    PlaceSetting {
+        name: "account",
+        form: Form::Text,
+        help: "Azure storage account",
+        apply: |options, text| text_value(text).map(|v| options.az_account = Some(v)),
+    },
+    PlaceSetting {
+        name: "anonymous",
+        form: Form::Switch,
+        help: "Send requests unsigned, for public buckets",
+        apply: |options, text| {
+            let anonymous = value::switch(text)?;
+            options.s3_anonymous = anonymous;
+            options.gs_anonymous = anonymous;
+            options.az_anonymous = anonymous;
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "connect-timeout",
+        form: Form::Duration,
+        help: "Time to connect",
+        apply: |options, text| timeout(text).map(|v| options.connect_timeout = v),
+    },
+    PlaceSetting {
+        name: "first-byte-timeout",
+        form: Form::Duration,
+        help: "Time from request to the first byte of the reply",
+        apply: |options, text| timeout(text).map(|v| options.first_byte_timeout = v),
+    },
+    PlaceSetting {
+        name: "stall-timeout",
+        form: Form::Duration,
+        help: "Longest pause within a reply",
+        apply: |options, text| timeout(text).map(|v| options.stall_timeout = v),
+    },
+    PlaceSetting {
+        name: "retries",
+        form: Form::Count,
+        help: "Tries after the first that failed",
+        apply: |options, text| {
+            let retries = value::count(text, 0)?;
+            options.retries = retries.try_into().map_err(|_| BadValue::from(Form::Count))?;
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "follow-redirects-to",
+        form: Form::List,
+        help: "Hosts that redirects may lead to",
+        apply: |options, text| {
+            options.follow_redirects_to = value::list(text);
+            Ok(())
+        },
+    },
+];
+
+fn text_value(text: &str) -> Result<String, BadValue> {
+    if text.is_empty() { Err(BadValue::new("text that is not empty")) } else { Ok(text.to_owned()) }
+}
+
+/// The known name that looks most like `name`, where one does.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let name = name.replace('_', "-").to_ascii_lowercase();
+    // A third of the letters may differ, two at least: "wrokers", "segmentduration", "tls-certificate".
+    let allowed = (name.chars().count() / 3).max(2);
+    known
+        .map(|candidate| (distance(&name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// Edits between two names; a name that begins with the other counts as one edit away.
+fn distance(name: &str, candidate: &str) -> usize {
+    if name.len() > 2 && candidate.len() > 2 && (name.starts_with(candidate) || candidate.starts_with(name)) {
+        return 1;
+    }
+    strsim::damerau_levenshtein(name, candidate)
+}

@@ -1,0 +1,215 @@
+//! The configuration file: TOML whose keys are the names of the flags.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::declare::{PLACE_SETTINGS, PlaceSetting, SETTINGS, Setting, nearest};
+use super::error::{ConfigError, Source};
+use super::options::{Options, PlaceOptions};
+use super::value::Form;
+
+/// Reads the text of a configuration file into `options`; returns all that is wrong with it.
+///
+/// `path` is only named in errors.
+pub fn read(path: &Path, text: &str, options: &mut Options) -> Vec<ConfigError> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader { path, text, options, errors: Vec::new() };
+    for error in errors {
+        let at = reader.at(error.span().map_or(0, |span| span.start));
+        let reason = error.message().replace('\n', ", ");
+        reader.errors.push(ConfigError::Syntax { at, reason });
+    }
+    // A broken file would be said to have unknown keys that are only halves of known ones.
+    if reader.errors.is_empty() {
+        reader.top(table.get_ref());
+    }
+    reader.errors
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+    options: &'a mut Options,
+    errors: Vec<ConfigError>,
+}
+
+impl Reader<'_> {
+    fn top(&mut self, table: &DeTable<'_>) {
+        for (key, value) in in_order(table) {
+            let at = self.at(key.span().start);
+            let name: &str = key.get_ref();
+            match Setting::find(name) {
+                Some(setting) => self.setting(setting, value, at),
+                None if name == "places" => self.places(value, at),
+                None => self.unknown(at, name, SETTINGS.iter().map(|s| s.name).chain(["places"])),
+            }
+        }
+    }
+
+    fn setting(&mut self, setting: &'static Setting, value: &Spanned<DeValue<'_>>, at: Source) {
+        if self.options.sources.contains_key(setting.name) {
+            self.errors.push(ConfigError::Twice { at, key: setting.name.to_owned() });
+            return;
+        }
+        let Some(text) = self.text_of(setting.name, setting.form, value, &at) else {
+            return;
+        };
+        match (setting.apply)(self.options, &text) {
+            Ok(()) => {
+                self.options.sources.insert(setting.name, at);
+            }
+            Err(bad) => self.errors.push(ConfigError::Value {
+                at,
+                key: setting.name.to_owned(),
+                expected: bad.expected,
+                found: found(value.get_ref()),
+            }),
+        }
+    }
+
+    /// `places = ["films=/data/films"]`, `[places] films = "/data/films"` or `[places.films] url = "/data/films"`.
+    fn places(&mut self, value: &Spanned<DeValue<'_>>, at: Source) {
+        match value.get_ref() {
+            DeValue::Array(items) => {
+                for item in items.iter() {
+                    let at = self.at(item.span().start);
+                    match item.get_ref().as_str() {
+                        Some(text) => self.options.places.push(PlaceOptions::new(text, at)),
+                        None => self.not_places(at, item.get_ref()),
+                    }
+                }
+            }
+            DeValue::Table(table) => {
+                for (name, place) in in_order(table) {
+                    let at = self.at(name.span().start);
+                    self.place(name.get_ref(), place.get_ref(), at);
+                }
+            }
+            other => self.not_places(at, other),
+        }
+    }
+
+    fn not_places(&mut self, at: Source, value: &DeValue<'_>) {
+        self.errors.push(ConfigError::Value {
+            at,
+            key: "places".to_owned(),
+            expected: "places such as [\"films=/data/films\"], or a table [places.films] with a url".to_owned(),
+            found: found(value),
+        });
+    }
+
+    fn place(&mut self, name: &str, value: &DeValue<'_>, at: Source) {
+        let table = match value {
+            DeValue::String(url) => {
+                self.options.places.push(PlaceOptions::named(name, url.to_string(), at));
+                return;
+            }
+            DeValue::Table(table) => table,
+            other => return self.not_places(at, other),
+        };
+        let mut place = PlaceOptions::named(name, "", at.clone());
+        for (key, value) in in_order(table) {
+            let at = self.at(key.span().start);
+            let key: &str = key.get_ref();
+            if key == "url" {
+                if let Some(url) = self.text_of("url", Form::Text, value, &at) {
+                    place.text = url;
+                }
+            } else if let Some(setting) = PlaceSetting::find(key) {
+                self.place_setting(setting, &mut place, value, at);
+            } else {
+                self.unknown(at, key, PLACE_SETTINGS.iter().map(|s| s.name).chain(["url"]));
+            }
+        }
+        if table.contains_key("url") {
+            self.options.places.push(place);
+        } else {
+            let reason = format!("place {name:?} needs a url such as \"s3://bucket/films\" or \"/data/films\"");
+            self.errors.push(ConfigError::Place { at, reason });
+        }
+    }
+
+    fn place_setting(
+        &mut self,
+        setting: &PlaceSetting,
+        place: &mut PlaceOptions,
+        value: &Spanned<DeValue<'_>>,
+        at: Source,
+    ) {
+        let Some(text) = self.text_of(setting.name, setting.form, value, &at) else {
+            return;
+        };
+        if let Err(bad) = (setting.apply)(&mut place.options, &text) {
+            self.errors.push(ConfigError::Value {
+                at,
+                key: setting.name.to_owned(),
+                expected: bad.expected,
+                found: found(value.get_ref()),
+            });
+        }
+    }
+
+    /// The value as the text that a flag would have, where its type fits the form.
+    fn text_of(&mut self, key: &str, form: Form, value: &Spanned<DeValue<'_>>, at: &Source) -> Option<String> {
+        let text = match (form, value.get_ref()) {
+            (Form::List, DeValue::Array(items)) => {
+                let items: Option<Vec<&str>> = items.iter().map(|item| item.get_ref().as_str()).collect();
+                items.map(|items| items.join(","))
+            }
+            (Form::Switch, DeValue::Boolean(value)) => Some(value.to_string()),
+            (Form::Switch | Form::Count, DeValue::String(_)) => None,
+            (_, DeValue::String(text)) => Some(text.to_string()),
+            (Form::Count | Form::Size | Form::Duration | Form::Address, DeValue::Integer(number)) => {
+                i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
+            }
+            (Form::Duration, DeValue::Float(number)) => Some(number.as_str().to_owned()),
+            _ => None,
+        };
+        if text.is_none() {
+            self.errors.push(ConfigError::Value {
+                at: at.clone(),
+                key: key.to_owned(),
+                expected: form.expected(),
+                found: found(value.get_ref()),
+            });
+        }
+        text
+    }
+
+    fn unknown<'k>(&mut self, at: Source, key: &str, known: impl Iterator<Item = &'k str>) {
+        self.errors.push(ConfigError::UnknownKey { at, key: key.to_owned(), nearest: nearest(key, known) });
+    }
+
+    /// Line and column of a byte offset.
+    fn at(&self, offset: usize) -> Source {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        Source::File {
+            path: self.path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}
+
+/// The entries of a table as they stand in the file, so that errors come in the order of reading.
+fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Spanned<std::borrow::Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// A value in words, for errors.
+fn found(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(value) => format!("the date {value}"),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}

@@ -1,0 +1,108 @@
+//! What the machine has, where defaults are derived from it.
+
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Cores, memory and open files that this process may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Cores, as scheduling affinity and control group quotas leave them.
+    pub cores: usize,
+    /// Bytes of memory: of the machine, or of the control group where that is less.
+    pub memory: u64,
+    /// Files open at a time, at most.
+    pub open_files: u64,
+}
+
+impl Machine {
+    /// Looks at the machine. What it can't find out it takes to be small.
+    pub fn detect() -> Self {
+        let limit = getrlimit(Resource::Nofile);
+        Self {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory: memory(|path| fs::read_to_string(path).ok()),
+            // The soft limit is raised to the hard one at start, see `raise_open_files`.
+            open_files: limit.maximum.or(limit.current).unwrap_or(1 << 20),
+        }
+    }
+
+    /// A quarter of memory, between 32 MiB and 1 GiB.
+    pub fn default_memory(&self) -> u64 {
+        (self.memory / 4).clamp(32 << 20, 1 << 30)
+    }
+
+    /// Twenty thousand, or fewer where open files are scarce: a connection takes one and what it is served from may
+    /// take another; 256 are left for listeners, origins and the rest.
+    pub fn default_connections(&self) -> usize {
+        let fit = self.open_files.saturating_sub(256) / 2;
+        usize::try_from(fit.clamp(64, 20_000)).unwrap_or(64)
+    }
+}
+
+/// Raises the limit of open files to what the system allows this process, and says what it is now.
+///
+/// Shells start programs with 1,024 for the sake of `select`, which nothing here uses.
+pub fn raise_open_files() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    }
+}
+
+fn memory(read: impl Fn(&str) -> Option<String>) -> u64 {
+    const UNKNOWN: u64 = 512 << 20;
+    let installed = read("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    });
+    // Control groups version 2, then version 1; "max" or an absurdly high number stands for no limit.
+    let granted = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .into_iter()
+        .find_map(|path| read(path)?.trim().parse::<u64>().ok());
+    match (installed, granted) {
+        (Some(installed), Some(granted)) => installed.min(granted),
+        (Some(bytes), None) | (None, Some(bytes)) => bytes,
+        (None, None) => UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_the_lesser_of_machine_and_group() {
+        let files = |group: Option<&'static str>| {
+            move |path: &str| match path {
+                "/proc/meminfo" => Some("MemTotal:        4194304 kB\nMemFree: 1 kB\n".to_owned()),
+                "/sys/fs/cgroup/memory.max" => group.map(str::to_owned),
+                _ => None,
+            }
+        };
+        assert_eq!(memory(files(None)), 4 << 30);
+        assert_eq!(memory(files(Some("max\n"))), 4 << 30);
+        assert_eq!(memory(files(Some("536870912\n"))), 512 << 20);
+        assert_eq!(memory(|_| None), 512 << 20);
+    }
+
+    #[test]
+    fn defaults_follow_the_machine() {
+        let machine = |memory, open_files| Machine { cores: 2, memory, open_files };
+        assert_eq!(machine(64 << 30, 1 << 20).default_memory(), 1 << 30);
+        assert_eq!(machine(2 << 30, 1 << 20).default_memory(), 512 << 20);
+        assert_eq!(machine(0, 1 << 20).default_memory(), 32 << 20);
+        assert_eq!(machine(0, 1 << 20).default_connections(), 20_000);
+        assert_eq!(machine(0, 1_024).default_connections(), 384);
+        assert_eq!(machine(0, 0).default_connections(), 64);
+    }
+
+    #[test]
+    fn this_machine_has_something() {
+        let machine = Machine::detect();
+        assert!(machine.cores > 0 && machine.memory > 0 && machine.open_files > 0);
+    }
+}

@@ -1,0 +1,99 @@
+//! Configuration in three steps: the settings are declared ([`declare`]), read from flags, environment and file into
+//! [`Options`] where any may be missing ([`file`], [`value`]), and resolved into a live [`Config`] where none is
+//! ([`check`]).
+//!
+//! A flag wins over the environment (`MILLPOND_` and the flag's name in capitals), the environment over the file,
+//! the file over the default. All errors are found before any is reported.
+
+pub mod check;
+pub mod declare;
+mod error;
+pub mod file;
+pub mod machine;
+mod options;
+#[cfg(test)]
+mod tests;
+pub mod value;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use millpond_store::{OriginOptions, PlaceSpec};
+
+pub use check::{Effective, Inputs, Loaded, load};
+pub use error::{ConfigError, ConfigErrors, Source};
+pub use options::{Options, PlaceOptions};
+
+use crate::logging::LogFormat;
+
+/// Everything an operator decides, resolved.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where media is. Empty: the built-in sample is served.
+    pub places: Vec<PlaceConfig>,
+    /// Address of plain HTTP.
+    pub http: SocketAddr,
+    /// Address of HTTPS, where TLS is on.
+    pub https: Option<SocketAddr>,
+    /// Address of metrics and health.
+    pub admin: SocketAddr,
+    /// Folder for what is kept between runs.
+    pub cache: PathBuf,
+    /// Threads that serve.
+    pub workers: usize,
+    /// Bytes of memory for slices, indexes and playlists.
+    pub memory: u64,
+    /// Aim for the length of a media segment.
+    pub segment_duration: Duration,
+    /// Level filter of the log.
+    pub log: String,
+    /// Form of the log's lines.
+    pub log_format: LogFormat,
+    /// Whether each request is logged.
+    pub access_log: bool,
+    /// Where the certificate comes from, where TLS is on.
+    pub tls: Option<TlsSource>,
+    /// Client connections at a time, over all listeners.
+    pub max_connections: usize,
+    /// A connection without a request for this long is closed.
+    pub idle_timeout: Duration,
+    /// A request's head must have come in by then.
+    pub request_timeout: Duration,
+    /// A response of which the client takes nothing for this long is given up.
+    pub write_timeout: Duration,
+    /// Responses under way get this long to finish on shutdown.
+    pub shutdown_grace: Duration,
+    /// Value of `Access-Control-Allow-Origin`; none: the header is not sent.
+    pub cors_origin: Option<String>,
+}
+
+/// One place with its options.
+#[derive(Debug, Clone)]
+pub struct PlaceConfig {
+    /// Name and location.
+    pub spec: PlaceSpec,
+    /// How to talk to it.
+    pub options: OriginOptions,
+}
+
+/// Where the server's certificate comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TlsSource {
+    /// PEM files, read again when they change.
+    Files {
+        /// The certificate and its chain.
+        cert: PathBuf,
+        /// Its private key.
+        key: PathBuf,
+    },
+    /// Made at start, in memory.
+    SelfSigned,
+}
+
+impl Config {
+    /// What `millpond serve` without any setting runs with.
+    pub fn defaults() -> Self {
+        check::resolve(Options::default(), &machine::Machine::detect(), &|name| std::env::var(name).ok()).0
+    }
+}

@@ -1,0 +1,85 @@
+//! Settings as given: each may be missing.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use millpond_store::{OriginOptions, PlaceSpec};
+
+use super::error::Source;
+use crate::logging::LogFormat;
+
+/// What flags, environment and file say, parsed but not yet completed by defaults.
+///
+/// Fields carry the names of [`super::Config`], which says what they mean.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs, reason = "each field is described where it has a value: in Config")]
+pub struct Options {
+    pub places: Vec<PlaceOptions>,
+    pub http: Option<SocketAddr>,
+    pub https: Option<SocketAddr>,
+    pub admin: Option<SocketAddr>,
+    pub cache: Option<PathBuf>,
+    pub workers: Option<usize>,
+    pub memory: Option<u64>,
+    pub segment_duration: Option<Duration>,
+    pub log: Option<String>,
+    pub log_format: Option<LogFormat>,
+    pub access_log: Option<bool>,
+    pub tls_cert: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    pub tls_self_signed: Option<bool>,
+    pub max_connections: Option<usize>,
+    pub idle_timeout: Option<Duration>,
+    pub request_timeout: Option<Duration>,
+    pub write_timeout: Option<Duration>,
+    pub shutdown_grace: Option<Duration>,
+    pub cors_origin: Option<String>,
+    /// Where each setting that has a value got it, by the setting's name.
+    pub sources: BTreeMap<&'static str, Source>,
+}
+
+impl Options {
+    /// Where a setting got its value.
+    pub fn source(&self, name: &str) -> Source {
+        self.sources.get(name).cloned().unwrap_or_default()
+    }
+}
+
+/// One place as given.
+#[derive(Debug, Clone)]
+pub struct PlaceOptions {
+    /// The name, where it stands apart from the location: the key of a table.
+    pub name: Option<String>,
+    /// A location alone, or `name=location` where there is no name apart. May hold secrets.
+    pub text: String,
+    /// How to talk to it.
+    pub options: OriginOptions,
+    /// Where it stands.
+    pub source: Source,
+}
+
+impl PlaceOptions {
+    /// A place with the default options.
+    pub fn new(text: impl Into<String>, source: Source) -> Self {
+        Self { name: None, text: text.into(), options: OriginOptions::default(), source }
+    }
+
+    /// A place of the key of a table.
+    pub fn named(name: &str, url: impl Into<String>, source: Source) -> Self {
+        Self { name: Some(name.to_owned()), ..Self::new(url, source) }
+    }
+
+    /// Name and location.
+    pub fn spec(&self) -> Result<PlaceSpec, String> {
+        let Some(name) = &self.name else {
+            return PlaceSpec::parse(&self.text).map_err(|error| error.to_string());
+        };
+        match PlaceSpec::parse(&format!("{name}={}", self.text)) {
+            Ok(spec) if spec.name == *name => Ok(spec),
+            Ok(_) => Err(format!("place name {name:?}: expected letters, digits, \"-\" and \"_\" only")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

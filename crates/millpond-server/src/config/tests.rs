@@ -1,0 +1,328 @@
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::check::show;
+use super::declare::{PLACE_SETTINGS, SETTINGS, nearest};
+use super::*;
+
+struct Case {
+    folder: tempfile::TempDir,
+    inputs: Inputs,
+}
+
+impl Case {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), inputs: Inputs::default() }
+    }
+
+    fn file(mut self, text: &str) -> Self {
+        let path = self.path();
+        std::fs::write(&path, text).unwrap();
+        self.inputs.file = Some(path);
+        self
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("millpond.toml")
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.inputs.environment.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    fn flag(mut self, name: &str, value: &str) -> Self {
+        self.inputs.flags.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn place(mut self, text: &str) -> Self {
+        self.inputs.places.push(text.to_owned());
+        self
+    }
+
+    fn ok(&self) -> Loaded {
+        load(&self.inputs).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    /// The errors with the folder of the file left out.
+    fn errors(&self) -> Vec<String> {
+        let folder = format!("{}/", self.folder.path().display());
+        let errors = load(&self.inputs).expect_err("should be refused");
+        errors.0.iter().map(|error| error.to_string().replace(&folder, "")).collect()
+    }
+}
+
+#[test]
+fn nothing_given_is_the_documented_default() {
+    let config = Case::new().variable("HOME", "/home/op").ok().config;
+    assert!(config.places.is_empty());
+    assert_eq!(config.http.to_string(), "0.0.0.0:8080");
+    assert_eq!(config.admin.to_string(), "127.0.0.1:9090");
+    assert_eq!(config.https, None);
+    assert_eq!(config.tls, None);
+    assert_eq!(config.cache, Path::new("/home/op/.cache/millpond"));
+    assert_eq!(config.segment_duration, Duration::from_secs(4));
+    assert_eq!(config.log, "info");
+    assert!(config.access_log);
+    assert_eq!(config.cors_origin.as_deref(), Some("*"));
+    assert!(config.workers >= 1 && config.memory <= 1 << 30 && config.max_connections <= 20_000);
+}
+
+#[test]
+fn flag_over_environment_over_file_over_default() {
+    let case = Case::new().file("workers = 2\nhttp = \"1.1.1.1:1\"\nadmin = \"2.2.2.2:2\"\nplaces = [\"a=/a\"]\n");
+    let case = case.variable("MILLPOND_WORKERS", "3").variable("MILLPOND_HTTP", "3.3.3.3:3");
+    let case = case.flag("workers", "4").place("b=/b");
+    let loaded = case.ok();
+    assert_eq!(loaded.config.workers, 4);
+    assert_eq!(loaded.config.http.to_string(), "3.3.3.3:3");
+    assert_eq!(loaded.config.admin.to_string(), "2.2.2.2:2");
+    assert_eq!(loaded.config.idle_timeout, Duration::from_secs(75));
+    let names: Vec<_> = loaded.config.places.iter().map(|place| place.spec.name.as_str()).collect();
+    assert_eq!(names, ["b"]);
+
+    let source = |name: &str| loaded.effective.iter().find(|e| e.name == name).unwrap().source.to_string();
+    assert_eq!(source("workers"), "--workers");
+    assert_eq!(source("http"), "$MILLPOND_HTTP");
+    assert_eq!(source("admin"), format!("{}:3:1", case.path().display()));
+    assert_eq!(source("idle-timeout"), "default");
+    assert_eq!(source("places"), "argument");
+}
+
+#[test]
+fn the_file_may_be_named_by_the_environment() {
+    let mut case = Case::new().file("workers = 7\n");
+    let path = case.inputs.file.take().unwrap();
+    let case = case.variable("MILLPOND_CONFIG", path.to_str().unwrap());
+    assert_eq!(case.ok().config.workers, 7);
+}
+
+#[test]
+fn an_empty_variable_is_as_good_as_none() {
+    let case = Case::new().file("workers = 2\n").variable("MILLPOND_WORKERS", "");
+    assert_eq!(case.ok().config.workers, 2);
+}
+
+#[test]
+fn a_missing_file_is_fatal() {
+    let mut case = Case::new();
+    case.inputs.file = Some(case.path());
+    let errors = case.errors();
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].starts_with("millpond.toml: cannot read the configuration file: No such file"), "{errors:?}");
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_nearest_known_one() {
+    let case = Case::new().file("# servers\n\nwrokers = 4\n[places.films]\nurl = \"/f\"\nregoin = \"eu\"\n\n[zebra]\n");
+    assert_eq!(
+        case.errors(),
+        [
+            "millpond.toml:3:1: unknown key \"wrokers\"; did you mean \"workers\"?",
+            "millpond.toml:6:1: unknown key \"regoin\"; did you mean \"region\"?",
+            "millpond.toml:8:2: unknown key \"zebra\"",
+        ]
+    );
+}
+
+#[test]
+fn nearest_names() {
+    let near = |name: &str| nearest(name, SETTINGS.iter().map(|setting| setting.name).chain(["places"]));
+    for (name, meant) in [
+        ("segmentduration", "segment-duration"),
+        ("Segment_Duration", "segment-duration"),
+        ("tls-certificate", "tls-cert"),
+        ("place", "places"),
+        ("htpp", "http"),
+        ("mem", "memory"),
+    ] {
+        assert_eq!(near(name).as_deref(), Some(meant), "{name}");
+    }
+    assert_eq!(near("bandwidth-limit"), None);
+    assert_eq!(near("x"), None);
+}
+
+#[test]
+fn wrong_values_say_where_and_what_is_expected() {
+    let case = Case::new()
+        .file(
+            "workers = \"many\"\nmemory = true\nsegment-duration = 0.1\nhttp = \"nowhere\"\nlog-format = \"xml\"\n\
+             access-log = \"yes\"\nmax-connections = 0\n[places.films]\nurl = \"/f\"\nretries = -1\n",
+        )
+        .variable("MILLPOND_LOG", "millpond=loud")
+        .flag("idle-timeout", "soon");
+    assert_eq!(
+        case.errors(),
+        [
+            "millpond.toml:1:1: workers: expected a whole number such as 4, found \"many\"",
+            "millpond.toml:2:1: memory: expected a size such as \"256MiB\", found true",
+            "millpond.toml:3:1: segment-duration: expected a duration from 500ms to 60s such as \"4s\", found 0.1",
+            "millpond.toml:4:1: http: expected an address and port such as \"0.0.0.0:8080\", found \"nowhere\"",
+            "millpond.toml:5:1: log-format: expected one of auto, text, json, found \"xml\"",
+            "millpond.toml:6:1: access-log: expected true or false, found \"yes\"",
+            "millpond.toml:7:1: max-connections: expected a whole number of at least 1, found 0",
+            "millpond.toml:10:1: retries: expected a whole number of at least 0, found -1",
+            "$MILLPOND_LOG: log: expected a level (error, warn, info, debug, trace) or filter such as \
+             \"millpond_store=debug,info\", found \"millpond=loud\"",
+            "--idle-timeout: idle-timeout: expected a duration such as \"4s\" or \"500ms\", found \"soon\"",
+        ]
+    );
+}
+
+#[test]
+fn values_in_the_forms_that_toml_has() {
+    let case = Case::new().file(
+        "workers = 0x10\nmemory = 67_108_864\nsegment_duration = 2.5\nidle-timeout = 30\nwrite-timeout = \"2m\"\n\
+         access_log = false\nhttp = 8000\ncors-origin = \"off\"\n",
+    );
+    let config = case.ok().config;
+    assert_eq!(config.workers, 16);
+    assert_eq!(config.memory, 64 << 20);
+    assert_eq!(config.segment_duration, Duration::from_millis(2500));
+    assert_eq!(config.idle_timeout, Duration::from_secs(30));
+    assert_eq!(config.write_timeout, Duration::from_secs(120));
+    assert!(!config.access_log);
+    assert_eq!(config.http.to_string(), "0.0.0.0:8000");
+    assert_eq!(config.cors_origin, None);
+}
+
+#[test]
+fn broken_toml_is_located() {
+    let errors = Case::new().file("workers = 4\nhttp = \n").errors();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].starts_with("millpond.toml:2:"), "{errors:?}");
+    assert!(errors[0].contains("not valid TOML"), "{errors:?}");
+
+    let errors = Case::new().file("workers = 4\nworkers = 5\n").errors();
+    assert!(errors[0].starts_with("millpond.toml:2:1: not valid TOML"), "{errors:?}");
+    let errors = Case::new().file("log-format = \"text\"\nlog_format = \"json\"\n").errors();
+    assert_eq!(errors, ["millpond.toml:2:1: log-format is set more than once here"]);
+}
+
+#[test]
+fn places_in_each_way_to_write_them() {
+    let list = Case::new().file("places = [\"films=/data/films\", \"s3://bucket/live\"]\n").ok().config;
+    assert_eq!(list.places.len(), 2);
+    assert_eq!(list.places[0].spec.name, "films");
+
+    let short = Case::new().file("[places]\nfilms = \"/data/films\"\n").ok().config;
+    assert_eq!(short.places[0].spec.name, "films");
+
+    let full = Case::new().file(
+        "[places.films]\nurl = \"s3://bucket/films\"\nendpoint = \"http://minio:9000\"\nregion = \"eu-1\"\n\
+         path_style = true\nanonymous = true\nconnect-timeout = \"2s\"\nfirst-byte-timeout = 3\n\
+         stall-timeout = 1.5\nretries = 5\nfollow-redirects-to = [\"cdn.example\", \"b.example\"]\n",
+    );
+    let place = full.ok().config.places.remove(0);
+    assert_eq!(place.spec.name, "films");
+    assert_eq!(place.options.s3_endpoint.as_deref(), Some("http://minio:9000"));
+    assert_eq!(place.options.s3_region.as_deref(), Some("eu-1"));
+    assert!(place.options.s3_path_style == Some(true) && place.options.s3_anonymous);
+    assert_eq!(place.options.connect_timeout, Duration::from_secs(2));
+    assert_eq!(place.options.first_byte_timeout, Duration::from_secs(3));
+    assert_eq!(place.options.stall_timeout, Duration::from_millis(1500));
+    assert_eq!(place.options.retries, 5);
+    assert_eq!(place.options.follow_redirects_to, ["cdn.example", "b.example"]);
+
+    let spaced = Case::new().variable("MILLPOND_PLACES", "a=/a, b=/b").ok().config;
+    assert_eq!(spaced.places.len(), 2);
+}
+
+#[test]
+fn places_that_are_wrong() {
+    let errors = Case::new().file("places = [\"a=/x\", \"a=/y\", 5]\n").errors();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].contains("expected places such as"), "{errors:?}");
+    assert_eq!(errors[1], "millpond.toml:1:19: the name \"a\" is taken by /x: write NAME=/y");
+    let errors = Case::new().file("[places.films]\nretries = 3\n").errors();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].contains("place \"films\" needs a url"), "{errors:?}");
+    assert!(Case::new().file("places = 5\n").errors()[0].contains("found 5"));
+}
+
+#[test]
+fn several_places_without_names_get_them_from_their_locations() {
+    let names =
+        |case: Case| -> Vec<String> { case.ok().config.places.into_iter().map(|place| place.spec.name).collect() };
+    assert_eq!(names(Case::new().place("/data/films")), [""]);
+    assert_eq!(names(Case::new().place("/data/films/").place("s3://bucket").place("x=/y")), ["films", "bucket", "x"]);
+    let errors = Case::new().place("/data/films").place("/data/my shows").errors();
+    assert_eq!(errors, ["argument: with several places each needs a name: write NAME=/data/my shows"]);
+    let errors = Case::new().file("[places.\"my films\"]\nurl = \"/f\"\n").errors();
+    assert!(errors[0].contains("place name \"my films\": expected letters"), "{errors:?}");
+}
+
+#[test]
+fn secrets_of_places_are_not_shown() {
+    let case = Case::new().place("films=https://user:hush@media.example/films?token=hush");
+    let text = show(&case.ok().effective, None);
+    assert!(text.contains("films=https://media.example/films"), "{text}");
+    assert!(!text.contains("hush"), "{text}");
+    let errors = Case::new().place("films=ftp://user:hush@media.example/").errors();
+    assert!(!errors[0].contains("hush"), "{errors:?}");
+}
+
+#[test]
+fn tls_settings_go_together() {
+    let files = Case::new().flag("tls-cert", "c.pem").flag("tls-key", "k.pem").ok().config;
+    assert_eq!(files.tls, Some(TlsSource::Files { cert: "c.pem".into(), key: "k.pem".into() }));
+    assert_eq!(files.https.unwrap().to_string(), "0.0.0.0:8443");
+    let own = Case::new().flag("tls-self-signed", "true").flag("https", ":443").ok().config;
+    assert_eq!(own.tls, Some(TlsSource::SelfSigned));
+    assert_eq!(own.https.unwrap().port(), 443);
+
+    for (case, says) in [
+        (Case::new().flag("tls-cert", "c.pem"), "--tls-cert: tls-cert needs tls-key"),
+        (Case::new().flag("tls-key", "k.pem"), "--tls-key: tls-key needs tls-cert"),
+        (Case::new().flag("https", ":443"), "--https: https needs a certificate"),
+        (
+            Case::new().flag("tls-self-signed", "true").flag("tls-cert", "c").flag("tls-key", "k"),
+            "--tls-self-signed: tls-self-signed and tls-cert exclude each other",
+        ),
+    ] {
+        assert!(case.errors()[0].starts_with(says), "{:?}", case.errors());
+    }
+}
+
+#[test]
+fn listeners_need_addresses_of_their_own() {
+    let errors = Case::new().flag("admin", "0.0.0.0:8080").errors();
+    assert_eq!(errors, ["--admin: admin and http can't both listen on 0.0.0.0:8080"]);
+    Case::new().flag("admin", "127.0.0.1:0").flag("http", "127.0.0.1:0").ok();
+}
+
+#[test]
+fn misspelt_variables_are_warned_about() {
+    let case = Case::new()
+        .variable("MILLPOND_WROKERS", "4")
+        .variable("MILLPOND_PORT", "tcp://10.0.0.1:80")
+        .variable("MILLPOND_PORT_8080_TCP", "tcp://10.0.0.1:80")
+        .variable("MILLPOND_SERVICE_HOST", "10.0.0.1");
+    assert_eq!(case.ok().warnings, ["$MILLPOND_WROKERS is not a setting; did you mean $MILLPOND_WORKERS?"]);
+}
+
+#[test]
+fn what_is_shown_reads_back_as_the_same() {
+    let case =
+        Case::new().file("workers = 3\nmemory = \"64MiB\"\ntls-self-signed = true\n").place("films=/data/fi\"lms");
+    let first = case.ok();
+    let text = show(&first.effective, None);
+    assert!(text.contains("workers = 3 "), "{text}");
+    let again = Case::new().file(&text).ok();
+    let values = |loaded: &Loaded| -> HashMap<&str, Option<String>> {
+        loaded.effective.iter().map(|e| (e.name, e.value.clone())).collect()
+    };
+    assert_eq!(values(&first), values(&again));
+}
+
+#[test]
+fn names_are_unique_and_written_with_dashes() {
+    let mut names: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
+    assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), SETTINGS.len());
+    assert!(PLACE_SETTINGS.iter().all(|setting| !setting.name.contains('_')));
+}

@@ -1,0 +1,47 @@
+//! What a body gives its writer.
+
+use bytes::Bytes;
+use std::{fs::File, ops::Range, sync::Arc};
+
+/// The next piece of a body.
+#[derive(Debug)]
+pub(crate) enum Chunk {
+    /// Bytes that are shared with a cache.
+    Bytes(Bytes),
+    /// Bytes made for this response; give the buffer back with [`super::Body::recycle`].
+    Owned(Vec<u8>),
+    /// A range of an open file, for `sendfile`.
+    File {
+        /// The file.
+        file: Arc<File>,
+        /// Its bytes.
+        range: Range<u64>,
+    },
+}
+
+impl Chunk {
+    /// Bytes in the chunk.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(b) => b.len() as u64,
+            Self::Owned(v) => v.len() as u64,
+            Self::File { range, .. } => range.end - range.start,
+        }
+    }
+
+    /// The chunk without its first `skip` bytes, and at most `take` of the rest.
+    pub(crate) fn cut(self, skip: u64, take: u64) -> Self {
+        let len = self.len();
+        let start = skip.min(len);
+        let end = start.saturating_add(take).min(len);
+        match self {
+            Self::Bytes(b) => Self::Bytes(b.slice(start as usize..end as usize)),
+            Self::Owned(mut v) => {
+                v.truncate(end as usize);
+                v.drain(..start as usize);
+                Self::Owned(v)
+            }
+            Self::File { file, range } => Self::File { file, range: range.start + start..range.start + end },
+        }
+    }
+}

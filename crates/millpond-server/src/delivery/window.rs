@@ -1,0 +1,133 @@
+//! A moving view of one object for rewriting: samples are asked for in nearly rising order, the object is read in
+//! large steps, and a sample comes back as one slice.
+
+use super::{body::BodyError, residency};
+use bytes::Bytes;
+use millpond_store::{Object, Reader, Store};
+use std::{collections::VecDeque, ops::Range, sync::Arc};
+
+/// One read of a file: large enough that system calls don't count, small enough to stay in the cache.
+const BLOCK: u64 = 128 << 10;
+/// Bytes kept behind the furthest read, for streams whose samples lie a little out of order.
+const BEHIND: u64 = 4 << 20;
+
+/// Reads samples of one object.
+pub(crate) struct Window {
+    store: Store,
+    object: Arc<Object>,
+    /// What will be read, for one origin request.
+    span: Range<u64>,
+    reader: Option<Reader>,
+    /// Offset of the next byte to come.
+    at: u64,
+    blocks: VecDeque<(u64, Block)>,
+    scratch: Vec<u8>,
+    spare: Option<Vec<u8>>,
+}
+
+enum Block {
+    Shared(Bytes),
+    Own(Vec<u8>),
+}
+
+impl Block {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Shared(b) => b,
+            Self::Own(v) => v,
+        }
+    }
+}
+
+impl Window {
+    /// A window over `span` of `object`.
+    pub(crate) fn new(store: Store, object: Arc<Object>, span: Range<u64>) -> Self {
+        let at = span.start;
+        Self { store, object, span, reader: None, at, blocks: VecDeque::new(), scratch: Vec::new(), spare: None }
+    }
+
+    /// The bytes of `range`.
+    pub(crate) async fn read(&mut self, range: Range<u64>) -> Result<&[u8], BodyError> {
+        if range.is_empty() {
+            return Ok(&[]);
+        }
+        let behind = self.blocks.front().map_or(self.at, |(offset, _)| *offset);
+        let far_ahead = range.start > self.at.saturating_add(BEHIND);
+        if range.start < behind || far_ahead || range.end > self.span.end {
+            self.restart(range.start, range.end);
+        }
+        while self.at < range.end {
+            self.load().await?;
+        }
+        self.find(range)
+    }
+
+    fn restart(&mut self, at: u64, end: u64) {
+        self.blocks.clear();
+        self.reader = None;
+        self.at = at;
+        self.span.end = self.span.end.max(end);
+    }
+
+    async fn load(&mut self) -> Result<(), BodyError> {
+        while self.blocks.front().is_some_and(|(offset, b)| offset + b.bytes().len() as u64 + BEHIND < self.at)
+            || self.blocks.len() > 64
+        {
+            if let Some((_, Block::Own(buffer))) = self.blocks.pop_front() {
+                self.spare = Some(buffer);
+            }
+        }
+        let block = match self.object.file() {
+            Some(file) => {
+                let end = self.span.end.min(self.at + BLOCK);
+                let mut buffer = self.spare.take().unwrap_or_default();
+                buffer.clear();
+                residency::append(file, self.at..end, &mut buffer).await?;
+                Block::Own(buffer)
+            }
+            None => Block::Shared(self.next_shared().await?),
+        };
+        let offset = self.at;
+        self.at += block.bytes().len() as u64;
+        self.blocks.push_back((offset, block));
+        Ok(())
+    }
+
+    async fn next_shared(&mut self) -> Result<Bytes, BodyError> {
+        let reader =
+            self.reader.get_or_insert_with(|| self.store.read(&self.object, self.at..self.span.end));
+        loop {
+            match reader.next().await {
+                Some(Ok(millpond_store::Chunk::Bytes(bytes))) if bytes.is_empty() => {}
+                Some(Ok(millpond_store::Chunk::Bytes(bytes))) => return Ok(bytes),
+                Some(Ok(millpond_store::Chunk::File { .. })) => {}
+                Some(Err(error)) => return Err(error.into()),
+                None => {
+                    return Err(BodyError::Short { path: self.object.path().to_string(), offset: self.at });
+                }
+            }
+        }
+    }
+
+    fn find(&mut self, range: Range<u64>) -> Result<&[u8], BodyError> {
+        let first = self.blocks.partition_point(|(offset, b)| offset + b.bytes().len() as u64 <= range.start);
+        let short = || BodyError::Short { path: self.object.path().to_string(), offset: range.start };
+        let (offset, block) = self.blocks.get(first).ok_or_else(short)?;
+        let from = (range.start - offset) as usize;
+        let len = (range.end - range.start) as usize;
+        if block.bytes().len() >= from + len {
+            return Ok(&block.bytes()[from..from + len]);
+        }
+        self.scratch.clear();
+        for (offset, block) in self.blocks.iter().skip(first) {
+            let bytes = block.bytes();
+            let start = range.start.saturating_sub(*offset) as usize;
+            let end = ((range.end - offset) as usize).min(bytes.len());
+            self.scratch.extend_from_slice(&bytes[start..end]);
+            if self.scratch.len() >= len {
+                break;
+            }
+        }
+        Ok(&self.scratch)
+    }
+}

@@ -1,0 +1,329 @@
+//! The front end: one request in, one reply out.
+
+use super::{
+    Note, Reply, Request, api,
+    conditional::{self, Validators, Verdict},
+    range::{self, Asked},
+    render,
+};
+use crate::{
+    delivery::{Body, SendError},
+    library::{Library, LibraryError, Resource, Route, content_type, is_manifest, is_media},
+    logging::RequestId,
+    metrics::{Kind, Metrics, PlaceBytes},
+    problem::{self, Problem},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use millpond_store::{Cache, ErrorKind, ObjectPath, Store};
+use std::{
+    borrow::Cow,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+/// Settings of the front end.
+pub(crate) struct FrontOptions {
+    /// Value of `Access-Control-Allow-Origin`.
+    pub(crate) cors_origin: Option<HeaderValue>,
+    /// Whether each request is logged.
+    pub(crate) access_log: bool,
+    /// Bytes of memory for rendered manifests and texts.
+    pub(crate) rendered_memory: u64,
+}
+
+/// Answers requests.
+pub(crate) struct Front {
+    pub(super) store: Store,
+    pub(super) library: Library,
+    pub(super) places: Vec<Arc<str>>,
+    /// Counters of bytes out, place by place.
+    out: Vec<Option<PlaceBytes>>,
+    metrics: Arc<Metrics>,
+    options: FrontOptions,
+    rendered: Cache<(u64, Resource), Bytes>,
+}
+
+/// Something that can be sent, before its body is made.
+struct Found {
+    content_type: HeaderValue,
+    cache_control: &'static str,
+    etag: String,
+    modified: Option<SystemTime>,
+    body: Body,
+}
+
+impl Front {
+    pub(crate) fn new(store: Store, library: Library, places: Vec<Arc<str>>, metrics: Arc<Metrics>, options: FrontOptions) -> Self {
+        let rendered = Cache::new(options.rendered_memory);
+        let out = places.iter().map(|place| metrics.place(place)).collect();
+        Self { store, library, places, out, metrics, options, rendered }
+    }
+
+    /// The counters of this server.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// A reply to bytes that are no request.
+    pub(crate) fn refusal(&self, status: StatusCode, why: &str) -> Reply {
+        self.problem(RequestId::next(), Problem::new(status).detail(why))
+    }
+
+    /// Answers a request. Its body is made while it is sent; [`done`](Self::done) is called after.
+    pub(crate) async fn handle(&self, request: &Request, started: Instant) -> (Reply, Note) {
+        let in_flight = self.metrics.response_in_flight();
+        let mut note = Note { id: RequestId::next(), kind: Kind::Other, place: None, _in_flight: in_flight };
+        let mut reply = match request.method {
+            Method::GET | Method::HEAD => self.get(request, &mut note).await,
+            Method::OPTIONS => self.options(note.id),
+            _ => {
+                let why = format!("{} is not supported: GET, HEAD and OPTIONS are", request.method);
+                let mut reply = self.problem(note.id, Problem::new(StatusCode::METHOD_NOT_ALLOWED).detail(why));
+                reply.headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+                reply
+            }
+        };
+        self.common_headers(&mut reply.headers, note.id);
+        self.metrics.first_byte(note.kind, started.elapsed());
+        (reply, note)
+    }
+
+    /// Notes the end of a request in the log and the counters.
+    pub(crate) fn done(
+        &self,
+        note: Note,
+        request: &Request,
+        peer: SocketAddr,
+        status: StatusCode,
+        started: Instant,
+        sent: &Result<u64, SendError>,
+    ) {
+        let elapsed = started.elapsed();
+        let bytes = *sent.as_ref().unwrap_or(&0);
+        self.metrics.request(note.kind, status, elapsed);
+        self.metrics.sent(note.kind, note.place.as_ref(), bytes);
+        match sent {
+            Err(SendError::Body(error)) => {
+                tracing::error!(id = %note.id, %peer, target = %request.target, %error, "response broken off");
+            }
+            Err(SendError::Client(error)) => {
+                tracing::debug!(id = %note.id, %peer, target = %request.target, %error, "client left");
+            }
+            Ok(_) if self.options.access_log => {
+                let us = elapsed.as_micros() as u64;
+                tracing::info!(id = %note.id, %peer, method = %request.method, target = %request.target, status = status.as_u16(), bytes, us, "request");
+            }
+            Ok(_) => {}
+        }
+    }
+
+    async fn get(&self, request: &Request, note: &mut Note) -> Reply {
+        let (raw, query) = request.split();
+        let path = match percent_encoding::percent_decode_str(raw).decode_utf8() {
+            Ok(path) if !path.contains('\0') => path,
+            _ => return self.problem(note.id, Problem::new(StatusCode::BAD_REQUEST).detail("the path is not UTF-8 text")),
+        };
+        if path == "/" || path.starts_with("/.millpond/") {
+            note.kind = Kind::Page;
+            return match self.page(&path, query).await {
+                Ok(found) => self.send(request, found),
+                Err(error) => self.failure(note.id, &path, &error),
+            };
+        }
+        match self.find(&path, note).await {
+            Ok(found) => self.send(request, found),
+            Err(error) => self.failure(note.id, &path, &error),
+        }
+    }
+
+    async fn page(&self, path: &str, query: &str) -> Result<Found, LibraryError> {
+        let (content_type, cache_control, body) = api::answer(self, path, query).await?;
+        let etag = format!("\"{:016x}\"", crate::library::fingerprint(&body));
+        Ok(Found { content_type: HeaderValue::from_static(content_type), cache_control, etag, modified: None, body: Body::bytes(body) })
+    }
+
+    /// The place that a path begins with, its number, and the path inside it.
+    pub(super) fn place<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        match self.places.as_slice() {
+            [only] if only.is_empty() => Some((0, only, path)),
+            places => {
+                let (name, rest) = path.split_once('/').unwrap_or((path, ""));
+                let index = places.iter().position(|p| **p == *name)?;
+                Some((index, &places[index], rest))
+            }
+        }
+    }
+
+    async fn find(&self, path: &str, note: &mut Note) -> Result<Found, LibraryError> {
+        let Some((index, place, inside)) = self.place(path) else {
+            let names: Vec<&str> = self.places.iter().map(|p| &**p).collect();
+            return Err(LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", "))));
+        };
+        note.place = self.out.get(index).cloned().flatten();
+        note.kind = Kind::File;
+        let Some(route) = Route::parse(inside) else { return self.file(place, inside).await };
+        let name = route.asset.rsplit('/').next().unwrap_or("");
+        let certain = is_media(name) || is_manifest(name) || name.ends_with(".urlset");
+        match self.library.open(place, &route.asset).await {
+            Ok(asset) => {
+                let form = render::form(&route.resource);
+                note.kind = form.kind;
+                self.resource(&asset, route.resource, form).await
+            }
+            // A folder with ready-made playlists in it is passed through.
+            Err(LibraryError::NoAsset(_)) if !certain => self.file(place, inside).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn resource(
+        &self,
+        asset: &crate::library::Asset,
+        resource: Resource,
+        form: render::Form,
+    ) -> Result<Found, LibraryError> {
+        let found = |body| Found {
+            content_type: HeaderValue::from_static(form.content_type),
+            cache_control: form.cache_control,
+            etag: format!("\"{:016x}\"", asset.id),
+            modified: asset.modified,
+            body,
+        };
+        if !form.keep {
+            return Ok(found(render::render(&self.store, asset, &resource).await?));
+        }
+        let key = (asset.id, resource);
+        if let Some(bytes) = self.rendered.get(&key) {
+            return Ok(found(Body::bytes(bytes)));
+        }
+        let body = render::render(&self.store, asset, &key.1).await?;
+        if let Some(bytes) = body.as_bytes() {
+            let weight = bytes.len() as u64 + 256;
+            self.rendered.insert(key, bytes, weight);
+        }
+        Ok(found(body))
+    }
+
+    /// A file as it is.
+    async fn file(&self, place: &str, inside: &str) -> Result<Found, LibraryError> {
+        let inside = inside.trim_end_matches('/');
+        if inside.is_empty() {
+            return Err(LibraryError::NoAsset(place.to_owned()));
+        }
+        let path = ObjectPath::parse(inside)
+            .map_err(|e| LibraryError::BadPath { path: inside.to_owned(), why: e.to_string() })?;
+        let object = self.store.open(place, &path).await?;
+        let meta = object.meta();
+        let guessed = content_type(path.file_name());
+        let content_type = match &meta.content_type {
+            Some(told) if guessed == "application/octet-stream" => HeaderValue::from_str(told).ok(),
+            _ => None,
+        };
+        let etag = match &meta.etag {
+            Some(etag) if etag.starts_with('"') => etag.clone(),
+            _ => format!("\"{:016x}\"", crate::library::fingerprint(meta.version.as_str().as_bytes())),
+        };
+        Ok(Found {
+            content_type: content_type.unwrap_or(HeaderValue::from_static(guessed)),
+            cache_control: "public, max-age=60",
+            etag,
+            modified: meta.modified,
+            body: Body::object(&self.store, &object, 0..meta.len),
+        })
+    }
+
+    /// Applies preconditions and ranges, and writes the header fields.
+    fn send(&self, request: &Request, found: Found) -> Reply {
+        let mut headers = HeaderMap::with_capacity(16);
+        let now = Validators { etag: &found.etag, modified: found.modified };
+        let verdict = conditional::evaluate(request, &now);
+        let range = request.header(header::RANGE).filter(|_| conditional::range_applies(request, &now));
+        insert(&mut headers, header::ETAG, &found.etag);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(found.cache_control));
+        if let Some(modified) = found.modified {
+            insert(&mut headers, header::LAST_MODIFIED, &httpdate::fmt_http_date(modified));
+        }
+        match verdict {
+            Verdict::NotModified => return Reply { status: StatusCode::NOT_MODIFIED, headers, body: Body::empty() },
+            Verdict::Failed => return Reply { status: StatusCode::PRECONDITION_FAILED, headers, body: Body::empty() },
+            Verdict::Send => {}
+        }
+        headers.insert(header::CONTENT_TYPE, found.content_type);
+        let Some(len) = found.body.len() else { return Reply { status: StatusCode::OK, headers, body: found.body } };
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        match range::parse(range, len) {
+            Asked::Whole => Reply { status: StatusCode::OK, headers, body: found.body },
+            Asked::Part(part) => {
+                insert(&mut headers, header::CONTENT_RANGE, &format!("bytes {}-{}/{len}", part.start, part.end - 1));
+                Reply { status: StatusCode::PARTIAL_CONTENT, headers, body: found.body.slice(part) }
+            }
+            Asked::Unsatisfiable => {
+                insert(&mut headers, header::CONTENT_RANGE, &format!("bytes */{len}"));
+                headers.remove(header::CONTENT_TYPE);
+                Reply { status: StatusCode::RANGE_NOT_SATISFIABLE, headers, body: Body::empty() }
+            }
+        }
+    }
+
+    fn options(&self, id: RequestId) -> Reply {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Range, If-Range, If-None-Match"));
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        headers.insert(RequestId::HEADER, id.header_value());
+        Reply { status: StatusCode::NO_CONTENT, headers, body: Body::empty() }
+    }
+
+    fn failure(&self, id: RequestId, path: &str, error: &LibraryError) -> Reply {
+        let status = error.status();
+        if status.is_server_error() || status == StatusCode::UNPROCESSABLE_ENTITY {
+            tracing::error!(%id, path, %error, "request failed");
+        } else {
+            tracing::debug!(%id, path, %error, "request refused");
+        }
+        let problem = Problem::new(status).detail(client_share(error).into_owned()).asset(path.trim_start_matches('/'));
+        let mut reply = self.problem(id, problem);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        reply
+    }
+
+    fn problem(&self, id: RequestId, problem: Problem) -> Reply {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(problem::CONTENT_TYPE));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let status = problem.status;
+        Reply { status, headers, body: Body::bytes(problem.request_id(id).to_json()) }
+    }
+
+    fn common_headers(&self, headers: &mut HeaderMap, id: RequestId) {
+        headers.insert(RequestId::HEADER, id.header_value());
+        insert(headers, header::DATE, &httpdate::fmt_http_date(SystemTime::now()));
+        headers.insert(header::SERVER, HeaderValue::from_static("millpond"));
+        if let Some(origin) = &self.options.cors_origin {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*, Content-Length, Content-Range, Date, ETag, X-Request-Id"));
+        }
+    }
+}
+
+/// What a client may read of an error: everything but where the storage is.
+fn client_share(error: &LibraryError) -> Cow<'static, str> {
+    use crate::library::IndexError;
+    match error {
+        LibraryError::Index(IndexError::Origin(error)) if error.kind() == ErrorKind::NotFound => "no such file".into(),
+        LibraryError::Index(IndexError::Origin(error)) => format!("the storage failed: {}", error.kind()).into(),
+        error => error.to_string().into(),
+    }
+}
+
+fn insert(headers: &mut HeaderMap, name: http::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}

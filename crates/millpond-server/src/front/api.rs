@@ -1,0 +1,140 @@
+//! The page at `/` and what it asks for below `/.millpond/`.
+
+use super::Front;
+use crate::library::{Asset, LibraryError, folder_path, is_manifest, is_media};
+use bytes::Bytes;
+use millpond_package::{Kind, PresentedTrack, hls};
+use serde_json::{Value, json};
+
+const NO_STORE: &str = "no-store";
+const PAGE: &str = "no-cache";
+
+macro_rules! embedded {
+    ($($path:literal => $file:literal, $kind:literal;)*) => {
+        /// Files of the page: path, media type, content.
+        const FILES: &[(&str, &str, &[u8])] = &[$(($path, $kind, include_bytes!(concat!("../../page/", $file)))),*];
+    };
+}
+
+embedded! {
+    "/" => "index.html", "text/html; charset=utf-8";
+    "/.millpond/app.js" => "app.js", "text/javascript; charset=utf-8";
+    "/.millpond/style.css" => "style.css", "text/css; charset=utf-8";
+    "/.millpond/vendor/hls.min.js" => "vendor/hls.min.js", "text/javascript; charset=utf-8";
+    "/.millpond/vendor/dash.all.min.js" => "vendor/dash.all.min.js", "text/javascript; charset=utf-8";
+    "/.millpond/vendor/shaka-player.compiled.js" => "vendor/shaka-player.compiled.js", "text/javascript; charset=utf-8";
+}
+
+/// Media type, caching and content of a page resource.
+pub(super) async fn answer(front: &Front, path: &str, query: &str) -> Result<(&'static str, &'static str, Bytes), LibraryError> {
+    if let Some((_, kind, content)) = FILES.iter().find(|(p, ..)| *p == path) {
+        return Ok((kind, PAGE, Bytes::from_static(content)));
+    }
+    let value = match path {
+        "/.millpond/assets" => assets(front, &parameter(query, "folder")).await?,
+        "/.millpond/asset" => asset(front, &parameter(query, "path")).await?,
+        _ => return Err(LibraryError::NoAsset(path.to_owned())),
+    };
+    Ok(("application/json", NO_STORE, Bytes::from(value.to_string())))
+}
+
+fn parameter(query: &str, name: &str) -> String {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| percent_encoding::percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// What a folder holds, as the page lists it.
+async fn assets(front: &Front, folder: &str) -> Result<Value, LibraryError> {
+    let folder = folder.trim_matches('/');
+    let named = !matches!(front.places.as_slice(), [only] if only.is_empty());
+    if named && folder.is_empty() {
+        let folders: Vec<String> = front.places.iter().map(|p| format!("{p}/")).collect();
+        return Ok(json!({ "folder": "", "assets": [], "folders": folders }));
+    }
+    let Some((_, place, inside)) = front.place(folder) else { return Err(LibraryError::NoAsset(folder.to_owned())) };
+    let path = folder_path(inside).map_err(|e| LibraryError::BadPath { path: folder.to_owned(), why: e.to_string() })?;
+    let entries = front.store.list(place, &path).await?;
+    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    let media = entries.iter().filter(|e| !e.folder && is_media(&e.name)).count();
+    let mut assets: Vec<Value> = entries
+        .iter()
+        .filter(|e| !e.folder)
+        .filter_map(|e| {
+            let kind = if is_media(&e.name) {
+                "file"
+            } else if is_manifest(&e.name) {
+                "manifest"
+            } else {
+                return None;
+            };
+            Some(json!({ "path": format!("{prefix}{}", e.name), "kind": kind, "bytes": e.len }))
+        })
+        .collect();
+    if media > 1 && !folder.is_empty() {
+        let bytes: u64 = entries.iter().filter(|e| is_media(&e.name)).map(|e| e.len).sum();
+        assets.insert(0, json!({ "path": folder, "kind": "folder", "bytes": bytes }));
+    }
+    let folders: Vec<String> = entries.iter().filter(|e| e.folder).map(|e| format!("{prefix}{}/", e.name)).collect();
+    Ok(json!({ "folder": prefix, "assets": assets, "folders": folders }))
+}
+
+/// What an asset is and under which URL each protocol has it.
+async fn asset(front: &Front, path: &str) -> Result<Value, LibraryError> {
+    let path = path.trim_matches('/');
+    let Some((_, place, inside)) = front.place(path) else { return Err(LibraryError::NoAsset(path.to_owned())) };
+    let asset = front.library.open(place, inside).await?;
+    let tracks: Vec<Value> = asset.presentation.tracks().iter().map(track).collect();
+    Ok(json!({
+        "path": path,
+        "duration": asset.presentation.duration(),
+        "tracks": tracks,
+        "outputs": outputs(&asset, path),
+        "warnings": asset.presentation.warnings(),
+    }))
+}
+
+fn track(track: &PresentedTrack) -> Value {
+    let (width, height) = track.display_size().unzip();
+    json!({
+        "name": track.name(),
+        "kind": match track.kind() {
+            Kind::Video => "video",
+            Kind::Audio => "audio",
+            Kind::Text => "text",
+        },
+        "codec": track.codec_parameter(),
+        "language": track.language(),
+        "label": track.label(),
+        "width": width,
+        "height": height,
+        "bandwidth": track.bandwidth().peak,
+        "segments": track.segment_count(),
+    })
+}
+
+fn outputs(asset: &Asset, path: &str) -> Value {
+    let encoded = encode(path);
+    let output = |result: Result<String, millpond_package::PackageError>, tail: &str| match result {
+        Ok(_) => json!({ "url": format!("/{encoded}/{tail}") }),
+        Err(error) => json!({ "url": null, "reason": error.to_string() }),
+    };
+    let p = &*asset.presentation;
+    let file = if is_media(path) { json!({ "url": format!("/{encoded}") }) } else { Value::Null };
+    json!({
+        "hls": output(hls::multivariant(p, hls::Container::Fmp4), "index.m3u8"),
+        "hls_ts": output(hls::multivariant(p, hls::Container::Ts), "ts/index.m3u8"),
+        "dash": json!({ "url": format!("/{encoded}/index.mpd") }),
+        "file": file,
+    })
+}
+
+/// Percent-encodes a path for a URL, keeping its slashes.
+pub(crate) fn encode(path: &str) -> String {
+    const KEEP: &percent_encoding::AsciiSet =
+        &percent_encoding::NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b',');
+    percent_encoding::utf8_percent_encode(path, KEEP).to_string()
+}

@@ -1,0 +1,18 @@
+//! The serving side of Millpond: assets opened from places, HTTP front end, configuration, logs and metrics.
+//!
+//! It joins the pure crates to the world: [`serve::run`] is the one place where a server is put together.
+//! Inside, `library` turns a path into an asset (objects, indexes, presentation), `front` turns a request into a
+//! reply, and `delivery` moves the reply's bytes. It knows no box layouts and no caching policy.
+
+pub mod admin;
+pub mod config;
+mod delivery;
+mod front;
+mod library;
+pub mod logging;
+pub mod metrics;
+pub mod problem;
+pub mod serve;
+pub mod tls;
+
+pub use library::{Container, IndexError, Resource, Route};

@@ -1,0 +1,58 @@
+//! Why an asset can't be had.
+
+use millpond_media::MediaError;
+use millpond_package::PackageError;
+use millpond_store::OriginError;
+
+/// Why an object has no index.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum IndexError {
+    /// Its bytes can't be read.
+    #[error("{0}")]
+    Origin(#[from] OriginError),
+    /// Its bytes are not playable media.
+    #[error("{object}: {error}")]
+    Media {
+        /// Path of the object in its place.
+        object: String,
+        /// What is wrong, and where.
+        error: MediaError,
+    },
+}
+
+/// Why an asset can't be opened, or has no such resource.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum LibraryError {
+    #[error("{0}")]
+    Index(#[from] IndexError),
+    #[error("{asset}: {error}")]
+    Package { asset: String, error: std::sync::Arc<PackageError> },
+    #[error("{0}: no such asset")]
+    NoAsset(String),
+    #[error("{asset}: {what}")]
+    NoResource { asset: String, what: String },
+    #[error("{path}: {why}")]
+    BadPath { path: String, why: String },
+    #[error("{manifest}: {why}")]
+    Manifest { manifest: String, why: String },
+}
+
+impl From<OriginError> for LibraryError {
+    fn from(error: OriginError) -> Self {
+        Self::Index(error.into())
+    }
+}
+
+impl LibraryError {
+    /// HTTP status that says it.
+    pub(crate) fn status(&self) -> http::StatusCode {
+        use http::StatusCode as S;
+        match self {
+            Self::Index(IndexError::Origin(error)) => S::from_u16(error.status()).unwrap_or(S::BAD_GATEWAY),
+            // The client asked rightly; the stored media is at fault (RFC 9110 15.5.16 is about requests).
+            Self::Index(IndexError::Media { .. }) | Self::Package { .. } | Self::Manifest { .. } => S::UNPROCESSABLE_ENTITY,
+            Self::NoAsset(_) | Self::NoResource { .. } => S::NOT_FOUND,
+            Self::BadPath { .. } => S::BAD_REQUEST,
+        }
+    }
+}

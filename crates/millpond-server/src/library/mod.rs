@@ -1,0 +1,17 @@
+//! From a path to an asset: which objects it is made of, their indexes, and the presentation over them.
+
+mod asset;
+mod error;
+mod flights;
+mod grouping;
+mod index;
+mod names;
+mod route;
+
+pub use error::IndexError;
+
+pub(crate) use asset::{Asset, Library, LibraryOptions, folder_path};
+pub(crate) use error::LibraryError;
+pub(crate) use index::fingerprint;
+pub(crate) use names::{content_type, is_media, is_manifest};
+pub use route::{Container, Resource, Route};

@@ -1,0 +1,120 @@
+//! What file names say: kind, content type, language.
+
+/// Extensions of files that are indexed.
+const MEDIA: [&str; 9] = ["mp4", "m4v", "m4a", "mov", "cmfv", "cmfa", "cmft", "ismv", "isma"];
+
+fn extension(name: &str) -> Option<String> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    (!stem.is_empty() && !extension.contains('/')).then(|| extension.to_ascii_lowercase())
+}
+
+/// Whether a file of this name holds media that is indexed.
+pub(crate) fn is_media(name: &str) -> bool {
+    extension(name).is_some_and(|e| MEDIA.contains(&e.as_str()))
+}
+
+/// Whether a file of this name is a server manifest.
+pub(crate) fn is_manifest(name: &str) -> bool {
+    extension(name).is_some_and(|e| matches!(e.as_str(), "smil" | "ism"))
+}
+
+/// Whether a name is a list of renditions in the URL.
+pub(crate) fn is_url_set(name: &str) -> bool {
+    extension(name).is_some_and(|e| e == "urlset")
+}
+
+/// Whether a file of this name holds subtitles.
+pub(crate) fn is_subtitle(name: &str) -> bool {
+    extension(name).is_some_and(|e| matches!(e.as_str(), "vtt" | "srt"))
+}
+
+/// A file name without its extension.
+pub(crate) fn stem(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+/// What the name of a subtitle file says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SubtitleName {
+    /// Language tag, `und` where the name has none.
+    pub(crate) language: String,
+    /// Only what must be shown without being asked for (`.forced.`).
+    pub(crate) forced: bool,
+}
+
+/// Reads `TITLE.LANG.vtt`, `TITLE.LANG.forced.srt`, `LANG.vtt`; `title` is left out where it comes first.
+pub(crate) fn subtitle_name(name: &str, title: Option<&str>) -> SubtitleName {
+    let stem = stem(name);
+    let rest = match title {
+        Some(title) => stem.strip_prefix(title).unwrap_or(stem),
+        None => stem,
+    };
+    let mut forced = false;
+    let mut language = None;
+    for part in rest.split('.').rev().filter(|p| !p.is_empty()) {
+        if part.eq_ignore_ascii_case("forced") {
+            forced = true;
+        } else if language.is_none() && is_language(part) {
+            language = Some(part.to_owned());
+        }
+    }
+    SubtitleName { language: language.unwrap_or_else(|| "und".to_owned()), forced }
+}
+
+/// Two or three letters, then subtags: the shape of a BCP 47 tag.
+fn is_language(part: &str) -> bool {
+    let mut subtags = part.split('-');
+    let primary = subtags.next().is_some_and(|p| (2..=3).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_alphabetic()));
+    primary && subtags.all(|s| (2..=8).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// Media type of a file passed through.
+pub(crate) fn content_type(name: &str) -> &'static str {
+    match extension(name).as_deref() {
+        Some("mp4" | "m4v" | "cmfv" | "ismv") => "video/mp4",
+        Some("m4a" | "cmfa" | "isma") => "audio/mp4",
+        Some("mov") => "video/quicktime",
+        Some("m4s") => "video/iso.segment",
+        Some("ts") => "video/mp2t",
+        Some("m3u8") => "application/vnd.apple.mpegurl",
+        Some("mpd") => "application/dash+xml",
+        Some("vtt") => "text/vtt; charset=utf-8",
+        Some("srt") => "application/x-subrip",
+        Some("smil" | "ism") => "application/smil+xml",
+        Some("html" | "htm") => "text/html; charset=utf-8",
+        Some("txt") => "text/plain; charset=utf-8",
+        Some("json") => "application/json",
+        Some("jpg" | "jpeg") => "image/jpeg",
+        Some("png") => "image/png",
+        Some("webp") => "image/webp",
+        Some("mp3") => "audio/mpeg",
+        Some("aac") => "audio/aac",
+        Some("webm") => "video/webm",
+        Some("mkv") => "video/matroska",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_of_subtitle_files() {
+        let read = |name, title| {
+            let s = subtitle_name(name, title);
+            (s.language, s.forced)
+        };
+        assert_eq!(read("film.en.vtt", Some("film")), ("en".to_owned(), false));
+        assert_eq!(read("film.pt-BR.forced.srt", Some("film")), ("pt-BR".to_owned(), true));
+        assert_eq!(read("deu.vtt", None), ("deu".to_owned(), false));
+        assert_eq!(read("film.vtt", Some("film")), ("und".to_owned(), false));
+        assert_eq!(read("film.commentary.vtt", Some("film")), ("und".to_owned(), false));
+    }
+
+    #[test]
+    fn kinds() {
+        assert!(is_media("a.MP4") && is_media("x/y.cmfv") && !is_media(".mp4") && !is_media("mp4"));
+        assert!(is_manifest("a.ism") && is_manifest("a.smil") && !is_manifest("a.ismv"));
+    }
+}

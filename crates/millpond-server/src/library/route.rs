@@ -1,0 +1,153 @@
+//! Request paths: which asset, and what of it.
+//!
+//! An asset is its path under the place; everything made from it lies below that path, so that every URI in a
+//! playlist is relative. The end of a path is matched against the few forms below; what is left is the asset.
+
+/// Segment containers of HLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Container {
+    /// Fragmented MP4 (CMAF).
+    Fmp4,
+    /// MPEG-2 transport stream.
+    Ts,
+}
+
+/// What is asked of an asset.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// `index.m3u8`, `ts/index.m3u8`
+    Multivariant(Container),
+    /// `v1/index.m3u8`, `ts/v1/index.m3u8`
+    Media(Container, String),
+    /// `v1/iframes.m3u8`
+    IFrames(String),
+    /// `index.mpd`
+    Mpd,
+    /// `v1/init.mp4`
+    Init(String),
+    /// `v1/12.m4s`
+    Segment(String, u32),
+    /// `v1/i12.m4s`
+    IFrame(String, u32),
+    /// `ts/v1/12.ts`
+    TsSegment(String, u32),
+    /// `s1/12.vtt`
+    TextSegment(String, u32),
+    /// `s1/all.vtt`
+    Text(String),
+}
+
+/// A path that may name something made from an asset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The asset's path, without slashes at its ends.
+    pub asset: String,
+    /// What of it.
+    pub resource: Resource,
+}
+
+impl Route {
+    /// The asset and resource that a decoded path names, where its end has one of the forms.
+    pub fn parse(path: &str) -> Option<Self> {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let (rest, name) = split(path);
+        let route = |asset: &str, resource| Some(Self { asset: asset.to_owned(), resource });
+        match name {
+            "index.mpd" => return route(rest, Resource::Mpd),
+            "index.m3u8" => return Some(Self::playlist(rest)),
+            _ => {}
+        }
+        let (above, track) = split(rest);
+        if !is_track(track) {
+            return None;
+        }
+        let track_name = track.to_owned();
+        let (stem, extension) = name.rsplit_once('.')?;
+        let resource = match (stem, extension) {
+            ("init", "mp4") => Resource::Init(track_name),
+            ("iframes", "m3u8") => Resource::IFrames(track_name),
+            ("all", "vtt") => Resource::Text(track_name),
+            (stem, "vtt") => Resource::TextSegment(track_name, number(stem)?),
+            (stem, "m4s") => match stem.strip_prefix('i') {
+                Some(n) => Resource::IFrame(track_name, number(n)?),
+                None => Resource::Segment(track_name, number(stem)?),
+            },
+            (stem, "ts") => {
+                let (above, ts) = split(above);
+                if ts != "ts" {
+                    return None;
+                }
+                return route(above, Resource::TsSegment(track_name, number(stem)?));
+            }
+            _ => return None,
+        };
+        route(above, resource)
+    }
+
+    fn playlist(rest: &str) -> Self {
+        let (above, last) = split(rest);
+        let (asset, resource) = if last == "ts" {
+            (above, Resource::Multivariant(Container::Ts))
+        } else if is_track(last) {
+            match split(above) {
+                (above, "ts") => (above, Resource::Media(Container::Ts, last.to_owned())),
+                _ => (above, Resource::Media(Container::Fmp4, last.to_owned())),
+            }
+        } else {
+            (rest, Resource::Multivariant(Container::Fmp4))
+        };
+        Self { asset: asset.to_owned(), resource }
+    }
+}
+
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// `v1`, `a2`, `s3`: a letter for the kind and a number from 1.
+fn is_track(name: &str) -> bool {
+    name.strip_prefix(['v', 'a', 's']).is_some_and(|n| number(n).is_some())
+}
+
+/// A number from 1 in its only form: no sign, no leading zero.
+fn number(text: &str) -> Option<u32> {
+    let plain = !text.is_empty() && !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asset(path: &str) -> Option<(String, Resource)> {
+        Route::parse(path).map(|r| (r.asset, r.resource))
+    }
+
+    #[test]
+    fn every_form() {
+        use Container::{Fmp4, Ts};
+        use Resource::*;
+        let film = |r| Some(("films/a.mp4".to_owned(), r));
+        let v1 = || "v1".to_owned();
+        assert_eq!(asset("/films/a.mp4/index.m3u8"), film(Multivariant(Fmp4)));
+        assert_eq!(asset("/films/a.mp4/ts/index.m3u8"), film(Multivariant(Ts)));
+        assert_eq!(asset("/films/a.mp4/index.mpd"), film(Mpd));
+        assert_eq!(asset("/films/a.mp4/v1/index.m3u8"), film(Media(Fmp4, v1())));
+        assert_eq!(asset("/films/a.mp4/ts/v1/index.m3u8"), film(Media(Ts, v1())));
+        assert_eq!(asset("/films/a.mp4/v1/init.mp4"), film(Init(v1())));
+        assert_eq!(asset("/films/a.mp4/v1/12.m4s"), film(Segment(v1(), 12)));
+        assert_eq!(asset("/films/a.mp4/v1/i12.m4s"), film(IFrame(v1(), 12)));
+        assert_eq!(asset("/films/a.mp4/v1/iframes.m3u8"), film(IFrames(v1())));
+        assert_eq!(asset("/films/a.mp4/ts/v1/12.ts"), film(TsSegment(v1(), 12)));
+        assert_eq!(asset("/films/a.mp4/s1/3.vtt"), film(TextSegment("s1".to_owned(), 3)));
+        assert_eq!(asset("/films/a.mp4/s1/all.vtt"), film(Text("s1".to_owned())));
+        assert_eq!(asset("/index.m3u8"), Some((String::new(), Multivariant(Fmp4))));
+    }
+
+    #[test]
+    fn what_is_no_form_is_a_file() {
+        for path in ["/films/a.mp4", "/a/v1/0.m4s", "/a/v1/01.m4s", "/a/v1/+1.m4s", "/a/v1/4294967296.m4s", "/a/x1/1.m4s", "/a/v1/1.ts"] {
+            assert_eq!(asset(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! What the server counts, in the OpenMetrics text format.
+//!
+//! The data path touches atomics only: every label set is resolved when [`Metrics`] is made, so that no request
+//! looks anything up or allocates. What storage and the process know of themselves is asked at scrape time.
+//!
+//! Label sets are bounded: kinds of response, classes of status, transports, and the configured places. Nothing
+//! a client sends becomes a label.
+
+mod histogram;
+mod process;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use millpond_store::Store;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use histogram::{BUILD_SECONDS, DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
+use storage::StorageCollector;
+
+/// Media type of [`Metrics::render`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What a response was about, as metrics tell responses apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A stored file as it is.
+    File,
+    /// An HLS playlist for fragmented MP4.
+    Hls,
+    /// An HLS playlist for transport stream segments.
+    HlsTs,
+    /// A DASH manifest.
+    Dash,
+    /// A media or initialisation segment, of whatever format.
+    Segment,
+    /// Subtitles.
+    Subtitle,
+    /// A page or a part of one.
+    Page,
+    /// Metrics and health.
+    Admin,
+    /// What was refused before it was clear what it is.
+    Other,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::File,
+        Self::Hls,
+        Self::HlsTs,
+        Self::Dash,
+        Self::Segment,
+        Self::Subtitle,
+        Self::Page,
+        Self::Admin,
+        Self::Other,
+    ];
+
+    /// The value of the label `kind`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Hls => "hls",
+            Self::HlsTs => "hls_ts",
+            Self::Dash => "dash",
+            Self::Segment => "segment",
+            Self::Subtitle => "subtitle",
+            Self::Page => "page",
+            Self::Admin => "admin",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// How a client is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// Plain TCP.
+    Plain,
+    /// TLS.
+    Tls,
+}
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+fn class(status: StatusCode) -> usize {
+    // 100..=999 is what StatusCode can hold; what is above 5xx is counted as 5xx.
+    (usize::from(status.as_u16()) / 100).clamp(1, CLASSES.len()) - 1
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    kind: &'static str,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TransportLabels {
+    transport: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VersionLabels {
+    version: &'static str,
+}
+
+/// The handles of one kind of response.
+#[derive(Debug)]
+struct PerKind {
+    by_class: [Counter; CLASSES.len()],
+    bytes: Counter,
+    duration: Histogram,
+    first_byte: Histogram,
+}
+
+/// Bytes that went to clients from one place; a handle to clone and keep.
+#[derive(Debug, Clone)]
+pub struct PlaceBytes(Arc<PlaceOut>);
+
+#[derive(Debug)]
+struct PlaceOut {
+    name: String,
+    bytes: AtomicU64,
+}
+
+impl PlaceBytes {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn get(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes sent to a client.
+    pub fn add(&self, bytes: u64) {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Counts one up for as long as it lives.
+#[derive(Debug)]
+pub struct Held(Gauge<i64, AtomicI64>);
+
+impl Held {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// The handles that are not by kind.
+#[derive(Debug)]
+struct Handles {
+    in_flight: Gauge,
+    plain: Gauge,
+    tls: Gauge,
+    accepted: Counter,
+    refused: Counter,
+    handshakes_failed: Counter,
+    builds_ok: Counter,
+    builds_failed: Counter,
+    build_seconds: Histogram,
+    build_bytes: Counter,
+    asset_hits: Counter,
+    asset_misses: Counter,
+    assets: Gauge,
+    asset_bytes: Gauge,
+    certificate_expiry: Gauge,
+}
+
+/// The metrics of one server.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    kinds: [PerKind; Kind::ALL.len()],
+    handles: Handles,
+    places: Vec<PlaceBytes>,
+}
+
+impl Metrics {
+    /// Metrics of a server over this store: its places become labels, its numbers are asked at each scrape.
+    pub fn new(store: &Store) -> Self {
+        let places = store.places().map(|(name, _)| name).collect();
+        let store = store.clone();
+        Self::with_storage(places, Box::new(move || store.stats()))
+    }
+
+    fn with_storage(places: Vec<String>, read: storage::Read) -> Self {
+        let places: Vec<_> =
+            places.into_iter().map(|name| PlaceBytes(Arc::new(PlaceOut { name, bytes: AtomicU64::new(0) }))).collect();
+        // The process has its well-known names; everything else is ours and says so.
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(process::ProcessCollector::new()));
+        let own = registry.sub_registry_with_prefix("millpond");
+        own.register_collector(Box::new(StorageCollector::new(places.clone(), read)));
+        let kinds = per_kind(own);
+        let connections = Family::<TransportLabels, Gauge>::default();
+        let builds = Family::<OutcomeLabels, Counter>::default();
+        let open = |transport| connections.get_or_create_owned(&TransportLabels { transport });
+        let built = |outcome| builds.get_or_create_owned(&OutcomeLabels { outcome });
+        let handles = Handles {
+            in_flight: Gauge::default(),
+            plain: open("plain"),
+            tls: open("tls"),
+            accepted: Counter::default(),
+            refused: Counter::default(),
+            handshakes_failed: Counter::default(),
+            builds_ok: built("ok"),
+            builds_failed: built("failed"),
+            build_seconds: Histogram::new(BUILD_SECONDS),
+            build_bytes: Counter::default(),
+            asset_hits: Counter::default(),
+            asset_misses: Counter::default(),
+            assets: Gauge::default(),
+            asset_bytes: Gauge::default(),
+            certificate_expiry: Gauge::default(),
+        };
+        own.register("connections", "Client connections open", connections);
+        own.register("index_builds", "Indexes built from media files", builds);
+        handles.register(own);
+        Self { registry, kinds, handles, places }
+    }
+
+    /// Counts a request and the time until its response was complete or given up.
+    pub fn request(&self, kind: Kind, status: StatusCode, took: Duration) {
+        let handles = &self.kinds[kind as usize];
+        handles.by_class[class(status)].inc();
+        handles.duration.observe(took);
+    }
+
+    /// Counts the time from a request's head to the first byte of its response.
+    pub fn first_byte(&self, kind: Kind, took: Duration) {
+        self.kinds[kind as usize].first_byte.observe(took);
+    }
+
+    /// Counts bytes of a response body; `place` where they are from one.
+    pub fn sent(&self, kind: Kind, place: Option<&PlaceBytes>, bytes: u64) {
+        self.kinds[kind as usize].bytes.inc_by(bytes);
+        if let Some(place) = place {
+            place.add(bytes);
+        }
+    }
+
+    /// The handle of a place, to be looked up once an asset and not once a request.
+    pub fn place(&self, name: &str) -> Option<PlaceBytes> {
+        self.places.iter().find(|place| place.name() == name).cloned()
+    }
+
+    /// Counts a response as under way until the guard is dropped.
+    #[must_use]
+    pub fn response_in_flight(&self) -> Held {
+        Held::new(&self.handles.in_flight)
+    }
+
+    /// Counts a connection as open until the guard is dropped.
+    #[must_use]
+    pub fn connection(&self, transport: Transport) -> Held {
+        self.handles.accepted.inc();
+        Held::new(match transport {
+            Transport::Plain => &self.handles.plain,
+            Transport::Tls => &self.handles.tls,
+        })
+    }
+
+    /// Counts a connection that was closed at once because too many are open.
+    pub fn connection_refused(&self) {
+        self.handles.refused.inc();
+    }
+
+    /// Counts a TLS handshake that failed.
+    pub fn handshake_failed(&self) {
+        self.handles.handshakes_failed.inc();
+    }
+
+    /// Counts an index that was built, from this many bytes of the object.
+    pub fn index_built(&self, took: Duration, bytes: u64) {
+        self.handles.builds_ok.inc();
+        self.handles.build_seconds.observe(took);
+        self.handles.build_bytes.inc_by(bytes);
+    }
+
+    /// Counts an index that could not be built.
+    pub fn index_failed(&self) {
+        self.handles.builds_failed.inc();
+    }
+
+    /// Counts an asset that was found open.
+    pub fn asset_hit(&self) {
+        self.handles.asset_hits.inc();
+    }
+
+    /// Counts an asset that had to be opened.
+    pub fn asset_miss(&self) {
+        self.handles.asset_misses.inc();
+    }
+
+    /// Sets how many assets are kept open and what memory they take.
+    pub fn assets_open(&self, count: usize, bytes: u64) {
+        self.handles.assets.set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.handles.asset_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Sets when the certificate ends to be valid, in Unix seconds.
+    pub fn certificate_expiry(&self, unix_seconds: i64) {
+        self.handles.certificate_expiry.set(unix_seconds);
+    }
+
+    /// All metrics as text, in the media type [`CONTENT_TYPE`].
+    pub fn render(&self) -> String {
+        let mut text = String::with_capacity(32 << 10);
+        // Writing to a String does not fail, and the collectors make no error of their own.
+        if let Err(error) = encode(&mut text, &self.registry) {
+            tracing::error!(%error, "metrics can't be written");
+        }
+        text
+    }
+}
+
+impl Handles {
+    fn register(&self, registry: &mut Registry) {
+        let version = Info::new(VersionLabels { version: env!("CARGO_PKG_VERSION") });
+        registry.register("build", "What runs", version);
+        registry.register("responses_in_flight", "Responses under way", self.in_flight.clone());
+        registry.register("connections_accepted", "Client connections accepted", self.accepted.clone());
+        registry.register(
+            "connections_refused",
+            "Client connections refused because too many were open",
+            self.refused.clone(),
+        );
+        registry.register(
+            "tls_handshakes_failed",
+            "TLS handshakes that did not complete",
+            self.handshakes_failed.clone(),
+        );
+        registry.register_with_unit(
+            "index_build_duration",
+            "Time to build an index, storage included",
+            Unit::Seconds,
+            self.build_seconds.clone(),
+        );
+        registry.register_with_unit("index_read", "Bytes read to build indexes", Unit::Bytes, self.build_bytes.clone());
+        registry.register("asset_cache_hits", "Assets found open", self.asset_hits.clone());
+        registry.register("asset_cache_misses", "Assets that had to be opened", self.asset_misses.clone());
+        registry.register("assets_open", "Assets kept open", self.assets.clone());
+        registry.register_with_unit(
+            "assets_memory",
+            "Memory of the assets kept open",
+            Unit::Bytes,
+            self.asset_bytes.clone(),
+        );
+        registry.register(
+            "tls_certificate_expiry_timestamp",
+            "Unix time at which the certificate ends to be valid; 0 without TLS",
+            self.certificate_expiry.clone(),
+        );
+    }
+}
+
+fn per_kind(registry: &mut Registry) -> [PerKind; Kind::ALL.len()] {
+    let requests = Family::<RequestLabels, Counter>::default();
+    let bytes = Family::<KindLabels, Counter>::default();
+    let duration =
+        Family::<KindLabels, Histogram, _>::new_with_constructor((|| Histogram::new(DURATION_SECONDS)) as fn() -> _);
+    let first_byte =
+        Family::<KindLabels, Histogram, _>::new_with_constructor((|| Histogram::new(FIRST_BYTE_SECONDS)) as fn() -> _);
+    let handles = Kind::ALL.map(|kind| {
+        let labels = KindLabels { kind: kind.label() };
+        PerKind {
+            by_class: CLASSES.map(|status| requests.get_or_create_owned(&RequestLabels { kind: kind.label(), status })),
+            bytes: bytes.get_or_create_owned(&labels),
+            duration: duration.get_or_create_owned(&labels),
+            first_byte: first_byte.get_or_create_owned(&labels),
+        }
+    });
+    registry.register("http_requests", "Requests answered", requests);
+    registry.register_with_unit("http_response", "Bytes of response bodies sent", Unit::Bytes, bytes);
+    registry.register_with_unit(
+        "http_request_duration",
+        "Time from the head of a request to the end of its response",
+        Unit::Seconds,
+        duration,
+    );
+    registry.register_with_unit(
+        "http_first_byte",
+        "Time from the head of a request to the first byte of its response",
+        Unit::Seconds,
+        first_byte,
+    );
+    handles
+}

@@ -1,0 +1,130 @@
+//! What the store counts, asked at each scrape, and how much of what it read was turned into what went out.
+
+use std::fmt;
+
+use millpond_store::{PlaceStats, Stats};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::PlaceBytes;
+
+/// Asks the store for its numbers.
+pub(super) type Read = Box<dyn Fn() -> Stats + Send + Sync>;
+
+/// One counter of a place: name, help, value.
+type Field = (&'static str, &'static str, fn(&PlaceStats) -> u64);
+
+const COUNTERS: &[Field] = &[
+    ("origin_requests", "Requests to the origin, tries again included", |place| place.origin_requests),
+    ("origin_bytes", "Bytes that came from the origin", |place| place.origin_bytes),
+    ("origin_retries", "Requests made again after a failure", |place| place.retries),
+    ("slice_hits", "Slices found complete in memory", |place| place.slice_hits),
+    ("slice_misses", "Slices that had to be waited for", |place| place.slice_misses),
+    ("slice_hit_bytes", "Bytes read from slices complete in memory", |place| place.hit_bytes),
+    ("slice_miss_bytes", "Bytes read from slices as they came", |place| place.miss_bytes),
+    ("file_bytes", "Bytes read straight from local files", |place| place.file_bytes),
+    ("collapsed_requests", "Reads that joined a request somebody else had made", |place| place.collapsed),
+];
+
+/// Encodes [`Stats`] with the place as label.
+pub(super) struct StorageCollector {
+    places: Vec<PlaceBytes>,
+    read: Read,
+}
+
+impl StorageCollector {
+    pub(super) fn new(places: Vec<PlaceBytes>, read: Read) -> Self {
+        Self { places, read }
+    }
+
+    fn bytes_out(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Bytes sent to clients of what is in a place";
+        let mut family = encoder.encode_descriptor("place_sent_bytes", help, None, MetricType::Counter)?;
+        for place in &self.places {
+            let labels = [("place", place.name())];
+            ConstCounter::new(place.get()).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes out over bytes in from storage; absent until something came in, as nothing can be said before.
+    fn efficiency(&self, stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Bytes sent to clients for each byte read from storage, since the start";
+        let name = "conversion_efficiency_ratio";
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for place in &stats.places {
+            let sent = self.places.iter().find(|known| known.name() == place.name).map(PlaceBytes::get);
+            let came = place.origin_bytes.saturating_add(place.file_bytes);
+            if let (Some(sent), 1..) = (sent, came) {
+                let labels = [("place", place.name.as_str())];
+                ConstGauge::new(sent as f64 / came as f64).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for StorageCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StorageCollector").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+impl Collector for StorageCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let stats = (self.read)();
+        for (name, help, value) in COUNTERS {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for place in &stats.places {
+                let labels = [("place", place.name.as_str())];
+                ConstCounter::new(value(place)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        errors(&stats, &mut encoder)?;
+        self.bytes_out(&mut encoder)?;
+        self.efficiency(&stats, &mut encoder)?;
+        let help = "Origin requests under way";
+        let mut family = encoder.encode_descriptor("origin_requests_in_flight", help, None, MetricType::Gauge)?;
+        for place in &stats.places {
+            let labels = [("place", place.name.as_str())];
+            ConstGauge::new(signed(place.in_flight)).encode(family.encode_family(&labels)?)?;
+        }
+        slices(&stats, &mut encoder)
+    }
+}
+
+/// The slice cache as a whole: places share it.
+fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let gauges = [
+        ("slice_memory_bytes", "Memory of slices, those being filled included", stats.memory_used),
+        ("slice_memory_limit_bytes", "Most memory that slices may take", stats.cache.budget),
+        ("slices", "Slices in memory", stats.cache.entries),
+    ];
+    for (name, help, value) in gauges {
+        let gauge = ConstGauge::new(signed(value));
+        gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+    }
+    let evicted = ConstCounter::new(stats.cache.evictions);
+    let help = "Slices put out of memory for want of room";
+    evicted.encode(encoder.encode_descriptor("slice_evictions", help, None, evicted.metric_type())?)
+}
+
+fn errors(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "Failures of the origin by kind";
+    let mut family = encoder.encode_descriptor("origin_errors", help, None, MetricType::Counter)?;
+    for place in &stats.places {
+        for (kind, count) in &place.errors {
+            let labels = [("place", place.name.as_str()), ("error", kind.as_str())];
+            ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gauges are signed in the client library; nothing counted here comes near the limit.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,137 @@
+use millpond_store::{PlaceStats, Stats};
+
+use super::*;
+
+fn metrics(stats: Stats) -> Metrics {
+    let places = stats.places.iter().map(|place| place.name.clone()).collect();
+    Metrics::with_storage(places, Box::new(move || stats.clone()))
+}
+
+fn films(origin_bytes: u64) -> Stats {
+    let place = PlaceStats {
+        name: "films".to_owned(),
+        origin_requests: 3,
+        origin_bytes,
+        slice_hits: 7,
+        miss_bytes: 9,
+        ..PlaceStats::default()
+    };
+    Stats { places: vec![place], memory_used: 4096, ..Stats::default() }
+}
+
+#[track_caller]
+fn has(text: &str, line: &str) {
+    assert!(text.lines().any(|found| found == line), "no line {line:?} in\n{text}");
+}
+
+#[test]
+fn all_families_are_there_from_the_start() {
+    let text = metrics(films(0)).render();
+    for family in [
+        "millpond_build info",
+        "millpond_http_requests counter",
+        "millpond_http_response_bytes counter",
+        "millpond_http_request_duration_seconds histogram",
+        "millpond_http_first_byte_seconds histogram",
+        "millpond_responses_in_flight gauge",
+        "millpond_connections gauge",
+        "millpond_connections_refused counter",
+        "millpond_index_builds counter",
+        "millpond_index_build_duration_seconds histogram",
+        "millpond_index_read_bytes counter",
+        "millpond_asset_cache_hits counter",
+        "millpond_origin_requests counter",
+        "millpond_origin_errors counter",
+        "millpond_slice_hit_bytes counter",
+        "millpond_conversion_efficiency_ratio gauge",
+        "process_open_fds gauge",
+        "process_cpu_seconds counter",
+        "process_start_time_seconds gauge",
+        "process_resident_memory_bytes gauge",
+    ] {
+        has(&text, &format!("# TYPE {family}"));
+    }
+    for kind in Kind::ALL {
+        has(&text, &format!("millpond_http_requests_total{{kind=\"{}\",status=\"5xx\"}} 0", kind.label()));
+    }
+    assert!(text.ends_with("# EOF\n"));
+    let lines = text.lines().count();
+    assert!(lines < 700, "{lines} lines");
+}
+
+#[test]
+fn requests_are_told_apart_by_kind_and_class() {
+    let metrics = metrics(Stats::default());
+    metrics.request(Kind::Segment, StatusCode::PARTIAL_CONTENT, Duration::from_millis(3));
+    metrics.request(Kind::Segment, StatusCode::OK, Duration::from_millis(3));
+    metrics.request(Kind::Hls, StatusCode::NOT_FOUND, Duration::from_millis(1));
+    metrics.request(Kind::Hls, StatusCode::from_u16(999).unwrap(), Duration::from_millis(1));
+    metrics.first_byte(Kind::Segment, Duration::from_micros(300));
+    let text = metrics.render();
+    has(&text, "millpond_http_requests_total{kind=\"segment\",status=\"2xx\"} 2");
+    has(&text, "millpond_http_requests_total{kind=\"hls\",status=\"4xx\"} 1");
+    has(&text, "millpond_http_requests_total{kind=\"hls\",status=\"5xx\"} 1");
+    has(&text, "millpond_http_request_duration_seconds_count{kind=\"segment\"} 2");
+    has(&text, "millpond_http_first_byte_seconds_bucket{le=\"0.0005\",kind=\"segment\"} 1");
+}
+
+#[test]
+fn guards_count_down_when_dropped() {
+    let metrics = metrics(Stats::default());
+    let response = metrics.response_in_flight();
+    let connections = [metrics.connection(Transport::Tls), metrics.connection(Transport::Tls)];
+    let text = metrics.render();
+    has(&text, "millpond_responses_in_flight 1");
+    has(&text, "millpond_connections{transport=\"tls\"} 2");
+    drop((response, connections));
+    let text = metrics.render();
+    has(&text, "millpond_responses_in_flight 0");
+    has(&text, "millpond_connections{transport=\"tls\"} 0");
+    has(&text, "millpond_connections_accepted_total 2");
+}
+
+#[test]
+fn efficiency_is_bytes_out_over_bytes_in() {
+    let metrics = metrics(films(2_000));
+    let place = metrics.place("films").unwrap();
+    metrics.sent(Kind::Segment, Some(&place), 1_000);
+    metrics.sent(Kind::Hls, Some(&place), 500);
+    metrics.sent(Kind::Page, None, 70);
+    let text = metrics.render();
+    has(&text, "millpond_conversion_efficiency_ratio{place=\"films\"} 0.75");
+    has(&text, "millpond_place_sent_bytes_total{place=\"films\"} 1500");
+    has(&text, "millpond_http_response_bytes_total{kind=\"page\"} 70");
+    has(&text, "millpond_origin_requests_total{place=\"films\"} 3");
+    has(&text, "millpond_slice_hits_total{place=\"films\"} 7");
+    has(&text, "millpond_slice_memory_bytes 4096");
+    assert!(metrics.place("nowhere").is_none());
+}
+
+#[test]
+fn efficiency_is_left_out_while_nothing_came_in() {
+    let text = metrics(films(0)).render();
+    assert!(!text.contains("conversion_efficiency_ratio{"), "{text}");
+}
+
+#[test]
+fn a_name_with_quotes_stays_one_label() {
+    let mut stats = films(1);
+    stats.places[0].name = "a\"b\\c\nd".to_owned();
+    has(&metrics(stats).render(), r#"millpond_origin_requests_total{place="a\"b\\c\nd"} 3"#);
+}
+
+#[test]
+fn indexes_and_assets() {
+    let metrics = metrics(Stats::default());
+    metrics.index_built(Duration::from_millis(20), 65_536);
+    metrics.index_failed();
+    metrics.asset_hit();
+    metrics.asset_miss();
+    metrics.assets_open(3, 12_345);
+    let text = metrics.render();
+    has(&text, "millpond_index_builds_total{outcome=\"ok\"} 1");
+    has(&text, "millpond_index_builds_total{outcome=\"failed\"} 1");
+    has(&text, "millpond_index_read_bytes_total 65536");
+    has(&text, "millpond_asset_cache_misses_total 1");
+    has(&text, "millpond_assets_memory_bytes 12345");
+}

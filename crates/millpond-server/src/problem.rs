@@ -1,0 +1,134 @@
+//! Errors as a client sees them: problem details in JSON (RFC 9457).
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Serialize;
+
+use crate::logging::RequestId;
+
+/// Media type of a [`Problem`] (RFC 9457 section 3).
+pub const CONTENT_TYPE: &str = "application/problem+json";
+
+/// What went wrong with one request, in the words meant for the client.
+///
+/// The log holds the whole error; this is the client's share of it: no storage addresses, no credentials, no
+/// local paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Status code of the response, repeated in the body (RFC 9457 section 3.1.2).
+    pub status: StatusCode,
+    /// Short and the same for every occurrence of this kind of problem.
+    pub title: String,
+    /// About this occurrence.
+    pub detail: Option<String>,
+    /// The asset that was asked for, as the client named it.
+    pub asset: Option<String>,
+    /// Finds the log lines of this request.
+    pub request_id: Option<RequestId>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'a str,
+    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asset: Option<&'a str>,
+    #[serde(rename = "request-id", skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+}
+
+impl Problem {
+    /// A problem whose title is the reason phrase of `status`, as RFC 9457 section 4.2.1 asks of `about:blank`.
+    pub fn new(status: StatusCode) -> Self {
+        Self {
+            status,
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            detail: None,
+            asset: None,
+            request_id: None,
+        }
+    }
+
+    /// With words about this occurrence.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// With the asset that was asked for.
+    #[must_use]
+    pub fn asset(mut self, asset: impl Into<String>) -> Self {
+        self.asset = Some(asset.into());
+        self
+    }
+
+    /// With the id under which the log knows this request.
+    #[must_use]
+    pub fn request_id(mut self, id: RequestId) -> Self {
+        self.request_id = Some(id);
+        self
+    }
+
+    /// The body of the response, in the media type [`CONTENT_TYPE`].
+    pub fn to_json(&self) -> Bytes {
+        let document = Document {
+            kind: "about:blank",
+            title: &self.title,
+            status: self.status.as_u16(),
+            detail: self.detail.as_deref(),
+            asset: self.asset.as_deref(),
+            request_id: self.request_id.as_ref().map(RequestId::as_str),
+        };
+        // Strings and a number serialise without fail; an empty body would still be a valid response.
+        serde_json::to_vec(&document)
+            .map(Bytes::from)
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_everything_it_knows() {
+        let id = RequestId::next();
+        let problem = Problem::new(StatusCode::NOT_FOUND)
+            .detail("no such asset, \"films/a.mp4\"")
+            .asset("films/a.mp4")
+            .request_id(id);
+        let value: serde_json::Value = serde_json::from_slice(&problem.to_json()).unwrap();
+        assert_eq!(
+            value,
+            serde_json::json!({
+                "type": "about:blank",
+                "title": "Not Found",
+                "status": 404,
+                "detail": "no such asset, \"films/a.mp4\"",
+                "asset": "films/a.mp4",
+                "request-id": id.as_str(),
+            })
+        );
+    }
+
+    #[test]
+    fn leaves_out_what_it_does_not_know() {
+        let body = Problem::new(StatusCode::BAD_GATEWAY).to_json();
+        let body = std::str::from_utf8(&body).unwrap();
+        assert_eq!(
+            body,
+            r#"{"type":"about:blank","title":"Bad Gateway","status":502}"#
+        );
+    }
+
+    #[test]
+    fn a_status_without_a_reason_phrase_has_a_title() {
+        let status = StatusCode::from_u16(599).unwrap();
+        assert_eq!(Problem::new(status).title, "Error");
+    }
+}

@@ -1,0 +1,263 @@
+//! A server, put together: places, store, library, front end, listeners; and taken apart again without breaking
+//! responses under way.
+
+use crate::{
+    admin,
+    config::{Config, PlaceConfig},
+    delivery::{Limits, Service, accept_plain, accept_tls},
+    front::{self, Front, FrontOptions},
+    library::{Library, LibraryOptions, is_manifest, is_media},
+    metrics::Metrics,
+    tls,
+};
+use http::HeaderValue;
+use millpond_store::{ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreOptions};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+
+/// The bundled sample: files of one asset.
+const SAMPLE: [(&str, &[u8]); 3] = [
+    ("360p.mp4", include_bytes!("../../../assets/sample/360p.mp4")),
+    ("180p.mp4", include_bytes!("../../../assets/sample/180p.mp4")),
+    ("deu.vtt", include_bytes!("../../../assets/sample/deu.vtt")),
+];
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address can't be listened on.
+    #[error("--{flag} {addr}: {error}{hint}")]
+    Bind {
+        /// The flag that names the address.
+        flag: &'static str,
+        /// The address.
+        addr: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+        /// What to do about it, where that is known.
+        hint: &'static str,
+    },
+    /// A place can't be used.
+    #[error("{0}")]
+    Place(#[from] millpond_store::PlaceError),
+    /// The certificate can't be used.
+    #[error("{0}")]
+    Tls(#[from] tls::TlsError),
+    /// A configured value can't be sent in a header field.
+    #[error("cors-origin {0:?}: not a value for a header field")]
+    CorsOrigin(String),
+}
+
+/// A server that listens but serves nobody yet.
+pub struct Server {
+    config: Config,
+    http: TcpListener,
+    https: Option<(TcpListener, TlsAcceptor, Arc<tls::Certificates>)>,
+    admin: TcpListener,
+    service: Arc<Service>,
+    store: Store,
+    places: Vec<Arc<str>>,
+    metrics: Arc<Metrics>,
+}
+
+impl Server {
+    /// Opens the places and binds every address.
+    ///
+    /// # Errors
+    /// The first thing that stands in the way.
+    pub async fn bind(config: Config) -> Result<Self, ServeError> {
+        let (store, places) = places(&config)?;
+        let metrics = Arc::new(Metrics::new(&store));
+        let http = listen("http", config.http)?;
+        let admin = listen("admin", config.admin)?;
+        let https = match (&config.tls, config.https) {
+            (Some(source), Some(addr)) => {
+                let certificates = tls::Certificates::open(source)?;
+                let acceptor = TlsAcceptor::from(certificates.server_config()?);
+                Some((listen("https", addr)?, acceptor, certificates))
+            }
+            _ => None,
+        };
+        let library = Library::new(
+            store.clone(),
+            LibraryOptions {
+                segment_duration: config.segment_duration.as_secs_f64(),
+                memory: config.memory / 8,
+                index_folder: Some(config.cache.join("index")),
+            },
+            metrics.clone(),
+        );
+        let cors_origin = match &config.cors_origin {
+            Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
+            None => None,
+        };
+        let options =
+            FrontOptions { cors_origin, access_log: config.access_log, rendered_memory: config.memory / 8 };
+        let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
+        let limits =
+            Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
+        let service = Arc::new(Service::new(front, limits, config.max_connections));
+        Ok(Self { config, http, https, admin, service, store, places, metrics })
+    }
+
+    /// The address of plain HTTP.
+    ///
+    /// # Errors
+    /// The system's, where it can't tell.
+    pub fn http_addr(&self) -> io::Result<SocketAddr> {
+        self.http.local_addr()
+    }
+
+    /// The address of metrics and health.
+    ///
+    /// # Errors
+    /// The system's, where it can't tell.
+    pub fn admin_addr(&self) -> io::Result<SocketAddr> {
+        self.admin.local_addr()
+    }
+
+    /// The address of HTTPS, where it is served.
+    pub fn https_addr(&self) -> Option<SocketAddr> {
+        self.https.as_ref().and_then(|(listener, ..)| listener.local_addr().ok())
+    }
+
+    /// Paths of a few assets, for the first words to the user: those in the top folder of each place.
+    pub async fn some_assets(&self, most: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        for place in &self.places {
+            let listing = timeout(Duration::from_secs(3), self.store.list(place, &ObjectPath::root())).await;
+            let Ok(Ok(entries)) = listing else { continue };
+            let prefix = if place.is_empty() { String::new() } else { format!("{place}/") };
+            if **place == *"sample" && self.config.places.is_empty() {
+                found.push("sample".to_owned());
+                continue;
+            }
+            found.extend(
+                entries
+                    .iter()
+                    .filter(|e| !e.folder && (is_media(&e.name) || is_manifest(&e.name)))
+                    .map(|e| front::encode(&format!("{prefix}{}", e.name))),
+            );
+        }
+        found.truncate(most);
+        found
+    }
+
+    /// Serves until `stop` turns true, then finishes what is under way within the configured grace.
+    pub async fn run(self, stop: watch::Receiver<bool>) {
+        let Self { config, http, https, admin, service, store, places, metrics } = self;
+        let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
+        let admin_state = admin::AdminState { metrics: metrics.clone(), readiness: readiness.clone() };
+        let (admin_stop, admin_stopped) = watch::channel(false);
+        let admin_task = tokio::spawn(admin::serve(admin, admin_state, admin_stopped));
+        for place in &places {
+            tokio::spawn(watch_place(store.clone(), place.clone(), readiness.clone(), stop.clone()));
+        }
+        let plain = tokio::spawn(accept_plain(http, service.clone(), stop.clone()));
+        let secure = https.map(|(listener, acceptor, certificates)| {
+            let expires = move |validity: Option<(i64, i64)>| {
+                if let Some((_, to)) = validity {
+                    metrics.certificate_expiry(to);
+                }
+            };
+            expires(certificates.validity());
+            if let Some(warning) = certificates.date_warning(std::time::SystemTime::now()) {
+                tracing::warn!("{warning}");
+            }
+            tokio::spawn(tls::watch(certificates, stop.clone(), expires));
+            tokio::spawn(accept_tls(listener, acceptor, service.clone(), stop.clone()))
+        });
+        readiness.listening();
+        let _ = plain.await;
+        if let Some(secure) = secure {
+            let _ = secure.await;
+        }
+        readiness.draining();
+        if timeout(config.shutdown_grace, service.drained()).await.is_err() {
+            tracing::warn!(connections = service.open(), "responses cut off: the grace for shutting down is over");
+        }
+        let _ = admin_stop.send(true);
+        let _ = timeout(Duration::from_secs(1), admin_task).await;
+    }
+}
+
+/// Asks a place until it answers once: then it is ready.
+async fn watch_place(store: Store, place: Arc<str>, readiness: Arc<admin::Readiness>, mut stop: watch::Receiver<bool>) {
+    loop {
+        match ask(&store, &place).await {
+            Ok(()) => return readiness.place_answered(&place),
+            Err(error) => tracing::warn!(place = %place, %error, "place does not answer yet"),
+        }
+        tokio::select! {
+            () = sleep(Duration::from_secs(5)) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+/// A plain web server can't list its root: there, any answer will do, most likely that there is no such file.
+async fn ask(store: &Store, place: &str) -> Result<(), OriginError> {
+    let error = match store.list(place, &ObjectPath::root()).await {
+        Ok(_) => return Ok(()),
+        Err(OriginError::Unsupported { .. }) => {
+            let Ok(path) = ObjectPath::parse("index.html") else { return Ok(()) };
+            match store.open(place, &path).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            }
+        }
+        Err(error) => error,
+    };
+    // An answer that refuses is an answer; silence and credentials that nobody takes are not.
+    match error.kind() {
+        ErrorKind::NotFound if !matches!(error, OriginError::NoSuchBucket { .. }) => Ok(()),
+        ErrorKind::Protocol => Ok(()),
+        _ if matches!(error, OriginError::Forbidden { .. }) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+fn places(config: &Config) -> Result<(Store, Vec<Arc<str>>), ServeError> {
+    let store = Store::new(StoreOptions { memory: config.memory / 8 * 5, ..StoreOptions::default() });
+    let mut names = Vec::new();
+    if config.places.is_empty() {
+        let sample = MemoryOrigin::new("the bundled sample");
+        for (name, bytes) in SAMPLE {
+            sample.put(name, bytes::Bytes::from_static(bytes));
+        }
+        store.add_place("sample", Arc::new(sample));
+        names.push(Arc::from("sample"));
+    }
+    for PlaceConfig { spec, options } in &config.places {
+        let name = spec.name.as_str();
+        store.add_place(name, millpond_store::build(spec, options)?);
+        names.push(Arc::from(name));
+    }
+    Ok((store, names))
+}
+
+fn listen(flag: &'static str, addr: SocketAddr) -> Result<TcpListener, ServeError> {
+    let open = || -> io::Result<TcpListener> {
+        let domain = if addr.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&addr.into())?;
+        socket.listen(4096)?;
+        TcpListener::from_std(socket.into())
+    };
+    open().map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => ": another program listens there; stop it, or choose another address with this flag",
+            io::ErrorKind::PermissionDenied => ": ports below 1024 need privileges; choose a higher port with this flag",
+            io::ErrorKind::AddrNotAvailable => ": this machine doesn't have that address",
+            _ => "",
+        };
+        ServeError::Bind { flag, addr, error, hint }
+    })
+}

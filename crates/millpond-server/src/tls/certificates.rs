@@ -1,0 +1,172 @@
+//! The certificate in force, and its replacement when the files change.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+
+use super::{TlsError, load, validity};
+use crate::config::TlsSource;
+
+/// How often the files are looked at.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// A certificate that ends within this time is warned about.
+const SOON: i64 = 14 * 24 * 3600;
+
+/// The certificate that handshakes are answered with.
+///
+/// [`Certificates::reload`] swaps in a new one; handshakes under way and open connections keep theirs. A file that
+/// can't be used changes nothing: the last good certificate stays.
+pub struct Certificates {
+    source: TlsSource,
+    provider: Arc<CryptoProvider>,
+    /// Read by every handshake, written when a file changed. Never held across anything that waits.
+    current: RwLock<Arc<CertifiedKey>>,
+    /// What the files looked like when they were last read, well or not.
+    seen: Mutex<Stamp>,
+}
+
+/// What tells one state of the two files from another; a symbolic link is followed, as secrets in Kubernetes are
+/// replaced by changing where one leads.
+type Stamp = [Option<(u64, i64, i64, u64)>; 2];
+
+fn stamp(source: &TlsSource) -> Stamp {
+    let look = |path: &Path| {
+        let meta = std::fs::metadata(path).ok()?;
+        Some((meta.ino(), meta.ctime(), meta.ctime_nsec(), meta.len()))
+    };
+    match source {
+        TlsSource::Files { cert, key } => [look(cert), look(key)],
+        TlsSource::SelfSigned => [None, None],
+    }
+}
+
+impl Certificates {
+    /// Loads or makes the certificate.
+    pub fn open(source: &TlsSource) -> Result<Arc<Self>, TlsError> {
+        let provider = load::provider();
+        let seen = stamp(source);
+        let certified = match source {
+            TlsSource::Files { cert, key } => load::files(&provider, cert, key)?,
+            TlsSource::SelfSigned => load::self_signed(&provider)?,
+        };
+        Ok(Arc::new(Self {
+            source: source.clone(),
+            provider,
+            current: RwLock::new(Arc::new(certified)),
+            seen: Mutex::new(seen),
+        }))
+    }
+
+    /// The TLS side of a listener: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1 by ALPN (RFC 7301).
+    pub fn server_config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, TlsError> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Setup { reason: error.to_string() })?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// Reads the files again if they changed since they were last read. True where a new certificate took over.
+    ///
+    /// Blocks on the disk.
+    pub fn reload(&self) -> Result<bool, TlsError> {
+        let TlsSource::Files { cert, key } = &self.source else { return Ok(false) };
+        {
+            // Taken before reading: a change in between is then seen by the next look.
+            let now = stamp(&self.source);
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if *seen == now {
+                return Ok(false);
+            }
+            *seen = now;
+        }
+        let fresh = Arc::new(load::files(&self.provider, cert, key)?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(true)
+    }
+
+    pub(super) fn current(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// First and last second in which the certificate is valid, as Unix time; none where it does not say.
+    pub fn validity(&self) -> Option<(i64, i64)> {
+        self.current().cert.first().and_then(|certificate| validity::validity(certificate))
+    }
+
+    /// What is wrong with the certificate's dates at this time, in words. Browsers will refuse it, so an operator
+    /// should know; it is no reason not to start, as plain HTTP and lenient players still work.
+    pub fn date_warning(&self, now: SystemTime) -> Option<String> {
+        let (from, to) = self.validity()?;
+        let now = i64::try_from(now.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
+        let days = |seconds: i64| seconds / 86_400;
+        if now < from {
+            Some(format!("the certificate is not valid before {} days from now", days(from - now) + 1))
+        } else if now > to {
+            Some(format!("the certificate expired {} days ago", days(now - to)))
+        } else if to - now < SOON {
+            Some(format!("the certificate expires in {} days", days(to - now)))
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.current())
+    }
+}
+
+/// Reloads the certificate when its files change: looks each minute, and at once on SIGHUP. `changed` is called with
+/// the new validity. Ends on shutdown.
+pub async fn watch(
+    certificates: Arc<Certificates>,
+    mut shutdown: watch::Receiver<bool>,
+    changed: impl Fn(Option<(i64, i64)>) + Send,
+) {
+    let mut period = tokio::time::interval(PERIOD);
+    // Without the signal the period still works.
+    let mut hangup = signal(SignalKind::hangup()).ok();
+    loop {
+        tokio::select! {
+            _ = period.tick() => {}
+            () = async { match &mut hangup {
+                Some(hangup) => { hangup.recv().await; }
+                None => std::future::pending().await,
+            } } => {}
+            () = async { let _ = shutdown.wait_for(|down| *down).await; } => return,
+        }
+        let files = Arc::clone(&certificates);
+        match tokio::task::spawn_blocking(move || files.reload()).await {
+            Ok(Ok(true)) => {
+                tracing::info!("new certificate in force");
+                if let Some(warning) = certificates.date_warning(SystemTime::now()) {
+                    tracing::warn!("{warning}");
+                }
+                changed(certificates.validity());
+            }
+            Ok(Ok(false)) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the certificate on disk can't be used, the last good one stays"),
+            Err(error) => tracing::error!(%error, "looking at the certificate failed"),
+        }
+    }
+}

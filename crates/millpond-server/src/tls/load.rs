@@ -1,0 +1,100 @@
+//! A certificate with its key, read from PEM files or made on the spot.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::sign::CertifiedKey;
+
+use super::TlsError;
+
+/// Reads certificate chain and key, and checks that they belong together.
+pub(super) fn files(provider: &CryptoProvider, cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
+    let chain = chain(cert)?;
+    let private = private_key(key)?;
+    let signer = provider
+        .key_provider
+        .load_private_key(private)
+        .map_err(|error| TlsError::BadKey { path: key.to_owned(), reason: error.to_string() })?;
+    let certified = CertifiedKey::new(chain, signer);
+    use tokio_rustls::rustls::{Error, InconsistentKeys};
+    match certified.keys_match() {
+        // Unknown: the kind of key does not tell its public half; a handshake will show.
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
+        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+            Err(TlsError::Mismatch { cert: cert.to_owned(), key: key.to_owned() })
+        }
+        Err(error) => Err(TlsError::BadCertificate { path: cert.to_owned(), reason: error.to_string() }),
+    }
+}
+
+fn read(path: &Path, what: &'static str) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|error| TlsError::Unreadable { path: path.to_owned(), what, reason: error.to_string() })
+}
+
+fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = read(path, "certificate")?;
+    let chain = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsError::Pem { path: path.to_owned(), reason: error.to_string() })?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate { path: path.to_owned(), found: instead(&text) });
+    }
+    Ok(chain)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let text = read(path, "private key")?;
+    match PrivateKeyDer::from_pem_slice(&text) {
+        Ok(key) => Ok(key),
+        Err(pem::Error::NoItemsFound) => Err(TlsError::NoKey { path: path.to_owned(), found: instead(&text) }),
+        Err(error) => Err(TlsError::Pem { path: path.to_owned(), reason: error.to_string() }),
+    }
+}
+
+/// What a file holds that should hold something else: the usual mistakes by name.
+fn instead(text: &[u8]) -> &'static str {
+    let has = |marker: &[u8]| text.windows(marker.len()).any(|window| window == marker);
+    if text.is_empty() {
+        "an empty file"
+    } else if has(b"ENCRYPTED PRIVATE KEY-----") {
+        "a private key locked by a passphrase: unlock it with \"openssl pkey\""
+    } else if has(b"PRIVATE KEY-----") {
+        "a private key"
+    } else if has(b"BEGIN CERTIFICATE-----") {
+        "a certificate"
+    } else if has(b"-----BEGIN") {
+        "PEM of another kind"
+    } else {
+        "no PEM"
+    }
+}
+
+/// Makes a certificate for this host, in memory, for trying out.
+pub(super) fn self_signed(provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    let failed = |error: rcgen::Error| TlsError::SelfSigned { reason: error.to_string() };
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    names.extend(hostname());
+    let made = rcgen::generate_simple_self_signed(names).map_err(failed)?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let signer = provider
+        .key_provider
+        .load_private_key(key)
+        .map_err(|error| TlsError::SelfSigned { reason: error.to_string() })?;
+    Ok(CertifiedKey::new(vec![made.cert.der().clone()], signer))
+}
+
+/// The name of this host, where it is one that a certificate can carry.
+fn hostname() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim();
+    let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte));
+    (fits && name != "localhost").then(|| name.to_owned())
+}
+
+/// The cryptography that all of TLS here uses.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider())
+}

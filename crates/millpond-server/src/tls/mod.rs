@@ -1,0 +1,89 @@
+//! TLS of the listeners: the certificate, where it comes from, and how a new one takes its place.
+
+mod certificates;
+mod load;
+#[cfg(test)]
+mod tests;
+mod validity;
+
+use std::path::PathBuf;
+
+pub use certificates::{Certificates, watch};
+
+/// Why there is no certificate to serve with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TlsError {
+    /// A file can't be read.
+    #[error("{path}: cannot read the {what}: {reason}", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Certificate or private key.
+        what: &'static str,
+        /// What the system said.
+        reason: String,
+    },
+    /// A file is not PEM.
+    #[error("{path}: not valid PEM: {reason}", path = path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said.
+        reason: String,
+    },
+    /// The certificate file holds none.
+    #[error("{path}: expected a certificate (BEGIN CERTIFICATE), found {found}", path = path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+        /// What is there instead.
+        found: &'static str,
+    },
+    /// The key file holds none.
+    #[error("{path}: expected a private key (BEGIN PRIVATE KEY), found {found}", path = path.display())]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+        /// What is there instead.
+        found: &'static str,
+    },
+    /// The key is of a kind that can't sign.
+    #[error("{path}: private key can't be used: {reason}", path = path.display())]
+    BadKey {
+        /// The file.
+        path: PathBuf,
+        /// What the library said.
+        reason: String,
+    },
+    /// The certificate can't be understood.
+    #[error("{path}: certificate can't be used: {reason}", path = path.display())]
+    BadCertificate {
+        /// The file.
+        path: PathBuf,
+        /// What the library said.
+        reason: String,
+    },
+    /// Certificate and key are not of one pair.
+    #[error(
+        "{key}: this private key does not belong to the first certificate in {cert}",
+        key = key.display(), cert = cert.display()
+    )]
+    Mismatch {
+        /// The certificate file.
+        cert: PathBuf,
+        /// The key file.
+        key: PathBuf,
+    },
+    /// A self-signed certificate could not be made.
+    #[error("cannot make a self-signed certificate: {reason}")]
+    SelfSigned {
+        /// What the library said.
+        reason: String,
+    },
+    /// The library refuses the configuration.
+    #[error("cannot set up TLS: {reason}")]
+    Setup {
+        /// What the library said.
+        reason: String,
+    },
+}

@@ -1,0 +1,420 @@
+//! What can go wrong at an origin.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::origin::Version;
+
+/// Where an error happened: the origin and the object there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct At {
+    /// The origin as [`Origin::describe`](crate::Origin::describe) says it, without secrets.
+    pub origin: Arc<str>,
+    /// The path of the object or folder; empty for the root.
+    pub path: Arc<str>,
+}
+
+impl At {
+    /// Names a path at an origin.
+    pub fn new(origin: &str, path: &str) -> Self {
+        Self { origin: Arc::from(origin), path: Arc::from(path) }
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return f.write_str(&self.origin);
+        }
+        write!(f, "{} in {}", self.path, self.origin)
+    }
+}
+
+impl fmt::Debug for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What an origin was waited for when the time ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// The connection, its TLS handshake included.
+    Connect,
+    /// The head of the reply.
+    FirstByte,
+    /// More of a body that had begun.
+    Stalled,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "no connection",
+            Self::FirstByte => "no reply",
+            Self::Stalled => "no more bytes",
+        })
+    }
+}
+
+/// A failure of an origin, or of what was asked of it.
+///
+/// Cloned to all who waited for the same bytes. Status codes and retries follow from the variant, never from a text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OriginError {
+    /// The store has no place of this name.
+    #[error("no place is called {place:?}")]
+    NoSuchPlace {
+        /// The name asked for.
+        place: String,
+    },
+    /// There is no such object or folder.
+    #[error("{at}: not found")]
+    NotFound {
+        /// Where.
+        at: At,
+    },
+    /// There is something, but no plain file: a folder, a FIFO, a device.
+    #[error("{at}: expected {expected}, found {found}")]
+    NotAFile {
+        /// Where.
+        at: At,
+        /// What was wanted.
+        expected: &'static str,
+        /// What is there.
+        found: &'static str,
+    },
+    /// A symbolic link leads out of the place.
+    #[error("{at}: a symbolic link leads out of the folder")]
+    Outside {
+        /// Where.
+        at: At,
+    },
+    /// The origin refuses with these credentials, or file permissions do.
+    #[error("{at}: forbidden: {detail}")]
+    Forbidden {
+        /// Where.
+        at: At,
+        /// The origin's own code and message.
+        detail: String,
+    },
+    /// The origin wants credentials and got none, or none it knows.
+    #[error("{at}: unauthorized: {detail}")]
+    Unauthorized {
+        /// Where.
+        at: At,
+        /// The origin's own code and message.
+        detail: String,
+    },
+    /// No credentials could be found or fetched on our side.
+    #[error("{at}: no usable credentials: {detail}")]
+    Credentials {
+        /// Where.
+        at: At,
+        /// What was tried.
+        detail: String,
+    },
+    /// The bucket or container does not exist.
+    #[error("{at}: there is no bucket {bucket:?}: {detail}")]
+    NoSuchBucket {
+        /// Where.
+        at: At,
+        /// The bucket of the configuration.
+        bucket: String,
+        /// The origin's own code and message.
+        detail: String,
+    },
+    /// The object is no longer the version that was opened.
+    #[error("{at}: changed: expected version {expected}, found {}", found.as_ref().map_or("another", |v| v.as_str()))]
+    Changed {
+        /// Where.
+        at: At,
+        /// The version that was opened.
+        expected: Version,
+        /// The version found, where the origin says.
+        found: Option<Version>,
+    },
+    /// The server answered a range with the whole object.
+    #[error("{at}: the server {server} ignores byte ranges: asked from offset {start}, got the whole object")]
+    RangeIgnored {
+        /// Where.
+        at: At,
+        /// The server, as it names itself.
+        server: String,
+        /// The offset asked for.
+        start: u64,
+    },
+    /// The range asked for lies outside the object.
+    #[error("{at}: no bytes at offset {start}{}", len.map(|len| format!(": the object has {len}")).unwrap_or_default())]
+    OutOfRange {
+        /// Where.
+        at: At,
+        /// The offset asked for.
+        start: u64,
+        /// The length of the object, where known.
+        len: Option<u64>,
+    },
+    /// The origin answered something that is not HTTP as agreed.
+    #[error("{at}: expected {expected}, found {found}")]
+    BadReply {
+        /// Where.
+        at: At,
+        /// What was expected.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// The body ended before its end.
+    #[error("{at}: the body ended after {received} of {expected} bytes: {detail}")]
+    Truncated {
+        /// Where.
+        at: At,
+        /// Bytes announced.
+        expected: u64,
+        /// Bytes that came.
+        received: u64,
+        /// How it ended.
+        detail: String,
+    },
+    /// A status code that has no variant of its own.
+    #[error("{at}: the origin answered {code}: {detail}")]
+    Status {
+        /// Where.
+        at: At,
+        /// The HTTP status code.
+        code: u16,
+        /// The beginning of what the origin said about it.
+        detail: String,
+    },
+    /// The origin was too slow.
+    #[error("{at}: {phase} within {after:?}")]
+    Timeout {
+        /// Where.
+        at: At,
+        /// What was waited for.
+        phase: Phase,
+        /// For how long.
+        after: Duration,
+    },
+    /// The host name has no address.
+    #[error("{at}: name lookup failed: {detail}")]
+    Dns {
+        /// Where.
+        at: At,
+        /// What the resolver said.
+        detail: String,
+    },
+    /// The TLS handshake failed.
+    #[error("{at}: TLS failed: {detail}")]
+    Tls {
+        /// Where.
+        at: At,
+        /// What the TLS library said.
+        detail: String,
+    },
+    /// The connection could not be made, or broke before a reply.
+    #[error("{at}: connection failed: {detail}")]
+    Connect {
+        /// Where.
+        at: At,
+        /// What the system said.
+        detail: String,
+    },
+    /// The origin sends us to a host that the configuration does not allow.
+    #[error("{at}: redirected to {to}, which is not allowed")]
+    Redirect {
+        /// Where.
+        at: At,
+        /// The target, without credentials and query.
+        to: String,
+    },
+    /// The origin cannot do this at all.
+    #[error("{at}: {what} is not possible here")]
+    Unsupported {
+        /// Where.
+        at: At,
+        /// What was asked.
+        what: &'static str,
+    },
+    /// The file system failed.
+    #[error("{at}: {detail}")]
+    Io {
+        /// Where.
+        at: At,
+        /// The kind, for matching.
+        kind: std::io::ErrorKind,
+        /// What the system said.
+        detail: String,
+    },
+    /// Tried again and again, in vain.
+    #[error("{last} (tried {tries} times)")]
+    TooManyRetries {
+        /// How often, the first time included.
+        tries: u32,
+        /// How the last try failed.
+        last: Box<OriginError>,
+    },
+}
+
+/// The kinds of [`OriginError`], for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ErrorKind {
+    /// No such object, folder, place or bucket.
+    NotFound,
+    /// Refused: permissions, credentials, links and redirects that lead out.
+    Forbidden,
+    /// The object changed under its readers.
+    Changed,
+    /// The origin broke the rules of HTTP ranges.
+    Protocol,
+    /// The body ended early.
+    Truncated,
+    /// An error status of the origin.
+    Status,
+    /// Too slow.
+    Timeout,
+    /// Name lookup, TLS or connection failed.
+    Connect,
+    /// What was asked cannot be done: unsupported, or out of range.
+    Request,
+    /// The file system failed.
+    Io,
+}
+
+impl ErrorKind {
+    /// All kinds, in the order of their discriminants.
+    pub const ALL: [Self; 10] = [
+        Self::NotFound,
+        Self::Forbidden,
+        Self::Changed,
+        Self::Protocol,
+        Self::Truncated,
+        Self::Status,
+        Self::Timeout,
+        Self::Connect,
+        Self::Request,
+        Self::Io,
+    ];
+
+    /// A short lower-case name, fit for a metric label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::Forbidden => "forbidden",
+            Self::Changed => "changed",
+            Self::Protocol => "protocol",
+            Self::Truncated => "truncated",
+            Self::Status => "status",
+            Self::Timeout => "timeout",
+            Self::Connect => "connect",
+            Self::Request => "request",
+            Self::Io => "io",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl OriginError {
+    /// The kind, for counting.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoSuchPlace { .. } | Self::NotFound { .. } | Self::NotAFile { .. } | Self::NoSuchBucket { .. } => {
+                ErrorKind::NotFound
+            }
+            Self::Outside { .. }
+            | Self::Forbidden { .. }
+            | Self::Unauthorized { .. }
+            | Self::Credentials { .. }
+            | Self::Redirect { .. } => ErrorKind::Forbidden,
+            Self::Changed { .. } => ErrorKind::Changed,
+            Self::RangeIgnored { .. } | Self::BadReply { .. } => ErrorKind::Protocol,
+            Self::Truncated { .. } => ErrorKind::Truncated,
+            Self::Status { .. } => ErrorKind::Status,
+            Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::Dns { .. } | Self::Tls { .. } | Self::Connect { .. } => ErrorKind::Connect,
+            Self::OutOfRange { .. } | Self::Unsupported { .. } => ErrorKind::Request,
+            Self::Io { .. } => ErrorKind::Io,
+            Self::TooManyRetries { last, .. } => last.kind(),
+        }
+    }
+
+    /// Whether the same request may succeed a moment later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Truncated { .. } | Self::Timeout { .. } | Self::Dns { .. } | Self::Connect { .. } => true,
+            // RFC 9110 15.5.9 and 15.6, RFC 6585 4: the request itself was in order.
+            Self::Status { code, .. } => matches!(code, 408 | 429 | 500 | 502 | 503 | 504),
+            _ => false,
+        }
+    }
+
+    /// The HTTP status that says this to a client (RFC 9110 15).
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::NoSuchPlace { .. } | Self::NotFound { .. } | Self::NotAFile { .. } | Self::Outside { .. } => 404,
+            Self::OutOfRange { .. } => 416,
+            Self::Unsupported { .. } => 501,
+            Self::Timeout { .. } => 504,
+            Self::Io { .. } => 500,
+            // What the origin thinks of our credentials says nothing about the client's.
+            Self::Forbidden { .. } => 403,
+            Self::Status { code: 429 | 503, .. } => 503,
+            Self::Changed { .. }
+            | Self::Unauthorized { .. }
+            | Self::Credentials { .. }
+            | Self::NoSuchBucket { .. }
+            | Self::RangeIgnored { .. }
+            | Self::BadReply { .. }
+            | Self::Truncated { .. }
+            | Self::Status { .. }
+            | Self::Dns { .. }
+            | Self::Tls { .. }
+            | Self::Connect { .. }
+            | Self::Redirect { .. } => 502,
+            Self::TooManyRetries { last, .. } => last.status(),
+        }
+    }
+
+    /// Whether the object was found to be another version than the one opened.
+    pub fn is_changed(&self) -> bool {
+        matches!(self, Self::Changed { .. })
+    }
+
+    /// Whether the object is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_numbered_as_listed() {
+        for (number, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, number, "{kind}");
+        }
+    }
+
+    #[test]
+    fn an_error_says_where_and_what_to_do() {
+        let at = At::new("https://media.example/films", "a/b.mp4");
+        let busy = OriginError::Status { at: at.clone(), code: 503, detail: "try later".into() };
+        assert!(busy.is_retryable());
+        assert_eq!(busy.status(), 503);
+        let gone = OriginError::NotFound { at };
+        assert!(!gone.is_retryable());
+        assert_eq!(gone.status(), 404);
+        assert_eq!(gone.to_string(), "a/b.mp4 in https://media.example/films: not found");
+        let last = OriginError::TooManyRetries { tries: 3, last: Box::new(busy) };
+        assert!(!last.is_retryable());
+        assert_eq!((last.status(), last.kind()), (503, ErrorKind::Status));
+    }
+}

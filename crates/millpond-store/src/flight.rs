@@ -1,0 +1,280 @@
+//! One origin request for a run of slices, and those who wait for its bytes.
+//!
+//! A flight is a task of its own: no reader paces it. It hands bytes on as they arrive, keeps each slice that is
+//! complete in the cache, and stops when nobody wants it any more.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::{Notify, watch};
+
+use crate::error::OriginError;
+use crate::object::Object;
+use crate::origin::{Body, Fetched};
+use crate::slices::{Seat, Slice, SliceCache};
+use crate::stats;
+
+/// Bytes that arrive without a pause are handed on in pieces of this size; a pause hands on what is there.
+const PIECE: usize = 64 * 1024;
+
+/// A run of slices on its way from the origin.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    /// The slices it brings.
+    indexes: Range<u64>,
+    progress: watch::Sender<Progress>,
+    /// How many tickets there are. Changed only under the lock of the object's list of flights.
+    wanted: AtomicUsize,
+    given_up: Notify,
+}
+
+#[derive(Debug)]
+struct Progress {
+    /// The slice being filled.
+    index: u64,
+    /// What is there of it.
+    filling: Arc<Slice>,
+    /// The slice before: a waiter gets it even where the cache has already put it out.
+    previous: Arc<Slice>,
+    end: Option<Result<(), OriginError>>,
+}
+
+/// What a flight has for a position.
+#[derive(Debug)]
+pub(crate) enum Look {
+    /// Bytes from there on.
+    Bytes(Bytes),
+    /// Not yet.
+    Wait,
+    /// No longer: it was handed on, and is in the cache or was put out.
+    Passed,
+    /// Never.
+    Failed(OriginError),
+}
+
+impl Flight {
+    pub(crate) fn new(indexes: Range<u64>) -> Self {
+        let progress = Progress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
+        Self { indexes, progress: watch::Sender::new(progress), wanted: AtomicUsize::new(0), given_up: Notify::new() }
+    }
+
+    /// Whether it will still bring this slice.
+    pub(crate) fn will_bring(&self, index: u64) -> bool {
+        self.indexes.contains(&index) && self.progress.borrow().index <= index
+    }
+
+    fn look(&self, index: u64, offset: usize) -> Look {
+        let progress = self.progress.borrow();
+        let slice = if index == progress.index {
+            Some(&progress.filling)
+        } else if index.checked_add(1) == Some(progress.index) {
+            Some(&progress.previous)
+        } else {
+            None
+        };
+        if let Some(bytes) = slice.and_then(|slice| slice.at(offset)) {
+            return Look::Bytes(bytes);
+        }
+        match &progress.end {
+            _ if index < progress.index => Look::Passed,
+            Some(Err(error)) => Look::Failed(error.clone()),
+            Some(Ok(())) => Look::Passed,
+            None => Look::Wait,
+        }
+    }
+
+    /// Hands on what is there of the slice being filled.
+    fn publish(&self, slice: &Slice) {
+        self.progress.send_modify(|progress| progress.filling = Arc::new(slice.clone()));
+    }
+
+    /// Goes on to the next slice.
+    fn advance(&self, complete: Arc<Slice>) {
+        self.progress.send_modify(|progress| {
+            progress.index += 1;
+            progress.previous = complete;
+            progress.filling = Arc::default();
+        });
+    }
+}
+
+/// A share in a flight: it goes on while there is one.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    object: Arc<Object>,
+    flight: Arc<Flight>,
+    news: watch::Receiver<Progress>,
+}
+
+impl Ticket {
+    /// Takes a share. The caller holds the lock of the object's list of flights.
+    pub(crate) fn new(object: &Arc<Object>, flight: &Arc<Flight>) -> Self {
+        flight.wanted.fetch_add(1, Ordering::Relaxed);
+        Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe() }
+    }
+
+    /// The slices the flight was sent for.
+    pub(crate) fn indexes(&self) -> Range<u64> {
+        self.flight.indexes.clone()
+    }
+
+    /// What there is at an offset of a slice.
+    pub(crate) fn look(&mut self, index: u64, offset: usize) -> Look {
+        // What is seen now needs no waking for.
+        self.news.mark_unchanged();
+        self.flight.look(index, offset)
+    }
+
+    /// Whether the flight brings nothing more. To be asked before [`Ticket::changed`].
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.news.borrow_and_update().end.is_some()
+    }
+
+    /// Waits until there is more than at the last look. Cancel safe.
+    pub(crate) async fn changed(&mut self) {
+        // The sender lives in the flight, which this ticket holds.
+        let _ = self.news.changed().await;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut flights = self.object.flights();
+        if self.flight.wanted.fetch_sub(1, Ordering::Relaxed) == 1 {
+            flights.retain(|flight| !Arc::ptr_eq(flight, &self.flight));
+            // Kept by `Notify` where the task does not wait yet.
+            self.flight.given_up.notify_one();
+        }
+    }
+}
+
+/// Starts the task of a flight that is on its object's list.
+///
+/// `opened` is a reply that is already there; `pin` keeps the flight going to its end.
+pub(crate) fn start(
+    slices: &Arc<SliceCache>,
+    object: &Arc<Object>,
+    flight: &Arc<Flight>,
+    opened: Option<Fetched>,
+    pin: Option<Ticket>,
+) {
+    let (slices, object, flight) = (slices.clone(), object.clone(), flight.clone());
+    tokio::spawn(async move {
+        let counters = &object.source().counters;
+        let counted = slices.flight();
+        stats::add(&counters.in_flight, 1);
+        let result = tokio::select! {
+            biased;
+            () = flight.given_up.notified() => Ok(()),
+            result = fly(&slices, &object, &flight, opened) => result,
+        };
+        counters.in_flight.fetch_sub(1, Ordering::Relaxed);
+        drop(counted);
+        if let Err(error) = &result {
+            object.note(error);
+        }
+        // Off the list first: who comes now starts anew instead of meeting an old failure.
+        object.flights().retain(|other| !Arc::ptr_eq(other, &flight));
+        flight.progress.send_modify(|progress| progress.end = Some(result));
+        drop(pin);
+    });
+}
+
+async fn fly(
+    slices: &Arc<SliceCache>,
+    object: &Object,
+    flight: &Flight,
+    opened: Option<Fetched>,
+) -> Result<(), OriginError> {
+    let len = object.meta().len;
+    let first = slices.range(flight.indexes.start, len);
+    let last = slices.range(flight.indexes.end.saturating_sub(1), len);
+    let range = first.start..last.end;
+    let fetched = match opened {
+        Some(fetched) => fetched,
+        None => object.source().read(object, range.clone()).await?,
+    };
+    if fetched.range != range {
+        return Err(OriginError::BadReply {
+            at: object.source().at(object.path()),
+            expected: format!("bytes {range:?}"),
+            found: format!("bytes {:?}", fetched.range),
+        });
+    }
+    let mut incoming = Incoming { body: fetched.body, rest: Bytes::new(), received: 0 };
+    for index in flight.indexes.clone() {
+        let part = slices.range(index, len);
+        let seat = slices.reserve(part.end - part.start).await;
+        fill(object, flight, &mut incoming, seat, index, &range, part).await?;
+        tokio::task::consume_budget().await;
+    }
+    Ok(())
+}
+
+/// A body, and what is left of its last buffer.
+struct Incoming {
+    body: Body,
+    rest: Bytes,
+    received: u64,
+}
+
+/// Fills one slice: the only copy of these bytes on their way from socket to socket.
+async fn fill(
+    object: &Object,
+    flight: &Flight,
+    incoming: &mut Incoming,
+    seat: Seat,
+    index: u64,
+    range: &Range<u64>,
+    part: Range<u64>,
+) -> Result<(), OriginError> {
+    let counters = &object.source().counters;
+    let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
+    let mut buffer = BytesMut::with_capacity(len);
+    let mut slice = Slice::default();
+    while slice.filled() + buffer.len() < len {
+        if incoming.rest.is_empty() {
+            let ready = incoming.body.next().now_or_never();
+            let item = match ready {
+                Some(item) => item,
+                None => {
+                    if !buffer.is_empty() {
+                        slice.push(buffer.split().freeze());
+                        flight.publish(&slice);
+                    }
+                    incoming.body.next().await
+                }
+            };
+            let Some(item) = item else {
+                return Err(OriginError::Truncated {
+                    at: object.source().at(object.path()),
+                    expected: range.end - range.start,
+                    received: incoming.received,
+                    detail: "the body ended".into(),
+                });
+            };
+            incoming.rest = item?;
+            let received = incoming.rest.len() as u64;
+            incoming.received += received;
+            stats::add(&counters.origin_bytes, received);
+        }
+        let wanted = len - slice.filled() - buffer.len();
+        let count = incoming.rest.len().min(wanted);
+        buffer.extend_from_slice(&incoming.rest.split_to(count));
+        if buffer.len() >= PIECE {
+            slice.push(buffer.split().freeze());
+            flight.publish(&slice);
+        }
+    }
+    if !buffer.is_empty() {
+        slice.push(buffer.freeze());
+    }
+    let slice = Arc::new(slice);
+    // Into the cache before the flight goes on: a slice is always in at least one of the two.
+    seat.fill(object.slice_id(index), slice.clone());
+    flight.advance(slice);
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Where bytes come from, and what is kept of them.
+//!
+//! An [`Origin`] is one place that holds objects: a folder, an HTTP server, a bucket, or memory. A [`Store`] puts
+//! origins under names and a slice cache in front of the remote ones, so that one byte of an object is asked from
+//! its origin once however many readers want it, and each reader gets it as it arrives. Local files are handed out
+//! as open files instead, for the kernel to send.
+//!
+//! The most important types are [`Store`], [`Object`], [`Reader`] and the trait [`Origin`]. What this crate does not
+//! know: media formats, HTTP towards clients, and configuration files. Ranges are plain [`std::ops::Range<u64>`] of
+//! byte offsets inside one object, the end exclusive.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use millpond_store::{MemoryOrigin, ObjectPath, Store, StoreOptions};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let origin = MemoryOrigin::new("sample");
+//! origin.put("hello.txt", "good morning");
+//!
+//! let store = Store::new(StoreOptions::default());
+//! store.add_place("films", Arc::new(origin));
+//!
+//! let object = store.open("films", &ObjectPath::parse("hello.txt")?).await?;
+//! assert_eq!(object.meta().len, 12);
+//! assert_eq!(store.read_all(&object, 5..12).await?, "morning");
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod cache;
+mod collapse;
+mod error;
+mod flight;
+mod object;
+mod origin;
+mod path;
+mod place;
+mod reader;
+mod slices;
+mod source;
+mod stats;
+
+mod store;
+
+pub use cache::{Cache, CacheCounters};
+pub use error::{At, ErrorKind, OriginError, Phase};
+pub use object::Object;
+pub use origin::cloud::CloudOrigin;
+pub use origin::disk::DiskOrigin;
+pub use origin::http::HttpOrigin;
+pub use origin::memory::MemoryOrigin;
+pub use origin::retry::{RetryOrigin, RetryPolicy};
+pub use origin::{Body, BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin, Version};
+pub use path::{ObjectPath, PathError};
+pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, build};
+pub use reader::{Chunk, Reader};
+pub use stats::{PlaceStats, Stats};
+pub use store::{Store, StoreOptions};

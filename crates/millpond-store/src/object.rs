@@ -1,0 +1,218 @@
+//! An opened object.
+
+use std::fmt;
+use std::fs::File;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::collapse::Collapse;
+use crate::error::OriginError;
+use crate::flight::{self, Flight, Ticket};
+use crate::origin::{Fetched, ObjectMeta};
+use crate::path::ObjectPath;
+use crate::slices::{Slice, SliceCache, SliceId};
+use crate::source::Source;
+
+/// One version of one object, open for reading. Shared by all who read it.
+///
+/// It stays readable while anyone holds it, but never turns into another version: where the origin has a new one,
+/// reads fail with [`OriginError::Changed`] and the next [`Store::open`](crate::Store::open) gives a new object.
+pub struct Object {
+    number: u64,
+    source: Arc<Source>,
+    path: ObjectPath,
+    meta: ObjectMeta,
+    file: Option<Arc<File>>,
+    /// When the origin last said that this is the version. A lock, for it is written once in seconds.
+    checked: Mutex<Instant>,
+    changed: AtomicBool,
+    /// Origin requests under way. A lock: readers and flights come and go from many tasks.
+    flights: Mutex<Vec<Arc<Flight>>>,
+    exact: Collapse<Range<u64>, Result<Bytes, OriginError>>,
+}
+
+/// What there is for a slice that somebody wants.
+pub(crate) enum Acquired {
+    /// It is complete.
+    Slice(Arc<Slice>),
+    /// It comes. Says also whether the request for it is somebody else's.
+    Ticket(Ticket, bool),
+}
+
+impl Object {
+    pub(crate) fn new(
+        number: u64,
+        source: Arc<Source>,
+        path: ObjectPath,
+        meta: ObjectMeta,
+        file: Option<Arc<File>>,
+    ) -> Self {
+        Self {
+            number,
+            source,
+            path,
+            meta,
+            file,
+            checked: Mutex::new(Instant::now()),
+            changed: AtomicBool::new(false),
+            flights: Mutex::default(),
+            exact: Collapse::new(),
+        }
+    }
+
+    /// What the origin says of it.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    /// Its path inside the place.
+    pub fn path(&self) -> &ObjectPath {
+        &self.path
+    }
+
+    /// The name of its place.
+    pub fn place(&self) -> &str {
+        &self.source.name
+    }
+
+    /// The open file, where the object is one.
+    pub fn file(&self) -> Option<&Arc<File>> {
+        self.file.as_ref()
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    pub(crate) fn slice_id(&self, index: u64) -> SliceId {
+        SliceId { object: self.number, index }
+    }
+
+    /// Whether the metadata is younger than `freshness` and not known to be out of date.
+    pub(crate) fn is_fresh(&self, freshness: Duration) -> bool {
+        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.changed.load(Ordering::Relaxed) && checked.elapsed() < freshness
+    }
+
+    /// The origin said that this still is the version.
+    pub(crate) fn confirm(&self) {
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether the origin was seen to have another version.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
+    /// Counts a failure, and learns from it.
+    pub(crate) fn note(&self, error: &OriginError) {
+        self.source.counters.failed(error.clone());
+        if error.is_changed() || error.is_not_found() {
+            self.changed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn flights(&self) -> MutexGuard<'_, Vec<Arc<Flight>>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gets slice `index` from where it is; where it is nowhere, sends for it and the missing ones that follow it,
+    /// at most up to slice `until`.
+    ///
+    /// The order matters: a flight puts a slice in the cache before it goes on, so a slice that is no more in flight
+    /// is found in the cache, and under the lock nobody else starts a flight.
+    pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, index: u64, until: u64) -> Acquired {
+        let mut flights = self.flights();
+        if let Some(flight) = flights.iter().find(|flight| flight.will_bring(index)) {
+            return Acquired::Ticket(Ticket::new(self, flight), true);
+        }
+        if let Some(slice) = slices.cache.get(&self.slice_id(index)) {
+            return Acquired::Slice(slice);
+        }
+        let limit = index.saturating_add(slices.run_slices()).min(until);
+        let is_there = |index: &u64| {
+            flights.iter().any(|flight| flight.will_bring(*index)) || slices.cache.contains(&self.slice_id(*index))
+        };
+        let end = (index + 1..limit).find(is_there).unwrap_or(limit);
+        let flight = Arc::new(Flight::new(index..end.max(index + 1)));
+        let ticket = Ticket::new(self, &flight);
+        flights.push(flight.clone());
+        drop(flights);
+        flight::start(slices, self, &flight, None, None);
+        Acquired::Ticket(ticket, false)
+    }
+
+    /// Takes in the reply that opened this object: it brings the first slice.
+    pub(crate) fn adopt(self: &Arc<Self>, slices: &Arc<SliceCache>, fetched: Fetched) {
+        if fetched.range != slices.range(0, self.meta.len) || fetched.range.is_empty() {
+            return;
+        }
+        let flight = Arc::new(Flight::new(0..1));
+        let mut flights = self.flights();
+        let pin = Ticket::new(self, &flight);
+        flights.push(flight.clone());
+        drop(flights);
+        flight::start(slices, self, &flight, Some(fetched), Some(pin));
+    }
+
+    /// Sends for the missing slices of a range, and does not wait for them.
+    pub(crate) fn prefetch(self: &Arc<Self>, slices: &Arc<SliceCache>, range: &Range<u64>) {
+        let indexes = slices.indexes(range);
+        let mut index = indexes.start;
+        while index < indexes.end {
+            index = match self.acquire(slices, index, indexes.end) {
+                Acquired::Slice(_) => index + 1,
+                Acquired::Ticket(ticket, _) => {
+                    let end = ticket.indexes().end;
+                    tokio::spawn(hold(ticket));
+                    end.max(index + 1)
+                }
+            };
+        }
+    }
+
+    /// Whether each slice of a range is complete or on its way.
+    pub(crate) fn is_coming(&self, slices: &SliceCache, range: &Range<u64>) -> bool {
+        let flights = self.flights();
+        slices.indexes(range).all(|index| {
+            flights.iter().any(|flight| flight.will_bring(index)) || slices.cache.contains(&self.slice_id(index))
+        })
+    }
+
+    /// Reads exactly a range from the origin, once for all who want the same range now.
+    pub(crate) async fn read_exact(self: &Arc<Self>, range: Range<u64>) -> Result<(Bytes, bool), OriginError> {
+        let (result, joined) = self
+            .exact
+            .run(range.clone(), || {
+                let object = self.clone();
+                Box::pin(async move {
+                    let result = object.source.read_whole(&object, range).await;
+                    result.inspect_err(|error| object.note(error))
+                })
+            })
+            .await;
+        result.map(|bytes| (bytes, joined))
+    }
+}
+
+/// Keeps a flight going until it has nothing more to bring.
+async fn hold(mut ticket: Ticket) {
+    while !ticket.is_over() {
+        ticket.changed().await;
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object")
+            .field("place", &self.source.name)
+            .field("path", &self.path)
+            .field("meta", &self.meta)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,405 @@
+//! Buckets: S3 and what speaks like it, Google Cloud Storage, Azure Blob Storage.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::{StreamExt, stream};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::path::Path;
+use object_store::{Attribute, Attributes, ClientOptions, GetOptions, GetRange, GetResult, ObjectStore, RetryConfig};
+
+use super::aws_profile::Profile;
+use super::cloud_error::Request;
+use super::exact::exact;
+use super::timed::{first_byte, stalling};
+use super::transport::{broken, chain};
+use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, Origin, Timeouts, Version, is_strong};
+use crate::error::{At, OriginError};
+use crate::path::ObjectPath;
+use crate::place::OriginOptions;
+
+/// Which kind of bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloudKind {
+    /// Amazon S3 and what speaks like it.
+    S3,
+    /// Google Cloud Storage.
+    Gs,
+    /// Azure Blob Storage.
+    Az,
+}
+
+/// Objects of a bucket, below a prefix of their keys.
+///
+/// Credentials come from the environment as the tools of each cloud have them, for S3 also from the shared profile
+/// files, and from the machine's role.
+#[derive(Clone)]
+pub struct CloudOrigin {
+    store: Arc<dyn ObjectStore>,
+    name: Arc<str>,
+    bucket: Arc<str>,
+    prefix: Arc<str>,
+    timeouts: Timeouts,
+}
+
+impl CloudOrigin {
+    pub(crate) fn new(
+        kind: CloudKind,
+        bucket: &str,
+        prefix: &str,
+        options: &OriginOptions,
+        timeouts: Timeouts,
+    ) -> Result<Self, String> {
+        let env = |name: &str| std::env::var(name).ok();
+        Self::with_env(kind, bucket, prefix, options, timeouts, env)
+    }
+
+    /// With the environment variables that `env` gives, as far as they are ours to read.
+    pub(super) fn with_env(
+        kind: CloudKind,
+        bucket: &str,
+        prefix: &str,
+        options: &OriginOptions,
+        timeouts: Timeouts,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let (store, scheme): (Arc<dyn ObjectStore>, _) = match kind {
+            CloudKind::S3 => (s3(bucket, options, timeouts, env)?, "s3"),
+            CloudKind::Gs => (gs(bucket, options, timeouts)?, "gs"),
+            CloudKind::Az => (az(bucket, options, timeouts)?, "az"),
+        };
+        let slash = if prefix.is_empty() { "" } else { "/" };
+        Ok(Self {
+            store,
+            name: Arc::from(format!("{scheme}://{bucket}{slash}{prefix}")),
+            bucket: Arc::from(bucket),
+            prefix: Arc::from(prefix),
+            timeouts,
+        })
+    }
+
+    fn at(&self, path: &ObjectPath) -> At {
+        At { origin: self.name.clone(), path: Arc::from(path.as_str()) }
+    }
+
+    /// The key of an object. Taken as it is, not encoded: the client library would write `%23` for `#` in the key.
+    fn key(&self, path: &ObjectPath) -> Result<Path, OriginError> {
+        let whole = match (self.prefix.is_empty(), path.is_root()) {
+            (true, _) => path.as_str().to_owned(),
+            (false, true) => self.prefix.to_string(),
+            (false, false) => format!("{}/{path}", self.prefix),
+        };
+        Path::parse(whole).map_err(|_| OriginError::NotFound { at: self.at(path) })
+    }
+
+    async fn get(
+        &self,
+        path: &ObjectPath,
+        options: GetOptions,
+        start: u64,
+        expected: Option<&ObjectMeta>,
+    ) -> Result<GetResult, OriginError> {
+        let at = self.at(path);
+        let key = self.key(path)?;
+        let Timeouts { connect, first_byte: reply, .. } = self.timeouts;
+        let request = Request { at: &at, bucket: &self.bucket, start, expected, connect };
+        first_byte(self.store.get_opts(&key, options), &at, connect, reply).await?.map_err(|error| request.error(error))
+    }
+
+    async fn head_now(&self, path: &ObjectPath, expected: Option<&ObjectMeta>) -> Result<ObjectMeta, OriginError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let result = self.get(path, options, 0, expected).await?;
+        let meta = meta_of(&result.meta, &result.attributes);
+        self.check(path, &meta, expected)?;
+        Ok(meta)
+    }
+
+    async fn read_now(
+        &self,
+        path: &ObjectPath,
+        range: Range<u64>,
+        expected: Option<&ObjectMeta>,
+    ) -> Result<Fetched, OriginError> {
+        if range.is_empty() {
+            return self.nothing(path, range.start, expected).await;
+        }
+        let etag = expected.and_then(|meta| meta.etag.clone());
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range.clone())),
+            if_match: etag.filter(|etag| is_strong(etag)),
+            ..GetOptions::default()
+        };
+        let result = match self.get(path, options, range.start, expected).await {
+            // Right at the end of an object, as at the beginning of an empty one, there is no byte to send.
+            Err(OriginError::OutOfRange { .. }) => {
+                return self.nothing(path, range.start, expected).await;
+            }
+            result => result?,
+        };
+        let meta = meta_of(&result.meta, &result.attributes);
+        self.check(path, &meta, expected)?;
+        let at = self.at(path);
+        let wanted = range.start..range.end.min(meta.len);
+        if result.range != wanted {
+            return Err(OriginError::BadReply {
+                at,
+                expected: format!("bytes {wanted:?}"),
+                found: format!("bytes {:?}", result.range),
+            });
+        }
+        let count = wanted.end - wanted.start;
+        let body = stalling(pieces(result, at.clone()), at.clone(), self.timeouts.stall);
+        Ok(Fetched { meta, range: wanted, body: exact(body, at, 0, count) })
+    }
+
+    /// No bytes at the end of the object; an error elsewhere.
+    async fn nothing(
+        &self,
+        path: &ObjectPath,
+        start: u64,
+        expected: Option<&ObjectMeta>,
+    ) -> Result<Fetched, OriginError> {
+        let meta = self.head_now(path, expected).await?;
+        if start > meta.len {
+            return Err(OriginError::OutOfRange { at: self.at(path), start, len: Some(meta.len) });
+        }
+        Ok(Fetched { meta, range: start..start, body: stream::empty().boxed() })
+    }
+
+    fn check(&self, path: &ObjectPath, meta: &ObjectMeta, expected: Option<&ObjectMeta>) -> Result<(), OriginError> {
+        match expected {
+            Some(expected) if expected.version != meta.version || expected.len != meta.len => {
+                Err(OriginError::Changed {
+                    at: self.at(path),
+                    expected: expected.version.clone(),
+                    found: Some(meta.version.clone()),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn list_now(&self, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {
+        let at = self.at(folder);
+        let key = self.key(folder)?;
+        let request =
+            Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect: self.timeouts.connect };
+        let result = self.store.list_with_delimiter(Some(&key)).await;
+        let result = result.map_err(|error| request.error(error))?;
+        let folders = result.common_prefixes.iter().map(|path| (path, true, 0));
+        let files = result.objects.iter().map(|meta| (&meta.location, false, meta.size));
+        let mut entries: Vec<_> = folders
+            .chain(files)
+            .filter_map(|(path, folder, len)| {
+                // Some tools put an empty object where they mean a folder: that one is the folder itself.
+                let name = path.as_ref().strip_prefix(key.as_ref())?;
+                let name = name.trim_matches('/').to_owned();
+                let shown = !name.is_empty() && !name.starts_with('.');
+                shown.then_some(Entry { name, folder, len })
+            })
+            .collect();
+        if entries.is_empty() && !folder.is_root() {
+            return Err(OriginError::NotFound { at });
+        }
+        entries.sort();
+        entries.dedup_by(|later, earlier| later.name == earlier.name && later.folder == earlier.folder);
+        Ok(entries)
+    }
+}
+
+fn pieces(result: GetResult, at: At) -> Body {
+    result.into_stream().map(move |item| item.map_err(|error| broken(&at, chain(&error)))).boxed()
+}
+
+fn meta_of(meta: &object_store::ObjectMeta, attributes: &Attributes) -> ObjectMeta {
+    let modified = SystemTime::from(meta.last_modified);
+    ObjectMeta {
+        len: meta.size,
+        version: Version::of_reply(meta.e_tag.as_deref(), Some(modified), meta.size),
+        etag: meta.e_tag.clone(),
+        modified: Some(modified),
+        content_type: attributes.get(&Attribute::ContentType).map(|value| value.as_ref().to_owned()),
+    }
+}
+
+/// One way of trying again is enough: the one around every origin.
+fn no_retries() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+}
+
+/// The library's limits are on whole requests, bodies included, which would cut long reads off; ours are on pauses.
+fn client(timeouts: Timeouts, endpoint: Option<&str>) -> ClientOptions {
+    let plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
+    ClientOptions::new()
+        .with_allow_http(plain)
+        // A machine without root certificates can still talk to plain HTTP.
+        .with_no_system_certificates(plain)
+        .with_timeout_disabled()
+        .with_read_timeout_disabled()
+        .with_connect_timeout(timeouts.connect)
+        .with_pool_max_idle_per_host(64)
+}
+
+fn s3(
+    bucket: &str,
+    options: &OriginOptions,
+    timeouts: Timeouts,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<Arc<dyn ObjectStore>, String> {
+    let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+    // What the environment says of keys goes before the profile, and what is left of it is asked of the machine.
+    let keys_elsewhere =
+        env("AWS_ACCESS_KEY_ID").is_some() || env("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() || options.s3_anonymous;
+    let profile = if keys_elsewhere { Profile::default() } else { Profile::load(&env)? };
+    if let (Some(key), Some(secret)) = (profile.access_key, profile.secret_key) {
+        builder = builder.with_access_key_id(key).with_secret_access_key(secret);
+        if let Some(token) = profile.token {
+            builder = builder.with_token(token);
+        }
+    }
+    let region = options
+        .s3_region
+        .clone()
+        .or_else(|| env("AWS_REGION"))
+        .or_else(|| env("AWS_DEFAULT_REGION"))
+        .or(profile.region);
+    if let Some(region) = region {
+        builder = builder.with_region(region);
+    }
+    let endpoint = options
+        .s3_endpoint
+        .clone()
+        .or_else(|| env("AWS_ENDPOINT_URL_S3"))
+        .or_else(|| env("AWS_ENDPOINT_URL"))
+        .or_else(|| env("AWS_ENDPOINT"))
+        .or(profile.endpoint);
+    let style = Style::choose(bucket, endpoint.as_deref(), options.s3_path_style);
+    builder = builder.with_virtual_hosted_style_request(style == Style::Host);
+    if let Some(endpoint) = &endpoint {
+        let url = style.endpoint(bucket, endpoint)?;
+        // The more specific of the two settings, so that none of the environment overrides it.
+        builder = builder.with_config(AmazonS3ConfigKey::S3Endpoint, url);
+    }
+    builder
+        .with_skip_signature(options.s3_anonymous)
+        .with_retry(no_retries())
+        .with_client_options(client(timeouts, endpoint.as_deref()))
+        .build()
+        .map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        .map_err(|error| error.to_string())
+}
+
+/// Where the name of the bucket goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Path,
+    Host,
+}
+
+impl Style {
+    /// A service of one's own rarely has a host name for each bucket; AWS does, but its certificates do not cover
+    /// names with dots.
+    fn choose(bucket: &str, endpoint: Option<&str>, path_style: Option<bool>) -> Self {
+        let path = path_style.unwrap_or(endpoint.is_some() || bucket.contains('.'));
+        if path { Self::Path } else { Self::Host }
+    }
+
+    /// The endpoint as the client library wants it: with the bucket in the host name where it belongs there.
+    fn endpoint(self, bucket: &str, endpoint: &str) -> Result<String, String> {
+        let endpoint = endpoint.trim_end_matches('/');
+        let url = url::Url::parse(endpoint).map_err(|error| format!("S3 endpoint: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err("S3 endpoint: expected an http or https URL".into());
+        }
+        Ok(match (self, endpoint.split_once("://")) {
+            (Self::Host, Some((scheme, rest))) => format!("{scheme}://{bucket}.{rest}"),
+            _ => endpoint.to_owned(),
+        })
+    }
+}
+
+fn gs(bucket: &str, options: &OriginOptions, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>, String> {
+    let endpoint = options.gs_endpoint.as_deref();
+    let mut builder = GoogleCloudStorageBuilder::from_env()
+        .with_bucket_name(bucket)
+        .with_retry(no_retries())
+        .with_client_options(client(timeouts, endpoint));
+    if let Some(endpoint) = endpoint {
+        builder = builder.with_base_url(endpoint.trim_end_matches('/'));
+    }
+    if options.gs_anonymous {
+        builder = builder.with_skip_signature(true);
+    }
+    builder.build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>).map_err(|error| error.to_string())
+}
+
+fn az(container: &str, options: &OriginOptions, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>, String> {
+    let endpoint = options.az_endpoint.as_deref();
+    let mut builder = MicrosoftAzureBuilder::from_env()
+        .with_container_name(container)
+        .with_retry(no_retries())
+        .with_client_options(client(timeouts, endpoint));
+    if let Some(account) = &options.az_account {
+        builder = builder.with_account(account);
+    }
+    if let Some(endpoint) = endpoint {
+        builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
+    }
+    if options.az_anonymous {
+        builder = builder.with_skip_signature(true);
+    }
+    builder.build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>).map_err(|error| error.to_string())
+}
+
+impl fmt::Debug for CloudOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CloudOrigin").field(&self.name).finish()
+    }
+}
+
+impl Origin for CloudOrigin {
+    fn describe(&self) -> String {
+        self.name.to_string()
+    }
+
+    fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>> {
+        Box::pin(self.head_now(path, None))
+    }
+
+    fn read<'a>(
+        &'a self,
+        path: &'a ObjectPath,
+        range: Range<u64>,
+        expected: Option<&'a ObjectMeta>,
+    ) -> BoxFuture<'a, Result<Fetched, OriginError>> {
+        Box::pin(self.read_now(path, range, expected))
+    }
+
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+        Box::pin(self.list_now(folder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bucket_goes_where_the_service_wants_it() {
+        let style = Style::choose;
+        assert_eq!(style("b", None, None), Style::Host);
+        assert_eq!(style("b.c", None, None), Style::Path);
+        assert_eq!(style("b", Some("http://h"), None), Style::Path);
+        assert_eq!(style("b", Some("http://h"), Some(false)), Style::Host);
+        let host = Style::Host.endpoint("b", "https://s3.example:9000/");
+        assert_eq!(host.as_deref(), Ok("https://b.s3.example:9000"));
+        let path = Style::Path.endpoint("b", "https://s3.example/");
+        assert_eq!(path.as_deref(), Ok("https://s3.example"));
+        assert!(Style::Path.endpoint("b", "s3.example").is_err());
+        assert!(Style::Path.endpoint("b", "ftp://s3.example").is_err());
+    }
+}

@@ -1,0 +1,358 @@
+//! A folder on disk.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_util::stream;
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, statat};
+
+use super::resolve::{ResolveError, Root};
+use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin, Version};
+use crate::error::{At, OriginError};
+use crate::path::ObjectPath;
+
+/// How much of a file one read takes.
+const CHUNK: u64 = 256 * 1024;
+
+/// A folder and what is below it. Only regular files are objects; symbolic links count where they stay inside.
+///
+/// System calls run on the runtime's blocking threads, so a slow disk holds nobody up but its own readers.
+#[derive(Debug, Clone)]
+pub struct DiskOrigin {
+    root: Arc<Root>,
+    name: Arc<str>,
+}
+
+impl DiskOrigin {
+    /// Takes a folder that exists, by its real path from now on.
+    ///
+    /// # Errors
+    ///
+    /// Where the folder is not there, is no folder, or cannot be read.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        let root = Root::new(folder)?;
+        let name = Arc::from(root.path().display().to_string());
+        Ok(Self { root: Arc::new(root), name })
+    }
+
+    /// The real path of the folder.
+    pub fn folder(&self) -> &Path {
+        self.root.path()
+    }
+
+    fn at(&self, path: &ObjectPath) -> At {
+        At { origin: self.name.clone(), path: Arc::from(path.as_str()) }
+    }
+
+    /// Runs `work` on a blocking thread.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        path: &ObjectPath,
+        work: impl FnOnce(&Self, &ObjectPath) -> Result<T, OriginError> + Send + 'static,
+    ) -> Result<T, OriginError> {
+        let (origin, owned) = (self.clone(), path.clone());
+        tokio::task::spawn_blocking(move || work(&origin, &owned)).await.unwrap_or_else(|error| {
+            Err(OriginError::Io { at: self.at(path), kind: io::ErrorKind::Other, detail: error.to_string() })
+        })
+    }
+
+    /// Opens a regular file.
+    fn open_now(&self, path: &ObjectPath) -> Result<OpenFile, OriginError> {
+        let fd = self.open_fd(path, OFlags::empty())?;
+        let stat = fstat(&fd).map_err(|errno| self.error(path, errno.into()))?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind != FileType::RegularFile {
+            return Err(self.not_a(path, "a file", kind));
+        }
+        Ok((Arc::new(File::from(fd)), meta_of(&stat)))
+    }
+
+    fn open_fd(&self, path: &ObjectPath, extra: OFlags) -> Result<OwnedFd, OriginError> {
+        self.root.open(path, extra).map_err(|error| match error {
+            ResolveError::Outside => OriginError::Outside { at: self.at(path) },
+            ResolveError::Io(error) => self.error(path, error),
+        })
+    }
+
+    fn list_now(&self, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {
+        let fd = self.open_fd(folder, OFlags::empty())?;
+        let stat = fstat(&fd).map_err(|errno| self.error(folder, errno.into()))?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind != FileType::Directory {
+            return Err(self.not_a(folder, "a folder", kind));
+        }
+        let dir = Dir::read_from(&fd).map_err(|errno| self.error(folder, errno.into()))?;
+        let mut entries = Vec::new();
+        for entry in dir {
+            let entry = entry.map_err(|errno| self.error(folder, errno.into()))?;
+            // A name that is no text cannot be asked for in a URL path of ours.
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            if !name.starts_with('.') {
+                entries.extend(self.entry(&fd, folder, name));
+            }
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    /// What a name in a folder is; none where it is nothing to serve, or went away meanwhile.
+    fn entry(&self, fd: &OwnedFd, folder: &ObjectPath, name: &str) -> Option<Entry> {
+        let mut stat = statat(fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+            let target = self.root.open(&folder.join(name).ok()?, OFlags::empty()).ok()?;
+            stat = fstat(&target).ok()?;
+        }
+        let (folder, len) = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => (true, 0),
+            FileType::RegularFile => (false, len_of(&stat)),
+            _ => return None,
+        };
+        let name = name.to_owned();
+        Some(Entry { name, folder, len })
+    }
+
+    fn not_a(&self, path: &ObjectPath, expected: &'static str, kind: FileType) -> OriginError {
+        OriginError::NotAFile {
+            at: self.at(path),
+            expected,
+            found: match kind {
+                FileType::RegularFile => "a file",
+                FileType::Directory => "a folder",
+                FileType::Fifo => "a FIFO",
+                FileType::Socket => "a socket",
+                FileType::CharacterDevice | FileType::BlockDevice => "a device",
+                _ => "something else",
+            },
+        }
+    }
+
+    fn error(&self, path: &ObjectPath, error: io::Error) -> OriginError {
+        let at = self.at(path);
+        let detail = error.to_string();
+        // ENXIO is what opening a socket, or a FIFO nobody writes, says.
+        if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) {
+            return OriginError::NotAFile { at, expected: "a file", found: "a socket or a device" };
+        }
+        match error.kind() {
+            // A file where a folder should be, or a name too long for one: no such object either way.
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+                OriginError::NotFound { at }
+            }
+            io::ErrorKind::PermissionDenied => OriginError::Forbidden { at, detail },
+            kind => OriginError::Io { at, kind, detail },
+        }
+    }
+
+    async fn read_range(
+        &self,
+        path: &ObjectPath,
+        range: Range<u64>,
+        expected: Option<&ObjectMeta>,
+    ) -> Result<Fetched, OriginError> {
+        let (file, meta) = self.blocking(path, |origin, path| origin.open_now(path)).await?;
+        let at = self.at(path);
+        let range = check(&at, &meta, range, expected)?;
+        let body = file_body(self.clone(), path.clone(), file, range.clone());
+        Ok(Fetched { meta, range, body })
+    }
+}
+
+/// What every origin that knows its metadata before its bytes checks: the version and the bounds.
+pub(super) fn check(
+    at: &At,
+    meta: &ObjectMeta,
+    range: Range<u64>,
+    expected: Option<&ObjectMeta>,
+) -> Result<Range<u64>, OriginError> {
+    if let Some(expected) = expected
+        && expected.version != meta.version
+    {
+        return Err(OriginError::Changed {
+            at: at.clone(),
+            expected: expected.version.clone(),
+            found: Some(meta.version.clone()),
+        });
+    }
+    if range.start > meta.len {
+        return Err(OriginError::OutOfRange { at: at.clone(), start: range.start, len: Some(meta.len) });
+    }
+    Ok(range.start..range.end.clamp(range.start, meta.len))
+}
+
+fn file_body(origin: DiskOrigin, path: ObjectPath, file: Arc<File>, range: Range<u64>) -> Body {
+    let total = range.end - range.start;
+    Box::pin(stream::try_unfold(range, move |rest| {
+        let (origin, path, file) = (origin.clone(), path.clone(), file.clone());
+        async move {
+            if rest.is_empty() {
+                return Ok(None);
+            }
+            let part = rest.start..rest.end.min(rest.start + CHUNK);
+            let next = part.end..rest.end;
+            let received = rest.start + total - rest.end;
+            let bytes = origin
+                .blocking(&path, move |origin, path| {
+                    read_at(&file, part).map_err(|error| match error.kind() {
+                        io::ErrorKind::UnexpectedEof => OriginError::Truncated {
+                            at: origin.at(path),
+                            expected: total,
+                            received,
+                            detail: "the file became shorter".into(),
+                        },
+                        _ => origin.error(path, error),
+                    })
+                })
+                .await?;
+            Ok(Some((bytes, next)))
+        }
+    }))
+}
+
+/// Reads exactly one range of a file, at most a chunk of which is allocated ahead of its bytes.
+pub(crate) fn read_at(file: &File, range: Range<u64>) -> io::Result<Bytes> {
+    let mut buffer = Vec::new();
+    let mut offset = range.start;
+    while offset < range.end {
+        let part = usize::try_from((range.end - offset).min(CHUNK * 16)).unwrap_or(usize::MAX);
+        let begin = buffer.len();
+        buffer.resize(begin.saturating_add(part), 0);
+        file.read_exact_at(&mut buffer[begin..], offset)?;
+        offset += part as u64;
+    }
+    Ok(buffer.into())
+}
+
+/// Whether an open file is still the version that was opened: someone may have written into it in place.
+pub(crate) fn is_unchanged(file: &File, meta: &ObjectMeta) -> io::Result<bool> {
+    Ok(meta_of(&fstat(file)?).version == meta.version)
+}
+
+fn len_of(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+fn meta_of(stat: &Stat) -> ObjectMeta {
+    let len = len_of(stat);
+    let nanoseconds = i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
+    let version = format!("d{nanoseconds:x}-{:x}-{len:x}", stat.st_ino);
+    ObjectMeta { len, version: Version::new(&version), etag: None, modified: modified(stat), content_type: None }
+}
+
+fn modified(stat: &Stat) -> Option<SystemTime> {
+    let seconds = u64::try_from(stat.st_mtime).ok()?;
+    let nanoseconds = u32::try_from(stat.st_mtime_nsec).ok()?;
+    UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
+}
+
+impl Origin for DiskOrigin {
+    fn describe(&self) -> String {
+        self.name.to_string()
+    }
+
+    fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>> {
+        Box::pin(async move {
+            let (_, meta) = self.blocking(path, |origin, path| origin.open_now(path)).await?;
+            Ok(meta)
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        path: &'a ObjectPath,
+        range: Range<u64>,
+        expected: Option<&'a ObjectMeta>,
+    ) -> BoxFuture<'a, Result<Fetched, OriginError>> {
+        Box::pin(self.read_range(path, range, expected))
+    }
+
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+        Box::pin(self.blocking(folder, |origin, folder| origin.list_now(folder)))
+    }
+
+    fn open_file<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<Option<OpenFile>, OriginError>> {
+        Box::pin(async move { self.blocking(path, |origin, path| origin.open_now(path)).await.map(Some) })
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
+    use super::*;
+
+    fn path(text: &str) -> ObjectPath {
+        ObjectPath::parse(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_regular_files_are_objects() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        std::fs::write(dir.path().join("file"), "12345").unwrap();
+        mkfifoat(CWD, dir.path().join("fifo"), Mode::RUSR | Mode::WUSR).unwrap();
+        let socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+        let origin = DiskOrigin::new(dir.path()).unwrap();
+
+        for (name, found) in [("folder", "a folder"), ("fifo", "a FIFO"), ("socket", "a socket or a device")] {
+            let error = origin.open_file(&path(name)).await.unwrap_err();
+            assert!(matches!(error, OriginError::NotAFile { found: f, .. } if f == found), "{name}: {error}");
+            assert_eq!(error.status(), 404);
+        }
+        drop(socket);
+        for name in ["none", "file/below", &"n".repeat(300)] {
+            let error = origin.head(&path(name)).await.unwrap_err();
+            assert!(error.is_not_found(), "{error}");
+        }
+        assert!(matches!(origin.list(&path("file")).await, Err(OriginError::NotAFile { .. })));
+        let names: Vec<_> = origin.list(&ObjectPath::root()).await.unwrap();
+        assert_eq!(names.len(), 2, "the FIFO and the socket are left out");
+    }
+
+    #[tokio::test]
+    async fn a_link_out_of_the_folder_is_refused_and_not_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(dir.path().join("secret"), "s").unwrap();
+        std::fs::write(root.join("file"), "12345").unwrap();
+        std::os::unix::fs::symlink("../secret", root.join("out")).unwrap();
+        std::os::unix::fs::symlink("file", root.join("in")).unwrap();
+        let origin = DiskOrigin::new(&root).unwrap();
+        let error = origin.head(&path("out")).await.unwrap_err();
+        assert!(matches!(error, OriginError::Outside { .. }));
+        assert_eq!(error.status(), 404);
+        let entries = origin.list(&ObjectPath::root()).await.unwrap();
+        let names: Vec<_> = entries.iter().map(|e| (e.name.as_str(), e.len)).collect();
+        assert_eq!(names, [("file", 5), ("in", 5)]);
+    }
+
+    #[tokio::test]
+    async fn writing_into_a_file_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = dir.path().join("file");
+        std::fs::write(&name, "12345").unwrap();
+        let origin = DiskOrigin::new(dir.path()).unwrap();
+        let (file, meta) = origin.open_file(&path("file")).await.unwrap().unwrap();
+        assert!(is_unchanged(&file, &meta).unwrap());
+        std::fs::write(&name, "123456").unwrap();
+        assert!(!is_unchanged(&file, &meta).unwrap());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        assert!(DiskOrigin::new(Path::new("/nonexistent/folder")).is_err());
+    }
+}

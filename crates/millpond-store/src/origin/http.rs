@@ -1,0 +1,360 @@
+//! A plain HTTP server.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use http::header::{ACCEPT_ENCODING, IF_MATCH, IF_UNMODIFIED_SINCE, LOCATION, RANGE};
+use http::{Method, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{Client, Response};
+use url::Url;
+
+use super::exact::exact;
+use super::http_reply::{self, Asked, Condition};
+use super::timed::{first_byte, stalling};
+use super::transport::{self, broken};
+use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, Origin, Timeouts};
+use crate::error::{At, OriginError};
+use crate::path::ObjectPath;
+use crate::place::{decoded, without_secrets};
+
+/// What needs no encoding in a path: the unreserved characters of RFC 3986 2.3.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Redirects followed for one request.
+const HOPS: u32 = 5;
+
+/// Objects below a base URL, read by range requests (RFC 9110 14).
+///
+/// Redirects are followed to the same host, where `http` may become `https`, and to the hosts that the operator
+/// allows; credentials go to the base's own host only.
+#[derive(Clone)]
+pub struct HttpOrigin(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    base: Url,
+    user: Option<(String, Option<String>)>,
+    name: Arc<str>,
+    timeouts: Timeouts,
+    redirects: Vec<String>,
+}
+
+impl HttpOrigin {
+    pub(crate) fn new(base: &Url, timeouts: Timeouts, redirects: &[String]) -> Result<Self, String> {
+        let client = client(base, timeouts.connect).map_err(|error| transport::chain(&error))?;
+        let user = (!base.username().is_empty() || base.password().is_some()).then(|| {
+            let password = base.password().map(decoded);
+            (decoded(base.username()), password)
+        });
+        let mut bare = base.clone();
+        // Neither fails for a URL that has a host, as those of HTTP have.
+        let _ = bare.set_username("");
+        let _ = bare.set_password(None);
+        Ok(Self(Arc::new(Inner {
+            client,
+            user,
+            name: Arc::from(without_secrets(base)),
+            base: bare,
+            timeouts,
+            redirects: redirects.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        })))
+    }
+
+    fn at(&self, path: &ObjectPath) -> At {
+        At { origin: self.0.name.clone(), path: Arc::from(path.as_str()) }
+    }
+
+    /// The URL of an object: the base, its query kept, with the path behind its path.
+    fn url(&self, path: &ObjectPath) -> Url {
+        let mut whole = self.0.base.path().trim_end_matches('/').to_owned();
+        for component in path.components() {
+            whole.push('/');
+            whole.extend(utf8_percent_encode(component, PATH));
+        }
+        let mut url = self.0.base.clone();
+        url.set_path(&whole);
+        url
+    }
+
+    /// Sends a request, following what redirects may be followed.
+    async fn send(
+        &self,
+        at: &At,
+        method: Method,
+        path: &ObjectPath,
+        range: Option<&Range<u64>>,
+        condition: Option<Condition>,
+    ) -> Result<Response, OriginError> {
+        let mut url = self.url(path);
+        for _ in 0..=HOPS {
+            let mut request = self.0.client.request(method.clone(), url.clone()).header(ACCEPT_ENCODING, "identity");
+            if let Some(range) = range {
+                let last = range.end.saturating_sub(1);
+                request = request.header(RANGE, format!("bytes={}-{last}", range.start));
+            }
+            request = match &condition {
+                Some(Condition::Match(etag)) => request.header(IF_MATCH, etag),
+                Some(Condition::UnmodifiedSince(time)) => {
+                    request.header(IF_UNMODIFIED_SINCE, httpdate::fmt_http_date(*time))
+                }
+                None => request,
+            };
+            if let Some((user, password)) = &self.0.user
+                && is_same_host(&self.0.base, &url)
+            {
+                request = request.basic_auth(user, password.as_ref());
+            }
+            let Timeouts { connect, first_byte: reply, .. } = self.0.timeouts;
+            let response = first_byte(request.send(), at, connect, reply)
+                .await?
+                .map_err(|error| transport::error(at, error, connect))?;
+            match self.target(at, &url, &response)? {
+                Some(next) => url = next,
+                None => return Ok(response),
+            }
+        }
+        Err(OriginError::Redirect { at: at.clone(), to: format!("{} (after {HOPS} redirects)", without_secrets(&url)) })
+    }
+
+    /// Where a reply redirects to, where that is allowed.
+    fn target(&self, at: &At, url: &Url, response: &Response) -> Result<Option<Url>, OriginError> {
+        if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+            return Ok(None);
+        }
+        let location = response.headers().get(LOCATION);
+        let text = location.and_then(|value| value.to_str().ok());
+        let Some(next) = text.and_then(|text| url.join(text).ok()) else {
+            return Err(OriginError::BadReply {
+                at: at.clone(),
+                expected: "a URL in Location".into(),
+                found: text.unwrap_or("none").to_owned(),
+            });
+        };
+        let listed = is_listed(&self.0.redirects, &next);
+        let downgraded = self.0.base.scheme() == "https" && next.scheme() != "https";
+        let web = matches!(next.scheme(), "http" | "https");
+        if web && !downgraded && (listed || is_same_host(&self.0.base, &next)) {
+            return Ok(Some(next));
+        }
+        Err(OriginError::Redirect { at: at.clone(), to: without_secrets(&next) })
+    }
+
+    async fn head_now(&self, path: &ObjectPath) -> Result<ObjectMeta, OriginError> {
+        let at = self.at(path);
+        let response = self.send(&at, Method::HEAD, path, None, None).await?;
+        let status = response.status();
+        let len = http_reply::content_length(response.headers());
+        if let (StatusCode::OK, Some(len)) = (status, len) {
+            return Ok(http_reply::meta(response.headers(), len));
+        }
+        // Some servers know no HEAD, or only sign GET, or do not say the length: a byte tells as much.
+        if status.is_success() || matches!(status.as_u16(), 400 | 403 | 405 | 501) {
+            let fetched = self.get(&at, path, 0..1, None).await?;
+            return Ok(fetched.meta);
+        }
+        Err(status_error(&at, status, None))
+    }
+
+    async fn read_now(
+        &self,
+        path: &ObjectPath,
+        range: Range<u64>,
+        expected: Option<&ObjectMeta>,
+    ) -> Result<Fetched, OriginError> {
+        let at = self.at(path);
+        if range.is_empty() {
+            return self.nothing(&at, path, range.start, expected).await;
+        }
+        self.get(&at, path, range, expected).await
+    }
+
+    /// A GET of a range that is not empty.
+    async fn get(
+        &self,
+        at: &At,
+        path: &ObjectPath,
+        range: Range<u64>,
+        expected: Option<&ObjectMeta>,
+    ) -> Result<Fetched, OriginError> {
+        let condition = expected.and_then(Condition::of);
+        let response = self.send(at, Method::GET, path, Some(&range), condition).await?;
+        let status = response.status();
+        match status.as_u16() {
+            200 | 206 => {}
+            // No byte of the range is there (RFC 9110 15.5.17), which is right at the end of an object.
+            416 => return self.nothing(at, path, range.start, expected).await,
+            _ => return Err(status_error(at, status, expected)),
+        }
+        let asked = Asked { at, start: range.start, end: range.end, expected };
+        let taken = asked.judge(status.as_u16(), response.headers())?;
+        let count = taken.range.end - taken.range.start;
+        let body = stalling(pieces(response, at.clone()), at.clone(), self.0.timeouts.stall);
+        Ok(Fetched { meta: taken.meta, range: taken.range, body: exact(body, at.clone(), taken.skip, count) })
+    }
+
+    /// No bytes at the end of the object; an error elsewhere.
+    async fn nothing(
+        &self,
+        at: &At,
+        path: &ObjectPath,
+        start: u64,
+        expected: Option<&ObjectMeta>,
+    ) -> Result<Fetched, OriginError> {
+        let response = self.send(at, Method::HEAD, path, None, None).await?;
+        let len = http_reply::content_length(response.headers());
+        let (StatusCode::OK, Some(len)) = (response.status(), len) else {
+            return Err(OriginError::OutOfRange { at: at.clone(), start, len: None });
+        };
+        let asked = Asked { at, start, end: start, expected };
+        let meta = asked.checked(http_reply::meta(response.headers(), len))?;
+        if start > len {
+            return Err(OriginError::OutOfRange { at: at.clone(), start, len: Some(len) });
+        }
+        Ok(Fetched { meta, range: start..start, body: stream::empty().boxed() })
+    }
+}
+
+/// The status codes that mean something to us (RFC 9110 15.5).
+fn status_error(at: &At, status: StatusCode, expected: Option<&ObjectMeta>) -> OriginError {
+    let at = at.clone();
+    let detail = status.canonical_reason().unwrap_or_default().to_owned();
+    match (status.as_u16(), expected) {
+        (404 | 410, _) => OriginError::NotFound { at },
+        (401, _) => OriginError::Unauthorized { at, detail },
+        (403, _) => OriginError::Forbidden { at, detail },
+        (412, Some(expected)) => OriginError::Changed { at, expected: expected.version.clone(), found: None },
+        (code, _) => OriginError::Status { at, code, detail },
+    }
+}
+
+fn pieces(response: Response, at: At) -> Body {
+    response
+        .bytes_stream()
+        .map(move |item| item.map_err(|error| broken(&at, transport::chain(&error.without_url()))))
+        .boxed()
+}
+
+/// Whether a URL is of the same server: host and port, or the default port of `https` instead of that of `http`.
+fn is_same_host(base: &Url, other: &Url) -> bool {
+    if base.host_str() != other.host_str() {
+        return false;
+    }
+    let ports = (base.port_or_known_default(), other.port_or_known_default());
+    let upgraded = base.scheme() == "http" && other.scheme() == "https";
+    if upgraded {
+        return ports == (Some(80), Some(443));
+    }
+    base.scheme() == other.scheme() && ports.0 == ports.1
+}
+
+/// Whether a host is one of `host` (at a default port) or `host:port`.
+fn is_listed(list: &[String], url: &Url) -> bool {
+    let Some(host) = url.host_str() else {
+        return false;
+    };
+    let name = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    list.contains(&name)
+}
+
+fn client(base: &Url, connect: Duration) -> reqwest::Result<Client> {
+    let builder = || {
+        Client::builder()
+            .user_agent(concat!("millpond/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(connect)
+            .pool_idle_timeout(Duration::from_secs(30))
+            .pool_max_idle_per_host(64)
+            .redirect(reqwest::redirect::Policy::none())
+            .http2_adaptive_window(true)
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+    };
+    match builder().build() {
+        // A machine without root certificates can still talk to plain HTTP.
+        Err(_) if base.scheme() == "http" => builder().tls_certs_only([]).build(),
+        result => result,
+    }
+}
+
+impl fmt::Debug for HttpOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HttpOrigin").field(&self.0.name).finish()
+    }
+}
+
+impl Origin for HttpOrigin {
+    fn describe(&self) -> String {
+        self.0.name.to_string()
+    }
+
+    fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>> {
+        Box::pin(self.head_now(path))
+    }
+
+    fn read<'a>(
+        &'a self,
+        path: &'a ObjectPath,
+        range: Range<u64>,
+        expected: Option<&'a ObjectMeta>,
+    ) -> BoxFuture<'a, Result<Fetched, OriginError>> {
+        Box::pin(self.read_now(path, range, expected))
+    }
+
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+        Box::pin(async move { Err(OriginError::Unsupported { at: self.at(folder), what: "listing a folder" }) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(base: &str, redirects: &[&str]) -> HttpOrigin {
+        let second = Duration::from_secs(1);
+        let timeouts = Timeouts { connect: second, first_byte: second, stall: second };
+        let redirects: Vec<_> = redirects.iter().map(ToString::to_string).collect();
+        HttpOrigin::new(&Url::parse(base).unwrap(), timeouts, &redirects).unwrap()
+    }
+
+    #[test]
+    fn urls_are_encoded_and_credentials_kept_apart() {
+        let origin = origin("http://user:pa%20ss@host.example/base%20x/?token=1", &[]);
+        let path = ObjectPath::parse("a b/100%#?+/ä.mp4").unwrap();
+        assert_eq!(origin.url(&path).as_str(), "http://host.example/base%20x/a%20b/100%25%23%3F%2B/%C3%A4.mp4?token=1");
+        let tricky = ObjectPath::parse("%2e%2e/..;").unwrap();
+        assert_eq!(origin.url(&tricky).path(), "/base%20x/%252e%252e/..%3B");
+        assert_eq!(origin.0.user, Some(("user".into(), Some("pa ss".into()))));
+        assert_eq!(origin.describe(), "http://host.example/base%20x");
+        assert!(!format!("{origin:?}").contains("pa"));
+    }
+
+    #[test]
+    fn same_host_may_upgrade_only() {
+        let same = |a: &str, b: &str| is_same_host(&Url::parse(a).unwrap(), &Url::parse(b).unwrap());
+        assert!(same("http://a.example/x", "http://a.example/y"));
+        assert!(same("http://a.example/x", "https://a.example/x"));
+        assert!(same("http://a.example:8080/", "http://a.example:8080/z"));
+        assert!(!same("http://a.example/", "http://a.example:22/"));
+        assert!(!same("http://a.example:8080/", "https://a.example:9090/"));
+        assert!(!same("https://a.example/", "http://a.example/"));
+        assert!(!same("http://a.example/", "http://b.example/"));
+    }
+
+    #[test]
+    fn listed_hosts_name_their_port() {
+        let list = ["cdn.example".to_owned(), "other.example:8080".to_owned()];
+        let listed = |url: &str| is_listed(&list, &Url::parse(url).unwrap());
+        assert!(listed("https://cdn.example/x"));
+        assert!(!listed("https://cdn.example:8443/x"));
+        assert!(listed("http://other.example:8080/"));
+        assert!(!listed("http://other.example/"));
+    }
+}

@@ -1,0 +1,220 @@
+//! Trying again, around any origin.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+
+use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin};
+use crate::error::OriginError;
+use crate::path::ObjectPath;
+
+/// The longest pause between two tries.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// How often, and after which pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// How often a request is made at most, the first time included.
+    pub tries: u32,
+    /// The longest pause after the first try; it doubles each time. The real pause is chosen at random below it, so
+    /// that many who failed together do not come back together.
+    pub base: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { tries: 3, base: Duration::from_millis(100) }
+    }
+}
+
+impl RetryPolicy {
+    /// The pause after `failed` tries, with `random` in 0..1.
+    fn pause(&self, failed: u32, random: f64) -> Duration {
+        let doubled = 1_u32.checked_shl(failed.saturating_sub(1)).unwrap_or(u32::MAX);
+        let longest = self.base.saturating_mul(doubled).min(LONGEST);
+        longest.mul_f64(random.clamp(0.0, 1.0))
+    }
+}
+
+/// An origin that tries again after failures that may pass, and resumes a broken body where it stopped.
+///
+/// A resumed body is of the same version: where the object changed meanwhile, the body ends in
+/// [`OriginError::Changed`]. Each try that brings bytes is a success, so a long body over a bad line gets through.
+#[derive(Debug)]
+pub struct RetryOrigin {
+    inner: Arc<dyn Origin>,
+    policy: RetryPolicy,
+    retries: Arc<AtomicU64>,
+}
+
+impl RetryOrigin {
+    /// Wraps an origin.
+    pub fn new(inner: Arc<dyn Origin>, policy: RetryPolicy) -> Self {
+        Self { inner, policy, retries: Arc::default() }
+    }
+
+    async fn again<'a, T>(
+        &self,
+        request: impl Fn() -> BoxFuture<'a, Result<T, OriginError>>,
+    ) -> Result<T, OriginError> {
+        let mut tries = Tries::new(self.policy, self.retries.clone());
+        loop {
+            match request().await {
+                Ok(result) => return Ok(result),
+                Err(error) => tries.after(error).await?,
+            }
+        }
+    }
+}
+
+/// Counts the tries of one request.
+struct Tries {
+    policy: RetryPolicy,
+    retries: Arc<AtomicU64>,
+    failed: u32,
+}
+
+impl Tries {
+    fn new(policy: RetryPolicy, retries: Arc<AtomicU64>) -> Self {
+        Self { policy, retries, failed: 0 }
+    }
+
+    /// Waits after a failure, or fails for good.
+    async fn after(&mut self, error: OriginError) -> Result<(), OriginError> {
+        if !error.is_retryable() {
+            return Err(error);
+        }
+        self.failed += 1;
+        if self.failed >= self.policy.tries {
+            let tries = self.failed;
+            let last = Box::new(error);
+            return Err(OriginError::TooManyRetries { tries, last });
+        }
+        let pause = self.policy.pause(self.failed, fastrand::f64());
+        tracing::debug!(%error, failed = self.failed, ?pause, "trying again");
+        tokio::time::sleep(pause).await;
+        self.retries.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A body under way, and what is needed to begin it anew in its middle.
+struct Resumable {
+    origin: Arc<dyn Origin>,
+    path: ObjectPath,
+    meta: ObjectMeta,
+    rest: Range<u64>,
+    body: Body,
+    tries: Tries,
+}
+
+impl Resumable {
+    fn into_body(self) -> Body {
+        Box::pin(stream::try_unfold(self, |mut body| async move {
+            while !body.rest.is_empty() {
+                match body.next().await {
+                    Ok(bytes) => return Ok(Some((bytes, body))),
+                    Err(error) => body.resume(error).await?,
+                }
+            }
+            Ok(None)
+        }))
+    }
+
+    async fn next(&mut self) -> Result<bytes::Bytes, OriginError> {
+        let Some(item) = self.body.next().await else {
+            return Err(OriginError::Truncated {
+                at: crate::error::At::new(&self.origin.describe(), self.path.as_str()),
+                expected: self.meta.len,
+                received: self.rest.start,
+                detail: "the body ended".into(),
+            });
+        };
+        let bytes = item?;
+        self.rest.start = self.rest.start.saturating_add(bytes.len() as u64).min(self.rest.end);
+        self.tries.failed = 0;
+        Ok(bytes)
+    }
+
+    /// Asks for the rest until a reply comes.
+    async fn resume(&mut self, error: OriginError) -> Result<(), OriginError> {
+        let mut error = error;
+        loop {
+            self.tries.after(error).await?;
+            let request = self.origin.read(&self.path, self.rest.clone(), Some(&self.meta));
+            match request.await {
+                Ok(fetched) => {
+                    self.body = fetched.body;
+                    return Ok(());
+                }
+                Err(next) => error = next,
+            }
+        }
+    }
+}
+
+impl Origin for RetryOrigin {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>> {
+        Box::pin(self.again(move || self.inner.head(path)))
+    }
+
+    fn read<'a>(
+        &'a self,
+        path: &'a ObjectPath,
+        range: Range<u64>,
+        expected: Option<&'a ObjectMeta>,
+    ) -> BoxFuture<'a, Result<Fetched, OriginError>> {
+        Box::pin(async move {
+            let request = || self.inner.read(path, range.clone(), expected);
+            let fetched = self.again(request).await?;
+            let range = fetched.range.clone();
+            let resumable = Resumable {
+                origin: self.inner.clone(),
+                path: path.clone(),
+                meta: fetched.meta.clone(),
+                rest: range.clone(),
+                body: fetched.body,
+                tries: Tries::new(self.policy, self.retries.clone()),
+            };
+            Ok(Fetched { meta: fetched.meta, range, body: resumable.into_body() })
+        })
+    }
+
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+        Box::pin(self.again(move || self.inner.list(folder)))
+    }
+
+    fn open_file<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<Option<OpenFile>, OriginError>> {
+        self.inner.open_file(path)
+    }
+
+    fn is_local(&self) -> bool {
+        self.inner.is_local()
+    }
+
+    fn retries(&self) -> u64 {
+        self.retries.load(Ordering::Relaxed) + self.inner.retries()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit() {
+        let policy = RetryPolicy::default();
+        assert_eq!(policy.pause(1, 1.0), Duration::from_millis(100));
+        assert_eq!(policy.pause(2, 1.0), Duration::from_millis(200));
+        assert_eq!(policy.pause(3, 0.5), Duration::from_millis(200));
+        assert_eq!(policy.pause(1, 0.0), Duration::ZERO);
+        assert_eq!(policy.pause(u32::MAX, 1.0), LONGEST);
+    }
+}

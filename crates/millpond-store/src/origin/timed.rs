@@ -1,0 +1,35 @@
+//! Limits on how long an origin may keep silent.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use tokio::time::timeout;
+
+use super::Body;
+use crate::error::{At, OriginError, Phase};
+
+/// A body that fails when it pauses for longer than `stall`. The clock runs only while somebody waits for bytes.
+pub(crate) fn stalling(body: Body, at: At, stall: Duration) -> Body {
+    Box::pin(stream::try_unfold((body, at), move |(mut body, at)| async move {
+        match timeout(stall, body.next()).await {
+            Ok(Some(item)) => Ok(Some((item?, (body, at)))),
+            Ok(None) => Ok(None),
+            Err(_) => Err(OriginError::Timeout { at, phase: Phase::Stalled, after: stall }),
+        }
+    }))
+}
+
+/// Waits for the head of a reply. A connection may have to be made first, which has a limit of its own.
+pub(crate) async fn first_byte<T>(
+    reply: impl Future<Output = T>,
+    at: &At,
+    connect: Duration,
+    first_byte: Duration,
+) -> Result<T, OriginError> {
+    let limit = connect.saturating_add(first_byte);
+    timeout(limit, reply).await.map_err(|_| OriginError::Timeout {
+        at: at.clone(),
+        phase: Phase::FirstByte,
+        after: limit,
+    })
+}

@@ -1,0 +1,87 @@
+//! What an HTTP client's failures mean.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use crate::error::{At, OriginError, Phase};
+
+/// An error with all that lies below it, in one line.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Many layers repeat the text of the one below.
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// A request that got no reply.
+pub(crate) fn error(at: &At, error: reqwest::Error, connect: Duration) -> OriginError {
+    let error = error.without_url();
+    if error.is_timeout() && error.is_connect() {
+        return OriginError::Timeout { at: at.clone(), phase: Phase::Connect, after: connect };
+    }
+    unreachable_origin(at, &error)
+}
+
+/// A body that broke; how far it had come is for [`exact`](super::exact) to say.
+pub(crate) fn broken(at: &At, detail: String) -> OriginError {
+    OriginError::Truncated { at: at.clone(), expected: 0, received: 0, detail }
+}
+
+/// Why an origin cannot be reached: name, TLS or connection.
+///
+/// The resolver and the TLS library hide behind boxed errors of types that are not ours to name, so beside the kinds
+/// of I/O errors their texts are looked at; a text not known here is a failed connection.
+pub(crate) fn unreachable_origin(at: &At, error: &(dyn Error + 'static)) -> OriginError {
+    let detail = chain(error);
+    let at = at.clone();
+    let says = |words: &[&str]| words.iter().any(|word| detail.contains(word));
+    if says(&["dns error", "failed to lookup address"]) {
+        return OriginError::Dns { at, detail };
+    }
+    let invalid_data = {
+        let mut cause = Some(error);
+        let mut found = false;
+        while let Some(error) = cause {
+            found |= error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData);
+            cause = error.source();
+        }
+        found
+    };
+    let tls = ["certificate", "fatal alert", "tls handshake", "received corrupt message", "UnknownIssuer"];
+    if invalid_data || says(&tls) {
+        return OriginError::Tls { at, detail };
+    }
+    OriginError::Connect { at, detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_apart() {
+        let at = At::new("https://a.example", "x");
+        let dns = io::Error::other("dns error: failed to lookup address information");
+        assert!(matches!(unreachable_origin(&at, &dns), OriginError::Dns { .. }));
+        let tls = io::Error::new(io::ErrorKind::InvalidData, "received something odd");
+        assert!(matches!(unreachable_origin(&at, &tls), OriginError::Tls { .. }));
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert!(matches!(unreachable_origin(&at, &refused), OriginError::Connect { .. }));
+    }
+
+    #[test]
+    fn a_chain_is_one_line_without_repeats() {
+        let inner = io::Error::other("the cause");
+        let outer = io::Error::other(inner);
+        assert_eq!(chain(&outer), "the cause");
+    }
+}

@@ -1,0 +1,402 @@
+//! Places as an operator writes them, and the origins made of them.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use crate::origin::cloud::{CloudKind, CloudOrigin};
+use crate::origin::disk::DiskOrigin;
+use crate::origin::http::HttpOrigin;
+use crate::origin::retry::{RetryOrigin, RetryPolicy};
+use crate::origin::{Origin, Timeouts};
+
+/// Where the objects of a place are.
+#[derive(Clone, PartialEq, Eq)]
+pub enum PlaceSource {
+    /// A folder on disk.
+    Folder(PathBuf),
+    /// A base URL, `http` or `https`. User, password and query are secrets.
+    Http(Url),
+    /// A bucket of S3 or something that speaks like it.
+    S3 {
+        /// The name of the bucket.
+        bucket: String,
+        /// What all keys begin with, without slashes at its ends; may be empty.
+        prefix: String,
+    },
+    /// A bucket of Google Cloud Storage.
+    Gs {
+        /// The name of the bucket.
+        bucket: String,
+        /// What all keys begin with, without slashes at its ends; may be empty.
+        prefix: String,
+    },
+    /// A container of Azure Blob Storage.
+    Az {
+        /// The name of the container.
+        container: String,
+        /// What all keys begin with, without slashes at its ends; may be empty.
+        prefix: String,
+    },
+}
+
+impl fmt::Display for PlaceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, bucket, prefix) = match self {
+            Self::Folder(folder) => return write!(f, "{}", folder.display()),
+            Self::Http(url) => return f.write_str(&without_secrets(url)),
+            Self::S3 { bucket, prefix } => ("s3", bucket, prefix),
+            Self::Gs { bucket, prefix } => ("gs", bucket, prefix),
+            Self::Az { container, prefix } => ("az", container, prefix),
+        };
+        let slash = if prefix.is_empty() { "" } else { "/" };
+        write!(f, "{scheme}://{bucket}{slash}{prefix}")
+    }
+}
+
+impl fmt::Debug for PlaceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A URL as far as it may be shown: no user, no password, no query.
+pub(crate) fn without_secrets(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}"));
+    let path = url.path().trim_end_matches('/');
+    format!("{}://{host}{}{path}", url.scheme(), port.unwrap_or_default())
+}
+
+/// A place: its name, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceSpec {
+    /// The name; empty where none was given.
+    pub name: String,
+    /// Where the objects are.
+    pub source: PlaceSource,
+}
+
+/// Why a place can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// Nothing where a folder or a URL should be.
+    #[error("place {text:?}: expected a folder or a URL, found nothing")]
+    Empty {
+        /// The text given.
+        text: String,
+    },
+    /// A URL of a scheme that is not known.
+    #[error("place {text:?}: unknown scheme {scheme:?}; known are a folder, http, https, s3, gs and az")]
+    Scheme {
+        /// The text given, without secrets.
+        text: String,
+        /// The scheme found.
+        scheme: String,
+    },
+    /// A URL that is not well-formed.
+    #[error("place {text:?}: {detail}")]
+    Url {
+        /// The text given, without secrets.
+        text: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// There is no such folder.
+    #[error("folder {}: does not exist", folder.display())]
+    NoSuchFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// There is something else.
+    #[error("folder {}: is no folder", folder.display())]
+    NotAFolder {
+        /// The path.
+        folder: PathBuf,
+    },
+    /// The folder cannot be opened.
+    #[error("folder {}: {detail}", folder.display())]
+    Unreadable {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        detail: String,
+    },
+    /// The client for a remote origin cannot be made.
+    #[error("{place}: {detail}")]
+    Client {
+        /// The origin.
+        place: String,
+        /// What is wrong.
+        detail: String,
+    },
+}
+
+impl PlaceSpec {
+    /// Takes `PLACE` or `NAME=PLACE`. A name is of letters, digits, `-` and `_`, so that a folder with a `=` in its
+    /// name can be written `./a=b`.
+    ///
+    /// # Errors
+    ///
+    /// Where the text is neither a folder nor a URL that is understood. Whether it exists is not looked at.
+    pub fn parse(text: &str) -> Result<Self, PlaceError> {
+        let (name, place) = match text.split_once('=') {
+            Some((name, place)) if is_name(name) => (name, place),
+            _ => ("", text),
+        };
+        if place.is_empty() {
+            let text = text.to_owned();
+            return Err(PlaceError::Empty { text });
+        }
+        let source = match place.split_once("://") {
+            Some((scheme, rest)) => remote(place, scheme, rest)?,
+            None => PlaceSource::Folder(PathBuf::from(place)),
+        };
+        Ok(Self { name: name.to_owned(), source })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    !text.is_empty() && text.chars().all(allowed)
+}
+
+fn remote(text: &str, scheme: &str, rest: &str) -> Result<PlaceSource, PlaceError> {
+    match scheme.to_ascii_lowercase().as_str() {
+        "http" | "https" => http(text),
+        "s3" => bucket(text, rest).map(|(bucket, prefix)| PlaceSource::S3 { bucket, prefix }),
+        "gs" => bucket(text, rest).map(|(bucket, prefix)| PlaceSource::Gs { bucket, prefix }),
+        "az" => bucket(text, rest).map(|(container, prefix)| PlaceSource::Az { container, prefix }),
+        _ => Err(PlaceError::Scheme { text: shown(text), scheme: scheme.to_owned() }),
+    }
+}
+
+fn http(text: &str) -> Result<PlaceSource, PlaceError> {
+    let wrong = |detail: String| PlaceError::Url { text: shown(text), detail };
+    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+    if url.fragment().is_some() {
+        return Err(wrong("expected no fragment (#...)".into()));
+    }
+    Ok(PlaceSource::Http(url))
+}
+
+fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    let wrong = |detail: &str| PlaceError::Url { text: shown(text), detail: detail.to_owned() };
+    if bucket.is_empty() {
+        return Err(wrong("expected the name of a bucket"));
+    }
+    if bucket.contains(['@', '?', '#', ':']) {
+        return Err(wrong("expected a bucket name only: credentials and endpoints are options"));
+    }
+    let prefix = prefix.trim_matches('/').to_owned();
+    if prefix.split('/').any(|part| part == "." || part == "..") {
+        return Err(wrong("expected no `.` or `..` in the prefix"));
+    }
+    Ok((bucket.to_owned(), prefix))
+}
+
+/// A text that failed to parse, without what may be a password or a token in it.
+fn shown(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    match (text.find("://"), text.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => {
+            format!("{}{}", &text[..scheme + 3], &text[at + 1..])
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// How origins are asked. What does not apply to an origin is ignored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OriginOptions {
+    /// How long a connection may take to be made, name lookup and TLS included.
+    pub connect_timeout: Duration,
+    /// How long the head of a reply may take after that.
+    pub first_byte_timeout: Duration,
+    /// How long a body may pause. There is no limit on the whole.
+    pub stall_timeout: Duration,
+    /// How often a request is made again after a failure that may pass.
+    pub retries: u32,
+    /// The longest first pause before that; it doubles each time, and the real one is chosen at random below it.
+    pub retry_base: Duration,
+    /// Hosts, as `host` or `host:port`, that an HTTP origin may redirect to, besides itself.
+    pub follow_redirects_to: Vec<String>,
+    /// The URL of a service that speaks S3; AWS where there is none here, in the environment and in the profile.
+    pub s3_endpoint: Option<String>,
+    /// The region of the bucket; else of the environment, the profile, or `us-east-1`.
+    pub s3_region: Option<String>,
+    /// Whether the bucket goes into the path rather than the host name; by default where there is an endpoint.
+    pub s3_path_style: Option<bool>,
+    /// Whether S3 requests go unsigned.
+    pub s3_anonymous: bool,
+    /// The base URL of a service that speaks like Google Cloud Storage.
+    pub gs_endpoint: Option<String>,
+    /// Whether Google Cloud Storage requests go unsigned.
+    pub gs_anonymous: bool,
+    /// The Azure storage account; else of the environment.
+    pub az_account: Option<String>,
+    /// The URL of a service that speaks like Azure Blob Storage.
+    pub az_endpoint: Option<String>,
+    /// Whether Azure requests go unsigned.
+    pub az_anonymous: bool,
+}
+
+impl Default for OriginOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            first_byte_timeout: Duration::from_secs(10),
+            stall_timeout: Duration::from_secs(10),
+            retries: 2,
+            retry_base: Duration::from_millis(100),
+            follow_redirects_to: Vec::new(),
+            s3_endpoint: None,
+            s3_region: None,
+            s3_path_style: None,
+            s3_anonymous: false,
+            gs_endpoint: None,
+            gs_anonymous: false,
+            az_account: None,
+            az_endpoint: None,
+            az_anonymous: false,
+        }
+    }
+}
+
+impl fmt::Debug for OriginOptions {
+    /// Without the endpoints, which may have credentials in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OriginOptions")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("first_byte_timeout", &self.first_byte_timeout)
+            .field("stall_timeout", &self.stall_timeout)
+            .field("retries", &self.retries)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OriginOptions {
+    fn timeouts(&self) -> Timeouts {
+        Timeouts { connect: self.connect_timeout, first_byte: self.first_byte_timeout, stall: self.stall_timeout }
+    }
+}
+
+/// Makes the origin of a place; remote ones try again after failures that may pass.
+///
+/// # Errors
+///
+/// Where a folder is not there or a client can't be made. A remote origin is not asked anything yet.
+pub fn build(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
+    let timeouts = options.timeouts();
+    let client = |detail: String| PlaceError::Client { place: spec.source.to_string(), detail };
+    let origin: Arc<dyn Origin> = match &spec.source {
+        PlaceSource::Folder(folder) => return disk(folder.clone()),
+        PlaceSource::Http(url) => {
+            let allowed = &options.follow_redirects_to;
+            Arc::new(HttpOrigin::new(url, timeouts, allowed).map_err(client)?)
+        }
+        PlaceSource::S3 { bucket, prefix } => {
+            Arc::new(CloudOrigin::new(CloudKind::S3, bucket, prefix, options, timeouts).map_err(client)?)
+        }
+        PlaceSource::Gs { bucket, prefix } => {
+            Arc::new(CloudOrigin::new(CloudKind::Gs, bucket, prefix, options, timeouts).map_err(client)?)
+        }
+        PlaceSource::Az { container, prefix } => {
+            Arc::new(CloudOrigin::new(CloudKind::Az, container, prefix, options, timeouts).map_err(client)?)
+        }
+    };
+    let policy = RetryPolicy { tries: options.retries.saturating_add(1), base: options.retry_base };
+    Ok(Arc::new(RetryOrigin::new(origin, policy)))
+}
+
+fn disk(folder: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
+    match DiskOrigin::new(&folder) {
+        Ok(origin) => Ok(Arc::new(origin)),
+        Err(error) => Err(match error.kind() {
+            io::ErrorKind::NotFound => PlaceError::NoSuchFolder { folder },
+            io::ErrorKind::NotADirectory => PlaceError::NotAFolder { folder },
+            _ => PlaceError::Unreadable { folder, detail: error.to_string() },
+        }),
+    }
+}
+
+/// Percent-decoded text for messages, as far as it is text.
+pub(crate) fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> (String, PlaceSource) {
+        let spec = PlaceSpec::parse(text).unwrap();
+        (spec.name, spec.source)
+    }
+
+    #[test]
+    fn names_and_folders() {
+        let folder = |path: &str| PlaceSource::Folder(PathBuf::from(path));
+        assert_eq!(parse("/data"), (String::new(), folder("/data")));
+        assert_eq!(parse("films=/data"), ("films".into(), folder("/data")));
+        assert_eq!(parse("./a=b"), (String::new(), folder("./a=b")));
+        assert_eq!(parse("a=b=c"), ("a".into(), folder("b=c")));
+        assert_eq!(PlaceSpec::parse("films="), Err(PlaceError::Empty { text: "films=".into() }));
+    }
+
+    #[test]
+    fn urls() {
+        let (name, source) = parse("web=https://user:secret@media.example:8443/a/?token=x");
+        assert_eq!(name, "web");
+        assert_eq!(source.to_string(), "https://media.example:8443/a");
+        assert!(!format!("{source:?}").contains("secret"));
+        let (name, source) = parse("https://media.example/a?b=c");
+        assert_eq!((name.as_str(), source.to_string()), ("", "https://media.example/a".into()));
+        for (text, shown) in [
+            ("s3://bucket", "s3://bucket"),
+            ("s3://bucket/a/b/", "s3://bucket/a/b"),
+            ("gs://bucket/a", "gs://bucket/a"),
+            ("az://container/a", "az://container/a"),
+        ] {
+            assert_eq!(parse(text).1.to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_secrets() {
+        for text in [
+            "ftp://user:secret@host/x",
+            "s3://key:secret@bucket/x",
+            "https://user:secret@host:port/x",
+            "https://user:secret@host/x#y",
+            "s3:///x",
+            "s3://bucket/../x",
+        ] {
+            let error = PlaceSpec::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn folders_are_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let build = |path: PathBuf| {
+            let spec = PlaceSpec { name: String::new(), source: PlaceSource::Folder(path) };
+            build(&spec, &OriginOptions::default())
+        };
+        assert!(build(dir.path().to_owned()).unwrap().is_local());
+        assert_eq!(build(file.clone()).unwrap_err(), PlaceError::NotAFolder { folder: file });
+        let none = dir.path().join("none");
+        let error = build(none.clone()).unwrap_err();
+        assert!(error.to_string().contains(&none.display().to_string()));
+        assert_eq!(error, PlaceError::NoSuchFolder { folder: none });
+    }
+}

@@ -1,0 +1,94 @@
+//! Counters of the store, and the snapshot handed out.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cache::CacheCounters;
+use crate::error::{ErrorKind, OriginError};
+
+/// What the store holds and did since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// The slice cache: its weight, budget and counters, in bytes and slices.
+    pub cache: CacheCounters,
+    /// Bytes of slices held, those that are being filled included.
+    pub memory_used: u64,
+    /// One a place, by name.
+    pub places: Vec<PlaceStats>,
+}
+
+/// What happened at one place since it was added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlaceStats {
+    /// The name of the place.
+    pub name: String,
+    /// Requests to the origin, those made again included.
+    pub origin_requests: u64,
+    /// Bytes of bodies that came from the origin.
+    pub origin_bytes: u64,
+    /// Slices a reader found complete in memory.
+    pub slice_hits: u64,
+    /// Slices a reader had to wait for.
+    pub slice_misses: u64,
+    /// Bytes handed to readers out of slices that were complete.
+    pub hit_bytes: u64,
+    /// Bytes handed to readers as they came from the origin.
+    pub miss_bytes: u64,
+    /// Bytes handed out as ranges of open files.
+    pub file_bytes: u64,
+    /// Opens and reads that joined a request somebody else had made.
+    pub collapsed: u64,
+    /// Requests made again because an earlier one failed.
+    pub retries: u64,
+    /// Failures of the origin by kind; kinds that did not occur are left out.
+    pub errors: Vec<(ErrorKind, u64)>,
+    /// Origin requests for slices under way now.
+    pub in_flight: u64,
+}
+
+/// The live counters of a place.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) origin_requests: AtomicU64,
+    pub(crate) origin_bytes: AtomicU64,
+    pub(crate) slice_hits: AtomicU64,
+    pub(crate) slice_misses: AtomicU64,
+    pub(crate) hit_bytes: AtomicU64,
+    pub(crate) miss_bytes: AtomicU64,
+    pub(crate) file_bytes: AtomicU64,
+    pub(crate) collapsed: AtomicU64,
+    pub(crate) in_flight: AtomicU64,
+    errors: [AtomicU64; ErrorKind::ALL.len()],
+}
+
+/// Adds to a counter. Counters order nothing, so relaxed is enough.
+pub(crate) fn add(counter: &AtomicU64, number: u64) {
+    counter.fetch_add(number, Ordering::Relaxed);
+}
+
+impl Counters {
+    /// Counts a failure, and passes it on.
+    pub(crate) fn failed(&self, error: OriginError) -> OriginError {
+        add(&self.errors[error.kind() as usize], 1);
+        error
+    }
+
+    pub(crate) fn snapshot(&self, name: &str, retries: u64) -> PlaceStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let errors =
+            ErrorKind::ALL.into_iter().zip(self.errors.iter().map(read)).filter(|(_, count)| *count > 0).collect();
+        PlaceStats {
+            name: name.to_owned(),
+            origin_requests: read(&self.origin_requests) + retries,
+            origin_bytes: read(&self.origin_bytes),
+            slice_hits: read(&self.slice_hits),
+            slice_misses: read(&self.slice_misses),
+            hit_bytes: read(&self.hit_bytes),
+            miss_bytes: read(&self.miss_bytes),
+            file_bytes: read(&self.file_bytes),
+            collapsed: read(&self.collapsed),
+            retries,
+            errors,
+            in_flight: read(&self.in_flight),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What ffmpeg decodes from every output equals, frame for frame and in time, what it decodes from the file.
+
+mod support;
+
+use millpond_media::TrackKind;
+use std::path::{Path, PathBuf};
+use support::{
+    clips::{self, Carried},
+    decode,
+    origins::{self, Kind},
+};
+
+/// HLS in TS begins at ten seconds, so that times before the presentation can be said.
+const TS_BASE: f64 = 10.0;
+const TS_TICK: f64 = 1.0 / 90_000.0;
+
+struct Output {
+    name: &'static str,
+    tail: &'static str,
+    base: f64,
+}
+
+const OUTPUTS: [Output; 3] = [
+    Output { name: "HLS TS", tail: "ts/index.m3u8", base: TS_BASE },
+    Output { name: "HLS fMP4", tail: "index.m3u8", base: 0.0 },
+    Output { name: "DASH", tail: "index.mpd", base: 0.0 },
+];
+
+/// Tracks of a clip: (is video, coarsest tick of its clock).
+fn tracks(file: &Path) -> Vec<(bool, f64)> {
+    let movie = millpond_media::index_bytes(&std::fs::read(file).unwrap()).unwrap();
+    movie
+        .tracks
+        .iter()
+        .filter(|t| !matches!(t.kind, TrackKind::Text))
+        .map(|t| (matches!(t.kind, TrackKind::Video { .. }), 1.0 / f64::from(t.timescale.get())))
+        .collect()
+}
+
+fn compare(file: &Path, url: &str, output: &Output) -> Result<usize, String> {
+    let reference = file.to_str().unwrap();
+    let (mut compared, mut video, mut audio) = (0, 0, 0);
+    for (is_video, tick) in tracks(file) {
+        // Files may say their times in milliseconds only: those of the output can't be finer.
+        let tick = if output.base > 0.0 { tick.max(TS_TICK) } else { tick };
+        if is_video {
+            let map = format!("0:v:{video}");
+            let (ours, file) = (decode::video(&["-i", url], &map)?, decode::video(&["-i", reference], &map)?);
+            decode::same_video(&ours, &file, output.base, tick)?;
+            video += 1;
+        } else {
+            let map = format!("0:a:{audio}");
+            let (ours, file) = (decode::audio(&["-i", url], &map)?, decode::audio(&["-i", reference], &map)?);
+            decode::same_audio(&ours, &file, output.base, tick)?;
+            audio += 1;
+        }
+        compared += 1;
+    }
+    Ok(compared)
+}
+
+/// Every playable clip with the containers it fits.
+fn matrix(folder: &Path, names: Vec<(String, Carried)>, kind: Kind) {
+    let Some(stack) = origins::start(kind, folder, &["--segment-duration", "2"]) else { return };
+    let mut failures = Vec::new();
+    for (name, carried) in names {
+        for output in &OUTPUTS {
+            if carried == Carried::Fmp4 && output.base > 0.0 {
+                let refused = stack.server.get(&format!("{name}/{}", output.tail));
+                if refused.status != 422 {
+                    failures.push(format!("{name} {}: status {}", output.name, refused.status));
+                }
+                continue;
+            }
+            let url = stack.server.url(&format!("{name}/{}", output.tail));
+            match compare(&folder.join(&name), &url, output) {
+                Ok(tracks) => println!("{kind:?} {name} {}: {tracks} tracks equal", output.name),
+                Err(error) => failures.push(format!("{name} {}: {error}", output.name)),
+            }
+        }
+    }
+    let log: Vec<String> = stack.server.log_text().lines().filter(|l| l.contains("ERROR")).map(str::to_owned).collect();
+    assert!(failures.is_empty(), "{} differ:\n{}\n{}", failures.len(), failures.join("\n"), log.join("\n"));
+}
+
+fn made(kind: Kind) {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let names = clips::CLIPS.iter().chain(clips::DERIVED).map(|c| (c.name.to_owned(), c.carried)).collect();
+    matrix(clips::folder(), names, kind);
+}
+
+#[test]
+fn made_clips_from_a_folder() {
+    made(Kind::Folder);
+}
+
+#[test]
+fn made_clips_from_nginx() {
+    made(Kind::Nginx);
+}
+
+#[test]
+fn made_clips_from_s3() {
+    made(Kind::S3);
+}
+
+#[test]
+fn real_clips() {
+    let Some(folder) = support::shared_media() else { return };
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let names = files
+        .iter()
+        .filter_map(|f| f.file_name()?.to_str())
+        .filter(|n| n.ends_with(".mp4") && !n.starts_with("bad_"))
+        .map(|n| {
+            let only_fmp4 = n.starts_with("vp9") || n.starts_with("av1") || n.starts_with("opus");
+            (n.to_owned(), if only_fmp4 { Carried::Fmp4 } else { Carried::Everywhere })
+        })
+        .collect();
+    matrix(&folder, names, Kind::Folder);
+}

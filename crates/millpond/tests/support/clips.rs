@@ -1,0 +1,99 @@
+//! Clips that ffmpeg makes: one for each codec and each shape of file.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// Which outputs carry a clip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// Fragmented MP4 only.
+    Fmp4,
+    /// Fragmented MP4 and TS.
+    Everywhere,
+}
+
+pub struct Clip {
+    pub name: &'static str,
+    pub carried: Carried,
+    args: &'static str,
+}
+
+const VIDEO: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=9";
+const SOUND: &str = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=9";
+
+macro_rules! clip {
+    ($name:literal, $carried:ident, $args:literal) => {
+        Clip { name: $name, carried: Carried::$carried, args: $args }
+    };
+}
+
+/// `V` and `S` stand for the test picture and the test sound.
+pub const CLIPS: &[Clip] = &[
+    clip!("h264_aac.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 3 -c:a aac -ac 2"),
+    clip!("h264_moov_first.mp4", Everywhere, "V S -c:v libx264 -g 50 -c:a aac -movflags +faststart"),
+    clip!("h264_open_gop.mp4", Everywhere, "V -c:v libx264 -x264-params open-gop=1:keyint=40:bframes=3"),
+    clip!("h264_long_gop.mp4", Everywhere, "V S -c:v libx264 -g 1000 -c:a aac"),
+    clip!("h264_rotated.mp4", Everywhere, "V -c:v libx264 -g 25 -metadata:s:v:0 rotate=90"),
+    clip!("h264_negative_cts.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +negative_cts_offsets"),
+    clip!("h264_fragmented.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof"),
+    clip!("h264_fragmented_sidx.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof+global_sidx"),
+    clip!("h264_partly_fragmented.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe"),
+    clip!("hevc_hvc1.mp4", Everywhere, "V S -c:v libx265 -x265-params log-level=error:keyint=50:bframes=3 -tag:v hvc1 -c:a aac"),
+    clip!("hevc_hev1.mp4", Everywhere, "V -c:v libx265 -x265-params log-level=error:keyint=50 -tag:v hev1"),
+    clip!("av1.mp4", Fmp4, "V S -c:v libsvtav1 -g 50 -preset 12 -c:a aac"),
+    clip!("vp9_opus.mp4", Fmp4, "V S -c:v libvpx-vp9 -g 50 -deadline realtime -cpu-used 8 -c:a libopus"),
+    clip!("mp3.mp4", Everywhere, "S -c:a libmp3lame -ac 2"),
+    clip!("ac3.mp4", Everywhere, "S -c:a ac3 -ac 6"),
+    clip!("eac3.mp4", Everywhere, "S -c:a eac3 -ac 6"),
+    clip!("opus.mp4", Fmp4, "S -c:a libopus"),
+    clip!("flac.mp4", Fmp4, "S -c:a flac -strict -2"),
+    clip!("alac.m4a", Fmp4, "S -c:a alac"),
+    clip!("aac_44100.m4a", Everywhere, "S -c:a aac -ar 44100"),
+];
+
+/// The folder with all clips, made once a run.
+pub fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clips-1");
+        std::fs::create_dir_all(&folder).unwrap();
+        for clip in CLIPS {
+            make(&folder.join(clip.name), clip.args);
+        }
+        // A cut by copying leaves a start in the middle of a group of pictures, told by the edit list.
+        let source = folder.join("h264_aac.mp4").display().to_string();
+        make(&folder.join("h264_mid_gop.mp4"), &format!("-ss 2.9 -i {source} -c copy"));
+        folder
+    })
+}
+
+/// Clips made from other clips.
+pub const DERIVED: &[Clip] = &[clip!("h264_mid_gop.mp4", Everywhere, "")];
+
+pub fn make(file: &Path, args: &str) {
+    if file.exists() {
+        return;
+    }
+    // Written beside and renamed: a test run that is stopped leaves no half clip.
+    let part = file.with_file_name(format!("part.{}", file.file_name().unwrap().to_str().unwrap()));
+    let args = args
+        .split(' ')
+        .flat_map(|a| match a {
+            "V" => VIDEO.split(' ').collect::<Vec<_>>(),
+            "S" => SOUND.split(' ').collect(),
+            other => vec![other],
+        })
+        .filter(|a| !a.is_empty());
+    let status = Command::new("ffmpeg")
+        .args(["-v", "error", "-nostdin", "-y"])
+        .args(args)
+        .args(["-fflags", "+bitexact", "-threads", "2"])
+        .arg(&part)
+        .status()
+        .unwrap();
+    assert!(status.success(), "ffmpeg can't make {}", file.display());
+    std::fs::rename(part, file).unwrap();
+}

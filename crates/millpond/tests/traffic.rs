@@ -1,0 +1,121 @@
+//! What is asked of the storage: each byte once, at most one request a segment, few round trips to the first picture.
+
+mod support;
+
+use std::path::Path;
+use support::{
+    Server, clips,
+    origins::{self, Kind, Stack},
+};
+
+/// Requests in nginx's log: (path, range, status, bytes).
+fn origin_log(stack: &Stack) -> Vec<(String, String, u16, u64)> {
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let text = std::fs::read_to_string(stack.scratch.path().join("ranges.log")).unwrap();
+    text.lines()
+        .map(|l| {
+            let f: Vec<&str> = l.split('|').collect();
+            (f[0].to_owned(), f[1].to_owned(), f[2].parse().unwrap(), f[3].parse().unwrap())
+        })
+        .collect()
+}
+
+fn big_clip(folder: &Path, name: &str, extra: &str) {
+    clips::make(
+        &folder.join(name),
+        &format!("-f lavfi -i testsrc2=size=640x360:rate=25:duration=60 -f lavfi -i sine=frequency=440:sample_rate=48000:duration=60 -c:v libx264 -preset ultrafast -g 50 -b:v 2500k -minrate 2500k -maxrate 2500k -bufsize 2500k -x264-params nal-hrd=cbr:keyint=50 -c:a aac -b:a 96k {extra}"),
+    );
+}
+
+/// Paths of a title's segments, as a player asks for them: picture and sound in turn.
+fn segments(server: &Server, asset: &str) -> Vec<String> {
+    let of = |track: &str| -> Vec<String> {
+        let text = server.get(&format!("{asset}/{track}/index.m3u8")).text();
+        text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).map(|l| format!("{asset}/{track}/{l}")).collect()
+    };
+    let (video, audio) = (of("v1"), of("a1"));
+    let mut all = vec![format!("{asset}/v1/init.mp4"), format!("{asset}/a1/init.mp4")];
+    for n in 0..video.len().max(audio.len()) {
+        all.extend(video.get(n).cloned());
+        all.extend(audio.get(n).cloned());
+    }
+    all
+}
+
+#[test]
+fn a_title_played_through_reads_each_byte_once() {
+    if !support::have("ffmpeg") || !support::have("nginx") {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("traffic-1");
+    std::fs::create_dir_all(&folder).unwrap();
+    big_clip(&folder, "plain.mp4", "");
+    big_clip(&folder, "fragmented.mp4", "-movflags +frag_keyframe+empty_moov+default_base_moof");
+    let cache = tempfile::tempdir().unwrap();
+    for asset in ["plain.mp4", "fragmented.mp4"] {
+        // The first server leaves the index on disk; the second has it warm and the media cold.
+        let keep = cache.path().to_str().unwrap();
+        let stack = origins::start(Kind::Nginx, &folder, &["--segment-duration", "4", "--cache", keep]).unwrap();
+        assert_eq!(stack.server.get(&format!("{asset}/index.m3u8")).status, 200);
+        drop(stack);
+        let stack = origins::start(Kind::Nginx, &folder, &["--segment-duration", "4", "--cache", keep]).unwrap();
+        let paths = segments(&stack.server, asset);
+        let before = origin_log(&stack).len();
+        let mut out = 0;
+        for path in &paths {
+            let reply = stack.server.get(path);
+            assert_eq!(reply.status, 200, "{path}");
+            out += reply.body.len() as u64;
+        }
+        let log = origin_log(&stack);
+        let bytes_in: u64 = log.iter().map(|l| l.3).sum();
+        let ratio = out as f64 / bytes_in as f64;
+        println!("{asset}: {out} bytes out, {bytes_in} in, ratio {ratio:.4}, {} requests for {} segments", log.len() - before, paths.len() - 2);
+        assert!(ratio >= 0.99, "{asset}: {ratio}");
+        assert!(log.len() - before <= paths.len() - 2, "{asset}: more requests than segments");
+        assert_disjoint(&log);
+    }
+}
+
+/// No byte was asked for twice.
+fn assert_disjoint(log: &[(String, String, u16, u64)]) {
+    let mut ranges: Vec<(u64, u64)> = log
+        .iter()
+        .filter_map(|l| {
+            let (first, last) = l.1.strip_prefix("bytes=")?.split_once('-')?;
+            Some((first.parse().ok()?, last.parse().ok()?))
+        })
+        .collect();
+    ranges.sort_unstable();
+    for pair in ranges.windows(2) {
+        assert!(pair[0].1 < pair[1].0, "asked twice: {pair:?}");
+    }
+}
+
+#[test]
+fn a_hundred_viewers_at_once_ask_for_each_byte_once() {
+    if !support::have("ffmpeg") || !support::have("nginx") {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("traffic-1");
+    std::fs::create_dir_all(&folder).unwrap();
+    big_clip(&folder, "plain.mp4", "");
+    let stack = origins::start(Kind::Nginx, &folder, &["--segment-duration", "4"]).unwrap();
+    let paths = segments(&stack.server, "plain.mp4");
+    let warm = origin_log(&stack).len();
+    std::thread::scope(|scope| {
+        for viewer in 0..100 {
+            let (paths, server) = (&paths, &stack.server);
+            scope.spawn(move || {
+                for path in paths.iter().take(12) {
+                    let reply = server.get(path);
+                    assert_eq!(reply.status, 200, "viewer {viewer}: {path}");
+                }
+            });
+        }
+    });
+    let log = origin_log(&stack);
+    println!("{} requests to the origin for 100 viewers of 10 segments", log.len() - warm);
+    assert!(log.len() - warm <= 10);
+    assert_disjoint(&log[warm..]);
+}

@@ -1,0 +1,16 @@
+//! What the indexer reads, the dref writer writes so that the indexer reads the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|object: &[u8]| {
+    let Ok(movie) = millpond_media::index_bytes(object) else { return };
+    let Ok(written) = millpond_media::dref::write(&movie, "media.mp4") else { return };
+    let again = millpond_media::index_bytes(&written).expect("what was written can be read");
+    assert_eq!(again.external_media.as_deref(), Some("media.mp4"));
+    assert_eq!(again.tracks.len(), movie.tracks.len());
+    for (a, b) in again.tracks.iter().zip(&movie.tracks) {
+        assert_eq!(a.samples.len(), b.samples.len());
+        assert!(a.samples.iter().zip(b.samples.iter()).take(2000).all(|(a, b)| a.range == b.range && a.sync == b.sync));
+    }
+});

@@ -1,0 +1,45 @@
+//! Whole objects through the indexer, and what comes out through the packager.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use millpond_package::{Options, Presentation, Source, dash, fmp4, hls};
+use std::sync::Arc;
+
+fuzz_target!(|object: &[u8]| {
+    let Ok(movie) = millpond_media::index_bytes(object) else { return };
+    for track in &movie.tracks {
+        // Compact tables may describe more than the file holds, never without bound.
+        assert!(track.samples.heap_bytes() < 64 << 20);
+        let mut last = None;
+        for sample in track.samples.iter().take(1000) {
+            assert!(movie.external_media.is_some() || sample.range.end <= object.len() as u64);
+            assert!(last.is_none_or(|last| sample.dts >= last));
+            last = Some(sample.dts);
+        }
+        let _ = millpond_media::spans(track, movie.timescale);
+        let _ = track.codec.parameter();
+    }
+    let source = Source {
+        movie: Arc::new(movie),
+        label: "fuzz".to_owned(),
+        language: None,
+        bandwidth: None,
+        use_video: true,
+        use_audio: true,
+        use_text: true,
+    };
+    let Ok(presentation) = Presentation::new(vec![source], Vec::new(), &Options { target_duration: 4.0 }) else { return };
+    let _ = dash::mpd(&presentation);
+    for container in [hls::Container::Fmp4, hls::Container::Ts] {
+        let _ = hls::multivariant(&presentation, container);
+    }
+    for track in presentation.tracks() {
+        let _ = hls::media(&presentation, track, hls::Container::Fmp4);
+        let _ = hls::iframes(&presentation, track);
+        let _ = fmp4::init(&presentation, track);
+        for n in 1..=track.segment_count().min(8) {
+            let _ = fmp4::segment(&presentation, track, n);
+            let _ = millpond_package::ts::presented(&presentation, track, n);
+        }
+    }
+});
