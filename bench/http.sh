@@ -8,4 +8,5 @@ case " $* " in
   *" --server "* | *" --stand-in "* | *" --help "* | *" -h "*) ;;
   *) (cd "$top" && cargo build --release -p millpond) ;;
 esac
+export PYTHONDONTWRITEBYTECODE=1
 exec python3 "$top/bench/compare.py" "$@"

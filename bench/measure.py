@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import resource
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,8 @@ class Burst:
     """Microseconds of CPU the server's processes used for a response."""
     machine_us: float
     """Microseconds all cores were busy for a response, the client included."""
+    foreign: float
+    """Share of all cores' time that was busy with neither the server nor wrk: other programs, and interrupts."""
 
 
 def machine_seconds() -> float:
@@ -37,14 +41,21 @@ def machine_seconds() -> float:
     return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
+def children_seconds() -> float:
+    """CPU time of children that have ended, which wrk has when it is looked at."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def burst(server, paths: Path, seconds: float, connections: int) -> Burst:
     command = [
         "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--timeout", "10s", "-s", str(LUA), server.url,
         "--", str(paths),
     ]
-    cpu, machine = server.cpu_seconds(), machine_seconds()
+    cpu, machine, client, began = server.cpu_seconds(), machine_seconds(), children_seconds(), time.monotonic()
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     cpu, machine = server.cpu_seconds() - cpu, machine_seconds() - machine
+    client, elapsed = children_seconds() - client, time.monotonic() - began
     line = next((line for line in output.splitlines() if line.startswith("RESULT ")), None)
     if line is None:
         raise RuntimeError(f"wrk gave no result for {server.name}:\n{output}")
@@ -60,6 +71,7 @@ def burst(server, paths: Path, seconds: float, connections: int) -> Burst:
         p99_ms=result["p99_ms"],
         server_us=cpu / count * 1e6,
         machine_us=machine / count * 1e6,
+        foreign=max(0.0, machine - cpu - client) / elapsed / (os.cpu_count() or 1),
     )
 
 

@@ -35,11 +35,13 @@ fuzz_target!(|object: &[u8]| {
     }
     for track in presentation.tracks() {
         let _ = hls::media(&presentation, track, hls::Container::Fmp4);
-        let _ = hls::iframes(&presentation, track);
-        let _ = fmp4::init(&presentation, track);
+        let _ = hls::iframes(&presentation, track, hls::Container::Fmp4);
+        if track.source_track().is_some() {
+            let _ = fmp4::init(&presentation, track);
+        }
         for n in 1..=track.segment_count().min(8) {
             let _ = fmp4::segment(&presentation, track, n);
-            let _ = millpond_package::ts::presented(&presentation, track, n);
+            let _ = millpond_package::transport::segment(&presentation, track, n);
         }
     }
 });

@@ -5,9 +5,9 @@ use libfuzzer_sys::fuzz_target;
 use millpond_package::text::{srt, vtt, webvtt};
 
 fuzz_target!(|bytes: &[u8]| {
-    for cues in [srt::parse(bytes), vtt::parse(bytes)].into_iter().flatten() {
-        let written = webvtt::whole(&cues);
+    for subtitles in [srt::parse(bytes), vtt::parse(bytes)].into_iter().flatten() {
+        let written = webvtt::whole(&subtitles.cues);
         let again = vtt::parse(written.as_bytes()).expect("what was written can be read");
-        assert!(again.len() <= cues.len());
+        assert!(again.cues.len() <= subtitles.cues.len());
     }
 });

@@ -41,7 +41,8 @@ pub(crate) fn path(record: &[u8]) -> Option<String> {
     let mut rest = record.get(FIXED..)?;
     loop {
         let (tag, after) = rest.split_first_chunk().map(|(tag, after)| (u16::from_be_bytes(*tag), after))?;
-        let (len, after) = after.split_first_chunk().map(|(len, after)| (usize::from(u16::from_be_bytes(*len)), after))?;
+        let (len, after) =
+            after.split_first_chunk().map(|(len, after)| (usize::from(u16::from_be_bytes(*len)), after))?;
         match tag {
             END => return None,
             PATH => {

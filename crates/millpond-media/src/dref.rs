@@ -24,14 +24,15 @@ pub fn write(movie: &Movie, location: &str) -> Result<Vec<u8>, MediaError> {
     file(movie, b"url ", &entry)
 }
 
-/// As [`write`], with a Macintosh alias in place of a URL: what QuickTime has, and the only kind of reference that
+/// As [`write()`], with a Macintosh alias in place of a URL: what QuickTime has, and the only kind of reference that
 /// ffmpeg follows (`-enable_drefs 1 -use_absolute_path 1`).
 ///
 /// # Errors
-/// As [`write`], and for a path of more than 65,000 bytes.
+/// As [`write()`], and for a path of more than 65,000 bytes.
 pub fn write_alias(movie: &Movie, path: &str) -> Result<Vec<u8>, MediaError> {
-    let record = alias::write(path)
-        .ok_or_else(|| MediaError::invalid("dref/alis", 0, format!("a path of {} bytes", path.len()), "65000 at most"))?;
+    let record = alias::write(path).ok_or_else(|| {
+        MediaError::invalid("dref/alis", 0, format!("a path of {} bytes", path.len()), "65000 at most")
+    })?;
     file(movie, b"alis", &record)
 }
 
@@ -93,8 +94,9 @@ impl Writer {
         self.bytes(kind);
         body(self)?;
         let size = self.0.len() - start;
-        let size = u32::try_from(size)
-            .map_err(|_| MediaError::too_large(crate::boxes::show(*kind), start as u64, size as u64, u32::MAX.into()))?;
+        let size = u32::try_from(size).map_err(|_| {
+            MediaError::too_large(crate::boxes::show(*kind), start as u64, size as u64, u32::MAX.into())
+        })?;
         if let Some(field) = self.0.get_mut(start..start + 4) {
             field.copy_from_slice(&size.to_be_bytes());
         }
@@ -363,7 +365,9 @@ fn chunks(out: &mut Writer, table: &SampleTable) -> Written {
     let mut end = None;
     for sample in table {
         match chunks.last_mut() {
-            Some((start, count)) if end == Some(sample.range.start) && sample.range.end - *start <= CHUNK => *count += 1,
+            Some((start, count)) if end == Some(sample.range.start) && sample.range.end - *start <= CHUNK => {
+                *count += 1
+            }
             _ => chunks.push((sample.range.start, 1)),
         }
         end = Some(sample.range.end);

@@ -120,9 +120,11 @@ impl Media<'_> {
             return last_where(table, candidate, |sample| sample.pts() <= time).unwrap_or(0);
         };
         let candidates = sync.partition_point(|&index| index <= candidate);
-        let found = sync.iter().take(candidates).rev().find(|&&index| {
-            table.get(index).is_some_and(|sample| sample.pts() <= time)
-        });
+        let found = sync
+            .iter()
+            .take(candidates)
+            .rev()
+            .find(|&&index| table.get(index).is_some_and(|sample| sample.pts() <= time));
         found.copied().unwrap_or(0)
     }
 

@@ -251,6 +251,10 @@ impl FragmentWalk {
         };
         let bytes = bytes.get(usize::try_from(skip).ok()?..)?;
         let mfra = Node::new(bytes, start, "mfra").filter(|node| &node.kind == b"mfra")?;
+        // The walk ends where the index begins: one box less to look at.
+        self.cut(vec![start]);
+        self.lanes.retain(|lane| lane.at() < start);
+        self.all.end = start;
         Some(random_access(&mfra))
     }
 }

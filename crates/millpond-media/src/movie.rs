@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 pub struct Movie {
     /// Clock of `duration` and of [`Edit::duration`].
     pub timescale: Timescale,
-    /// Duration in `timescale` ticks as `mvhd` states it; 0 where it states none.
+    /// Duration in `timescale` ticks as `mvhd` (or `mehd`) states it; 0 where it states none.
     pub duration: u64,
     /// Whether samples come from movie fragments.
     pub fragmented: bool,
     /// Playable tracks in file order.
     pub tracks: Vec<Track>,
-    /// Tracks left out, each with the reason: they never stop the others.
+    /// Tracks left out, and those whose samples end early (these are in `tracks` too), each with the reason: they
+    /// never stop the others.
     pub skipped: Vec<SkippedTrack>,
     /// Where the media is, when a data reference names another file (8.7.2): the URL as written.
     pub external_media: Option<String>,
@@ -79,7 +80,7 @@ pub struct Edit {
     pub media_time: Option<i64>,
 }
 
-/// A track that can't be played, and why.
+/// A track that can't be played, or not to its end, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedTrack {
     /// `track_ID`, or 0 where not even that could be read.

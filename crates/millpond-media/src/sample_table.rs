@@ -1,8 +1,8 @@
 //! Where and when each sample is, in three to four bytes a sample.
 //!
 //! Samples are held in blocks of 128: a head with the place and time of the first one, and bit-packed columns
-//! (see [`crate::bits`]) for the rest. A chunk structure (8.7.4) is not kept: what counts is the gap between the end
-//! of a sample and the start of the next, which is zero inside a chunk.
+//! (frame of reference, with patches) for the rest. A chunk structure (8.7.4) is not kept: what counts is the gap
+//! between the end of a sample and the start of the next, which is zero inside a chunk.
 
 use crate::{
     bits::{BitReader, BitWriter, COLUMN},

@@ -121,7 +121,16 @@ fn handler(mdia: &Node<'_>) -> Result<Handler, MediaError> {
 /// Whether a name tells a viewer anything: most handler names only tell what wrote the file.
 fn is_useful(name: &str) -> bool {
     const WRITERS: [&str; 11] = [
-        "handle", "core media", "gpac", "iso media", "isomedia", "bento4", "mainconcept", "l-smash", "apple", "google",
+        "handle",
+        "core media",
+        "gpac",
+        "iso media",
+        "isomedia",
+        "bento4",
+        "mainconcept",
+        "l-smash",
+        "apple",
+        "google",
         "#",
     ];
     let lower = name.to_lowercase();

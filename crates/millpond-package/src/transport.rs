@@ -75,7 +75,8 @@ fn muxed(presentation: &Presentation) -> Option<&MuxedAudio> {
 /// Whether the track has transport stream segments of its own.
 #[must_use]
 pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
-    fits(track) && muxed_audio(presentation).is_none_or(|audio| audio.name != track.name)
+    let is_muxed = || muxed_audio(presentation).is_some_and(|audio| audio.name == track.name);
+    fits(track) && (track.kind != Kind::Audio || !is_muxed())
 }
 
 /// Segment `number` of a video or audio track as a transport stream; `None` where there is none.

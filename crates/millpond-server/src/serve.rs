@@ -97,7 +97,7 @@ impl Server {
             None => None,
         };
         let options =
-            FrontOptions { cors_origin, access_log: config.access_log, rendered_memory: config.memory / 8 };
+            FrontOptions { cors_origin, access_log: config.access_log, rendered_memory: config.memory / 8, packed_memory: config.memory / 4 };
         let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
         let limits =
             Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
@@ -223,7 +223,7 @@ async fn ask(store: &Store, place: &str) -> Result<(), OriginError> {
 }
 
 fn places(config: &Config) -> Result<(Store, Vec<Arc<str>>), ServeError> {
-    let store = Store::new(StoreOptions { memory: config.memory / 8 * 5, ..StoreOptions::default() });
+    let store = Store::new(StoreOptions { memory: config.memory / 8 * 3, ..StoreOptions::default() });
     let mut names = Vec::new();
     if config.places.is_empty() {
         let sample = MemoryOrigin::new("the bundled sample");

@@ -64,7 +64,10 @@ fn a_late_first_fragment_becomes_an_empty_edit() {
     };
     let wait = Edit { duration: 5000, media_time: None };
     assert_eq!(rewritten(&[]), [wait, Edit { duration: 80, media_time: Some(0) }]);
-    assert_eq!(rewritten(&[Edit { duration: 0, media_time: Some(5010) }]), [Edit { duration: 70, media_time: Some(10) }]);
+    assert_eq!(
+        rewritten(&[Edit { duration: 0, media_time: Some(5010) }]),
+        [Edit { duration: 70, media_time: Some(10) }]
+    );
 }
 
 #[test]

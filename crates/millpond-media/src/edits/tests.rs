@@ -51,18 +51,20 @@ fn empty_edits_shift() {
 #[test]
 fn pictures_begin_at_the_sync_sample_before() {
     // The second group begins with sample 12, shown at 520.
-    assert_eq!(of(&video(&[edit(400, 700)])), [(12..29, -700, 0, 400)]);
+    assert_eq!(of(&video(&[edit(400, 700)])), [(12..28, -700, 0, 400)]);
     assert_eq!(of(&video(&[edit(400, 520)]))[0].0.start, 12);
     assert_eq!(of(&video(&[edit(400, 519)]))[0].0.start, 0);
 }
 
 #[test]
 fn a_picture_that_begins_before_the_end_shows() {
-    // Sample 47 (a B picture) shows at 1880, sample 45 (P) at 1920.
+    // The last four, 44 to 47 in decoding order, show at 1800, 1920, 1840 and 1880.
     let last = |duration| of(&video(&[edit(duration, 40)]))[0].0.end;
-    assert_eq!(last(1881), 48, "samples before it in decoding order come along");
-    assert_eq!(last(1880), 48, "sample 47 shows at 1880 less 40");
-    assert_eq!(last(1760), 45, "the last group of four is not needed from its P picture on");
+    assert_eq!(last(1880), 48);
+    assert_eq!(last(1841), 48, "sample 45 shows too late, but 47 is decoded with it");
+    assert_eq!(last(1840), 47);
+    assert_eq!(last(1761), 45);
+    assert_eq!(last(1760), 44);
 }
 
 #[test]

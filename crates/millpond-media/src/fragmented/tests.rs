@@ -43,15 +43,11 @@ fn defaults_come_from_trex_then_tfhd_then_trun() {
         moof(&[traf(&[fields(b"tfhd", &[MOOF_BASE | 0x38, 1, 7, 3, 0]), fields(b"trun", &[1, 2, 50])])]),
         mdat(300),
     ]);
-    let second = moof(&[traf(&[fields(b"tfhd", &[MOOF_BASE, 1]), fields(b"trun", &[0x0a05, 2, 0, 0, 0, 0, 0, 0])])]).len() as u64;
+    let second = moof(&[traf(&[fields(b"tfhd", &[MOOF_BASE, 1]), fields(b"trun", &[0x0a05, 2, 0, 0, 0, 0, 0, 0])])])
+        .len() as u64;
     assert_eq!(
         rows(&movie, 0),
-        [
-            (100, 5, 0, 1, true),
-            (105, 6, 40, -1, false),
-            (second + 50, 3, 80, 0, true),
-            (second + 53, 3, 87, 0, true),
-        ]
+        [(100, 5, 0, 1, true), (105, 6, 40, -1, false), (second + 50, 3, 80, 0, true), (second + 53, 3, 87, 0, true),]
     );
     assert!(movie.fragmented);
     assert_eq!(movie.tracks.len(), 1);
@@ -62,10 +58,7 @@ fn defaults_come_from_trex_then_tfhd_then_trun() {
 fn data_without_offsets_follows_the_run_before() {
     let runs = [fields(b"trun", &[1, 1, 200]), fields(b"trun", &[0, 2])].concat();
     let movie = index(&[
-        moof(&[
-            traf(&[fields(b"tfhd", &[0, 1]), runs]),
-            traf(&[fields(b"tfhd", &[0, 2]), fields(b"trun", &[0, 1])]),
-        ]),
+        moof(&[traf(&[fields(b"tfhd", &[0, 1]), runs]), traf(&[fields(b"tfhd", &[0, 2]), fields(b"trun", &[0, 1])])]),
         mdat(300),
     ]);
     assert_eq!(rows(&movie, 0).iter().map(|r| r.0).collect::<Vec<_>>(), [200, 210, 220]);

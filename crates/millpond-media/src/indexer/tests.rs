@@ -53,7 +53,8 @@ fn movie_first_takes_one_batch_or_two() {
 
 #[test]
 fn movie_last_takes_two_batches() {
-    let object = [ftyp(), bx(b"wide", &[]), mdat(100_000), bx(b"free", &[&[0; 30]]), moov_at(100), b"\0\0\0\x03junk".to_vec()];
+    let object =
+        [ftyp(), bx(b"wide", &[]), mdat(100_000), bx(b"free", &[&[0; 30]]), moov_at(100), b"\0\0\0\x03junk".to_vec()];
     let (movie, batches) = run(&object.concat(), Limits::default());
     assert_eq!((counts(&movie.unwrap()), batches), (vec![10, 5], vec![1, 1]));
 }

@@ -46,11 +46,7 @@ fn tables_run_side_by_side() {
 fn compact_sizes_of_each_width() {
     let with = |bits: u32, bytes: &[u8], count: u32| {
         let stz2 = bx(b"stz2", &[&crate::fixture::words(&[0, bits, count]), bytes]);
-        let rest = [
-            fields(b"stts", &[0, 1, 9, 1]),
-            fields(b"stsc", &[0, 1, 1, 9, 1]),
-            fields(b"stco", &[0, 1, 0]),
-        ];
+        let rest = [fields(b"stts", &[0, 1, 9, 1]), fields(b"stsc", &[0, 1, 1, 9, 1]), fields(b"stco", &[0, 1, 0])];
         let (samples, _) = fill(&[stz2, rest.concat()], None)?;
         Ok::<_, MediaError>(samples.iter().map(|s| s.range.len()).collect::<Vec<_>>())
     };

@@ -129,7 +129,8 @@ fn two_hours_take_at_most_1_8_megabytes() {
 }
 
 fn pushes() -> impl Strategy<Value = Vec<Pushed>> {
-    let usual = (0_u64..40, 0_u32..5000, 0_u32..3, -2_i32..3, any::<bool>(), proptest::option::weighted(0.02, 0_i64..9000));
+    let usual =
+        (0_u64..40, 0_u32..5000, 0_u32..3, -2_i32..3, any::<bool>(), proptest::option::weighted(0.02, 0_i64..9000));
     let wild = (any::<u64>().prop_map(|o| o >> 1), any::<u32>(), any::<u32>(), any::<i32>(), any::<bool>(), Just(None));
     prop_oneof![
         // Gaps, mostly none, from a running end.

@@ -1,6 +1,6 @@
 //! HTTP/1.1 on a plain connection: one task a connection, file ranges by `sendfile`, nothing copied.
 
-use super::{Body, chunk::Chunk, head, head::Framing, listen::{SendError, Service}, residency};
+use super::{Body, chunk::Chunk, head, head::Framing, listen::{SendError, Service}, residency::Resident};
 use crate::front::{Reply, Request};
 use bytes::{Buf, BytesMut};
 use http::{Method, StatusCode};
@@ -143,7 +143,8 @@ impl Connection<'_> {
             self.write_all(&mut [IoSlice::new(&out)]).await?;
             return Ok(0);
         }
-        let mut writer = BodyWriter { connection: self, corked: false, chunked: framing == Framing::Chunked };
+        let chunked = framing == Framing::Chunked;
+        let mut writer = BodyWriter { connection: self, corked: false, chunked, resident: Resident::default() };
         writer.run(out, reply.body).await
     }
 
@@ -212,6 +213,7 @@ struct BodyWriter<'a, 'b> {
     connection: &'a mut Connection<'b>,
     corked: bool,
     chunked: bool,
+    resident: Resident,
 }
 
 impl BodyWriter<'_, '_> {
@@ -249,7 +251,7 @@ impl BodyWriter<'_, '_> {
                 Chunk::File { file, range } => {
                     self.cork(true);
                     self.flush(&mut pending, Some(&mut body)).await?;
-                    residency::ensure(&file, range.clone()).await;
+                    self.resident.ensure(&file, &range).await;
                     self.connection.send_file(&file, range).await?;
                 }
                 chunk => {

@@ -2,6 +2,7 @@
 //! HTTP/2 and everything over TLS by hyper.
 
 mod body;
+mod buffers;
 mod chunk;
 mod h1;
 mod head;

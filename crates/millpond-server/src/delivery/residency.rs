@@ -5,8 +5,8 @@ use super::body::BodyError;
 use rustix::io::{Errno, ReadWriteFlags};
 use std::{fs::File, io::IoSliceMut, ops::Range, sync::Arc};
 
-/// `sendfile` blocks its thread on a cold page; ranges are made resident in steps of this size.
-const STEP: u64 = 1 << 20;
+/// `sendfile` blocks its thread on a cold page; files are made resident in steps of this size.
+const STEP: u64 = 256 << 10;
 
 /// Reads from the page cache only; `None` where a page is missing.
 fn read_resident(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Result<Option<usize>> {
@@ -21,52 +21,69 @@ fn read_resident(file: &File, buffer: &mut [u8], offset: u64) -> rustix::io::Res
 
 /// Appends a range of a file to `out`; an error where the file ends before the range does.
 pub(crate) async fn append(file: &Arc<File>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), BodyError> {
-    let len = (range.end - range.start) as usize;
     let before = out.len();
-    out.resize(before + len, 0);
+    out.resize(before + (range.end - range.start) as usize, 0);
+    read(file, range.start, &mut out[before..]).await
+}
+
+/// Fills `out` from a file; an error where the file ends before `out` does.
+pub(crate) async fn read(file: &Arc<File>, start: u64, out: &mut [u8]) -> Result<(), BodyError> {
     let mut done = 0;
-    while done < len {
-        let offset = range.start + done as u64;
-        let read = match read_resident(file, &mut out[before + done..], offset) {
+    while done < out.len() {
+        let offset = start + done as u64;
+        let failed = |error: std::io::Error| BodyError::File { offset, error };
+        let read = match read_resident(file, &mut out[done..], offset) {
             Ok(Some(n)) => n,
             Ok(None) => {
-                let (file, want) = (file.clone(), len - done);
-                let buffer = tokio::task::spawn_blocking(move || {
-                    let mut buffer = vec![0; want];
-                    rustix::io::pread(&*file, &mut buffer, offset).map(|n| {
-                        buffer.truncate(n);
-                        buffer
-                    })
-                })
-                .await
-                .map_err(|e| file_error(offset, std::io::Error::other(e)))?
-                .map_err(|e| file_error(offset, e.into()))?;
-                out[before + done..before + done + buffer.len()].copy_from_slice(&buffer);
-                buffer.len()
+                load(file, offset..start + out.len() as u64).await;
+                // By now resident; should it have gone again, this waits for the disk, which is right if not quick.
+                rustix::io::pread(file, &mut out[done..], offset).map_err(|e| failed(e.into()))?
             }
-            Err(e) => return Err(file_error(offset, e.into())),
+            Err(error) => return Err(failed(error.into())),
         };
         if read == 0 {
-            return Err(file_error(offset, std::io::ErrorKind::UnexpectedEof.into()));
+            return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
         }
         done += read;
     }
     Ok(())
 }
 
-/// Makes a range resident before `sendfile` takes it. Costs two short reads where it is resident already.
-pub(crate) async fn ensure(file: &Arc<File>, range: Range<u64>) {
-    if range.is_empty() || (probe(file, range.start) && probe(file, range.end - 1)) {
-        return;
+/// What is known to be in the page cache, of the file being sent.
+#[derive(Debug, Default)]
+pub(crate) struct Resident {
+    file: Option<Arc<File>>,
+    known: Range<u64>,
+}
+
+impl Resident {
+    /// Makes a range resident before `sendfile` takes it, and what follows it too: ranges come in rising order, so
+    /// most calls find that they were looked at already. Costs two short reads a step where all is resident.
+    pub(crate) async fn ensure(&mut self, file: &Arc<File>, range: &Range<u64>) {
+        let same = self.file.as_ref().is_some_and(|f| Arc::ptr_eq(f, file));
+        if same && self.known.start <= range.start && range.end <= self.known.end {
+            return;
+        }
+        let step = range.start..range.end.max(range.start + STEP);
+        if !same {
+            self.file = Some(file.clone());
+        }
+        if !(probe(file, step.start) && probe(file, step.end - 1)) {
+            load(file, step.clone()).await;
+        }
+        self.known = step;
     }
+}
+
+/// Reads a range, so that its pages are in the cache.
+async fn load(file: &Arc<File>, range: Range<u64>) {
     let file = file.clone();
     // A failure shows again, with its place, when the range is sent.
     let _ = tokio::task::spawn_blocking(move || {
         let mut buffer = vec![0; 128 << 10];
-        let end = range.end.min(range.start + STEP);
         let mut at = range.start;
-        while at < end {
-            let want = buffer.len().min((end - at) as usize);
+        while at < range.end {
+            let want = buffer.len().min((range.end - at) as usize);
             match rustix::io::pread(&*file, &mut buffer[..want], at) {
                 Ok(n) if n > 0 => at += n as u64,
                 _ => return,
@@ -78,8 +95,4 @@ pub(crate) async fn ensure(file: &Arc<File>, range: Range<u64>) {
 
 fn probe(file: &File, offset: u64) -> bool {
     !matches!(read_resident(file, &mut [0], offset), Ok(None))
-}
-
-fn file_error(offset: u64, error: std::io::Error) -> BodyError {
-    BodyError::File { path: "file".to_owned(), offset, error }
 }

@@ -1,7 +1,7 @@
 //! A moving view of one object for rewriting: samples are asked for in nearly rising order, the object is read in
 //! large steps, and a sample comes back as one slice.
 
-use super::{body::BodyError, residency};
+use super::{body::BodyError, buffers, residency};
 use bytes::Bytes;
 use millpond_store::{Object, Reader, Store};
 use std::{collections::VecDeque, ops::Range, sync::Arc};
@@ -9,7 +9,7 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 /// One read of a file: large enough that system calls don't count, small enough to stay in the cache.
 const BLOCK: u64 = 128 << 10;
 /// Bytes kept behind the furthest read, for streams whose samples lie a little out of order.
-const BEHIND: u64 = 4 << 20;
+const BEHIND: u64 = 1 << 20;
 
 /// Reads samples of one object.
 pub(crate) struct Window {
@@ -22,19 +22,19 @@ pub(crate) struct Window {
     at: u64,
     blocks: VecDeque<(u64, Block)>,
     scratch: Vec<u8>,
-    spare: Option<Vec<u8>>,
 }
 
 enum Block {
     Shared(Bytes),
-    Own(Vec<u8>),
+    /// A buffer and how much of it is filled.
+    Own(Vec<u8>, usize),
 }
 
 impl Block {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Shared(b) => b,
-            Self::Own(v) => v,
+            Self::Own(v, filled) => v.get(..*filled).unwrap_or_default(),
         }
     }
 }
@@ -43,7 +43,7 @@ impl Window {
     /// A window over `span` of `object`.
     pub(crate) fn new(store: Store, object: Arc<Object>, span: Range<u64>) -> Self {
         let at = span.start;
-        Self { store, object, span, reader: None, at, blocks: VecDeque::new(), scratch: Vec::new(), spare: None }
+        Self { store, object, span, reader: None, at, blocks: VecDeque::new(), scratch: Vec::new() }
     }
 
     /// The bytes of `range`.
@@ -63,27 +63,35 @@ impl Window {
     }
 
     fn restart(&mut self, at: u64, end: u64) {
-        self.blocks.clear();
+        while self.drop_first() {}
         self.reader = None;
         self.at = at;
         self.span.end = self.span.end.max(end);
+    }
+
+    fn drop_first(&mut self) -> bool {
+        let first = self.blocks.pop_front();
+        let any = first.is_some();
+        if let Some((_, Block::Own(buffer, _))) = first {
+            buffers::give(buffer);
+        }
+        any
     }
 
     async fn load(&mut self) -> Result<(), BodyError> {
         while self.blocks.front().is_some_and(|(offset, b)| offset + b.bytes().len() as u64 + BEHIND < self.at)
             || self.blocks.len() > 64
         {
-            if let Some((_, Block::Own(buffer))) = self.blocks.pop_front() {
-                self.spare = Some(buffer);
-            }
+            self.drop_first();
         }
         let block = match self.object.file() {
             Some(file) => {
                 let end = self.span.end.min(self.at + BLOCK);
-                let mut buffer = self.spare.take().unwrap_or_default();
-                buffer.clear();
-                residency::append(file, self.at..end, &mut buffer).await?;
-                Block::Own(buffer)
+                let mut block = Block::Own(buffers::take(), (end - self.at) as usize);
+                if let Block::Own(buffer, filled) = &mut block {
+                    residency::read(file, self.at, &mut buffer[..*filled]).await?;
+                }
+                block
             }
             None => Block::Shared(self.next_shared().await?),
         };
@@ -129,5 +137,11 @@ impl Window {
             }
         }
         Ok(&self.scratch)
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        while self.drop_first() {}
     }
 }

@@ -2,12 +2,13 @@
 
 use super::{
     Note, Reply, Request, api,
+    packed::PackedSegments,
     conditional::{self, Validators, Verdict},
     range::{self, Asked},
     render,
 };
 use crate::{
-    delivery::{Body, SendError},
+    delivery::{Body, BodyError, SendError},
     library::{Library, LibraryError, Resource, Route, content_type, is_manifest, is_media},
     logging::RequestId,
     metrics::{Kind, Metrics, PlaceBytes},
@@ -31,6 +32,8 @@ pub(crate) struct FrontOptions {
     pub(crate) access_log: bool,
     /// Bytes of memory for rendered manifests and texts.
     pub(crate) rendered_memory: u64,
+    /// Bytes of memory for segments that many ask for.
+    pub(crate) packed_memory: u64,
 }
 
 /// Answers requests.
@@ -43,6 +46,7 @@ pub(crate) struct Front {
     metrics: Arc<Metrics>,
     options: FrontOptions,
     rendered: Cache<(u64, Resource), Bytes>,
+    packed: PackedSegments,
 }
 
 /// Something that can be sent, before its body is made.
@@ -57,8 +61,9 @@ struct Found {
 impl Front {
     pub(crate) fn new(store: Store, library: Library, places: Vec<Arc<str>>, metrics: Arc<Metrics>, options: FrontOptions) -> Self {
         let rendered = Cache::new(options.rendered_memory);
+        let packed = PackedSegments::new(options.packed_memory);
         let out = places.iter().map(|place| metrics.place(place)).collect();
-        Self { store, library, places, out, metrics, options, rendered }
+        Self { store, library, places, out, metrics, options, rendered, packed }
     }
 
     /// The counters of this server.
@@ -192,10 +197,17 @@ impl Front {
             modified: asset.modified,
             body,
         };
-        if !form.keep {
-            return Ok(found(render::render(&self.store, asset, &resource).await?));
-        }
         let key = (asset.id, resource);
+        if !form.keep {
+            if let Some(body) = self.packed.get(&key) {
+                return Ok(found(body));
+            }
+            let body = render::render(&self.store, asset, &key.1).await?;
+            if self.packed.wants(&key, &body) {
+                return Ok(found(self.packed.pack(key, body).await.map_err(|e| broken(asset, &e))?));
+            }
+            return Ok(found(body));
+        }
         if let Some(bytes) = self.rendered.get(&key) {
             return Ok(found(Body::bytes(bytes)));
         }
@@ -309,6 +321,13 @@ impl Front {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*, Content-Length, Content-Range, Date, ETag, X-Request-Id"));
         }
+    }
+}
+
+fn broken(asset: &crate::library::Asset, error: &BodyError) -> LibraryError {
+    match error {
+        BodyError::Origin(error) => error.clone().into(),
+        error => LibraryError::Manifest { manifest: asset.path.clone(), why: error.to_string() },
     }
 }
 

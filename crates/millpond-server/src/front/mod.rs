@@ -4,6 +4,7 @@ mod answer;
 mod api;
 mod conditional;
 mod exchange;
+mod packed;
 mod range;
 mod render;
 mod request;

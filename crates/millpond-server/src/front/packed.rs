@@ -1,0 +1,100 @@
+//! Segments that are asked for again, in one piece.
+//!
+//! A segment gathered from a hundred places of a file, or rewritten to TS, costs several times the processor of one
+//! that lies in one piece. What is asked for a second time is therefore put into a file in memory (memfd_create(2)),
+//! from which the kernel sends it as it would any file. Each segment has a file of its own: pages that a slow
+//! client has not taken yet stay valid when the segment is evicted.
+
+use crate::{
+    delivery::{Body, BodyError},
+    library::Resource,
+};
+use millpond_store::Cache;
+use rustix::fs::MemfdFlags;
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Smaller ones are not worth a file descriptor.
+const SMALLEST: u64 = 32 << 10;
+/// Larger ones would push out too many others.
+const LARGEST: u64 = 16 << 20;
+/// Memory a descriptor and its bookkeeping are counted as.
+const OVERHEAD: u64 = 64 << 10;
+/// How many segments asked for once are remembered.
+const SEEN: u64 = 16_384;
+
+type Key = (u64, Resource);
+
+/// A segment in memory.
+#[derive(Clone)]
+struct Packed {
+    file: Arc<File>,
+    len: u64,
+}
+
+/// Segments in memory under a budget.
+pub(super) struct PackedSegments {
+    segments: Cache<Key, Packed>,
+    seen: Cache<Key, ()>,
+    /// Being packed now: others are sent the long way meanwhile. A lock held for a look-up only.
+    packing: Mutex<HashSet<Key>>,
+    budget: u64,
+}
+
+impl PackedSegments {
+    pub(super) fn new(budget: u64) -> Self {
+        Self { segments: Cache::new(budget), seen: Cache::new(SEEN), packing: Mutex::default(), budget }
+    }
+
+    /// The segment, where it is packed.
+    pub(super) fn get(&self, key: &Key) -> Option<Body> {
+        self.segments.get(key).map(|packed| Body::file(packed.file, packed.len))
+    }
+
+    /// Whether a segment is worth packing now: the second time that it is asked for.
+    pub(super) fn wants(&self, key: &Key, body: &Body) -> bool {
+        let fits = body.len().is_some_and(|len| (SMALLEST..=LARGEST.min(self.budget / 8)).contains(&len));
+        if !fits || !body.is_laborious() {
+            return false;
+        }
+        if self.seen.get(key).is_none() {
+            self.seen.insert(key.clone(), (), 1);
+            return false;
+        }
+        self.packing.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone())
+    }
+
+    /// Packs a segment that [`wants`](Self::wants) said yes to, and gives it in its new form.
+    pub(super) async fn pack(&self, key: Key, body: Body) -> Result<Body, BodyError> {
+        let packing = Packing { packed: self, key: &key };
+        let bytes = body.collect(LARGEST as usize).await?.unwrap_or_default();
+        let len = bytes.len() as u64;
+        let Ok(file) = in_memory(&bytes) else { return Ok(Body::bytes(bytes)) };
+        let file = Arc::new(file);
+        self.segments.insert(key.clone(), Packed { file: file.clone(), len }, len + OVERHEAD);
+        drop(packing);
+        Ok(Body::file(file, len))
+    }
+}
+
+/// Takes the key out of the set however the packing ends.
+struct Packing<'a> {
+    packed: &'a PackedSegments,
+    key: &'a Key,
+}
+
+impl Drop for Packing<'_> {
+    fn drop(&mut self) {
+        self.packed.packing.lock().unwrap_or_else(PoisonError::into_inner).remove(self.key);
+    }
+}
+
+fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("segment", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file)
+}

@@ -1,0 +1,49 @@
+//! The subcommands, a file each: `command()` declares its arguments, `run()` does it.
+
+mod check;
+mod index;
+mod load;
+mod probe;
+mod serve;
+
+use clap::{ArgMatches, Command};
+use std::error::Error;
+
+/// What a command ends with when it fails: a sentence for people.
+pub(crate) type Outcome = Result<(), Box<dyn Error>>;
+
+/// The whole command line.
+pub(crate) fn cli() -> Command {
+    Command::new("millpond")
+        .about("A streaming media edge: MP4 files in, HLS, DASH and plain HTTP out, packaged on the fly")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .max_term_width(100)
+        .subcommands([serve::command(), check::command(), probe::command(), index::command(), load::command()])
+}
+
+/// Runs the subcommand that was asked for.
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    match matches.subcommand() {
+        Some(("serve", matches)) => serve::run(matches),
+        Some(("check", matches)) => check::run(matches),
+        Some(("probe", matches)) => probe::run(matches),
+        Some(("index", matches)) => index::run(matches),
+        Some(("load", matches)) => load::run(matches),
+        _ => Err("no such command".into()),
+    }
+}
+
+/// A runtime for the commands that work for one person.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::cli().debug_assert();
+    }
+}

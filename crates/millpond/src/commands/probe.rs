@@ -1,0 +1,160 @@
+//! `millpond probe`: what is in a file, how it will be segmented, and which outputs can carry it.
+
+use super::{Outcome, runtime};
+use crate::target;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use millpond_media::{Movie, Track, TrackKind, spans};
+use millpond_package::{Options, Presentation, PresentedTrack, Source, hls};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(crate) fn command() -> Command {
+    Command::new("probe")
+        .about("Says what is in a media file, how it will be segmented, and which outputs can carry it")
+        .arg(Arg::new("target").value_name("FILE|URL").required(true).help("A path, http(s)://..., s3://..., gs://... or az://..."))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
+        .arg(
+            Arg::new("segment-duration")
+                .long("segment-duration")
+                .value_name("SECONDS")
+                .value_parser(clap::value_parser!(f64))
+                .default_value("4")
+                .help("Length of segments to aim at"),
+        )
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let report = runtime()?.block_on(report(matches))?;
+    if matches.get_flag("json") {
+        println!("{report:#}");
+    } else {
+        print_text(&report);
+    }
+    Ok(())
+}
+
+async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error>> {
+    let name = matches.get_one::<String>("target").map(String::as_str).unwrap_or_default();
+    let opened = target::open(name)?;
+    if opened.path.is_root() {
+        return Err(format!("{name}: is a folder; name a file in it").into());
+    }
+    let object = opened.store.open("", &opened.path).await?;
+    let indexed = target::index(&opened.store, &object).await?;
+    let movie = Arc::new(indexed.movie);
+    let target_duration = matches.get_one::<f64>("segment-duration").copied().unwrap_or(4.0);
+    let source = Source::new(movie.clone(), opened.path.file_name().to_owned());
+    let presentation = Presentation::new(vec![source], Vec::new(), &Options { target_duration })?;
+    Ok(json!({
+        "file": name,
+        "bytes": object.meta().len,
+        "layout": if movie.fragmented { "fragmented" } else { "progressive" },
+        "external-media": movie.external_media,
+        "index": {
+            "ranges": indexed.ranges,
+            "round-trips": indexed.batches,
+            "bytes-read": indexed.bytes,
+            "bytes-in-memory": movie.heap_bytes(),
+        },
+        "tracks": movie.tracks.iter().map(|t| track(t, &movie)).collect::<Vec<_>>(),
+        "left-out": movie.skipped.iter().map(|s| json!({ "id": s.id, "reason": s.reason })).collect::<Vec<_>>(),
+        "presentation": {
+            "duration": presentation.duration(),
+            "tracks": presentation.tracks().iter().map(presented).collect::<Vec<_>>(),
+            "warnings": presentation.warnings(),
+        },
+        "outputs": {
+            "hls-fmp4": output(hls::multivariant(&presentation, hls::Container::Fmp4)),
+            "hls-ts": output(hls::multivariant(&presentation, hls::Container::Ts)),
+            "dash": "yes",
+        },
+    }))
+}
+
+fn output(made: Result<String, millpond_package::PackageError>) -> String {
+    made.map_or_else(|error| format!("no: {error}"), |_| "yes".to_owned())
+}
+
+fn track(track: &Track, movie: &Movie) -> Value {
+    let seconds = track.timescale.seconds(track.samples.end_dts() - track.samples.start_dts());
+    let what = match track.kind {
+        TrackKind::Video { width, height, rotation, .. } if rotation != 0 => format!("{width}x{height}, rotated {rotation}"),
+        TrackKind::Video { width, height, .. } => format!("{width}x{height}"),
+        TrackKind::Audio { channels, sample_rate } => format!("{channels} channels, {sample_rate} Hz"),
+        TrackKind::Text => "text".to_owned(),
+    };
+    let shown: Vec<Value> = spans(track, movie.timescale)
+        .iter()
+        .map(|s| json!({ "samples": [s.samples.start, s.samples.end], "start": track.timescale.seconds(s.start), "end": track.timescale.seconds(s.end) }))
+        .collect();
+    json!({
+        "id": track.id,
+        "codec": track.codec.name(),
+        "parameter": track.codec.parameter(),
+        "what": what,
+        "language": track.language,
+        "samples": track.samples.len(),
+        "sync-samples": if track.samples.all_sync() { track.samples.len() as usize } else { track.samples.sync_samples().count() },
+        "timescale": track.timescale.get(),
+        "seconds": seconds,
+        "bits-per-second": if seconds > 0.0 { (track.samples.total_bytes() as f64 * 8.0 / seconds) as u64 } else { 0 },
+        "shown": shown,
+    })
+}
+
+fn presented(track: &PresentedTrack) -> Value {
+    let lengths: Vec<f64> =
+        (1..=track.segment_count()).filter_map(|n| track.segment(n)).map(|s| s.timescale.seconds(s.duration)).collect();
+    let (least, most) = lengths.iter().fold((f64::MAX, 0.0f64), |(a, b), d| (a.min(*d), b.max(*d)));
+    json!({
+        "name": track.name(),
+        "label": track.label(),
+        "language": track.language(),
+        "peak-bandwidth": track.bandwidth().peak,
+        "segments": lengths.len(),
+        "shortest": if lengths.is_empty() { 0.0 } else { least },
+        "longest": most,
+    })
+}
+
+fn print_text(report: &Value) {
+    let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    println!("{}: {} bytes, {}", text(&report["file"]), report["bytes"], text(&report["layout"]));
+    if let Some(location) = report["external-media"].as_str() {
+        println!("  media in {location}");
+    }
+    let index = &report["index"];
+    println!(
+        "  index: {} ranges in {} round trips, {} bytes read, {} bytes in memory",
+        index["ranges"], index["round-trips"], index["bytes-read"], index["bytes-in-memory"]
+    );
+    for t in report["tracks"].as_array().into_iter().flatten() {
+        println!(
+            "  track {}: {} ({}), {}, {}, {:.3} s, {} samples ({} sync), {} kbit/s",
+            t["id"], text(&t["codec"]), text(&t["parameter"]), text(&t["what"]), text(&t["language"]),
+            t["seconds"].as_f64().unwrap_or(0.0), t["samples"], t["sync-samples"], t["bits-per-second"].as_u64().unwrap_or(0) / 1000
+        );
+        for s in t["shown"].as_array().into_iter().flatten() {
+            println!(
+                "    shown: samples {} from {:.3} s to {:.3} s",
+                s["samples"], s["start"].as_f64().unwrap_or(0.0), s["end"].as_f64().unwrap_or(0.0)
+            );
+        }
+    }
+    for s in report["left-out"].as_array().into_iter().flatten() {
+        println!("  track {} left out: {}", s["id"], text(&s["reason"]));
+    }
+    for t in report["presentation"]["tracks"].as_array().into_iter().flatten() {
+        println!(
+            "  {} {}: {} segments of {:.3} to {:.3} s, peak {} kbit/s",
+            text(&t["name"]), text(&t["label"]), t["segments"], t["shortest"].as_f64().unwrap_or(0.0),
+            t["longest"].as_f64().unwrap_or(0.0), t["peak-bandwidth"].as_u64().unwrap_or(0) / 1000
+        );
+    }
+    for warning in report["presentation"]["warnings"].as_array().into_iter().flatten() {
+        println!("  warning: {}", text(warning));
+    }
+    for (name, key) in [("HLS fMP4", "hls-fmp4"), ("HLS TS", "hls-ts"), ("DASH", "dash")] {
+        println!("  {name}: {}", text(&report["outputs"][key]));
+    }
+}

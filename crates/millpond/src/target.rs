@@ -1,0 +1,56 @@
+//! A file or a URL of one object, as the tools take it.
+
+use millpond_media::{Indexer, Movie, Step};
+use millpond_store::{Object, ObjectPath, OriginOptions, PlaceSpec, Store, StoreOptions, build};
+use std::{error::Error, sync::Arc};
+
+/// A store with one place: the folder of the object, or the place itself.
+pub(crate) struct Opened {
+    pub(crate) store: Store,
+    pub(crate) path: ObjectPath,
+}
+
+/// Opens the place that an object or a folder lies in.
+pub(crate) fn open(target: &str) -> Result<Opened, Box<dyn Error>> {
+    let local = !target.contains("://");
+    let whole = target.trim_end_matches('/');
+    let is_folder = (local && std::path::Path::new(target).is_dir()) || target.ends_with('/');
+    let (folder, name) = match whole.rsplit_once('/') {
+        _ if is_folder => (if whole.is_empty() { "/" } else { whole }, ""),
+        Some(("", name)) => ("/", name),
+        Some((folder, name)) => (folder, name),
+        None => (".", whole),
+    };
+    let folder = if local && !folder.starts_with(['/', '.']) { format!("./{folder}") } else { folder.to_owned() };
+    let store = Store::new(StoreOptions::default());
+    store.add_place("", build(&PlaceSpec::parse(&folder)?, &OriginOptions::default())?);
+    let path = if name.is_empty() { ObjectPath::root() } else { ObjectPath::parse(name)? };
+    Ok(Opened { store, path })
+}
+
+/// An index and what it took to make it.
+pub(crate) struct Indexed {
+    pub(crate) movie: Movie,
+    pub(crate) ranges: usize,
+    pub(crate) batches: usize,
+    pub(crate) bytes: u64,
+}
+
+/// Reads the index of an object.
+pub(crate) async fn index(store: &Store, object: &Arc<Object>) -> Result<Indexed, Box<dyn Error>> {
+    let mut indexer = Indexer::new(object.meta().len);
+    let (mut ranges, mut batches, mut bytes) = (0, 0, 0);
+    loop {
+        match indexer.poll().map_err(|e| format!("{}: {e}", object.path()))? {
+            Step::Done(movie) => return Ok(Indexed { movie, ranges, batches, bytes }),
+            Step::Need(needed) => {
+                batches += 1;
+                for range in needed {
+                    ranges += 1;
+                    bytes += range.len();
+                    indexer.supply(range, store.read_all(object, range.start..range.end).await?);
+                }
+            }
+        }
+    }
+}
