@@ -47,7 +47,25 @@ pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
         let start = media.first_shown();
         return vec![Span { samples: 0..table.len(), shift: 0, start, end: media.end.max(start) }];
     }
+    close_gap(&mut spans, track);
     spans
+}
+
+/// Moves everything so that the first picture shows when the first edit begins. Edits cut at a time between two
+/// pictures; taken literally the one before would show for the rest of its time, and every decoder would have to be
+/// told so. What players do, ffmpeg among them, is to drop it and begin with the next, less than a picture early.
+fn close_gap(spans: &mut [Span], track: &Track) {
+    let (Some(first), TrackKind::Video { .. }) = (spans.first(), track.kind) else { return };
+    let shown = track.samples.range(first.samples.clone()).map(|s| s.pts().saturating_add(first.shift));
+    let Some(earliest) = shown.filter(|pts| *pts >= first.start).take(REORDER as usize).min() else { return };
+    let gap = earliest.saturating_sub(first.start);
+    for (place, span) in spans.iter_mut().enumerate() {
+        span.shift = span.shift.saturating_sub(gap);
+        span.end = span.end.saturating_sub(gap);
+        if place > 0 {
+            span.start = span.start.saturating_sub(gap);
+        }
+    }
 }
 
 /// Appends `span`, or lengthens the last one where it goes on in the media where that one ended.

@@ -9,17 +9,16 @@
 //! - Decode times of a run are moved so that its first sample is decoded when it is presented. Others may then be
 //!   presented before they are decoded; what is written has all decode times earlier by the most that one is
 //!   (the track's *reorder* time).
-//! - Samples that a run needs for decoding but doesn't show (preroll: presented before the run's start) would lie
-//!   over what was shown before, or before time 0, where players drop them together with all that depends on them.
-//!   They are squeezed: presented in their order in a short window that begins at the run's start; what shows
-//!   first comes right after it, less than half a frame late. This holds for every run but a first run of audio
-//!   or text, whose preroll keeps its true time before 0 (players trim decoded audio, and encoder priming has to
-//!   be trimmed exactly), and a first run whose clock is too coarse for the window.
+//! - Samples that a run needs for decoding but doesn't show (preroll: presented before the run's start) keep their true
+//!   time in the first run: it lies before 0, and the edit list of the init segment tells players to decode and drop
+//!   them. In later runs that time belongs to what was shown before. There they are squeezed: presented in their
+//!   order in a short window that begins at the run's start; what shows first comes right after it, less than half a
+//!   frame late.
 //! - Decode times never go back from run to run: where they would, they go on a tick at a time.
 
 use millpond_media::{
     edits::{Span, spans},
-    movie::{Track, TrackKind},
+    movie::Track,
     sample_table::{Sample, SampleTable},
     units::Timescale,
 };
@@ -161,7 +160,6 @@ impl Timeline {
 impl Run {
     fn new(track: &Track, span: Span, first: u32, previous: Option<i64>) -> Option<Self> {
         let table = &track.samples;
-        let video = matches!(track.kind, TrackKind::Video { .. });
         let millisecond = i64::from(track.timescale.get() / 1000);
         let head = table.get(span.samples.start)?;
         let preroll = Preroll::of(table, &span);
@@ -176,8 +174,7 @@ impl Run {
             end: span.end,
             samples: span.samples,
         };
-        let fits = preroll.gap / 2 >= preroll.count;
-        if preroll.count > 0 && (previous.is_some() || (video && fits)) {
+        if preroll.count > 0 && previous.is_some() {
             let step = (preroll.gap / (2 * preroll.count)).min(millisecond).max(1);
             let window = preroll.count.saturating_mul(step).min(preroll.gap / 2);
             run.squeeze = Some(Squeeze { lowest: preroll.lowest, start: span.start, window });
@@ -276,17 +273,15 @@ mod tests {
     }
 
     #[test]
-    fn preroll_of_video_is_squeezed_in_after_the_start() {
+    fn preroll_of_the_first_run_keeps_its_time_before_zero() {
         let track = video(table(&reordered(50, 25, 9), 0, 0), 12_800, vec![edit(0, 512 * 13 + 512)]);
         let all = times(&track);
-        let preroll: Vec<_> = all.iter().filter(|(_, pts)| *pts < 13 * 12).collect();
-        assert_eq!(preroll.len(), 13);
-        assert!(all.iter().all(|(dts, pts)| *dts >= 0 && *pts >= 0));
+        assert_eq!(all.iter().filter(|(_, pts)| *pts < 0).count(), 13);
         let mut shown: Vec<i64> = all.iter().map(|t| t.1).collect();
         shown.sort_unstable();
-        assert!(shown.windows(2).all(|w| w[0] < w[1]), "no two at once: {shown:?}");
-        assert_eq!(shown[14..17], [512, 1024, 1536], "all but the first shown are where they were");
-        assert!(shown[13] <= 256, "which is at most half a frame late");
+        let expected: Vec<i64> = (-13..37).map(|n| n * 512).collect();
+        assert_eq!(shown, expected);
+        assert!(all.windows(2).all(|w| w[0].0 < w[1].0), "decode times rise");
     }
 
     #[test]

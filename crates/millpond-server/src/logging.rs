@@ -50,36 +50,25 @@ pub enum LogError {
 
 /// Checks a level filter: `info`, or targets as in `millpond_store=debug,info`.
 pub fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
-    EnvFilter::try_new(filter).map_err(|error| LogError::Filter {
-        filter: filter.to_owned(),
-        reason: error.to_string(),
-    })
+    EnvFilter::try_new(filter)
+        .map_err(|error| LogError::Filter { filter: filter.to_owned(), reason: error.to_string() })
 }
 
 /// Starts the log of this process on standard error. To be called once, by the command.
 pub fn init(filter: &str, format: LogFormat) -> Result<(), LogError> {
     let terminal = std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(parse_filter(filter)?)
-        .with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(parse_filter(filter)?).with_writer(std::io::stderr);
     let json = match format {
         LogFormat::Auto => !terminal,
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
     let started = if json {
-        builder
-            .json()
-            .flatten_event(true)
-            .with_span_list(false)
-            .try_init()
+        builder.json().flatten_event(true).with_span_list(false).try_init()
     } else {
         // https://no-color.org: any non-empty value means plain text.
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        builder
-            .with_ansi(terminal && !plain)
-            .with_target(false)
-            .try_init()
+        builder.with_ansi(terminal && !plain).with_target(false).try_init()
     };
     started.map_err(|error| LogError::Started(error.to_string()))
 }
@@ -97,8 +86,7 @@ impl RequestId {
 
     /// An id not given out before by this process.
     pub fn next() -> Self {
-        static PREFIX: LazyLock<u64> =
-            LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
+        static PREFIX: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static COUNT: AtomicU64 = AtomicU64::new(0);
         Self::from_parts(*PREFIX, COUNT.fetch_add(1, Ordering::Relaxed))
     }
@@ -144,15 +132,9 @@ mod tests {
 
     #[test]
     fn request_ids_are_unique_across_threads() {
-        let threads: Vec<_> = (0..4)
-            .map(|_| {
-                std::thread::spawn(|| (0..5_000).map(|_| RequestId::next()).collect::<Vec<_>>())
-            })
-            .collect();
-        let all: Vec<_> = threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap())
-            .collect();
+        let threads: Vec<_> =
+            (0..4).map(|_| std::thread::spawn(|| (0..5_000).map(|_| RequestId::next()).collect::<Vec<_>>())).collect();
+        let all: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), 20_000);
         let prefix = &all[0].as_str()[..6];
         assert!(all.iter().all(|id| id.as_str().starts_with(prefix)));

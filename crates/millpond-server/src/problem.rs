@@ -85,9 +85,7 @@ impl Problem {
             request_id: self.request_id.as_ref().map(RequestId::as_str),
         };
         // Strings and a number serialise without fail; an empty body would still be a valid response.
-        serde_json::to_vec(&document)
-            .map(Bytes::from)
-            .unwrap_or_default()
+        serde_json::to_vec(&document).map(Bytes::from).unwrap_or_default()
     }
 }
 
@@ -120,10 +118,7 @@ mod tests {
     fn leaves_out_what_it_does_not_know() {
         let body = Problem::new(StatusCode::BAD_GATEWAY).to_json();
         let body = std::str::from_utf8(&body).unwrap();
-        assert_eq!(
-            body,
-            r#"{"type":"about:blank","title":"Bad Gateway","status":502}"#
-        );
+        assert_eq!(body, r#"{"type":"about:blank","title":"Bad Gateway","status":502}"#);
     }
 
     #[test]

@@ -96,11 +96,14 @@ impl Server {
             Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
             None => None,
         };
-        let options =
-            FrontOptions { cors_origin, access_log: config.access_log, rendered_memory: config.memory / 8, packed_memory: config.memory / 4 };
+        let options = FrontOptions {
+            cors_origin,
+            access_log: config.access_log,
+            rendered_memory: config.memory / 8,
+            packed_memory: config.memory / 4,
+        };
         let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
-        let limits =
-            Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
+        let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
         let service = Arc::new(Service::new(front, limits, config.max_connections));
         Ok(Self { config, http, https, admin, service, store, places, metrics })
     }
@@ -253,8 +256,12 @@ fn listen(flag: &'static str, addr: SocketAddr) -> Result<TcpListener, ServeErro
     };
     open().map_err(|error| {
         let hint = match error.kind() {
-            io::ErrorKind::AddrInUse => ": another program listens there; stop it, or choose another address with this flag",
-            io::ErrorKind::PermissionDenied => ": ports below 1024 need privileges; choose a higher port with this flag",
+            io::ErrorKind::AddrInUse => {
+                ": another program listens there; stop it, or choose another address with this flag"
+            }
+            io::ErrorKind::PermissionDenied => {
+                ": ports below 1024 need privileges; choose a higher port with this flag"
+            }
             io::ErrorKind::AddrNotAvailable => ": this machine doesn't have that address",
             _ => "",
         };

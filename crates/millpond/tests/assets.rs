@@ -10,8 +10,15 @@ fn title(folder: &Path) {
     let clip = |name: &str, args: &str| clips::make(&folder.join(name), args);
     clip("a_240.mp4", "V S -vf scale=426:240 -c:v libx264 -g 50 -b:v 200k -c:a aac -metadata:s:a:0 language=eng");
     clip("a_480.mp4", "V -vf scale=854:480 -c:v libx264 -g 50 -b:v 700k");
-    clip("a_de.m4a", "-f lavfi -i sine=frequency=880:sample_rate=48000:duration=9 -c:a aac -metadata:s:a:0 language=deu");
-    std::fs::write(folder.join("a.en.vtt"), "WEBVTT\n\n00:01.000 --> 00:03.500\nHello\n\n00:05.000 --> 00:08.000\nStill here\n").unwrap();
+    clip(
+        "a_de.m4a",
+        "-f lavfi -i sine=frequency=880:sample_rate=48000:duration=9 -c:a aac -metadata:s:a:0 language=deu",
+    );
+    std::fs::write(
+        folder.join("a.en.vtt"),
+        "WEBVTT\n\n00:01.000 --> 00:03.500\nHello\n\n00:05.000 --> 00:08.000\nStill here\n",
+    )
+    .unwrap();
     std::fs::write(folder.join("a.de.srt"), "1\n00:00:01,000 --> 00:00:03,500\nHallo <i>du</i>\n").unwrap();
 }
 

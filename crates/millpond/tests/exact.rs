@@ -37,6 +37,15 @@ fn tracks(file: &Path) -> Vec<(bool, f64)> {
         .collect()
 }
 
+fn is_playable(file: &Path) -> bool {
+    let index = millpond_media::index_bytes(&std::fs::read(file).unwrap());
+    if let Err(error) = &index {
+        println!("{}: not playable: {error}", file.display());
+        assert!(error.to_string().contains("encrypted"), "{}: {error}", file.display());
+    }
+    index.is_ok()
+}
+
 fn compare(file: &Path, url: &str, output: &Output) -> Result<usize, String> {
     let reference = file.to_str().unwrap();
     let (mut compared, mut video, mut audio) = (0, 0, 0);
@@ -67,7 +76,9 @@ fn matrix(folder: &Path, names: Vec<(String, Carried)>, kind: Kind) {
         for output in &OUTPUTS {
             if carried == Carried::Fmp4 && output.base > 0.0 {
                 let refused = stack.server.get(&format!("{name}/{}", output.tail));
-                if refused.status != 422 {
+                // What is left when the picture can't be carried is the sound, where it can.
+                let sound_only = refused.status == 200 && !refused.text().contains("RESOLUTION");
+                if refused.status != 422 && !sound_only {
                     failures.push(format!("{name} {}: status {}", output.name, refused.status));
                 }
                 continue;
@@ -117,7 +128,7 @@ fn real_clips() {
     let names = files
         .iter()
         .filter_map(|f| f.file_name()?.to_str())
-        .filter(|n| n.ends_with(".mp4") && !n.starts_with("bad_"))
+        .filter(|n| n.ends_with(".mp4") && !n.starts_with("bad_") && is_playable(&folder.join(n)))
         .map(|n| {
             let only_fmp4 = n.starts_with("vp9") || n.starts_with("av1") || n.starts_with("opus");
             (n.to_owned(), if only_fmp4 { Carried::Fmp4 } else { Carried::Everywhere })

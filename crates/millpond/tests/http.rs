@@ -22,7 +22,10 @@ fn the_sample_plays_with_no_configuration() {
     assert_eq!(playlist.header("content-type"), Some("application/vnd.apple.mpegurl"));
     let text = playlist.text();
     assert_eq!(text.matches("#EXT-X-STREAM-INF").count(), 2, "{text}");
-    assert!(text.contains("LANGUAGE=\"de\"") && text.contains("LANGUAGE=\"en\"") && text.contains("TYPE=SUBTITLES"), "{text}");
+    assert!(
+        text.contains("LANGUAGE=\"de\"") && text.contains("LANGUAGE=\"en\"") && text.contains("TYPE=SUBTITLES"),
+        "{text}"
+    );
     assert_eq!(server.get("sample/index.mpd").status, 200);
     assert_eq!(server.get("sample/ts/index.m3u8").status, 200);
     assert_eq!(server.get("").header("content-type"), Some("text/html; charset=utf-8"));
@@ -207,7 +210,11 @@ fn broken_files_are_refused_in_one_line_and_stop_nothing_else() {
     std::fs::write(folder.path().join("empty.mp4"), b"").unwrap();
     std::fs::write(folder.path().join("text.mp4"), b"this is not a film, it only says so\n".repeat(100)).unwrap();
     std::fs::write(folder.path().join("good.mp4"), &whole).unwrap();
-    std::fs::write(folder.path().join("bad.smil"), "<smil><body><switch><video src='../../etc/passwd'/></switch></body></smil>").unwrap();
+    std::fs::write(
+        folder.path().join("bad.smil"),
+        "<smil><body><switch><video src='../../etc/passwd'/></switch></body></smil>",
+    )
+    .unwrap();
     let server = Server::start(&[folder.path().to_str().unwrap()]);
     for name in ["cut.mp4", "empty.mp4", "text.mp4", "bad.smil"] {
         let reply = server.get(&format!("{name}/index.m3u8"));
@@ -236,7 +243,12 @@ fn http2_and_tls_serve_the_same_bytes() {
         ] {
             let output = Command::new("curl").args(["-sS", "--fail"]).args(&args).output().unwrap();
             assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-            assert!(output.stdout == plain, "{args:?}: {} bytes, {} over plain HTTP/1.1", output.stdout.len(), plain.len());
+            assert!(
+                output.stdout == plain,
+                "{args:?}: {} bytes, {} over plain HTTP/1.1",
+                output.stdout.len(),
+                plain.len()
+            );
         }
     }
 }

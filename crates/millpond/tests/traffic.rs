@@ -23,7 +23,9 @@ fn origin_log(stack: &Stack) -> Vec<(String, String, u16, u64)> {
 fn big_clip(folder: &Path, name: &str, extra: &str) {
     clips::make(
         &folder.join(name),
-        &format!("-f lavfi -i testsrc2=size=640x360:rate=25:duration=60 -f lavfi -i sine=frequency=440:sample_rate=48000:duration=60 -c:v libx264 -preset ultrafast -g 50 -b:v 2500k -minrate 2500k -maxrate 2500k -bufsize 2500k -x264-params nal-hrd=cbr:keyint=50 -c:a aac -b:a 96k {extra}"),
+        &format!(
+            "-f lavfi -i testsrc2=size=640x360:rate=25:duration=60 -f lavfi -i sine=frequency=440:sample_rate=48000:duration=60 -c:v libx264 -preset ultrafast -g 50 -b:v 2500k -minrate 2500k -maxrate 2500k -bufsize 2500k -x264-params nal-hrd=cbr:keyint=50 -c:a aac -b:a 96k {extra}"
+        ),
     );
 }
 
@@ -70,7 +72,11 @@ fn a_title_played_through_reads_each_byte_once() {
         let log = origin_log(&stack);
         let bytes_in: u64 = log.iter().map(|l| l.3).sum();
         let ratio = out as f64 / bytes_in as f64;
-        println!("{asset}: {out} bytes out, {bytes_in} in, ratio {ratio:.4}, {} requests for {} segments", log.len() - before, paths.len() - 2);
+        println!(
+            "{asset}: {out} bytes out, {bytes_in} in, ratio {ratio:.4}, {} requests for {} segments",
+            log.len() - before,
+            paths.len() - 2
+        );
         assert!(ratio >= 0.99, "{asset}: {ratio}");
         assert!(log.len() - before <= paths.len() - 2, "{asset}: more requests than segments");
         assert_disjoint(&log);

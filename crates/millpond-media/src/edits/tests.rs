@@ -51,7 +51,8 @@ fn empty_edits_shift() {
 #[test]
 fn pictures_begin_at_the_sync_sample_before() {
     // The second group begins with sample 12, shown at 520.
-    assert_eq!(of(&video(&[edit(400, 700)])), [(12..28, -700, 0, 400)]);
+    // The first picture at or after 700 is at 720: it moves to where the edit begins.
+    assert_eq!(of(&video(&[edit(400, 700)])), [(12..28, -720, 0, 380)]);
     assert_eq!(of(&video(&[edit(400, 520)]))[0].0.start, 12);
     assert_eq!(of(&video(&[edit(400, 519)]))[0].0.start, 0);
 }

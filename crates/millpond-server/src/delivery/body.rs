@@ -232,7 +232,8 @@ impl Body {
                 self.recycle_chunk(chunk);
                 continue;
             }
-            let chunk = if self.skip > 0 || len - self.skip > self.take { chunk.cut(self.skip, self.take) } else { chunk };
+            let chunk =
+                if self.skip > 0 || len - self.skip > self.take { chunk.cut(self.skip, self.take) } else { chunk };
             self.skip = 0;
             self.take -= chunk.len();
             return Ok(Some(chunk));
@@ -412,12 +413,9 @@ impl Rewriting {
             return Err(unknown_object(read));
         };
         if slot.is_none() {
-            let span = self
-                .rewrite
-                .covering()
-                .iter()
-                .filter(|r| r.object == read.object)
-                .fold(read.range, |a, r| millpond_media::ByteRange::new(a.start.min(r.range.start), a.end.max(r.range.end)));
+            let span = self.rewrite.covering().iter().filter(|r| r.object == read.object).fold(read.range, |a, r| {
+                millpond_media::ByteRange::new(a.start.min(r.range.start), a.end.max(r.range.end))
+            });
             *slot = Some(Window::new(self.store.clone(), object.clone(), span.start..span.end));
         }
         Ok(())

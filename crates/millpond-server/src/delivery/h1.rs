@@ -1,6 +1,13 @@
 //! HTTP/1.1 on a plain connection: one task a connection, file ranges by `sendfile`, nothing copied.
 
-use super::{Body, chunk::Chunk, head, head::Framing, listen::{SendError, Service}, residency::Resident};
+use super::{
+    Body,
+    chunk::Chunk,
+    head,
+    head::Framing,
+    listen::{SendError, Service},
+    residency::Resident,
+};
 use crate::front::{Reply, Request};
 use bytes::{Buf, BytesMut};
 use http::{Method, StatusCode};
@@ -23,7 +30,12 @@ pub(crate) enum End {
 }
 
 /// Serves one connection until it ends.
-pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, service: &Service, stop: &mut watch::Receiver<bool>) -> End {
+pub(crate) async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    service: &Service,
+    stop: &mut watch::Receiver<bool>,
+) -> End {
     let mut connection = Connection { stream, peer, service, input: BytesMut::new() };
     loop {
         let read = match connection.next_request(stop).await {
@@ -179,7 +191,12 @@ impl Connection<'_> {
                 rustix::fs::sendfile(&self.stream, file, Some(&mut at), want).map_err(io::Error::from)
             });
             match sent {
-                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was sent")),
+                Ok(0) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the file became shorter while it was sent",
+                    ));
+                }
                 Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
                 Err(e) => return Err(e),
@@ -316,4 +333,3 @@ async fn closed(stream: &TcpStream) {
         Ok(_) => std::future::pending().await,
     }
 }
-

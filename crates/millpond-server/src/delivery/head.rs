@@ -48,7 +48,8 @@ fn request(raw: &httparse::Request<'_, '_>, used: usize) -> Parsed {
     let Ok(method) = Method::from_bytes(method.as_bytes()) else { return Parsed::Bad("unknown method") };
     let mut headers = HeaderMap::with_capacity(raw.headers.len());
     for header in raw.headers.iter() {
-        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(header.name.as_bytes()), HeaderValue::from_bytes(header.value))
+        let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(header.name.as_bytes()), HeaderValue::from_bytes(header.value))
         else {
             return Parsed::Bad("bad header field");
         };

@@ -76,7 +76,12 @@ pub(crate) async fn accept_plain(listener: TcpListener, service: Arc<Service>, s
 }
 
 /// Accepts TLS connections until `stop`.
-pub(crate) async fn accept_tls(listener: TcpListener, tls: TlsAcceptor, service: Arc<Service>, stop: watch::Receiver<bool>) {
+pub(crate) async fn accept_tls(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    service: Arc<Service>,
+    stop: watch::Receiver<bool>,
+) {
     accept(listener, Transport::Tls, service, stop, move |stream, peer, service, stop| {
         let tls = tls.clone();
         async move {
@@ -102,8 +107,7 @@ async fn accept<F, C>(
     service: Arc<Service>,
     mut stop: watch::Receiver<bool>,
     connection: C,
-)
-where
+) where
     C: Fn(TcpStream, SocketAddr, Arc<Service>, watch::Receiver<bool>) -> F,
     F: Future<Output = ()> + Send + 'static,
 {
@@ -139,6 +143,7 @@ where
 
 /// Tells a client over the limit so; the socket's send buffer takes it or nothing does.
 fn refuse(stream: &TcpStream) {
-    const REPLY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    const REPLY: &[u8] =
+        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let _ = stream.try_write(REPLY);
 }

@@ -102,8 +102,7 @@ impl Window {
     }
 
     async fn next_shared(&mut self) -> Result<Bytes, BodyError> {
-        let reader =
-            self.reader.get_or_insert_with(|| self.store.read(&self.object, self.at..self.span.end));
+        let reader = self.reader.get_or_insert_with(|| self.store.read(&self.object, self.at..self.span.end));
         loop {
             match reader.next().await {
                 Some(Ok(millpond_store::Chunk::Bytes(bytes))) if bytes.is_empty() => {}

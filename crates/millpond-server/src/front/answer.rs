@@ -2,8 +2,8 @@
 
 use super::{
     Note, Reply, Request, api,
-    packed::PackedSegments,
     conditional::{self, Validators, Verdict},
+    packed::PackedSegments,
     range::{self, Asked},
     render,
 };
@@ -59,7 +59,13 @@ struct Found {
 }
 
 impl Front {
-    pub(crate) fn new(store: Store, library: Library, places: Vec<Arc<str>>, metrics: Arc<Metrics>, options: FrontOptions) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        library: Library,
+        places: Vec<Arc<str>>,
+        metrics: Arc<Metrics>,
+        options: FrontOptions,
+    ) -> Self {
         let rendered = Cache::new(options.rendered_memory);
         let packed = PackedSegments::new(options.packed_memory);
         let out = places.iter().map(|place| metrics.place(place)).collect();
@@ -128,7 +134,10 @@ impl Front {
         let (raw, query) = request.split();
         let path = match percent_encoding::percent_decode_str(raw).decode_utf8() {
             Ok(path) if !path.contains('\0') => path,
-            _ => return self.problem(note.id, Problem::new(StatusCode::BAD_REQUEST).detail("the path is not UTF-8 text")),
+            _ => {
+                return self
+                    .problem(note.id, Problem::new(StatusCode::BAD_REQUEST).detail("the path is not UTF-8 text"));
+            }
         };
         if path == "/" || path.starts_with("/.millpond/") {
             note.kind = Kind::Page;
@@ -146,7 +155,13 @@ impl Front {
     async fn page(&self, path: &str, query: &str) -> Result<Found, LibraryError> {
         let (content_type, cache_control, body) = api::answer(self, path, query).await?;
         let etag = format!("\"{:016x}\"", crate::library::fingerprint(&body));
-        Ok(Found { content_type: HeaderValue::from_static(content_type), cache_control, etag, modified: None, body: Body::bytes(body) })
+        Ok(Found {
+            content_type: HeaderValue::from_static(content_type),
+            cache_control,
+            etag,
+            modified: None,
+            body: Body::bytes(body),
+        })
     }
 
     /// The place that a path begins with, its number, and the path inside it.
@@ -284,7 +299,10 @@ impl Front {
         let mut headers = HeaderMap::new();
         headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, OPTIONS"));
-        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Range, If-Range, If-None-Match"));
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            HeaderValue::from_static("*, Range, If-Range, If-None-Match"),
+        );
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
         headers.insert(RequestId::HEADER, id.header_value());
         Reply { status: StatusCode::NO_CONTENT, headers, body: Body::empty() }
@@ -319,7 +337,10 @@ impl Front {
         headers.insert(header::SERVER, HeaderValue::from_static("millpond"));
         if let Some(origin) = &self.options.cors_origin {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*, Content-Length, Content-Range, Date, ETag, X-Request-Id"));
+            headers.insert(
+                header::ACCESS_CONTROL_EXPOSE_HEADERS,
+                HeaderValue::from_static("*, Content-Length, Content-Range, Date, ETag, X-Request-Id"),
+            );
         }
     }
 }

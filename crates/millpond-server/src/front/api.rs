@@ -26,7 +26,11 @@ embedded! {
 }
 
 /// Media type, caching and content of a page resource.
-pub(super) async fn answer(front: &Front, path: &str, query: &str) -> Result<(&'static str, &'static str, Bytes), LibraryError> {
+pub(super) async fn answer(
+    front: &Front,
+    path: &str,
+    query: &str,
+) -> Result<(&'static str, &'static str, Bytes), LibraryError> {
     if let Some((_, kind, content)) = FILES.iter().find(|(p, ..)| *p == path) {
         return Ok((kind, PAGE, Bytes::from_static(content)));
     }
@@ -43,7 +47,9 @@ fn parameter(query: &str, name: &str) -> String {
         .split('&')
         .filter_map(|pair| pair.split_once('='))
         .find(|(key, _)| *key == name)
-        .map(|(_, value)| percent_encoding::percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned())
+        .map(|(_, value)| {
+            percent_encoding::percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned()
+        })
         .unwrap_or_default()
 }
 
@@ -56,7 +62,8 @@ async fn assets(front: &Front, folder: &str) -> Result<Value, LibraryError> {
         return Ok(json!({ "folder": "", "assets": [], "folders": folders }));
     }
     let Some((_, place, inside)) = front.place(folder) else { return Err(LibraryError::NoAsset(folder.to_owned())) };
-    let path = folder_path(inside).map_err(|e| LibraryError::BadPath { path: folder.to_owned(), why: e.to_string() })?;
+    let path =
+        folder_path(inside).map_err(|e| LibraryError::BadPath { path: folder.to_owned(), why: e.to_string() })?;
     let entries = front.store.list(place, &path).await?;
     let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let media = entries.iter().filter(|e| !e.folder && is_media(&e.name)).count();
@@ -134,7 +141,12 @@ fn outputs(asset: &Asset, path: &str) -> Value {
 
 /// Percent-encodes a path for a URL, keeping its slashes.
 pub(crate) fn encode(path: &str) -> String {
-    const KEEP: &percent_encoding::AsciiSet =
-        &percent_encoding::NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b',');
+    const KEEP: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC
+        .remove(b'/')
+        .remove(b'-')
+        .remove(b'_')
+        .remove(b'.')
+        .remove(b'~')
+        .remove(b',');
     percent_encoding::utf8_percent_encode(path, KEEP).to_string()
 }

@@ -55,9 +55,9 @@ pub(crate) fn range_applies(request: &Request, now: &Validators<'_>) -> bool {
 
 fn matches(list: &str, etag: &str, weak: bool) -> bool {
     let bare = |tag: &str| -> String { tag.strip_prefix("W/").unwrap_or(tag).to_owned() };
-    list.split(',').map(str::trim).any(|tag| {
-        tag == "*" || if weak { bare(tag) == bare(etag) } else { tag == etag && !tag.starts_with("W/") }
-    })
+    list.split(',')
+        .map(str::trim)
+        .any(|tag| tag == "*" || if weak { bare(tag) == bare(etag) } else { tag == etag && !tag.starts_with("W/") })
 }
 
 fn date(request: &Request, name: http::HeaderName) -> Option<SystemTime> {

@@ -21,7 +21,9 @@ pub(crate) fn parse(value: Option<&str>, len: u64) -> Asked {
     }
     let Some((first, last)) = spec.trim().split_once('-') else { return Asked::Whole };
     match (number(first), number(last)) {
-        (Some(first), Some(last)) if first <= last && first < len => Asked::Part(first..last.saturating_add(1).min(len)),
+        (Some(first), Some(last)) if first <= last && first < len => {
+            Asked::Part(first..last.saturating_add(1).min(len))
+        }
         (Some(first), Some(last)) if first > last => Asked::Whole,
         (Some(first), None) if last.is_empty() && first < len => Asked::Part(first..len),
         (Some(_), Some(_)) => Asked::Unsatisfiable,

@@ -111,8 +111,12 @@ fn make(asset: &Asset, resource: &Resource) -> Result<Made, LibraryError> {
         }
         Resource::Segment(name, n) => numbered(fmp4::segment(p, track(asset, name)?, *n), name, *n),
         Resource::IFrame(name, n) => numbered(fmp4::iframe(p, track(asset, name)?, *n), name, *n),
-        Resource::TsSegment(name, n) => numbered(transport::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n),
-        Resource::TextSegment(name, n) => numbered(delivery::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n),
+        Resource::TsSegment(name, n) => {
+            numbered(transport::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n)
+        }
+        Resource::TextSegment(name, n) => {
+            numbered(delivery::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n)
+        }
         Resource::Text(name) => match delivery::whole(p, track(asset, name)?).map_err(failed)? {
             Some(plan) => Ok(Made::Plan(plan)),
             None => Err(nothing(asset, format!("track {name} is not text"))),

@@ -218,8 +218,13 @@ impl Library {
     async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
         let bytes = self.read_text(place, &file.path, building).await?;
         let name = file.path.file_name();
-        let parsed = if name.to_ascii_lowercase().ends_with(".srt") { text::srt::parse(&bytes) } else { text::vtt::parse(&bytes) };
-        let subtitles = parsed.map_err(|e| LibraryError::Manifest { manifest: file.path.to_string(), why: e.to_string() })?;
+        let parsed = if name.to_ascii_lowercase().ends_with(".srt") {
+            text::srt::parse(&bytes)
+        } else {
+            text::vtt::parse(&bytes)
+        };
+        let subtitles =
+            parsed.map_err(|e| LibraryError::Manifest { manifest: file.path.to_string(), why: e.to_string() })?;
         for warning in &subtitles.warnings {
             tracing::warn!(file = %file.path, %warning, "subtitles");
         }
@@ -232,7 +237,12 @@ impl Library {
         })
     }
 
-    async fn read_text(&self, place: &str, path: &ObjectPath, building: &mut Building) -> Result<bytes::Bytes, LibraryError> {
+    async fn read_text(
+        &self,
+        place: &str,
+        path: &ObjectPath,
+        building: &mut Building,
+    ) -> Result<bytes::Bytes, LibraryError> {
         let object = self.store.open(place, path).await?;
         let len = object.meta().len;
         if len > MOST_TEXT {

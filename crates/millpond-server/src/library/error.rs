@@ -50,7 +50,9 @@ impl LibraryError {
         match self {
             Self::Index(IndexError::Origin(error)) => S::from_u16(error.status()).unwrap_or(S::BAD_GATEWAY),
             // The client asked rightly; the stored media is at fault (RFC 9110 15.5.16 is about requests).
-            Self::Index(IndexError::Media { .. }) | Self::Package { .. } | Self::Manifest { .. } => S::UNPROCESSABLE_ENTITY,
+            Self::Index(IndexError::Media { .. }) | Self::Package { .. } | Self::Manifest { .. } => {
+                S::UNPROCESSABLE_ENTITY
+            }
             Self::NoAsset(_) | Self::NoResource { .. } => S::NOT_FOUND,
             Self::BadPath { .. } => S::BAD_REQUEST,
         }

@@ -13,5 +13,5 @@ pub use error::IndexError;
 pub(crate) use asset::{Asset, Library, LibraryOptions, folder_path};
 pub(crate) use error::LibraryError;
 pub(crate) use index::fingerprint;
-pub(crate) use names::{content_type, is_media, is_manifest};
+pub(crate) use names::{content_type, is_manifest, is_media};
 pub use route::{Container, Resource, Route};

@@ -64,7 +64,8 @@ pub(crate) fn subtitle_name(name: &str, title: Option<&str>) -> SubtitleName {
 /// Two or three letters, then subtags: the shape of a BCP 47 tag.
 fn is_language(part: &str) -> bool {
     let mut subtags = part.split('-');
-    let primary = subtags.next().is_some_and(|p| (2..=3).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_alphabetic()));
+    let primary =
+        subtags.next().is_some_and(|p| (2..=3).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_alphabetic()));
     primary && subtags.all(|s| (2..=8).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 

@@ -146,7 +146,15 @@ mod tests {
 
     #[test]
     fn what_is_no_form_is_a_file() {
-        for path in ["/films/a.mp4", "/a/v1/0.m4s", "/a/v1/01.m4s", "/a/v1/+1.m4s", "/a/v1/4294967296.m4s", "/a/x1/1.m4s", "/a/v1/1.ts"] {
+        for path in [
+            "/films/a.mp4",
+            "/a/v1/0.m4s",
+            "/a/v1/01.m4s",
+            "/a/v1/+1.m4s",
+            "/a/v1/4294967296.m4s",
+            "/a/x1/1.m4s",
+            "/a/v1/1.ts",
+        ] {
             assert_eq!(asset(path), None, "{path}");
         }
     }

@@ -5,7 +5,9 @@ use clap::{ArgMatches, Command};
 use millpond_server::config;
 
 pub(crate) fn command() -> Command {
-    serve::settings(Command::new("check").about("Checks a configuration: all errors with line and key, or what is in force"))
+    serve::settings(
+        Command::new("check").about("Checks a configuration: all errors with line and key, or what is in force"),
+    )
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {

@@ -10,10 +10,29 @@ use std::{error::Error, path::PathBuf};
 pub(crate) fn command() -> Command {
     Command::new("index")
         .about("Writes dref MP4s: all metadata of a file, its media by reference")
-        .arg(Arg::new("target").value_name("FILE|PREFIX").required(true).help("A media file, or a folder of them; a path or a URL"))
-        .arg(Arg::new("output").long("output").value_name("DIR").help("Folder to write NAME.dref.mp4 into [default: that of the file, or the working folder for URLs]"))
-        .arg(Arg::new("location").long("location").value_name("PREFIX").help("What the references begin with; the file's name follows [default: nothing, the media lies beside]"))
-        .arg(Arg::new("url").long("url").action(ArgAction::SetTrue).help("Refers by a URL entry (ISO/IEC 14496-12) instead of the alias that ffmpeg follows"))
+        .arg(
+            Arg::new("target")
+                .value_name("FILE|PREFIX")
+                .required(true)
+                .help("A media file, or a folder of them; a path or a URL"),
+        )
+        .arg(
+            Arg::new("output")
+                .long("output")
+                .value_name("DIR")
+                .help("Folder to write NAME.dref.mp4 into [default: that of the file, or the working folder for URLs]"),
+        )
+        .arg(
+            Arg::new("location").long("location").value_name("PREFIX").help(
+                "What the references begin with; the file's name follows [default: nothing, the media lies beside]",
+            ),
+        )
+        .arg(
+            Arg::new("url")
+                .long("url")
+                .action(ArgAction::SetTrue)
+                .help("Refers by a URL entry (ISO/IEC 14496-12) instead of the alias that ffmpeg follows"),
+        )
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
@@ -37,7 +56,9 @@ async fn write_all(matches: &ArgMatches) -> Outcome {
     }
     let mut failed = 0;
     for path in &paths {
-        if let Err(error) = write_one(&opened, path, &output, text("location").unwrap_or(""), matches.get_flag("url")).await {
+        if let Err(error) =
+            write_one(&opened, path, &output, text("location").unwrap_or(""), matches.get_flag("url")).await
+        {
             eprintln!("millpond: {error}");
             failed += 1;
         }

@@ -16,16 +16,42 @@ pub(crate) fn command() -> Command {
         .arg(arg("clients", "NUMBER", "10", "Players").value_parser(value_parser!(u32)))
         .arg(arg("ramp-up", "DURATION", "0s", "Time over which the players arrive"))
         .arg(arg("arrivals", "HOW", "even", "How they arrive in that time").value_parser(["even", "poisson"]))
-        .arg(Arg::new("duration").long("duration").value_name("DURATION").help("Length of the run [default: the title once]"))
+        .arg(
+            Arg::new("duration")
+                .long("duration")
+                .value_name("DURATION")
+                .help("Length of the run [default: the title once]"),
+        )
         .arg(arg("pace", "HOW", "realtime", "As players do, or as fast as it goes").value_parser(["realtime", "fast"]))
         .arg(arg("buffer", "DURATION", "20s", "Media a realtime player holds ahead"))
-        .arg(arg("abr", "HOW", "switching", "Which rendition is asked for").value_parser(["lowest", "highest", "switching"]))
-        .arg(arg("start-within", "FRACTION", "0", "Players start at random places in this part of the title").value_parser(value_parser!(f64)))
-        .arg(arg("mean-watch", "FRACTION", "1", "Mean part of the title that players watch before they leave").value_parser(value_parser!(f64)))
-        .arg(Arg::new("ranges").long("ranges").value_name("BYTES").value_parser(value_parser!(u64)).help("Plain URLs: random ranges of this size"))
+        .arg(arg("abr", "HOW", "switching", "Which rendition is asked for").value_parser([
+            "lowest",
+            "highest",
+            "switching",
+        ]))
+        .arg(
+            arg("start-within", "FRACTION", "0", "Players start at random places in this part of the title")
+                .value_parser(value_parser!(f64)),
+        )
+        .arg(
+            arg("mean-watch", "FRACTION", "1", "Mean part of the title that players watch before they leave")
+                .value_parser(value_parser!(f64)),
+        )
+        .arg(
+            Arg::new("ranges")
+                .long("ranges")
+                .value_name("BYTES")
+                .value_parser(value_parser!(u64))
+                .help("Plain URLs: random ranges of this size"),
+        )
         .arg(arg("threads", "NUMBER", "1", "Threads of the generator").value_parser(value_parser!(usize)))
         .arg(Arg::new("http2").long("http2").action(ArgAction::SetTrue).help("Speaks HTTP/2 only"))
-        .arg(Arg::new("plain").long("plain").action(ArgAction::SetTrue).help("Fetches the URL as it is, also a manifest"))
+        .arg(
+            Arg::new("plain")
+                .long("plain")
+                .action(ArgAction::SetTrue)
+                .help("Fetches the URL as it is, also a manifest"),
+        )
         .arg(Arg::new("insecure").long("insecure").action(ArgAction::SetTrue).help("Accepts any certificate"))
         .arg(Arg::new("json").long("json").value_name("FILE").help("Writes the report as JSON; - for standard output"))
 }
@@ -55,7 +81,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 fn options(matches: &ArgMatches) -> Result<LoadOptions, Box<dyn std::error::Error>> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let duration = |name: &str| -> Result<Duration, String> {
-        value::duration(text(name)).map_err(|_| format!("--{name} {}: expected {}", text(name), value::Form::Duration.expected()))
+        value::duration(text(name))
+            .map_err(|_| format!("--{name} {}: expected {}", text(name), value::Form::Duration.expected()))
     };
     let url = text("url").parse().map_err(|e| format!("{}: {e}", text("url")))?;
     let mut options = LoadOptions::new(url);

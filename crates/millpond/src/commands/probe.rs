@@ -11,7 +11,12 @@ use std::sync::Arc;
 pub(crate) fn command() -> Command {
     Command::new("probe")
         .about("Says what is in a media file, how it will be segmented, and which outputs can carry it")
-        .arg(Arg::new("target").value_name("FILE|URL").required(true).help("A path, http(s)://..., s3://..., gs://... or az://..."))
+        .arg(
+            Arg::new("target")
+                .value_name("FILE|URL")
+                .required(true)
+                .help("A path, http(s)://..., s3://..., gs://... or az://..."),
+        )
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
         .arg(
             Arg::new("segment-duration")
@@ -78,7 +83,9 @@ fn output(made: Result<String, millpond_package::PackageError>) -> String {
 fn track(track: &Track, movie: &Movie) -> Value {
     let seconds = track.timescale.seconds(track.samples.end_dts() - track.samples.start_dts());
     let what = match track.kind {
-        TrackKind::Video { width, height, rotation, .. } if rotation != 0 => format!("{width}x{height}, rotated {rotation}"),
+        TrackKind::Video { width, height, rotation, .. } if rotation != 0 => {
+            format!("{width}x{height}, rotated {rotation}")
+        }
         TrackKind::Video { width, height, .. } => format!("{width}x{height}"),
         TrackKind::Audio { channels, sample_rate } => format!("{channels} channels, {sample_rate} Hz"),
         TrackKind::Text => "text".to_owned(),
@@ -131,13 +138,22 @@ fn print_text(report: &Value) {
     for t in report["tracks"].as_array().into_iter().flatten() {
         println!(
             "  track {}: {} ({}), {}, {}, {:.3} s, {} samples ({} sync), {} kbit/s",
-            t["id"], text(&t["codec"]), text(&t["parameter"]), text(&t["what"]), text(&t["language"]),
-            t["seconds"].as_f64().unwrap_or(0.0), t["samples"], t["sync-samples"], t["bits-per-second"].as_u64().unwrap_or(0) / 1000
+            t["id"],
+            text(&t["codec"]),
+            text(&t["parameter"]),
+            text(&t["what"]),
+            text(&t["language"]),
+            t["seconds"].as_f64().unwrap_or(0.0),
+            t["samples"],
+            t["sync-samples"],
+            t["bits-per-second"].as_u64().unwrap_or(0) / 1000
         );
         for s in t["shown"].as_array().into_iter().flatten() {
             println!(
                 "    shown: samples {} from {:.3} s to {:.3} s",
-                s["samples"], s["start"].as_f64().unwrap_or(0.0), s["end"].as_f64().unwrap_or(0.0)
+                s["samples"],
+                s["start"].as_f64().unwrap_or(0.0),
+                s["end"].as_f64().unwrap_or(0.0)
             );
         }
     }
@@ -147,8 +163,12 @@ fn print_text(report: &Value) {
     for t in report["presentation"]["tracks"].as_array().into_iter().flatten() {
         println!(
             "  {} {}: {} segments of {:.3} to {:.3} s, peak {} kbit/s",
-            text(&t["name"]), text(&t["label"]), t["segments"], t["shortest"].as_f64().unwrap_or(0.0),
-            t["longest"].as_f64().unwrap_or(0.0), t["peak-bandwidth"].as_u64().unwrap_or(0) / 1000
+            text(&t["name"]),
+            text(&t["label"]),
+            t["segments"],
+            t["shortest"].as_f64().unwrap_or(0.0),
+            t["longest"].as_f64().unwrap_or(0.0),
+            t["peak-bandwidth"].as_u64().unwrap_or(0) / 1000
         );
     }
     for warning in report["presentation"]["warnings"].as_array().into_iter().flatten() {

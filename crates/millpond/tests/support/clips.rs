@@ -38,10 +38,22 @@ pub const CLIPS: &[Clip] = &[
     clip!("h264_long_gop.mp4", Everywhere, "V S -c:v libx264 -g 1000 -c:a aac"),
     clip!("h264_rotated.mp4", Everywhere, "V -c:v libx264 -g 25 -metadata:s:v:0 rotate=90"),
     clip!("h264_negative_cts.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +negative_cts_offsets"),
-    clip!("h264_fragmented.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof"),
-    clip!("h264_fragmented_sidx.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof+global_sidx"),
+    clip!(
+        "h264_fragmented.mp4",
+        Everywhere,
+        "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof"
+    ),
+    clip!(
+        "h264_fragmented_sidx.mp4",
+        Everywhere,
+        "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe+empty_moov+default_base_moof+global_sidx"
+    ),
     clip!("h264_partly_fragmented.mp4", Everywhere, "V S -c:v libx264 -g 50 -bf 2 -c:a aac -movflags +frag_keyframe"),
-    clip!("hevc_hvc1.mp4", Everywhere, "V S -c:v libx265 -x265-params log-level=error:keyint=50:bframes=3 -tag:v hvc1 -c:a aac"),
+    clip!(
+        "hevc_hvc1.mp4",
+        Everywhere,
+        "V S -c:v libx265 -x265-params log-level=error:keyint=50:bframes=3 -tag:v hvc1 -c:a aac"
+    ),
     clip!("hevc_hev1.mp4", Everywhere, "V -c:v libx265 -x265-params log-level=error:keyint=50 -tag:v hev1"),
     clip!("av1.mp4", Fmp4, "V S -c:v libsvtav1 -g 50 -preset 12 -c:a aac"),
     clip!("vp9_opus.mp4", Fmp4, "V S -c:v libvpx-vp9 -g 50 -deadline realtime -cpu-used 8 -c:a libopus"),

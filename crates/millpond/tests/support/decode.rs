@@ -21,11 +21,7 @@ pub struct Sound {
 
 fn ffmpeg(args: &[&str]) -> Result<Vec<u8>, String> {
     let output = Command::new("ffmpeg").args(["-v", "error", "-nostdin"]).args(args).output().unwrap();
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
-    }
+    if output.status.success() { Ok(output.stdout) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
 fn frames_of(input: &[&str], map: &str, rest: &[&str]) -> Result<(Vec<Frame>, String), String> {
@@ -79,13 +75,16 @@ fn probe_channels(input: &[&str], map: &str) -> Option<usize> {
         .args(["-v", "error", "-select_streams", select, "-show_entries", "stream=channels", "-of", "csv=p=0", url])
         .output()
         .ok()?;
-    String::from_utf8(output.stdout).ok()?.lines().next()?.trim().trim_end_matches(',').parse().ok()
+    let text = String::from_utf8(output.stdout).ok()?;
+    // Transport streams list the streams of each program first, some with empty lines.
+    text.lines().find_map(|l| l.trim().trim_matches(',').parse().ok())
 }
 
 /// Compares pictures: the same hashes in the same order, times within `tick` seconds after taking `base` from
 /// ours. Pictures of ours before the presentation begins (preroll) are what a player drops.
 pub fn same_video(ours: &[Frame], file: &[Frame], base: f64, tick: f64) -> Result<(), String> {
-    let ours: Vec<Frame> = ours.iter().map(|f| Frame { time: f.time - base, ..f.clone() }).filter(|f| f.time > -tick).collect();
+    let ours: Vec<Frame> =
+        ours.iter().map(|f| Frame { time: f.time - base, ..f.clone() }).filter(|f| f.time > -tick).collect();
     if ours.len() != file.len() {
         return Err(format!("{} pictures, the file has {}", ours.len(), file.len()));
     }
@@ -103,7 +102,10 @@ pub fn same_video(ours: &[Frame], file: &[Frame], base: f64, tick: f64) -> Resul
 /// Compares sound sample by sample: ours may begin earlier (priming, which a player drops) and end later.
 pub fn same_audio(ours: &Sound, file: &Sound, base: f64, tick: f64) -> Result<(), String> {
     if (ours.rate, ours.channels) != (file.rate, file.channels) {
-        return Err(format!("{} Hz {} channels, the file has {} Hz {}", ours.rate, ours.channels, file.rate, file.channels));
+        return Err(format!(
+            "{} Hz {} channels, the file has {} Hz {}",
+            ours.rate, ours.channels, file.rate, file.channels
+        ));
     }
     let rate = f64::from(file.rate);
     let lead = (file.start - (ours.start - base)) * rate;
