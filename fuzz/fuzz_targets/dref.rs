@@ -9,8 +9,9 @@ fuzz_target!(|object: &[u8]| {
     let again = millpond_media::index_bytes(&written).expect("what was written can be read");
     assert_eq!(again.external_media.as_deref(), Some("media.mp4"));
     assert_eq!(again.tracks.len(), movie.tracks.len());
+    // A table without any sync sample is read back with its first as one: decoding has to begin somewhere.
     for (a, b) in again.tracks.iter().zip(&movie.tracks) {
         assert_eq!(a.samples.len(), b.samples.len());
-        assert!(a.samples.iter().zip(b.samples.iter()).take(2000).all(|(a, b)| a.range == b.range && a.sync == b.sync));
+        assert!(a.samples.iter().zip(b.samples.iter()).take(2000).all(|(a, b)| a.range == b.range && (a.sync == b.sync || (a.index == 0 && a.sync))));
     }
 });

@@ -2,6 +2,7 @@
 
 use crate::{
     PackageError, Part, Plan,
+    hls::Container,
     presentation::Presentation,
     text::{self, TextUnit, Window, webvtt},
     timeline::Timed,
@@ -17,7 +18,7 @@ pub fn is_webvtt(track: &PresentedTrack) -> bool {
 }
 
 /// Segment `number` of a text track as WebVTT with `X-TIMESTAMP-MAP` (RFC 8216 3.5); `None` where there is none.
-/// A cue is in every segment that it shows in.
+/// A cue is in every segment that it shows in. The map is for the clock of the media in `container`.
 ///
 /// # Errors
 /// As [`text::segment`].
@@ -25,15 +26,20 @@ pub fn segment(
     _presentation: &Presentation,
     track: &PresentedTrack,
     number: u32,
+    container: Container,
 ) -> Result<Option<Plan>, PackageError> {
+    let base = match container {
+        Container::Fmp4 => 0,
+        Container::Ts => webvtt::MPEGTS_BASE,
+    };
     let Some(info) = track.segment(number).filter(|_| is_webvtt(track)) else { return Ok(None) };
     let millis = |ticks: i64| info.timescale.convert(ticks, Timescale::MILLIS);
     let window = millis(info.start)..millis(info.start.saturating_add(info.duration));
     match &track.content {
-        Content::Sidecar(sidecar) => Ok(Some(generated(webvtt::segment(&sidecar.cues, window)))),
+        Content::Sidecar(sidecar) => Ok(Some(generated(webvtt::segment(&sidecar.cues, window, base)))),
         Content::Media(media) => {
             let units = units(media, track.samples(&info).into_iter());
-            text::segment(&media.movie, media.index, media.object, units, Window::Segment(window)).map(Some)
+            text::segment(&media.movie, media.index, media.object, units, Window::Segment(window, base)).map(Some)
         }
     }
 }

@@ -230,9 +230,11 @@ async function hlsJs(url) {
 
 async function dashJs(url) {
   const player = dashjs.MediaPlayer().create();
-  player.updateSettings({ streaming: { text: { defaultEnabled: false } } });
+  // Enabled from the start: text that is enabled later stays without cues. Off is a choice of no track.
+  player.updateSettings({ streaming: { text: { defaultEnabled: true } } });
+  player.on('streamInitialized', () => player.setTextTrack(-1));
   player.on('error', e => state.fail(`dash.js: ${e.error.code}: ${e.error.message} ${(e.error.data && e.error.data.request && e.error.data.request.url) || url}`));
-  player.initialize(video, url, false);
+  player.initialize(video, new URL(url, location).href, false);
   const of = kind => player.getTracksFor(kind) || [];
   return {
     destroy: async () => player.destroy(),
@@ -265,20 +267,19 @@ async function shakaPlayer(url) {
     report(e);
     throw e;
   }
-  const variants = () => player.getVariantTracks();
-  const heights = () => [...new Map(variants().map(t => [`${t.height}/${t.videoBandwidth || t.bandwidth}`, t])).values()]
-    .filter(t => !variants().some(v => v.active) || t.language === variants().find(v => v.active).language);
+  const videos = () => player.getVideoTracks();
+  const audios = () => player.getAudioTracks();
   return {
     destroy: () => player.destroy(),
-    renditions: () => heights().map(size),
-    rendition: () => heights().findIndex(t => t.active),
+    renditions: () => videos().map(size),
+    rendition: () => videos().findIndex(t => t.active),
     setRendition: n => {
       player.configure({ abr: { enabled: n < 0 } });
-      if (n >= 0) player.selectVariantTrack(heights()[n], true);
+      if (n >= 0) player.selectVideoTrack(videos()[n], true);
     },
-    audios: () => [...new Set(variants().map(t => t.language))],
-    audio: () => [...new Set(variants().map(t => t.language))].indexOf((variants().find(t => t.active) || {}).language),
-    setAudio: n => player.selectAudioLanguage([...new Set(variants().map(t => t.language))][n]),
+    audios: () => audios().map(t => t.language),
+    audio: () => audios().findIndex(t => t.active),
+    setAudio: n => player.selectAudioTrack(audios()[n]),
     texts: () => player.getTextTracks().map(t => t.language),
     setText: n => {
       if (n >= 0) player.selectTextTrack(player.getTextTracks()[n]);

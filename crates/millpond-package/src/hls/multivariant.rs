@@ -118,7 +118,7 @@ impl<'a> Content<'a> {
             yes_no(out, "DEFAULT", track.default);
             out.push_str(",AUTOSELECT=YES");
             yes_no(out, "FORCED", track.forced);
-            uri(out, if self.container == Container::Ts { "../" } else { "" }, track);
+            uri(out, "", track);
         }
     }
 

@@ -129,15 +129,15 @@ fn sidecars_are_subtitles_of_both_containers() {
     let sidecars = vec![sidecar("ger", false), sidecar("de", false), sidecar("ger", true)];
     let p = Presentation::new(vec![source], sidecars, &Options::default()).unwrap();
     let list = multivariant(&p, Container::Ts).unwrap();
-    let expected = "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO,URI=\"../s1/index.m3u8\"\n\
-        #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German (forced)\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,URI=\"../s2/index.m3u8\"\n";
+    let expected = "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO,URI=\"s1/index.m3u8\"\n\
+        #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German (forced)\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,URI=\"s2/index.m3u8\"\n";
     assert!(list.contains(expected), "{list}");
     assert_eq!(p.of_kind(crate::Kind::Text).count(), 2, "the same language twice is one");
     let s = p.track("s1").unwrap();
     let text = media(&p, s, Container::Fmp4).unwrap();
     assert!(text.contains("#EXT-X-VERSION:3\n") && text.contains("#EXTINF:2.000000,\n3.vtt\n"), "{text}");
     for (number, shown) in [(1, true), (2, true), (3, false)] {
-        let plan = crate::delivery::segment(&p, s, number).unwrap().unwrap();
+        let plan = crate::delivery::segment(&p, s, number, Container::Ts).unwrap().unwrap();
         let text = String::from_utf8(crate::testing::bytes(plan)).unwrap();
         assert_eq!(text.contains("Hello"), shown, "segment {number}: {text}");
     }

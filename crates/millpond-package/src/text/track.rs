@@ -21,8 +21,9 @@ pub struct TextUnit {
 pub enum Window {
     /// All of it in one file.
     Whole,
-    /// A segment of HLS: what is shown in this time, in milliseconds.
-    Segment(Range<i64>),
+    /// A segment of HLS: what is shown in this time, in milliseconds, and where presentation time 0 is on the media's
+    /// clock, in 90 kHz.
+    Segment(Range<i64>, u64),
 }
 
 /// WebVTT from samples of a text track: those that are shown in the window, in order of time. The length is not
@@ -140,7 +141,7 @@ impl Rewrite for Rewriter {
         };
         let text = match &self.window {
             Window::Whole => webvtt::whole(&cues),
-            Window::Segment(window) => webvtt::segment(&cues, window.clone()),
+            Window::Segment(window, base) => webvtt::segment(&cues, window.clone(), *base),
         };
         out.extend_from_slice(text.as_bytes());
         Ok(())

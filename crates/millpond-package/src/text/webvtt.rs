@@ -8,10 +8,11 @@ use std::ops::Range;
 pub const MPEGTS_BASE: u64 = 900_000;
 
 /// A segment of HLS: the cues that are shown in `window` (milliseconds), with their whole times. A cue that
-/// reaches over a boundary is in each of the segments (RFC 8216, 3.5).
+/// reaches over a boundary is in each of the segments (RFC 8216, 3.5). `base` is where presentation time 0 is on the
+/// clock of the media beside it, in 90 kHz: 0 for fragmented MP4, [`MPEGTS_BASE`] for transport streams.
 #[must_use]
-pub fn segment(cues: &[Cue], window: Range<i64>) -> String {
-    let mut out = format!("WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:{MPEGTS_BASE},LOCAL:00:00:00.000\n");
+pub fn segment(cues: &[Cue], window: Range<i64>, base: u64) -> String {
+    let mut out = format!("WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:{base},LOCAL:00:00:00.000\n");
     cues.iter().filter(|cue| cue.start < window.end && cue.end > window.start).for_each(|cue| push(&mut out, cue));
     out
 }
@@ -59,7 +60,7 @@ mod tests {
     fn a_segment_has_the_cues_of_its_window() {
         let cues = [cue(0, 4000, "before"), cue(3000, 5000, "over"), cue(7000, 9000, "out"), cue(8000, 9000, "after")];
         assert_eq!(
-            segment(&cues, 4000..8000),
+            segment(&cues, 4000..8000, MPEGTS_BASE),
             "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n\n\
              00:00:03.000 --> 00:00:05.000\nover\n\n00:00:07.000 --> 00:00:09.000\nout\n"
         );
@@ -67,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_segment_without_cues_is_a_file_all_the_same() {
-        assert_eq!(segment(&[], 0..4000), "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n");
+        assert_eq!(segment(&[], 0..4000, MPEGTS_BASE), "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000\n");
     }
 
     #[test]
@@ -77,7 +78,7 @@ mod tests {
             cue(3_599_999, 360_000_000, "z"),
         ];
         assert_eq!(vtt::parse(whole(&cues).as_bytes()).unwrap().cues, cues);
-        assert_eq!(vtt::parse(segment(&cues, 0..i64::MAX).as_bytes()).unwrap().cues, cues);
+        assert_eq!(vtt::parse(segment(&cues, 0..i64::MAX, MPEGTS_BASE).as_bytes()).unwrap().cues, cues);
     }
 
     #[test]

@@ -114,8 +114,8 @@ fn make(asset: &Asset, resource: &Resource) -> Result<Made, LibraryError> {
         Resource::TsSegment(name, n) => {
             numbered(transport::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n)
         }
-        Resource::TextSegment(name, n) => {
-            numbered(delivery::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n)
+        Resource::TextSegment(c, name, n) => {
+            numbered(delivery::segment(p, track(asset, name)?, *n, container(*c)).map_err(failed)?, name, *n)
         }
         Resource::Text(name) => match delivery::whole(p, track(asset, name)?).map_err(failed)? {
             Some(plan) => Ok(Made::Plan(plan)),

@@ -31,8 +31,8 @@ pub enum Resource {
     IFrame(String, u32),
     /// `ts/v1/12.ts`
     TsSegment(String, u32),
-    /// `s1/12.vtt`
-    TextSegment(String, u32),
+    /// `s1/12.vtt`, `ts/s1/12.vtt`: the same text on the clock of its container.
+    TextSegment(Container, String, u32),
     /// `s1/all.vtt`
     Text(String),
 }
@@ -67,7 +67,13 @@ impl Route {
             ("init", "mp4") => Resource::Init(track_name),
             ("iframes", "m3u8") => Resource::IFrames(track_name),
             ("all", "vtt") => Resource::Text(track_name),
-            (stem, "vtt") => Resource::TextSegment(track_name, number(stem)?),
+            (stem, "vtt") => {
+                let n = number(stem)?;
+                return match split(above) {
+                    (above, "ts") => route(above, Resource::TextSegment(Container::Ts, track_name, n)),
+                    _ => route(above, Resource::TextSegment(Container::Fmp4, track_name, n)),
+                };
+            }
             (stem, "m4s") => match stem.strip_prefix('i') {
                 Some(n) => Resource::IFrame(track_name, number(n)?),
                 None => Resource::Segment(track_name, number(stem)?),
@@ -139,7 +145,8 @@ mod tests {
         assert_eq!(asset("/films/a.mp4/v1/i12.m4s"), film(IFrame(v1(), 12)));
         assert_eq!(asset("/films/a.mp4/v1/iframes.m3u8"), film(IFrames(v1())));
         assert_eq!(asset("/films/a.mp4/ts/v1/12.ts"), film(TsSegment(v1(), 12)));
-        assert_eq!(asset("/films/a.mp4/s1/3.vtt"), film(TextSegment("s1".to_owned(), 3)));
+        assert_eq!(asset("/films/a.mp4/s1/3.vtt"), film(TextSegment(Fmp4, "s1".to_owned(), 3)));
+        assert_eq!(asset("/films/a.mp4/ts/s1/3.vtt"), film(TextSegment(Ts, "s1".to_owned(), 3)));
         assert_eq!(asset("/films/a.mp4/s1/all.vtt"), film(Text("s1".to_owned())));
         assert_eq!(asset("/index.m3u8"), Some((String::new(), Multivariant(Fmp4))));
     }
