@@ -1,3 +1,5 @@
+#![allow(clippy::single_range_in_vec_init, reason = "lists of ranges with one entry are what is compared")]
+
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
