@@ -1,6 +1,6 @@
 //! The serving side of Millpond: assets opened from places, HTTP front end, configuration, logs and metrics.
 //!
-//! It joins the pure crates to the world: [`serve::run`] is the one place where a server is put together.
+//! It joins the pure crates to the world: [`serve::Server`] is the one place where a server is put together.
 //! Inside, `library` turns a path into an asset (objects, indexes, presentation), `front` turns a request into a
 //! reply, and `delivery` moves the reply's bytes. It knows no box layouts and no caching policy.
 

@@ -1,11 +1,12 @@
 //! One origin request for a run of slices, and those who wait for its bytes.
 //!
 //! A flight is a task of its own: no reader paces it. It hands bytes on as they arrive, keeps each slice that is
-//! complete in the cache, and stops when nobody wants it any more.
+//! complete in the cache, and stops when nobody wants it any more: at once where it waits for a reply, else with the
+//! slice that it is filling, whose bytes would have to be asked for again.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
@@ -28,6 +29,8 @@ pub(crate) struct Flight {
     progress: watch::Sender<Progress>,
     /// How many tickets there are. Changed only under the lock of the object's list of flights.
     wanted: AtomicUsize,
+    /// The slice before which it ends: set back when nobody wants more than the one being filled.
+    until: AtomicU64,
     given_up: Notify,
 }
 
@@ -58,12 +61,16 @@ pub(crate) enum Look {
 impl Flight {
     pub(crate) fn new(indexes: Range<u64>) -> Self {
         let progress = Progress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
-        Self { indexes, progress: watch::Sender::new(progress), wanted: AtomicUsize::new(0), given_up: Notify::new() }
+        let until = AtomicU64::new(indexes.end);
+        let progress = watch::Sender::new(progress);
+        Self { indexes, progress, wanted: AtomicUsize::new(0), until, given_up: Notify::new() }
     }
 
     /// Whether it will still bring this slice.
     pub(crate) fn will_bring(&self, index: u64) -> bool {
-        self.indexes.contains(&index) && self.progress.borrow().index <= index
+        self.indexes.contains(&index)
+            && index < self.until.load(Ordering::Relaxed)
+            && self.progress.borrow().index <= index
     }
 
     fn look(&self, index: u64, offset: usize) -> Look {
@@ -144,6 +151,12 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut flights = self.object.flights();
         if self.flight.wanted.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let progress = self.flight.progress.borrow();
+            if progress.end.is_none() && progress.filling.filled() > 0 {
+                self.flight.until.store(progress.index + 1, Ordering::Relaxed);
+                return;
+            }
+            drop(progress);
             flights.retain(|flight| !Arc::ptr_eq(flight, &self.flight));
             // Kept by `Notify` where the task does not wait yet.
             self.flight.given_up.notify_one();
@@ -206,6 +219,9 @@ async fn fly(
     }
     let mut incoming = Incoming { body: fetched.body, rest: Bytes::new(), received: 0 };
     for index in flight.indexes.clone() {
+        if index >= flight.until.load(Ordering::Relaxed) {
+            break;
+        }
         let part = slices.range(index, len);
         let seat = slices.reserve(part.end - part.start).await;
         fill(object, flight, &mut incoming, seat, index, &range, part).await?;

@@ -1,5 +1,5 @@
 //! Configuration in three steps: the settings are declared ([`declare`]), read from flags, environment and file into
-//! [`Options`] where any may be missing ([`file`], [`value`]), and resolved into a live [`Config`] where none is
+//! [`Options`] where any may be missing ([`mod@file`], [`mod@value`]), and resolved into a live [`Config`] where none is
 //! ([`check`]).
 //!
 //! A flag wins over the environment (`MILLPOND_` and the flag's name in capitals), the environment over the file,

@@ -12,8 +12,9 @@ use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
 /// Rewritten bytes are handed on once this many are ready: large enough for few system calls, small enough to
 /// stay in the processor's second-level cache between the rewriting and the kernel's copy.
 const REWRITE_FLUSH: usize = 64 << 10;
-/// Pieces of a remote object this near to each other are read by one reader; the bytes between are dropped.
-const JOIN_GAP: u64 = 256 << 10;
+/// Pieces of a remote object this near to each other are read by one reader; the bytes between are dropped. They
+/// are most often those of the other track of the same seconds, which somebody wants from the cache a moment later.
+const JOIN_GAP: u64 = 4 << 20;
 
 /// Why a body could not be sent to its end.
 #[derive(Debug, thiserror::Error)]

@@ -75,11 +75,12 @@ impl Connection<'_> {
             self.input = BytesMut::new();
             tokio::select! {
                 biased;
-                ready = timeout(self.service.limits.idle, self.stream.readable()) => match ready {
-                    Ok(ready) => ready?,
-                    Err(_) => return Ok(None),
+                first = timeout(self.service.limits.idle, self.more_bytes()) => match first {
+                    Ok(Ok(true)) => {}
+                    Ok(Ok(false)) | Err(_) => return Ok(None),
+                    Ok(Err(error)) => return Err(error),
                 },
-                _ = stop.wait_for(|stop| *stop) => return Ok(None),
+                () = async { drop(stop.wait_for(|stop| *stop).await) } => return Ok(None),
             }
         }
         match timeout(self.service.limits.head, self.read_head()).await {
@@ -108,11 +109,24 @@ impl Connection<'_> {
                     head::Parsed::Partial => {}
                 }
             }
-            self.input.reserve(2048);
+            if !self.more_bytes().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for bytes and takes them; false at the end of the stream.
+    async fn more_bytes(&mut self) -> io::Result<bool> {
+        loop {
             self.stream.readable().await?;
+            self.input.reserve(2048);
             match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return Ok(None),
-                Ok(_) => {}
+                Ok(0) => return Ok(false),
+                Ok(_) => return Ok(true),
+                // Readiness may be out of date.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.input.is_empty() => {
+                    self.input = BytesMut::new()
+                }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) => return Err(e),
             }

@@ -86,6 +86,9 @@ pub fn folder() -> &'static Path {
 pub const DERIVED: &[Clip] = &[clip!("h264_mid_gop.mp4", Everywhere, "")];
 
 pub fn make(file: &Path, args: &str) {
+    // Tests of one binary run side by side and share clips.
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock();
     if file.exists() {
         return;
     }
