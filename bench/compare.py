@@ -27,7 +27,7 @@ TOP = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target")).resolve()
 # Interrupts that belong to no process take a few percent of a machine that is otherwise left alone.
 QUIET = 0.10
-SERVE = "serve {media} --listen 127.0.0.1:{port} --workers 1"
+SERVE = "serve {media} --http 127.0.0.1:{port} --admin 127.0.0.1:0 --workers 1 --access-log=false --cache {media}/../cache"
 
 
 @dataclass
@@ -41,6 +41,8 @@ class Case:
     ratios: list = field(default_factory=list)
     # Responses a second that millpond alone should reach.
     least_rate: float = 0
+    # Whether requests insist on replies made anew, past everything that was made before.
+    fresh: bool = False
 
 
 def cases(segments: int) -> list:
@@ -51,8 +53,10 @@ def cases(segments: int) -> list:
             [f"/a.mp4/v1/{n}.m4s" for n in numbers],
             [("server_us", "<=", 1.5), ("machine_us", "<=", 1.15), ("rate", ">=", 0.9)],
         ),
+        Case("fmp4-first", "the same, gathered anew", [f"/a.mp4/v1/{n}.m4s" for n in numbers], fresh=True),
         Case("ts", "TS segments", [f"/a.mp4/ts/v1/{n}.ts" for n in numbers], [("server_us", "<=", 4.0)]),
-        Case("playlist", "media playlist of 2 hours", ["/film.mp4/v1/index.m3u8"], least_rate=2000),
+        Case("ts-first", "the same, rewritten anew", [f"/a.mp4/ts/v1/{n}.ts" for n in numbers], fresh=True),
+        Case("playlist", "2-hour playlist made anew", ["/film.mp4/v1/index.m3u8"], least_rate=2000, fresh=True),
         Case("hls", "HLS manifest", ["/a.mp4/index.m3u8"], [("rate", ">=", 0.8)]),
         Case("dash", "DASH manifest", ["/a.mp4/index.mpd"], [("rate", ">=", 0.8)]),
     ]
@@ -78,10 +82,10 @@ def compare(case: Case, ours, other, options, work: Path) -> dict:
     paths.write_text("\n".join(case.paths) + "\n")
     bursts = {ours.name: [], other.name: []}
     for server in (ours, other):
-        measure.burst(server, paths, 1, options.connections)
+        measure.burst(server, paths, 1, options.connections, case.fresh)
     for number in range(options.rounds):
         for server in (ours, other):
-            burst = measure.burst(server, paths, options.seconds, options.connections)
+            burst = measure.burst(server, paths, options.seconds, options.connections, case.fresh)
             bursts[server.name].append(burst)
             print(
                 f"  {case.name} round {number + 1} {server.name:9} {burst.rate:10.1f}/s "
@@ -161,7 +165,7 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--server", type=Path, default=TARGET / "release/millpond", help="millpond's binary")
     parser.add_argument("--serve", default=SERVE, help="its arguments, with {media} and {port} (%(default)s)")
     parser.add_argument("--stand-in", action="store_true", help="a second nginx in millpond's place, to try the bench")
-    parser.add_argument("--cases", default="fmp4,ts,playlist,hls,dash", help="which to run (%(default)s)")
+    parser.add_argument("--cases", default="fmp4,fmp4-first,ts,ts-first,playlist,hls,dash", help="which to run (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="of both servers, for each case (%(default)s)")
     parser.add_argument("--seconds", type=float, default=5, help="of each burst (%(default)s)")
     parser.add_argument("--connections", type=int, default=16, help="of wrk (%(default)s)")

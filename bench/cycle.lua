@@ -1,10 +1,12 @@
--- wrk script: asks for the paths listed in a file (the first argument), one after the other, over and over.
+-- wrk script: asks for the paths listed in a file (the first argument), one after the other, over and over. With a
+-- second argument the requests say Cache-Control: no-cache.
 -- At the end it prints one line of JSON after the word RESULT.
 
 local requests = {}
 local at = 0
 
 function init(args)
+  if args[2] then wrk.headers["Cache-Control"] = "no-cache" end
   for path in io.lines(args[1]) do
     requests[#requests + 1] = wrk.format("GET", path)
   end

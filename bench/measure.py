@@ -47,10 +47,10 @@ def children_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def burst(server, paths: Path, seconds: float, connections: int) -> Burst:
+def burst(server, paths: Path, seconds: float, connections: int, fresh: bool = False) -> Burst:
     command = [
         "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--timeout", "10s", "-s", str(LUA), server.url,
-        "--", str(paths),
+        "--", str(paths), *(["fresh"] if fresh else []),
     ]
     cpu, machine, client, began = server.cpu_seconds(), machine_seconds(), children_seconds(), time.monotonic()
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -87,11 +87,15 @@ impl Server {
             store.clone(),
             LibraryOptions {
                 segment_duration: config.segment_duration.as_secs_f64(),
-                memory: config.memory / 8,
+                memory: config.memory / 16,
                 index_folder: Some(config.cache.join("index")),
             },
             metrics.clone(),
         );
+        // Without it indexes and segments are kept in memory only.
+        if let Err(error) = std::fs::create_dir_all(&config.cache) {
+            tracing::warn!(folder = %config.cache.display(), %error, "can't make the cache folder");
+        }
         let cors_origin = match &config.cors_origin {
             Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
             None => None,
@@ -100,7 +104,8 @@ impl Server {
             cors_origin,
             access_log: config.access_log,
             rendered_memory: config.memory / 8,
-            packed_memory: config.memory / 4,
+            packed_memory: config.memory / 8 * 3,
+            folder: config.cache.clone(),
         };
         let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
         let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };

@@ -123,9 +123,9 @@ impl Ticket {
         Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe() }
     }
 
-    /// The slices the flight was sent for.
+    /// The slices the flight brings: fewer than it was sent for, where this share was taken while it was ending.
     pub(crate) fn indexes(&self) -> Range<u64> {
-        self.flight.indexes.clone()
+        self.flight.indexes.start..self.flight.until.load(Ordering::Relaxed)
     }
 
     /// What there is at an offset of a slice.

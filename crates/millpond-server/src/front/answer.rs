@@ -34,6 +34,8 @@ pub(crate) struct FrontOptions {
     pub(crate) rendered_memory: u64,
     /// Bytes of memory for segments that many ask for.
     pub(crate) packed_memory: u64,
+    /// The cache folder.
+    pub(crate) folder: std::path::PathBuf,
 }
 
 /// Answers requests.
@@ -67,7 +69,7 @@ impl Front {
         options: FrontOptions,
     ) -> Self {
         let rendered = Cache::new(options.rendered_memory);
-        let packed = PackedSegments::new(options.packed_memory);
+        let packed = PackedSegments::new(options.packed_memory, options.folder.clone());
         let out = places.iter().map(|place| metrics.place(place)).collect();
         Self { store, library, places, out, metrics, options, rendered, packed }
     }
@@ -146,7 +148,10 @@ impl Front {
                 Err(error) => self.failure(note.id, &path, &error),
             };
         }
-        match self.find(&path, note).await {
+        // A client may insist on a reply made for it (RFC 9111 5.2.1.4): made media is then neither taken from memory
+        // nor put there.
+        let fresh = request.header(header::CACHE_CONTROL).is_some_and(|v| v.contains("no-cache"));
+        match self.find(&path, fresh, note).await {
             Ok(found) => self.send(request, found),
             Err(error) => self.failure(note.id, &path, &error),
         }
@@ -177,7 +182,7 @@ impl Front {
         }
     }
 
-    async fn find(&self, path: &str, note: &mut Note) -> Result<Found, LibraryError> {
+    async fn find(&self, path: &str, fresh: bool, note: &mut Note) -> Result<Found, LibraryError> {
         let Some((index, place, inside)) = self.place(path) else {
             let names: Vec<&str> = self.places.iter().map(|p| &**p).collect();
             return Err(LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", "))));
@@ -191,7 +196,7 @@ impl Front {
             Ok(asset) => {
                 let form = render::form(&route.resource);
                 note.kind = form.kind;
-                self.resource(&asset, route.resource, form).await
+                self.resource(&asset, route.resource, form, fresh).await
             }
             // A folder with ready-made playlists in it is passed through.
             Err(LibraryError::NoAsset(_)) if !certain => self.file(place, inside).await,
@@ -204,6 +209,7 @@ impl Front {
         asset: &crate::library::Asset,
         resource: Resource,
         form: render::Form,
+        fresh: bool,
     ) -> Result<Found, LibraryError> {
         let found = |body| Found {
             content_type: HeaderValue::from_static(form.content_type),
@@ -212,6 +218,9 @@ impl Front {
             modified: asset.modified,
             body,
         };
+        if fresh {
+            return Ok(found(render::render(&self.store, asset, &resource).await?));
+        }
         let key = (asset.id, resource);
         if !form.keep {
             if let Some(body) = self.packed.get(&key) {

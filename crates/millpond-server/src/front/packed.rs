@@ -1,20 +1,22 @@
 //! Segments that are asked for again, in one piece.
 //!
 //! A segment gathered from a hundred places of a file, or rewritten to TS, costs several times the processor of one
-//! that lies in one piece. What is asked for a second time is therefore put into a file in memory (memfd_create(2)),
-//! from which the kernel sends it as it would any file. Each segment has a file of its own: pages that a slow
-//! client has not taken yet stay valid when the segment is evicted.
+//! that lies in one piece. What is asked for a second time is therefore put into a file without a name in the cache
+//! folder (open(2), O_TMPFILE), from which the kernel sends it as it would any file; where that can't be, into a file
+//! in memory (memfd_create(2)). Each segment has a file of its own: pages that a slow client has not taken yet stay
+//! valid when the segment is evicted, and nothing is left behind when the process ends.
 
 use crate::{
     delivery::{Body, BodyError},
     library::Resource,
 };
 use millpond_store::Cache;
-use rustix::fs::MemfdFlags;
+use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::{
     collections::HashSet,
     fs::File,
     io::Write as _,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -43,11 +45,12 @@ pub(super) struct PackedSegments {
     /// Being packed now: others are sent the long way meanwhile. A lock held for a look-up only.
     packing: Mutex<HashSet<Key>>,
     budget: u64,
+    folder: PathBuf,
 }
 
 impl PackedSegments {
-    pub(super) fn new(budget: u64) -> Self {
-        Self { segments: Cache::new(budget), seen: Cache::new(SEEN), packing: Mutex::default(), budget }
+    pub(super) fn new(budget: u64, folder: PathBuf) -> Self {
+        Self { segments: Cache::new(budget), seen: Cache::new(SEEN), packing: Mutex::default(), budget, folder }
     }
 
     /// The segment, where it is packed.
@@ -73,7 +76,7 @@ impl PackedSegments {
         let packing = Packing { packed: self, key: &key };
         let bytes = body.collect(LARGEST as usize).await?.unwrap_or_default();
         let len = bytes.len() as u64;
-        let Ok(file) = in_memory(&bytes) else { return Ok(Body::bytes(bytes)) };
+        let Ok(file) = unnamed(&self.folder, &bytes) else { return Ok(Body::bytes(bytes)) };
         let file = Arc::new(file);
         self.segments.insert(key.clone(), Packed { file: file.clone(), len }, len + OVERHEAD);
         drop(packing);
@@ -93,8 +96,16 @@ impl Drop for Packing<'_> {
     }
 }
 
-fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create("segment", MemfdFlags::CLOEXEC)?);
-    file.write_all(bytes)?;
-    Ok(file)
+/// A file of its own that nobody else can open.
+fn unnamed(folder: &Path, bytes: &[u8]) -> std::io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let written =
+        rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).map_err(std::io::Error::from).and_then(|file| {
+            let mut file = File::from(file);
+            file.write_all(bytes).map(|()| file)
+        });
+    written.or_else(|_| {
+        let mut file = File::from(rustix::fs::memfd_create("segment", MemfdFlags::CLOEXEC)?);
+        file.write_all(bytes).map(|()| file)
+    })
 }

@@ -22,6 +22,9 @@ use crate::error::{At, OriginError};
 use crate::path::ObjectPath;
 use crate::place::OriginOptions;
 
+/// A listing may take so many times as long as the head of another reply: it comes in pages, whole.
+const LISTING: u32 = 6;
+
 /// Which kind of bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloudKind {
@@ -188,7 +191,9 @@ impl CloudOrigin {
         let key = self.key(folder)?;
         let request =
             Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect: self.timeouts.connect };
-        let result = self.store.list_with_delimiter(Some(&key)).await;
+        let Timeouts { connect, first_byte: reply, .. } = self.timeouts;
+        let list = self.store.list_with_delimiter(Some(&key));
+        let result = first_byte(list, &at, connect, reply.saturating_mul(LISTING)).await?;
         let result = result.map_err(|error| request.error(error))?;
         let folders = result.common_prefixes.iter().map(|path| (path, true, 0));
         let files = result.objects.iter().map(|meta| (&meta.location, false, meta.size));

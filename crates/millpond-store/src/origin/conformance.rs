@@ -386,6 +386,16 @@ async fn buckets_read_as_others_do() {
     }
 }
 
+#[tokio::test]
+async fn a_listing_that_never_comes_has_its_limit() {
+    let server = TestServer::start().await;
+    server.always(Fault::Silence);
+    let options = OriginOptions { s3_endpoint: Some(server.url("")), s3_anonymous: true, ..OriginOptions::default() };
+    let origin = CloudOrigin::with_env(CloudKind::S3, "bucket", "", &options, timeouts(20), no_env).unwrap();
+    let error = origin.list(&ObjectPath::root()).await.unwrap_err();
+    assert!(matches!(error, OriginError::Timeout { phase: Phase::FirstByte, .. }), "{error}");
+}
+
 /// A versitygw over a folder, ended on drop.
 struct Gateway {
     child: Child,

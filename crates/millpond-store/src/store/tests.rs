@@ -435,6 +435,28 @@ async fn runs_are_long_and_the_next_begins_before_the_end() {
 }
 
 #[tokio::test]
+async fn who_joins_a_request_that_is_ending_sends_for_the_rest_in_time() {
+    let rig = Rig::new(SLICE * 20, true, options());
+    let object = rig.open().await;
+    rig.origin.let_go(4);
+    settle().await;
+    rig.origin.reads();
+    let mut first = rig.store.read(&object, SLICE..SLICE * 9);
+    rig.origin.let_go(1);
+    first.next().await.unwrap().unwrap();
+    drop(first);
+    let mut second = rig.store.read(&object, SLICE..SLICE * 4);
+    second.next().await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(rig.origin.reads(), [SLICE..SLICE * 9, SLICE * 2..SLICE * 4]);
+    rig.origin.let_go(100);
+    while let Some(chunk) = second.next().await {
+        chunk.unwrap();
+    }
+    assert_eq!(rig.stats().origin_bytes, SLICE * 4);
+}
+
+#[tokio::test]
 async fn a_slow_reader_paces_nobody() {
     let rig = Rig::new(SLICE * 10, false, options());
     let object = rig.open().await;
