@@ -46,26 +46,43 @@ fn is_playable(file: &Path) -> bool {
     index.is_ok()
 }
 
-fn compare(file: &Path, url: &str, output: &Output) -> Result<usize, String> {
-    let reference = file.to_str().unwrap();
-    let (mut compared, mut video, mut audio) = (0, 0, 0);
-    for (is_video, tick) in tracks(file) {
-        // Files may say their times in milliseconds only: those of the output can't be finer.
-        let tick = if output.base > 0.0 { tick.max(TS_TICK) } else { tick };
-        if is_video {
-            let map = format!("0:v:{video}");
-            let (ours, file) = (decode::video(&["-i", url], &map)?, decode::video(&["-i", reference], &map)?);
-            decode::same_video(&ours, &file, output.base, tick)?;
-            video += 1;
-        } else {
-            let map = format!("0:a:{audio}");
-            let (ours, file) = (decode::audio(&["-i", url], &map)?, decode::audio(&["-i", reference], &map)?);
-            decode::same_audio(&ours, &file, output.base, tick)?;
-            audio += 1;
+/// What ffmpeg decodes from a track of the file itself.
+enum Reference {
+    Video(Vec<decode::Frame>),
+    Audio(decode::Sound),
+}
+
+/// The tracks of a file: where ffmpeg finds each, what it decodes from it, and the tick of its clock.
+fn references(file: &Path) -> Result<Vec<(String, Reference, f64)>, String> {
+    let input = ["-i", file.to_str().unwrap()];
+    let (mut video, mut audio) = (0, 0);
+    let of = |(is_video, tick): (bool, f64)| {
+        let count = if is_video { &mut video } else { &mut audio };
+        let map = format!("0:{}:{count}", if is_video { 'v' } else { 'a' });
+        *count += 1;
+        let reference = match is_video {
+            true => Reference::Video(decode::video(&input, &map)?),
+            false => Reference::Audio(decode::audio(&input, &map)?),
+        };
+        Ok((map, reference, tick))
+    };
+    tracks(file).into_iter().map(of).collect()
+}
+
+fn compare(references: &[(String, Reference, f64)], url: &str, output: &Output) -> Result<usize, String> {
+    for (map, reference, tick) in references {
+        // Where the file's clock is finer than the output's, the output's counts.
+        let tick = if output.base > 0.0 { tick.max(TS_TICK) } else { *tick };
+        match reference {
+            Reference::Video(file) => {
+                decode::same_video(&decode::video(&["-i", url], map)?, file, output.base, tick)?;
+            }
+            Reference::Audio(file) => {
+                decode::same_audio(&decode::audio(&["-i", url], map)?, file, output.base, tick)?;
+            }
         }
-        compared += 1;
     }
-    Ok(compared)
+    Ok(references.len())
 }
 
 /// Every playable clip with the containers it fits.
@@ -73,6 +90,13 @@ fn matrix(folder: &Path, names: Vec<(String, Carried)>, kind: Kind) {
     let Some(stack) = origins::start(kind, folder, &["--segment-duration", "2"]) else { return };
     let mut failures = Vec::new();
     for (name, carried) in names {
+        let references = match references(&folder.join(&name)) {
+            Ok(references) => references,
+            Err(error) => {
+                failures.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
         for output in &OUTPUTS {
             if carried == Carried::Fmp4 && output.base > 0.0 {
                 let refused = stack.server.get(&format!("{name}/{}", output.tail));
@@ -84,7 +108,7 @@ fn matrix(folder: &Path, names: Vec<(String, Carried)>, kind: Kind) {
                 continue;
             }
             let url = stack.server.url(&format!("{name}/{}", output.tail));
-            match compare(&folder.join(&name), &url, output) {
+            match compare(&references, &url, output) {
                 Ok(tracks) => println!("{kind:?} {name} {}: {tracks} tracks equal", output.name),
                 Err(error) => failures.push(format!("{name} {}: {error}", output.name)),
             }

@@ -126,3 +126,45 @@ fn a_hundred_viewers_at_once_ask_for_each_byte_once() {
     assert!(log.len() - warm <= 10);
     assert_disjoint(&log[warm..]);
 }
+
+/// A film of two hours, made of one minute repeated; with its metadata first or last.
+fn film(folder: &Path, name: &str, flags: &str) {
+    clips::make(
+        &folder.join("minute.mp4"),
+        "-f lavfi -i testsrc2=size=160x90:rate=25:duration=60 -f lavfi -i sine=frequency=440:sample_rate=48000:duration=60 -c:v libx264 -preset ultrafast -bf 2 -g 100 -b:v 60k -c:a aac -b:a 64k",
+    );
+    std::fs::write(folder.join("list.txt"), "file minute.mp4\n".repeat(120)).unwrap();
+    let list = folder.join("list.txt").display().to_string();
+    clips::make(&folder.join(name), &format!("-f concat -i {list} -c copy {flags}"));
+}
+
+#[test]
+fn the_first_manifest_of_a_long_film_takes_three_requests_and_its_index_little_memory() {
+    if !support::have("ffmpeg") || !support::have("nginx") {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("film-1");
+    std::fs::create_dir_all(&folder).unwrap();
+    film(&folder, "first.mp4", "-movflags +faststart");
+    film(&folder, "last.mp4", "");
+    let stack = origins::start(Kind::Nginx, &folder, &[]).unwrap();
+    for name in ["first.mp4", "last.mp4"] {
+        let of_it = |log: &[(String, String, u16, u64)]| log.iter().filter(|l| l.0 == format!("/{name}")).count();
+        let started = std::time::Instant::now();
+        let playlist = stack.server.get(&format!("{name}/v1/index.m3u8"));
+        let took = started.elapsed();
+        assert!(playlist.text().matches(".m4s").count() >= 1790, "{}", playlist.text().len());
+        let requests = of_it(&origin_log(&stack));
+        println!("{name}: first playlist after {requests} requests, {} ms", took.as_millis());
+        assert!(requests <= 3, "{name}: {requests} requests");
+        let probe = std::process::Command::new(env!("CARGO_BIN_EXE_millpond"))
+            .args(["probe", "--json", folder.join(name).to_str().unwrap()])
+            .output()
+            .unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&probe.stdout).unwrap();
+        let memory = report["index"]["bytes-in-memory"].as_u64().unwrap();
+        println!("{name}: index of {memory} bytes in memory");
+        assert!(memory <= 2_000_000, "{memory}");
+        assert!(report["index"]["round-trips"].as_u64().unwrap() <= 2);
+    }
+}

@@ -32,10 +32,10 @@ impl Machine {
         (self.memory / 4).clamp(32 << 20, 1 << 30)
     }
 
-    /// Twenty thousand, or fewer where open files are scarce: a connection takes one and what it is served from may
-    /// take another; 256 are left for listeners, origins and the rest.
+    /// Twenty thousand, or three quarters of the open files allowed, less 256 for listeners, origins and the rest: a
+    /// connection takes one, and what many are served from takes the others.
     pub fn default_connections(&self) -> usize {
-        let fit = self.open_files.saturating_sub(256) / 2;
+        let fit = self.open_files.saturating_sub(256) / 4 * 3;
         usize::try_from(fit.clamp(64, 20_000)).unwrap_or(64)
     }
 }
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(machine(2 << 30, 1 << 20).default_memory(), 512 << 20);
         assert_eq!(machine(0, 1 << 20).default_memory(), 32 << 20);
         assert_eq!(machine(0, 1 << 20).default_connections(), 20_000);
-        assert_eq!(machine(0, 1_024).default_connections(), 384);
+        assert_eq!(machine(0, 1_024).default_connections(), 576);
         assert_eq!(machine(0, 0).default_connections(), 64);
     }
 

@@ -56,6 +56,7 @@ pub(super) fn inputs(matches: &ArgMatches) -> Inputs {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    config::machine::raise_open_files();
     let Loaded { config, warnings, .. } = config::load(&inputs(matches))?;
     logging::init(&config.log, config.log_format)?;
     for warning in warnings {

@@ -55,7 +55,7 @@ pub fn video(input: &[&str], map: &str) -> Result<Vec<Frame>, String> {
 
 /// The sound of a stream.
 pub fn audio(input: &[&str], map: &str) -> Result<Sound, String> {
-    let (frames, text) = frames_of(input, map, &["-c:a", "pcm_f32le"])?;
+    let (frames, text) = frames_of(input, map, &["-c:a", "pcm_f32le", "-frames:a", "1"])?;
     let header = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(str::to_owned);
     let rate = header("#sample_rate 0: ").ok_or("no sample rate")?.parse().unwrap();
     let mut args = vec!["-copyts"];
