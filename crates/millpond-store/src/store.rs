@@ -155,7 +155,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// What the origin says; [`OriginError::Unsupported`] for a plain HTTP server.
+    /// What the origin says; [`OriginError::Unsupported`] for an HTTP server that makes no index pages.
     pub async fn list(&self, place: &str, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {
         let place = self.place(place)?;
         let (result, joined) = place

@@ -1,9 +1,18 @@
 //! Every way to group files into an asset, and index files that stand for media.
 
+#[macro_use]
 mod support;
 
 use std::{path::Path, process::Command};
-use support::{Server, clips, decode};
+use support::{
+    Server, clips, decode,
+    origins::{self, Kind, Stack},
+};
+
+over_every_storage! {
+    a_folder_a_manifest_and_a_list_in_the_url
+    an_index_file_stands_for_its_media_and_ffmpeg_reads_it_too
+}
 
 /// One title in two sizes, a second language, and subtitles.
 fn title(folder: &Path) {
@@ -34,8 +43,7 @@ fn check(server: &Server, asset: &str, video: usize, audio: &[&str], subtitles: 
     }
 }
 
-#[test]
-fn a_folder_a_manifest_and_a_list_in_the_url() {
+fn a_folder_a_manifest_and_a_list_in_the_url(kind: Kind) {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("a");
     std::fs::create_dir(&folder).unwrap();
@@ -46,11 +54,11 @@ fn a_folder_a_manifest_and_a_list_in_the_url() {
         <textstream src="a/a.en.vtt" systemLanguage="eng"/></switch></body></smil>"#;
     std::fs::write(root.path().join("film.smil"), smil).unwrap();
     std::fs::write(root.path().join("film.ism"), smil).unwrap();
-    let server = Server::start(&[&format!("films={}", root.path().display())]);
-    check(&server, "films/a", 2, &["en", "de"], 2);
-    check(&server, "films/film.smil", 2, &["en", "de"], 1);
-    check(&server, "films/film.ism", 2, &["en", "de"], 1);
-    check(&server, "films/a/a_,240,480,.mp4.urlset", 2, &["en"], 0);
+    let Some(Stack { server, .. }) = &origins::start_named(kind, Some("films"), root.path(), &[]) else { return };
+    check(server, "films/a", 2, &["en", "de"], 2);
+    check(server, "films/film.smil", 2, &["en", "de"], 1);
+    check(server, "films/film.ism", 2, &["en", "de"], 1);
+    check(server, "films/a/a_,240,480,.mp4.urlset", 2, &["en"], 0);
     let vtt = server.get("films/a/s1/all.vtt").text() + &server.get("films/a/s2/all.vtt").text();
     assert!(vtt.contains("Still here") && vtt.contains("Hallo <i>du</i>"), "{vtt}");
 }
@@ -61,13 +69,12 @@ fn sidecars_beside_a_single_file() {
     std::fs::copy(clips::folder().join("h264_aac.mp4"), root.path().join("film.mp4")).unwrap();
     std::fs::write(root.path().join("film.fr.vtt"), "WEBVTT\n\n00:01.000 --> 00:02.000\nBonjour\n").unwrap();
     std::fs::write(root.path().join("other.fr.vtt"), "WEBVTT\n\n00:01.000 --> 00:02.000\nNon\n").unwrap();
-    let server = Server::start(&[root.path().to_str().unwrap()]);
-    check(&server, "film.mp4", 1, &[], 1);
+    let server = &Server::start(&[root.path().to_str().unwrap()]);
+    check(server, "film.mp4", 1, &[], 1);
     assert!(server.get("film.mp4/s1/1.vtt").text().contains("Bonjour"));
 }
 
-#[test]
-fn an_index_file_stands_for_its_media_and_ffmpeg_reads_it_too() {
+fn an_index_file_stands_for_its_media_and_ffmpeg_reads_it_too(kind: Kind) {
     if !support::have("ffmpeg") {
         return;
     }
@@ -77,7 +84,7 @@ fn an_index_file_stands_for_its_media_and_ffmpeg_reads_it_too() {
     }
     let output = Command::new(env!("CARGO_BIN_EXE_millpond")).arg("index").arg(root.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let server = Server::start(&[root.path().to_str().unwrap()]);
+    let Some(Stack { server, .. }) = &origins::start(kind, root.path(), &[]) else { return };
     for name in ["h264_aac", "h264_fragmented"] {
         let (media, index) = (root.path().join(format!("{name}.mp4")), root.path().join(format!("{name}.dref.mp4")));
         assert!(std::fs::metadata(&index).unwrap().len() * 4 < std::fs::metadata(&media).unwrap().len());

@@ -14,16 +14,9 @@ fn a_wrong_secret_and_a_missing_bucket_are_told_apart() {
     let Some((_origin, port)) = origins::versitygw(clips::folder(), scratch.path()) else { return };
     let endpoint = format!("http://127.0.0.1:{port}");
     let serve = |place: &str, secret: &str| {
-        Server::start_with(
-            &[place],
-            &[
-                ("AWS_ENDPOINT_URL", &endpoint),
-                ("AWS_ACCESS_KEY_ID", "tester"),
-                ("AWS_SECRET_ACCESS_KEY", secret),
-                ("AWS_REGION", "us-east-1"),
-                ("AWS_ALLOW_HTTP", "true"),
-            ],
-        )
+        let env = origins::credentials(&endpoint, secret);
+        let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Server::start_with(&[place], &env)
     };
     let right = serve("s3://media", origins::SECRET);
     assert_eq!(right.get("h264_aac.mp4/index.m3u8").status, 200);

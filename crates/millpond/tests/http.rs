@@ -1,17 +1,40 @@
 //! HTTP as clients meet it: ranges, conditions, errors, keep-alive, HTTP/2, TLS, a graceful stop.
 
+#[macro_use]
 mod support;
 
 use std::{
     io::{BufReader, Read as _, Write as _},
     net::TcpStream,
+    path::Path,
     process::Command,
     time::{Duration, Instant},
 };
-use support::{Server, clips, get, read_response, request};
+use support::{
+    Server, clips, get,
+    origins::{self, Kind, Stack},
+    read_response, request,
+};
 
+over_every_storage! {
+    every_uri_of_every_playlist_answers
+    ranges_of_every_kind_of_body_are_parts_of_the_whole
+    requests_share_a_connection_and_may_be_pipelined
+    errors_are_problems_that_name_what_and_where
+    a_changed_file_is_seen_and_an_asset_of_it_made_anew
+    broken_files_are_refused_in_one_line_and_stop_nothing_else
+    http2_and_tls_serve_the_same_bytes
+    a_stop_finishes_the_response_under_way
+}
+
+/// A server of the bundled sample.
 fn sample() -> Server {
     Server::start(&[])
+}
+
+/// The same sample from a storage.
+fn sample_from(kind: Kind, args: &[&str]) -> Option<Stack> {
+    origins::start(kind, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets"), args)
 }
 
 #[test]
@@ -31,9 +54,8 @@ fn the_sample_plays_with_no_configuration() {
     assert_eq!(server.get("").header("content-type"), Some("text/html; charset=utf-8"));
 }
 
-#[test]
-fn every_uri_of_every_playlist_answers() {
-    let server = sample();
+fn every_uri_of_every_playlist_answers(kind: Kind) {
+    let Some(Stack { server, .. }) = &sample_from(kind, &[]) else { return };
     let mut seen = std::collections::HashSet::new();
     let mut queue = vec!["sample/index.m3u8".to_owned(), "sample/ts/index.m3u8".to_owned()];
     while let Some(path) = queue.pop() {
@@ -73,9 +95,8 @@ fn resolve(folder: &str, uri: &str) -> String {
     parts.join("/")
 }
 
-#[test]
-fn ranges_of_every_kind_of_body_are_parts_of_the_whole() {
-    let server = sample();
+fn ranges_of_every_kind_of_body_are_parts_of_the_whole(kind: Kind) {
+    let Some(Stack { server, .. }) = &sample_from(kind, &[]) else { return };
     for path in ["sample/360p.mp4", "sample/v1/1.m4s", "sample/ts/v2/2.ts", "sample/index.m3u8", "sample/s1/all.vtt"] {
         let whole = server.get(path);
         assert_eq!(whole.status, 200, "{path}");
@@ -105,9 +126,8 @@ fn ranges_of_every_kind_of_body_are_parts_of_the_whole() {
     }
 }
 
-#[test]
-fn requests_share_a_connection_and_may_be_pipelined() {
-    let server = sample();
+fn requests_share_a_connection_and_may_be_pipelined(kind: Kind) {
+    let Some(Stack { server, .. }) = &sample_from(kind, &[]) else { return };
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     let request = |path: &str| format!("GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n");
     let paths = ["sample/v1/1.m4s", "sample/index.m3u8", "sample/ts/v1/1.ts", "nothing/here", "sample/v1/2.m4s"];
@@ -124,9 +144,8 @@ fn requests_share_a_connection_and_may_be_pipelined() {
     }
 }
 
-#[test]
-fn errors_are_problems_that_name_what_and_where() {
-    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+fn errors_are_problems_that_name_what_and_where(kind: Kind) {
+    let Some(Stack { server, .. }) = &origins::start(kind, clips::folder(), &[]) else { return };
     for (target, status) in [
         ("/nothing.mp4", 404),
         ("/nothing.mp4/index.m3u8", 404),
@@ -184,26 +203,35 @@ fn a_silent_client_is_sent_away() {
     assert!(started.elapsed() < Duration::from_secs(10));
 }
 
-#[test]
-fn a_changed_file_is_seen_and_an_asset_of_it_made_anew() {
+fn a_changed_file_is_seen_and_an_asset_of_it_made_anew(kind: Kind) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("a.mp4");
-    std::fs::copy(clips::folder().join("h264_aac.mp4"), &file).unwrap();
-    let server = Server::start(&[folder.path().to_str().unwrap()]);
-    let before = server.get("a.mp4/index.m3u8");
-    std::fs::copy(clips::folder().join("hevc_hvc1.mp4"), folder.path().join("b.part")).unwrap();
-    std::fs::rename(folder.path().join("b.part"), &file).unwrap();
-    std::thread::sleep(Duration::from_millis(2500));
-    let after = server.get("a.mp4/index.m3u8");
-    assert!(before.text().contains("avc1") && after.text().contains("hvc1"), "{}", after.text());
-    assert_ne!(before.header("etag"), after.header("etag"));
-    std::fs::remove_file(&file).unwrap();
-    std::thread::sleep(Duration::from_millis(2500));
-    assert_eq!(server.get("a.mp4/index.m3u8").status, 404);
+    let Some(stack) = origins::start(kind, folder.path(), &[]) else { return };
+    stack.put("a.mp4", &clips::folder().join("h264_aac.mp4"));
+    let before = stack.server.get("a.mp4/index.m3u8");
+    assert!(before.text().contains("avc1"), "{}", before.text());
+    stack.put("a.mp4", &clips::folder().join("hevc_hvc1.mp4"));
+    let after = within_freshness(|| {
+        let after = stack.server.get("a.mp4/index.m3u8");
+        (after.header("etag") != before.header("etag")).then_some(after)
+    });
+    assert!(after.text().contains("hvc1"), "{}", after.text());
+    stack.remove("a.mp4");
+    within_freshness(|| (stack.server.get("a.mp4/index.m3u8").status == 404).then_some(()));
 }
 
-#[test]
-fn broken_files_are_refused_in_one_line_and_stop_nothing_else() {
+/// Asks again until what was kept of a remote object is looked at anew, which takes ten seconds at most.
+fn within_freshness<T>(mut probe: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(started.elapsed() < Duration::from_secs(13), "the change is not seen");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn broken_files_are_refused_in_one_line_and_stop_nothing_else(kind: Kind) {
     let folder = tempfile::tempdir().unwrap();
     let whole = std::fs::read(clips::folder().join("h264_moov_first.mp4")).unwrap();
     std::fs::write(folder.path().join("cut.mp4"), &whole[..2000]).unwrap();
@@ -215,7 +243,7 @@ fn broken_files_are_refused_in_one_line_and_stop_nothing_else() {
         "<smil><body><switch><video src='../../etc/passwd'/></switch></body></smil>",
     )
     .unwrap();
-    let server = Server::start(&[folder.path().to_str().unwrap()]);
+    let Some(Stack { server, .. }) = &origins::start(kind, folder.path(), &[]) else { return };
     for name in ["cut.mp4", "empty.mp4", "text.mp4", "bad.smil"] {
         let reply = server.get(&format!("{name}/index.m3u8"));
         assert_eq!(reply.status, 422, "{name}: {}", reply.text());
@@ -226,13 +254,13 @@ fn broken_files_are_refused_in_one_line_and_stop_nothing_else() {
     assert_eq!(server.get("good.mp4/index.m3u8").status, 200);
 }
 
-#[test]
-fn http2_and_tls_serve_the_same_bytes() {
+fn http2_and_tls_serve_the_same_bytes(kind: Kind) {
     if !support::have("curl") {
         return;
     }
     let https = support::free_port();
-    let server = Server::start(&["--tls-self-signed", "--https", &format!("127.0.0.1:{https}")]);
+    let args = ["--tls-self-signed", "--https", &format!("127.0.0.1:{https}")];
+    let Some(Stack { server, .. }) = &sample_from(kind, &args) else { return };
     support::wait_for_port(https, &server.log);
     for path in ["sample/v2/2.m4s", "sample/ts/v1/1.ts", "sample/index.mpd", "sample/360p.mp4"] {
         let plain = server.get(path).body;
@@ -253,9 +281,9 @@ fn http2_and_tls_serve_the_same_bytes() {
     }
 }
 
-#[test]
-fn a_stop_finishes_the_response_under_way() {
-    let mut server = Server::start(&[]);
+fn a_stop_finishes_the_response_under_way(kind: Kind) {
+    let Some(mut stack) = sample_from(kind, &[]) else { return };
+    let server = &mut stack.server;
     let whole = server.get("sample/360p.mp4").body;
     let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     // A small receive buffer, so that most of the response waits in the server.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use http::header::{ACCEPT_ENCODING, IF_MATCH, IF_UNMODIFIED_SINCE, LOCATION, RANGE};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_UNMODIFIED_SINCE, LOCATION, RANGE};
 use http::{Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, Response};
@@ -14,6 +14,7 @@ use url::Url;
 
 use super::exact::exact;
 use super::http_reply::{self, Asked, Condition};
+use super::index_page;
 use super::timed::{first_byte, stalling};
 use super::transport::{self, broken};
 use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, Origin, Timeouts};
@@ -26,6 +27,9 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_')
 
 /// Redirects followed for one request.
 const HOPS: u32 = 5;
+
+/// Largest index page read, in bytes.
+const LARGEST_PAGE: usize = 8 << 20;
 
 /// Objects below a base URL, read by range requests (RFC 9110 14).
 ///
@@ -85,11 +89,10 @@ impl HttpOrigin {
         &self,
         at: &At,
         method: Method,
-        path: &ObjectPath,
+        mut url: Url,
         range: Option<&Range<u64>>,
         condition: Option<Condition>,
     ) -> Result<Response, OriginError> {
-        let mut url = self.url(path);
         for _ in 0..=HOPS {
             let mut request = self.0.client.request(method.clone(), url.clone()).header(ACCEPT_ENCODING, "identity");
             if let Some(range) = range {
@@ -145,7 +148,7 @@ impl HttpOrigin {
 
     async fn head_now(&self, path: &ObjectPath) -> Result<ObjectMeta, OriginError> {
         let at = self.at(path);
-        let response = self.send(&at, Method::HEAD, path, None, None).await?;
+        let response = self.send(&at, Method::HEAD, self.url(path), None, None).await?;
         let status = response.status();
         let len = http_reply::content_length(response.headers());
         if let (StatusCode::OK, Some(len)) = (status, len) {
@@ -181,7 +184,7 @@ impl HttpOrigin {
         expected: Option<&ObjectMeta>,
     ) -> Result<Fetched, OriginError> {
         let condition = expected.and_then(Condition::of);
-        let response = self.send(at, Method::GET, path, Some(&range), condition).await?;
+        let response = self.send(at, Method::GET, self.url(path), Some(&range), condition).await?;
         let status = response.status();
         match status.as_u16() {
             200 | 206 => {}
@@ -204,7 +207,7 @@ impl HttpOrigin {
         start: u64,
         expected: Option<&ObjectMeta>,
     ) -> Result<Fetched, OriginError> {
-        let response = self.send(at, Method::HEAD, path, None, None).await?;
+        let response = self.send(at, Method::HEAD, self.url(path), None, None).await?;
         let len = http_reply::content_length(response.headers());
         let (StatusCode::OK, Some(len)) = (response.status(), len) else {
             return Err(OriginError::OutOfRange { at: at.clone(), start, len: None });
@@ -215,6 +218,35 @@ impl HttpOrigin {
             return Err(OriginError::OutOfRange { at: at.clone(), start, len: Some(len) });
         }
         Ok(Fetched { meta, range: start..start, body: stream::empty().boxed() })
+    }
+}
+
+impl HttpOrigin {
+    /// What the server's own index page of a folder links to; [`OriginError::Unsupported`] where it makes none.
+    async fn list_now(&self, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {
+        let at = self.at(folder);
+        let unsupported = || OriginError::Unsupported { at: at.clone(), what: "listing a folder" };
+        let mut url = self.url(folder);
+        url.set_path(&format!("{}/", url.path().trim_end_matches('/')));
+        let response = self.send(&at, Method::GET, url.clone(), None, None).await?;
+        let status = response.status();
+        let is_page = response.headers().get(CONTENT_TYPE).is_some_and(|v| v.as_bytes().starts_with(b"text/html"));
+        match status.as_u16() {
+            200 if is_page => {}
+            404 | 410 if !folder.is_root() => return Err(OriginError::NotFound { at }),
+            401 | 500.. => return Err(status_error(&at, status, None)),
+            _ => return Err(unsupported()),
+        }
+        let mut page = Vec::new();
+        let mut body = stalling(pieces(response, at.clone()), at.clone(), self.0.timeouts.stall);
+        while let Some(piece) = body.next().await {
+            page.extend_from_slice(&piece?);
+            if page.len() > LARGEST_PAGE {
+                return Err(unsupported());
+            }
+        }
+        let entry = |(name, folder)| Entry { name, folder, len: 0 };
+        Ok(index_page::entries(&url, &String::from_utf8_lossy(&page)).into_iter().map(entry).collect())
     }
 }
 
@@ -309,7 +341,7 @@ impl Origin for HttpOrigin {
     }
 
     fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
-        Box::pin(async move { Err(OriginError::Unsupported { at: self.at(folder), what: "listing a folder" }) })
+        Box::pin(self.list_now(folder))
     }
 }
 

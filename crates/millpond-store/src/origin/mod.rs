@@ -20,6 +20,7 @@ pub(crate) mod disk;
 mod exact;
 pub(crate) mod http;
 pub(crate) mod http_reply;
+mod index_page;
 pub(crate) mod memory;
 pub(crate) mod resolve;
 pub(crate) mod retry;
@@ -125,7 +126,7 @@ pub struct Entry {
     pub name: String,
     /// Whether it is a folder.
     pub folder: bool,
-    /// Length in bytes; 0 for a folder.
+    /// Length in bytes; 0 for a folder, and where the listing doesn't say.
     pub len: u64,
 }
 

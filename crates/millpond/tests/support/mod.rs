@@ -4,6 +4,7 @@
 
 pub mod clips;
 pub mod decode;
+#[macro_use]
 pub mod origins;
 
 use std::{
@@ -64,6 +65,7 @@ impl Server {
         Self::start_with(args, &[])
     }
 
+    /// With variables added to the environment.
     pub fn start_with(args: &[&str], env: &[(&str, &str)]) -> Self {
         let (port, admin) = (free_port(), free_port());
         let cache = tempfile::tempdir().unwrap();

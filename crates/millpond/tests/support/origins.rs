@@ -2,7 +2,7 @@
 
 use super::{Running, Server, free_port, have, wait_for_port};
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -13,42 +13,104 @@ pub enum Kind {
     S3,
 }
 
+/// Declares each test of the list once for every kind of storage.
+#[allow(unused_macros, reason = "each test binary uses its part")]
+macro_rules! over_every_storage {
+    ($($test:ident)*) => {
+        mod folder { $(#[test] fn $test() { super::$test($crate::support::origins::Kind::Folder); })* }
+        mod nginx { $(#[test] fn $test() { super::$test($crate::support::origins::Kind::Nginx); })* }
+        mod s3 { $(#[test] fn $test() { super::$test($crate::support::origins::Kind::S3); })* }
+    };
+}
+
 /// A server over `folder` by way of one kind of storage.
 pub struct Stack {
     pub server: Server,
-    pub origin: Option<Running>,
+    /// Where the storage keeps its logs.
     pub scratch: tempfile::TempDir,
+    storage: Storage,
+    origin: Option<Running>,
+}
+
+enum Storage {
+    Files(PathBuf),
+    Bucket { url: String },
+}
+
+impl Stack {
+    /// Puts a file into the storage, whole at once, in the place of one that may be there.
+    pub fn put(&self, name: &str, file: &Path) {
+        match &self.storage {
+            Storage::Files(folder) => {
+                let part = folder.join(format!("{name}.part"));
+                std::fs::copy(file, &part).unwrap();
+                std::fs::rename(part, folder.join(name)).unwrap();
+            }
+            Storage::Bucket { url } => signed(&["-T", file.to_str().unwrap(), &format!("{url}/{name}")]),
+        }
+    }
+
+    pub fn remove(&self, name: &str) {
+        match &self.storage {
+            Storage::Files(folder) => std::fs::remove_file(folder.join(name)).unwrap(),
+            Storage::Bucket { url } => signed(&["-X", "DELETE", &format!("{url}/{name}")]),
+        }
+    }
+}
+
+/// A signed request to the S3-compatible server.
+fn signed(args: &[&str]) {
+    let user = format!("tester:{SECRET}");
+    let status = Command::new("curl")
+        .args(["-sS", "--fail", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", &user])
+        .args(["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"])
+        .args(args)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{args:?}");
 }
 
 pub const SECRET: &str = "a-secret-for-tests";
 
-/// Starts the storage and a server before it; `None` where the storage is not installed.
-pub fn start(kind: Kind, folder: &Path, args: &[&str]) -> Option<Stack> {
+/// Starts the storage and a server before it, as place `name` or without a name; `None` where the storage is not installed.
+pub fn start_named(kind: Kind, name: Option<&str>, folder: &Path, args: &[&str]) -> Option<Stack> {
     let scratch = tempfile::tempdir().unwrap();
-    let with = |place: String, env: &[(&str, &str)], origin: Option<Running>, scratch| {
-        let mut all = vec![place.as_str()];
-        all.extend_from_slice(args);
-        Some(Stack { server: Server::start_with(&all, env), origin, scratch })
-    };
-    match kind {
-        Kind::Folder => with(folder.display().to_string(), &[], None, scratch),
+    let files = Storage::Files(folder.to_owned());
+    let (place, env, origin, storage) = match kind {
+        Kind::Folder => (folder.display().to_string(), Vec::new(), None, files),
         Kind::Nginx => {
             let (origin, port) = nginx(folder, scratch.path(), "")?;
-            with(format!("http://127.0.0.1:{port}"), &[], Some(origin), scratch)
+            (format!("http://127.0.0.1:{port}"), Vec::new(), Some(origin), files)
         }
         Kind::S3 => {
             let (origin, port) = versitygw(folder, scratch.path())?;
             let endpoint = format!("http://127.0.0.1:{port}");
-            let env = [
-                ("AWS_ENDPOINT_URL", endpoint.as_str()),
-                ("AWS_ACCESS_KEY_ID", "tester"),
-                ("AWS_SECRET_ACCESS_KEY", SECRET),
-                ("AWS_REGION", "us-east-1"),
-                ("AWS_ALLOW_HTTP", "true"),
-            ];
-            with("s3://media".to_owned(), &env, Some(origin), scratch)
+            let bucket = Storage::Bucket { url: format!("{endpoint}/media") };
+            ("s3://media".to_owned(), credentials(&endpoint, SECRET), Some(origin), bucket)
         }
-    }
+    };
+    let place = name.map_or(place.clone(), |name| format!("{name}={place}"));
+    let mut all = vec![place.as_str()];
+    all.extend_from_slice(args);
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    Some(Stack { server: Server::start_with(&all, &env), scratch, storage, origin })
+}
+
+pub fn start(kind: Kind, folder: &Path, args: &[&str]) -> Option<Stack> {
+    start_named(kind, None, folder, args)
+}
+
+/// What the environment of a client of the S3-compatible server says.
+pub fn credentials(endpoint: &str, secret: &str) -> Vec<(&'static str, String)> {
+    [
+        ("AWS_ENDPOINT_URL", endpoint),
+        ("AWS_ACCESS_KEY_ID", "tester"),
+        ("AWS_SECRET_ACCESS_KEY", secret),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ALLOW_HTTP", "true"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+    .into()
 }
 
 /// nginx over a folder; `extra` goes into its `server` block.
@@ -65,7 +127,7 @@ pub fn nginx(folder: &Path, scratch: &Path, extra: &str) -> Option<(Running, u16
          fastcgi_temp_path {dir}; uwsgi_temp_path {dir}; scgi_temp_path {dir};
          log_format ranges '$request_uri|$http_range|$status|$body_bytes_sent';
          access_log {dir}/ranges.log ranges;
-         server {{ listen 127.0.0.1:{port}; root {}; {extra} }} }}",
+         server {{ listen 127.0.0.1:{port}; root {}; autoindex on; {extra} }} }}",
         folder.display()
     );
     std::fs::write(scratch.join("nginx.conf"), config).unwrap();
