@@ -119,14 +119,14 @@ impl Front {
         self.metrics.sent(note.kind, note.place.as_ref(), bytes);
         match sent {
             Err(SendError::Body(error)) => {
-                tracing::error!(id = %note.id, %peer, target = %request.target, %error, "response broken off");
+                tracing::error!(id = %note.id, %peer, uri = %request.target, %error, "response broken off");
             }
             Err(SendError::Client(error)) => {
-                tracing::debug!(id = %note.id, %peer, target = %request.target, %error, "client left");
+                tracing::debug!(id = %note.id, %peer, uri = %request.target, %error, "client left");
             }
             Ok(_) if self.options.access_log => {
                 let us = elapsed.as_micros() as u64;
-                tracing::info!(id = %note.id, %peer, method = %request.method, target = %request.target, status = status.as_u16(), bytes, us, "request");
+                tracing::info!(id = %note.id, %peer, method = %request.method, uri = %request.target, status = status.as_u16(), bytes, us, "request");
             }
             Ok(_) => {}
         }
