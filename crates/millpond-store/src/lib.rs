@@ -36,6 +36,7 @@ mod object;
 mod origin;
 mod path;
 mod place;
+pub mod policy;
 mod reader;
 mod slices;
 mod source;

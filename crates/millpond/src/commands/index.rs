@@ -54,6 +54,9 @@ async fn write_all(matches: &ArgMatches) -> Outcome {
     if paths.is_empty() {
         return Err(format!("{target}: no .mp4, .m4v, .m4a or .mov file there").into());
     }
+    if let [only] = paths.as_slice() {
+        return write_one(&opened, only, &output, text("location").unwrap_or(""), matches.get_flag("url")).await;
+    }
     let mut failed = 0;
     for path in &paths {
         if let Err(error) =

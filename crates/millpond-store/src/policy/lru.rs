@@ -1,0 +1,38 @@
+//! LRU: the entry goes that was not asked for the longest.
+
+use super::{Foresight, Item, Policy, Slot, Time};
+use crate::policy::chain::Chain;
+
+/// Least recently used.
+#[derive(Debug, Default)]
+pub struct Lru {
+    /// Oldest use in front.
+    order: Chain,
+}
+
+impl Policy for Lru {
+    fn name(&self) -> &'static str {
+        "lru"
+    }
+
+    fn resize(&mut self, _: u64) {}
+
+    fn insert(&mut self, slot: Slot, _: &Item, _: Time) {
+        self.order.push_back(slot);
+    }
+
+    fn hit(&mut self, slot: Slot, _: &Item, _: Time) {
+        self.order.remove(slot);
+        self.order.push_back(slot);
+    }
+
+    fn remove(&mut self, slot: Slot, _: &Item) {
+        self.order.remove(slot);
+    }
+
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: &dyn Foresight, _: Time) -> Option<Slot> {
+        let slot = self.order.iter().find(|slot| !kept(*slot))?;
+        self.order.remove(slot);
+        Some(slot)
+    }
+}
