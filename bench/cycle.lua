@@ -1,5 +1,5 @@
--- wrk script: asks for the paths listed in a file (the first argument), one after the other, over and over. With a
--- second argument the requests say Cache-Control: no-cache.
+-- wrk script: asks for the paths listed in a file (the first argument), one after the other, over and over. Behind a
+-- path may stand a range of bytes, FIRST-LAST. With a second argument the requests say Cache-Control: no-cache.
 -- At the end it prints one line of JSON after the word RESULT.
 
 local requests = {}
@@ -7,7 +7,9 @@ local at = 0
 
 function init(args)
   if args[2] then wrk.headers["Cache-Control"] = "no-cache" end
-  for path in io.lines(args[1]) do
+  for line in io.lines(args[1]) do
+    local path, range = line:match("^(%S+)%s*(%S*)$")
+    wrk.headers["Range"] = range ~= "" and "bytes=" .. range or nil
     requests[#requests + 1] = wrk.format("GET", path)
   end
 end

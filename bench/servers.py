@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import time
@@ -33,7 +34,8 @@ http {{
   fastcgi_temp_path {work}/fastcgi;
   uwsgi_temp_path {work}/uwsgi;
   scgi_temp_path {work}/scgi;
-  server {{ listen 127.0.0.1:{port}; root {site}; }}
+  {extra}
+  server {{ listen 127.0.0.1:{port}; {server} }}
 }}
 """
 
@@ -92,6 +94,16 @@ class Server:
         except OSError as error:
             raise RuntimeError(f"{self.name}: GET {path}: {error}\n{self.tail()}") from error
 
+    def warm(self, path: str, length: int, step: int = 8 << 20):
+        """Has it fetch an object whole, twice, and gives it time to write."""
+        for _ in range(2):
+            for start in range(0, length, step):
+                last = min(start + step, length) - 1
+                request = urllib.request.Request(self.url + path, headers={"Range": f"bytes={start}-{last}"})
+                with urllib.request.urlopen(request, timeout=60) as response:
+                    response.read()
+            time.sleep(1)
+
     def pids(self) -> list:
         """The server's processes: the one started and its children."""
         found = [self.process.pid]
@@ -116,10 +128,27 @@ def free_port() -> int:
 
 def nginx(name: str, site: Path, work: Path) -> Server:
     """Debian's nginx with one worker, serving a folder of files."""
+    return nginx_with(name, work, f"root {site};")
+
+
+def nginx_cache(name: str, origin: str, work: Path) -> Server:
+    """The same, caching what another server has in slices of 1 MB on the disk."""
+    shutil.rmtree(work / "cache", ignore_errors=True)
+    keep = f"proxy_cache_path {work}/cache levels=1:2 keys_zone=media:16m max_size=4g inactive=1d use_temp_path=off;"
+    upstream = f"upstream origin {{ server {origin.removeprefix('http://')}; keepalive 64; }}"
+    location = """location / {
+      slice 1m; proxy_cache media; proxy_cache_key $uri$slice_range; proxy_set_header Range $slice_range;
+      proxy_cache_valid 200 206 1h; proxy_cache_lock on; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_pass http://origin;
+    }"""
+    return nginx_with(name, work, location, f"{keep}\n  {upstream}")
+
+
+def nginx_with(name: str, work: Path, server: str, extra: str = "") -> Server:
     work.mkdir(parents=True, exist_ok=True)
     port = free_port()
     user = "user root;" if os.geteuid() == 0 else ""
-    (work / "nginx.conf").write_text(NGINX.format(user=user, work=work, port=port, site=site))
+    (work / "nginx.conf").write_text(NGINX.format(user=user, work=work, port=port, server=server, extra=extra))
     command = ["nginx", "-e", str(work / "nginx.log"), "-c", str(work / "nginx.conf")]
     return Server(name, command, port, work / "output.log")
 

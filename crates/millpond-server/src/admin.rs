@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     fn state() -> AdminState {
-        let store = Store::new(StoreOptions::default());
+        let store = Store::new(&StoreOptions::default()).unwrap();
         AdminState {
             metrics: Arc::new(Metrics::new(&store)),
             readiness: Arc::new(Readiness::new(["films".to_owned()])),

@@ -11,7 +11,7 @@ use crate::{
     tls,
 };
 use http::HeaderValue;
-use millpond_store::{ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreOptions};
+use millpond_store::{DiskOptions, ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreError, StoreOptions};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -42,6 +42,9 @@ pub enum ServeError {
         /// What to do about it, where that is known.
         hint: &'static str,
     },
+    /// The store can't be made.
+    #[error("{0}")]
+    Store(#[from] StoreError),
     /// A place can't be used.
     #[error("{0}")]
     Place(#[from] millpond_store::PlaceError),
@@ -87,7 +90,6 @@ impl Server {
             store.clone(),
             LibraryOptions {
                 segment_duration: config.segment_duration.as_secs_f64(),
-                memory: config.memory / 16,
                 index_folder: Some(config.cache.join("index")),
             },
             metrics.clone(),
@@ -100,13 +102,7 @@ impl Server {
             Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
             None => None,
         };
-        let options = FrontOptions {
-            cors_origin,
-            access_log: config.access_log,
-            rendered_memory: config.memory / 8,
-            packed_memory: config.memory / 8 * 3,
-            folder: config.cache.clone(),
-        };
+        let options = FrontOptions { cors_origin, access_log: config.access_log, folder: config.cache.clone() };
         let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
         let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
         let service = Arc::new(Service::new(front, limits, config.max_connections));
@@ -230,8 +226,28 @@ async fn ask(store: &Store, place: &str) -> Result<(), OriginError> {
     }
 }
 
+/// The store, with a disk cache where a place is remote. A disk that can't be used is no reason not to serve.
+fn store(config: &Config) -> Result<Store, ServeError> {
+    let remote = config.places.iter().any(|place| place.spec.is_remote());
+    let folder = config.cache.join("slices");
+    let disk = DiskOptions { folder, quota: config.cache_size, policy: config.policy };
+    let options = StoreOptions {
+        memory: config.memory,
+        disk: (remote && config.cache_size > 0).then_some(disk),
+        slice: config.slice,
+        ..StoreOptions::default()
+    };
+    match Store::new(&options) {
+        Err(error @ StoreError::Disk(_)) => {
+            tracing::error!(%error, "no slices are kept on the disk");
+            Ok(Store::new(&StoreOptions { disk: None, ..options })?)
+        }
+        store => Ok(store?),
+    }
+}
+
 fn places(config: &Config) -> Result<(Store, Vec<Arc<str>>), ServeError> {
-    let store = Store::new(StoreOptions { memory: config.memory / 8 * 3, ..StoreOptions::default() });
+    let store = store(config)?;
     let mut names = Vec::new();
     if config.places.is_empty() {
         let sample = MemoryOrigin::new("the bundled sample");

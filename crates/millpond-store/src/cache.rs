@@ -1,115 +1,89 @@
-//! A cache with a byte budget and SIEVE eviction.
-//!
-//! SIEVE (Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024): entries stand in a queue by age; a hit only marks
-//! its entry; a hand walks from the oldest to the newest, clears marks and evicts the first unmarked entry. A hit
-//! moves nothing, and what is read once (a viewer who watches a film through) goes first.
+//! Typed entries of one kind in a [`Memory`].
 
+use std::any::Any;
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::fmt;
-use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::marker::PhantomData;
+use std::sync::Arc;
 
-/// Marks the end of a chain of entries.
-const NONE: usize = usize::MAX;
+use crate::memory::{CacheCounters, Memory};
+use crate::policy::{Item, Sieve};
 
-/// A cache whose entries weigh what their owner says, bounded by a budget.
+/// Keys to values that weigh what their owner says, under the budget of a [`Memory`].
 ///
-/// One mutex guards it: an operation is a hash lookup and a few words of bookkeeping, and entries are large enough
-/// that a thread comes here rarely. Values are cloned out, so they are reference-counted in practice.
+/// Values are cloned out, so they are reference-counted in practice. Clones are views of the same entries.
 pub struct Cache<K, V> {
-    inner: Mutex<Inner<K, V>>,
+    memory: Arc<Memory>,
+    kind: usize,
+    types: PhantomData<fn(K, V)>,
 }
 
-/// What a [`Cache`] holds and did since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheCounters {
-    /// The weight of all entries now.
-    pub weight: u64,
-    /// The most that entries and reservations may weigh together.
-    pub budget: u64,
-    /// Entries now.
-    pub entries: u64,
-    /// Lookups that found an entry.
-    pub hits: u64,
-    /// Lookups that found none.
-    pub misses: u64,
-    /// Entries put in.
-    pub insertions: u64,
-    /// Entries put out for want of room.
-    pub evictions: u64,
-    /// Entries refused because they alone exceed the budget.
-    pub refused: u64,
+impl<K, V> Clone for Cache<K, V> {
+    fn clone(&self) -> Self {
+        Self { memory: self.memory.clone(), kind: self.kind, types: PhantomData }
+    }
 }
 
-struct Node<K, V> {
-    key: K,
-    value: V,
-    weight: u64,
-    visited: bool,
-    newer: usize,
-    older: usize,
-}
-
-struct Inner<K, V> {
-    map: HashMap<K, usize>,
-    nodes: Vec<Option<Node<K, V>>>,
-    free: Vec<usize>,
-    newest: usize,
-    oldest: usize,
-    hand: usize,
-    reserved: u64,
-    counters: CacheCounters,
-}
-
-impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
-    /// An empty cache that holds at most `budget` of weight.
+impl<K, V> Cache<K, V>
+where
+    K: Clone + Eq + Hash + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// A cache with a memory of its own, that holds at most `budget` of weight; SIEVE chooses what goes.
     pub fn new(budget: u64) -> Self {
-        Self {
-            inner: Mutex::new(Inner {
-                map: HashMap::new(),
-                nodes: Vec::new(),
-                free: Vec::new(),
-                newest: NONE,
-                oldest: NONE,
-                hand: NONE,
-                reserved: 0,
-                counters: CacheCounters { budget, ..CacheCounters::default() },
-            }),
-        }
+        Self::of(&Memory::new(budget, Box::new(Sieve::default())), "all")
     }
 
-    /// Looks an entry up, and marks it as used.
+    /// A new kind of entries in a memory that others use too.
+    pub fn of(memory: &Arc<Memory>, name: &'static str) -> Self {
+        Self { memory: memory.clone(), kind: memory.kind(name), types: PhantomData }
+    }
+
+    /// Looks an entry up: a use of it.
     pub fn get<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let mut inner = self.lock();
-        let Some(&index) = inner.map.get(key) else {
-            inner.counters.misses += 1;
-            return None;
-        };
-        inner.counters.hits += 1;
-        let node = inner.nodes[index].as_mut()?;
-        node.visited = true;
-        Some(node.value.clone())
+        let object = self.hash(key);
+        self.get_item(key, &Item { key: object, object, index: 0, of: 1, size: 0 })
     }
 
-    /// Whether there is an entry, without marking or counting.
+    /// As [`Cache::get`], for an entry that is part of an object; `item` says which part.
+    pub(crate) fn get_item<Q>(&self, key: &Q, item: &Item) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let item = Item { key: self.hash(key), ..*item };
+        let found = self.memory.get(self.kind, &item, |value| is_of::<K, V, Q>(value, key))?;
+        found.downcast_ref::<(K, V)>().map(|(_, value)| value.clone())
+    }
+
+    /// Whether there is an entry, without using it.
     pub fn contains<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.lock().map.contains_key(key)
+        self.memory.peek(self.hash(key), |value| is_of::<K, V, Q>(value, key)).unwrap_or(false)
     }
 
     /// Puts an entry in, in place of one with the same key, and puts out others where room is wanted.
     ///
     /// Returns whether it is in: an entry for which there is no room even alone is refused.
     pub fn insert(&self, key: K, value: V, weight: u64) -> bool {
-        self.insert_reserved(key, value, weight, 0)
+        let hash = self.hash(&key);
+        let Ok(size) = u32::try_from(weight) else { return false };
+        let item = Item { key: hash, object: hash, index: 0, of: 1, size };
+        self.memory.insert(self.kind, item, Arc::new((key, value)), 0)
+    }
+
+    /// As [`Cache::insert`], for an entry that is part of an object; uses up `reserved` of the room set aside.
+    pub(crate) fn insert_item(&self, key: K, value: V, item: Item, reserved: u64) -> bool {
+        let item = Item { key: self.hash(&key), ..item };
+        self.memory.insert(self.kind, item, Arc::new((key, value)), reserved)
     }
 
     /// Takes an entry out.
@@ -118,9 +92,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let mut inner = self.lock();
-        let index = inner.map.remove(key)?;
-        inner.take(index).map(|node| node.value)
+        self.remove_if(key, |_| true)
     }
 
     /// Takes out an entry where `unwanted` says so of its value, in one step.
@@ -129,36 +101,41 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let mut inner = self.lock();
-        let index = *inner.map.get(key)?;
-        if !unwanted(&inner.nodes[index].as_ref()?.value) {
-            return None;
-        }
-        inner.map.remove(key);
-        inner.take(index).map(|node| node.value)
+        let unwanted = |value: &dyn Any| {
+            value.downcast_ref::<(K, V)>().is_some_and(|(other, value)| other.borrow() == key && unwanted(value))
+        };
+        let removed = self.memory.remove_if(self.hash(key), unwanted)?;
+        removed.downcast_ref::<(K, V)>().map(|(_, value)| value.clone())
     }
 
-    /// Takes everything out; counters stay.
+    /// Takes out all entries that are unwanted; returns how many.
+    pub fn purge(&self, unwanted: impl Fn(&K, &V) -> bool) -> usize {
+        self.memory
+            .purge(self.kind, |value| value.downcast_ref::<(K, V)>().is_some_and(|(key, value)| unwanted(key, value)))
+    }
+
+    /// Calls `each` with every entry.
+    pub fn each(&self, mut each: impl FnMut(&K, &V)) {
+        self.memory.each(self.kind, |value| {
+            if let Some((key, value)) = value.downcast_ref::<(K, V)>() {
+                each(key, value);
+            }
+        });
+    }
+
+    /// Takes everything of this kind out; counters stay.
     pub fn clear(&self) {
-        let mut inner = self.lock();
-        let nodes = std::mem::take(&mut inner.nodes);
-        inner.map.clear();
-        inner.free.clear();
-        (inner.newest, inner.oldest, inner.hand) = (NONE, NONE, NONE);
-        inner.counters.weight = 0;
-        inner.counters.entries = 0;
-        drop(inner);
-        drop(nodes);
+        self.purge(|_, _| true);
     }
 
     /// The weight of all entries.
     pub fn weight(&self) -> u64 {
-        self.lock().counters.weight
+        self.counters().weight
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.lock().map.len()
+        self.counters().entries as usize
     }
 
     /// Whether there are none.
@@ -166,160 +143,38 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
         self.len() == 0
     }
 
-    /// What it holds and did.
+    /// What it holds and did; the budget is that of its memory.
     pub fn counters(&self) -> CacheCounters {
-        self.lock().counters
+        self.memory.counters(self.kind)
     }
 
-    /// Sets room aside for something that is being made, putting entries out for it.
-    ///
-    /// Returns whether there is that much room. It must be given back by [`Cache::release`] or used up by
-    /// [`Cache::insert_reserved`].
-    pub(crate) fn reserve(&self, weight: u64) -> bool {
-        let mut inner = self.lock();
-        let Some(reserved) = inner.reserved.checked_add(weight) else {
-            return false;
-        };
-        if reserved > inner.counters.budget {
-            return false;
-        }
-        inner.reserved = reserved;
-        let evicted = inner.make_room(0);
-        drop(inner);
-        drop(evicted);
-        true
-    }
-
-    /// Gives reserved room back.
-    pub(crate) fn release(&self, weight: u64) {
-        let mut inner = self.lock();
-        inner.reserved = inner.reserved.saturating_sub(weight);
-    }
-
-    /// Room set aside now.
-    pub(crate) fn reserved(&self) -> u64 {
-        self.lock().reserved
-    }
-
-    /// As [`Cache::insert`], using up `reserved` of the room set aside in the same step.
-    pub(crate) fn insert_reserved(&self, key: K, value: V, weight: u64, reserved: u64) -> bool {
-        let mut inner = self.lock();
-        inner.reserved = inner.reserved.saturating_sub(reserved);
-        let replaced = inner.map.remove(&key).and_then(|index| inner.take(index));
-        let fits = weight.checked_add(inner.reserved).is_some_and(|sum| sum <= inner.counters.budget);
-        if !fits {
-            inner.counters.refused += 1;
-            return false;
-        }
-        let evicted = inner.make_room(weight);
-        inner.push(key, value, weight);
-        drop(inner);
-        // Values may be large or have work to do on drop: not under the lock.
-        drop((replaced, evicted));
-        true
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner<K, V>> {
-        // The bookkeeping runs no foreign code that could panic half-way but hashing, which comes first.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The hash that names an entry in the memory.
+    pub(crate) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.kind.hash(&mut hasher);
+        key.hash(&mut hasher);
+        hasher.finish()
     }
 }
 
-impl<K: Clone + Eq + Hash, V> Inner<K, V> {
-    /// Adds an entry as the newest.
-    fn push(&mut self, key: K, value: V, weight: u64) {
-        let node = Node { key: key.clone(), value, weight, visited: false, newer: NONE, older: self.newest };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.nodes[index] = Some(node);
-                index
-            }
-            None => {
-                self.nodes.push(Some(node));
-                self.nodes.len() - 1
-            }
-        };
-        match self.node(self.newest) {
-            Some(newest) => newest.newer = index,
-            None => self.oldest = index,
-        }
-        self.newest = index;
-        self.map.insert(key, index);
-        self.counters.weight += weight;
-        self.counters.entries += 1;
-        self.counters.insertions += 1;
-    }
-
-    /// Unlinks an entry that is no longer in the map.
-    fn take(&mut self, index: usize) -> Option<Node<K, V>> {
-        let node = self.nodes[index].take()?;
-        match self.node(node.newer) {
-            Some(newer) => newer.older = node.older,
-            None => self.newest = node.older,
-        }
-        match self.node(node.older) {
-            Some(older) => older.newer = node.newer,
-            None => self.oldest = node.newer,
-        }
-        if self.hand == index {
-            self.hand = node.newer;
-        }
-        self.free.push(index);
-        self.counters.weight -= node.weight;
-        self.counters.entries -= 1;
-        Some(node)
-    }
-
-    /// Evicts until `weight` more fits, and gives back what was evicted.
-    fn make_room(&mut self, weight: u64) -> Vec<Node<K, V>> {
-        let mut evicted = Vec::new();
-        let room = self.counters.budget.saturating_sub(self.reserved);
-        while self.counters.weight.saturating_add(weight) > room {
-            let Some(node) = self.evict() else { break };
-            evicted.push(node);
-        }
-        evicted
-    }
-
-    /// Moves the hand to the first entry that was not used since it last passed, and takes that out.
-    fn evict(&mut self) -> Option<Node<K, V>> {
-        loop {
-            if self.hand == NONE {
-                self.hand = self.oldest;
-            }
-            let index = self.hand;
-            let node = self.node(index)?;
-            if !node.visited {
-                let key = node.key.clone();
-                self.map.remove(&key);
-                self.counters.evictions += 1;
-                return self.take(index);
-            }
-            node.visited = false;
-            self.hand = node.newer;
-        }
-    }
-
-    fn node(&mut self, index: usize) -> Option<&mut Node<K, V>> {
-        self.nodes.get_mut(index)?.as_mut()
-    }
+fn is_of<K, V, Q>(value: &dyn Any, key: &Q) -> bool
+where
+    K: Borrow<Q> + 'static,
+    V: 'static,
+    Q: Eq + ?Sized,
+{
+    value.downcast_ref::<(K, V)>().is_some_and(|(other, _)| other.borrow() == key)
 }
 
-impl<K: Clone + Eq + Hash, V: Clone> fmt::Debug for Cache<K, V> {
+impl<K, V> fmt::Debug for Cache<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cache").field("counters", &self.counters()).finish_non_exhaustive()
+        f.debug_struct("Cache").field("counters", &self.memory.counters(self.kind)).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-
-    fn keys(cache: &Cache<u32, u32>, of: std::ops::Range<u32>) -> Vec<u32> {
-        of.filter(|key| cache.contains(key)).collect()
-    }
 
     #[test]
     fn a_scan_does_not_put_out_what_is_used() {
@@ -338,31 +193,6 @@ mod tests {
         assert_eq!(cache.len(), 4);
     }
 
-    /// The example of the paper, figure 1: A..G with A, B, G used; H, A, D, I, B, J come.
-    #[test]
-    fn the_hand_walks_as_published() {
-        let cache = Cache::new(7);
-        // Oldest to newest: G F E D C B A.
-        for key in ['G', 'F', 'E', 'D', 'C', 'B', 'A'] {
-            cache.insert(key, (), 1);
-        }
-        for key in ['A', 'B', 'G'] {
-            cache.get(&key);
-        }
-        let mut out = Vec::new();
-        let mut request = |key: char| {
-            if cache.get(&key).is_none() {
-                let before: Vec<char> = ('A'..='J').filter(|k| cache.contains(k)).collect();
-                cache.insert(key, (), 1);
-                out.extend(before.into_iter().filter(|k| !cache.contains(k)));
-            }
-        };
-        for key in ['H', 'A', 'D', 'I', 'B', 'J'] {
-            request(key);
-        }
-        assert_eq!(out, ['F', 'E', 'C']);
-    }
-
     #[test]
     fn weight_never_exceeds_the_budget() {
         let cache = Cache::new(1000);
@@ -374,11 +204,10 @@ mod tests {
                 1..5 => drop(cache.get(&key)),
                 _ => drop(cache.insert(key, key, rng.u64(0..300))),
             }
-            let counters = cache.counters();
-            assert!(counters.weight <= 1000);
-            assert_eq!(counters.entries as usize, cache.len());
+            assert!(cache.counters().weight <= 1000);
         }
-        let held = keys(&cache, 0..200);
+        let mut held = Vec::new();
+        cache.each(|key, _| held.push(*key));
         assert_eq!(held.len(), cache.len());
         for key in held {
             cache.remove(&key);
@@ -391,10 +220,9 @@ mod tests {
     fn too_large_is_refused_and_leaves_the_rest() {
         let cache = Cache::new(10);
         cache.insert(1, 1, 5);
-        assert!(!cache.insert(2, 2, 11));
+        assert!(!cache.insert(2, 2, 11) && !cache.insert(2, 2, u64::MAX));
         assert!(cache.contains(&1));
         assert_eq!(cache.counters().refused, 1);
-        assert!(!Cache::new(u64::MAX).insert_reserved(0, 0, u64::MAX, 0) || cache.contains(&1));
     }
 
     #[test]
@@ -406,19 +234,37 @@ mod tests {
     }
 
     #[test]
+    fn kinds_share_one_budget_and_are_counted_apart() {
+        let memory = Memory::new(10, Box::new(Sieve::default()));
+        let (first, second) = (Cache::of(&memory, "first"), Cache::of(&memory, "second"));
+        for key in 0..10 {
+            first.insert(key, "first", 1);
+        }
+        assert_eq!((first.get(&3), second.get(&3)), (Some("first"), None::<u32>));
+        second.insert(3, 7, 4);
+        assert_eq!((first.get(&3), second.get(&3)), (Some("first"), Some(7)));
+        assert_eq!((first.weight(), second.weight(), memory.used()), (6, 4, 10));
+        assert_eq!((first.counters().evictions, second.counters().evictions), (4, 0));
+        assert_eq!(first.purge(|key, _| *key != 3), 5);
+        memory.set_budget(2);
+        assert!(memory.used() <= 2);
+    }
+
+    #[test]
     fn reservations_take_room_from_entries() {
-        let cache = Cache::new(10);
+        let memory = Memory::new(10, Box::new(Sieve::default()));
+        let cache = Cache::of(&memory, "all");
         for key in 0..10 {
             cache.insert(key, key, 1);
         }
-        assert!(cache.reserve(6));
+        assert!(memory.reserve(6));
         assert_eq!(cache.weight(), 4);
-        assert!(!cache.reserve(5));
+        assert!(!memory.reserve(5));
         assert!(!cache.insert(100, 0, 5), "only 4 are left for entries");
-        assert!(cache.insert_reserved(101, 0, 6, 6));
-        assert_eq!((cache.weight(), cache.reserved()), (10, 0));
-        cache.release(3);
-        assert_eq!(cache.reserved(), 0);
+        let item = Item { key: cache.hash(&101), object: 0, index: 0, of: 1, size: 6 };
+        assert!(cache.insert_item(101, 0, item, 6));
+        assert_eq!((cache.contains(&101), memory.used()), (true, 10));
+        memory.release(3);
     }
 
     #[test]

@@ -354,6 +354,11 @@ impl OriginError {
         }
     }
 
+    /// Whether it is a failure that may have passed in a while, after trying again or not.
+    pub fn may_pass(&self) -> bool {
+        self.is_retryable() || matches!(self, Self::TooManyRetries { .. })
+    }
+
     /// The HTTP status that says this to a client (RFC 9110 15).
     pub fn status(&self) -> u16 {
         match self {

@@ -290,7 +290,7 @@ async fn fill(
     }
     let slice = Arc::new(slice);
     // Into the cache before the flight goes on: a slice is always in at least one of the two.
-    seat.fill(object.slice_id(index), slice.clone());
+    seat.fill(object.slice_id(index), object.named(), slice.clone());
     flight.advance(slice);
     Ok(())
 }

@@ -17,7 +17,7 @@
 //! let origin = MemoryOrigin::new("sample");
 //! origin.put("hello.txt", "good morning");
 //!
-//! let store = Store::new(StoreOptions::default());
+//! let store = Store::new(&StoreOptions::default())?;
 //! store.add_place("films", Arc::new(origin));
 //!
 //! let object = store.open("films", &ObjectPath::parse("hello.txt")?).await?;
@@ -30,31 +30,42 @@
 
 mod cache;
 mod collapse;
+mod contents;
+mod disk_tier;
 mod error;
 mod flight;
+mod freshness;
+mod memory;
 mod object;
 mod origin;
 mod path;
 mod place;
 pub mod policy;
 mod reader;
+mod slab;
 mod slices;
 mod source;
 mod stats;
 
 mod store;
 
-pub use cache::{Cache, CacheCounters};
+pub use cache::Cache;
+pub use contents::{CachedObject, Selection, Whence};
+pub use disk_tier::{DiskStats, Pin};
 pub use error::{At, ErrorKind, OriginError, Phase};
+pub use freshness::Freshness;
+pub use memory::{CacheCounters, Memory};
 pub use object::Object;
 pub use origin::cloud::CloudOrigin;
 pub use origin::disk::DiskOrigin;
-pub use origin::http::HttpOrigin;
+pub use origin::http::{HttpOrigin, loop_id};
 pub use origin::memory::MemoryOrigin;
+pub use origin::neighbours::NeighbourStats;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
 pub use origin::{Body, BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin, Version};
 pub use path::{ObjectPath, PathError};
 pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, build};
 pub use reader::{Chunk, Reader};
+pub use slab::{ObjectName, SlabError};
 pub use stats::{PlaceStats, Stats};
-pub use store::{Store, StoreOptions};
+pub use store::{DiskOptions, Store, StoreError, StoreOptions};

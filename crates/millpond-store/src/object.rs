@@ -3,19 +3,21 @@
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::collapse::Collapse;
 use crate::error::OriginError;
 use crate::flight::{self, Flight, Ticket};
-use crate::origin::{Fetched, ObjectMeta};
+use crate::origin::{Fetched, ObjectMeta, Version, is_strong};
 use crate::path::ObjectPath;
-use crate::slices::{Slice, SliceCache, SliceId};
+use crate::slab::ObjectName;
+use crate::slices::{SliceCache, SliceId, Stored};
 use crate::source::Source;
 
 /// One version of one object, open for reading. Shared by all who read it.
@@ -23,7 +25,7 @@ use crate::source::Source;
 /// It stays readable while anyone holds it, but never turns into another version: where the origin has a new one,
 /// reads fail with [`OriginError::Changed`] and the next [`Store::open`](crate::Store::open) gives a new object.
 pub struct Object {
-    number: u64,
+    named: Arc<Named>,
     source: Arc<Source>,
     path: ObjectPath,
     meta: ObjectMeta,
@@ -36,24 +38,70 @@ pub struct Object {
     exact: Collapse<Range<u64>, Result<Bytes, OriginError>>,
 }
 
+/// The lasting name of one version of an object: what its slices are found by, after a restart too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// A hash of all the rest.
+    pub(crate) hash: u64,
+    pub(crate) place: Arc<str>,
+    pub(crate) path: ObjectPath,
+    pub(crate) version: Version,
+    /// Length of the object in bytes.
+    pub(crate) len: u64,
+    /// Whether the version tells one content from another for good. What has only a length to go by doesn't outlive
+    /// its object, and is not kept on the disk.
+    pub(crate) lasting: bool,
+}
+
+impl Named {
+    pub(crate) fn new(place: &Arc<str>, path: &ObjectPath, meta: &ObjectMeta) -> Self {
+        static UNNAMED: AtomicU64 = AtomicU64::new(1);
+        let lasting = meta.etag.as_deref().is_some_and(is_strong) || meta.modified.is_some();
+        let mut hash = Xxh3Default::new();
+        for text in [&**place, path.as_str(), meta.version.as_str()] {
+            hash.update(&(text.len() as u64).to_le_bytes());
+            hash.update(text.as_bytes());
+        }
+        hash.update(&meta.len.to_le_bytes());
+        if !lasting {
+            hash.update(&UNNAMED.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        }
+        let version = meta.version.clone();
+        Self { hash: hash.digest(), place: place.clone(), path: path.clone(), version, len: meta.len, lasting }
+    }
+}
+
+impl Named {
+    /// As it is written beside its slices.
+    pub(crate) fn name(&self) -> ObjectName {
+        let text = |text: &str| Arc::from(text);
+        ObjectName {
+            place: self.place.clone(),
+            path: text(self.path.as_str()),
+            version: text(self.version.as_str()),
+            len: self.len,
+        }
+    }
+}
+
 /// What there is for a slice that somebody wants.
 pub(crate) enum Acquired {
     /// It is complete.
-    Slice(Arc<Slice>),
+    Slice(Stored),
     /// It comes. Says also whether the request for it is somebody else's.
     Ticket(Ticket, bool),
 }
 
 impl Object {
     pub(crate) fn new(
-        number: u64,
+        named: Named,
         source: Arc<Source>,
         path: ObjectPath,
         meta: ObjectMeta,
         file: Option<Arc<File>>,
     ) -> Self {
         Self {
-            number,
+            named: Arc::new(named),
             source,
             path,
             meta,
@@ -90,13 +138,23 @@ impl Object {
     }
 
     pub(crate) fn slice_id(&self, index: u64) -> SliceId {
-        SliceId { object: self.number, index }
+        SliceId { object: self.named.hash, index }
+    }
+
+    pub(crate) fn named(&self) -> &Arc<Named> {
+        &self.named
     }
 
     /// Whether the metadata is younger than `freshness` and not known to be out of date.
     pub(crate) fn is_fresh(&self, freshness: Duration) -> bool {
         let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         !self.changed.load(Ordering::Relaxed) && checked.elapsed() < freshness
+    }
+
+    /// Whether it may be used though the origin fails, `usual` being how long where the origin doesn't say.
+    pub(crate) fn outlasts_errors(&self, fresh: Duration, usual: Duration) -> bool {
+        let more = self.meta.freshness.stale_if_error.unwrap_or(usual);
+        self.is_fresh(fresh.saturating_add(more))
     }
 
     /// The origin said that this still is the version.
@@ -131,12 +189,12 @@ impl Object {
         if let Some(flight) = flights.iter().find(|flight| flight.will_bring(index)) {
             return Acquired::Ticket(Ticket::new(self, flight), true);
         }
-        if let Some(slice) = slices.cache.get(&self.slice_id(index)) {
+        if let Some(slice) = slices.get(self.slice_id(index), &self.named) {
             return Acquired::Slice(slice);
         }
         let limit = index.saturating_add(slices.run_slices()).min(until);
         let is_there = |index: &u64| {
-            flights.iter().any(|flight| flight.will_bring(*index)) || slices.cache.contains(&self.slice_id(*index))
+            flights.iter().any(|flight| flight.will_bring(*index)) || slices.contains(self.slice_id(*index))
         };
         let end = (index + 1..limit).find(is_there).unwrap_or(limit);
         let flight = Arc::new(Flight::new(index..end.max(index + 1)));
@@ -179,9 +237,9 @@ impl Object {
     /// Whether each slice of a range is complete or on its way.
     pub(crate) fn is_coming(&self, slices: &SliceCache, range: &Range<u64>) -> bool {
         let flights = self.flights();
-        slices.indexes(range).all(|index| {
-            flights.iter().any(|flight| flight.will_bring(index)) || slices.cache.contains(&self.slice_id(index))
-        })
+        slices
+            .indexes(range)
+            .all(|index| flights.iter().any(|flight| flight.will_bring(index)) || slices.contains(self.slice_id(index)))
     }
 
     /// Reads exactly a range from the origin, once for all who want the same range now.

@@ -12,6 +12,7 @@ use url::Url;
 use crate::origin::cloud::{CloudKind, CloudOrigin};
 use crate::origin::disk::DiskOrigin;
 use crate::origin::http::HttpOrigin;
+use crate::origin::neighbours::NeighbourOrigin;
 use crate::origin::retry::{RetryOrigin, RetryPolicy};
 use crate::origin::{Origin, Timeouts};
 
@@ -138,6 +139,11 @@ pub enum PlaceError {
 }
 
 impl PlaceSpec {
+    /// Whether the place is reached over a network: its slices are worth keeping.
+    pub fn is_remote(&self) -> bool {
+        !matches!(self.source, PlaceSource::Folder(_))
+    }
+
     /// Takes `PLACE` or `NAME=PLACE`. A name is of letters, digits, `-` and `_`, so that a folder with a `=` in its
     /// name can be written `./a=b`.
     ///
@@ -227,6 +233,10 @@ pub struct OriginOptions {
     pub retry_base: Duration,
     /// Hosts, as `host` or `host:port`, that an HTTP origin may redirect to, besides itself.
     pub follow_redirects_to: Vec<String>,
+    /// Base URLs of sibling caches, asked for a range before the origin.
+    pub siblings: Vec<Url>,
+    /// How long a sibling has to begin its reply.
+    pub sibling_timeout: Duration,
     /// The URL of a service that speaks S3; AWS where there is none here, in the environment and in the profile.
     pub s3_endpoint: Option<String>,
     /// The region of the bucket; else of the environment, the profile, or `us-east-1`.
@@ -256,6 +266,8 @@ impl Default for OriginOptions {
             retries: 2,
             retry_base: Duration::from_millis(100),
             follow_redirects_to: Vec::new(),
+            siblings: Vec::new(),
+            sibling_timeout: Duration::from_millis(100),
             s3_endpoint: None,
             s3_region: None,
             s3_path_style: None,
@@ -311,8 +323,23 @@ pub fn build(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin
             Arc::new(CloudOrigin::new(CloudKind::Az, container, prefix, options, timeouts).map_err(client)?)
         }
     };
+    let origin = match options.siblings.as_slice() {
+        [] => origin,
+        siblings => Arc::new(NeighbourOrigin::new(
+            siblings.iter().map(|url| sibling(url, options).map_err(client)).collect::<Result<_, _>>()?,
+            origin,
+            options.sibling_timeout,
+        )),
+    };
+    // Outside of the siblings: a body that one of them breaks off is resumed from another or from the origin.
     let policy = RetryPolicy { tries: options.retries.saturating_add(1), base: options.retry_base };
     Ok(Arc::new(RetryOrigin::new(origin, policy)))
+}
+
+fn sibling(url: &Url, options: &OriginOptions) -> Result<Arc<dyn Origin>, String> {
+    let begin = options.sibling_timeout;
+    let timeouts = Timeouts { connect: begin, first_byte: begin, stall: begin.max(options.stall_timeout / 5) };
+    Ok(Arc::new(HttpOrigin::sibling(url, timeouts)?))
 }
 
 fn disk(folder: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {

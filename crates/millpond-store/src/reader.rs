@@ -8,11 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 
+use crate::disk_tier::Pin;
 use crate::error::OriginError;
 use crate::flight::{Look, Ticket};
 use crate::object::{Acquired, Object};
 use crate::origin::disk;
-use crate::slices::{Slice, SliceCache};
+use crate::slices::{SliceCache, Stored};
 use crate::stats;
 
 /// The next origin request begins when less than this is left of what has been asked for.
@@ -29,6 +30,8 @@ pub enum Chunk {
         file: Arc<File>,
         /// Which of its bytes.
         range: Range<u64>,
+        /// What keeps those bytes as they are, where the file is the cache's: to be held until they were sent or read.
+        pin: Option<Pin>,
     },
 }
 
@@ -38,6 +41,20 @@ impl Chunk {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::File { range, .. } => range.end.saturating_sub(range.start),
+        }
+    }
+
+    /// Takes the first `count` bytes off, at most all.
+    #[must_use]
+    pub fn split_to(&mut self, count: u64) -> Self {
+        let count = count.min(self.len());
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(bytes.split_to(count as usize)),
+            Self::File { file, range, pin } => {
+                let first = range.start..range.start + count;
+                range.start = first.end;
+                Self::File { file: file.clone(), range: first, pin: pin.clone() }
+            }
         }
     }
 
@@ -57,7 +74,7 @@ pub struct Reader {
     position: u64,
     end: u64,
     /// The complete slice that holds the position.
-    held: Option<(u64, Arc<Slice>)>,
+    held: Option<(u64, Stored)>,
     /// Flights that bring slices of the range at or behind the position.
     tickets: Vec<Ticket>,
     /// The slice last begun.
@@ -86,12 +103,32 @@ impl Reader {
         if let Some(file) = self.object.file().cloned() {
             return Some(self.next_of_file(file));
         }
-        let result = self.next_bytes().await;
+        let result = self.next_part().await;
         match &result {
-            Ok(bytes) => self.position += bytes.len() as u64,
+            Ok(chunk) => self.position += chunk.len(),
             Err(_) => self.stop(),
         }
-        Some(result.map(Chunk::Bytes))
+        Some(result)
+    }
+
+    /// Bytes of the cache's own files, in memory.
+    pub(crate) async fn read_cached(
+        &self,
+        file: Arc<File>,
+        range: Range<u64>,
+        pin: Option<Pin>,
+    ) -> Result<Bytes, OriginError> {
+        let read = tokio::task::spawn_blocking(move || {
+            let bytes = disk::read_at(&file, range);
+            drop(pin);
+            bytes
+        });
+        let read = read.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        read.map_err(|error| OriginError::Io {
+            at: self.object.source().at(self.object.path()),
+            kind: error.kind(),
+            detail: format!("reading the cache: {error}"),
+        })
     }
 
     /// The rest as a stream.
@@ -109,7 +146,7 @@ impl Reader {
         check_file(&self.object, &file)?;
         let counters = &self.object.source().counters;
         stats::add(&counters.file_bytes, range.end - range.start);
-        Ok(Chunk::File { file, range })
+        Ok(Chunk::File { file, range, pin: None })
     }
 
     fn stop(&mut self) {
@@ -118,13 +155,13 @@ impl Reader {
         self.tickets.clear();
     }
 
-    async fn next_bytes(&mut self) -> Result<Bytes, OriginError> {
+    async fn next_part(&mut self) -> Result<Chunk, OriginError> {
         let index = self.position / self.slices.slice();
         let offset = (self.position % self.slices.slice()) as usize;
         self.tickets.retain(|ticket| index < ticket.indexes().end);
-        let mut bytes = loop {
-            if let Some(bytes) = self.held(index, offset) {
-                break bytes;
+        let mut chunk = loop {
+            if let Some(chunk) = self.held(index, offset).await? {
+                break chunk;
             }
             let mut waiting = None;
             let mut found = None;
@@ -140,34 +177,44 @@ impl Reader {
                 }
             }
             if let Some(bytes) = found {
-                break bytes;
+                break Chunk::Bytes(bytes);
             }
             match waiting {
                 Some(ticket) => ticket.changed().await,
                 None => self.acquire(index),
             }
         };
-        self.count(index, bytes.len().min(self.left()));
-        bytes.truncate(self.left());
-        Ok(bytes)
+        let chunk = chunk.split_to(self.end - self.position);
+        self.count(index, chunk.len());
+        Ok(chunk)
     }
 
-    fn left(&self) -> usize {
-        usize::try_from(self.end - self.position).unwrap_or(usize::MAX)
-    }
-
-    fn held(&mut self, index: u64, offset: usize) -> Option<Bytes> {
-        let (held, slice) = self.held.as_ref()?;
-        if *held != index {
+    /// What is held at an offset of a slice.
+    async fn held(&mut self, index: u64, offset: usize) -> Result<Option<Chunk>, OriginError> {
+        let Some((_, stored)) = self.held.as_ref().filter(|(held, _)| *held == index) else {
             self.held = None;
-            return None;
+            return Ok(None);
+        };
+        let slice = match stored {
+            Stored::Memory(slice) => return Ok(slice.at(offset).map(Chunk::Bytes)),
+            Stored::Disk(slice) => slice.clone(),
+        };
+        if !slice.is_proven().await {
+            self.slices.forget(&slice);
+            self.held = None;
+            return Ok(None);
         }
-        slice.at(offset)
+        match slice.rest(offset as u64) {
+            Chunk::File { file, range, pin } if !slice.is_sendable() => {
+                self.read_cached(file, range, pin).await.map(Chunk::Bytes).map(Some)
+            }
+            chunk => Ok(Some(chunk)),
+        }
     }
 
     /// Gets a slice that is neither held nor on its way to us.
     fn acquire(&mut self, index: u64) {
-        if let Some(slice) = self.slices.cache.get(&self.object.slice_id(index)) {
+        if let Some(slice) = self.slices.get(self.object.slice_id(index), self.object.named()) {
             self.held = Some((index, slice));
             return;
         }
@@ -186,7 +233,7 @@ impl Reader {
     }
 
     /// Counts bytes, and at the first of a slice looks ahead.
-    fn count(&mut self, index: u64, len: usize) {
+    fn count(&mut self, index: u64, len: u64) {
         let counters = &self.object.source().counters;
         // A slice that was on its way to us is a miss, though it may be complete by now.
         let missed = self.tickets.iter().any(|ticket| ticket.indexes().contains(&index));
@@ -195,7 +242,7 @@ impl Reader {
         } else {
             (&counters.slice_hits, &counters.hit_bytes)
         };
-        stats::add(bytes, len as u64);
+        stats::add(bytes, len);
         if self.begun != Some(index) {
             stats::add(slices, 1);
             self.begun = Some(index);
@@ -210,7 +257,7 @@ impl Reader {
         let next = index + 1..until.min(index.saturating_add(window).saturating_add(1));
         let missing = next.into_iter().find(|index| {
             let comes = |ticket: &Ticket| ticket.indexes().contains(index);
-            !self.tickets.iter().any(comes) && !self.slices.cache.contains(&self.object.slice_id(*index))
+            !self.tickets.iter().any(comes) && !self.slices.contains(self.object.slice_id(*index))
         });
         if let Some(missing) = missing
             && let Acquired::Ticket(ticket, joined) = self.object.acquire(&self.slices, missing, until)

@@ -8,6 +8,10 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::cache::Cache;
+use crate::disk_tier::{DiskSlice, DiskTier};
+use crate::memory::{CacheCounters, Memory};
+use crate::object::Named;
+use crate::policy::Item;
 
 /// The name of a slice: which object, and which slice of it counted from 0.
 ///
@@ -25,6 +29,15 @@ pub(crate) struct Slice {
     pieces: Vec<(usize, Bytes)>,
 }
 
+impl SliceId {
+    /// What the slice is called in ledgers.
+    pub(crate) fn key(self) -> u64 {
+        let mut mixed = self.object ^ self.index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        mixed ^ (mixed >> 32)
+    }
+}
+
 impl Slice {
     /// Adds what follows.
     pub(crate) fn push(&mut self, bytes: Bytes) {
@@ -34,6 +47,11 @@ impl Slice {
     /// How many bytes are there.
     pub(crate) fn filled(&self) -> usize {
         self.pieces.last().map_or(0, |(end, _)| *end)
+    }
+
+    /// All pieces in order.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Bytes> {
+        self.pieces.iter().map(|(_, bytes)| bytes)
     }
 
     /// The bytes from `offset` to the end of the piece that holds it; none behind what is filled.
@@ -46,29 +64,106 @@ impl Slice {
 }
 
 /// All complete slices of a store, and the room for those that are being filled.
+///
+/// A slice is in memory from when it is complete until it is on the disk, and longer where there is no disk: what the
+/// disk has, the kernel keeps in memory as it sees fit.
 #[derive(Debug)]
 pub(crate) struct SliceCache {
-    pub(crate) cache: Cache<SliceId, Arc<Slice>>,
+    memory: Arc<Memory>,
+    cache: Cache<SliceId, InMemory>,
+    disk: Option<Arc<DiskTier>>,
     /// Rung when room may have become free.
     room: Notify,
     slice: u64,
     run: u64,
-    budget: u64,
     flights: AtomicU64,
 }
 
+/// A complete slice in memory, with what its object is called.
+#[derive(Clone, Debug)]
+struct InMemory {
+    slice: Arc<Slice>,
+    of: Arc<Named>,
+}
+
+/// A complete slice, where it lies.
+#[derive(Clone, Debug)]
+pub(crate) enum Stored {
+    Memory(Arc<Slice>),
+    Disk(DiskSlice),
+}
+
 impl SliceCache {
-    /// `budget` is raised to four slices: with less, nothing could be both read and fetched.
-    pub(crate) fn new(budget: u64, slice: u32, run: u64) -> Self {
+    pub(crate) fn new(memory: Arc<Memory>, disk: Option<Arc<DiskTier>>, slice: u32, run: u64) -> Self {
         let slice = u64::from(slice).max(1);
-        let budget = budget.max(slice * 4);
         Self {
-            cache: Cache::new(budget),
+            cache: Cache::of(&memory, "slices"),
+            memory,
+            disk,
             room: Notify::new(),
             slice,
             run: run.max(slice),
-            budget,
             flights: AtomicU64::new(0),
+        }
+    }
+
+    /// A complete slice: a use of it.
+    pub(crate) fn get(&self, id: SliceId, of: &Named) -> Option<Stored> {
+        let item = self.item(id, of);
+        if let Some(held) = self.cache.get_item(&id, &item) {
+            return Some(Stored::Memory(held.slice));
+        }
+        self.disk.as_ref()?.get(&item, u64::from(item.size)).map(Stored::Disk)
+    }
+
+    /// Whether there is a complete slice.
+    pub(crate) fn contains(&self, id: SliceId) -> bool {
+        self.cache.contains(&id) || self.disk.as_ref().is_some_and(|disk| disk.contains(id.key()))
+    }
+
+    /// Forgets a slice of the disk whose bytes are not what was written.
+    pub(crate) fn forget(&self, slice: &DiskSlice) {
+        if let Some(disk) = &self.disk {
+            disk.forget(slice);
+        }
+    }
+
+    /// Whether a complete slice is in memory.
+    pub(crate) fn memory_contains(&self, id: SliceId) -> bool {
+        self.cache.contains(&id)
+    }
+
+    /// Calls `each` with the object of every slice in memory.
+    pub(crate) fn each_in_memory(&self, mut each: impl FnMut(u64, &Named)) {
+        self.cache.each(|id, held| each(id.object, &held.of));
+    }
+
+    /// Takes the slices of unwanted objects out of memory; returns how many.
+    pub(crate) fn purge_memory(&self, unwanted: impl Fn(&Named) -> bool) -> usize {
+        self.cache.purge(|_, held| unwanted(&held.of))
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    pub(crate) fn disk(&self) -> Option<&Arc<DiskTier>> {
+        self.disk.as_ref()
+    }
+
+    pub(crate) fn counters(&self) -> CacheCounters {
+        self.cache.counters()
+    }
+
+    fn item(&self, id: SliceId, of: &Named) -> Item {
+        let size = self.range(id.index, of.len);
+        let count = of.len.div_ceil(self.slice);
+        Item {
+            key: id.key(),
+            object: id.object,
+            index: u32::try_from(id.index).unwrap_or(u32::MAX),
+            of: u32::try_from(count).unwrap_or(u32::MAX),
+            size: (size.end - size.start) as u32,
         }
     }
 
@@ -95,7 +190,7 @@ impl SliceCache {
     /// that what they bring is still there when its reader comes to it.
     pub(crate) fn run_slices(&self) -> u64 {
         let flights = self.flights.load(Ordering::Relaxed) + 1;
-        let share = self.budget / 4 / flights;
+        let share = self.memory.budget() / 4 / flights;
         (self.run.min(share) / self.slice).max(1)
     }
 
@@ -111,7 +206,7 @@ impl SliceCache {
         loop {
             let mut room = std::pin::pin!(self.room.notified());
             room.as_mut().enable();
-            if self.cache.reserve(len) {
+            if self.memory.reserve(len) {
                 let slices = self.clone();
                 return Seat { slices, len };
             }
@@ -134,15 +229,20 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// Makes the room a cached slice.
-    pub(crate) fn fill(mut self, id: SliceId, slice: Arc<Slice>) {
+    pub(crate) fn fill(mut self, id: SliceId, of: &Arc<Named>, slice: Arc<Slice>) {
         let len = std::mem::take(&mut self.len);
-        self.slices.cache.insert_reserved(id, slice, len, len);
+        let item = self.slices.item(id, of);
+        self.slices.cache.insert_item(id, InMemory { slice: slice.clone(), of: of.clone() }, item, len);
+        if let Some(disk) = &self.slices.disk {
+            let cache = self.slices.cache.clone();
+            disk.store(item, of.clone(), slice, Box::new(move || drop(cache.remove(&id))));
+        }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.slices.cache.release(self.len);
+        self.slices.memory.release(self.len);
         self.slices.room.notify_waiters();
     }
 }
@@ -161,6 +261,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::origin::{ObjectMeta, Version};
+    use crate::path::ObjectPath;
+    use crate::policy::Sieve;
 
     #[test]
     fn bytes_of_a_slice_by_offset() {
@@ -175,9 +278,13 @@ mod tests {
         assert!(slice.at(5).is_none());
     }
 
+    fn slices(budget: u64, slice: u32, run: u64) -> SliceCache {
+        SliceCache::new(Memory::new(budget, Box::new(Sieve::default())), None, slice, run)
+    }
+
     #[test]
     fn ranges_and_indexes() {
-        let slices = SliceCache::new(1000, 100, 300);
+        let slices = slices(1000, 100, 300);
         assert_eq!(slices.range(2, 250), 200..250);
         assert_eq!(slices.range(3, 250), 250..250);
         assert_eq!(slices.range(u64::MAX, u64::MAX), u64::MAX..u64::MAX);
@@ -189,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn room_is_waited_for() {
-        let slices = Arc::new(SliceCache::new(0, 100, 100));
+        let slices = Arc::new(slices(400, 100, 100));
         let mut seats = Vec::new();
         for _ in 0..4 {
             seats.push(slices.reserve(100).await);
@@ -202,7 +309,16 @@ mod tests {
         assert!(!waiting.is_finished());
         let id = SliceId { object: 1, index: 0 };
         // A filled seat can be evicted, so it makes room as well as one given back.
-        seats.pop().unwrap().fill(id, Arc::default());
+        let meta = ObjectMeta {
+            len: 100,
+            version: Version::new("1"),
+            etag: None,
+            modified: None,
+            content_type: None,
+            freshness: Default::default(),
+        };
+        let of = Arc::new(Named::new(&Arc::from("p"), &ObjectPath::root(), &meta));
+        seats.pop().unwrap().fill(id, &of, Arc::default());
         waiting.await.unwrap();
         assert!(!slices.cache.contains(&id));
     }

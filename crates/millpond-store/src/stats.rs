@@ -2,16 +2,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cache::CacheCounters;
+use crate::disk_tier::DiskStats;
 use crate::error::{ErrorKind, OriginError};
+use crate::memory::CacheCounters;
+use crate::origin::neighbours::NeighbourStats;
 
 /// What the store holds and did since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// The slice cache: its weight, budget and counters, in bytes and slices.
+    /// Slices in memory: weight, budget and counters, in bytes and slices.
     pub cache: CacheCounters,
-    /// Bytes of slices held, those that are being filled included.
+    /// Bytes of memory taken by all kinds of entries, and by what is being filled.
     pub memory_used: u64,
+    /// What each kind of entries in memory takes and did.
+    pub memory: Vec<(&'static str, CacheCounters)>,
+    /// Slices on the disk, where some are kept there.
+    pub disk: Option<DiskStats>,
     /// One a place, by name.
     pub places: Vec<PlaceStats>,
 }
@@ -37,12 +43,16 @@ pub struct PlaceStats {
     pub file_bytes: u64,
     /// Opens and reads that joined a request somebody else had made.
     pub collapsed: u64,
+    /// Opens answered by what was last seen of an object, because the origin failed.
+    pub stale: u64,
     /// Requests made again because an earlier one failed.
     pub retries: u64,
     /// Failures of the origin by kind; kinds that did not occur are left out.
     pub errors: Vec<(ErrorKind, u64)>,
     /// Origin requests for slices under way now.
     pub in_flight: u64,
+    /// What happened at its sibling caches, where it has some.
+    pub neighbours: Option<NeighbourStats>,
 }
 
 /// The live counters of a place.
@@ -56,6 +66,7 @@ pub(crate) struct Counters {
     pub(crate) miss_bytes: AtomicU64,
     pub(crate) file_bytes: AtomicU64,
     pub(crate) collapsed: AtomicU64,
+    pub(crate) stale: AtomicU64,
     pub(crate) in_flight: AtomicU64,
     errors: [AtomicU64; ErrorKind::ALL.len()],
 }
@@ -86,9 +97,11 @@ impl Counters {
             miss_bytes: read(&self.miss_bytes),
             file_bytes: read(&self.file_bytes),
             collapsed: read(&self.collapsed),
+            stale: read(&self.stale),
             retries,
             errors,
             in_flight: read(&self.in_flight),
+            neighbours: None,
         }
     }
 }

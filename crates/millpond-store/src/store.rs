@@ -3,22 +3,27 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use tokio::time::Instant;
 
 use crate::cache::Cache;
 use crate::collapse::Collapse;
+use crate::disk_tier::DiskTier;
 use crate::error::OriginError;
-use crate::object::Object;
+use crate::memory::Memory;
+use crate::object::{Named, Object};
 use crate::origin::{Entry, ObjectMeta, Origin, disk};
 use crate::path::ObjectPath;
+use crate::policy::{self, Policy};
 use crate::reader::{Chunk, Reader, check_file};
+use crate::slab::SlabError;
 use crate::slices::SliceCache;
 use crate::source::Source;
-use crate::stats::{self, Stats};
+use crate::stats::{self, PlaceStats, Stats};
 
 /// How many files a place keeps open for the next who asks; those in use are open besides.
 const OPEN_FILES: u64 = 256;
@@ -26,11 +31,25 @@ const OPEN_FILES: u64 = 256;
 /// Of how many objects a remote place remembers the metadata.
 const REMEMBERED: u64 = 65_536;
 
+/// How long it is believed that an object isn't there.
+const ABSENT: Duration = Duration::from_secs(1);
+
+/// How long an object is used while its origin fails, where the origin doesn't say.
+const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 3600);
+
+/// After a failure, a stale object is used for this long before the origin is asked again.
+const STALE_STEP: Duration = Duration::from_secs(1);
+
 /// How a [`Store`] is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Memory for slices, in bytes: complete ones and those being filled. At least four slices are used.
+    /// Memory in bytes: for slices, complete ones and those being filled, and for what others keep in
+    /// [`Store::memory`]. At least four slices are used.
     pub memory: u64,
+    /// Which entry of the memory goes: one of [`policy::NAMES`].
+    pub memory_policy: &'static str,
+    /// Where slices are kept on a disk, if at all.
+    pub disk: Option<DiskOptions>,
     /// The size of a slice, in bytes.
     pub slice: u32,
     /// The longest single origin request, in bytes.
@@ -41,8 +60,44 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { memory: 256 * 1024 * 1024, slice: 256 * 1024, run: 16 * 1024 * 1024, freshness: None }
+        Self {
+            memory: 256 * 1024 * 1024,
+            memory_policy: "sieve",
+            disk: None,
+            slice: 512 * 1024,
+            run: 16 * 1024 * 1024,
+            freshness: None,
+        }
     }
+}
+
+/// How slices are kept on a disk.
+#[derive(Clone, Debug)]
+pub struct DiskOptions {
+    /// The folder, made where it is missing; nothing else may be in it.
+    pub folder: PathBuf,
+    /// The most that its files take together, in bytes.
+    pub quota: u64,
+    /// Which slice goes: one of [`policy::NAMES`].
+    pub policy: &'static str,
+}
+
+/// Why a [`Store`] can't be made as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such replacement policy.
+    #[error("there is no policy {name:?}: there are {}", policy::NAMES.join(", "))]
+    NoSuchPolicy {
+        /// What was asked for.
+        name: String,
+    },
+    /// The disk cache can't be opened.
+    #[error("{0}")]
+    Disk(#[from] SlabError),
+}
+
+fn policy_of(name: &str) -> Result<Box<dyn Policy>, StoreError> {
+    policy::by_name(name).ok_or_else(|| StoreError::NoSuchPolicy { name: name.to_owned() })
 }
 
 /// Objects of all places, read through one slice cache. Clones share it.
@@ -54,7 +109,6 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     slices: Arc<SliceCache>,
     freshness: Option<Duration>,
-    numbers: AtomicU64,
     /// A lock: places change only when the configuration does.
     places: RwLock<BTreeMap<String, Arc<Place>>>,
 }
@@ -64,19 +118,55 @@ struct Place {
     source: Arc<Source>,
     freshness: Duration,
     objects: Cache<ObjectPath, Arc<Object>>,
+    /// Paths where nothing is, with when that was said.
+    absent: Cache<ObjectPath, (Instant, OriginError)>,
+    /// Stale objects that stand in for a failing origin, with when they last did.
+    standing_in: Cache<ObjectPath, Instant>,
     opening: Collapse<ObjectPath, Result<Arc<Object>, OriginError>>,
     listing: Collapse<ObjectPath, Result<Vec<Entry>, OriginError>>,
 }
 
 impl Store {
     /// A store without places.
-    pub fn new(options: StoreOptions) -> Self {
-        Self(Arc::new(Inner {
-            slices: Arc::new(SliceCache::new(options.memory, options.slice, options.run)),
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such policy, or the disk cache can't be opened: without one, no store is to fail.
+    pub fn new(options: &StoreOptions) -> Result<Self, StoreError> {
+        let least = u64::from(options.slice) * 4;
+        let memory = Memory::new(options.memory.max(least), policy_of(options.memory_policy)?);
+        let open = |disk: &DiskOptions| -> Result<_, StoreError> {
+            Ok(DiskTier::open(&disk.folder, disk.quota, options.slice, policy_of(disk.policy)?)?)
+        };
+        let disk = options.disk.as_ref().map(open).transpose()?;
+        Ok(Self(Arc::new(Inner {
+            slices: Arc::new(SliceCache::new(memory, disk, options.slice, options.run)),
             freshness: options.freshness,
-            numbers: AtomicU64::new(0),
             places: RwLock::default(),
-        }))
+        })))
+    }
+
+    pub(crate) fn slices(&self) -> &Arc<SliceCache> {
+        &self.0.slices
+    }
+
+    /// Changes, while running, what the disk holds at most (up to what it was opened with) and which slice goes.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such policy.
+    pub fn set_disk(&self, capacity: Option<u64>, policy: Option<&str>) -> Result<(), StoreError> {
+        let policy = policy.map(policy_of).transpose()?;
+        if let Some(disk) = self.0.slices.disk() {
+            policy.into_iter().for_each(|policy| disk.set_policy(policy));
+            capacity.into_iter().for_each(|bytes| disk.set_capacity(bytes));
+        }
+        Ok(())
+    }
+
+    /// The memory that slices are in: one budget for the whole process when others keep their entries there too.
+    pub fn memory(&self) -> &Arc<Memory> {
+        self.0.slices.memory()
     }
 
     /// Puts an origin under a name, `""` where it is the only one, in place of what had that name. Objects open
@@ -89,6 +179,8 @@ impl Store {
             source: Arc::new(Source::new(name, origin)),
             freshness: self.0.freshness.unwrap_or(usual),
             objects: Cache::new(objects),
+            absent: Cache::new(REMEMBERED),
+            standing_in: Cache::new(REMEMBERED),
             opening: Collapse::new(),
             listing: Collapse::new(),
         };
@@ -122,13 +214,12 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// What the origin says, or [`OriginError::NoSuchPlace`]. Errors are not remembered.
+    /// What the origin says, or [`OriginError::NoSuchPlace`]. That there is no such object is remembered for a second;
+    /// where the origin fails otherwise, the object as it was last seen is given, for as long as that may be used.
     pub async fn open(&self, place: &str, path: &ObjectPath) -> Result<Arc<Object>, OriginError> {
         let place = self.place(place)?;
-        if let Some(object) = place.objects.get(path)
-            && object.is_fresh(place.freshness)
-        {
-            return Ok(object);
+        if let Some(known) = place.known(path) {
+            return known;
         }
         let (result, joined) = place
             .opening
@@ -136,12 +227,7 @@ impl Store {
                 let (inner, place, path) = (self.0.clone(), place.clone(), path.clone());
                 Box::pin(async move {
                     let result = inner.open_now(&place, &path).await;
-                    result.map_err(|error| {
-                        if error.is_not_found() {
-                            place.objects.remove(&path);
-                        }
-                        place.source.counters.failed(error)
-                    })
+                    result.or_else(|error| place.stand_in(&path, place.source.counters.failed(error)))
                 })
             })
             .await;
@@ -227,10 +313,16 @@ impl Store {
         let places = self.all().into_iter().map(|place| {
             let source = &place.source;
             let retries = source.origin.retries();
-            source.counters.snapshot(&source.name, retries)
+            PlaceStats { neighbours: source.origin.neighbours(), ..source.counters.snapshot(&source.name, retries) }
         });
-        let cache = self.0.slices.cache.counters();
-        Stats { cache, memory_used: cache.weight + self.0.slices.cache.reserved(), places: places.collect() }
+        let slices = &self.0.slices;
+        Stats {
+            cache: slices.counters(),
+            memory_used: slices.memory().used(),
+            memory: slices.memory().kinds(),
+            disk: slices.disk().map(|disk| disk.stats()),
+            places: places.collect(),
+        }
     }
 
     fn all(&self) -> Vec<Arc<Place>> {
@@ -242,6 +334,38 @@ impl Store {
         let places = self.0.places.read().unwrap_or_else(PoisonError::into_inner);
         let place = places.get(name).cloned();
         place.ok_or_else(|| OriginError::NoSuchPlace { place: name.to_owned() })
+    }
+}
+
+impl Place {
+    /// What need not be asked: a fresh object, one that stands in for it, or that there is none.
+    fn known(&self, path: &ObjectPath) -> Option<Result<Arc<Object>, OriginError>> {
+        if let Some(object) = self.objects.get(path) {
+            let fresh = object.meta().freshness.fresh.unwrap_or(self.freshness);
+            let stands_in = || self.standing_in.get(path).is_some_and(|at| at.elapsed() < STALE_STEP);
+            if object.is_fresh(fresh) || (!object.is_outdated() && stands_in()) {
+                return Some(Ok(object));
+            }
+        }
+        let (at, error) = self.absent.get(path)?;
+        (at.elapsed() < ABSENT.min(self.freshness)).then_some(Err(error))
+    }
+
+    /// What is given when the origin failed: the object as it was last seen, where that may be.
+    fn stand_in(&self, path: &ObjectPath, error: OriginError) -> Result<Arc<Object>, OriginError> {
+        if error.is_not_found() {
+            self.objects.remove(path);
+            self.absent.insert(path.clone(), (Instant::now(), error.clone()), 1);
+            return Err(error);
+        }
+        let known = self.objects.get(path).filter(|_| error.may_pass());
+        let fresh = |object: &Object| object.meta().freshness.fresh.unwrap_or(self.freshness);
+        let Some(known) = known.filter(|object| object.outlasts_errors(fresh(object), STALE_IF_ERROR)) else {
+            return Err(error);
+        };
+        stats::add(&self.source.counters.stale, 1);
+        self.standing_in.insert(path.clone(), Instant::now(), 1);
+        Ok(known)
     }
 }
 
@@ -278,10 +402,11 @@ impl Inner {
         meta: ObjectMeta,
         file: Option<Arc<std::fs::File>>,
     ) -> Arc<Object> {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let source = place.source.clone();
-        let object = Arc::new(Object::new(number, source, path.clone(), meta, file));
+        let named = Named::new(&source.name, path, &meta);
+        let object = Arc::new(Object::new(named, source, path.clone(), meta, file));
         place.objects.insert(path.clone(), object.clone(), 1);
+        place.absent.remove(path);
         object
     }
 }
@@ -326,8 +451,9 @@ async fn read_file(object: &Arc<Object>, file: Arc<std::fs::File>, range: Range<
 async fn collect(mut reader: Reader) -> Result<Bytes, OriginError> {
     let mut whole = BytesMut::new();
     while let Some(chunk) = reader.next().await {
-        let Chunk::Bytes(bytes) = chunk? else {
-            continue;
+        let bytes = match chunk? {
+            Chunk::Bytes(bytes) => bytes,
+            Chunk::File { file, range, pin } => reader.read_cached(file, range, pin).await?,
         };
         if whole.is_empty() && reader.remaining().is_empty() {
             return Ok(bytes);

@@ -22,7 +22,7 @@ pub(crate) fn open(target: &str) -> Result<Opened, Box<dyn Error>> {
         None => (".", whole),
     };
     let folder = if local && !folder.starts_with(['/', '.']) { format!("./{folder}") } else { folder.to_owned() };
-    let store = Store::new(StoreOptions::default());
+    let store = Store::new(&StoreOptions::default())?;
     store.add_place("", build(&PlaceSpec::parse(&folder)?, &OriginOptions::default())?);
     let path = if name.is_empty() { ObjectPath::root() } else { ObjectPath::parse(name)? };
     Ok(Opened { store, path })

@@ -10,10 +10,10 @@ use millpond_store::PlaceSpec;
 use super::declare::{SETTINGS, Setting, nearest};
 use super::error::{ConfigError, ConfigErrors, Source};
 use super::file;
-use super::machine::Machine;
+use super::machine::{Machine, default_cache_size};
 use super::options::{Options, PlaceOptions};
 use super::value::{Form, list};
-use super::{Config, PlaceConfig, TlsSource};
+use super::{Config, DEFAULT_POLICY, PlaceConfig, TlsSource};
 
 /// Everything that a configuration is made from.
 #[derive(Debug, Clone, Default)]
@@ -148,13 +148,17 @@ pub fn resolve(
         }
     };
     let seconds = Duration::from_secs;
+    let cache = options.cache.take().unwrap_or_else(|| cache_folder(variable));
     let config = Config {
         places,
         http: options.http.unwrap_or_else(|| any_address(8080)),
         https,
         admin: options.admin.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9090))),
-        cache: options.cache.take().unwrap_or_else(|| cache_folder(variable)),
+        cache_size: options.cache_size.unwrap_or_else(|| default_cache_size(&cache)),
+        cache,
         workers: options.workers.unwrap_or(machine.cores),
+        slice: options.slice.unwrap_or(512 << 10),
+        policy: options.policy.unwrap_or(DEFAULT_POLICY),
         memory: options.memory.unwrap_or_else(|| machine.default_memory()),
         segment_duration: options.segment_duration.unwrap_or(seconds(4)),
         log: options.log.take().unwrap_or_else(|| "info".to_owned()),

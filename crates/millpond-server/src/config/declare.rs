@@ -5,11 +5,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use millpond_store::OriginOptions;
+use millpond_store::{OriginOptions, policy};
+use url::Url;
 
 use super::options::Options;
 use super::value::{self, BadValue, Form, show_duration, show_size};
-use super::{Config, TlsSource};
+use super::{Config, DEFAULT_POLICY, TlsSource};
 use crate::logging::{LogFormat, parse_filter};
 
 /// One setting of the server.
@@ -52,6 +53,22 @@ const SEGMENT: (Duration, Duration) = (Duration::from_millis(500), Duration::fro
 
 /// Bounds of the timeouts: none of them may be switched off, or a silent peer would hold a connection for ever.
 const TIMEOUT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3600));
+
+/// Bounds of `slice`, in bytes.
+const SLICE: (u64, u64) = (16 << 10, 16 << 20);
+
+fn slice(text: &str) -> Result<u32, BadValue> {
+    let size = value::size(text)?;
+    match u32::try_from(size) {
+        Ok(bytes) if (SLICE.0..=SLICE.1).contains(&size) && size % 4096 == 0 => Ok(bytes),
+        _ => Err(BadValue::new("16KiB to 16MiB, in whole pages of 4KiB")),
+    }
+}
+
+fn policy(text: &str) -> Result<&'static str, BadValue> {
+    let known = policy::NAMES.iter().find(|name| **name == text);
+    known.copied().ok_or_else(|| Form::Choice(policy::NAMES).into())
+}
 
 fn timeout(text: &str) -> Result<Duration, BadValue> {
     value::duration_in(text, TIMEOUT.0, TIMEOUT.1)
@@ -129,6 +146,30 @@ pub const SETTINGS: &[Setting] = &[
         help: "Memory for media slices, indexes and playlists",
         apply: |options, text| memory(text).map(|v| options.memory = Some(v)),
         show: |config| Some(show_size(config.memory)),
+    },
+    Setting {
+        name: "cache-size",
+        form: Form::Size,
+        default: "10GiB, at most half of what is free; 0 for no slices on the disk",
+        help: "Most that slices of remote places take on the disk, in the folder `cache`",
+        apply: |options, text| value::size(text).map(|v| options.cache_size = Some(v)),
+        show: |config| Some(show_size(config.cache_size)),
+    },
+    Setting {
+        name: "slice",
+        form: Form::Size,
+        default: "512KiB",
+        help: "Size of a slice, the unit of caching: a change empties the disk's",
+        apply: |options, text| slice(text).map(|v| options.slice = Some(v)),
+        show: |config| Some(show_size(config.slice.into())),
+    },
+    Setting {
+        name: "policy",
+        form: Form::Choice(policy::NAMES),
+        default: DEFAULT_POLICY,
+        help: "Which slice goes when the disk's share is full",
+        apply: |options, text| policy(text).map(|v| options.policy = Some(v)),
+        show: |config| Some(config.policy.to_owned()),
     },
     Setting {
         name: "segment-duration",
@@ -360,6 +401,28 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         help: "Hosts that redirects may lead to",
         apply: |options, text| {
             options.follow_redirects_to = value::list(text);
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "siblings",
+        form: Form::List,
+        help: "Base URLs of sibling caches, asked for a range before the origin, such as \"http://edge2:8080/films\"",
+        apply: |options, text| {
+            let url = |text: String| match Url::parse(&text) {
+                Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+                _ => Err(BadValue::new("URLs of http or https")),
+            };
+            options.siblings = value::list(text).into_iter().map(url).collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "sibling-timeout",
+        form: Form::Duration,
+        help: "Time for a sibling to begin its reply",
+        apply: |options, text| {
+            options.sibling_timeout = value::duration_in(text, Duration::from_millis(1), TIMEOUT.1)?;
             Ok(())
         },
     },

@@ -1,6 +1,6 @@
 //! What the machine has, where defaults are derived from it.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -38,6 +38,13 @@ impl Machine {
         let fit = self.open_files.saturating_sub(256) / 4 * 3;
         usize::try_from(fit.clamp(64, 20_000)).unwrap_or(64)
     }
+}
+
+/// Bytes of the disk for slices: 10 GiB, and at most half of what is free where the folder is or will be.
+pub(crate) fn default_cache_size(folder: &Path) -> u64 {
+    let exists = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
+    let free = rustix::fs::statvfs(exists).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    (free / 2).min(10 << 30)
 }
 
 /// Raises the limit of open files to what the system allows this process, and says what it is now.

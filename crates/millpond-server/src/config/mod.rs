@@ -27,6 +27,9 @@ pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
 
+/// The replacement policy where nobody chooses one.
+pub const DEFAULT_POLICY: &str = "sieve";
+
 /// Everything an operator decides, resolved.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -44,6 +47,12 @@ pub struct Config {
     pub workers: usize,
     /// Bytes of memory for slices, indexes and playlists.
     pub memory: u64,
+    /// Most bytes of slices on the disk, files and all.
+    pub cache_size: u64,
+    /// Bytes of a slice.
+    pub slice: u32,
+    /// Which slice goes when the disk's share is full.
+    pub policy: &'static str,
     /// Aim for the length of a media segment.
     pub segment_duration: Duration,
     /// Level filter of the log.

@@ -83,7 +83,7 @@ struct Run {
     /// Offset of the next byte that the reader gives.
     at: u64,
     end: u64,
-    held: Option<Bytes>,
+    held: Option<millpond_store::Chunk>,
 }
 
 struct Rewriting {
@@ -213,7 +213,7 @@ impl Body {
                     all.extend_from_slice(&v);
                     self.recycle(v);
                 }
-                Chunk::File { file, range } => super::residency::append(&file, range, &mut all).await?,
+                Chunk::File { file, range, pin: _pin } => super::residency::append(&file, range, &mut all).await?,
             }
         }
         Ok(Some(all.into()))
@@ -288,13 +288,13 @@ impl Pieces {
                     return Ok(Some(Chunk::Bytes(bytes)));
                 }
                 Some(Piece::File(file, range)) => {
-                    let chunk = Chunk::File { file: file.clone(), range: range.clone() };
+                    let chunk = Chunk::File { file: file.clone(), range: range.clone(), pin: None };
                     self.queue.pop_front();
                     return Ok(Some(chunk));
                 }
                 Some(Piece::Object(object, range)) => {
                     if let Some(file) = object.file() {
-                        let chunk = Chunk::File { file: file.clone(), range: range.clone() };
+                        let chunk = Chunk::File { file: file.clone(), range: range.clone(), pin: None };
                         self.queue.pop_front();
                         return Ok(Some(chunk));
                     }
@@ -322,21 +322,22 @@ impl Pieces {
             self.run = Some(Run { object: object.clone(), reader, at: start, end, held: None });
         }
         let Some(run) = &mut self.run else { return Ok(None) };
-        let Some(bytes) = run.bytes_from(start).await? else {
+        let Some(mut chunk) = run.chunk_from(start).await? else {
             return Err(BodyError::Short { path: object.path().to_string(), offset: start });
         };
         let Some(Piece::Object(_, range)) = self.queue.front_mut() else { return Ok(None) };
-        let take = (range.end - range.start).min(bytes.len() as u64);
+        let take = (range.end - range.start).min(chunk.len());
         range.start += take;
         let done = range.is_empty();
         run.at += take;
-        if (take as usize) < bytes.len() {
-            run.held = Some(bytes.slice(take as usize..));
+        let first = chunk.split_to(take);
+        if !chunk.is_empty() {
+            run.held = Some(chunk);
         }
         if done {
             self.queue.pop_front();
         }
-        Ok(Some(Chunk::Bytes(bytes.slice(..take as usize))))
+        Ok(Some(first.into()))
     }
 
     /// End of the run of pieces, from the front on, that follow each other in one object.
@@ -360,23 +361,20 @@ impl Pieces {
 }
 
 impl Run {
-    /// Bytes at `start`, dropping what lies before.
-    async fn bytes_from(&mut self, start: u64) -> Result<Option<Bytes>, OriginError> {
+    /// What is at `start`, dropping what lies before.
+    async fn chunk_from(&mut self, start: u64) -> Result<Option<millpond_store::Chunk>, OriginError> {
         loop {
-            let bytes = match self.held.take() {
-                Some(bytes) => bytes,
+            let mut chunk = match self.held.take() {
+                Some(chunk) => chunk,
                 None => match self.reader.next().await {
-                    Some(chunk) => match chunk? {
-                        millpond_store::Chunk::Bytes(bytes) => bytes,
-                        millpond_store::Chunk::File { .. } => continue,
-                    },
+                    Some(chunk) => chunk?,
                     None => return Ok(None),
                 },
             };
-            let drop = (start - self.at).min(bytes.len() as u64);
-            self.at += drop;
-            if (drop as usize) < bytes.len() {
-                return Ok(Some(bytes.slice(drop as usize..)));
+            let dropped = chunk.split_to(start - self.at);
+            self.at += dropped.len();
+            if !chunk.is_empty() {
+                return Ok(Some(chunk));
             }
         }
     }

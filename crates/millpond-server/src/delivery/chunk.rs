@@ -1,6 +1,7 @@
 //! What a body gives its writer.
 
 use bytes::Bytes;
+use millpond_store::Pin;
 use std::{fs::File, ops::Range, sync::Arc};
 
 /// The next piece of a body.
@@ -16,7 +17,18 @@ pub(crate) enum Chunk {
         file: Arc<File>,
         /// Its bytes.
         range: Range<u64>,
+        /// Held until they were sent, where the file is the cache's.
+        pin: Option<Pin>,
     },
+}
+
+impl From<millpond_store::Chunk> for Chunk {
+    fn from(chunk: millpond_store::Chunk) -> Self {
+        match chunk {
+            millpond_store::Chunk::Bytes(bytes) => Self::Bytes(bytes),
+            millpond_store::Chunk::File { file, range, pin } => Self::File { file, range, pin },
+        }
+    }
 }
 
 impl Chunk {
@@ -41,7 +53,7 @@ impl Chunk {
                 v.drain(..start as usize);
                 Self::Owned(v)
             }
-            Self::File { file, range } => Self::File { file, range: range.start + start..range.start + end },
+            Self::File { file, range, pin } => Self::File { file, range: range.start + start..range.start + end, pin },
         }
     }
 }

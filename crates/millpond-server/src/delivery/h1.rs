@@ -6,11 +6,12 @@ use super::{
     head,
     head::Framing,
     listen::{SendError, Service},
-    residency::Resident,
+    residency,
 };
 use crate::front::{Reply, Request};
 use bytes::{Buf, BytesMut};
 use http::{Method, StatusCode};
+use rustix::net::SendFlags;
 use std::{fs::File, io, io::IoSlice, net::SocketAddr, ops::Range, time::Duration};
 use tokio::{io::Interest, net::TcpStream, sync::watch, time::timeout};
 
@@ -170,7 +171,7 @@ impl Connection<'_> {
             return Ok(0);
         }
         let chunked = framing == Framing::Chunked;
-        let mut writer = BodyWriter { connection: self, corked: false, chunked, resident: Resident::default() };
+        let mut writer = BodyWriter { connection: self, corked: false, chunked };
         writer.run(out, reply.body).await
     }
 
@@ -244,7 +245,6 @@ struct BodyWriter<'a, 'b> {
     connection: &'a mut Connection<'b>,
     corked: bool,
     chunked: bool,
-    resident: Resident,
 }
 
 impl BodyWriter<'_, '_> {
@@ -252,6 +252,7 @@ impl BodyWriter<'_, '_> {
         let mut pending: Vec<Chunk> = vec![Chunk::Owned(head)];
         let mut pending_bytes = 0;
         let mut sent = 0;
+        let mut files = 0;
         loop {
             let chunk = {
                 let next = body.next();
@@ -279,10 +280,12 @@ impl BodyWriter<'_, '_> {
                 pending.push(Chunk::Owned(format!("{len:x}\r\n").into_bytes()));
             }
             match chunk {
-                Chunk::File { file, range } => {
-                    self.cork(true);
-                    self.flush(&mut pending, Some(&mut body)).await?;
-                    self.resident.ensure(&file, &range).await;
+                Chunk::File { file, range, pin: _pin } => {
+                    // One file behind a head needs no cork: the head says that more comes.
+                    files += 1;
+                    self.cork(files > 1);
+                    self.flush_before_more(&mut pending, &mut body).await?;
+                    residency::ensure(&file, &range).await;
                     self.connection.send_file(&file, range).await?;
                 }
                 chunk => {
@@ -305,6 +308,29 @@ impl BodyWriter<'_, '_> {
         self.flush(&mut pending, None).await?;
         self.cork(false);
         Ok(sent)
+    }
+
+    /// As [`flush`](Self::flush), where a file follows at once: its bytes share the packet (send(2), MSG_MORE).
+    async fn flush_before_more(&self, pending: &mut Vec<Chunk>, body: &mut Body) -> io::Result<()> {
+        if let ([Chunk::Owned(only)], false) = (pending.as_slice(), self.corked) {
+            let sent = self.connection.stream.try_io(Interest::WRITABLE, || {
+                rustix::net::send(&self.connection.stream, only, SendFlags::MORE | SendFlags::NOSIGNAL)
+                    .map_err(io::Error::from)
+            });
+            match sent {
+                Ok(count) if count == only.len() => {
+                    pending.clear();
+                    return Ok(());
+                }
+                Ok(count) => {
+                    let rest = only.get(count..).unwrap_or_default().to_vec();
+                    *pending = vec![Chunk::Owned(rest)];
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.flush(pending, Some(body)).await
     }
 
     async fn flush(&self, pending: &mut Vec<Chunk>, body: Option<&mut Body>) -> io::Result<()> {

@@ -12,6 +12,7 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use millpond_store::Pin;
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -120,7 +121,7 @@ struct Pump {
     body: Body,
     exchange: Option<Exchange>,
     sent: u64,
-    file: Option<(Arc<std::fs::File>, std::ops::Range<u64>)>,
+    file: Option<(Arc<std::fs::File>, std::ops::Range<u64>, Option<Pin>)>,
 }
 
 impl Pump {
@@ -149,10 +150,10 @@ impl Pump {
                 None => return Ok(None),
                 Some(Chunk::Bytes(bytes)) => return Ok(Some(bytes)),
                 Some(Chunk::Owned(buffer)) => return Ok(Some(buffer.into())),
-                Some(Chunk::File { file, range }) => self.file = Some((file, range)),
+                Some(Chunk::File { file, range, pin }) => self.file = Some((file, range, pin)),
             }
         }
-        let Some((file, range)) = &mut self.file else { return Ok(None) };
+        let Some((file, range, _)) = &mut self.file else { return Ok(None) };
         let end = range.end.min(range.start + READ);
         let mut buffer = Vec::with_capacity((end - range.start) as usize);
         residency::append(file, range.start..end, &mut buffer).await?;

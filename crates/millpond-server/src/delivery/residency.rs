@@ -3,7 +3,14 @@
 
 use super::body::BodyError;
 use rustix::io::{Errno, ReadWriteFlags};
-use std::{fs::File, io::IoSliceMut, ops::Range, sync::Arc};
+use std::{
+    cell::RefCell,
+    fs::File,
+    io::IoSliceMut,
+    ops::Range,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// `sendfile` blocks its thread on a cold page; files are made resident in steps of this size.
 const STEP: u64 = 256 << 10;
@@ -49,29 +56,40 @@ pub(crate) async fn read(file: &Arc<File>, start: u64, out: &mut [u8]) -> Result
     Ok(())
 }
 
-/// What is known to be in the page cache, of the file being sent.
-#[derive(Debug, Default)]
-pub(crate) struct Resident {
-    file: Option<Arc<File>>,
-    known: Range<u64>,
+/// What was looked at lately: blocks of files, by a hash, each with when it was seen resident.
+struct Seen {
+    block: (usize, u64),
+    at: Instant,
 }
 
-impl Resident {
-    /// Makes a range resident before `sendfile` takes it, and what follows it too: ranges come in rising order, so
-    /// most calls find that they were looked at already. Costs two short reads a step where all is resident.
-    pub(crate) async fn ensure(&mut self, file: &Arc<File>, range: &Range<u64>) {
-        let same = self.file.as_ref().is_some_and(|f| Arc::ptr_eq(f, file));
-        if same && self.known.start <= range.start && range.end <= self.known.end {
-            return;
-        }
-        let step = range.start..range.end.max(range.start + STEP);
-        if !same {
-            self.file = Some(file.clone());
+/// How many blocks a thread remembers.
+const REMEMBERED: usize = 4096;
+/// For how long: what was there is taken to be there still. Should it have gone, sending it waits for the disk once.
+const TRUSTED: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static SEEN: RefCell<Vec<Option<Seen>>> = RefCell::new((0..REMEMBERED).map(|_| None).collect());
+}
+
+/// Makes the steps that hold a range resident before `sendfile` takes it.
+pub(crate) async fn ensure(file: &Arc<File>, range: &Range<u64>) {
+    let mut at = range.start - range.start % STEP;
+    let now = Instant::now();
+    while at < range.end {
+        let step = at..at + STEP;
+        let block = (Arc::as_ptr(file) as usize, at / STEP);
+        at += STEP;
+        let place = (block.0 >> 4).wrapping_mul(31).wrapping_add(block.1 as usize) % REMEMBERED;
+        let known = SEEN.with_borrow(|seen| {
+            seen[place].as_ref().is_some_and(|seen| seen.block == block && now - seen.at < TRUSTED)
+        });
+        if known {
+            continue;
         }
         if !(probe(file, step.start) && probe(file, step.end - 1)) {
             load(file, step.clone()).await;
         }
-        self.known = step;
+        SEEN.with_borrow_mut(|seen| seen[place] = Some(Seen { block, at: now }));
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::{body::BodyError, buffers, residency};
 use bytes::Bytes;
-use millpond_store::{Object, Reader, Store};
-use std::{collections::VecDeque, ops::Range, sync::Arc};
+use millpond_store::{Chunk, Object, Reader, Store};
+use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
 
 /// One read of a file: large enough that system calls don't count, small enough to stay in the cache.
 const BLOCK: u64 = 128 << 10;
@@ -18,6 +18,8 @@ pub(crate) struct Window {
     /// What will be read, for one origin request.
     span: Range<u64>,
     reader: Option<Reader>,
+    /// What the reader gave and is not loaded yet.
+    given: Option<Chunk>,
     /// Offset of the next byte to come.
     at: u64,
     blocks: VecDeque<(u64, Block)>,
@@ -43,7 +45,7 @@ impl Window {
     /// A window over `span` of `object`.
     pub(crate) fn new(store: Store, object: Arc<Object>, span: Range<u64>) -> Self {
         let at = span.start;
-        Self { store, object, span, reader: None, at, blocks: VecDeque::new(), scratch: Vec::new() }
+        Self { store, object, span, reader: None, given: None, at, blocks: VecDeque::new(), scratch: Vec::new() }
     }
 
     /// The bytes of `range`.
@@ -65,6 +67,7 @@ impl Window {
     fn restart(&mut self, at: u64, end: u64) {
         while self.drop_first() {}
         self.reader = None;
+        self.given = None;
         self.at = at;
         self.span.end = self.span.end.max(end);
     }
@@ -84,16 +87,9 @@ impl Window {
         {
             self.drop_first();
         }
-        let block = match self.object.file() {
-            Some(file) => {
-                let end = self.span.end.min(self.at + BLOCK);
-                let mut block = Block::Own(buffers::take(), (end - self.at) as usize);
-                if let Block::Own(buffer, filled) = &mut block {
-                    residency::read(file, self.at, &mut buffer[..*filled]).await?;
-                }
-                block
-            }
-            None => Block::Shared(self.next_shared().await?),
+        let block = match self.object.file().cloned() {
+            Some(file) => Self::of_file(&file, self.at..self.span.end.min(self.at + BLOCK)).await?,
+            None => self.next_given().await?,
         };
         let offset = self.at;
         self.at += block.bytes().len() as u64;
@@ -101,17 +97,34 @@ impl Window {
         Ok(())
     }
 
-    async fn next_shared(&mut self) -> Result<Bytes, BodyError> {
+    async fn of_file(file: &Arc<File>, range: Range<u64>) -> Result<Block, BodyError> {
+        let mut block = Block::Own(buffers::take(), (range.end - range.start) as usize);
+        if let Block::Own(buffer, filled) = &mut block {
+            residency::read(file, range.start, &mut buffer[..*filled]).await?;
+        }
+        Ok(block)
+    }
+
+    async fn next_given(&mut self) -> Result<Block, BodyError> {
         let reader = self.reader.get_or_insert_with(|| self.store.read(&self.object, self.at..self.span.end));
         loop {
-            match reader.next().await {
-                Some(Ok(millpond_store::Chunk::Bytes(bytes))) if bytes.is_empty() => {}
-                Some(Ok(millpond_store::Chunk::Bytes(bytes))) => return Ok(bytes),
-                Some(Ok(millpond_store::Chunk::File { .. })) => {}
-                Some(Err(error)) => return Err(error.into()),
-                None => {
-                    return Err(BodyError::Short { path: self.object.path().to_string(), offset: self.at });
-                }
+            let mut chunk = match self.given.take() {
+                Some(chunk) => chunk,
+                None => reader
+                    .next()
+                    .await
+                    .ok_or_else(|| BodyError::Short { path: self.object.path().to_string(), offset: self.at })??,
+            };
+            let first = match chunk {
+                Chunk::Bytes(bytes) if bytes.is_empty() => continue,
+                Chunk::Bytes(bytes) => return Ok(Block::Shared(bytes)),
+                Chunk::File { .. } => chunk.split_to(BLOCK),
+            };
+            if !chunk.is_empty() {
+                self.given = Some(chunk);
+            }
+            if let Chunk::File { file, range, pin: _pin } = first {
+                return Self::of_file(&file, range).await;
             }
         }
     }

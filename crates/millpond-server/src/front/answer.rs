@@ -30,10 +30,6 @@ pub(crate) struct FrontOptions {
     pub(crate) cors_origin: Option<HeaderValue>,
     /// Whether each request is logged.
     pub(crate) access_log: bool,
-    /// Bytes of memory for rendered manifests and texts.
-    pub(crate) rendered_memory: u64,
-    /// Bytes of memory for segments that many ask for.
-    pub(crate) packed_memory: u64,
     /// The cache folder.
     pub(crate) folder: std::path::PathBuf,
 }
@@ -68,8 +64,8 @@ impl Front {
         metrics: Arc<Metrics>,
         options: FrontOptions,
     ) -> Self {
-        let rendered = Cache::new(options.rendered_memory);
-        let packed = PackedSegments::new(options.packed_memory, options.folder.clone());
+        let rendered = Cache::of(store.memory(), "texts");
+        let packed = PackedSegments::new(store.memory(), options.folder.clone());
         let out = places.iter().map(|place| metrics.place(place)).collect();
         Self { store, library, places, out, metrics, options, rendered, packed }
     }

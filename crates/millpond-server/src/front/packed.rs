@@ -10,7 +10,7 @@ use crate::{
     delivery::{Body, BodyError},
     library::Resource,
 };
-use millpond_store::Cache;
+use millpond_store::{Cache, Memory};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::{
     collections::HashSet,
@@ -44,13 +44,19 @@ pub(super) struct PackedSegments {
     seen: Cache<Key, ()>,
     /// Being packed now: others are sent the long way meanwhile. A lock held for a look-up only.
     packing: Mutex<HashSet<Key>>,
-    budget: u64,
+    memory: Arc<Memory>,
     folder: PathBuf,
 }
 
 impl PackedSegments {
-    pub(super) fn new(budget: u64, folder: PathBuf) -> Self {
-        Self { segments: Cache::new(budget), seen: Cache::new(SEEN), packing: Mutex::default(), budget, folder }
+    pub(super) fn new(memory: &Arc<Memory>, folder: PathBuf) -> Self {
+        Self {
+            segments: Cache::of(memory, "segments"),
+            seen: Cache::new(SEEN),
+            packing: Mutex::default(),
+            memory: memory.clone(),
+            folder,
+        }
     }
 
     /// The segment, where it is packed.
@@ -60,7 +66,7 @@ impl PackedSegments {
 
     /// Whether a segment is worth packing now: the second time that it is asked for.
     pub(super) fn wants(&self, key: &Key, body: &Body) -> bool {
-        let fits = body.len().is_some_and(|len| (SMALLEST..=LARGEST.min(self.budget / 8)).contains(&len));
+        let fits = body.len().is_some_and(|len| (SMALLEST..=LARGEST.min(self.memory.budget() / 8)).contains(&len));
         if !fits || !body.is_laborious() {
             return false;
         }

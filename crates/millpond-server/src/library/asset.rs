@@ -48,8 +48,6 @@ pub(crate) struct Asset {
 pub(crate) struct LibraryOptions {
     /// Target duration of segments in seconds.
     pub(crate) segment_duration: f64,
-    /// Bytes of memory for indexes, and as many for presentations.
-    pub(crate) memory: u64,
     /// Folder for indexes, across restarts.
     pub(crate) index_folder: Option<PathBuf>,
 }
@@ -69,8 +67,8 @@ pub(crate) struct Library {
 
 impl Library {
     pub(crate) fn new(store: Store, options: LibraryOptions, metrics: Arc<Metrics>) -> Self {
-        let indexes = Indexes::new(store.clone(), options.memory, options.index_folder.clone(), metrics.clone());
-        let assets = Cache::new(options.memory);
+        let indexes = Indexes::new(store.clone(), options.index_folder.clone(), metrics.clone());
+        let assets = Cache::of(store.memory(), "presentations");
         Self { store, indexes, assets, flights: Flights::new(), options, metrics, started: Instant::now() }
     }
 

@@ -37,8 +37,9 @@ pub(super) struct Indexes {
 }
 
 impl Indexes {
-    pub(super) fn new(store: Store, budget: u64, folder: Option<PathBuf>, metrics: Arc<Metrics>) -> Self {
-        Self { store, memory: Cache::new(budget), flights: Flights::new(), folder, metrics }
+    pub(super) fn new(store: Store, folder: Option<PathBuf>, metrics: Arc<Metrics>) -> Self {
+        let memory = Cache::of(store.memory(), "indexes");
+        Self { store, memory, flights: Flights::new(), folder, metrics }
     }
 
     /// The index of an object.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use millpond_store::{PlaceStats, Stats};
+use millpond_store::{CacheCounters, PlaceStats, Stats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -21,11 +21,19 @@ const COUNTERS: &[Field] = &[
     ("origin_requests", "Requests to the origin, tries again included", |place| place.origin_requests),
     ("origin_bytes", "Bytes that came from the origin", |place| place.origin_bytes),
     ("origin_retries", "Requests made again after a failure", |place| place.retries),
-    ("slice_hits", "Slices found complete in memory", |place| place.slice_hits),
+    ("slice_hits", "Slices found complete in memory or on the disk", |place| place.slice_hits),
     ("slice_misses", "Slices that had to be waited for", |place| place.slice_misses),
-    ("slice_hit_bytes", "Bytes read from slices complete in memory", |place| place.hit_bytes),
+    ("slice_hit_bytes", "Bytes read from complete slices", |place| place.hit_bytes),
     ("slice_miss_bytes", "Bytes read from slices as they came", |place| place.miss_bytes),
     ("file_bytes", "Bytes read straight from local files", |place| place.file_bytes),
+    ("stale_opens", "Opens answered by what was last seen, because the origin failed", |place| place.stale),
+    ("sibling_hits", "Requests that a sibling cache answered", |place| place.neighbours.unwrap_or_default().hits),
+    ("sibling_misses", "Requests that no sibling cache had anything for", |place| {
+        place.neighbours.unwrap_or_default().misses
+    }),
+    ("sibling_failures", "Sibling caches that failed or were too slow", |place| {
+        place.neighbours.unwrap_or_default().failures
+    }),
     ("collapsed_requests", "Reads that joined a request somebody else had made", |place| place.collapsed),
 ];
 
@@ -98,18 +106,60 @@ impl Collector for StorageCollector {
 
 /// The slice cache as a whole: places share it.
 fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let disk = stats.disk.clone().unwrap_or_default();
     let gauges = [
-        ("slice_memory_bytes", "Memory of slices, those being filled included", stats.memory_used),
-        ("slice_memory_limit_bytes", "Most memory that slices may take", stats.cache.budget),
-        ("slices", "Slices in memory", stats.cache.entries),
+        ("memory_bytes", "Memory of all that is kept there, slices being filled included", stats.memory_used),
+        ("memory_limit_bytes", "Most memory that all that is kept may take", stats.cache.budget),
+        ("disk_bytes", "Bytes of slices on the disk", disk.ledger.bytes),
+        ("disk_limit_bytes", "Most bytes of slices on the disk", disk.capacity),
+        ("disk_pinned_bytes", "Bytes of slices on the disk that are being sent", disk.ledger.pinned),
+        ("disk_slices", "Slices on the disk", disk.ledger.entries),
+        ("disk_failed", "Whether the disk is left alone after a failure", u64::from(disk.failure.is_some())),
     ];
     for (name, help, value) in gauges {
         let gauge = ConstGauge::new(signed(value));
         gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
     }
-    let evicted = ConstCounter::new(stats.cache.evictions);
-    let help = "Slices put out of memory for want of room";
-    evicted.encode(encoder.encode_descriptor("slice_evictions", help, None, evicted.metric_type())?)
+    let counters = [
+        ("disk_hits", "Slices found on the disk", disk.ledger.hits),
+        ("disk_misses", "Slices looked for on the disk and not found", disk.ledger.misses),
+        ("disk_writes", "Slices written to the disk", disk.written),
+        ("disk_writes_passed_over", "Slices not written because too many waited", disk.passed_over),
+        ("disk_evictions", "Slices put out of the disk for want of room", disk.ledger.evictions),
+        ("disk_errors", "Writes to the disk that failed", disk.errors),
+        ("disk_damaged", "Slices found after a start that were not what had been written", disk.damaged),
+    ];
+    for (name, help, value) in counters {
+        let counter = ConstCounter::new(value);
+        counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+    }
+    kinds(stats, encoder)
+}
+
+/// One figure of a kind of entries: name, help, whether it only grows, value.
+type KindField = (&'static str, &'static str, MetricType, fn(&CacheCounters) -> u64);
+
+/// What is in memory, kind by kind.
+fn kinds(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let fields: [KindField; 5] = [
+        ("memory_kind_bytes", "Memory by kind of entry", MetricType::Gauge, |kind| kind.weight),
+        ("memory_entries", "Entries in memory by kind", MetricType::Gauge, |kind| kind.entries),
+        ("memory_hits", "Lookups that found an entry in memory", MetricType::Counter, |kind| kind.hits),
+        ("memory_misses", "Lookups that found none", MetricType::Counter, |kind| kind.misses),
+        ("memory_evictions", "Entries put out of memory for want of room", MetricType::Counter, |kind| kind.evictions),
+    ];
+    for (name, help, form, value) in fields {
+        let mut family = encoder.encode_descriptor(name, help, None, form)?;
+        for (kind, counters) in &stats.memory {
+            let labels = [("kind", *kind)];
+            let value = value(counters);
+            match form {
+                MetricType::Gauge => ConstGauge::new(signed(value)).encode(family.encode_family(&labels)?)?,
+                _ => ConstCounter::new(value).encode(family.encode_family(&labels)?)?,
+            }
+        }
+    }
+    Ok(())
 }
 
 fn errors(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

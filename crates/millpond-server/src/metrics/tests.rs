@@ -103,7 +103,7 @@ fn efficiency_is_bytes_out_over_bytes_in() {
     has(&text, "millpond_http_response_bytes_total{kind=\"page\"} 70");
     has(&text, "millpond_origin_requests_total{place=\"films\"} 3");
     has(&text, "millpond_slice_hits_total{place=\"films\"} 7");
-    has(&text, "millpond_slice_memory_bytes 4096");
+    has(&text, "millpond_memory_bytes 4096");
     assert!(metrics.place("nowhere").is_none());
 }
 

@@ -19,6 +19,7 @@ use super::timed::{first_byte, stalling};
 use super::transport::{broken, chain};
 use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, Origin, Timeouts, Version, is_strong};
 use crate::error::{At, OriginError};
+use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 use crate::place::OriginOptions;
 
@@ -228,6 +229,7 @@ fn meta_of(meta: &object_store::ObjectMeta, attributes: &Attributes) -> ObjectMe
         etag: meta.e_tag.clone(),
         modified: Some(modified),
         content_type: attributes.get(&Attribute::ContentType).map(|value| value.as_ref().to_owned()),
+        freshness: Freshness::default(),
     }
 }
 

@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, statat};
 use super::resolve::{ResolveError, Root};
 use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin, Version};
 use crate::error::{At, OriginError};
+use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 
 /// How much of a file one read takes.
@@ -244,7 +245,14 @@ fn meta_of(stat: &Stat) -> ObjectMeta {
     let len = len_of(stat);
     let nanoseconds = i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec);
     let version = format!("d{nanoseconds:x}-{:x}-{len:x}", stat.st_ino);
-    ObjectMeta { len, version: Version::new(&version), etag: None, modified: modified(stat), content_type: None }
+    ObjectMeta {
+        len,
+        version: Version::new(&version),
+        etag: None,
+        modified: modified(stat),
+        content_type: None,
+        freshness: Freshness::default(),
+    }
 }
 
 fn modified(stat: &Stat) -> Option<SystemTime> {

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_UNMODIFIED_SINCE, LOCATION, RANGE};
-use http::{Method, StatusCode};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, IF_MATCH, IF_UNMODIFIED_SINCE, LOCATION, RANGE,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, Response};
 use url::Url;
@@ -31,6 +33,12 @@ const HOPS: u32 = 5;
 /// Largest index page read, in bytes.
 const LARGEST_PAGE: usize = 8 << 20;
 
+/// What this process calls itself in `CDN-Loop` (RFC 8586 2): a request that comes in with it has been round.
+pub fn loop_id() -> &'static str {
+    static ID: OnceLock<&'static str> = OnceLock::new();
+    ID.get_or_init(|| format!("millpond-{:08x}", fastrand::u32(..)).leak())
+}
+
 /// Objects below a base URL, read by range requests (RFC 9110 14).
 ///
 /// Redirects are followed to the same host, where `http` may become `https`, and to the hosts that the operator
@@ -45,10 +53,28 @@ struct Inner {
     name: Arc<str>,
     timeouts: Timeouts,
     redirects: Vec<String>,
+    /// Sent with every request.
+    headers: HeaderMap,
 }
 
 impl HttpOrigin {
     pub(crate) fn new(base: &Url, timeouts: Timeouts, redirects: &[String]) -> Result<Self, String> {
+        Self::with_headers(base, timeouts, redirects, HeaderMap::new())
+    }
+
+    /// A sibling cache below a URL: it is not to fetch for us what it doesn't have.
+    pub(crate) fn sibling(base: &Url, timeouts: Timeouts) -> Result<Self, String> {
+        let only = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::from_static("only-if-cached"))]);
+        Self::with_headers(base, timeouts, &[], only)
+    }
+
+    fn with_headers(
+        base: &Url,
+        timeouts: Timeouts,
+        redirects: &[String],
+        mut headers: HeaderMap,
+    ) -> Result<Self, String> {
+        headers.insert(HeaderName::from_static("cdn-loop"), HeaderValue::from_static(loop_id()));
         let client = client(base, timeouts.connect).map_err(|error| transport::chain(&error))?;
         let user = (!base.username().is_empty() || base.password().is_some()).then(|| {
             let password = base.password().map(decoded);
@@ -65,6 +91,7 @@ impl HttpOrigin {
             base: bare,
             timeouts,
             redirects: redirects.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            headers,
         })))
     }
 
@@ -95,6 +122,7 @@ impl HttpOrigin {
     ) -> Result<Response, OriginError> {
         for _ in 0..=HOPS {
             let mut request = self.0.client.request(method.clone(), url.clone()).header(ACCEPT_ENCODING, "identity");
+            request = request.headers(self.0.headers.clone());
             if let Some(range) = range {
                 let last = range.end.saturating_sub(1);
                 request = request.header(RANGE, format!("bytes={}-{last}", range.start));

@@ -10,6 +10,7 @@ use http::header::{
 
 use super::{ObjectMeta, Version, is_strong};
 use crate::error::{At, OriginError};
+use crate::freshness::Freshness;
 
 /// How many bytes of an unwanted beginning are read away where a server ignores ranges: enough for subtitles.
 const SKIP: u64 = 1024 * 1024;
@@ -127,6 +128,7 @@ pub(crate) fn meta(headers: &HeaderMap, len: u64) -> ObjectMeta {
         etag: etag.map(str::to_owned),
         modified,
         content_type: text(headers, &CONTENT_TYPE).map(str::to_owned),
+        freshness: Freshness::of(headers),
     }
 }
 

@@ -10,6 +10,7 @@ use futures_util::stream;
 use super::disk::check;
 use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, Origin, Version};
 use crate::error::{At, OriginError};
+use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 
 /// How much of an object one piece of a body has: about what a network read brings.
@@ -47,6 +48,7 @@ impl MemoryOrigin {
             etag: Some(etag),
             modified: None,
             content_type: None,
+            freshness: Freshness::default(),
         };
         objects.by_path.insert(path.to_owned(), (bytes, meta));
     }

@@ -11,6 +11,8 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use crate::error::OriginError;
+use crate::freshness::Freshness;
+use crate::origin::neighbours::NeighbourStats;
 use crate::path::ObjectPath;
 
 pub(crate) mod aws_profile;
@@ -22,6 +24,7 @@ pub(crate) mod http;
 pub(crate) mod http_reply;
 mod index_page;
 pub(crate) mod memory;
+pub(crate) mod neighbours;
 pub(crate) mod resolve;
 pub(crate) mod retry;
 pub(crate) mod timed;
@@ -98,6 +101,8 @@ pub struct ObjectMeta {
     pub modified: Option<SystemTime>,
     /// The media type as the origin sent it.
     pub content_type: Option<String>,
+    /// How long all this may be trusted, as far as the origin says.
+    pub freshness: Freshness,
 }
 
 /// The reply to a ranged read: metadata at once, bytes as they arrive.
@@ -168,6 +173,11 @@ pub trait Origin: Send + Sync + fmt::Debug {
     /// How many requests were made again because an earlier one failed.
     fn retries(&self) -> u64 {
         0
+    }
+
+    /// What happened at its sibling caches, where it has some.
+    fn neighbours(&self) -> Option<NeighbourStats> {
+        None
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
+use super::neighbours::NeighbourStats;
 use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
@@ -201,6 +202,10 @@ impl Origin for RetryOrigin {
 
     fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed) + self.inner.retries()
+    }
+
+    fn neighbours(&self) -> Option<NeighbourStats> {
+        self.inner.neighbours()
     }
 }
 

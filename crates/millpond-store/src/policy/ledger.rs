@@ -133,6 +133,28 @@ impl Ledger {
         Ok(slot)
     }
 
+    /// Puts entries in where they were before, into a ledger that is empty; what doesn't fit or has a slot twice is left
+    /// out.
+    pub fn restore(&mut self, entries: impl Iterator<Item = (Slot, Item)>) {
+        for (slot, item) in entries {
+            let index = slot as usize;
+            if index >= self.entries.len() {
+                self.entries.resize(index + 1, Entry::default());
+            }
+            let taken = self.entries[index].state != State::Free || self.slots.contains_key(&item.key);
+            if taken || self.counters.bytes + u64::from(item.size) > self.capacity {
+                continue;
+            }
+            self.entries[index] = Entry { item, pins: 0, state: State::In };
+            self.slots.insert(item.key, slot);
+            self.counters.entries += 1;
+            self.counters.bytes += u64::from(item.size);
+            self.policy.insert(slot, &item, 0);
+        }
+        let free = |(slot, entry): (usize, &Entry)| (entry.state == State::Free).then_some(slot as Slot);
+        self.free = self.entries.iter().enumerate().rev().filter_map(free).collect();
+    }
+
     /// Takes an entry out. Its slot is free at once, unless it is pinned: `true` where it is free.
     pub fn remove(&mut self, key: u64) -> Option<(Slot, bool)> {
         let slot = self.slots.remove(&key)?;

@@ -4,11 +4,16 @@
 //! reads a clock, so the simulator runs the same code against traces that the server runs against viewers.
 
 mod chain;
+mod ghost;
 mod ledger;
 mod lru;
+mod s3fifo;
+mod sieve;
 
 pub use ledger::{Counters, Ledger, Refused};
 pub use lru::Lru;
+pub use s3fifo::S3Fifo;
+pub use sieve::Sieve;
 
 use std::fmt;
 
@@ -75,4 +80,17 @@ pub trait Policy: Send + fmt::Debug {
     /// Chooses the entry that goes and forgets it, passing over those that `kept` says must stay; `None` where all
     /// must.
     fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, future: &dyn Foresight, now: Time) -> Option<Slot>;
+}
+
+/// The names of all policies.
+pub const NAMES: &[&str] = &["lru", "s3-fifo", "sieve"];
+
+/// The policy of a name.
+pub fn by_name(name: &str) -> Option<Box<dyn Policy>> {
+    Some(match name {
+        "lru" => Box::new(Lru::default()),
+        "s3-fifo" => Box::new(S3Fifo::default()),
+        "sieve" => Box::new(Sieve::default()),
+        _ => return None,
+    })
 }

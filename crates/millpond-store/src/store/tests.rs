@@ -1,7 +1,7 @@
 #![allow(clippy::single_range_in_vec_init, reason = "lists of ranges with one entry are what is compared")]
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
@@ -23,6 +23,7 @@ struct Watched {
     gate: Option<Semaphore>,
     given: AtomicU64,
     broken: AtomicBool,
+    down: AtomicBool,
 }
 
 impl Watched {
@@ -34,6 +35,7 @@ impl Watched {
             gate: gated.then(|| Semaphore::new(0)),
             given: AtomicU64::new(0),
             broken: AtomicBool::new(false),
+            down: AtomicBool::new(false),
         })
     }
 
@@ -78,6 +80,10 @@ impl Origin for Handle {
 
     fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>> {
         self.0.heads.fetch_add(1, Ordering::SeqCst);
+        if self.0.down.load(Ordering::SeqCst) {
+            let at = At::new("watched", path.as_str());
+            return Box::pin(async { Err(OriginError::Status { at, code: 503, detail: "down".into() }) });
+        }
         self.0.inner.head(path)
     }
 
@@ -129,7 +135,7 @@ impl Rig {
         let origin = Watched::new(gated);
         let content = bytes(len);
         origin.inner.put("a", content.clone());
-        let store = Store::new(options);
+        let store = Store::new(&options).unwrap();
         store.add_place("p", Arc::new(Handle(origin.clone())));
         Self { store, origin, content }
     }
@@ -144,7 +150,7 @@ impl Rig {
 }
 
 fn options() -> StoreOptions {
-    StoreOptions { memory: 64 * SLICE, slice: SLICE as u32, run: 8 * SLICE, freshness: None }
+    StoreOptions { memory: 64 * SLICE, slice: SLICE as u32, run: 8 * SLICE, ..StoreOptions::default() }
 }
 
 async fn read(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Result<Vec<u8>, OriginError> {
@@ -153,7 +159,9 @@ async fn read(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Result<
     while let Some(chunk) = reader.next().await {
         match chunk? {
             Chunk::Bytes(bytes) => whole.extend_from_slice(&bytes),
-            Chunk::File { .. } => panic!("a file"),
+            Chunk::File { file, range, pin: _pin } => {
+                whole.extend_from_slice(&crate::origin::disk::read_at(&file, range).unwrap());
+            }
         }
     }
     Ok(whole)
@@ -384,7 +392,8 @@ async fn metadata_is_asked_for_again_when_old() {
     rig.origin.inner.remove("a");
     assert!(rig.store.open("p", &path()).await.unwrap_err().is_not_found());
     rig.origin.inner.put("a", "newer");
-    assert_eq!(rig.open().await.meta().len, 5, "a failure is not remembered");
+    tokio::time::advance(ABSENT).await;
+    assert_eq!(rig.open().await.meta().len, 5, "a failure is not remembered for long");
 }
 
 #[tokio::test]
@@ -530,7 +539,7 @@ mod disk_objects {
     fn rig() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "0123456789").unwrap();
-        let store = Store::new(options());
+        let store = Store::new(&options()).unwrap();
         store.add_place("", Arc::new(DiskOrigin::new(dir.path()).unwrap()));
         (dir, store)
     }
@@ -541,7 +550,7 @@ mod disk_objects {
         let object = store.open("", &path()).await.unwrap();
         assert!(Arc::ptr_eq(&object, &store.open("", &path()).await.unwrap()));
         let mut reader = store.read(&object, 2..100);
-        let Chunk::File { file, range } = reader.next().await.unwrap().unwrap() else {
+        let Chunk::File { file, range, .. } = reader.next().await.unwrap().unwrap() else {
             panic!("bytes");
         };
         assert!(Arc::ptr_eq(&file, object.file().unwrap()));
@@ -575,4 +584,117 @@ mod disk_objects {
         let new = store.open("", &path()).await.unwrap();
         assert_eq!(store.read_all(&new, 0..3).await.unwrap(), "abc");
     }
+}
+
+/// Waits until the disk tier has written that many slices.
+async fn written(store: &Store, count: u64) {
+    for _ in 0..2000 {
+        if store.stats().disk.unwrap().written >= count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("not written: {:?}", store.stats().disk);
+}
+
+fn on_disk(folder: &std::path::Path) -> StoreOptions {
+    let disk = DiskOptions { folder: folder.to_owned(), quota: 40 * SLICE, policy: "sieve" };
+    StoreOptions { disk: Some(disk), ..options() }
+}
+
+#[tokio::test]
+async fn slices_go_to_the_disk_and_are_sent_from_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let rig = Rig::new(SLICE * 10 + 5, false, on_disk(dir.path()));
+    let object = rig.open().await;
+    assert_eq!(read(&rig.store, &object, 0..u64::MAX).await.unwrap(), rig.content);
+    written(&rig.store, 11).await;
+    settle().await;
+    assert_eq!(rig.store.stats().cache.entries, 0, "memory holds what the disk doesn't");
+    let asked = rig.origin.reads().len();
+    let mut reader = rig.store.read(&object, SLICE + 7..SLICE * 3);
+    let Some(Ok(Chunk::File { range, .. })) = reader.next().await else { panic!("no file") };
+    assert_eq!(range.end - range.start, SLICE - 7);
+    assert_eq!(rig.store.stats().disk.unwrap().ledger.pinned, SLICE, "pinned while it is held");
+    drop(reader);
+    assert_eq!(rig.store.stats().disk.unwrap().ledger.pinned, 0);
+    assert_eq!(read(&rig.store, &object, 3..SLICE * 9).await.unwrap(), rig.content[3..SLICE as usize * 9]);
+    assert_eq!(rig.store.read_all(&object, 5..SLICE * 4).await.unwrap(), rig.content[5..SLICE as usize * 4]);
+    assert_eq!(rig.origin.reads().len(), 0, "{asked} before");
+}
+
+#[tokio::test]
+async fn slices_outlive_a_restart_and_damage_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let origin = Watched::new(false);
+    let content = bytes(SLICE * 6);
+    origin.inner.put("a", content.clone());
+    let start = || {
+        let store = Store::new(&on_disk(dir.path())).unwrap();
+        store.add_place("p", Arc::new(Handle(origin.clone())));
+        store
+    };
+    let store = start();
+    let object = store.open("p", &path()).await.unwrap();
+    assert_eq!(read(&store, &object, 0..u64::MAX).await.unwrap(), content);
+    written(&store, 6).await;
+    drop((store, object));
+    // A byte of the third slice that was written turns over.
+    let slab = dir.path().join("slab-0000");
+    let mut data = std::fs::read(&slab).unwrap();
+    data[SLICE as usize * 2 + 99] ^= 1;
+    std::fs::write(&slab, &data).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let store = start();
+    assert_eq!(store.stats().disk.unwrap().ledger.entries, 6);
+    let object = store.open("p", &path()).await.unwrap();
+    origin.reads();
+    assert_eq!(read(&store, &object, 0..u64::MAX).await.unwrap(), content);
+    let asked = origin.reads();
+    assert_eq!(asked.iter().map(|range| range.end - range.start).sum::<u64>(), SLICE, "{asked:?}");
+    assert_eq!(store.stats().disk.unwrap().damaged, 1);
+}
+
+#[tokio::test]
+async fn a_pinned_slice_stays_as_it_is_while_others_come_and_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let rig = Rig::new(SLICE * 200, false, on_disk(dir.path()));
+    let object = rig.open().await;
+    read(&rig.store, &object, 0..SLICE).await.unwrap();
+    written(&rig.store, 1).await;
+    settle().await;
+    let mut reader = rig.store.read(&object, 0..SLICE);
+    let Some(Ok(Chunk::File { file, range, pin: _pin })) = reader.next().await else { panic!("no file") };
+    for step in 1..40 {
+        read(&rig.store, &object, step * 5 * SLICE..(step * 5 + 5) * SLICE).await.unwrap();
+        settle().await;
+    }
+    let stats = rig.store.stats().disk.unwrap();
+    assert!(stats.ledger.evictions > 0 && stats.ledger.bytes <= stats.capacity, "{stats:?}");
+    assert_eq!(crate::origin::disk::read_at(&file, range).unwrap(), rig.content[..SLICE as usize]);
+}
+
+#[tokio::test]
+async fn absence_is_remembered_for_a_moment() {
+    let rig = Rig::new(SLICE, false, options());
+    for _ in 0..3 {
+        assert!(rig.store.open("p", &ObjectPath::parse("none").unwrap()).await.unwrap_err().is_not_found());
+    }
+    assert_eq!(rig.origin.reads().len(), 1);
+}
+
+#[tokio::test]
+async fn an_object_stands_in_for_itself_while_its_origin_fails() {
+    let rig = Rig::new(SLICE, false, StoreOptions { freshness: Some(Duration::ZERO), ..options() });
+    let object = rig.open().await;
+    read(&rig.store, &object, 0..SLICE).await.unwrap();
+    rig.origin.down.store(true, Ordering::SeqCst);
+    let again = rig.open().await;
+    assert!(Arc::ptr_eq(&object, &again));
+    assert_eq!(read(&rig.store, &again, 0..SLICE).await.unwrap(), rig.content);
+    assert_eq!(rig.stats().stale, 1);
+    rig.origin.down.store(false, Ordering::SeqCst);
+    rig.origin.inner.put("a", bytes(SLICE * 2));
+    tokio::time::sleep(STALE_STEP + Duration::from_millis(50)).await;
+    assert_eq!(rig.open().await.meta().len, SLICE * 2);
 }

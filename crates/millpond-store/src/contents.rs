@@ -1,0 +1,167 @@
+//! What a store has cached, and steering it: listing, explaining, taking out, keeping in, fetching ahead.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::object::Object;
+use crate::slab::ObjectName;
+use crate::slices::SliceCache;
+use crate::store::Store;
+
+/// Slices of one version of an object that are cached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedObject {
+    /// The place; empty where it has no name.
+    pub place: String,
+    /// The path inside the place.
+    pub path: String,
+    /// Its version.
+    pub version: String,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Its slices in memory.
+    pub in_memory: u64,
+    /// Its slices on the disk.
+    pub on_disk: u64,
+    /// Whether an operator keeps it in.
+    pub pinned: bool,
+}
+
+/// Where the bytes of a range would come from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whence {
+    /// A local file: nothing is cached of it.
+    File,
+    /// A complete slice in memory.
+    Memory,
+    /// A complete slice on the disk.
+    Disk,
+    /// On its way from the origin.
+    Coming,
+    /// To be asked from the origin.
+    Origin,
+}
+
+impl Whence {
+    /// As it is shown.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::Coming => "coming",
+            Self::Origin => "origin",
+        }
+    }
+}
+
+/// Which objects an operator means: one, or all below a folder.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// The place.
+    pub place: String,
+    /// The path of an object, or of a folder; all of the place where it is empty.
+    pub path: String,
+}
+
+impl Selection {
+    fn covers(&self, place: &str, path: &str) -> bool {
+        let below =
+            || path.strip_prefix(&self.path).is_some_and(|rest| rest.starts_with('/') || self.path.ends_with('/'));
+        place == self.place && (self.path.is_empty() || path == self.path || below())
+    }
+}
+
+impl Store {
+    /// All objects of which a slice is cached, by place and path.
+    pub fn cached(&self) -> Vec<CachedObject> {
+        let slices = self.slices();
+        let mut objects: BTreeMap<u64, CachedObject> = BTreeMap::new();
+        let fresh = |object: u64, name: ObjectName| CachedObject {
+            place: name.place.to_string(),
+            path: name.path.to_string(),
+            version: name.version.to_string(),
+            len: name.len,
+            in_memory: 0,
+            on_disk: 0,
+            pinned: slices.disk().is_some_and(|disk| disk.is_kept(object)),
+        };
+        slices.each_in_memory(|object, name| {
+            objects.entry(object).or_insert_with(|| fresh(object, name.name())).in_memory += 1;
+        });
+        for (object, name, count) in slices.disk().map(|disk| disk.objects()).unwrap_or_default() {
+            objects.entry(object).or_insert_with(|| fresh(object, name)).on_disk += count;
+        }
+        let mut all: Vec<_> = objects.into_values().collect();
+        all.sort_by(|a, b| (&a.place, &a.path).cmp(&(&b.place, &b.path)));
+        all
+    }
+
+    /// Takes all slices of the objects out, those on the disk once nobody streams them; returns how many.
+    pub fn purge(&self, selection: &Selection) -> u64 {
+        let slices = self.slices();
+        let memory = slices.purge_memory(|name| selection.covers(&name.place, name.path.as_str()));
+        let disk = slices.disk().map_or(0, |disk| {
+            disk.objects()
+                .iter()
+                .filter(|(_, name, _)| selection.covers(&name.place, &name.path))
+                .map(|(object, _, _)| disk.purge(|item| item.object == *object))
+                .sum()
+        });
+        (memory + disk) as u64
+    }
+
+    /// Keeps slices of the objects on the disk, those there and those to come, or lets them go again. At most half of
+    /// the disk is kept in this way. Forgotten at a restart. Returns how many bytes are kept in all.
+    pub fn keep(&self, object: &Arc<Object>, keep: bool) -> u64 {
+        self.slices().disk().map_or(0, |disk| disk.keep(object.named().hash, keep))
+    }
+
+    /// Where each part of a range would come from now; parts of one kind that follow each other are one.
+    pub fn whence(&self, object: &Arc<Object>, range: Range<u64>) -> Vec<(Range<u64>, Whence)> {
+        let end = range.end.min(object.meta().len);
+        if object.file().is_some() {
+            return vec![(range.start..end, Whence::File)];
+        }
+        let slices = self.slices();
+        let mut parts: Vec<(Range<u64>, Whence)> = Vec::new();
+        for index in slices.indexes(&(range.start..end)) {
+            let slice = slices.range(index, object.meta().len);
+            let part = slice.start.max(range.start)..slice.end.min(end);
+            let whence = slices.whence(object, index);
+            match parts.last_mut() {
+                Some((last, same)) if *same == whence => last.end = part.end,
+                _ => parts.push((part, whence)),
+            }
+        }
+        parts
+    }
+}
+
+impl SliceCache {
+    fn whence(&self, object: &Object, index: u64) -> Whence {
+        let id = object.slice_id(index);
+        if self.memory_contains(id) {
+            return Whence::Memory;
+        }
+        if self.disk().is_some_and(|disk| disk.contains(id.key())) {
+            return Whence::Disk;
+        }
+        if object.flights().iter().any(|flight| flight.will_bring(index)) { Whence::Coming } else { Whence::Origin }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_is_an_object_a_folder_or_a_place() {
+        let covers =
+            |selected: &str, path: &str| Selection { place: "p".into(), path: selected.into() }.covers("p", path);
+        assert!(covers("", "a") && covers("a", "a") && covers("a", "a/b") && covers("a/", "a/b"));
+        assert!(!covers("a", "ab") && !covers("a/b", "a") && !covers("a/", "a"));
+        assert!(!Selection { place: "q".into(), path: String::new() }.covers("p", "a"));
+    }
+}

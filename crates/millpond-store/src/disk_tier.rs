@@ -1,0 +1,406 @@
+//! Slices on the disk: which there are, who streams them, and a thread that writes them.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::object::Named;
+use crate::policy::{Blind, Counters, Item, Ledger, Policy, Slot, Time};
+use crate::reader::Chunk;
+use crate::slab::{self, Found, ObjectName, SlabError, Slabs};
+use crate::slices::Slice;
+
+/// Complete slices that wait to be written. Where the disk is slower than what comes in, the rest is not written.
+const QUEUE: usize = 256;
+/// After a failure the disk is left alone for this long.
+const REST: Duration = Duration::from_secs(10);
+
+/// What the disk tier holds and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskStats {
+    /// The ledger's figures; each slice counts as a whole place.
+    pub ledger: Counters,
+    /// The most bytes of slices.
+    pub capacity: u64,
+    /// The policy's name.
+    pub policy: String,
+    /// Slices written.
+    pub written: u64,
+    /// Slices not written because too many waited.
+    pub passed_over: u64,
+    /// Writes and reads that failed; the cache went on without the disk.
+    pub errors: u64,
+    /// Slices found after a start whose bytes were not what had been written.
+    pub damaged: u64,
+    /// Whether the disk is left alone after a failure, and what it was.
+    pub failure: Option<String>,
+}
+
+/// Slices in slab files, under a ledger.
+pub(crate) struct DiskTier {
+    slabs: Slabs,
+    place: u32,
+    inner: Mutex<Inner>,
+    queue: SyncSender<Job>,
+    started: Instant,
+    written: AtomicU64,
+    passed_over: AtomicU64,
+    errors: AtomicU64,
+    damaged: AtomicU64,
+}
+
+struct Inner {
+    ledger: Ledger,
+    states: Vec<State>,
+    /// Objects that an operator keeps, with those of their slots that are pinned for it.
+    kept: HashMap<u64, HashSet<Slot>>,
+    /// When the last failure was, and what.
+    failure: Option<(Instant, String)>,
+}
+
+impl Inner {
+    /// Pins a slot for an object that is kept, up to half of the disk in all.
+    fn keep(&mut self, object: u64, slot: Slot) {
+        let Some(size) = self.ledger.item(slot).map(|item| u64::from(item.size)) else { return };
+        let all: usize = self.kept.values().map(HashSet::len).sum();
+        if (all as u64 + 1) * size > self.ledger.capacity() / 2 {
+            return;
+        }
+        if self.kept.get_mut(&object).is_some_and(|slots| slots.insert(slot)) {
+            self.ledger.pin(slot);
+        }
+    }
+}
+
+/// How far the bytes of a slot are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Writing,
+    /// There since an earlier run: to be proven before its first use.
+    Found,
+    Ready,
+}
+
+/// A slice to write.
+struct Job {
+    item: Item,
+    of: Arc<Named>,
+    slice: Arc<Slice>,
+    then: Box<dyn FnOnce() + Send>,
+}
+
+impl DiskTier {
+    /// Opens or makes slab files in a folder, of at most `quota` bytes in all.
+    pub(crate) fn open(folder: &Path, quota: u64, slice: u32, policy: Box<dyn Policy>) -> Result<Arc<Self>, SlabError> {
+        let (slabs, found) = Slabs::open(folder, quota, slice)?;
+        let mut ledger = Ledger::new(u64::from(slabs.slots()) * u64::from(slice), policy);
+        let mut states = vec![State::Writing; slabs.slots() as usize];
+        let item = |found: &Found| Item {
+            key: found.key,
+            object: found.object,
+            index: found.index,
+            of: found.of,
+            size: slice,
+        };
+        ledger.restore(found.iter().map(|found| (found.slot, item(found))));
+        for found in &found {
+            states[found.slot as usize] = State::Found;
+        }
+        let (queue, jobs) = sync_channel(QUEUE);
+        let tier = Arc::new(Self {
+            slabs,
+            place: slice,
+            inner: Mutex::new(Inner { ledger, states, kept: HashMap::new(), failure: None }),
+            queue,
+            started: Instant::now(),
+            written: AtomicU64::new(0),
+            passed_over: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            damaged: AtomicU64::new(0),
+        });
+        let writer = Arc::downgrade(&tier);
+        let work = move || write_all(&jobs, &writer);
+        let thread = std::thread::Builder::new().name("slab-writer".into());
+        thread.spawn(work).map_err(SlabError::of(folder, "starting a thread", 0))?;
+        Ok(tier)
+    }
+}
+
+impl DiskTier {
+    /// A complete slice: a use of it.
+    pub(crate) fn get(self: &Arc<Self>, item: &Item, len: u64) -> Option<DiskSlice> {
+        let now = self.now();
+        let mut inner = self.lock();
+        if let Some(slot) = inner.ledger.find(item.key)
+            && inner.states[slot as usize] == State::Writing
+        {
+            return None;
+        }
+        let slot = inner.ledger.ask(&Item { size: self.place, ..*item }, now)?;
+        inner.ledger.pin(slot);
+        let proven = inner.states[slot as usize] == State::Ready;
+        drop(inner);
+        let pin = Pin(Arc::new(Pinned { tier: self.clone(), slot }));
+        let (file, start) = self.slabs.location(slot).ok()?;
+        Some(DiskSlice { pin, key: item.key, file, range: start..start + len, proven })
+    }
+
+    /// Whether a slice is there to be read.
+    pub(crate) fn contains(&self, key: u64) -> bool {
+        let inner = self.lock();
+        inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize] != State::Writing)
+    }
+
+    /// Has a slice written when the thread comes to it; `then` is called once it can be read from here.
+    pub(crate) fn store(&self, item: Item, of: Arc<Named>, slice: Arc<Slice>, then: Box<dyn FnOnce() + Send>) {
+        if !of.lasting {
+            return;
+        }
+        let item = Item { size: self.place, ..item };
+        match self.queue.try_send(Job { item, of, slice, then }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.passed_over.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes a slice out.
+    pub(crate) fn remove(&self, key: u64) -> bool {
+        let mut inner = self.lock();
+        let Some((slot, mut is_free)) = inner.ledger.remove(key) else { return false };
+        if inner.kept.values_mut().any(|slots| slots.remove(&slot)) {
+            is_free |= inner.ledger.unpin(slot);
+        }
+        drop(inner);
+        if is_free {
+            self.free(slot);
+        }
+        true
+    }
+
+    /// Takes out all slices that are unwanted; returns how many.
+    pub(crate) fn purge(&self, unwanted: impl Fn(&Item) -> bool) -> usize {
+        let items = self.lock().ledger.items().map(|(_, item)| *item).collect::<Vec<_>>();
+        items.iter().filter(|item| unwanted(item)).filter(|item| self.remove(item.key)).count()
+    }
+
+    /// All objects that slices are here of: hash, name, number of slices.
+    pub(crate) fn objects(&self) -> Vec<(u64, ObjectName, u64)> {
+        self.slabs.objects()
+    }
+
+    /// Whether an operator keeps an object's slices.
+    pub(crate) fn is_kept(&self, object: u64) -> bool {
+        self.lock().kept.contains_key(&object)
+    }
+
+    /// Keeps the slices of an object, those there and those to come, or lets them go. Returns the bytes kept in all.
+    pub(crate) fn keep(&self, object: u64, keep: bool) -> u64 {
+        let mut freed = Vec::new();
+        let mut inner = self.lock();
+        if keep {
+            inner.kept.entry(object).or_default();
+            let slots: Vec<Slot> =
+                inner.ledger.items().filter(|(_, item)| item.object == object).map(|(slot, _)| slot).collect();
+            for slot in slots {
+                inner.keep(object, slot);
+            }
+        } else {
+            let slots = inner.kept.remove(&object).unwrap_or_default();
+            freed.extend(slots.into_iter().filter(|slot| inner.ledger.unpin(*slot)));
+        }
+        let kept: usize = inner.kept.values().map(HashSet::len).sum();
+        drop(inner);
+        freed.into_iter().for_each(|slot| self.free(slot));
+        kept as u64 * u64::from(self.place)
+    }
+
+    /// Forgets a slice whose bytes are not what was written.
+    pub(crate) fn forget(&self, slice: &DiskSlice) {
+        self.damaged.fetch_add(1, Ordering::Relaxed);
+        self.remove(slice.key);
+    }
+
+    /// Changes the policy; slices stay.
+    pub(crate) fn set_policy(&self, policy: Box<dyn Policy>) {
+        let now = self.now();
+        self.lock().ledger.set_policy(policy, now);
+    }
+
+    /// Changes how much of the files is used, in bytes: at most what they were opened for.
+    pub(crate) fn set_capacity(&self, bytes: u64) {
+        let most = u64::from(self.slabs.slots()) * u64::from(self.place);
+        let mut gone = Vec::new();
+        let now = self.now();
+        self.lock().ledger.resize(bytes.min(most), now, &Blind, &mut gone);
+        for (slot, _) in gone {
+            self.free(slot);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> DiskStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let inner = self.lock();
+        DiskStats {
+            ledger: inner.ledger.counters(),
+            capacity: inner.ledger.capacity(),
+            policy: inner.ledger.policy().to_owned(),
+            written: read(&self.written),
+            passed_over: read(&self.passed_over),
+            errors: read(&self.errors),
+            damaged: read(&self.damaged),
+            failure: inner.failure.as_ref().map(|(_, why)| why.clone()),
+        }
+    }
+
+    /// Writes a slice: a slot is set aside for it, filled, and then shown.
+    fn write(&self, job: &Job) -> bool {
+        let resting = |inner: &Inner| inner.failure.as_ref().is_some_and(|(at, _)| at.elapsed() < REST);
+        let now = self.now();
+        let mut gone = Vec::new();
+        let mut inner = self.lock();
+        if resting(&inner) || inner.ledger.find(job.item.key).is_some() {
+            return false;
+        }
+        let slot = inner.ledger.insert(job.item, now, &Blind, &mut gone).ok();
+        if let Some(slot) = slot {
+            inner.states[slot as usize] = State::Writing;
+            inner.ledger.pin(slot);
+        }
+        drop(inner);
+        for (other, _) in gone.into_iter().filter(|(other, _)| Some(*other) != slot) {
+            self.free(other);
+        }
+        let Some(slot) = slot else { return false };
+        let Item { key, object, index, of, .. } = job.item;
+        let name = job.of.name();
+        let slice = slab::Slice { key, object, index, of, name: &name };
+        let result = self.slabs.write(slot, &slice, job.slice.pieces());
+        let mut inner = self.lock();
+        match &result {
+            Ok(()) => {
+                inner.failure = None;
+                inner.states[slot as usize] = State::Ready;
+                inner.keep(job.item.object, slot);
+                self.written.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => {
+                self.errors.fetch_add(1, Ordering::Relaxed);
+                if inner.failure.is_none() {
+                    tracing::error!(%error, "the disk cache is left alone for a while");
+                }
+                inner.failure = Some((Instant::now(), error.to_string()));
+                inner.ledger.remove(job.item.key);
+            }
+        }
+        if inner.ledger.unpin(slot) {
+            drop(inner);
+            self.free(slot);
+        }
+        result.is_ok()
+    }
+
+    fn free(&self, slot: Slot) {
+        if self.slabs.free(slot).is_err() {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn unpin(&self, slot: Slot) {
+        let freed = self.lock().ledger.unpin(slot);
+        if freed {
+            self.free(slot);
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.started.elapsed().as_millis() as Time
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write_all(jobs: &Receiver<Job>, tier: &std::sync::Weak<DiskTier>) {
+    while let Ok(job) = jobs.recv() {
+        let Some(tier) = tier.upgrade() else { return };
+        if tier.write(&job) {
+            (job.then)();
+        }
+    }
+}
+
+impl fmt::Debug for DiskTier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiskTier").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// Keeps bytes of the cache where they are as long as it lives. Clones keep the same bytes.
+#[derive(Clone)]
+pub struct Pin(Arc<Pinned>);
+
+struct Pinned {
+    tier: Arc<DiskTier>,
+    slot: Slot,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.tier.unpin(self.slot);
+    }
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pin")
+    }
+}
+
+/// A slice on the disk, pinned.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskSlice {
+    pin: Pin,
+    key: u64,
+    file: Arc<File>,
+    range: Range<u64>,
+    proven: bool,
+}
+
+impl DiskSlice {
+    /// The bytes from an offset of the slice to its end.
+    pub(crate) fn rest(&self, offset: u64) -> Chunk {
+        let start = (self.range.start + offset).min(self.range.end);
+        Chunk::File { file: self.file.clone(), range: start..self.range.end, pin: Some(self.pin.clone()) }
+    }
+
+    /// Whether the bytes may be sent from the file: else they are to be copied out of it.
+    pub(crate) fn is_sendable(&self) -> bool {
+        self.pin.0.tier.slabs.detaches()
+    }
+
+    /// Whether the bytes are those that were written: looked at once after a start, on a thread that may wait.
+    pub(crate) async fn is_proven(&self) -> bool {
+        if self.proven {
+            return true;
+        }
+        let (tier, slot) = (self.pin.0.tier.clone(), self.pin.0.slot);
+        let proven = tokio::task::spawn_blocking(move || {
+            let proven = tier.slabs.verify(slot);
+            if proven {
+                tier.lock().states[slot as usize] = State::Ready;
+            }
+            proven
+        });
+        proven.await.unwrap_or(false)
+    }
+}

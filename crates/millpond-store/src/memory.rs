@@ -1,0 +1,297 @@
+//! Memory: one budget for everything that is kept there and could be made again.
+//!
+//! Slices, indexes, rendered playlists and segments are entries of one ledger under one policy, so that each kind has
+//! as much of the memory as its entries are worth, and the whole process keeps to one number.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::policy::{Blind, Item, Ledger, Policy, Slot, Time};
+
+/// What a kind of entries, or all together, holds and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// Bytes that all entries are counted as, now.
+    pub weight: u64,
+    /// The most that entries and reservations may weigh together; one budget for all kinds of a memory.
+    pub budget: u64,
+    /// Entries now.
+    pub entries: u64,
+    /// Lookups that found an entry.
+    pub hits: u64,
+    /// Lookups that found none.
+    pub misses: u64,
+    /// Entries put in.
+    pub insertions: u64,
+    /// Entries put out for want of room.
+    pub evictions: u64,
+    /// Entries refused because there is no room for them.
+    pub refused: u64,
+}
+
+/// Entries of all kinds under one budget.
+pub struct Memory {
+    /// A lock: an operation is a look-up and a few words of bookkeeping, and entries are large enough that a thread
+    /// comes here rarely.
+    inner: Mutex<Inner>,
+    started: Instant,
+}
+
+struct Inner {
+    ledger: Ledger,
+    values: Vec<Option<Held>>,
+    kinds: Vec<(&'static str, CacheCounters)>,
+    budget: u64,
+    reserved: u64,
+}
+
+/// A value with the kind of its entry.
+pub(crate) struct Held {
+    kind: usize,
+    pub(crate) value: Arc<dyn Any + Send + Sync>,
+}
+
+impl Memory {
+    /// Empty, with a budget in bytes.
+    pub fn new(budget: u64, policy: Box<dyn Policy>) -> Arc<Self> {
+        Arc::new(Self {
+            inner: Mutex::new(Inner {
+                ledger: Ledger::new(budget, policy),
+                values: Vec::new(),
+                kinds: Vec::new(),
+                budget,
+                reserved: 0,
+            }),
+            started: Instant::now(),
+        })
+    }
+
+    /// Changes the budget, in bytes.
+    pub fn set_budget(&self, budget: u64) {
+        self.change(|inner, now| {
+            inner.budget = budget;
+            inner.fit(now)
+        });
+    }
+
+    /// Changes the policy; entries stay.
+    pub fn set_policy(&self, policy: Box<dyn Policy>) {
+        let now = self.now();
+        self.lock().ledger.set_policy(policy, now);
+    }
+
+    /// The policy's name.
+    pub fn policy(&self) -> &'static str {
+        self.lock().ledger.policy()
+    }
+
+    /// Bytes of all entries and reservations.
+    pub fn used(&self) -> u64 {
+        let inner = self.lock();
+        inner.ledger.counters().bytes + inner.reserved
+    }
+
+    /// The budget in bytes.
+    pub fn budget(&self) -> u64 {
+        self.lock().budget
+    }
+
+    /// What each kind of entries holds and did.
+    pub fn kinds(&self) -> Vec<(&'static str, CacheCounters)> {
+        let inner = self.lock();
+        inner
+            .kinds
+            .iter()
+            .map(|(name, counters)| (*name, CacheCounters { budget: inner.budget, ..*counters }))
+            .collect()
+    }
+
+    /// A new kind of entries.
+    pub(crate) fn kind(&self, name: &'static str) -> usize {
+        let mut inner = self.lock();
+        inner.kinds.push((name, CacheCounters::default()));
+        inner.kinds.len() - 1
+    }
+
+    pub(crate) fn counters(&self, kind: usize) -> CacheCounters {
+        let inner = self.lock();
+        CacheCounters { budget: inner.budget, ..inner.kinds[kind].1 }
+    }
+
+    /// The value of an entry where `is_it` says that it is the right one: a use of it.
+    pub(crate) fn get(
+        &self,
+        kind: usize,
+        item: &Item,
+        is_it: impl FnOnce(&dyn Any) -> bool,
+    ) -> Option<Arc<dyn Any + Send + Sync>> {
+        let now = self.now();
+        let mut inner = self.lock();
+        let found = inner.ledger.ask(item, now).and_then(|slot| {
+            let held = inner.values.get(slot as usize)?.as_ref()?;
+            is_it(&*held.value).then(|| held.value.clone())
+        });
+        let counters = &mut inner.kinds[kind].1;
+        match &found {
+            Some(_) => counters.hits += 1,
+            None => counters.misses += 1,
+        }
+        found
+    }
+
+    /// As [`Memory::get`], but no use of the entry.
+    pub(crate) fn peek<T>(&self, key: u64, look: impl FnOnce(&dyn Any) -> T) -> Option<T> {
+        let inner = self.lock();
+        let slot = inner.ledger.find(key)?;
+        inner.values.get(slot as usize)?.as_ref().map(|held| look(&*held.value))
+    }
+
+    /// Puts an entry in, in place of one with the same key; uses up `reserved` of the room set aside in the same step.
+    /// Returns whether it is in.
+    pub(crate) fn insert(&self, kind: usize, item: Item, value: Arc<dyn Any + Send + Sync>, reserved: u64) -> bool {
+        let old = self.remove(item.key);
+        let is_in = self.change(|inner, now| {
+            inner.reserved = inner.reserved.saturating_sub(reserved);
+            let mut gone = inner.fit(now).1;
+            let mut slots = Vec::new();
+            let slot = inner.ledger.insert(item, now, &Blind, &mut slots);
+            gone.extend(inner.out(&slots));
+            let counters = &mut inner.kinds[kind].1;
+            let Ok(slot) = slot else {
+                counters.refused += 1;
+                return (false, gone);
+            };
+            counters.weight += u64::from(item.size);
+            counters.entries += 1;
+            counters.insertions += 1;
+            let index = slot as usize;
+            if index >= inner.values.len() {
+                inner.values.resize_with(index + 1, || None);
+            }
+            inner.values[index] = Some(Held { kind, value });
+            (true, gone)
+        });
+        drop(old);
+        is_in
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn remove(&self, key: u64) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.lock().remove(key)
+    }
+
+    /// Takes an entry out where `unwanted` says so of its value, in one step.
+    pub(crate) fn remove_if(
+        &self,
+        key: u64,
+        unwanted: impl FnOnce(&dyn Any) -> bool,
+    ) -> Option<Arc<dyn Any + Send + Sync>> {
+        let mut inner = self.lock();
+        let slot = inner.ledger.find(key)?;
+        if !unwanted(&*inner.values.get(slot as usize)?.as_ref()?.value) {
+            return None;
+        }
+        inner.remove(key)
+    }
+
+    /// Takes out all entries of a kind that `unwanted` says so of; returns how many.
+    pub(crate) fn purge(&self, kind: usize, unwanted: impl Fn(&dyn Any) -> bool) -> usize {
+        let mut gone = Vec::new();
+        let mut inner = self.lock();
+        let keys: Vec<u64> = inner
+            .ledger
+            .items()
+            .filter(|(slot, _)| {
+                let held = inner.values.get(*slot as usize).and_then(Option::as_ref);
+                held.is_some_and(|held| held.kind == kind && unwanted(&*held.value))
+            })
+            .map(|(_, item)| item.key)
+            .collect();
+        gone.extend(keys.into_iter().filter_map(|key| inner.remove(key)));
+        drop(inner);
+        gone.len()
+    }
+
+    /// Calls `each` with every value of a kind.
+    pub(crate) fn each(&self, kind: usize, mut each: impl FnMut(&dyn Any)) {
+        let inner = self.lock();
+        inner.values.iter().flatten().filter(|held| held.kind == kind).for_each(|held| each(&*held.value));
+    }
+
+    /// Sets room aside for something that is being made, putting entries out for it. Returns whether there is that
+    /// much. It must be given back by [`Memory::release`] or used up by [`Memory::insert`].
+    pub(crate) fn reserve(&self, bytes: u64) -> bool {
+        self.change(|inner, now| {
+            let Some(reserved) = inner.reserved.checked_add(bytes).filter(|sum| *sum <= inner.budget) else {
+                return (false, Vec::new());
+            };
+            inner.reserved = reserved;
+            inner.fit(now)
+        })
+    }
+
+    /// Gives reserved room back.
+    pub(crate) fn release(&self, bytes: u64) {
+        self.change(|inner, now| {
+            inner.reserved = inner.reserved.saturating_sub(bytes);
+            inner.fit(now)
+        });
+    }
+
+    /// Does a step under the lock; values that went are dropped after it, for they may be large or have work to do.
+    fn change(&self, step: impl FnOnce(&mut Inner, Time) -> (bool, Vec<Held>)) -> bool {
+        let now = self.now();
+        let (result, gone) = step(&mut self.lock(), now);
+        drop(gone);
+        result
+    }
+
+    fn now(&self) -> Time {
+        self.started.elapsed().as_millis() as Time
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // No foreign code runs under it but the policy's and comparisons of keys.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Gives the ledger what is not reserved.
+    fn fit(&mut self, now: Time) -> (bool, Vec<Held>) {
+        let mut slots = Vec::new();
+        self.ledger.resize(self.budget.saturating_sub(self.reserved), now, &Blind, &mut slots);
+        (true, self.out(&slots))
+    }
+
+    fn out(&mut self, slots: &[(Slot, Item)]) -> Vec<Held> {
+        let take = |(slot, item): &(Slot, Item)| {
+            let held = self.values.get_mut(*slot as usize)?.take()?;
+            let counters = &mut self.kinds[held.kind].1;
+            counters.weight -= u64::from(item.size);
+            counters.entries -= 1;
+            counters.evictions += 1;
+            Some(held)
+        };
+        slots.iter().filter_map(take).collect()
+    }
+
+    fn remove(&mut self, key: u64) -> Option<Arc<dyn Any + Send + Sync>> {
+        let size = self.ledger.item(self.ledger.find(key)?)?.size;
+        let (slot, _) = self.ledger.remove(key)?;
+        let held = self.values.get_mut(slot as usize)?.take()?;
+        let counters = &mut self.kinds[held.kind].1;
+        counters.weight -= u64::from(size);
+        counters.entries -= 1;
+        Some(held.value)
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.lock();
+        f.debug_struct("Memory").field("budget", &inner.budget).field("kinds", &inner.kinds).finish_non_exhaustive()
+    }
+}

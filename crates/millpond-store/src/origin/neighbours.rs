@@ -1,0 +1,168 @@
+//! Sibling caches, asked before the origin (the cooperative caches of the SProxy paper, row P8).
+//!
+//! A sibling is any HTTP cache that has the place's objects below a URL: another Millpond, or nginx, Squid or Varnish in
+//! front of the same origin. It is asked for a range by plain HTTP, with `Cache-Control: only-if-cached` (RFC 9111
+//! 5.2.1.7), so that those who know the directive don't fetch for us what we would fetch ourselves, and with
+//! `CDN-Loop` (RFC 8586), so that caches that are siblings of each other don't ask in circles. One that fails is left
+//! alone for a while; one that is slower than the timeout is given up, and the origin asked.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::{BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin};
+use crate::error::OriginError;
+use crate::path::ObjectPath;
+
+/// A sibling that failed is not asked for this long, doubled with each failure in a row up to [`LONGEST_REST`].
+const REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+/// What happened between an origin and its siblings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NeighbourStats {
+    /// Requests that a sibling answered with bytes.
+    pub hits: u64,
+    /// Requests that no sibling had anything for.
+    pub misses: u64,
+    /// Siblings that failed or were too slow.
+    pub failures: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct NeighbourCounters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl NeighbourCounters {
+    pub(crate) fn snapshot(&self) -> NeighbourStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        NeighbourStats { hits: read(&self.hits), misses: read(&self.misses), failures: read(&self.failures) }
+    }
+}
+
+/// An origin with sibling caches in front.
+#[derive(Debug)]
+pub(crate) struct NeighbourOrigin {
+    siblings: Vec<Sibling>,
+    origin: Arc<dyn Origin>,
+    /// How long a sibling has to begin its reply.
+    patience: Duration,
+    counters: Arc<NeighbourCounters>,
+}
+
+#[derive(Debug)]
+struct Sibling {
+    cache: Arc<dyn Origin>,
+    /// A lock held for a look: failures in a row, and until when it is left alone.
+    rest: Mutex<(u32, Option<Instant>)>,
+}
+
+impl Sibling {
+    fn is_resting(&self) -> bool {
+        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rest.1.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn failed(&self) {
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = REST.saturating_mul(1 << rest.0.min(10)).min(LONGEST_REST);
+        *rest = (rest.0.saturating_add(1), Some(Instant::now() + pause));
+    }
+
+    fn answered(&self) {
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = (0, None);
+    }
+}
+
+impl NeighbourOrigin {
+    pub(crate) fn new(siblings: Vec<Arc<dyn Origin>>, origin: Arc<dyn Origin>, patience: Duration) -> Self {
+        let siblings = siblings.into_iter().map(|cache| Sibling { cache, rest: Mutex::default() }).collect();
+        Self { siblings, origin, patience, counters: Arc::default() }
+    }
+
+    /// What the first sibling that has the range answers.
+    async fn ask(&self, path: &ObjectPath, range: &Range<u64>, expected: &ObjectMeta) -> Option<Fetched> {
+        for sibling in self.siblings.iter().filter(|sibling| !sibling.is_resting()) {
+            match timeout(self.patience, sibling.cache.read(path, range.clone(), Some(expected))).await {
+                Ok(Ok(fetched)) if fetched.range == *range => {
+                    sibling.answered();
+                    self.counters.hits.fetch_add(1, Ordering::Relaxed);
+                    return Some(fetched);
+                }
+                // It speaks, and has nothing, another version, or less than was asked for.
+                Ok(Ok(_)) => sibling.answered(),
+                Ok(Err(error)) if is_a_miss(&error) => sibling.answered(),
+                Ok(Err(error)) => {
+                    tracing::debug!(sibling = %sibling.cache.describe(), %error, "a sibling cache failed");
+                    self.counters.failures.fetch_add(1, Ordering::Relaxed);
+                    sibling.failed();
+                }
+                Err(_) => {
+                    tracing::debug!(sibling = %sibling.cache.describe(), "a sibling cache was too slow");
+                    self.counters.failures.fetch_add(1, Ordering::Relaxed);
+                    sibling.failed();
+                }
+            }
+        }
+        self.counters.misses.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+/// 504 is the answer to `only-if-cached` where nothing is (RFC 9111 5.2.1.7), 508 the end of a loop.
+fn is_a_miss(error: &OriginError) -> bool {
+    error.is_not_found() || error.is_changed() || matches!(error, OriginError::Status { code: 504 | 508, .. })
+}
+
+impl Origin for NeighbourOrigin {
+    fn describe(&self) -> String {
+        self.origin.describe()
+    }
+
+    fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>> {
+        self.origin.head(path)
+    }
+
+    fn read<'a>(
+        &'a self,
+        path: &'a ObjectPath,
+        range: Range<u64>,
+        expected: Option<&'a ObjectMeta>,
+    ) -> BoxFuture<'a, Result<Fetched, OriginError>> {
+        Box::pin(async move {
+            // Without a version to hold it to, a sibling might give an old one: only the origin says what is there.
+            if let Some(expected) = expected.filter(|_| !range.is_empty())
+                && let Some(fetched) = self.ask(path, &range, expected).await
+            {
+                return Ok(fetched);
+            }
+            self.origin.read(path, range, expected).await
+        })
+    }
+
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+        self.origin.list(folder)
+    }
+
+    fn open_file<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<Option<OpenFile>, OriginError>> {
+        self.origin.open_file(path)
+    }
+
+    fn is_local(&self) -> bool {
+        self.origin.is_local()
+    }
+
+    fn retries(&self) -> u64 {
+        self.origin.retries()
+    }
+
+    fn neighbours(&self) -> Option<NeighbourStats> {
+        Some(self.counters.snapshot())
+    }
+}

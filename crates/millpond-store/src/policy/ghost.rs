@@ -1,0 +1,87 @@
+//! Keys of entries that went: a bounded memory, oldest forgotten first.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
+
+use super::ledger::Hashed;
+
+/// What it remembers at least, in entries: with large entries a share of bytes alone would be too few.
+const LEAST: usize = 64;
+/// And at most, whatever the sizes: some tens of megabytes of bookkeeping.
+const MOST: usize = 1 << 21;
+
+/// Keys that went, up to a number of bytes that their entries had.
+#[derive(Debug, Default)]
+pub(crate) struct Ghost {
+    /// The number of the latest going of each key.
+    keys: HashMap<u64, (u64, u32), BuildHasherDefault<Hashed>>,
+    /// In the order of going; a key that was taken or went again stands here in vain.
+    order: VecDeque<(u64, u64)>,
+    next: u64,
+    bytes: u64,
+    most: u64,
+}
+
+impl Ghost {
+    pub(crate) fn resize(&mut self, most: u64) {
+        self.most = most;
+        self.shrink();
+    }
+
+    pub(crate) fn add(&mut self, key: u64, size: u32) {
+        self.next += 1;
+        if let Some((_, old)) = self.keys.insert(key, (self.next, size)) {
+            self.bytes -= u64::from(old);
+        }
+        self.bytes += u64::from(size);
+        self.order.push_back((self.next, key));
+        self.shrink();
+    }
+
+    /// Whether a key is remembered; it is forgotten by this.
+    pub(crate) fn take(&mut self, key: u64) -> bool {
+        match self.keys.remove(&key) {
+            Some((_, size)) => {
+                self.bytes -= u64::from(size);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn shrink(&mut self) {
+        let over = |ghost: &Self| {
+            (ghost.bytes > ghost.most && ghost.keys.len() > LEAST)
+                || ghost.keys.len() > MOST
+                || ghost.order.len() > ghost.keys.len() * 2 + LEAST
+        };
+        while over(self) {
+            let Some((number, key)) = self.order.pop_front() else { return };
+            if let Some((latest, size)) = self.keys.get(&key).copied()
+                && latest == number
+            {
+                self.keys.remove(&key);
+                self.bytes -= u64::from(size);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_is_forgotten_first_and_memory_stays_bounded() {
+        let mut ghost = Ghost::default();
+        ghost.resize(100);
+        (0..1000).for_each(|key| ghost.add(key, 1));
+        assert!(!ghost.take(0) && ghost.take(999) && !ghost.take(999));
+        for _ in 0..10_000 {
+            ghost.add(7, 1);
+            ghost.take(7);
+        }
+        assert!(ghost.order.len() <= ghost.keys.len() * 2 + LEAST + 2);
+        assert_eq!(ghost.bytes, ghost.keys.len() as u64);
+    }
+}

@@ -1,0 +1,464 @@
+//! Slab files: places of one size for slices, so that a hit is an open file, an offset and a length.
+//!
+//! In the folder lie `lock`, `slots` (a header of 4096 bytes, then a record of 64 bytes for each slot), `names` (what
+//! objects are called) and the slabs, `slab-0000` and so on, of 1 GiB each and the last as long as it needs to be. All
+//! of them together keep to the quota. Which slice goes into which slot is the caller's business.
+//!
+//! A slot's record is taken back before its data are overwritten, and written after them: a process killed at any
+//! moment loses at most what it was writing. After a loss of power the record may be there without its data: so the
+//! first use after a start compares a checksum, [`Slabs::verify`].
+
+mod error;
+mod names;
+mod record;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::SlabError;
+pub use names::ObjectName;
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IoSlice, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use rustix::fs::{FallocateFlags, FlockOperation};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::policy::Slot;
+use record::Record;
+
+/// Bytes of a slab, the last one's excepted.
+const SLAB: u64 = 1 << 30;
+/// Bytes before the first record.
+const HEADER: u64 = 4096;
+/// Parts of one write: the system takes 1024.
+const PARTS: usize = 1024;
+/// Tells the form of the files; another number means starting anew.
+const FORM: [u8; 16] = *b"millpond slots 1";
+/// Of the quota, the share of the names.
+const NAMES_SHARE: u64 = 256;
+/// The names have at least this many bytes.
+const NAMES_LEAST: u64 = 64 << 10;
+
+/// A slice that was there at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Where it lies.
+    pub(crate) slot: Slot,
+    /// Its key.
+    pub(crate) key: u64,
+    /// The hash of its object.
+    pub(crate) object: u64,
+    /// Which slice of the object.
+    pub(crate) index: u32,
+    /// How many slices the object has.
+    pub(crate) of: u32,
+}
+
+/// A slice to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slice<'a> {
+    /// Its key.
+    pub(crate) key: u64,
+    /// The hash of its object.
+    pub(crate) object: u64,
+    /// Which slice of the object.
+    pub(crate) index: u32,
+    /// How many slices the object has.
+    pub(crate) of: u32,
+    /// What the object is called.
+    pub(crate) name: &'a ObjectName,
+}
+
+/// Slab files in a folder.
+#[derive(Debug)]
+pub(crate) struct Slabs {
+    folder: PathBuf,
+    slice: u64,
+    slots: u32,
+    /// Opened and allocated when the first slot in them is written.
+    slabs: Vec<OnceLock<Arc<File>>>,
+    records: File,
+    /// A lock: what is written is one slice at a time.
+    state: Mutex<State>,
+    /// Whether bytes on their way to a client stay as they are when their slot is used again.
+    detaches: AtomicBool,
+    #[expect(dead_code, reason = "held while the folder is used")]
+    lock: File,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What each slot holds, as the records say.
+    held: Vec<Option<Record>>,
+    /// Slots whose data may have been handed out since the start.
+    used: Vec<bool>,
+    names: HashMap<u64, Known>,
+    log: File,
+    log_len: u64,
+    log_most: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    name: ObjectName,
+    slices: u32,
+}
+
+impl Slabs {
+    /// Opens or makes the files in a folder, of at most `quota` bytes in all, for slices of `slice` bytes. Says what is
+    /// there: nothing where the form or the size of slices is another one.
+    ///
+    /// # Errors
+    ///
+    /// Where another process has the folder, the quota is too small, or the system refuses.
+    pub(crate) fn open(folder: &Path, quota: u64, slice: u32) -> Result<(Self, Vec<Found>), SlabError> {
+        fs::create_dir_all(folder).map_err(SlabError::of(folder, "making the folder", 0))?;
+        let lock = lock(folder)?;
+        let slice = u64::from(slice);
+        let log_most = (quota / NAMES_SHARE).max(NAMES_LEAST);
+        let rest = quota.saturating_sub(HEADER + log_most);
+        let slots = u32::try_from(rest / (slice + record::SIZE as u64)).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
+        if slots == 0 {
+            let least = HEADER + NAMES_LEAST + slice + record::SIZE as u64;
+            return Err(SlabError::TooSmall { folder: folder.to_owned(), quota, least });
+        }
+        let path = folder.join("slots");
+        let records = open(&path)?;
+        let mut header = FORM.to_vec();
+        header.extend_from_slice(&slice.to_le_bytes());
+        let mut there = vec![0; header.len()];
+        let same = records.read_exact_at(&mut there, 0).is_ok() && there == header;
+        if !same {
+            start_anew(folder, &records, &header).map_err(SlabError::of(&path, "starting anew", 0))?;
+        }
+        records.set_len(HEADER + u64::from(slots) * record::SIZE as u64).map_err(SlabError::of(
+            &path,
+            "setting the length",
+            0,
+        ))?;
+        let per_slab = SLAB / slice;
+        let count = u64::from(slots).div_ceil(per_slab) as usize;
+        remove_slabs(folder, count);
+        let (log, names, log_len) = open_log(&folder.join("names"))?;
+        let mut state = State {
+            held: vec![None; slots as usize],
+            used: vec![false; slots as usize],
+            names: names.into_iter().map(|(object, name)| (object, Known { name, slices: 0 })).collect(),
+            log,
+            log_len,
+            log_most,
+        };
+        let found = read_records(&records, &path, slots, &mut state)?;
+        state.names.retain(|_, known| known.slices > 0);
+        let slabs = Self {
+            folder: folder.to_owned(),
+            slice,
+            slots,
+            slabs: (0..count).map(|_| OnceLock::new()).collect(),
+            records,
+            state: Mutex::new(state),
+            detaches: AtomicBool::new(true),
+            lock,
+        };
+        Ok((slabs, found))
+    }
+
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Whether bytes that the kernel still has on their way to a client stay as they are when their slot is written
+    /// again: not on file systems that can't set a range aside. There, bytes are to be copied out.
+    pub(crate) fn detaches(&self) -> bool {
+        self.detaches.load(Ordering::Relaxed)
+    }
+
+    /// The file and the offset where a slot's data begin.
+    ///
+    /// # Errors
+    ///
+    /// Where the slab can't be opened.
+    pub(crate) fn location(&self, slot: Slot) -> Result<(Arc<File>, u64), SlabError> {
+        let per_slab = SLAB / self.slice;
+        let number = (u64::from(slot) / per_slab) as usize;
+        let offset = u64::from(slot) % per_slab * self.slice;
+        let Some(slab) = self.slabs.get(number) else {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "no such slot");
+            return Err(SlabError::of(&self.folder, "finding a slot", u64::from(slot))(error));
+        };
+        if let Some(file) = slab.get() {
+            return Ok((file.clone(), offset));
+        }
+        let file = self.open_slab(number)?;
+        Ok((slab.get_or_init(|| file).clone(), offset))
+    }
+
+    /// Writes a slice into a slot, in place of what is there.
+    ///
+    /// # Errors
+    ///
+    /// Where the disk is full, read-only or fails: the slot then holds nothing.
+    pub(crate) fn write<'a>(
+        &self,
+        slot: Slot,
+        slice: &Slice<'_>,
+        data: impl Iterator<Item = &'a Bytes>,
+    ) -> Result<(), SlabError> {
+        let (file, start) = self.location(slot)?;
+        let mut state = self.state();
+        self.take_back(&mut state, slot)?;
+        let path = self.folder.join(slab_name(slot_slab(slot, self.slice)));
+        if std::mem::replace(&mut state.used[slot as usize], true) {
+            self.set_aside(&file, start);
+        }
+        self.name(&mut state, slice)?;
+        // The lock is not held while data are written: the slot has no record, so nobody looks at it.
+        drop(state);
+        let mut hash = Xxh3Default::new();
+        let mut parts = Vec::new();
+        let mut len = 0;
+        for bytes in data {
+            let bytes = bytes.get(..bytes.len().min((self.slice - len) as usize)).unwrap_or_default();
+            hash.update(bytes);
+            parts.push(IoSlice::new(bytes));
+            len += bytes.len() as u64;
+        }
+        write_all(&file, &mut parts, start).map_err(SlabError::of(&path, "writing", start))?;
+        let record = Record {
+            len: len as u32,
+            key: slice.key,
+            object: slice.object,
+            index: slice.index,
+            of: slice.of,
+            sum: hash.digest(),
+        };
+        let mut state = self.state();
+        self.put_record(slot, &record.encode(slot))?;
+        state.held[slot as usize] = Some(record);
+        if let Some(known) = state.names.get_mut(&slice.object) {
+            known.slices += 1;
+        }
+        Ok(())
+    }
+
+    /// Empties a slot.
+    ///
+    /// # Errors
+    ///
+    /// Where its record can't be taken back.
+    pub(crate) fn free(&self, slot: Slot) -> Result<(), SlabError> {
+        self.take_back(&mut self.state(), slot)
+    }
+
+    /// Whether a slot's data are those that were written: reads all of them.
+    pub(crate) fn verify(&self, slot: Slot) -> bool {
+        let Some(record) = self.state().held.get(slot as usize).copied().flatten() else { return false };
+        let Ok((file, start)) = self.location(slot) else { return false };
+        let mut data = vec![0; (record.len as usize).min(self.slice as usize)];
+        let sound = file.read_exact_at(&mut data, start).is_ok() && record::sum(&data) == record.sum;
+        self.state().used[slot as usize] = true;
+        sound
+    }
+
+    /// All objects that slots hold slices of: hash, name, number of slices.
+    pub(crate) fn objects(&self) -> Vec<(u64, ObjectName, u64)> {
+        let state = self.state();
+        let all = state.names.iter().filter(|(_, known)| known.slices > 0);
+        all.map(|(object, known)| (*object, known.name.clone(), u64::from(known.slices))).collect()
+    }
+
+    fn open_slab(&self, number: usize) -> Result<Arc<File>, SlabError> {
+        let path = self.folder.join(slab_name(number));
+        let file = open(&path)?;
+        let per_slab = SLAB / self.slice;
+        let slots = (u64::from(self.slots) - number as u64 * per_slab).min(per_slab);
+        let len = slots * self.slice;
+        let allocated = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len).map_err(io::Error::from);
+        match allocated {
+            // Not every file system can: then room is found when it is written to.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => file.set_len(len),
+            // A slab of an earlier, larger quota.
+            Ok(()) => file.set_len(len),
+            Err(error) => {
+                if file.metadata().is_ok_and(|meta| meta.len() == 0) {
+                    let _ = fs::remove_file(&path);
+                }
+                Err(error)
+            }
+        }
+        .map_err(SlabError::of(&path, "allocating", 0))?;
+        Ok(Arc::new(file))
+    }
+
+    /// Gives a range of a slab new pages and keeps its blocks, so that bytes of the old pages that the kernel has not
+    /// sent yet stay as they are.
+    fn set_aside(&self, file: &File, start: u64) {
+        let ways = [
+            FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+        ];
+        let done = ways.into_iter().any(|way| rustix::fs::fallocate(file, way, start, self.slice).is_ok());
+        if !done {
+            self.detaches.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn take_back(&self, state: &mut State, slot: Slot) -> Result<(), SlabError> {
+        let Some(record) = state.held.get(slot as usize).copied().flatten() else { return Ok(()) };
+        self.put_record(slot, &[0; record::SIZE])?;
+        state.held[slot as usize] = None;
+        state.used[slot as usize] = true;
+        if let Some(known) = state.names.get_mut(&record.object) {
+            known.slices -= 1;
+            if known.slices == 0 {
+                state.names.remove(&record.object);
+            }
+        }
+        Ok(())
+    }
+
+    fn put_record(&self, slot: Slot, bytes: &[u8; record::SIZE]) -> Result<(), SlabError> {
+        let at = HEADER + u64::from(slot) * record::SIZE as u64;
+        self.records.write_all_at(bytes, at).map_err(SlabError::of(&self.folder.join("slots"), "writing", at))
+    }
+
+    /// Sees to it that the log has the name of a slice's object.
+    fn name(&self, state: &mut State, slice: &Slice<'_>) -> Result<(), SlabError> {
+        if state.names.contains_key(&slice.object) {
+            return Ok(());
+        }
+        let path = self.folder.join("names");
+        let too_many = |most: u64| SlabError::Names { file: path.clone(), most };
+        let entry = names::encode(slice.object, slice.name).ok_or_else(|| too_many(state.log_most))?;
+        if state.log_len + entry.len() as u64 > state.log_most {
+            let kept: Vec<u8> = state
+                .names
+                .iter()
+                .filter_map(|(object, known)| names::encode(*object, &known.name))
+                .flatten()
+                .collect();
+            if kept.len() as u64 * 2 + entry.len() as u64 > state.log_most {
+                return Err(too_many(state.log_most));
+            }
+            // In a file beside it, so that a killed process leaves the one or the other.
+            let beside = self.folder.join("names.new");
+            fs::write(&beside, &kept)
+                .and_then(|()| fs::rename(&beside, &path))
+                .map_err(SlabError::of(&beside, "writing", 0))?;
+            state.log = open(&path)?;
+            state.log_len = kept.len() as u64;
+        }
+        state.log.write_all_at(&entry, state.log_len).map_err(SlabError::of(&path, "writing", state.log_len))?;
+        state.log_len += entry.len() as u64;
+        state.names.insert(slice.object, Known { name: slice.name.clone(), slices: 0 });
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes all parts with as few calls as can be: one call of many pages lets the kernel keep them in large pieces.
+fn write_all(file: &File, mut parts: &mut [IoSlice<'_>], mut at: u64) -> io::Result<()> {
+    while !parts.is_empty() {
+        let most = parts.len().min(PARTS);
+        match rustix::io::pwritev(file, &parts[..most], at) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                at += written as u64;
+                IoSlice::advance_slices(&mut parts, written);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn slot_slab(slot: Slot, slice: u64) -> usize {
+    (u64::from(slot) / (SLAB / slice)) as usize
+}
+
+fn slab_name(number: usize) -> String {
+    format!("slab-{number:04}")
+}
+
+fn open(path: &Path) -> Result<File, SlabError> {
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    opened.map_err(SlabError::of(path, "opening", 0))
+}
+
+fn lock(folder: &Path) -> Result<File, SlabError> {
+    let path = folder.join("lock");
+    let file = open(&path)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(SlabError::Locked { folder: folder.to_owned() }),
+        Err(error) => Err(SlabError::of(&path, "locking", 0)(error.into())),
+    }
+}
+
+fn start_anew(folder: &Path, records: &File, header: &[u8]) -> io::Result<()> {
+    records.set_len(0)?;
+    remove_slabs(folder, 0);
+    match fs::remove_file(folder.join("names")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    records.write_all_at(header, 0)
+}
+
+/// Removes slabs from number `from` on.
+fn remove_slabs(folder: &Path, from: usize) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix("slab-")?.parse::<usize>().ok());
+        if number.is_some_and(|number| number >= from) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn open_log(path: &Path) -> Result<(File, HashMap<u64, ObjectName>, u64), SlabError> {
+    let mut log = open(path)?;
+    let mut bytes = Vec::new();
+    log.read_to_end(&mut bytes).map_err(SlabError::of(path, "reading", 0))?;
+    let (names, good) = names::decode(&bytes);
+    log.set_len(good as u64).map_err(SlabError::of(path, "cutting", good as u64))?;
+    Ok((log, names, good as u64))
+}
+
+/// Reads all records; those without a name or with the key of another are left out.
+fn read_records(records: &File, path: &Path, slots: u32, state: &mut State) -> Result<Vec<Found>, SlabError> {
+    let mut found = Vec::new();
+    let mut buffer = vec![0; 1 << 20];
+    let mut slot = 0;
+    while slot < slots {
+        let at = HEADER + u64::from(slot) * record::SIZE as u64;
+        let want = ((slots - slot) as usize * record::SIZE).min(buffer.len());
+        records.read_exact_at(&mut buffer[..want], at).map_err(SlabError::of(path, "reading", at))?;
+        let (whole, _) = buffer[..want].as_chunks::<{ record::SIZE }>();
+        for bytes in whole {
+            if let Some(record) = Record::decode(bytes, slot)
+                && let Some(known) = state.names.get_mut(&record.object)
+            {
+                known.slices += 1;
+                state.held[slot as usize] = Some(record);
+                let Record { key, object, index, of, .. } = record;
+                found.push(Found { slot, key, object, index, of });
+            }
+            slot += 1;
+        }
+    }
+    Ok(found)
+}

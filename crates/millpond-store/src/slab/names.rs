@@ -1,0 +1,103 @@
+//! The names of objects that slices belong to: a log that is read at a start and made anew when most of it is old.
+//!
+//! An entry is the length of its rest and a checksum of it (4 bytes each, little-endian), then the object's hash, the
+//! length of the object (8 bytes each), and place, path and version, each with its length (2 bytes) before it. What
+//! follows an entry that is cut off or damaged is not read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Longest entry: a path of 4096 bytes and what else there is.
+const LONGEST: usize = 16 << 10;
+
+/// What an object was called when slices of it were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    /// The place.
+    pub place: Arc<str>,
+    /// The path inside the place.
+    pub path: Arc<str>,
+    /// Its version.
+    pub version: Arc<str>,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+/// An entry of the log; nothing where a text is too long for one.
+pub(super) fn encode(object: u64, name: &ObjectName) -> Option<Vec<u8>> {
+    let mut rest = Vec::with_capacity(64);
+    rest.extend_from_slice(&object.to_le_bytes());
+    rest.extend_from_slice(&name.len.to_le_bytes());
+    for text in [&name.place, &name.path, &name.version] {
+        rest.extend_from_slice(&u16::try_from(text.len()).ok()?.to_le_bytes());
+        rest.extend_from_slice(text.as_bytes());
+    }
+    let mut entry = u32::try_from(rest.len()).ok().filter(|len| *len as usize <= LONGEST)?.to_le_bytes().to_vec();
+    entry.extend_from_slice(&(xxh3_64(&rest) as u32).to_le_bytes());
+    entry.extend_from_slice(&rest);
+    Some(entry)
+}
+
+/// All names of a log, and how many of its bytes are good.
+pub(super) fn decode(log: &[u8]) -> (HashMap<u64, ObjectName>, usize) {
+    let mut names = HashMap::new();
+    let mut at = 0;
+    while let Some((object, name, size)) = log.get(at..).and_then(entry) {
+        names.insert(object, name);
+        at += size;
+    }
+    (names, at)
+}
+
+fn entry(bytes: &[u8]) -> Option<(u64, ObjectName, usize)> {
+    let len = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let sum = u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?);
+    let mut rest = bytes.get(8..8usize.checked_add(len)?).filter(|_| len <= LONGEST)?;
+    if xxh3_64(rest) as u32 != sum {
+        return None;
+    }
+    let mut take = |count: usize| {
+        let (first, others) = rest.split_at_checked(count)?;
+        rest = others;
+        Some(first)
+    };
+    let object = u64::from_le_bytes(take(8)?.try_into().ok()?);
+    let object_len = u64::from_le_bytes(take(8)?.try_into().ok()?);
+    let mut text = || {
+        let len = u16::from_le_bytes(take(2)?.try_into().ok()?);
+        std::str::from_utf8(take(usize::from(len))?).ok().map(Arc::<str>::from)
+    };
+    let name = ObjectName { place: text()?, path: text()?, version: text()?, len: object_len };
+    Some((object, name, 8 + len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(path: &str) -> ObjectName {
+        ObjectName { place: "films".into(), path: path.into(), version: "\"1\"".into(), len: 9 }
+    }
+
+    #[test]
+    fn a_log_is_read_up_to_what_is_damaged() {
+        let mut log = encode(1, &name("a.mp4")).unwrap();
+        let first = log.len();
+        log.extend(encode(2, &name("b/ä.mp4")).unwrap());
+        let (names, good) = decode(&log);
+        assert_eq!((names.len(), good), (2, log.len()));
+        assert_eq!(names[&2], name("b/ä.mp4"));
+        for cut in 0..log.len() {
+            let (names, good) = decode(&log[..cut]);
+            assert_eq!((names.len(), good), if cut < first { (0, 0) } else { (1, first) });
+        }
+        for at in first..log.len() {
+            let mut other = log.clone();
+            other[at] ^= 0x40;
+            assert_eq!(decode(&other).1, first, "byte {at}");
+        }
+        assert!(encode(3, &name(&"x".repeat(70_000))).is_none());
+    }
+}
