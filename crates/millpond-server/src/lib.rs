@@ -4,7 +4,7 @@
 //! Inside, `library` turns a path into an asset (objects, indexes, presentation), `front` turns a request into a
 //! reply, and `delivery` moves the reply's bytes. It knows no box layouts and no caching policy.
 
-pub mod admin;
+mod admin;
 pub mod config;
 mod delivery;
 mod front;

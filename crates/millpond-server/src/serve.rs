@@ -156,7 +156,8 @@ impl Server {
     pub async fn run(self, stop: watch::Receiver<bool>) {
         let Self { config, http, https, admin, service, store, places, metrics } = self;
         let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
-        let admin_state = admin::AdminState { metrics: metrics.clone(), readiness: readiness.clone() };
+        let front = service.front.clone();
+        let admin_state = admin::AdminState { metrics: metrics.clone(), readiness: readiness.clone(), front };
         let (admin_stop, admin_stopped) = watch::channel(false);
         let admin_task = tokio::spawn(admin::serve(admin, admin_state, admin_stopped));
         for place in &places {

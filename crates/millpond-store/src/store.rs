@@ -146,6 +146,11 @@ impl Store {
         })))
     }
 
+    /// The size of a slice in bytes.
+    pub fn slice_size(&self) -> u64 {
+        self.0.slices.slice()
+    }
+
     pub(crate) fn slices(&self) -> &Arc<SliceCache> {
         &self.0.slices
     }
@@ -235,6 +240,12 @@ impl Store {
             stats::add(&place.source.counters.collapsed, 1);
         }
         result
+    }
+
+    /// An object that is known, its metadata fresh or not: asks nobody.
+    pub fn peek(&self, place: &str, path: &ObjectPath) -> Option<Arc<Object>> {
+        let place = self.place(place).ok()?;
+        place.objects.get(path).filter(|object| !object.is_outdated())
     }
 
     /// The entries of a folder by name.

@@ -49,6 +49,16 @@ pub(crate) enum BodyError {
     },
 }
 
+/// What it takes to make a body.
+pub(crate) struct Needs {
+    /// Bytes that are there already.
+    pub(crate) made_bytes: u64,
+    /// Ranges of objects.
+    pub(crate) ranges: Vec<(Arc<Object>, Range<u64>)>,
+    /// Whether samples are rewritten on the way.
+    pub(crate) rewritten: bool,
+}
+
 /// A reply's body, pulled chunk by chunk.
 pub(crate) struct Body {
     source: Source,
@@ -73,7 +83,7 @@ enum Piece {
 struct Pieces {
     store: Option<Store>,
     queue: VecDeque<Piece>,
-    run: Option<Run>,
+    run: Option<Box<Run>>,
 }
 
 /// One reader over pieces that lie near each other in a remote object.
@@ -175,6 +185,32 @@ impl Body {
     /// Length, where it is known before the body is made.
     pub(crate) fn len(&self) -> Option<u64> {
         self.len
+    }
+
+    /// What it takes to make it.
+    pub(crate) fn needs(&self) -> Needs {
+        match &self.source {
+            Source::Pieces(pieces) => {
+                let mut made = 0;
+                let mut ranges = Vec::new();
+                for piece in &pieces.queue {
+                    match piece {
+                        Piece::Bytes(bytes) => made += bytes.len() as u64,
+                        Piece::File(_, range) => made += range.end - range.start,
+                        Piece::Object(object, range) => ranges.push((object.clone(), range.clone())),
+                    }
+                }
+                Needs { made_bytes: made, ranges, rewritten: false }
+            }
+            Source::Rewrite(rewriting) => {
+                let of = |read: &ObjectRange| {
+                    let object = rewriting.objects.get(usize::from(read.object.0))?;
+                    Some((object.clone(), read.range.start..read.range.end))
+                };
+                let ranges = rewriting.rewrite.covering().iter().filter_map(of).collect();
+                Needs { made_bytes: 0, ranges, rewritten: true }
+            }
+        }
     }
 
     /// The whole body, where it is one run of bytes in memory.
@@ -319,7 +355,7 @@ impl Pieces {
             let end = self.run_end();
             let Some(store) = &self.store else { return Ok(None) };
             let reader = store.read(&object, start..end);
-            self.run = Some(Run { object: object.clone(), reader, at: start, end, held: None });
+            self.run = Some(Box::new(Run { object: object.clone(), reader, at: start, end, held: None }));
         }
         let Some(run) = &mut self.run else { return Ok(None) };
         let Some(mut chunk) = run.chunk_from(start).await? else {

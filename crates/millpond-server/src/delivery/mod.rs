@@ -11,5 +11,5 @@ mod listen;
 mod residency;
 mod window;
 
-pub(crate) use body::{Body, BodyError};
+pub(crate) use body::{Body, BodyError, Needs};
 pub(crate) use listen::{Limits, SendError, Service, accept_plain, accept_tls};

@@ -15,8 +15,8 @@ use crate::{
     problem::{self, Problem},
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use millpond_store::{Cache, ErrorKind, ObjectPath, Store};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use millpond_store::{Cache, ErrorKind, Object, ObjectPath, Store, Whence};
 use std::{
     borrow::Cow,
     net::SocketAddr,
@@ -68,6 +68,11 @@ impl Front {
         let packed = PackedSegments::new(store.memory(), options.folder.clone());
         let out = places.iter().map(|place| metrics.place(place)).collect();
         Self { store, library, places, out, metrics, options, rendered, packed }
+    }
+
+    /// The store that everything is read through.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// The counters of this server.
@@ -144,6 +149,15 @@ impl Front {
                 Err(error) => self.failure(note.id, &path, &error),
             };
         }
+        if request.header(HeaderName::from_static("cdn-loop")).is_some_and(|v| v.contains(millpond_store::loop_id())) {
+            return self.failure(note.id, &path, &LibraryError::Loop(path.to_string()));
+        }
+        if request.header(header::CACHE_CONTROL).is_some_and(|v| v.contains("only-if-cached")) {
+            return match self.cached(&path, request, note) {
+                Ok(found) => self.send(request, found),
+                Err(error) => self.failure(note.id, &path, &error),
+            };
+        }
         // A client may insist on a reply made for it (RFC 9111 5.2.1.4): made media is then neither taken from memory
         // nor put there.
         let fresh = request.header(header::CACHE_CONTROL).is_some_and(|v| v.contains("no-cache"));
@@ -166,7 +180,7 @@ impl Front {
     }
 
     /// The place that a path begins with, its number, and the path inside it.
-    pub(super) fn place<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
+    pub(crate) fn place<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
         let path = path.strip_prefix('/').unwrap_or(path);
         match self.places.as_slice() {
             [only] if only.is_empty() => Some((0, only, path)),
@@ -239,6 +253,22 @@ impl Front {
         Ok(found(body))
     }
 
+    /// A file as it is, where the range that is asked for is cached: nobody is asked for it. Sibling caches ask so.
+    fn cached(&self, path: &str, request: &Request, note: &mut Note) -> Result<Found, LibraryError> {
+        let absent = || LibraryError::NotCached(path.to_owned());
+        let (index, place, inside) = self.place(path).ok_or_else(absent)?;
+        note.place = self.out.get(index).cloned().flatten();
+        note.kind = Kind::File;
+        let object =
+            ObjectPath::parse(inside).ok().and_then(|path| self.store.peek(place, &path)).ok_or_else(absent)?;
+        let range = match range::parse(request.header(header::RANGE), object.meta().len) {
+            Asked::Part(part) => part,
+            _ => 0..object.meta().len,
+        };
+        let here = self.store.whence(&object, range).iter().all(|(_, whence)| *whence != Whence::Origin);
+        if here { Ok(self.as_it_is(&object, inside)) } else { Err(absent()) }
+    }
+
     /// A file as it is.
     async fn file(&self, place: &str, inside: &str) -> Result<Found, LibraryError> {
         let inside = inside.trim_end_matches('/');
@@ -248,8 +278,12 @@ impl Front {
         let path = ObjectPath::parse(inside)
             .map_err(|e| LibraryError::BadPath { path: inside.to_owned(), why: e.to_string() })?;
         let object = self.store.open(place, &path).await?;
+        Ok(self.as_it_is(&object, path.file_name()))
+    }
+
+    fn as_it_is(&self, object: &Arc<Object>, name: &str) -> Found {
         let meta = object.meta();
-        let guessed = content_type(path.file_name());
+        let guessed = content_type(name);
         let content_type = match &meta.content_type {
             Some(told) if guessed == "application/octet-stream" => HeaderValue::from_str(told).ok(),
             _ => None,
@@ -258,13 +292,13 @@ impl Front {
             Some(etag) if etag.starts_with('"') => etag.clone(),
             _ => format!("\"{:016x}\"", crate::library::fingerprint(meta.version.as_str().as_bytes())),
         };
-        Ok(Found {
+        Found {
             content_type: content_type.unwrap_or(HeaderValue::from_static(guessed)),
             cache_control: "public, max-age=60",
             etag,
             modified: meta.modified,
-            body: Body::object(&self.store, &object, 0..meta.len),
-        })
+            body: Body::object(&self.store, object, 0..meta.len),
+        }
     }
 
     /// Applies preconditions and ranges, and writes the header fields.

@@ -8,6 +8,7 @@ mod packed;
 mod range;
 mod render;
 mod request;
+mod steer;
 
 pub(crate) use answer::{Front, FrontOptions};
 pub(crate) use api::encode;

@@ -35,6 +35,12 @@ pub(crate) enum LibraryError {
     BadPath { path: String, why: String },
     #[error("{manifest}: {why}")]
     Manifest { manifest: String, why: String },
+    /// The client wants only what is cached (RFC 9111 5.2.1.7).
+    #[error("{0}: not all of it is cached")]
+    NotCached(String),
+    /// The request went out from here and came back (RFC 8586).
+    #[error("{0}: the request has been here before: places of caches lead in a circle")]
+    Loop(String),
 }
 
 impl From<OriginError> for LibraryError {
@@ -55,6 +61,8 @@ impl LibraryError {
             }
             Self::NoAsset(_) | Self::NoResource { .. } => S::NOT_FOUND,
             Self::BadPath { .. } => S::BAD_REQUEST,
+            Self::NotCached(_) => S::GATEWAY_TIMEOUT,
+            Self::Loop(_) => S::LOOP_DETECTED,
         }
     }
 }

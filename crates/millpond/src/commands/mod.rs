@@ -1,6 +1,9 @@
 //! The subcommands, a file each: `command()` declares its arguments, `run()` does it.
 
+mod admin;
+mod cache;
 mod check;
+mod explain;
 mod index;
 mod load;
 mod probe;
@@ -20,7 +23,15 @@ pub(crate) fn cli() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .max_term_width(100)
-        .subcommands([serve::command(), check::command(), probe::command(), index::command(), load::command()])
+        .subcommands([
+            serve::command(),
+            check::command(),
+            probe::command(),
+            index::command(),
+            cache::command(),
+            explain::command(),
+            load::command(),
+        ])
 }
 
 /// Runs the subcommand that was asked for.
@@ -30,6 +41,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("check", matches)) => check::run(matches),
         Some(("probe", matches)) => probe::run(matches),
         Some(("index", matches)) => index::run(matches),
+        Some(("cache", matches)) => cache::run(matches),
+        Some(("explain", matches)) => explain::run(matches),
         Some(("load", matches)) => load::run(matches),
         _ => Err("no such command".into()),
     }

@@ -67,7 +67,16 @@ impl Server {
 
     /// With variables added to the environment.
     pub fn start_with(args: &[&str], env: &[(&str, &str)]) -> Self {
-        let (port, admin) = (free_port(), free_port());
+        Self::launch(free_port(), args, env)
+    }
+
+    /// On a port that is known before.
+    pub fn start_at(port: u16, args: &[&str]) -> Self {
+        Self::launch(port, args, &[])
+    }
+
+    fn launch(port: u16, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let admin = free_port();
         let cache = tempfile::tempdir().unwrap();
         let log = cache.path().join("log.txt");
         let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));

@@ -1,7 +1,10 @@
 //! Metrics and health, on an address of their own.
 //!
-//! `/livez` says that the process runs, `/readyz` that it can serve, `/metrics` what it did. The listener is plain
-//! HTTP/1.1 and meant for the machine and its orchestrator, not for viewers.
+//! `/livez` says that the process runs, `/readyz` that it can serve, `/metrics` what it did, `/cache` what is cached, and
+//! `/explain` what a request needs. The listener is plain HTTP/1.1 and meant for the machine, its operator and its
+//! orchestrator, not for viewers.
+
+mod cache;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, ORIGIN};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::service::service_fn;
@@ -17,6 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
+use crate::front::Front;
 use crate::logging::RequestId;
 use crate::metrics::{self, Kind, Metrics};
 use crate::problem::{self, Problem};
@@ -35,7 +39,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A place that has answered counts for good: an origin that goes away later makes errors for its own assets, and
 /// taking the whole server out of rotation for it would make them for all.
 #[derive(Debug)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     listening: AtomicBool,
     draining: AtomicBool,
     places: Vec<(String, AtomicBool)>,
@@ -43,7 +47,7 @@ pub struct Readiness {
 
 impl Readiness {
     /// Not ready yet; waits for these places.
-    pub fn new(places: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn new(places: impl IntoIterator<Item = String>) -> Self {
         Self {
             listening: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -52,24 +56,24 @@ impl Readiness {
     }
 
     /// All listeners accept connections.
-    pub fn listening(&self) {
+    pub(crate) fn listening(&self) {
         self.listening.store(true, Ordering::Relaxed);
     }
 
     /// Shutdown has begun: new clients should go elsewhere.
-    pub fn draining(&self) {
+    pub(crate) fn draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
 
     /// A place has answered, be it that something is not there.
-    pub fn place_answered(&self, name: &str) {
+    pub(crate) fn place_answered(&self, name: &str) {
         if let Some((_, answered)) = self.places.iter().find(|(known, _)| known == name) {
             answered.store(true, Ordering::Relaxed);
         }
     }
 
     /// What is still waited for, in words; empty where the server is ready.
-    pub fn waiting_for(&self) -> Vec<String> {
+    pub(crate) fn waiting_for(&self) -> Vec<String> {
         if self.draining.load(Ordering::Relaxed) {
             return vec!["shutting down".to_owned()];
         }
@@ -84,18 +88,20 @@ impl Readiness {
 }
 
 /// What the admin address tells about.
-#[derive(Debug, Clone)]
-pub struct AdminState {
+#[derive(Clone)]
+pub(crate) struct AdminState {
     /// The counters.
-    pub metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Whether the server can serve.
-    pub readiness: Arc<Readiness>,
+    pub(crate) readiness: Arc<Readiness>,
+    /// What answers viewers.
+    pub(crate) front: Arc<Front>,
 }
 
 /// Serves the admin address until `shutdown` becomes true or its sender is gone.
 ///
 /// Connections under way are then left to end by themselves; each lasts at most for one more request.
-pub async fn serve(listener: TcpListener, state: AdminState, mut shutdown: watch::Receiver<bool>) {
+pub(crate) async fn serve(listener: TcpListener, state: AdminState, mut shutdown: watch::Receiver<bool>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let accepted = tokio::select! {
@@ -129,7 +135,7 @@ async fn down(shutdown: &mut watch::Receiver<bool>) {
 async fn connection(stream: TcpStream, state: AdminState, mut shutdown: watch::Receiver<bool>) {
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let state = state.clone();
-        async move { Ok::<_, Infallible>(counted(request.method(), request.uri().path(), &state)) }
+        async move { Ok::<_, Infallible>(counted(&request, &state).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -152,9 +158,17 @@ async fn connection(stream: TcpStream, state: AdminState, mut shutdown: watch::R
     }
 }
 
-fn counted(method: &Method, path: &str, state: &AdminState) -> Response<Full<Bytes>> {
+async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<Bytes>> {
     let started = Instant::now();
-    let response = answer(method, path, state);
+    let (method, uri) = (request.method(), request.uri());
+    // A page in the operator's browser must not steer the server: browsers say where a POST comes from.
+    let foreign = *method == Method::POST && request.headers().contains_key(ORIGIN);
+    let asked = if foreign { None } else { cache::answer(method, uri.path(), uri.query().unwrap_or(""), state).await };
+    let response = match asked {
+        _ if foreign => refuse(Problem::new(StatusCode::FORBIDDEN).detail("web pages may not change anything here")),
+        Some(response) => response,
+        None => answer(method, uri.path(), state),
+    };
     state.metrics.request(Kind::Admin, response.status(), started.elapsed());
     response
 }
@@ -167,12 +181,17 @@ const INDEX: &str = "\
 <li><a href=\"/metrics\">/metrics</a> what it did, in OpenMetrics text
 <li><a href=\"/livez\">/livez</a> whether it runs
 <li><a href=\"/readyz\">/readyz</a> whether it can serve
+<li><a href=\"/cache\">/cache</a> what the cache holds and did
+<li><a href=\"/cache/objects\">/cache/objects</a> what is cached of which object
 </ul>
 ";
 
 fn answer(method: &Method, path: &str, state: &AdminState) -> Response<Full<Bytes>> {
     if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz") {
-        return refuse(Problem::new(StatusCode::NOT_FOUND).detail("there are /metrics, /livez and /readyz"));
+        return refuse(
+            Problem::new(StatusCode::NOT_FOUND)
+                .detail("there are /metrics, /livez, /readyz, /cache, /cache/objects and /explain"),
+        );
     }
     // hyper leaves the body out of replies to HEAD.
     if !matches!(*method, Method::GET | Method::HEAD) {
@@ -214,13 +233,18 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::front::FrontOptions;
+    use crate::library::{Library, LibraryOptions};
 
     fn state() -> AdminState {
         let store = Store::new(&StoreOptions::default()).unwrap();
-        AdminState {
-            metrics: Arc::new(Metrics::new(&store)),
-            readiness: Arc::new(Readiness::new(["films".to_owned()])),
-        }
+        let metrics = Arc::new(Metrics::new(&store));
+        let readiness = Arc::new(Readiness::new(["films".to_owned()]));
+        let options = LibraryOptions { segment_duration: 4.0, index_folder: None };
+        let library = Library::new(store.clone(), options, metrics.clone());
+        let options = FrontOptions { cors_origin: None, access_log: false, folder: std::env::temp_dir() };
+        let front = Arc::new(Front::new(store, library, vec!["films".into()], metrics.clone(), options));
+        AdminState { metrics, readiness, front }
     }
 
     async fn text(response: Response<Full<Bytes>>) -> String {

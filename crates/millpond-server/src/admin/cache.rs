@@ -1,0 +1,170 @@
+//! Seeing and steering the cache: `/cache`, `/cache/objects`, `/cache/purge` and the like, and `/explain`.
+
+use super::{AdminState, refuse, reply};
+use crate::{library::LibraryError, problem::Problem};
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
+use millpond_store::{Selection, Stats};
+use serde_json::{Value, json};
+
+type Reply = Response<Full<Bytes>>;
+
+const JSON: &str = "application/json";
+
+/// Answers a request below `/cache` or to `/explain`; nothing where it is another.
+pub(super) async fn answer(method: &Method, path: &str, query: &str, state: &AdminState) -> Option<Reply> {
+    let change = *method == Method::POST;
+    let action = match path {
+        "/cache" if !change => return Some(show(&stats(&state.front.store().stats()))),
+        "/cache/objects" if !change => return Some(show(&objects(state))),
+        "/explain" if !change => return Some(explain(state, query).await),
+        "/cache/set" if change => return Some(set(state, query)),
+        _ => path.strip_prefix("/cache/").filter(|_| change)?,
+    };
+    let Some(object) = parameter(query, "object") else {
+        return Some(bad("?object=PATH says which object, as its path is in a URL"));
+    };
+    Some(match action {
+        "purge" => purge(state, &object),
+        "pin" | "unpin" => pin(state, &object, action == "pin").await,
+        "warm" => warm(state, &object).await,
+        _ => return None,
+    })
+}
+
+fn purge(state: &AdminState, object: &str) -> Reply {
+    let Some((_, place, inside)) = state.front.place(object) else { return bad("there is no such place") };
+    let selection = Selection { place: place.to_string(), path: inside.to_owned() };
+    let slices = state.front.store().purge(&selection);
+    tracing::info!(object, slices, "purged");
+    show(&json!({ "purged-slices": slices }))
+}
+
+async fn pin(state: &AdminState, path: &str, keep: bool) -> Reply {
+    match state.front.objects(path).await {
+        Ok(objects) => {
+            let mut kept = 0;
+            for object in &objects {
+                kept = state.front.store().keep(object, keep);
+            }
+            show(&json!({ "objects": objects.len(), "pinned-bytes": kept }))
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+async fn warm(state: &AdminState, path: &str) -> Reply {
+    match state.front.objects(path).await {
+        Ok(objects) => {
+            let bytes: u64 = objects.iter().map(|object| object.meta().len).sum();
+            let count = objects.len();
+            let store = state.front.store().clone();
+            // One object after the other: it is not to take the link from viewers.
+            tokio::spawn(async move {
+                for object in objects {
+                    let mut reader = store.read(&object, 0..object.meta().len);
+                    while let Some(chunk) = reader.next().await {
+                        if let Err(error) = chunk {
+                            tracing::warn!(path = %object.path(), %error, "warming broken off");
+                            break;
+                        }
+                    }
+                }
+            });
+            show(&json!({ "objects": count, "bytes": bytes }))
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+/// Changes the size and the policy of the disk cache without a restart; at a restart the configuration counts.
+fn set(state: &AdminState, query: &str) -> Reply {
+    let size = match parameter(query, "size").map(|text| crate::config::value::size(&text)) {
+        Some(Err(_)) => return bad("size: a number of bytes such as 10GiB"),
+        Some(Ok(size)) => Some(size),
+        None => None,
+    };
+    match state.front.store().set_disk(size, parameter(query, "policy").as_deref()) {
+        Ok(()) => show(&stats(&state.front.store().stats())),
+        Err(error) => bad(&error.to_string()),
+    }
+}
+
+async fn explain(state: &AdminState, query: &str) -> Reply {
+    let Some(url) = parameter(query, "url") else { return bad("?url=PATH says which request") };
+    match state.front.explain(url.trim_start_matches('/')).await {
+        Ok(explanation) => show(&json!(explanation)),
+        Err(error) => failed(&error),
+    }
+}
+
+fn objects(state: &AdminState) -> Value {
+    let objects = state.front.store().cached();
+    let slice = state.front.store().slice_size();
+    objects
+        .iter()
+        .map(|object| {
+            json!({
+                "place": object.place, "path": object.path, "version": object.version, "bytes": object.len,
+                "slices": object.len.div_ceil(slice), "in-memory": object.in_memory, "on-disk": object.on_disk,
+                "pinned": object.pinned,
+            })
+        })
+        .collect()
+}
+
+fn stats(stats: &Stats) -> Value {
+    let disk = stats.disk.as_ref().map(|disk| {
+        json!({
+            "bytes": disk.ledger.bytes, "limit-bytes": disk.capacity, "slices": disk.ledger.entries,
+            "policy": disk.policy, "hits": disk.ledger.hits, "misses": disk.ledger.misses,
+            "evictions": disk.ledger.evictions, "pinned-bytes": disk.ledger.pinned, "written": disk.written,
+            "passed-over": disk.passed_over, "errors": disk.errors, "damaged": disk.damaged, "failure": disk.failure,
+        })
+    });
+    let kinds: serde_json::Map<String, Value> = stats
+        .memory
+        .iter()
+        .map(|(kind, c)| {
+            let value = json!({
+                "bytes": c.weight, "entries": c.entries, "hits": c.hits, "misses": c.misses, "evictions": c.evictions,
+            });
+            ((*kind).to_owned(), value)
+        })
+        .collect();
+    let places: serde_json::Map<String, Value> = stats
+        .places
+        .iter()
+        .map(|place| {
+            let value = json!({
+                "origin-requests": place.origin_requests, "origin-bytes": place.origin_bytes,
+                "hit-bytes": place.hit_bytes, "miss-bytes": place.miss_bytes, "file-bytes": place.file_bytes,
+                "collapsed": place.collapsed, "retries": place.retries, "stale": place.stale,
+            });
+            (place.name.clone(), value)
+        })
+        .collect();
+    json!({
+        "memory": { "bytes": stats.memory_used, "limit-bytes": stats.cache.budget, "kinds": kinds },
+        "disk": disk,
+        "places": places,
+    })
+}
+
+fn show(value: &Value) -> Reply {
+    reply(JSON, format!("{value:#}\n"))
+}
+
+fn bad(why: &str) -> Reply {
+    refuse(Problem::new(StatusCode::BAD_REQUEST).detail(why))
+}
+
+fn failed(error: &LibraryError) -> Reply {
+    refuse(Problem::new(error.status()).detail(error.to_string()))
+}
+
+/// A parameter of a query, decoded.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
