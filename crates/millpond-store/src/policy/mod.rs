@@ -4,16 +4,27 @@
 //! reads a clock, so the simulator runs the same code against traces that the server runs against viewers.
 
 mod chain;
+mod gdsf;
 mod ghost;
+mod heap;
 mod ledger;
+mod lfu;
 mod lru;
 mod s3fifo;
 mod sieve;
+mod sketch;
+mod wtinylfu;
 
+#[cfg(test)]
+mod tests;
+
+pub use gdsf::Gdsf;
 pub use ledger::{Counters, Ledger, Refused};
+pub use lfu::Lfu;
 pub use lru::Lru;
 pub use s3fifo::S3Fifo;
 pub use sieve::Sieve;
+pub use wtinylfu::WTinyLfu;
 
 use std::fmt;
 
@@ -83,14 +94,17 @@ pub trait Policy: Send + fmt::Debug {
 }
 
 /// The names of all policies.
-pub const NAMES: &[&str] = &["lru", "s3-fifo", "sieve"];
+pub const NAMES: &[&str] = &["lru", "lfu", "gdsf", "s3-fifo", "sieve", "w-tinylfu"];
 
 /// The policy of a name.
 pub fn by_name(name: &str) -> Option<Box<dyn Policy>> {
     Some(match name {
         "lru" => Box::new(Lru::default()),
+        "lfu" => Box::new(Lfu::default()),
+        "gdsf" => Box::new(Gdsf::default()),
         "s3-fifo" => Box::new(S3Fifo::default()),
         "sieve" => Box::new(Sieve::default()),
+        "w-tinylfu" => Box::new(WTinyLfu::default()),
         _ => return None,
     })
 }

@@ -1,0 +1,47 @@
+//! LFU with dynamic ageing (LFU-DA, Arlitt et al., "Evaluating content management techniques for Web proxy caches",
+//! 2000): an entry's rank is how often it was asked for, plus the rank of the last entry that went when it was last
+//! asked for; so what was popular once doesn't stay for ever.
+
+use super::heap::Heap;
+use super::{Foresight, Item, Policy, Slot, Time};
+
+/// Least frequently used, with ageing.
+#[derive(Debug, Default)]
+pub struct Lfu {
+    heap: Heap,
+    uses: Vec<u32>,
+    age: f64,
+}
+
+impl Policy for Lfu {
+    fn name(&self) -> &'static str {
+        "lfu"
+    }
+
+    fn resize(&mut self, _: u64) {}
+
+    fn insert(&mut self, slot: Slot, _: &Item, _: Time) {
+        let index = slot as usize;
+        if index >= self.uses.len() {
+            self.uses.resize(index + 1, 0);
+        }
+        self.uses[index] = 1;
+        self.heap.set(slot, self.age + 1.0);
+    }
+
+    fn hit(&mut self, slot: Slot, _: &Item, _: Time) {
+        let uses = &mut self.uses[slot as usize];
+        *uses = uses.saturating_add(1);
+        self.heap.set(slot, self.age + f64::from(*uses));
+    }
+
+    fn remove(&mut self, slot: Slot, _: &Item) {
+        self.heap.remove(slot);
+    }
+
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: &dyn Foresight, _: Time) -> Option<Slot> {
+        let (slot, rank) = self.heap.pop(kept)?;
+        self.age = rank;
+        Some(slot)
+    }
+}

@@ -1,0 +1,80 @@
+//! How often keys were asked for lately, in a fixed room: a count-min sketch of 4-bit counters that are halved when as
+//! many asks were counted as ten times the counters in a row (Einziger et al., "TinyLFU", 2017).
+
+/// Rows of counters.
+const ROWS: usize = 4;
+/// Counters stop at this.
+const MOST: u8 = 15;
+
+#[derive(Debug)]
+pub(crate) struct Sketch {
+    /// A counter a byte: two in one would save half of little.
+    rows: Vec<u8>,
+    mask: u64,
+    asks: u64,
+}
+
+impl Default for Sketch {
+    fn default() -> Self {
+        Self::new(1024)
+    }
+}
+
+impl Sketch {
+    /// For about that many entries.
+    pub(crate) fn new(entries: usize) -> Self {
+        let width = entries.clamp(1024, 1 << 24).next_power_of_two();
+        Self { rows: vec![0; width * ROWS], mask: width as u64 - 1, asks: 0 }
+    }
+
+    /// For how many entries it is.
+    pub(crate) fn entries(&self) -> usize {
+        self.mask as usize + 1
+    }
+
+    pub(crate) fn count(&mut self, key: u64) {
+        for row in 0..ROWS {
+            let place = self.place(key, row);
+            let counter = &mut self.rows[place];
+            *counter = (*counter + 1).min(MOST);
+        }
+        self.asks += 1;
+        if self.asks >= (self.mask + 1) * 10 {
+            self.rows.iter_mut().for_each(|counter| *counter /= 2);
+            self.asks /= 2;
+        }
+    }
+
+    /// How often a key was asked for; sometimes more, never less.
+    pub(crate) fn estimate(&self, key: u64) -> u8 {
+        (0..ROWS).map(|row| self.rows[self.place(key, row)]).min().unwrap_or(0)
+    }
+
+    fn place(&self, key: u64, row: usize) -> usize {
+        const ODD: [u64; ROWS] =
+            [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9, 0x27d4_eb2f_1656_67c5];
+        let mixed = (key ^ (key >> 29)).wrapping_mul(ODD[row]);
+        row * (self.mask as usize + 1) + ((mixed >> 32) & self.mask) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_near_and_age() {
+        let mut sketch = Sketch::new(1024);
+        for key in 0..500 {
+            for _ in 0..key % 10 {
+                sketch.count(key);
+            }
+        }
+        let wrong = (0..500).filter(|key| u64::from(sketch.estimate(*key)) != key % 10).count();
+        assert!((0..500).all(|key| u64::from(sketch.estimate(key)) >= key % 10) && wrong < 50, "{wrong}");
+        for key in 1000..20_000 {
+            sketch.count(key);
+        }
+        assert!(sketch.estimate(9) < 9);
+    }
+}
