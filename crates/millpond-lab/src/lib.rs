@@ -1,4 +1,4 @@
-//! The load generator: players in numbers, against any HLS or DASH server.
+//! The load generator: players in numbers, against any HLS or DASH server; and the cache simulator ([`simulate`]).
 //!
 //! A load run plays the request sequence of real players: the manifest, the media playlists of video and audio
 //! where there are such, the init segments, then segments at the pace of playback or as fast as they come. It
@@ -43,6 +43,7 @@ mod options;
 pub mod player;
 mod report;
 mod resource;
+pub mod simulate;
 mod tally;
 mod title;
 mod viewer;

@@ -114,7 +114,8 @@ fn pick(
         movie: source.movie.clone(),
         index,
         timeline,
-        language: language::tag(source.language.as_deref().unwrap_or(&track.language)),
+        // A language said of a file is that of its sound and its texts.
+        language: language::tag(source.language.as_deref().filter(|_| !video).unwrap_or(&track.language)),
         label: source.label.clone(),
         bandwidth: source.bandwidth.filter(|_| video || !source.use_video || !has_video()),
     })

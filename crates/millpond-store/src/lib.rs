@@ -42,6 +42,7 @@ mod path;
 mod place;
 pub mod policy;
 mod reader;
+pub mod schedule;
 mod slab;
 mod slices;
 mod source;

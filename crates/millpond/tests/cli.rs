@@ -91,3 +91,50 @@ fn load_plays_a_title_from_either_manifest_and_reports() {
         assert_eq!(report["errors"].as_array().map_or(0, Vec::len), 0, "{manifest}: {out}");
     }
 }
+
+#[test]
+fn simulate_finds_again_what_the_sproxy_paper_found() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plots = scratch.path().join("plots");
+    let modes = ["--mode", "full,on-demand,half,window,active", "--cache", "256MiB", "--slice", "100KB,500KB"];
+    let mut args = vec!["simulate", "--policy", "lru", "--json", "-", "--plot", plots.to_str().unwrap()];
+    args.extend(modes);
+    let (code, out, err) = millpond(&args);
+    assert_eq!(code, 0, "{err}");
+    let runs: Vec<serde_json::Value> = serde_json::from_str(&out).unwrap();
+    let of = |mode: &str, slice: u64, figure: &str| {
+        let run = runs.iter().find(|run| run["mode"] == mode && run["slice-bytes"] == slice);
+        run.unwrap_or_else(|| panic!("{mode} {slice}"))[figure].as_u64().unwrap() as f64
+    };
+    for slice in [100_000, 500_000] {
+        let server = |mode| of(mode, slice, "server-bytes");
+        assert!(of("full", 0, "server-bytes") > 10.0 * server("window"));
+        assert!(server("on-demand") < server("half") && server("half") < server("window"));
+        let wasted = |mode| of(mode, slice, "false-prefetch-bytes");
+        assert!((0.35..0.6).contains(&(wasted("half") / wasted("window"))));
+        assert!(wasted("active") < wasted("half") / 2.0);
+    }
+    assert!(of("half", 100_000, "false-prefetch-bytes") < of("half", 500_000, "false-prefetch-bytes"));
+    for plot in ["server-traffic.svg", "false-prefetch.svg", "byte-miss-ratio.svg"] {
+        assert!(std::fs::read_to_string(plots.join(plot)).unwrap().contains("</svg>"));
+    }
+}
+
+#[test]
+fn simulate_reads_traces_and_names_what_is_wrong() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("trace.csv");
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, "0,a,1000000\n1,b,1000000\n2,a,1000000\n").unwrap();
+    let (code, out, _) = millpond(&["simulate", "--trace", path, "--cache", "10MB", "--slice", "1MB", "--json", "-"]);
+    let runs: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &runs[0]["hits"], &runs[0]["server-bytes"]), (0, &1.into(), &2_000_000.into()));
+    std::fs::write(&file, "0,a,1000000\nzero\n").unwrap();
+    let (code, _, err) = millpond(&["simulate", "--trace", path]);
+    assert!(code == 1 && err.contains("trace.csv") && err.contains("line 2"), "{err}");
+    for wrong in [["--mode", "sideways"], ["--policy", "best"], ["--cache", "much"], ["--slice", "0"], ["--delay", "-"]]
+    {
+        let (code, _, err) = millpond(&[&["simulate"][..], &wrong].concat());
+        assert!(code == 1 && err.contains(wrong[1]) || err.contains(wrong[0]), "{wrong:?}: {err}");
+    }
+}

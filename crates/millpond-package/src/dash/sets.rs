@@ -134,7 +134,9 @@ fn mime_type(track: &PresentedTrack) -> &'static str {
 }
 
 fn representation(w: &mut Writer, track: &PresentedTrack, own_template: bool) {
-    w.start("Representation").attribute("id", &track.name).number("bandwidth", track.bandwidth.peak.max(1));
+    w.start("Representation")
+        .attribute("id", &track.name)
+        .number("bandwidth", track.bandwidth.peak.clamp(1, u64::from(u32::MAX)));
     if is_webvtt(track) {
         w.start("BaseURL").end_with(&format!("{}/all.vtt", track.name));
         w.end();

@@ -28,7 +28,7 @@ pub use options::{Options, PlaceOptions};
 use crate::logging::LogFormat;
 
 /// The replacement policy where nobody chooses one.
-pub const DEFAULT_POLICY: &str = "sieve";
+pub const DEFAULT_POLICY: &str = "s3-fifo";
 
 /// Everything an operator decides, resolved.
 #[derive(Debug, Clone)]

@@ -125,7 +125,8 @@ impl Policy for WTinyLfu {
             self.take(victim);
             return Some(victim);
         }
-        let slot = [Part::Probation, Part::Protected, Part::Window].into_iter().find_map(|part| self.first(part, kept))?;
+        let slot =
+            [Part::Probation, Part::Protected, Part::Window].into_iter().find_map(|part| self.first(part, kept))?;
         self.take(slot);
         Some(slot)
     }

@@ -8,6 +8,7 @@ mod index;
 mod load;
 mod probe;
 mod serve;
+mod simulate;
 
 use clap::{ArgMatches, Command};
 use std::error::Error;
@@ -31,6 +32,7 @@ pub(crate) fn cli() -> Command {
             cache::command(),
             explain::command(),
             load::command(),
+            simulate::command(),
         ])
 }
 
@@ -44,6 +46,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("cache", matches)) => cache::run(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("load", matches)) => load::run(matches),
+        Some(("simulate", matches)) => simulate::run_command(matches),
         _ => Err("no such command".into()),
     }
 }

@@ -1,0 +1,21 @@
+//! The cache simulator: traces through the server's own policies and prefetch modes, against a virtual clock and a
+//! modelled link.
+//!
+//! A [`Workload`] is made by chance ([`sproxy`], [`zipf`]) or read from a file ([`trace`]); [`run`] plays it with viewers
+//! who read at the rate of the media, [`replay`] as fast as it goes; [`byte_miss_ratio`] is the bound. It uses
+//! `millpond_store::policy` and `millpond_store::schedule`, the code that serves.
+
+mod belady;
+mod generate;
+mod plot;
+mod replay;
+mod run;
+pub mod trace;
+mod workload;
+
+pub use belady::byte_miss_ratio;
+pub use generate::{ZipfOptions, sproxy, zipf};
+pub use plot::Plot;
+pub use replay::replay;
+pub use run::{Link, Outcome, Setting, run};
+pub use workload::{Totals, Visit, Workload};

@@ -1,0 +1,33 @@
+//! Traces of real use, in the forms that others write them in.
+
+mod csv;
+mod log;
+mod oracle;
+
+pub use csv::read as csv;
+pub use log::read as log;
+pub use oracle::read as oracle;
+
+/// Why a trace can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{unit} {number}: expected {expected}, found {found:?}")]
+pub struct TraceError {
+    /// "line" or "record".
+    pub unit: &'static str,
+    /// Which, from 1.
+    pub number: u64,
+    /// What should be there.
+    pub expected: &'static str,
+    /// What is.
+    pub found: String,
+}
+
+/// The beginning of a text, for messages.
+fn beginning(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+/// A hash that names an object by its text.
+fn name(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}

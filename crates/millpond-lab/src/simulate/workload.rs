@@ -1,0 +1,60 @@
+//! What viewers do: who reads which bytes of what, from when on and how fast.
+
+/// One viewer's visit: bytes of one object from a time on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Visit {
+    /// When it begins, in seconds from the start of the trace.
+    pub at: f64,
+    /// Which object.
+    pub object: u64,
+    /// Bytes of the object.
+    pub len: u64,
+    /// Bytes read of it, from here
+    pub from: u64,
+    /// to here, exclusive.
+    pub to: u64,
+    /// Bytes a second at which they are read; infinite for those that come and go at once.
+    pub rate: f64,
+}
+
+/// All visits, in the order of their times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workload {
+    /// What it is called in tables.
+    pub name: String,
+    /// The visits.
+    pub visits: Vec<Visit>,
+}
+
+/// What a workload amounts to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Totals {
+    /// Visits.
+    pub visits: u64,
+    /// Bytes read in all.
+    pub bytes: u64,
+    /// Objects visited.
+    pub objects: u64,
+    /// Bytes of those objects.
+    pub unique_bytes: u64,
+    /// Visits of the most visited object.
+    pub most: u64,
+}
+
+impl Workload {
+    /// What it amounts to.
+    pub fn totals(&self) -> Totals {
+        let mut objects = std::collections::HashMap::new();
+        for visit in &self.visits {
+            let entry = objects.entry(visit.object).or_insert((0_u64, 0_u64));
+            *entry = (entry.0 + 1, entry.1.max(visit.len));
+        }
+        Totals {
+            visits: self.visits.len() as u64,
+            bytes: self.visits.iter().map(|visit| visit.to - visit.from).sum(),
+            objects: objects.len() as u64,
+            unique_bytes: objects.values().map(|(_, len)| len).sum(),
+            most: objects.values().map(|(visits, _)| *visits).max().unwrap_or(0),
+        }
+    }
+}

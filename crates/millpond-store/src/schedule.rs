@@ -1,0 +1,115 @@
+//! When to send for what a viewer will need next: the modes of the SProxy paper (section III.B), pure.
+
+use std::{fmt, str::FromStr};
+
+/// When the next slice is sent for that isn't cached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// When it is needed.
+    OnDemand,
+    /// That many slices ahead of the position: 1 is the paper's Window, 0.5 its Half.
+    Window(f64),
+    /// At the latest moment at which it still comes in time, as far as is known of the origin's bandwidth.
+    Active,
+    /// The whole object, at once, whoever leaves: caching without slices, the baseline.
+    Full,
+}
+
+/// Active takes the link to be slower than it was measured by this factor: what is measured is past.
+const MARGIN: f64 = 1.25;
+
+/// Nothing sensible is ahead by more slices than this.
+const FURTHEST: f64 = 1024.0;
+
+impl Mode {
+    /// The names that are understood, beside `window:N`.
+    pub const NAMES: &[&str] = &["on-demand", "window", "half", "active", "full"];
+
+    /// How many slices ahead of the position a slice is sent for, where the media take `need` bytes a second and the
+    /// origin gives `bandwidth` with its first byte after `delay` seconds.
+    ///
+    /// Where the origin gives less than is needed, Active is always ahead as far as it may be.
+    pub fn ahead(self, slice: f64, need: f64, bandwidth: f64, delay: f64) -> f64 {
+        match self {
+            Self::OnDemand => 0.0,
+            Self::Window(slices) => slices,
+            Self::Full => FURTHEST,
+            Self::Active => {
+                // It is read while it comes: at a sufficient rate only the time to its first byte must be made up.
+                let rate = bandwidth / MARGIN;
+                let behind = (slice / rate - slice / need).max(0.0);
+                let seconds = delay * MARGIN + behind;
+                (seconds * need / slice).min(FURTHEST)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnDemand => f.write_str("on-demand"),
+            Self::Window(1.0) => f.write_str("window"),
+            Self::Window(0.5) => f.write_str("half"),
+            Self::Window(slices) => write!(f, "window:{slices}"),
+            Self::Active => f.write_str("active"),
+            Self::Full => f.write_str("full"),
+        }
+    }
+}
+
+/// A text is no mode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no prefetch mode: there are on-demand, window, window:N (0 to 1024 slices), half, active, full")]
+pub struct BadMode {
+    text: String,
+}
+
+impl FromStr for Mode {
+    type Err = BadMode;
+
+    fn from_str(text: &str) -> Result<Self, BadMode> {
+        let bad = || BadMode { text: text.to_owned() };
+        Ok(match text {
+            "on-demand" => Self::OnDemand,
+            "window" => Self::Window(1.0),
+            "half" => Self::Window(0.5),
+            "active" => Self::Active,
+            "full" => Self::Full,
+            _ => {
+                let slices: f64 = text.strip_prefix("window:").ok_or_else(bad)?.parse().map_err(|_| bad())?;
+                if !(0.0..=FURTHEST).contains(&slices) {
+                    return Err(bad());
+                }
+                Self::Window(slices)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for text in Mode::NAMES.iter().copied().chain(["window:0.25", "window:7"]) {
+            assert_eq!(text.parse::<Mode>().unwrap().to_string(), text);
+        }
+        for text in ["", "windows", "window:", "window:-1", "window:x", "window:9999", "window:NaN"] {
+            assert!(text.parse::<Mode>().unwrap_err().to_string().contains("no prefetch mode"));
+        }
+    }
+
+    #[test]
+    fn active_is_ahead_by_what_the_link_takes() {
+        let ahead = |bandwidth: f64, delay: f64| Mode::Active.ahead(1000.0, 100.0, bandwidth, delay);
+        // A slice is 10 s of media. Far more bandwidth than needed: the delay counts.
+        assert!((ahead(1e6, 0.8) - 0.1).abs() < 1e-9);
+        assert!(ahead(1e6, 0.0) < 1e-3);
+        // As much as needed, taken to be a fifth less: the slice comes in 12.5 s and is ahead by the rest.
+        assert!((ahead(100.0, 0.0) - 0.25).abs() < 1e-9);
+        assert!(ahead(10.0, 0.0) > 10.0);
+        assert!(ahead(1e-9, 0.0) <= FURTHEST);
+    }
+}

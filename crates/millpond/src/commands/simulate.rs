@@ -1,0 +1,262 @@
+//! `millpond simulate`: what a policy, a mode or a larger cache would change, before it is bought.
+
+use super::Outcome as Done;
+use clap::{Arg, ArgMatches, Command};
+use millpond_lab::simulate::{
+    Link, Outcome, Plot, Setting, Workload, ZipfOptions, byte_miss_ratio, replay, run, sproxy, trace, zipf,
+};
+use millpond_server::config::value;
+use millpond_store::{policy, schedule::Mode};
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    io::{IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+pub(crate) fn command() -> Command {
+    let option = |name: &'static str, value: &'static str, default: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).default_value(default).help(help)
+    };
+    Command::new("simulate")
+        .about("Plays a workload against the cache's own policies and prefetch modes")
+        .long_about(
+            "Plays a workload against the cache's own policies and prefetch modes, on a virtual clock and a modelled \
+             link, and prints what the origin would send, what would be found, and what viewers would notice. Lists \
+             make a run for each combination. docs/simulator.md has the meaning of each figure.",
+        )
+        .arg(
+            option("preset", "NAME", "sproxy", "A workload made by chance")
+                .value_parser(["sproxy", "zipf", "early", "crowd", "even"])
+                .conflicts_with("trace"),
+        )
+        .arg(Arg::new("trace").long("trace").value_name("FILE").help("A workload from a file"))
+        .arg(option("format", "FORM", "csv", "Form of the file").value_parser(["csv", "log", "oracle"]))
+        .arg(option("cache", "SIZES", "64MiB,256MiB,1GiB,4GiB", "Sizes of the cache"))
+        .arg(option("slice", "SIZES", "512KiB", "Sizes of a slice; with mode full objects are cached whole"))
+        .arg(option(
+            "mode",
+            "MODES",
+            "on-demand",
+            "When slices are sent for: on-demand, window, window:N, half, active, full",
+        ))
+        .arg(option("policy", "NAMES", "s3-fifo", "Which slice goes; \"all\" for each that there is"))
+        .arg(option("bandwidth", "RATE", "10MB", "Bytes a second of the link to the origin"))
+        .arg(option("delay", "TIME", "50ms", "From a request to its first byte"))
+        .arg(option("seed", "NUMBER", "1", "For workloads made by chance").value_parser(clap::value_parser!(u64)))
+        .arg(Arg::new("json").long("json").value_name("FILE").help("Writes all figures as JSON; - for standard output"))
+        .arg(Arg::new("plot").long("plot").value_name("FOLDER").help("Writes plots over the size of the cache, as SVG"))
+}
+
+pub(crate) fn run_command(matches: &ArgMatches) -> Done {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    let workload = workload(matches)?;
+    let quiet = text("json") == "-";
+    let totals = workload.totals();
+    if !quiet {
+        println!(
+            "{}: {} visits of {} objects, {:.3} GB read, {:.3} GB of objects, {:.0} % of visits to one",
+            workload.name,
+            totals.visits,
+            totals.objects,
+            totals.bytes as f64 / 1e9,
+            totals.unique_bytes as f64 / 1e9,
+            100.0 * totals.most as f64 / totals.visits.max(1) as f64
+        );
+    }
+    let link = Link {
+        bandwidth: value::size(text("bandwidth")).map_err(|_| "--bandwidth: bytes a second such as 10MB")?.max(1)
+            as f64,
+        delay: value::duration(text("delay")).map_err(|_| "--delay: a time such as 50ms")?.as_secs_f64(),
+    };
+    let plain = workload.visits.iter().all(|visit| visit.rate.is_infinite());
+    let started = std::time::Instant::now();
+    let mut outcomes = Vec::new();
+    for (slice, mode, policy, cache) in combinations(matches)? {
+        let label = format!("{mode} {policy} {cache}");
+        let progress = |share: f64| tell(&label, share);
+        let whole = mode == Mode::Full;
+        outcomes.push(match plain && matches!(mode, Mode::OnDemand | Mode::Full) {
+            true => replay(&workload, cache, (!whole).then_some(slice), policy, progress),
+            false => run(&workload, &Setting { cache, slice, mode, policy, link }, progress),
+        });
+    }
+    tell("", 1.0);
+    let elapsed = started.elapsed().as_secs_f64();
+    let bounds = bounds(&workload, &outcomes);
+    if !quiet {
+        table(&outcomes, &bounds);
+        let asks: u64 = outcomes.iter().map(|outcome| outcome.asks).sum();
+        println!("{asks} requests in {elapsed:.2} s: {:.2} million a second", asks as f64 / elapsed / 1e6);
+    }
+    match matches.get_one::<String>("json").map(String::as_str) {
+        Some("-") => println!("{}", serde_json::to_string_pretty(&outcomes)?),
+        Some(file) => {
+            std::fs::write(file, serde_json::to_string_pretty(&outcomes)?).map_err(|e| format!("{file}: {e}"))?
+        }
+        None => {}
+    }
+    if let Some(folder) = matches.get_one::<String>("plot") {
+        plots(Path::new(folder), &workload.name, &outcomes, &bounds)?;
+    }
+    Ok(())
+}
+
+fn workload(matches: &ArgMatches) -> Result<Workload, Box<dyn Error>> {
+    let seed = matches.get_one::<u64>("seed").copied().unwrap_or(1);
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    if let Some(file) = matches.get_one::<String>("trace") {
+        let bytes = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
+        let read = match text("format") {
+            "oracle" => trace::oracle(&bytes),
+            "log" => trace::log(&String::from_utf8_lossy(&bytes)),
+            _ => trace::csv(&String::from_utf8_lossy(&bytes)),
+        };
+        return Ok(read.map_err(|e| format!("{file}: {e}"))?);
+    }
+    let usual = ZipfOptions::default();
+    Ok(match text("preset") {
+        "zipf" => zipf("zipf", ZipfOptions { watched: 1.0, middle: 0.0, ..usual }, seed),
+        "early" => zipf("early", usual, seed),
+        "crowd" => zipf("crowd", ZipfOptions { crowd: 0.3, ..usual }, seed),
+        "even" => zipf("even", ZipfOptions { skew: 0.4, ..usual }, seed),
+        _ => sproxy(seed),
+    })
+}
+
+type Combination = (u32, Mode, &'static str, u64);
+
+/// Each slice, mode, policy and size of the lists.
+fn combinations(matches: &ArgMatches) -> Result<Vec<Combination>, Box<dyn Error>> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    let sizes = |name: &str| -> Result<Vec<u64>, Box<dyn Error>> {
+        let size =
+            |text: String| value::size(&text).map_err(|_| format!("--{name} {text}: expected a size such as 256MiB"));
+        Ok(value::list(text(name)).into_iter().map(size).collect::<Result<_, _>>()?)
+    };
+    let slice = |size: u64| match u32::try_from(size) {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err(format!("--slice {size}: expected 1 byte to 4 GiB")),
+    };
+    let slices: Vec<u32> = sizes("slice")?.into_iter().map(slice).collect::<Result<_, _>>()?;
+    let modes: Vec<Mode> = value::list(text("mode")).iter().map(|mode| mode.parse()).collect::<Result<_, _>>()?;
+    let named = |name: &String| {
+        let known = policy::NAMES.iter().find(|known| *known == name).copied();
+        known.ok_or_else(|| format!("--policy {name}: there are {}, all", policy::NAMES.join(", ")))
+    };
+    let policies: Vec<&'static str> = match text("policy") {
+        "all" => policy::NAMES.to_vec(),
+        names => value::list(names).iter().map(named).collect::<Result<_, _>>()?,
+    };
+    let mut all = Vec::new();
+    for (index, slice) in slices.iter().enumerate() {
+        // Without slices their size makes no difference.
+        for mode in modes.iter().filter(|mode| index == 0 || **mode != Mode::Full) {
+            for policy in &policies {
+                all.extend(sizes("cache")?.into_iter().map(|cache| (*slice, *mode, *policy, cache)));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Progress, where somebody is watching.
+fn tell(label: &str, share: f64) {
+    if std::io::stderr().is_terminal() {
+        let text = if label.is_empty() { String::new() } else { format!("{label}: {:.0} %", share * 100.0) };
+        eprint!("\r{text}\x1b[K");
+        let _ = std::io::stderr().flush();
+    }
+}
+
+/// Belady's bound for each size of slice and cache that was run.
+fn bounds(workload: &Workload, outcomes: &[Outcome]) -> BTreeMap<(u64, u64), f64> {
+    let mut bounds = BTreeMap::new();
+    for outcome in outcomes {
+        let slice = u32::try_from(outcome.slice_bytes).ok().filter(|slice| *slice > 0);
+        let key = (outcome.slice_bytes, outcome.cache_bytes);
+        bounds.entry(key).or_insert_with(|| byte_miss_ratio(workload, slice, outcome.cache_bytes));
+    }
+    bounds
+}
+
+fn table(outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) {
+    println!(
+        "{:>10} {:>9} {:<10} {:<10} {:>10} {:>7} {:>7} {:>7} {:>10} {:>9} {:>7} {:>8}",
+        "cache",
+        "slice",
+        "mode",
+        "policy",
+        "server GB",
+        "hits",
+        "missed",
+        "Belady",
+        "false GB",
+        "startup",
+        "stalls",
+        "stalled"
+    );
+    for o in outcomes {
+        let slice = if o.slice_bytes == 0 { "-".to_owned() } else { value::show_size(o.slice_bytes) };
+        let bound = bounds.get(&(o.slice_bytes, o.cache_bytes)).copied().unwrap_or(0.0);
+        println!(
+            "{:>10} {:>9} {:<10} {:<10} {:>10.3} {:>7.4} {:>7.4} {:>7.4} {:>10.3} {:>7.0}ms {:>7} {:>7.0}s",
+            value::show_size(o.cache_bytes),
+            slice,
+            o.mode,
+            o.policy,
+            o.server_bytes as f64 / 1e9,
+            o.hits as f64 / o.asks.max(1) as f64,
+            o.byte_miss_ratio(),
+            bound,
+            o.false_prefetch_bytes as f64 / 1e9,
+            o.startup_seconds * 1000.0,
+            o.stalls,
+            o.stall_seconds
+        );
+    }
+}
+
+fn plots(folder: &Path, name: &str, outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) -> Done {
+    std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let lines = |value: &dyn Fn(&Outcome) -> f64| {
+        let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        for outcome in outcomes {
+            let slice = if outcome.slice_bytes == 0 {
+                String::new()
+            } else {
+                format!(", {}", value::show_size(outcome.slice_bytes))
+            };
+            let label = format!("{}{slice}, {}", outcome.mode, outcome.policy);
+            let point = (outcome.cache_bytes as f64 / 1e9, value(outcome));
+            match lines.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, points)) => points.push(point),
+                None => lines.push((label, vec![point])),
+            }
+        }
+        lines
+    };
+    let write = |file: &str, title: &str, y: &str, lines: Vec<(String, Vec<(f64, f64)>)>| -> Done {
+        let plot = Plot { title: format!("{title}, workload {name}"), x: "cache (GB)".into(), y: y.into(), lines };
+        let path: PathBuf = folder.join(file);
+        std::fs::write(&path, plot.svg()).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(())
+    };
+    write("server-traffic.svg", "Server traffic", "server traffic (GB)", lines(&|o| o.server_bytes as f64 / 1e9))?;
+    write(
+        "false-prefetch.svg",
+        "False prefetch",
+        "false prefetch (GB)",
+        lines(&|o| o.false_prefetch_bytes as f64 / 1e9),
+    )?;
+    let mut missed = lines(&Outcome::byte_miss_ratio);
+    let of = |slice: u64| {
+        bounds.iter().filter(move |((of, _), _)| *of == slice).map(|((_, cache), ratio)| (*cache as f64 / 1e9, *ratio))
+    };
+    for slice in bounds.keys().map(|(slice, _)| *slice).collect::<std::collections::BTreeSet<_>>() {
+        let label =
+            if slice == 0 { "Belady, whole".to_owned() } else { format!("Belady, {}", value::show_size(slice)) };
+        missed.push((label, of(slice).collect()));
+    }
+    write("byte-miss-ratio.svg", "Byte miss ratio", "byte miss ratio", missed)
+}

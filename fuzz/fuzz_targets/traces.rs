@@ -1,0 +1,16 @@
+//! Traces of the simulator: what is read can be played.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use millpond_lab::simulate::{replay, trace};
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    for read in [trace::csv(&text), trace::log(&text), trace::oracle(bytes)] {
+        let Ok(workload) = read else { continue };
+        assert!(workload.visits.iter().all(|visit| visit.from <= visit.to && visit.to <= visit.len));
+        // Whole objects: a visit is one request then, however long it says that its object is.
+        let outcome = replay(&workload, 1 << 20, None, "s3-fifo", |_| {});
+        assert!(outcome.hits <= outcome.asks);
+    }
+});
