@@ -16,8 +16,6 @@ use crate::reader::Chunk;
 use crate::slab::{self, Found, ObjectName, SlabError, Slabs};
 use crate::slices::Slice;
 
-/// Complete slices that wait to be written. Where the disk is slower than what comes in, the rest is not written.
-const QUEUE: usize = 256;
 /// After a failure the disk is left alone for this long.
 const REST: Duration = Duration::from_secs(10);
 
@@ -97,8 +95,15 @@ struct Job {
 }
 
 impl DiskTier {
-    /// Opens or makes slab files in a folder, of at most `quota` bytes in all.
-    pub(crate) fn open(folder: &Path, quota: u64, slice: u32, policy: Box<dyn Policy>) -> Result<Arc<Self>, SlabError> {
+    /// Opens or makes slab files in a folder, of at most `quota` bytes in all. At most `waiting` complete slices wait to
+    /// be written: where the disk is slower than what comes in, the rest is not.
+    pub(crate) fn open(
+        folder: &Path,
+        quota: u64,
+        slice: u32,
+        policy: Box<dyn Policy>,
+        waiting: usize,
+    ) -> Result<Arc<Self>, SlabError> {
         let (slabs, found) = Slabs::open(folder, quota, slice)?;
         let mut ledger = Ledger::new(u64::from(slabs.slots()) * u64::from(slice), policy);
         let mut states = vec![State::Writing; slabs.slots() as usize];
@@ -113,7 +118,7 @@ impl DiskTier {
         for found in &found {
             states[found.slot as usize] = State::Found;
         }
-        let (queue, jobs) = sync_channel(QUEUE);
+        let (queue, jobs) = sync_channel(waiting);
         let tier = Arc::new(Self {
             slabs,
             place: slice,

@@ -136,7 +136,9 @@ impl Store {
         let least = u64::from(options.slice) * 4;
         let memory = Memory::new(options.memory.max(least), policy_of(options.memory_policy)?);
         let open = |disk: &DiskOptions| -> Result<_, StoreError> {
-            Ok(DiskTier::open(&disk.folder, disk.quota, options.slice, policy_of(disk.policy)?)?)
+            // What waits to be written is memory that the ledger may have given up already.
+            let waiting = (options.memory / 8 / u64::from(options.slice).max(1)).clamp(2, 256) as usize;
+            Ok(DiskTier::open(&disk.folder, disk.quota, options.slice, policy_of(disk.policy)?, waiting)?)
         };
         let disk = options.disk.as_ref().map(open).transpose()?;
         Ok(Self(Arc::new(Inner {

@@ -180,3 +180,53 @@ fn a_thousand_viewers_of_a_cold_object_are_one_request() {
     });
     assert_eq!(sent(scratch.path()), SIZE as u64);
 }
+
+/// A small file system of its own, until dropped.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder.path()).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: a file system can't be mounted here");
+            return None;
+        }
+        Some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_gone_without() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some((_origin, port, bytes)) = origin(folder.path(), scratch.path()) else { return };
+    let place = format!("http://127.0.0.1:{port}");
+    let cache = disk.0.path().to_str().unwrap();
+    let server = Server::start(&[&place, "--cache", cache, "--cache-size", "100MiB"]);
+    for _ in 0..3 {
+        assert!(server.get("film.bin").body == bytes);
+    }
+    assert!(server.metric("millpond_disk_errors_total", "") >= 1.0);
+    assert_eq!(server.metric("millpond_disk_failed", ""), 1.0);
+    assert!(server.log_text().contains("No space left on device"), "{}", server.log_text());
+    assert_eq!(sent(scratch.path()), SIZE as u64, "memory has it");
+}
+
+#[test]
+fn two_processes_do_not_share_a_folder() {
+    let (folder, scratch, cache) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some((_origin, port, bytes)) = origin(folder.path(), scratch.path()) else { return };
+    let place = format!("http://127.0.0.1:{port}");
+    let start = || Server::start(&[&place, "--cache", cache.path().to_str().unwrap()]);
+    let (first, second) = (start(), start());
+    assert!(first.get("film.bin").body == bytes && second.get("film.bin").body == bytes);
+    assert!(second.log_text().contains("another process keeps its slices there"), "{}", second.log_text());
+}
