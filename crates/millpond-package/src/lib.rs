@@ -39,6 +39,6 @@ mod xml;
 
 pub use error::PackageError;
 pub use plan::{ObjectIndex, ObjectRange, Part, Plan, Rewrite};
-pub use presentation::{Options, Presentation, Sidecar, Source};
+pub use presentation::{NamedTrack, Options, Presentation, Sidecar, Source};
 pub use segmentation::SegmentInfo;
 pub use track::{Kind, PresentedTrack};

@@ -18,6 +18,8 @@ pub struct Source {
     pub label: String,
     /// Language of its audio and text, where a server manifest says it.
     pub language: Option<String>,
+    /// Tracks that a server manifest names by their number: of their kinds no others are used.
+    pub named: Vec<NamedTrack>,
     /// Peak bits a second of its video (or its audio, where it has no video), where a server manifest says it.
     pub bandwidth: Option<u64>,
     /// Whether its video is used.
@@ -28,11 +30,29 @@ pub struct Source {
     pub use_text: bool,
 }
 
+/// A track that is meant by its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedTrack {
+    /// Its `track_ID` (ISO/IEC 14496-12, 8.3.2).
+    pub id: u32,
+    /// Its language, where it is said.
+    pub language: Option<String>,
+}
+
 impl Source {
     /// All of an object, nothing overridden.
     #[must_use]
     pub const fn new(movie: Arc<Movie>, label: String) -> Self {
-        Self { movie, label, language: None, bandwidth: None, use_video: true, use_audio: true, use_text: true }
+        Self {
+            movie,
+            label,
+            language: None,
+            named: Vec::new(),
+            bandwidth: None,
+            use_video: true,
+            use_audio: true,
+            use_text: true,
+        }
     }
 }
 

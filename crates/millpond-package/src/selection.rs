@@ -99,9 +99,14 @@ fn pick(
         TrackKind::Audio { .. } => source.use_audio,
         TrackKind::Text => source.use_text,
     };
-    if !used {
+    let named = source.named.iter().find(|named| named.id == track.id);
+    let same_kind = |other: &Track| std::mem::discriminant(&other.kind) == std::mem::discriminant(&track.kind);
+    let others = || source.movie.tracks.iter().filter(|other| same_kind(other));
+    let left_out = named.is_none() && others().any(|other| source.named.iter().any(|named| named.id == other.id));
+    if !used || left_out {
         return None;
     }
+    let said = named.and_then(|named| named.language.as_deref()).or(source.language.as_deref());
     let origin = origin.map_or(0, |o| Timescale::MILLIS.convert(o, track.timescale));
     let timeline = Timeline::new(track, source.movie.timescale, origin);
     if timeline.is_empty() {
@@ -115,7 +120,7 @@ fn pick(
         index,
         timeline,
         // A language said of a file is that of its sound and its texts.
-        language: language::tag(source.language.as_deref().filter(|_| !video).unwrap_or(&track.language)),
+        language: language::tag(said.filter(|_| !video).unwrap_or(&track.language)),
         label: source.label.clone(),
         bandwidth: source.bandwidth.filter(|_| video || !source.use_video || !has_video()),
     })

@@ -64,6 +64,22 @@ fn a_folder_a_manifest_and_a_list_in_the_url(kind: Kind) {
 }
 
 #[test]
+fn a_manifest_names_tracks_by_number() {
+    let root = tempfile::tempdir().unwrap();
+    let two = "V S -map 0:v -map 1:a -map 1:a -c:v libx264 -g 50 -c:a aac -metadata:s:a:0 language=eng -metadata:s:a:1 language=deu";
+    clips::make(&root.path().join("two.mp4"), two);
+    let entries =
+        r#"<video src="two.mp4"/><audio src="two.mp4" systemLanguage="fra"><param name="trackID" value="3"/></audio>"#;
+    std::fs::write(root.path().join("one.smil"), format!("<smil><body><switch>{entries}</switch></body></smil>"))
+        .unwrap();
+    let server = &Server::start(&[root.path().to_str().unwrap()]);
+    check(server, "two.mp4", 1, &["en", "de"], 0);
+    check(server, "one.smil", 1, &["fr"], 0);
+    let text = server.get("one.smil/index.m3u8").text();
+    assert_eq!(text.matches("TYPE=AUDIO").count(), 1, "{text}");
+}
+
+#[test]
 fn sidecars_beside_a_single_file() {
     let root = tempfile::tempdir().unwrap();
     std::fs::copy(clips::folder().join("h264_aac.mp4"), root.path().join("film.mp4")).unwrap();

@@ -206,6 +206,7 @@ impl Library {
             movie,
             label: member.path.file_name().to_owned(),
             language: member.language.clone(),
+            named: member.named.clone(),
             bandwidth: member.bandwidth,
             use_video: member.video,
             use_audio: member.audio,

@@ -4,7 +4,7 @@ use super::{
     LibraryError,
     names::{self, is_media, is_subtitle},
 };
-use millpond_package::smil;
+use millpond_package::{NamedTrack, smil};
 use millpond_store::{Entry, ObjectPath};
 
 /// Largest number of files in one asset.
@@ -22,6 +22,7 @@ pub(super) struct Recipe {
 pub(super) struct Member {
     pub(super) path: ObjectPath,
     pub(super) language: Option<String>,
+    pub(super) named: Vec<NamedTrack>,
     pub(super) bandwidth: Option<u64>,
     pub(super) video: bool,
     pub(super) audio: bool,
@@ -38,7 +39,7 @@ pub(super) struct SidecarFile {
 
 impl Member {
     fn whole(path: ObjectPath) -> Self {
-        Self { path, language: None, bandwidth: None, video: true, audio: true, text: true }
+        Self { path, language: None, named: Vec::new(), bandwidth: None, video: true, audio: true, text: true }
     }
 }
 
@@ -127,6 +128,7 @@ pub(super) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
             recipe.members.len() - 1
         });
         let Some(member) = recipe.members.get_mut(at) else { continue };
+        member.named.extend(entry.track_id.map(|id| NamedTrack { id, language: entry.language.clone() }));
         match entry.kind {
             smil::Kind::Video => {
                 member.video = true;
@@ -136,7 +138,9 @@ pub(super) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
             }
             smil::Kind::Audio => {
                 member.audio = true;
-                member.language = entry.language.clone().or_else(|| member.language.take());
+                if entry.track_id.is_none() {
+                    member.language = entry.language.clone().or_else(|| member.language.take());
+                }
             }
             smil::Kind::Text => member.text = true,
         }
