@@ -33,6 +33,7 @@ mod grid;
 mod iframes;
 mod scan;
 mod selection;
+mod stretch;
 #[cfg(test)]
 mod testing;
 mod xml;
@@ -41,4 +42,5 @@ pub use error::PackageError;
 pub use plan::{ObjectIndex, ObjectRange, Part, Plan, Rewrite};
 pub use presentation::{NamedTrack, Options, Presentation, Sidecar, Source};
 pub use segmentation::SegmentInfo;
+pub use stretch::Stretch;
 pub use track::{Kind, PresentedTrack};

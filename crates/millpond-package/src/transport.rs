@@ -15,6 +15,7 @@ use crate::{
     track::{Kind, Media, PresentedTrack},
     ts::{self, ElementaryStream},
 };
+use std::ops::Range;
 
 /// Packets of PAT and PMT in a segment.
 const TABLES: u64 = 2;
@@ -91,16 +92,13 @@ pub fn segment(presentation: &Presentation, track: &PresentedTrack, number: u32)
     }
     let (Some(media), Some(info)) = (track.media(), track.segment(number)) else { return Ok(None) };
     let mut streams = vec![stream(media, info.samples, layout(track, media).first(number))];
-    if let Some((audio, muxed)) = muxed_with(presentation, track) {
-        let place = usize::try_from(number).unwrap_or(usize::MAX);
-        if let (Some(from), Some(to)) = (muxed.ordinals.get(place - 1), muxed.ordinals.get(place)) {
-            streams.push(stream(audio, *from..*to, muxed.layout.first(number)));
-        }
+    if let (Some((audio, samples)), Some(muxed)) = (muxed_samples(presentation, track, number), muxed(presentation)) {
+        streams.push(stream(audio, samples, muxed.layout.first(number)));
     }
     ts::segment(streams, (number.wrapping_sub(1) % 16) as u8).map(Some)
 }
 
-fn stream(media: &Media, ordinals: std::ops::Range<u32>, first_counter: u8) -> ElementaryStream {
+fn stream(media: &Media, ordinals: Range<u32>, first_counter: u8) -> ElementaryStream {
     ElementaryStream {
         movie: media.movie.clone(),
         track: media.index,
@@ -124,6 +122,17 @@ fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Opt
     }
     let muxed = muxed(presentation)?;
     Some((presentation.tracks.get(muxed.place)?.media()?, muxed))
+}
+
+/// The audio that goes into segment `number` (from 1) of a track, and the ordinals of its samples.
+pub(crate) fn muxed_samples<'a>(
+    presentation: &'a Presentation,
+    track: &PresentedTrack,
+    number: u32,
+) -> Option<(&'a Media, Range<u32>)> {
+    let (audio, muxed) = muxed_with(presentation, track)?;
+    let place = usize::try_from(number).ok()?;
+    Some((audio, *muxed.ordinals.get(place.checked_sub(1)?)?..*muxed.ordinals.get(place)?))
 }
 
 /// Bits a second of the track's transport stream segments, muxed audio included.

@@ -236,6 +236,7 @@ fn store(config: &Config) -> Result<Store, ServeError> {
         memory: config.memory,
         disk: (remote && config.cache_size > 0).then_some(disk),
         slice: config.slice,
+        prefetch: config.prefetch,
         ..StoreOptions::default()
     };
     match Store::new(&options) {

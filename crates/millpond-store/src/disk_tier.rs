@@ -182,11 +182,11 @@ impl DiskTier {
         let mut inner = self.lock();
         let Some((slot, mut is_free)) = inner.ledger.remove(key) else { return false };
         if inner.kept.values_mut().any(|slots| slots.remove(&slot)) {
-            is_free |= inner.ledger.unpin(slot);
+            is_free |= inner.ledger.unpin(slot).is_some();
         }
         drop(inner);
         if is_free {
-            self.free(slot);
+            self.free(slot, key);
         }
         true
     }
@@ -200,6 +200,11 @@ impl DiskTier {
     /// All objects that slices are here of: hash, name, number of slices.
     pub(crate) fn objects(&self) -> Vec<(u64, ObjectName, u64)> {
         self.slabs.objects()
+    }
+
+    /// Whether a slice is here of any version of an object.
+    pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
+        self.slabs.knows(place, path)
     }
 
     /// Whether an operator keeps an object's slices.
@@ -220,11 +225,11 @@ impl DiskTier {
             }
         } else {
             let slots = inner.kept.remove(&object).unwrap_or_default();
-            freed.extend(slots.into_iter().filter(|slot| inner.ledger.unpin(*slot)));
+            freed.extend(slots.into_iter().filter_map(|slot| Some((slot, inner.ledger.unpin(slot)?))));
         }
         let kept: usize = inner.kept.values().map(HashSet::len).sum();
         drop(inner);
-        freed.into_iter().for_each(|slot| self.free(slot));
+        freed.into_iter().for_each(|(slot, key)| self.free(slot, key));
         kept as u64 * u64::from(self.place)
     }
 
@@ -246,8 +251,8 @@ impl DiskTier {
         let mut gone = Vec::new();
         let now = self.now();
         self.lock().ledger.resize(bytes.min(most), now, &Blind, &mut gone);
-        for (slot, _) in gone {
-            self.free(slot);
+        for (slot, item) in gone {
+            self.free(slot, item.key);
         }
     }
 
@@ -281,8 +286,8 @@ impl DiskTier {
             inner.ledger.pin(slot);
         }
         drop(inner);
-        for (other, _) in gone.into_iter().filter(|(other, _)| Some(*other) != slot) {
-            self.free(other);
+        for (other, item) in gone.into_iter().filter(|(other, _)| Some(*other) != slot) {
+            self.free(other, item.key);
         }
         let Some(slot) = slot else { return false };
         let Item { key, object, index, of, .. } = job.item;
@@ -306,23 +311,23 @@ impl DiskTier {
                 inner.ledger.remove(job.item.key);
             }
         }
-        if inner.ledger.unpin(slot) {
+        if let Some(key) = inner.ledger.unpin(slot) {
             drop(inner);
-            self.free(slot);
+            self.free(slot, key);
         }
         result.is_ok()
     }
 
-    fn free(&self, slot: Slot) {
-        if self.slabs.free(slot).is_err() {
+    fn free(&self, slot: Slot, key: u64) {
+        if self.slabs.free(slot, key).is_err() {
             self.errors.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     fn unpin(&self, slot: Slot) {
         let freed = self.lock().ledger.unpin(slot);
-        if freed {
-            self.free(slot);
+        if let Some(key) = freed {
+            self.free(slot, key);
         }
     }
 

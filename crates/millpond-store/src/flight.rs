@@ -1,25 +1,32 @@
 //! One origin request for a run of slices, and those who wait for its bytes.
 //!
-//! A flight is a task of its own: no reader paces it. It hands bytes on as they arrive, keeps each slice that is
-//! complete in the cache, and stops when nobody wants it any more: at once where it waits for a reply, else with the
-//! slice that it is filling, whose bytes would have to be asked for again.
+//! A flight is a task of its own. It hands bytes on as they arrive, keeps each slice that is complete in the cache, and
+//! goes ahead of the furthest of its readers by a window and no more: then the connection waits, and is given up when
+//! that takes long. It stops when nobody wants it any more: at once where it waits for a reply, else with the slice that
+//! it is filling, whose bytes would have to be asked for again.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 
 use crate::error::OriginError;
 use crate::object::Object;
 use crate::origin::{Body, Fetched};
 use crate::slices::{Seat, Slice, SliceCache};
+use crate::source::Transfer;
 use crate::stats;
 
 /// Bytes that arrive without a pause are handed on in pieces of this size; a pause hands on what is there.
 const PIECE: usize = 64 * 1024;
+
+/// A reply is not left waiting for longer than this: servers cut such connections.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A run of slices on its way from the origin.
 #[derive(Debug)]
@@ -32,6 +39,9 @@ pub(crate) struct Flight {
     /// The slice before which it ends: set back when nobody wants more than the one being filled.
     until: AtomicU64,
     given_up: Notify,
+    /// The furthest slice that a reader has come to.
+    reached: AtomicU64,
+    moved: Notify,
 }
 
 #[derive(Debug)]
@@ -61,9 +71,15 @@ pub(crate) enum Look {
 impl Flight {
     pub(crate) fn new(indexes: Range<u64>) -> Self {
         let progress = Progress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
-        let until = AtomicU64::new(indexes.end);
-        let progress = watch::Sender::new(progress);
-        Self { indexes, progress, wanted: AtomicUsize::new(0), until, given_up: Notify::new() }
+        Self {
+            progress: watch::Sender::new(progress),
+            wanted: AtomicUsize::new(0),
+            until: AtomicU64::new(indexes.end),
+            given_up: Notify::new(),
+            reached: AtomicU64::new(indexes.start),
+            moved: Notify::new(),
+            indexes,
+        }
     }
 
     /// Whether it will still bring this slice.
@@ -73,7 +89,31 @@ impl Flight {
             && self.progress.borrow().index <= index
     }
 
+    /// Ends it before a slice, which another one is to bring. The caller holds the lock of the object's list of flights.
+    pub(crate) fn end_before(&self, index: u64) {
+        self.until.fetch_min(index, Ordering::Relaxed);
+    }
+
+    /// How many slices are to come before this one does.
+    pub(crate) fn distance(&self, index: u64) -> u64 {
+        index.saturating_sub(self.progress.borrow().index)
+    }
+
+    /// Waits until a slice is within the window ahead of the furthest reader; says whether it came to that.
+    async fn comes_near(&self, index: u64, slices: &SliceCache) -> bool {
+        let near = || index <= self.reached.load(Ordering::Relaxed).saturating_add(slices.run_slices());
+        let wait = async {
+            while !near() {
+                self.moved.notified().await;
+            }
+        };
+        near() || timeout(PATIENCE, wait).await.is_ok()
+    }
+
     fn look(&self, index: u64, offset: usize) -> Look {
+        if self.reached.fetch_max(index, Ordering::Relaxed) < index {
+            self.moved.notify_one();
+        }
         let progress = self.progress.borrow();
         let slice = if index == progress.index {
             Some(&progress.filling)
@@ -135,6 +175,12 @@ impl Ticket {
         self.flight.look(index, offset)
     }
 
+    /// Whether the first slice of the flight is complete, or will not be. To be asked before [`Ticket::changed`].
+    pub(crate) fn has_begun(&mut self) -> bool {
+        let progress = self.news.borrow_and_update();
+        progress.index > self.flight.indexes.start || progress.end.is_some()
+    }
+
     /// Whether the flight brings nothing more. To be asked before [`Ticket::changed`].
     pub(crate) fn is_over(&mut self) -> bool {
         self.news.borrow_and_update().end.is_some()
@@ -166,14 +212,8 @@ impl Drop for Ticket {
 
 /// Starts the task of a flight that is on its object's list.
 ///
-/// `opened` is a reply that is already there; `pin` keeps the flight going to its end.
-pub(crate) fn start(
-    slices: &Arc<SliceCache>,
-    object: &Arc<Object>,
-    flight: &Arc<Flight>,
-    opened: Option<Fetched>,
-    pin: Option<Ticket>,
-) {
+/// `opened` is a reply that is already there.
+pub(crate) fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc<Flight>, opened: Option<Fetched>) {
     let (slices, object, flight) = (slices.clone(), object.clone(), flight.clone());
     tokio::spawn(async move {
         let counters = &object.source().counters;
@@ -192,7 +232,6 @@ pub(crate) fn start(
         // Off the list first: who comes now starts anew instead of meeting an old failure.
         object.flights().retain(|other| !Arc::ptr_eq(other, &flight));
         flight.progress.send_modify(|progress| progress.end = Some(result));
-        drop(pin);
     });
 }
 
@@ -206,6 +245,7 @@ async fn fly(
     let first = slices.range(flight.indexes.start, len);
     let last = slices.range(flight.indexes.end.saturating_sub(1), len);
     let range = first.start..last.end;
+    let transfer = Transfer::new(object.source(), range.end - range.start, opened.is_none());
     let fetched = match opened {
         Some(fetched) => fetched,
         None => object.source().read(object, range.clone()).await?,
@@ -217,8 +257,12 @@ async fn fly(
             found: format!("bytes {:?}", fetched.range),
         });
     }
-    let mut incoming = Incoming { body: fetched.body, rest: Bytes::new(), received: 0 };
+    let mut incoming = Incoming { body: fetched.body, rest: Bytes::new(), received: 0, transfer };
     for index in flight.indexes.clone() {
+        if !flight.comes_near(index, slices).await {
+            let _flights = object.flights();
+            flight.end_before(index);
+        }
         if index >= flight.until.load(Ordering::Relaxed) {
             break;
         }
@@ -231,8 +275,9 @@ async fn fly(
 }
 
 /// A body, and what is left of its last buffer.
-struct Incoming {
+struct Incoming<'a> {
     body: Body,
+    transfer: Transfer<'a>,
     rest: Bytes,
     received: u64,
 }
@@ -241,7 +286,7 @@ struct Incoming {
 async fn fill(
     object: &Object,
     flight: &Flight,
-    incoming: &mut Incoming,
+    incoming: &mut Incoming<'_>,
     seat: Seat,
     index: u64,
     range: &Range<u64>,
@@ -275,6 +320,7 @@ async fn fill(
             incoming.rest = item?;
             let received = incoming.rest.len() as u64;
             incoming.received += received;
+            incoming.transfer.comes(received);
             stats::add(&counters.origin_bytes, received);
         }
         let wanted = len - slice.filled() - buffer.len();
@@ -291,6 +337,7 @@ async fn fill(
     let slice = Arc::new(slice);
     // Into the cache before the flight goes on: a slice is always in at least one of the two.
     seat.fill(object.slice_id(index), object.named(), slice.clone());
+    object.source().speculation.comes(object.slice_id(index).key());
     flight.advance(slice);
     Ok(())
 }

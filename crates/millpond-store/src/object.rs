@@ -20,6 +20,9 @@ use crate::slab::ObjectName;
 use crate::slices::{SliceCache, SliceId, Stored};
 use crate::source::Source;
 
+/// The longest origin request in bytes: it is paced by its readers, so this keeps bookkeeping short.
+const LONGEST: u64 = 1 << 30;
+
 /// One version of one object, open for reading. Shared by all who read it.
 ///
 /// It stays readable while anyone holds it, but never turns into another version: where the origin has a new one,
@@ -137,6 +140,10 @@ impl Object {
         &self.source
     }
 
+    pub(crate) fn source_of(&self) -> Arc<Source> {
+        self.source.clone()
+    }
+
     pub(crate) fn slice_id(&self, index: u64) -> SliceId {
         SliceId { object: self.named.hash, index }
     }
@@ -187,12 +194,16 @@ impl Object {
     pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, index: u64, until: u64) -> Acquired {
         let mut flights = self.flights();
         if let Some(flight) = flights.iter().find(|flight| flight.will_bring(index)) {
-            return Acquired::Ticket(Ticket::new(self, flight), true);
+            if flight.distance(index) <= slices.run_slices() {
+                return Acquired::Ticket(Ticket::new(self, flight), true);
+            }
+            // It would come here at its readers' pace, much too late.
+            flight.end_before(index);
         }
         if let Some(slice) = slices.get(self.slice_id(index), &self.named) {
             return Acquired::Slice(slice);
         }
-        let limit = index.saturating_add(slices.run_slices()).min(until);
+        let limit = index.saturating_add(LONGEST / slices.slice()).min(until);
         let is_there = |index: &u64| {
             flights.iter().any(|flight| flight.will_bring(*index)) || slices.contains(self.slice_id(*index))
         };
@@ -201,21 +212,25 @@ impl Object {
         let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());
         drop(flights);
-        flight::start(slices, self, &flight, None, None);
+        flight::start(slices, self, &flight, None);
         Acquired::Ticket(ticket, false)
     }
 
-    /// Takes in the reply that opened this object: it brings the first slice.
+    /// Takes in the reply that opened this object: what it brings is most likely wanted, its first slice in any case.
     pub(crate) fn adopt(self: &Arc<Self>, slices: &Arc<SliceCache>, fetched: Fetched) {
-        if fetched.range != slices.range(0, self.meta.len) || fetched.range.is_empty() {
+        let indexes = slices.indexes(&fetched.range);
+        let last = slices.range(indexes.end.saturating_sub(1), self.meta.len);
+        let whole = slices.range(indexes.start, self.meta.len).start..last.end;
+        if fetched.range != whole || fetched.range.is_empty() {
             return;
         }
-        let flight = Arc::new(Flight::new(0..1));
+        let flight = Arc::new(Flight::new(indexes));
         let mut flights = self.flights();
-        let pin = Ticket::new(self, &flight);
+        let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());
         drop(flights);
-        flight::start(slices, self, &flight, Some(fetched), Some(pin));
+        flight::start(slices, self, &flight, Some(fetched));
+        tokio::spawn(hold_first(ticket));
     }
 
     /// Sends for the missing slices of a range, and does not wait for them.
@@ -255,6 +270,13 @@ impl Object {
             })
             .await;
         result.map(|bytes| (bytes, joined))
+    }
+}
+
+/// Keeps a flight going until its first slice is complete.
+async fn hold_first(mut ticket: Ticket) {
+    while !ticket.has_begun() {
+        ticket.changed().await;
     }
 }
 

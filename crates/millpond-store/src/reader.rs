@@ -245,6 +245,7 @@ impl Reader {
         stats::add(bytes, len);
         if self.begun != Some(index) {
             stats::add(slices, 1);
+            self.object.source().speculation.is_read(self.object.slice_id(index).key());
             self.begun = Some(index);
             self.look_ahead(index);
         }

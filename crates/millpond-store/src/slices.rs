@@ -186,15 +186,15 @@ impl SliceCache {
         range.start / self.slice..(range.end - 1) / self.slice + 1
     }
 
-    /// How many slices one origin request may cover now. Many requests at a time share a quarter of the memory, so
-    /// that what they bring is still there when its reader comes to it.
+    /// How many slices an origin request may go ahead of its readers now. Many requests at a time share a quarter of the
+    /// memory, so that what they bring is still there when its reader comes to it.
     pub(crate) fn run_slices(&self) -> u64 {
         let flights = self.flights.load(Ordering::Relaxed) + 1;
         let share = self.memory.budget() / 4 / flights;
         (self.run.min(share) / self.slice).max(1)
     }
 
-    /// The longest origin request in bytes.
+    /// How many bytes an origin request may go ahead of its readers.
     pub(crate) fn run(&self) -> u64 {
         self.run
     }

@@ -1,7 +1,8 @@
 //! An origin under the name of a place, with its counters.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -10,6 +11,9 @@ use crate::error::{At, OriginError};
 use crate::object::Object;
 use crate::origin::{Fetched, Origin};
 use crate::path::ObjectPath;
+use crate::prefetch::Scheduler;
+use crate::schedule::{Link, Meter, Mode, Seconds};
+use crate::speculation::Speculation;
 use crate::stats::{self, Counters};
 
 /// The most that is allocated for bytes before they come.
@@ -22,11 +26,40 @@ pub(crate) struct Source {
     pub(crate) origin: Arc<dyn Origin>,
     pub(crate) description: Arc<str>,
     pub(crate) counters: Counters,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) speculation: Speculation,
+    /// A lock: taken for each piece that comes.
+    meter: Mutex<Meter>,
+    started: Instant,
 }
 
 impl Source {
-    pub(crate) fn new(name: &str, origin: Arc<dyn Origin>) -> Self {
-        Self { name: Arc::from(name), description: Arc::from(origin.describe()), origin, counters: Counters::default() }
+    pub(crate) fn new(name: &str, origin: Arc<dyn Origin>, mode: Mode, slice: u64) -> Self {
+        Self {
+            name: Arc::from(name),
+            description: Arc::from(origin.describe()),
+            origin,
+            counters: Counters::default(),
+            scheduler: Scheduler::new(mode, slice),
+            speculation: Speculation::default(),
+            meter: Mutex::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// The clock of viewers and link.
+    pub(crate) fn now(&self) -> Seconds {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// What the link to the origin gives, and for how long it has work.
+    pub(crate) fn link(&self) -> (Link, Seconds) {
+        let meter = self.meter();
+        (meter.link(), meter.busy())
+    }
+
+    fn meter(&self) -> MutexGuard<'_, Meter> {
+        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Names a path here, for errors.
@@ -61,5 +94,41 @@ impl Source {
             });
         }
         Ok(bytes.into())
+    }
+}
+
+/// A transfer that is measured.
+pub(crate) struct Transfer<'a> {
+    source: &'a Source,
+    /// When it was asked for, where it was not under way already.
+    asked: Option<Seconds>,
+    rest: u64,
+    begun: bool,
+}
+
+impl<'a> Transfer<'a> {
+    pub(crate) fn new(source: &'a Source, bytes: u64, is_asked_now: bool) -> Self {
+        source.meter().sent_for(bytes);
+        Self { source, asked: is_asked_now.then(|| source.now()), rest: bytes, begun: false }
+    }
+
+    /// Bytes came.
+    pub(crate) fn comes(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.rest);
+        let now = self.source.now();
+        let mut meter = self.source.meter();
+        if std::mem::replace(&mut self.begun, true) {
+            meter.comes(now, bytes);
+        } else {
+            meter.begins(now, self.asked.map(|asked| now - asked), bytes);
+        }
+        self.rest -= bytes;
+    }
+}
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        let now = self.source.now();
+        self.source.meter().ends(now, self.rest, self.begun);
     }
 }

@@ -41,6 +41,14 @@ pub struct PlaceStats {
     pub miss_bytes: u64,
     /// Bytes handed out as ranges of open files.
     pub file_bytes: u64,
+    /// Bytes of slices sent for ahead of their viewers.
+    pub prefetched_bytes: u64,
+    /// Of those, bytes of slices that no viewer has come to yet.
+    pub prefetched_unused_bytes: u64,
+    /// Viewers whose positions are known now.
+    pub viewers: u64,
+    /// What the way to the origin gives, as far as it was measured: bytes a second.
+    pub link_bandwidth: u64,
     /// Opens and reads that joined a request somebody else had made.
     pub collapsed: u64,
     /// Opens answered by what was last seen of an object, because the origin failed.
@@ -101,7 +109,7 @@ impl Counters {
             retries,
             errors,
             in_flight: read(&self.in_flight),
-            neighbours: None,
+            ..PlaceStats::default()
         }
     }
 }

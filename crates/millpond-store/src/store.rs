@@ -20,6 +20,7 @@ use crate::origin::{Entry, ObjectMeta, Origin, disk};
 use crate::path::ObjectPath;
 use crate::policy::{self, Policy};
 use crate::reader::{Chunk, Reader, check_file};
+use crate::schedule::Mode;
 use crate::slab::SlabError;
 use crate::slices::SliceCache;
 use crate::source::Source;
@@ -40,6 +41,9 @@ const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 3600);
 /// After a failure, a stale object is used for this long before the origin is asked again.
 const STALE_STEP: Duration = Duration::from_secs(1);
 
+/// The most that the request asks for that tells what an object is, in bytes.
+const FIRST: u64 = 1 << 30;
+
 /// How a [`Store`] is made.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
@@ -52,10 +56,12 @@ pub struct StoreOptions {
     pub disk: Option<DiskOptions>,
     /// The size of a slice, in bytes.
     pub slice: u32,
-    /// The longest single origin request, in bytes.
+    /// How far an origin request goes ahead of those who read what it brings, in bytes.
     pub run: u64,
     /// How long metadata is trusted; by default 1 s for a disk, 10 s for others.
     pub freshness: Option<Duration>,
+    /// When slices are sent for that viewers will need next.
+    pub prefetch: Mode,
 }
 
 impl Default for StoreOptions {
@@ -67,6 +73,7 @@ impl Default for StoreOptions {
             slice: 512 * 1024,
             run: 16 * 1024 * 1024,
             freshness: None,
+            prefetch: Mode::Active,
         }
     }
 }
@@ -109,6 +116,8 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     slices: Arc<SliceCache>,
     freshness: Option<Duration>,
+    /// A lock: changed by the operator only.
+    prefetch: RwLock<Mode>,
     /// A lock: places change only when the configuration does.
     places: RwLock<BTreeMap<String, Arc<Place>>>,
 }
@@ -144,6 +153,7 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             slices: Arc::new(SliceCache::new(memory, disk, options.slice, options.run)),
             freshness: options.freshness,
+            prefetch: RwLock::new(options.prefetch),
             places: RwLock::default(),
         })))
     }
@@ -171,6 +181,37 @@ impl Store {
         Ok(())
     }
 
+    /// When slices are sent for that viewers will need next.
+    pub fn prefetch_mode(&self) -> Mode {
+        *self.0.prefetch.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes that, while running, for the viewers that are there too.
+    pub fn set_prefetch_mode(&self, mode: Mode) {
+        *self.0.prefetch.write().unwrap_or_else(PoisonError::into_inner) = mode;
+        self.all().into_iter().for_each(|place| place.source.scheduler.set_mode(mode));
+    }
+
+    /// Changes, while running, how much memory is used for all that is kept, at least for four slices.
+    pub fn set_memory(&self, bytes: u64) {
+        self.memory().set_budget(bytes.max(self.slice_size() * 4));
+    }
+
+    /// Waits until all of an object is here: what [`Mode::Full`] does before anything is sent.
+    ///
+    /// # Errors
+    ///
+    /// What the origin says.
+    pub async fn fill(&self, object: &Arc<Object>) -> Result<(), OriginError> {
+        let mut reader = self.read(object, 0..object.meta().len);
+        while object.file().is_none()
+            && let Some(chunk) = reader.next().await
+        {
+            chunk?;
+        }
+        Ok(())
+    }
+
     /// The memory that slices are in: one budget for the whole process when others keep their entries there too.
     pub fn memory(&self) -> &Arc<Memory> {
         self.0.slices.memory()
@@ -183,7 +224,7 @@ impl Store {
         let (objects, usual) =
             if local { (OPEN_FILES, Duration::from_secs(1)) } else { (REMEMBERED, Duration::from_secs(10)) };
         let place = Place {
-            source: Arc::new(Source::new(name, origin)),
+            source: Arc::new(Source::new(name, origin, self.prefetch_mode(), self.slice_size())),
             freshness: self.0.freshness.unwrap_or(usual),
             objects: Cache::new(objects),
             absent: Cache::new(REMEMBERED),
@@ -224,6 +265,21 @@ impl Store {
     /// What the origin says, or [`OriginError::NoSuchPlace`]. That there is no such object is remembered for a second;
     /// where the origin fails otherwise, the object as it was last seen is given, for as long as that may be used.
     pub async fn open(&self, place: &str, path: &ObjectPath) -> Result<Arc<Object>, OriginError> {
+        self.open_for(place, path, 0..1).await
+    }
+
+    /// As [`open`](Self::open), for somebody who will read a range: the request that tells what an unknown object is
+    /// asks for that instead of the first slice.
+    ///
+    /// # Errors
+    ///
+    /// As `open`; that the range lies behind the end of the object is none.
+    pub async fn open_for(
+        &self,
+        place: &str,
+        path: &ObjectPath,
+        wanted: Range<u64>,
+    ) -> Result<Arc<Object>, OriginError> {
         let place = self.place(place)?;
         if let Some(known) = place.known(path) {
             return known;
@@ -233,7 +289,7 @@ impl Store {
             .run(path.clone(), || {
                 let (inner, place, path) = (self.0.clone(), place.clone(), path.clone());
                 Box::pin(async move {
-                    let result = inner.open_now(&place, &path).await;
+                    let result = inner.open_now(&place, &path, wanted).await;
                     result.or_else(|error| place.stand_in(&path, place.source.counters.failed(error)))
                 })
             })
@@ -326,7 +382,15 @@ impl Store {
         let places = self.all().into_iter().map(|place| {
             let source = &place.source;
             let retries = source.origin.retries();
-            PlaceStats { neighbours: source.origin.neighbours(), ..source.counters.snapshot(&source.name, retries) }
+            let (used, unused) = source.speculation.bytes();
+            PlaceStats {
+                neighbours: source.origin.neighbours(),
+                prefetched_bytes: used + unused,
+                prefetched_unused_bytes: unused,
+                viewers: source.scheduler.viewers(),
+                link_bandwidth: source.link().0.bandwidth as u64,
+                ..source.counters.snapshot(&source.name, retries)
+            }
         });
         let slices = &self.0.slices;
         Stats {
@@ -384,7 +448,12 @@ impl Place {
 
 impl Inner {
     /// Asks the origin what is there now.
-    async fn open_now(&self, place: &Place, path: &ObjectPath) -> Result<Arc<Object>, OriginError> {
+    async fn open_now(
+        &self,
+        place: &Place,
+        path: &ObjectPath,
+        wanted: Range<u64>,
+    ) -> Result<Arc<Object>, OriginError> {
         let source = &place.source;
         let known = place.objects.get(path);
         stats::add(&source.counters.origin_requests, 1);
@@ -394,18 +463,37 @@ impl Inner {
             }
             return Ok(self.remember(place, path, meta, Some(file)));
         }
-        let Some(known) = known.filter(|known| !known.is_outdated()) else {
-            let first = 0..self.slices.slice();
-            let fetched = source.origin.read(path, first, None).await?;
-            let object = self.remember(place, path, fetched.meta.clone(), None);
-            object.adopt(&self.slices, fetched);
-            return Ok(object);
-        };
+        let known = known.filter(|known| !known.is_outdated());
+        // What the disk may have is not asked for.
+        let is_cached = || self.slices.disk().is_some_and(|disk| disk.knows(&source.name, path.as_str()));
+        if known.is_none() && !is_cached() {
+            match source.origin.read(path, self.first_read(source, wanted), None).await {
+                Ok(fetched) => {
+                    let object = self.remember(place, path, fetched.meta.clone(), None);
+                    object.adopt(&self.slices, fetched);
+                    return Ok(object);
+                }
+                Err(OriginError::OutOfRange { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         let meta = source.origin.head(path).await?;
-        if let Some(known) = still(Some(known), &meta) {
+        if let Some(known) = still(known, &meta) {
             return Ok(known);
         }
         Ok(self.remember(place, path, meta, None))
+    }
+
+    /// What is asked for of an object that nobody knows yet: whole slices of what is wanted. Where sibling caches may
+    /// have it, as little as will do, for only the origin says which version there is.
+    fn first_read(&self, source: &Source, wanted: Range<u64>) -> Range<u64> {
+        let slice = self.slices.slice();
+        if wanted.is_empty() || source.origin.neighbours().is_some() {
+            return 0..slice;
+        }
+        let start = wanted.start / slice * slice;
+        let end = wanted.end.min(start.saturating_add(FIRST)).max(start + 1);
+        start..end.div_ceil(slice).saturating_mul(slice)
     }
 
     fn remember(

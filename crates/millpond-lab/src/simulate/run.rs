@@ -3,22 +3,16 @@
 use super::workload::{Visit, Workload};
 use millpond_store::{
     policy::{self, Blind, Item, Ledger, Slot},
-    schedule::Mode,
+    schedule::{self, Course, Mode, Viewer},
 };
 use serde::Serialize;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashSet},
+    ops::Range,
 };
 
-/// The link to the origin, shared by all fetches, one after the other.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
-    /// Bytes a second.
-    pub bandwidth: f64,
-    /// Seconds from a request to its first byte.
-    pub delay: f64,
-}
+pub use millpond_store::schedule::Link;
 
 /// One setting of everything that can be chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +25,7 @@ pub struct Setting {
     pub mode: Mode,
     /// Which slice goes.
     pub policy: &'static str,
-    /// The link to the origin.
+    /// The link to the origin, shared by all fetches, one after the other.
     pub link: Link,
 }
 
@@ -108,7 +102,8 @@ pub fn run(workload: &Workload, setting: &Setting, mut progress: impl FnMut(f64)
                 if number % 4096 == 0 {
                     progress(number as f64 / workload.visits.len() as f64);
                 }
-                let reader = Reader { visit: *visit, at: visit.from, begun: false, ahead: 0 };
+                let slice = state.slice(visit);
+                let reader = Reader { visit: *visit, at: visit.from, edge: None, viewer: Viewer::new(slice) };
                 let place = free.pop().unwrap_or(readers.len());
                 if place == readers.len() {
                     readers.push(reader);
@@ -151,9 +146,9 @@ struct Reader {
     visit: Visit,
     /// The next byte.
     at: u64,
-    begun: bool,
-    /// The slice before which all were looked at for being sent for.
-    ahead: u64,
+    /// When it will have played the slice that it is in; none before its first.
+    edge: Option<f64>,
+    viewer: Viewer,
 }
 
 struct State<'a> {
@@ -164,6 +159,7 @@ struct State<'a> {
     link_free: f64,
     outcome: Outcome,
     gone: Vec<(Slot, Item)>,
+    wishes: Vec<schedule::Wish<()>>,
     startup: f64,
 }
 
@@ -184,6 +180,7 @@ impl<'a> State<'a> {
             link_free: 0.0,
             outcome: Outcome::default(),
             gone: Vec::new(),
+            wishes: Vec::new(),
             startup: 0.0,
         }
     }
@@ -197,36 +194,57 @@ impl<'a> State<'a> {
     fn step(&mut self, reader: &mut Reader, now: f64) -> Option<f64> {
         let visit = reader.visit;
         let slice = self.slice(&visit);
-        let Link { bandwidth, delay } = self.setting.link;
-        if reader.at >= visit.to {
-            return None;
-        }
-        let index = reader.at / slice;
         let mut clock = now;
-        if reader.at == visit.from || reader.at.is_multiple_of(slice) {
+        if reader.edge.is_none_or(|edge| edge <= now) {
+            if reader.at >= visit.to {
+                return None;
+            }
+            let from = reader.at;
+            let index = from / slice;
             let end = ((index + 1) * slice).min(visit.to);
-            clock += self.read(&visit, index, slice, end - reader.at, now, !reader.begun);
-            reader.begun = true;
-            reader.ahead = reader.ahead.max(index + 1);
+            clock += self.read(&visit, index, slice, end - from, now, reader.edge.is_none());
+            reader.viewer.moves(Course::constant(from, visit.len, visit.rate), end, clock);
+            reader.at = end;
+            reader.edge = Some(clock + (end - from) as f64 / visit.rate);
         }
-        // What is within the window now is sent for; the position goes on to where the next one comes into it.
-        let most = if self.setting.mode == Mode::Full {
-            0.0
-        } else {
-            self.setting.mode.ahead(slice as f64, visit.rate, bandwidth, delay)
+        let wakes = self.look_ahead(reader, slice, clock);
+        [reader.edge, wakes].into_iter().flatten().reduce(f64::min)
+    }
+
+    /// Sends for what the mode says to send for now; says when to look again.
+    fn look_ahead(&mut self, reader: &mut Reader, slice: u64, now: f64) -> Option<f64> {
+        let Reader { visit, viewer, .. } = reader;
+        let (due, wakes) = match self.setting.mode.ahead() {
+            Some(ahead) if ahead > 0.0 && self.setting.mode != Mode::Full => viewer.window(ahead, now),
+            Some(_) => return None,
+            None => self.active(visit, viewer, slice, now),
         };
-        let window = |position: u64| (position as f64 / slice as f64 + most + 1e-9).floor() as u64;
-        let last = visit.len.saturating_sub(1) / slice;
-        while most > 0.0 && reader.ahead <= window(reader.at).min(last) {
-            self.fetch(&visit, reader.ahead, slice, clock, true);
-            reader.ahead += 1;
+        for index in due {
+            self.fetch(visit, index, slice, now, true);
         }
-        let edge = ((index + 1) * slice).min(visit.to);
-        let enters = ((reader.ahead as f64 - most) * slice as f64).ceil().max(0.0) as u64;
-        let next = if most > 0.0 && reader.ahead <= last && enters > reader.at { edge.min(enters) } else { edge };
-        let took = (next - reader.at) as f64 / visit.rate;
-        reader.at = next;
-        Some(clock + took)
+        wakes
+    }
+
+    fn active(&mut self, visit: &Visit, viewer: &mut Viewer, slice: u64, now: f64) -> (Range<u64>, Option<f64>) {
+        self.wishes.clear();
+        let here = |index| self.ledger.find(item(visit, index, slice).key).is_some();
+        viewer.wishes((), now, here, &mut self.wishes);
+        let (mut due, mut wakes) = (0, None);
+        let busy = (self.link_free - now).max(0.0);
+        schedule::latest(&mut self.wishes, self.setting.link, busy, |place, at| {
+            if at <= now {
+                due = due.max(place + 1);
+            } else {
+                wakes = Some(at);
+            }
+        });
+        // One viewer's slices have their deadlines in order.
+        let first = self.wishes.first().map_or(0, |wish| wish.index);
+        let end = self.wishes[..due].last().map_or(first, |wish| wish.index + 1);
+        if let Some(last) = end.checked_sub(1).filter(|_| due > 0) {
+            viewer.dealt_with(last);
+        }
+        (first..end, wakes)
     }
 
     /// A viewer comes to a slice; says for how long it has to wait for it.

@@ -5,7 +5,7 @@ use crate::{library::LibraryError, problem::Problem};
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
-use millpond_store::{Selection, Stats};
+use millpond_store::{Selection, Stats, schedule::Mode};
 use serde_json::{Value, json};
 
 type Reply = Response<Full<Bytes>>;
@@ -16,7 +16,10 @@ const JSON: &str = "application/json";
 pub(super) async fn answer(method: &Method, path: &str, query: &str, state: &AdminState) -> Option<Reply> {
     let change = *method == Method::POST;
     let action = match path {
-        "/cache" if !change => return Some(show(&stats(&state.front.store().stats()))),
+        "/cache" if !change => {
+            let store = state.front.store();
+            return Some(show(&stats(&store.stats(), store.prefetch_mode())));
+        }
         "/cache/objects" if !change => return Some(show(&objects(state))),
         "/explain" if !change => return Some(explain(state, query).await),
         "/cache/set" if change => return Some(set(state, query)),
@@ -78,17 +81,29 @@ async fn warm(state: &AdminState, path: &str) -> Reply {
     }
 }
 
-/// Changes the size and the policy of the disk cache without a restart; at a restart the configuration counts.
+/// Changes the cache without a restart; at a restart the configuration counts. All or nothing.
 fn set(state: &AdminState, query: &str) -> Reply {
-    let size = match parameter(query, "size").map(|text| crate::config::value::size(&text)) {
-        Some(Err(_)) => return bad("size: a number of bytes such as 10GiB"),
-        Some(Ok(size)) => Some(size),
+    let store = state.front.store();
+    let mut sizes = [None, None];
+    for (name, size) in ["size", "memory"].into_iter().zip(&mut sizes) {
+        match parameter(query, name).map(|text| crate::config::value::size(&text)) {
+            Some(Err(_)) => return bad(&format!("{name}: a number of bytes such as 10GiB")),
+            Some(Ok(bytes)) => *size = Some(bytes),
+            None => {}
+        }
+    }
+    let mode = match parameter(query, "prefetch").map(|text| text.parse::<Mode>()) {
+        Some(Err(error)) => return bad(&error.to_string()),
+        Some(Ok(mode)) => Some(mode),
         None => None,
     };
-    match state.front.store().set_disk(size, parameter(query, "policy").as_deref()) {
-        Ok(()) => show(&stats(&state.front.store().stats())),
-        Err(error) => bad(&error.to_string()),
+    let [size, memory] = sizes;
+    if let Err(error) = store.set_disk(size, parameter(query, "policy").as_deref()) {
+        return bad(&error.to_string());
     }
+    mode.into_iter().for_each(|mode| store.set_prefetch_mode(mode));
+    memory.into_iter().for_each(|bytes| store.set_memory(bytes));
+    show(&stats(&store.stats(), store.prefetch_mode()))
 }
 
 async fn explain(state: &AdminState, query: &str) -> Reply {
@@ -114,7 +129,7 @@ fn objects(state: &AdminState) -> Value {
         .collect()
 }
 
-fn stats(stats: &Stats) -> Value {
+fn stats(stats: &Stats, prefetch: Mode) -> Value {
     let disk = stats.disk.as_ref().map(|disk| {
         json!({
             "bytes": disk.ledger.bytes, "limit-bytes": disk.capacity, "slices": disk.ledger.entries,
@@ -141,6 +156,8 @@ fn stats(stats: &Stats) -> Value {
                 "origin-requests": place.origin_requests, "origin-bytes": place.origin_bytes,
                 "hit-bytes": place.hit_bytes, "miss-bytes": place.miss_bytes, "file-bytes": place.file_bytes,
                 "collapsed": place.collapsed, "retries": place.retries, "stale": place.stale,
+                "prefetched-bytes": place.prefetched_bytes, "prefetched-unused-bytes": place.prefetched_unused_bytes,
+                "viewers": place.viewers, "bandwidth": place.link_bandwidth,
             });
             (place.name.clone(), value)
         })
@@ -148,6 +165,7 @@ fn stats(stats: &Stats) -> Value {
     json!({
         "memory": { "bytes": stats.memory_used, "limit-bytes": stats.cache.budget, "kinds": kinds },
         "disk": disk,
+        "prefetch": prefetch.to_string(),
         "places": places,
     })
 }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use millpond_store::PlaceSpec;
+use millpond_store::{PlaceSpec, schedule::Mode};
 
 use super::declare::{SETTINGS, Setting, nearest};
 use super::error::{ConfigError, ConfigErrors, Source};
@@ -159,6 +159,7 @@ pub fn resolve(
         workers: options.workers.unwrap_or(machine.cores),
         slice: options.slice.unwrap_or(512 << 10),
         policy: options.policy.unwrap_or(DEFAULT_POLICY),
+        prefetch: options.prefetch.unwrap_or(Mode::Active),
         memory: options.memory.unwrap_or_else(|| machine.default_memory()),
         segment_duration: options.segment_duration.unwrap_or(seconds(4)),
         log: options.log.take().unwrap_or_else(|| "info".to_owned()),

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use millpond_store::{OriginOptions, policy};
+use millpond_store::{OriginOptions, policy, schedule::Mode};
 use url::Url;
 
 use super::options::Options;
@@ -68,6 +68,12 @@ fn slice(text: &str) -> Result<u32, BadValue> {
 fn policy(text: &str) -> Result<&'static str, BadValue> {
     let known = policy::NAMES.iter().find(|name| **name == text);
     known.copied().ok_or_else(|| Form::Choice(policy::NAMES).into())
+}
+
+const PREFETCH: &str = "on-demand, window, window:N (0 to 1024 slices), half, active or full";
+
+fn prefetch(text: &str) -> Result<Mode, BadValue> {
+    text.parse().map_err(|_| BadValue::new(PREFETCH))
 }
 
 fn timeout(text: &str) -> Result<Duration, BadValue> {
@@ -170,6 +176,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "Which slice goes when the disk's share is full",
         apply: |options, text| policy(text).map(|v| options.policy = Some(v)),
         show: |config| Some(config.policy.to_owned()),
+    },
+    Setting {
+        name: "prefetch",
+        form: Form::Text,
+        default: "active",
+        help: "When slices are sent for that viewers will need next: on-demand, window, window:N, half, active, full",
+        apply: |options, text| prefetch(text).map(|v| options.prefetch = Some(v)),
+        show: |config| Some(config.prefetch.to_string()),
     },
     Setting {
         name: "segment-duration",

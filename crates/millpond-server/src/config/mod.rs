@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use millpond_store::{OriginOptions, PlaceSpec};
+use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
 
 pub use check::{Effective, Inputs, Loaded, load};
 pub use error::{ConfigError, ConfigErrors, Source};
@@ -53,6 +53,8 @@ pub struct Config {
     pub slice: u32,
     /// Which slice goes when the disk's share is full.
     pub policy: &'static str,
+    /// When slices are sent for that viewers will need next.
+    pub prefetch: Mode,
     /// Aim for the length of a media segment.
     pub segment_duration: Duration,
     /// Level filter of the log.

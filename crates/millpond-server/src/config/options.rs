@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use millpond_store::{OriginOptions, PlaceSpec};
+use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
 
 use super::error::Source;
 use crate::logging::LogFormat;
@@ -26,6 +26,8 @@ pub struct Options {
     pub cache_size: Option<u64>,
     pub slice: Option<u32>,
     pub policy: Option<&'static str>,
+    /// When slices are sent for that viewers will need next.
+    pub prefetch: Option<Mode>,
     pub segment_duration: Option<Duration>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,

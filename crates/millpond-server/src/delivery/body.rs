@@ -80,6 +80,15 @@ enum Piece {
     Object(Arc<Object>, Range<u64>),
 }
 
+impl Piece {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(b) => b.len() as u64,
+            Self::Object(_, r) | Self::File(_, r) => r.end - r.start,
+        }
+    }
+}
+
 struct Pieces {
     store: Option<Store>,
     queue: VecDeque<Piece>,
@@ -230,7 +239,10 @@ impl Body {
         self.len = Some(want);
         self.take = want;
         match &mut self.source {
-            Source::Pieces(pieces) => pieces.advance(range.start),
+            Source::Pieces(pieces) => {
+                pieces.advance(range.start);
+                pieces.keep(want);
+            }
             Source::Rewrite(_) => self.skip = range.start,
         }
         self
@@ -297,10 +309,7 @@ impl Pieces {
     fn advance(&mut self, mut skip: u64) {
         while skip > 0 {
             let Some(front) = self.queue.front_mut() else { return };
-            let len = match front {
-                Piece::Bytes(b) => b.len() as u64,
-                Piece::Object(_, r) | Piece::File(_, r) => r.end - r.start,
-            };
+            let len = front.len();
             if len <= skip {
                 skip -= len;
                 self.queue.pop_front();
@@ -312,6 +321,23 @@ impl Pieces {
             }
             return;
         }
+    }
+
+    /// Drops all but the first `left` bytes, so that nothing behind them is asked for.
+    fn keep(&mut self, mut left: u64) {
+        let mut whole = 0;
+        for piece in &mut self.queue {
+            if left == 0 {
+                break;
+            }
+            whole += 1;
+            match piece {
+                Piece::Bytes(b) => b.truncate(usize::try_from(left).unwrap_or(usize::MAX)),
+                Piece::Object(_, r) | Piece::File(_, r) => r.end = r.end.min(r.start.saturating_add(left)),
+            }
+            left -= piece.len();
+        }
+        self.queue.truncate(whole);
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>, BodyError> {

@@ -8,7 +8,7 @@ use super::{
     listen::{SendError, Service},
     residency,
 };
-use crate::front::{Reply, Request};
+use crate::front::{Reply, Request, Visit};
 use bytes::{Buf, BytesMut};
 use http::{Method, StatusCode};
 use rustix::net::SendFlags;
@@ -37,7 +37,8 @@ pub(crate) async fn serve(
     service: &Service,
     stop: &mut watch::Receiver<bool>,
 ) -> End {
-    let mut connection = Connection { stream, peer, service, input: BytesMut::new() };
+    let visit = service.front.visit(peer);
+    let mut connection = Connection { stream, peer, visit, service, input: BytesMut::new() };
     loop {
         let read = match connection.next_request(stop).await {
             Ok(Some(read)) => read,
@@ -64,6 +65,7 @@ enum Read {
 struct Connection<'a> {
     stream: TcpStream,
     peer: SocketAddr,
+    visit: Visit,
     service: &'a Service,
     input: BytesMut,
 }
@@ -147,7 +149,7 @@ impl Connection<'_> {
             let gone = closed(&self.stream);
             tokio::select! {
                 biased;
-                answer = front.handle(&request, started) => answer,
+                answer = front.handle(&request, &self.visit, started) => answer,
                 () = gone => return Err(io::ErrorKind::ConnectionReset.into()),
             }
         };

@@ -6,7 +6,7 @@ use super::{
     listen::{SendError, Service},
     residency,
 };
-use crate::front::{Exchange, Request};
+use crate::front::{Exchange, Request, Visit};
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -60,11 +60,12 @@ where
         .keep_alive_interval(service.limits.idle)
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(4 << 20);
+    let visit = Arc::new(service.front.visit(peer));
     let handler = {
         let service = service.clone();
         service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let service = service.clone();
-            async move { Ok::<_, Infallible>(answer(&service, request, peer).await) }
+            let (service, visit) = (service.clone(), visit.clone());
+            async move { Ok::<_, Infallible>(answer(&service, request, peer, &visit).await) }
         })
     };
     let connection = builder.serve_connection(io, handler);
@@ -89,13 +90,14 @@ async fn answer(
     service: &Service,
     request: hyper::Request<hyper::body::Incoming>,
     peer: SocketAddr,
+    visit: &Visit,
 ) -> hyper::Response<ReplyBody> {
     let started = Instant::now();
     let (parts, _) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
     let request = Request { method: parts.method, target, headers: parts.headers };
     let front = service.front.clone();
-    let (reply, note) = front.handle(&request, started).await;
+    let (reply, note) = front.handle(&request, visit, started).await;
     let head_only = request.method == http::Method::HEAD;
     let mut response = hyper::Response::new(());
     *response.status_mut() = reply.status;

@@ -6,17 +6,18 @@ use super::{
     packed::PackedSegments,
     range::{self, Asked},
     render,
+    viewers::{Viewers, Visit},
 };
 use crate::{
     delivery::{Body, BodyError, SendError},
-    library::{Library, LibraryError, Resource, Route, content_type, is_manifest, is_media},
+    library::{Asset, Library, LibraryError, Resource, Route, content_type, is_manifest, is_media},
     logging::RequestId,
     metrics::{Kind, Metrics, PlaceBytes},
     problem::{self, Problem},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use millpond_store::{Cache, ErrorKind, Object, ObjectPath, Store, Whence};
+use millpond_store::{Cache, ErrorKind, Object, ObjectPath, Store, Whence, schedule::Mode};
 use std::{
     borrow::Cow,
     net::SocketAddr,
@@ -45,6 +46,7 @@ pub(crate) struct Front {
     options: FrontOptions,
     rendered: Cache<(u64, Resource), Bytes>,
     packed: PackedSegments,
+    viewers: Arc<Viewers>,
 }
 
 /// Something that can be sent, before its body is made.
@@ -67,7 +69,7 @@ impl Front {
         let rendered = Cache::of(store.memory(), "texts");
         let packed = PackedSegments::new(store.memory(), options.folder.clone());
         let out = places.iter().map(|place| metrics.place(place)).collect();
-        Self { store, library, places, out, metrics, options, rendered, packed }
+        Self { store, library, places, out, metrics, options, rendered, packed, viewers: Viewers::new() }
     }
 
     /// The store that everything is read through.
@@ -85,12 +87,17 @@ impl Front {
         self.problem(RequestId::next(), Problem::new(status).detail(why))
     }
 
+    /// Somebody connects.
+    pub(crate) fn visit(&self, peer: SocketAddr) -> Visit {
+        self.viewers.visit(peer.ip())
+    }
+
     /// Answers a request. Its body is made while it is sent; [`done`](Self::done) is called after.
-    pub(crate) async fn handle(&self, request: &Request, started: Instant) -> (Reply, Note) {
+    pub(crate) async fn handle(&self, request: &Request, visit: &Visit, started: Instant) -> (Reply, Note) {
         let in_flight = self.metrics.response_in_flight();
         let mut note = Note { id: RequestId::next(), kind: Kind::Other, place: None, _in_flight: in_flight };
         let mut reply = match request.method {
-            Method::GET | Method::HEAD => self.get(request, &mut note).await,
+            Method::GET | Method::HEAD => self.get(request, visit, &mut note).await,
             Method::OPTIONS => self.options(note.id),
             _ => {
                 let why = format!("{} is not supported: GET, HEAD and OPTIONS are", request.method);
@@ -133,7 +140,7 @@ impl Front {
         }
     }
 
-    async fn get(&self, request: &Request, note: &mut Note) -> Reply {
+    async fn get(&self, request: &Request, visit: &Visit, note: &mut Note) -> Reply {
         let (raw, query) = request.split();
         let path = match percent_encoding::percent_decode_str(raw).decode_utf8() {
             Ok(path) if !path.contains('\0') => path,
@@ -158,10 +165,7 @@ impl Front {
                 Err(error) => self.failure(note.id, &path, &error),
             };
         }
-        // A client may insist on a reply made for it (RFC 9111 5.2.1.4): made media is then neither taken from memory
-        // nor put there.
-        let fresh = request.header(header::CACHE_CONTROL).is_some_and(|v| v.contains("no-cache"));
-        match self.find(&path, fresh, note).await {
+        match self.find(&path, request, visit, note).await {
             Ok(found) => self.send(request, found),
             Err(error) => self.failure(note.id, &path, &error),
         }
@@ -192,31 +196,57 @@ impl Front {
         }
     }
 
-    async fn find(&self, path: &str, fresh: bool, note: &mut Note) -> Result<Found, LibraryError> {
+    async fn find(&self, path: &str, request: &Request, visit: &Visit, note: &mut Note) -> Result<Found, LibraryError> {
         let Some((index, place, inside)) = self.place(path) else {
             let names: Vec<&str> = self.places.iter().map(|p| &**p).collect();
             return Err(LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", "))));
         };
         note.place = self.out.get(index).cloned().flatten();
         note.kind = Kind::File;
-        let Some(route) = Route::parse(inside) else { return self.file(place, inside).await };
+        let Some(route) = Route::parse(inside) else { return self.file(place, inside, request).await };
         let name = route.asset.rsplit('/').next().unwrap_or("");
         let certain = is_media(name) || is_manifest(name) || name.ends_with(".urlset");
         match self.library.open(place, &route.asset).await {
             Ok(asset) => {
                 let form = render::form(&route.resource);
                 note.kind = form.kind;
+                if request.method == Method::GET {
+                    self.watched(&asset, &route.resource, request, visit).await?;
+                }
+                // A client may insist on a reply made for it (RFC 9111 5.2.1.4): made media is then neither taken from
+                // memory nor put there.
+                let fresh = request.header(header::CACHE_CONTROL).is_some_and(|v| v.contains("no-cache"));
                 self.resource(&asset, route.resource, form, fresh).await
             }
             // A folder with ready-made playlists in it is passed through.
-            Err(LibraryError::NoAsset(_)) if !certain => self.file(place, inside).await,
+            Err(LibraryError::NoAsset(_)) if !certain => self.file(place, inside, request).await,
             Err(error) => Err(error),
         }
     }
 
+    /// Tells the cache where a viewer is.
+    async fn watched(
+        &self,
+        asset: &Asset,
+        resource: &Resource,
+        request: &Request,
+        visit: &Visit,
+    ) -> Result<(), LibraryError> {
+        if self.store.prefetch_mode() == Mode::Full {
+            for object in &asset.objects {
+                self.store.fill(object).await?;
+            }
+            return Ok(());
+        }
+        let program = request.header(header::USER_AGENT).unwrap_or_default();
+        let stays = request.header(header::CONNECTION).is_none_or(|v| !v.eq_ignore_ascii_case("close"));
+        visit.asks(&self.store, asset, resource, program, stays);
+        Ok(())
+    }
+
     async fn resource(
         &self,
-        asset: &crate::library::Asset,
+        asset: &Asset,
         resource: Resource,
         form: render::Form,
         fresh: bool,
@@ -270,14 +300,23 @@ impl Front {
     }
 
     /// A file as it is.
-    async fn file(&self, place: &str, inside: &str) -> Result<Found, LibraryError> {
+    async fn file(&self, place: &str, inside: &str, request: &Request) -> Result<Found, LibraryError> {
         let inside = inside.trim_end_matches('/');
         if inside.is_empty() {
             return Err(LibraryError::NoAsset(place.to_owned()));
         }
         let path = ObjectPath::parse(inside)
             .map_err(|e| LibraryError::BadPath { path: inside.to_owned(), why: e.to_string() })?;
-        let object = self.store.open(place, &path).await?;
+        // A HEAD needs no more than the metadata; where the last bytes are isn't known yet.
+        let wanted = match range::parse(request.header(header::RANGE), u64::MAX) {
+            Asked::Whole if request.method == Method::GET => 0..u64::MAX,
+            Asked::Part(part) if request.method == Method::GET && part.start < u64::MAX / 2 => part,
+            _ => 0..1,
+        };
+        let object = self.store.open_for(place, &path, wanted).await?;
+        if self.store.prefetch_mode() == Mode::Full {
+            self.store.fill(&object).await?;
+        }
         Ok(self.as_it_is(&object, path.file_name()))
     }
 
@@ -384,7 +423,7 @@ impl Front {
     }
 }
 
-fn broken(asset: &crate::library::Asset, error: &BodyError) -> LibraryError {
+fn broken(asset: &Asset, error: &BodyError) -> LibraryError {
     match error {
         BodyError::Origin(error) => error.clone().into(),
         error => LibraryError::Manifest { manifest: asset.path.clone(), why: error.to_string() },

@@ -9,8 +9,10 @@ mod range;
 mod render;
 mod request;
 mod steer;
+mod viewers;
 
 pub(crate) use answer::{Front, FrontOptions};
 pub(crate) use api::encode;
 pub(crate) use exchange::{Exchange, Note};
 pub(crate) use request::{Reply, Request};
+pub(crate) use viewers::Visit;

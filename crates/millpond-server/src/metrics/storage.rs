@@ -34,7 +34,19 @@ const COUNTERS: &[Field] = &[
     ("sibling_failures", "Sibling caches that failed or were too slow", |place| {
         place.neighbours.unwrap_or_default().failures
     }),
+    ("prefetched_bytes", "Bytes of slices sent for ahead of their viewers", |place| place.prefetched_bytes),
     ("collapsed_requests", "Reads that joined a request somebody else had made", |place| place.collapsed),
+];
+
+const GAUGES: &[Field] = &[
+    ("origin_requests_in_flight", "Origin requests under way", |place| place.in_flight),
+    ("origin_bandwidth_bytes", "What the way to the origin gives, bytes a second, as was measured", |place| {
+        place.link_bandwidth
+    }),
+    ("prefetched_unused_bytes", "Bytes of slices sent for ahead that no viewer has come to yet", |place| {
+        place.prefetched_unused_bytes
+    }),
+    ("viewers", "Viewers of segments whose positions are followed", |place| place.viewers),
 ];
 
 /// Encodes [`Stats`] with the place as label.
@@ -94,11 +106,12 @@ impl Collector for StorageCollector {
         errors(&stats, &mut encoder)?;
         self.bytes_out(&mut encoder)?;
         self.efficiency(&stats, &mut encoder)?;
-        let help = "Origin requests under way";
-        let mut family = encoder.encode_descriptor("origin_requests_in_flight", help, None, MetricType::Gauge)?;
-        for place in &stats.places {
-            let labels = [("place", place.name.as_str())];
-            ConstGauge::new(signed(place.in_flight)).encode(family.encode_family(&labels)?)?;
+        for (name, help, value) in GAUGES {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for place in &stats.places {
+                let labels = [("place", place.name.as_str())];
+                ConstGauge::new(signed(value(place))).encode(family.encode_family(&labels)?)?;
+            }
         }
         slices(&stats, &mut encoder)
     }

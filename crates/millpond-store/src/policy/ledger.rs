@@ -172,15 +172,16 @@ impl Ledger {
         entry.pins += 1;
     }
 
-    /// Takes a pin back. `true` where the slot came free by it, its entry having been taken out meanwhile.
-    pub fn unpin(&mut self, slot: Slot) -> bool {
-        let Some(entry) = self.entries.get_mut(slot as usize) else { return false };
-        entry.pins = entry.pins.saturating_sub(1);
+    /// Takes a pin back. Where the slot came free by it, its entry having been taken out meanwhile: that entry's key.
+    pub fn unpin(&mut self, slot: Slot) -> Option<u64> {
+        let entry = self.entries.get_mut(slot as usize).filter(|entry| entry.pins > 0)?;
+        entry.pins -= 1;
         if entry.pins > 0 {
-            return false;
+            return None;
         }
         self.counters.pinned -= u64::from(entry.item.size);
-        entry.state == State::Doomed && self.let_go(slot)
+        let key = entry.item.key;
+        (entry.state == State::Doomed && self.let_go(slot)).then_some(key)
     }
 
     /// Changes the budget. What goes for it is added to `gone`.
@@ -300,8 +301,8 @@ mod tests {
         ledger.pin(slot);
         assert_eq!(ledger.remove(1), Some((slot, false)));
         assert_eq!(ledger.insert(item(2, 4), 0, &Blind, &mut gone), Err(Refused), "its bytes are still taken");
-        assert!(!ledger.unpin(slot));
-        assert!(ledger.unpin(slot));
+        assert_eq!(ledger.unpin(slot), None);
+        assert_eq!(ledger.unpin(slot), Some(1));
         assert_eq!(ledger.insert(item(2, 4), 0, &Blind, &mut gone), Ok(slot));
         assert_eq!((ledger.counters().bytes, ledger.counters().pinned), (4, 0));
     }

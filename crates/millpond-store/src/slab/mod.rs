@@ -100,6 +100,8 @@ struct State {
     /// Slots whose data may have been handed out since the start.
     used: Vec<bool>,
     names: HashMap<u64, Known>,
+    /// How many versions there are of the object at each place and path, by their hash.
+    paths: HashMap<u64, u32>,
     log: File,
     log_len: u64,
     log_most: u64,
@@ -108,6 +110,7 @@ struct State {
 #[derive(Debug)]
 struct Known {
     name: ObjectName,
+    /// Slots that hold slices of it or are being filled with one.
     slices: u32,
 }
 
@@ -123,10 +126,11 @@ impl Slabs {
         let lock = lock(folder)?;
         let slice = u64::from(slice);
         let log_most = (quota / NAMES_SHARE).max(NAMES_LEAST);
-        let rest = quota.saturating_sub(HEADER + log_most);
+        // While the names are written anew, half as much lies beside them.
+        let rest = quota.saturating_sub(HEADER + log_most + log_most / 2);
         let slots = u32::try_from(rest / (slice + record::SIZE as u64)).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
         if slots == 0 {
-            let least = HEADER + NAMES_LEAST + slice + record::SIZE as u64;
+            let least = HEADER + NAMES_LEAST + NAMES_LEAST / 2 + slice + record::SIZE as u64;
             return Err(SlabError::TooSmall { folder: folder.to_owned(), quota, least });
         }
         let path = folder.join("slots");
@@ -151,12 +155,16 @@ impl Slabs {
             held: vec![None; slots as usize],
             used: vec![false; slots as usize],
             names: names.into_iter().map(|(object, name)| (object, Known { name, slices: 0 })).collect(),
+            paths: HashMap::new(),
             log,
             log_len,
             log_most,
         };
         let found = read_records(&records, &path, slots, &mut state)?;
         state.names.retain(|_, known| known.slices > 0);
+        for known in state.names.values() {
+            *state.paths.entry(known.name.location()).or_default() += 1;
+        }
         let slabs = Self {
             folder: folder.to_owned(),
             slice,
@@ -222,40 +230,34 @@ impl Slabs {
         self.name(&mut state, slice)?;
         // The lock is not held while data are written: the slot has no record, so nobody looks at it.
         drop(state);
-        let mut hash = Xxh3Default::new();
-        let mut parts = Vec::new();
-        let mut len = 0;
-        for bytes in data {
-            let bytes = bytes.get(..bytes.len().min((self.slice - len) as usize)).unwrap_or_default();
-            hash.update(bytes);
-            parts.push(IoSlice::new(bytes));
-            len += bytes.len() as u64;
-        }
-        write_all(&file, &mut parts, start).map_err(SlabError::of(&path, "writing", start))?;
-        let record = Record {
-            len: len as u32,
-            key: slice.key,
-            object: slice.object,
-            index: slice.index,
-            of: slice.of,
-            sum: hash.digest(),
-        };
+        let written = fill(&file, start, self.slice, data).map_err(SlabError::of(&path, "writing", start));
         let mut state = self.state();
-        self.put_record(slot, &record.encode(slot))?;
-        state.held[slot as usize] = Some(record);
-        if let Some(known) = state.names.get_mut(&slice.object) {
-            known.slices += 1;
+        let recorded = written.and_then(|(len, sum)| {
+            let Slice { key, object, index, of, .. } = *slice;
+            let record = Record { len, key, object, index, of, sum };
+            self.put_record(slot, &record.encode(slot)).map(|()| record)
+        });
+        match recorded {
+            Ok(record) => {
+                state.held[slot as usize] = Some(record);
+                Ok(())
+            }
+            Err(error) => {
+                state.forget(slice.object);
+                Err(error)
+            }
         }
-        Ok(())
     }
 
-    /// Empties a slot.
+    /// Empties a slot, where it still holds the slice of that key.
     ///
     /// # Errors
     ///
     /// Where its record can't be taken back.
-    pub(crate) fn free(&self, slot: Slot) -> Result<(), SlabError> {
-        self.take_back(&mut self.state(), slot)
+    pub(crate) fn free(&self, slot: Slot, key: u64) -> Result<(), SlabError> {
+        let mut state = self.state();
+        let held = state.held.get(slot as usize).copied().flatten();
+        if held.is_some_and(|record| record.key == key) { self.take_back(&mut state, slot) } else { Ok(()) }
     }
 
     /// Whether a slot's data are those that were written: reads all of them.
@@ -275,6 +277,11 @@ impl Slabs {
         all.map(|(object, known)| (*object, known.name.clone(), u64::from(known.slices))).collect()
     }
 
+    /// Whether slots hold slices of any version of an object.
+    pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
+        self.state().paths.contains_key(&names::location(place, path))
+    }
+
     fn open_slab(&self, number: usize) -> Result<Arc<File>, SlabError> {
         let path = self.folder.join(slab_name(number));
         let file = open(&path)?;
@@ -287,12 +294,7 @@ impl Slabs {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => file.set_len(len),
             // A slab of an earlier, larger quota.
             Ok(()) => file.set_len(len),
-            Err(error) => {
-                if file.metadata().is_ok_and(|meta| meta.len() == 0) {
-                    let _ = fs::remove_file(&path);
-                }
-                Err(error)
-            }
+            Err(error) => Err(error),
         }
         .map_err(SlabError::of(&path, "allocating", 0))?;
         Ok(Arc::new(file))
@@ -316,12 +318,7 @@ impl Slabs {
         self.put_record(slot, &[0; record::SIZE])?;
         state.held[slot as usize] = None;
         state.used[slot as usize] = true;
-        if let Some(known) = state.names.get_mut(&record.object) {
-            known.slices -= 1;
-            if known.slices == 0 {
-                state.names.remove(&record.object);
-            }
-        }
+        state.forget(record.object);
         Ok(())
     }
 
@@ -330,9 +327,10 @@ impl Slabs {
         self.records.write_all_at(bytes, at).map_err(SlabError::of(&self.folder.join("slots"), "writing", at))
     }
 
-    /// Sees to it that the log has the name of a slice's object.
+    /// Sees to it that the log has the name of a slice's object, and counts the slice.
     fn name(&self, state: &mut State, slice: &Slice<'_>) -> Result<(), SlabError> {
-        if state.names.contains_key(&slice.object) {
+        if let Some(known) = state.names.get_mut(&slice.object) {
+            known.slices += 1;
             return Ok(());
         }
         let path = self.folder.join("names");
@@ -350,21 +348,58 @@ impl Slabs {
             }
             // In a file beside it, so that a killed process leaves the one or the other.
             let beside = self.folder.join("names.new");
-            fs::write(&beside, &kept)
+            let log = open(&beside)?;
+            log.set_len(0)
+                .and_then(|()| log.write_all_at(&kept, 0))
                 .and_then(|()| fs::rename(&beside, &path))
                 .map_err(SlabError::of(&beside, "writing", 0))?;
-            state.log = open(&path)?;
+            state.log = log;
             state.log_len = kept.len() as u64;
         }
         state.log.write_all_at(&entry, state.log_len).map_err(SlabError::of(&path, "writing", state.log_len))?;
         state.log_len += entry.len() as u64;
-        state.names.insert(slice.object, Known { name: slice.name.clone(), slices: 0 });
+        *state.paths.entry(slice.name.location()).or_default() += 1;
+        state.names.insert(slice.object, Known { name: slice.name.clone(), slices: 1 });
         Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    /// A slot less holds a slice of an object.
+    fn forget(&mut self, object: u64) {
+        let Some(known) = self.names.get_mut(&object) else { return };
+        known.slices = known.slices.saturating_sub(1);
+        if known.slices > 0 {
+            return;
+        }
+        let location = known.name.location();
+        self.names.remove(&object);
+        if let Some(versions) = self.paths.get_mut(&location) {
+            *versions -= 1;
+            if *versions == 0 {
+                self.paths.remove(&location);
+            }
+        }
+    }
+}
+
+/// Writes a slice's data, at most `most` bytes; gives their length and checksum.
+fn fill<'a>(file: &File, start: u64, most: u64, data: impl Iterator<Item = &'a Bytes>) -> io::Result<(u32, u64)> {
+    let mut hash = Xxh3Default::new();
+    let mut parts = Vec::new();
+    let mut len = 0;
+    for bytes in data {
+        let bytes = bytes.get(..bytes.len().min((most - len) as usize)).unwrap_or_default();
+        hash.update(bytes);
+        parts.push(IoSlice::new(bytes));
+        len += bytes.len() as u64;
+    }
+    write_all(file, &mut parts, start)?;
+    Ok((len as u32, hash.digest()))
 }
 
 /// Writes all parts with as few calls as can be: one call of many pages lets the kernel keep them in large pieces.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Longest entry: a path of 4096 bytes and what else there is.
 const LONGEST: usize = 16 << 10;
@@ -23,6 +23,18 @@ pub struct ObjectName {
     pub version: Arc<str>,
     /// Its length in bytes.
     pub len: u64,
+}
+
+impl ObjectName {
+    /// A hash of place and path.
+    pub(super) fn location(&self) -> u64 {
+        location(&self.place, &self.path)
+    }
+}
+
+/// A hash of a place and a path.
+pub(super) fn location(place: &str, path: &str) -> u64 {
+    xxh3_64_with_seed(path.as_bytes(), xxh3_64(place.as_bytes()))
 }
 
 /// An entry of the log; nothing where a text is too long for one.

@@ -52,7 +52,9 @@ fn what_is_written_is_there_after_a_restart() {
         put(&slabs, slot, u64::from(slot) * 3).unwrap();
     }
     put(&slabs, 5, 1000).unwrap();
-    slabs.free(6).unwrap();
+    slabs.free(6, 18).unwrap();
+    slabs.free(7, 18).unwrap();
+    assert!(slabs.verify(7), "a slot that has another slice by now is left alone");
     assert!(slabs.verify(5) && !slabs.verify(6) && held(&slabs, 6).is_none());
     assert!(matches!(Slabs::open(dir.path(), 1 << 20, SLICE), Err(SlabError::Locked { .. })));
     drop(slabs);
@@ -103,6 +105,26 @@ fn names_are_made_anew_when_their_share_is_full() {
 }
 
 #[test]
+fn a_name_stays_while_a_slice_of_its_object_is_being_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (slabs, _) = Slabs::open(dir.path(), 1 << 20, SLICE).unwrap();
+    put(&slabs, 0, 1).unwrap();
+    // The only other slice goes between the naming and the record.
+    let meanwhile = || {
+        slabs.free(0, 1).unwrap();
+        content(2, SLICE as usize - 2)
+    };
+    let object = name(0);
+    let slice = Slice { key: 2, object: 0, index: 2, of: 10, name: &object };
+    let data = std::cell::OnceCell::new();
+    slabs.write(1, &slice, std::iter::once_with(|| data.get_or_init(meanwhile))).unwrap();
+    assert_eq!(held(&slabs, 1), Some((SLICE - 2, name(0))));
+    put(&slabs, 2, 3).unwrap();
+    slabs.free(1, 2).unwrap();
+    assert_eq!(slabs.objects(), [(0, name(0), 1)]);
+}
+
+#[test]
 fn flipped_bits_are_never_taken_for_what_was_written() {
     let dir = tempfile::tempdir().unwrap();
     let (slabs, _) = Slabs::open(dir.path(), 1 << 20, SLICE).unwrap();
@@ -127,7 +149,7 @@ fn flipped_bits_are_never_taken_for_what_was_written() {
                 check(&slabs, found);
             } else {
                 damaged += 1;
-                slabs.free(found.slot).unwrap();
+                slabs.free(found.slot, found.key).unwrap();
             }
         }
         // What was lost is written again, so that each round has something to damage.

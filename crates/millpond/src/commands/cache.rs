@@ -27,9 +27,11 @@ pub(crate) fn command() -> Command {
             of("unpin", "Lets them go again"),
             of("warm", "Fetches an object whole, in the background"),
             Command::new("set")
-                .about("Changes the disk cache of a running server, until it stops")
+                .about("Changes the cache of a running server, until it stops")
                 .arg(Arg::new("size").long("size").value_name("SIZE").help("Most bytes of slices, up to cache-size"))
                 .arg(Arg::new("policy").long("policy").value_name("NAME").help("Which slice goes when it is full"))
+                .arg(Arg::new("memory").long("memory").value_name("SIZE").help("Memory for all that is kept"))
+                .arg(Arg::new("prefetch").long("prefetch").value_name("MODE").help("When slices are sent for"))
                 .arg(admin::address()),
         ])
 }
@@ -41,7 +43,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         "ls" => list(matches),
         "stat" => admin::print(matches, Method::GET, "/cache", &[]),
         "set" => {
-            let given = ["size", "policy"].into_iter().filter_map(|name| Some((name, text(name)?)));
+            let given =
+                ["size", "policy", "memory", "prefetch"].into_iter().filter_map(|name| Some((name, text(name)?)));
             admin::print(matches, Method::POST, "/cache/set", &given.collect::<Vec<_>>())
         }
         action => {

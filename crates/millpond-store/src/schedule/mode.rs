@@ -1,4 +1,4 @@
-//! When to send for what a viewer will need next: the modes of the SProxy paper (section III.B), pure.
+//! The prefetch modes of the SProxy paper (section III.B).
 
 use std::{fmt, str::FromStr};
 
@@ -15,9 +15,6 @@ pub enum Mode {
     Full,
 }
 
-/// Active takes the link to be slower than it was measured by this factor: what is measured is past.
-const MARGIN: f64 = 1.25;
-
 /// Nothing sensible is ahead by more slices than this.
 const FURTHEST: f64 = 1024.0;
 
@@ -25,22 +22,14 @@ impl Mode {
     /// The names that are understood, beside `window:N`.
     pub const NAMES: &[&str] = &["on-demand", "window", "half", "active", "full"];
 
-    /// How many slices ahead of the position a slice is sent for, where the media take `need` bytes a second and the
-    /// origin gives `bandwidth` with its first byte after `delay` seconds.
-    ///
-    /// Where the origin gives less than is needed, Active is always ahead as far as it may be.
-    pub fn ahead(self, slice: f64, need: f64, bandwidth: f64, delay: f64) -> f64 {
+    /// How many slices ahead of the position a slice is sent for, whatever the link: nothing for Active, which goes by
+    /// time.
+    pub fn ahead(self) -> Option<f64> {
         match self {
-            Self::OnDemand => 0.0,
-            Self::Window(slices) => slices,
-            Self::Full => FURTHEST,
-            Self::Active => {
-                // It is read while it comes: at a sufficient rate only the time to its first byte must be made up.
-                let rate = bandwidth / MARGIN;
-                let behind = (slice / rate - slice / need).max(0.0);
-                let seconds = delay * MARGIN + behind;
-                (seconds * need / slice).min(FURTHEST)
-            }
+            Self::OnDemand => Some(0.0),
+            Self::Window(slices) => Some(slices),
+            Self::Full => Some(FURTHEST),
+            Self::Active => None,
         }
     }
 }
@@ -99,17 +88,5 @@ mod tests {
         for text in ["", "windows", "window:", "window:-1", "window:x", "window:9999", "window:NaN"] {
             assert!(text.parse::<Mode>().unwrap_err().to_string().contains("no prefetch mode"));
         }
-    }
-
-    #[test]
-    fn active_is_ahead_by_what_the_link_takes() {
-        let ahead = |bandwidth: f64, delay: f64| Mode::Active.ahead(1000.0, 100.0, bandwidth, delay);
-        // A slice is 10 s of media. Far more bandwidth than needed: the delay counts.
-        assert!((ahead(1e6, 0.8) - 0.1).abs() < 1e-9);
-        assert!(ahead(1e6, 0.0) < 1e-3);
-        // As much as needed, taken to be a fifth less: the slice comes in 12.5 s and is ahead by the rest.
-        assert!((ahead(100.0, 0.0) - 0.25).abs() < 1e-9);
-        assert!(ahead(10.0, 0.0) > 10.0);
-        assert!(ahead(1e-9, 0.0) <= FURTHEST);
     }
 }

@@ -1,0 +1,209 @@
+//! Sending for slices before their viewers come to them: a task for each place that has viewers, around the pure
+//! [`Planner`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::flight::Ticket;
+use crate::object::{Acquired, Object};
+use crate::schedule::{Course, Fetch, Mode, Planner, ViewerId};
+use crate::slices::SliceCache;
+use crate::store::Store;
+
+/// So many slices are on their way ahead of their viewers at once, from one place; who waits for bytes is not counted.
+const AT_ONCE: usize = 8;
+
+/// Between two looks at least this passes, so that what changes together is looked at together.
+const SPACING: Duration = Duration::from_millis(5);
+
+/// The viewers of a place.
+pub(crate) struct Scheduler {
+    /// A lock: taken at a viewer's request and at each look.
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+struct State {
+    planner: Planner,
+    watched: HashMap<ViewerId, Watched>,
+    under_way: usize,
+    is_running: bool,
+}
+
+struct Watched {
+    object: Arc<Object>,
+    /// Slices on their way for this viewer.
+    fetches: Vec<AbortHandle>,
+}
+
+impl Watched {
+    fn withdraw(&mut self) {
+        self.fetches.drain(..).for_each(|fetch| fetch.abort());
+    }
+}
+
+impl Scheduler {
+    pub(crate) fn new(mode: Mode, slice: u64) -> Self {
+        let planner = Planner::new(mode, slice);
+        let state = State { planner, watched: HashMap::new(), under_way: 0, is_running: false };
+        Self { state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.lock().planner.set_mode(mode);
+        self.changed.notify_one();
+    }
+
+    /// Viewers now.
+    pub(crate) fn viewers(&self) -> u64 {
+        self.lock().watched.len() as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler").field("viewers", &self.viewers()).finish_non_exhaustive()
+    }
+}
+
+/// A viewer of an object, as the store knows it. When it is dropped, what was sent for on its behalf is given up where
+/// nobody else waits for it.
+#[derive(Debug)]
+pub struct Watch {
+    slices: Arc<SliceCache>,
+    object: Arc<Object>,
+    id: ViewerId,
+}
+
+impl Watch {
+    /// The object that is watched.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// The viewer is at the start of the course now, and has asked for its bytes up to `asked`.
+    pub fn moves(&self, course: Course, asked: u64) {
+        let source = self.object.source();
+        let scheduler = &source.scheduler;
+        let mut state = scheduler.lock();
+        let goes_on = state.planner.viewer(self.id).is_some_and(|viewer| viewer.moves(course, asked, source.now()));
+        if let Some(watched) = state.watched.get_mut(&self.id).filter(|_| !goes_on) {
+            watched.withdraw();
+        }
+        if !std::mem::replace(&mut state.is_running, true) {
+            tokio::spawn(run(self.object.clone(), self.slices.clone()));
+        }
+        drop(state);
+        scheduler.changed.notify_one();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let scheduler = &self.object.source().scheduler;
+        let mut state = scheduler.lock();
+        state.planner.leave(self.id);
+        let watched = state.watched.remove(&self.id);
+        drop(state);
+        watched.into_iter().for_each(|mut watched| watched.withdraw());
+        scheduler.changed.notify_one();
+    }
+}
+
+impl Store {
+    /// A viewer begins to watch a remote object: it is to say where it is, by [`Watch::moves`].
+    pub fn watch(&self, object: &Arc<Object>) -> Watch {
+        let mut state = object.source().scheduler.lock();
+        let id = state.planner.join();
+        state.watched.insert(id, Watched { object: object.clone(), fetches: Vec::new() });
+        drop(state);
+        Watch { slices: self.slices().clone(), object: object.clone(), id }
+    }
+}
+
+/// Looks what is to be sent for, as long as there are viewers. `object` is any of the place's.
+async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
+    let source = object.source();
+    let scheduler = &source.scheduler;
+    loop {
+        let changed = scheduler.changed.notified();
+        let wake = {
+            let mut state = scheduler.lock();
+            if state.planner.is_empty() {
+                state.is_running = false;
+                return;
+            }
+            look(&mut state, &slices)
+        };
+        tokio::time::sleep(SPACING).await;
+        let wait = wake.map(|at| Duration::from_secs_f64((at - source.now()).clamp(0.0, 3600.0)));
+        let timer = async {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = changed => {}
+            () = timer => {}
+        }
+    }
+}
+
+/// Sends for what is due; says when to look again.
+fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
+    let State { planner, watched, under_way, .. } = state;
+    let source = watched.values().next()?.object.source_of();
+    let here = |viewer: ViewerId, index: u64| {
+        watched.get(&viewer).is_none_or(|watched| {
+            let range = slices.range(index, watched.object.meta().len);
+            range.is_empty() || watched.object.is_coming(slices, &range)
+        })
+    };
+    let (link, busy) = source.link();
+    let room = AT_ONCE.saturating_sub(*under_way);
+    let (fetches, wake) = planner.plan(source.now(), link, busy, room, here);
+    for Fetch { viewer, index } in fetches {
+        let Some(watched) = watched.get_mut(&viewer) else { continue };
+        watched.fetches.retain(|fetch| !fetch.is_finished());
+        let object = &watched.object;
+        let range = slices.range(index, object.meta().len);
+        if let Acquired::Ticket(ticket, joined) = object.acquire(slices, index, index + 1) {
+            if !joined {
+                source.speculation.begins(object.slice_id(index).key(), range.end - range.start);
+            }
+            *under_way += 1;
+            let counted = Counted(object.clone());
+            watched.fetches.push(tokio::spawn(hold(ticket, counted)).abort_handle());
+        }
+    }
+    // A slice that comes makes room, and wakes.
+    if room == 0 { None } else { wake }
+}
+
+/// A slice on its way.
+struct Counted(Arc<Object>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let scheduler = &self.0.source().scheduler;
+        scheduler.lock().under_way -= 1;
+        scheduler.changed.notify_one();
+    }
+}
+
+async fn hold(mut ticket: Ticket, counted: Counted) {
+    while !ticket.is_over() {
+        ticket.changed().await;
+    }
+    drop(counted);
+}

@@ -1,0 +1,136 @@
+//! What the way to an origin gives, learnt from what comes over it.
+
+use super::Seconds;
+
+/// The way to an origin, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// Bytes a second.
+    pub bandwidth: f64,
+    /// Seconds from a request to its first byte.
+    pub delay: Seconds,
+}
+
+/// What is taken to be until something was measured: 1 MB/s and 100 ms.
+const UNKNOWN: Link = Link { bandwidth: 1e6, delay: 0.1 };
+/// One sample of the bandwidth takes this long, where bytes go on coming.
+const SAMPLE: Seconds = 0.2;
+/// Fewer bytes than this say nothing.
+const LEAST: u64 = 32 * 1024;
+
+/// Measures a link by the bytes that come over it, all transfers together: while at least one of them has begun to
+/// come, what comes in a second is what the link gives.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    /// Transfers whose first bytes have come and whose last have not.
+    coming: u32,
+    /// Bytes that were sent for and have not come.
+    outstanding: u64,
+    /// Since when the sample counts, and its bytes.
+    since: Seconds,
+    bytes: u64,
+    /// Quick and slow moving averages: the lower one is believed.
+    quick: Option<f64>,
+    slow: Option<f64>,
+    /// Mean and mean deviation, as TCP does it (RFC 6298 2).
+    delay: Option<(Seconds, Seconds)>,
+}
+
+impl Meter {
+    /// Bytes are sent for.
+    pub fn sent_for(&mut self, bytes: u64) {
+        self.outstanding += bytes;
+    }
+
+    /// The first bytes of a transfer came, so long after they were sent for where that is known. They had gathered
+    /// somewhere, and say nothing of the bandwidth.
+    pub fn begins(&mut self, now: Seconds, after: Option<Seconds>, bytes: u64) {
+        self.outstanding = self.outstanding.saturating_sub(bytes);
+        if self.coming == 0 {
+            (self.since, self.bytes) = (now, 0);
+        }
+        self.coming += 1;
+        let Some(after) = after else { return };
+        self.delay = Some(self.delay.map_or((after, after / 2.0), |(mean, deviation)| {
+            (mean + (after - mean) / 8.0, deviation + ((after - mean).abs() - deviation) / 4.0)
+        }));
+    }
+
+    /// Bytes came.
+    pub fn comes(&mut self, now: Seconds, bytes: u64) {
+        self.outstanding = self.outstanding.saturating_sub(bytes);
+        self.bytes += bytes;
+        if now - self.since >= SAMPLE {
+            self.sample(now);
+        }
+    }
+
+    /// A transfer ended; `rest` of what was sent for will not come. `begun` says whether anything of it had.
+    pub fn ends(&mut self, now: Seconds, rest: u64, begun: bool) {
+        self.outstanding = self.outstanding.saturating_sub(rest);
+        if begun {
+            self.coming = self.coming.saturating_sub(1);
+            if self.coming == 0 {
+                self.sample(now);
+            }
+        }
+    }
+
+    fn sample(&mut self, now: Seconds) {
+        if self.bytes < LEAST || now <= self.since {
+            return;
+        }
+        let rate = self.bytes as f64 / (now - self.since);
+        let towards = |old: Option<f64>, share: f64| Some(old.map_or(rate, |old| old + (rate - old) * share));
+        self.quick = towards(self.quick, 0.5);
+        self.slow = towards(self.slow, 0.1);
+        (self.since, self.bytes) = (now, 0);
+    }
+
+    /// What the link is taken to give.
+    pub fn link(&self) -> Link {
+        let bandwidth = self.quick.zip(self.slow).map_or(UNKNOWN.bandwidth, |(quick, slow)| quick.min(slow));
+        let delay = self.delay.map_or(UNKNOWN.delay, |(mean, deviation)| mean + 2.0 * deviation);
+        Link { bandwidth: bandwidth.max(1.0), delay }
+    }
+
+    /// Seconds for which what was sent for keeps the link busy.
+    pub fn busy(&self) -> Seconds {
+        self.outstanding as f64 / self.link().bandwidth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_learnt_from_what_comes_over_it() {
+        let mut meter = Meter::default();
+        assert_eq!(meter.link(), UNKNOWN);
+        // Two transfers at once, 1 MB/s together, the first byte after 50 ms.
+        meter.sent_for(1_000_000);
+        meter.sent_for(1_000_000);
+        meter.begins(0.05, Some(0.05), 0);
+        meter.begins(0.05, Some(0.05), 0);
+        for step in 1..=200 {
+            meter.comes(0.05 + f64::from(step) * 0.01, 10_000);
+        }
+        meter.ends(2.05, 0, true);
+        meter.ends(2.05, 0, true);
+        let link = meter.link();
+        assert!((link.bandwidth - 1e6).abs() < 1e4, "{link:?}");
+        assert!((0.05..0.11).contains(&link.delay), "{link:?}");
+        assert_eq!(meter.busy(), 0.0);
+        // Idle for long: that says nothing. Then it is slower, which is believed soon.
+        meter.sent_for(500_000);
+        meter.begins(100.0, None, 0);
+        for step in 1..=100 {
+            meter.comes(100.0 + f64::from(step) * 0.01, 2_000);
+        }
+        assert!((meter.busy() - 300_000.0 / meter.link().bandwidth).abs() < 1e-9);
+        meter.ends(101.0, 300_000, true);
+        assert_eq!(meter.busy(), 0.0);
+        assert!(meter.link().bandwidth < 3e5, "{:?}", meter.link());
+    }
+}

@@ -1,0 +1,177 @@
+//! All viewers of one origin.
+
+use super::{Link, Mode, Seconds, Viewer, Wish, viewer};
+use std::collections::BTreeMap;
+
+/// Names a viewer of a [`Planner`].
+pub type ViewerId = u64;
+
+/// A slice to send for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// For whom.
+    pub viewer: ViewerId,
+    /// Which slice.
+    pub index: u64,
+}
+
+/// Says what to send for, for all viewers of one origin.
+#[derive(Debug)]
+pub struct Planner {
+    mode: Mode,
+    slice: u64,
+    viewers: BTreeMap<ViewerId, Viewer>,
+    next: ViewerId,
+    wishes: Vec<Wish<ViewerId>>,
+}
+
+impl Planner {
+    /// Without viewers, for slices of `slice` bytes.
+    pub fn new(mode: Mode, slice: u64) -> Self {
+        Self { mode, slice, viewers: BTreeMap::new(), next: 0, wishes: Vec::new() }
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Changes the mode, for those who are there too.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// A viewer comes.
+    pub fn join(&mut self) -> ViewerId {
+        self.next += 1;
+        self.viewers.insert(self.next, Viewer::new(self.slice));
+        self.next
+    }
+
+    /// A viewer, to be told where it is.
+    pub fn viewer(&mut self, id: ViewerId) -> Option<&mut Viewer> {
+        self.viewers.get_mut(&id)
+    }
+
+    /// A viewer leaves: its wishes are gone.
+    pub fn leave(&mut self, id: ViewerId) {
+        self.viewers.remove(&id);
+    }
+
+    /// Whether nobody is there.
+    pub fn is_empty(&self) -> bool {
+        self.viewers.is_empty()
+    }
+
+    /// What to send for now, by earliest deadline and at most `room` slices, and when to ask again where nothing else
+    /// happens. `here` says whether a slice of a viewer's object is there or on its way; `busy` for how many seconds
+    /// the link has work already.
+    pub fn plan(
+        &mut self,
+        now: Seconds,
+        link: Link,
+        busy: Seconds,
+        room: usize,
+        here: impl Fn(ViewerId, u64) -> bool,
+    ) -> (Vec<Fetch>, Option<Seconds>) {
+        match self.mode.ahead() {
+            Some(ahead) => self.windows(now, ahead, room, here),
+            None => self.active(now, link, busy, room, here),
+        }
+    }
+
+    fn windows(
+        &mut self,
+        now: Seconds,
+        ahead: f64,
+        room: usize,
+        here: impl Fn(ViewerId, u64) -> bool,
+    ) -> (Vec<Fetch>, Option<Seconds>) {
+        let mut fetches = Vec::new();
+        let mut wake: Option<Seconds> = None;
+        for (id, viewer) in &mut self.viewers {
+            if ahead <= 0.0 || fetches.len() >= room {
+                break;
+            }
+            let (due, next) = viewer.window(ahead, now);
+            fetches.extend(due.filter(|index| !here(*id, *index)).map(|index| Fetch { viewer: *id, index }));
+            wake = [wake, next].into_iter().flatten().reduce(f64::min);
+        }
+        (fetches, wake)
+    }
+
+    fn active(
+        &mut self,
+        now: Seconds,
+        link: Link,
+        busy: Seconds,
+        room: usize,
+        here: impl Fn(ViewerId, u64) -> bool,
+    ) -> (Vec<Fetch>, Option<Seconds>) {
+        self.wishes.clear();
+        for (id, viewer) in &self.viewers {
+            viewer.wishes(*id, now, |index| here(*id, index), &mut self.wishes);
+        }
+        let mut wake = None;
+        let mut due = 0;
+        viewer::latest(&mut self.wishes, link, busy, |place, at| {
+            if at <= now {
+                due = due.max(place + 1);
+            } else {
+                wake = Some(at);
+            }
+        });
+        let mut fetches = Vec::new();
+        for wish in self.wishes.iter().take(due.min(room)) {
+            if let Some(viewer) = self.viewers.get_mut(&wish.viewer) {
+                viewer.dealt_with(wish.index);
+                fetches.push(Fetch { viewer: wish.viewer, index: wish.index });
+            }
+        }
+        (fetches, wake)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Course;
+
+    const LINK: Link = Link { bandwidth: 1250.0, delay: 0.0 };
+
+    fn at(planner: &mut Planner, id: ViewerId, from: u64, asked: u64, now: Seconds) {
+        planner.viewer(id).unwrap().moves(Course::constant(from, 100_000, 100.0), asked, now);
+    }
+
+    #[test]
+    fn earliest_deadlines_go_first_and_no_more_than_there_is_room() {
+        let mut planner = Planner::new(Mode::Active, 1000);
+        let [late, early] = [planner.join(), planner.join()];
+        at(&mut planner, late, 0, 1000, 0.0);
+        at(&mut planner, early, 500, 1000, 0.0);
+        // Played at 10 s and 5 s; a slice takes 1 s of a link, and is read as it comes.
+        let (fetches, wake) = planner.plan(0.0, LINK, 0.0, 9, |_, _| false);
+        assert_eq!((fetches, wake), (vec![], Some(5.0)));
+        let (fetches, wake) = planner.plan(5.0, LINK, 0.0, 9, |_, _| false);
+        assert_eq!((fetches, wake), (vec![Fetch { viewer: early, index: 1 }], Some(10.0)));
+        // The link will be busy for 6 s more: all that is needed until then is late already.
+        let (fetches, _) = planner.plan(5.0, LINK, 6.0, 1, |_, _| false);
+        assert_eq!(fetches, [Fetch { viewer: late, index: 1 }]);
+        planner.leave(late);
+        planner.leave(early);
+        assert_eq!(planner.plan(99.0, LINK, 0.0, 9, |_, _| false), (vec![], None));
+        assert!(planner.is_empty());
+    }
+
+    #[test]
+    fn modes_change_under_way_and_what_is_here_is_not_sent_for() {
+        let mut planner = Planner::new(Mode::OnDemand, 1000);
+        let id = planner.join();
+        at(&mut planner, id, 0, 1000, 0.0);
+        assert_eq!(planner.plan(0.0, LINK, 0.0, 9, |_, _| false), (vec![], None));
+        planner.set_mode(Mode::Window(2.0));
+        let (fetches, wake) = planner.plan(0.0, LINK, 0.0, 9, |_, index| index == 1);
+        assert_eq!((fetches, wake), (vec![Fetch { viewer: id, index: 2 }], None));
+        assert_eq!(planner.mode(), Mode::Window(2.0));
+    }
+}

@@ -1,0 +1,189 @@
+//! One viewer: where it is, and what it will need when.
+
+use super::{Course, Link, Seconds};
+use std::ops::Range;
+
+/// A link is taken to be slower than it was measured by this factor: what is measured is past.
+const MARGIN: f64 = 1.25;
+/// How far Active looks ahead.
+const HORIZON: Seconds = 60.0;
+/// And how many slices at most.
+const SLICES: u64 = 64;
+
+/// Somebody who reads an object from one end on, at the pace of the media.
+///
+/// It asks for bytes up to some offset; what lies behind it will ask for when it comes there. Between two requests it
+/// is taken to play what it asked for, and to wait where that ends.
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    slice: u64,
+    course: Course,
+    /// When the first byte of the course is played.
+    begun: Seconds,
+    /// The byte behind the last that it has asked for.
+    asked: u64,
+    /// Slices before this one were dealt with.
+    next: u64,
+}
+
+/// A slice that will be needed and is not there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wish<V> {
+    /// Whose it is.
+    pub viewer: V,
+    /// Which slice.
+    pub index: u64,
+    /// Bytes to come.
+    pub bytes: u64,
+    /// When its first byte is read.
+    pub first: Seconds,
+    /// When its last byte is read.
+    pub last: Seconds,
+}
+
+impl Viewer {
+    /// A viewer that has asked for nothing, of slices of `slice` bytes.
+    pub fn new(slice: u64) -> Self {
+        Self { slice: slice.max(1), course: Course::default(), begun: 0.0, asked: 0, next: 0 }
+    }
+
+    /// It begins to read the course now, and has asked for its bytes up to `asked`. Says whether it goes on where it
+    /// was: who seeks begins anew.
+    pub fn moves(&mut self, course: Course, asked: u64, now: Seconds) -> bool {
+        let first = asked.div_ceil(self.slice);
+        let goes_on = course.start() + self.slice >= self.asked && first <= self.next + 1;
+        self.next = if goes_on { self.next.max(first) } else { first };
+        (self.course, self.begun, self.asked) = (course, now, asked);
+        goes_on
+    }
+
+    /// The slices that a window of so many slices ahead of the position covers now and didn't before, and when it
+    /// covers the next one, if that is before the viewer asks again.
+    pub fn window(&mut self, ahead: f64, now: Seconds) -> (Range<u64>, Option<Seconds>) {
+        let start = self.next;
+        let end = self.course.end().div_ceil(self.slice);
+        while self.next < end {
+            let enters = (self.next as f64 - ahead) * self.slice as f64;
+            if enters >= self.asked as f64 {
+                break;
+            }
+            let at = self.begun + self.since_begun(enters.max(0.0).ceil() as u64);
+            if at > now + 1e-9 {
+                return (start..self.next, Some(at));
+            }
+            self.next += 1;
+        }
+        (start..self.next, None)
+    }
+
+    /// Adds the slices that it will need within the horizon, are not there, and were not dealt with.
+    pub fn wishes<V: Copy>(&self, name: V, now: Seconds, here: impl Fn(u64) -> bool, out: &mut Vec<Wish<V>>) {
+        let end = self.course.end().div_ceil(self.slice).min(self.next + SLICES);
+        let asks = self.since_begun(self.asked);
+        // Who waits at the end of what it asked for takes its time: what follows moves with the clock.
+        let begun = self.begun.max(now - asks);
+        for index in self.next..end {
+            let (from, to) = (index * self.slice, ((index + 1) * self.slice).min(self.course.end()));
+            let first = begun + self.since_begun(from.max(self.asked));
+            if first > now + HORIZON {
+                return;
+            }
+            if !here(index) {
+                out.push(Wish { viewer: name, index, bytes: to - from, first, last: begun + self.since_begun(to) });
+            }
+        }
+    }
+
+    /// A slice that it wished for is sent for.
+    pub fn dealt_with(&mut self, index: u64) {
+        self.next = self.next.max(index + 1);
+    }
+
+    fn since_begun(&self, byte: u64) -> Seconds {
+        self.course.time_at(byte) - self.course.time_at(self.course.start())
+    }
+}
+
+/// Sorts wishes by deadline, and says when the first of them is to be sent for at the latest; `each` is told the moment
+/// of each, the last one first. The link carries one after the other and is busy for so long already. A slice is read
+/// as it comes: neither its first byte nor its last may be late.
+pub fn latest<V: Copy>(wishes: &mut [Wish<V>], link: Link, busy: Seconds, mut each: impl FnMut(usize, Seconds)) {
+    wishes.sort_by(|a, b| a.last.total_cmp(&b.last));
+    let rate = link.bandwidth / MARGIN;
+    let mut next = f64::INFINITY;
+    for (place, wish) in wishes.iter().enumerate().rev() {
+        let begins = (wish.last.min(next) - wish.bytes as f64 / rate).min(wish.first);
+        each(place, begins - link.delay * MARGIN - busy);
+        next = begins;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slices of 1000 bytes, 10 s each, a request for 500 bytes at 100 s.
+    fn viewer() -> Viewer {
+        let mut viewer = Viewer::new(1000);
+        viewer.moves(Course::constant(0, 10_000, 100.0), 1500, 100.0);
+        viewer
+    }
+
+    fn first_moment(viewer: &Viewer, bandwidth: f64, delay: f64, now: Seconds) -> Option<(u64, Seconds)> {
+        let mut wishes = Vec::new();
+        viewer.wishes((), now, |_| false, &mut wishes);
+        let mut first = None;
+        let mut indexes = Vec::new();
+        latest(&mut wishes, Link { bandwidth, delay }, 0.0, |place, at| {
+            first = Some(at);
+            indexes.push(place);
+        });
+        Some((wishes.first()?.index, first?))
+    }
+
+    #[test]
+    fn windows_go_with_the_position_and_no_further_than_was_asked_for() {
+        let mut viewer = viewer();
+        // Slice 2 comes into a window of half a slice when byte 1500 is played: that far it has not asked.
+        assert_eq!(viewer.clone().window(0.5, 1e9), (2..2, None));
+        assert_eq!(viewer.clone().window(1.0, 100.0), (2..2, Some(110.0)));
+        assert_eq!(viewer.window(1.0, 110.0), (2..3, None));
+        assert_eq!(viewer.window(1.0, 1e9), (3..3, None), "not twice");
+        viewer.moves(Course::constant(1500, 10_000, 100.0), 3000, 120.0);
+        assert_eq!(viewer.window(1.0, 120.0), (3..3, Some(125.0)));
+        assert_eq!(viewer.window(3.0, 125.0), (3..6, None));
+        viewer.moves(Course::constant(8000, 10_000, 100.0), 8500, 130.0);
+        assert_eq!(viewer.window(9.0, 130.0), (9..10, None), "a seek begins anew, up to the end");
+    }
+
+    #[test]
+    fn active_asks_at_the_last_moment_that_will_do() {
+        let viewer = viewer();
+        // Byte 2000 is played at 120 s. With bandwidth to spare only the delay counts.
+        let (index, at) = first_moment(&viewer, 1e9, 0.8, 100.0).unwrap();
+        assert_eq!(index, 2);
+        assert!((at - (120.0 - 1.0)).abs() < 1e-3, "{at}");
+        // At 100 B/s, taken for 80: a slice takes 12.5 s and plays 10; all that is within the horizon, to byte 7000
+        // and the end of its slice, must begin the earlier.
+        let (_, at) = first_moment(&viewer, 100.0, 0.0, 100.0).unwrap();
+        assert!((at - (170.0 - 5.0 * 12.5)).abs() < 1e-6, "{at}");
+        // Who doesn't go on is waited for.
+        let (_, at) = first_moment(&viewer, 1e9, 0.8, 1000.0).unwrap();
+        assert!((at - (1005.0 - 1.0)).abs() < 1e-3, "{at}");
+    }
+
+    #[test]
+    fn one_link_carries_all_wishes() {
+        let wish = |viewer, last| Wish { viewer, index: 0, bytes: 1000, first: last, last };
+        let mut wishes = vec![wish('b', 11.0), wish('a', 10.0)];
+        let mut moments = Vec::new();
+        latest(&mut wishes, Link { bandwidth: 1250.0, delay: 0.4 }, 2.0, |place, at| moments.push((place, at)));
+        assert_eq!(wishes[0].viewer, 'a');
+        assert_eq!(moments, [(1, 10.0 - 2.5), (0, 9.0 - 2.5)]);
+        wishes[1].last = 10.5;
+        wishes[1].first = 10.5;
+        moments.clear();
+        latest(&mut wishes, Link { bandwidth: 1250.0, delay: 0.0 }, 0.0, |place, at| moments.push((place, at)));
+        assert_eq!(moments, [(1, 9.5), (0, 8.5)]);
+    }
+}

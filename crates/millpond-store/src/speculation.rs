@@ -1,0 +1,101 @@
+//! What was sent for ahead of its viewer, and whether a viewer came.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// So many slices that nobody has read are remembered; older ones count as never read.
+const REMEMBERED: usize = 65_536;
+
+/// Slices sent for ahead that nobody has read yet.
+#[derive(Debug, Default)]
+pub(crate) struct Speculation {
+    /// A lock: taken once a slice.
+    waiting: Mutex<Waiting>,
+    used: AtomicU64,
+    unused: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    slices: HashMap<u64, Slice>,
+    order: VecDeque<u64>,
+}
+
+#[derive(Debug)]
+struct Slice {
+    bytes: u64,
+    is_here: bool,
+}
+
+impl Speculation {
+    /// A slice is sent for.
+    pub(crate) fn begins(&self, key: u64, bytes: u64) {
+        let mut waiting = self.lock();
+        if waiting.slices.insert(key, Slice { bytes, is_here: false }).is_none() {
+            waiting.order.push_back(key);
+        }
+        if waiting.order.len() > REMEMBERED
+            && let Some(oldest) = waiting.order.pop_front()
+        {
+            waiting.slices.remove(&oldest);
+        }
+    }
+
+    /// A slice is complete, whoever sent for it.
+    pub(crate) fn comes(&self, key: u64) {
+        let mut waiting = self.lock();
+        if let Some(slice) = waiting.slices.get_mut(&key).filter(|slice| !slice.is_here) {
+            slice.is_here = true;
+            self.unused.fetch_add(slice.bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// A viewer begins to read a slice.
+    pub(crate) fn is_read(&self, key: u64) {
+        if let Some(slice) = self.lock().slices.remove(&key) {
+            self.used.fetch_add(slice.bytes, Ordering::Relaxed);
+            if slice.is_here {
+                self.unused.fetch_sub(slice.bytes, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Bytes of slices that a viewer came to, and of those that none has come to yet.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.used.load(Ordering::Relaxed), self.unused.load(Ordering::Relaxed))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_counts_once_it_is_here_or_read() {
+        let all = Speculation::default();
+        for key in 0..4 {
+            all.begins(key, 10);
+        }
+        assert_eq!(all.bytes(), (0, 0), "nothing has come");
+        all.comes(0);
+        all.comes(1);
+        all.comes(1);
+        all.comes(9);
+        assert_eq!(all.bytes(), (0, 20));
+        all.is_read(1);
+        all.is_read(1);
+        all.is_read(2);
+        all.comes(2);
+        assert_eq!(all.bytes(), (20, 10), "one was read as it came, one is here unread, one never came");
+        for key in 10..10 + REMEMBERED as u64 {
+            all.begins(key, 1);
+        }
+        all.is_read(0);
+        assert_eq!(all.bytes(), (20, 10), "too long ago");
+    }
+}
