@@ -49,7 +49,8 @@ def serve(connection: socket.socket, folder: Path, delay: float, log):
 
 def main():
     folder, port, delay, log = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), open(sys.argv[4], "w")
-    listener = socket.create_server(("127.0.0.1", port), backlog=1024)
+    address = sys.argv[5] if len(sys.argv) > 5 else "127.0.0.1"
+    listener = socket.create_server((address, port), backlog=1024)
     while True:
         connection, _ = listener.accept()
         threading.Thread(target=serve, args=(connection, folder, delay, log), daemon=True).start()

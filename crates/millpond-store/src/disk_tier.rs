@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::object::Named;
-use crate::policy::{Blind, Counters, Item, Ledger, Policy, Slot, Time};
+use crate::policy::{Counters, Item, Ledger, Policy, Slot, Time};
 use crate::reader::Chunk;
 use crate::slab::{self, Found, ObjectName, SlabError, Slabs};
 use crate::slices::Slice;
@@ -250,7 +250,7 @@ impl DiskTier {
         let most = u64::from(self.slabs.slots()) * u64::from(self.place);
         let mut gone = Vec::new();
         let now = self.now();
-        self.lock().ledger.resize(bytes.min(most), now, &Blind, &mut gone);
+        self.lock().ledger.resize(bytes.min(most), now, &mut gone);
         for (slot, item) in gone {
             self.free(slot, item.key);
         }
@@ -280,7 +280,7 @@ impl DiskTier {
         if resting(&inner) || inner.ledger.find(job.item.key).is_some() {
             return false;
         }
-        let slot = inner.ledger.insert(job.item, now, &Blind, &mut gone).ok();
+        let slot = inner.ledger.insert(job.item, now, &mut gone).ok();
         if let Some(slot) = slot {
             inner.states[slot as usize] = State::Writing;
             inner.ledger.pin(slot);

@@ -2,8 +2,8 @@
 //!
 //! A flight is a task of its own. It hands bytes on as they arrive, keeps each slice that is complete in the cache, and
 //! goes ahead of the furthest of its readers by a window and no more: then the connection waits, and is given up when
-//! that takes long. It stops when nobody wants it any more: at once where it waits for a reply, else with the slice that
-//! it is filling, whose bytes would have to be asked for again.
+//! that takes long. It stops when nobody wants it any more: with the slice that it is filling where half of that is
+//! there, whose bytes would have to be asked for again, else at once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Flight {
     /// The slices it brings.
     indexes: Range<u64>,
+    /// Bytes of a slice.
+    slice: u64,
     progress: watch::Sender<Progress>,
     /// How many tickets there are. Changed only under the lock of the object's list of flights.
     wanted: AtomicUsize,
@@ -69,7 +71,7 @@ pub(crate) enum Look {
 }
 
 impl Flight {
-    pub(crate) fn new(indexes: Range<u64>) -> Self {
+    pub(crate) fn new(indexes: Range<u64>, slice: u64) -> Self {
         let progress = Progress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
         Self {
             progress: watch::Sender::new(progress),
@@ -78,6 +80,7 @@ impl Flight {
             given_up: Notify::new(),
             reached: AtomicU64::new(indexes.start),
             moved: Notify::new(),
+            slice,
             indexes,
         }
     }
@@ -198,7 +201,7 @@ impl Drop for Ticket {
         let mut flights = self.object.flights();
         if self.flight.wanted.fetch_sub(1, Ordering::Relaxed) == 1 {
             let progress = self.flight.progress.borrow();
-            if progress.end.is_none() && progress.filling.filled() > 0 {
+            if progress.end.is_none() && progress.filling.filled() as u64 * 2 >= self.flight.slice {
                 self.flight.until.store(progress.index + 1, Ordering::Relaxed);
                 return;
             }
@@ -334,6 +337,7 @@ async fn fill(
     if !buffer.is_empty() {
         slice.push(buffer.freeze());
     }
+    tracing::trace!(path = %object.path(), index, "slice complete");
     let slice = Arc::new(slice);
     // Into the cache before the flight goes on: a slice is always in at least one of the two.
     seat.fill(object.slice_id(index), object.named(), slice.clone());

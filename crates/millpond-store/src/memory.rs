@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::policy::{Blind, Item, Ledger, Policy, Slot, Time};
+use crate::policy::{Item, Ledger, Policy, Slot, Time};
 
 /// What a kind of entries, or all together, holds and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Memory {
             inner.reserved = inner.reserved.saturating_sub(reserved);
             let mut gone = inner.fit(now).1;
             let mut slots = Vec::new();
-            let slot = inner.ledger.insert(item, now, &Blind, &mut slots);
+            let slot = inner.ledger.insert(item, now, &mut slots);
             gone.extend(inner.out(&slots));
             let counters = &mut inner.kinds[kind].1;
             let Ok(slot) = slot else {
@@ -262,7 +262,7 @@ impl Inner {
     /// Gives the ledger what is not reserved.
     fn fit(&mut self, now: Time) -> (bool, Vec<Held>) {
         let mut slots = Vec::new();
-        self.ledger.resize(self.budget.saturating_sub(self.reserved), now, &Blind, &mut slots);
+        self.ledger.resize(self.budget.saturating_sub(self.reserved), now, &mut slots);
         (true, self.out(&slots))
     }
 

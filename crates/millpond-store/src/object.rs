@@ -208,7 +208,7 @@ impl Object {
             flights.iter().any(|flight| flight.will_bring(*index)) || slices.contains(self.slice_id(*index))
         };
         let end = (index + 1..limit).find(is_there).unwrap_or(limit);
-        let flight = Arc::new(Flight::new(index..end.max(index + 1)));
+        let flight = Arc::new(Flight::new(index..end.max(index + 1), slices.slice()));
         let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());
         drop(flights);
@@ -224,7 +224,7 @@ impl Object {
         if fetched.range != whole || fetched.range.is_empty() {
             return;
         }
-        let flight = Arc::new(Flight::new(indexes));
+        let flight = Arc::new(Flight::new(indexes, slices.slice()));
         let mut flights = self.flights();
         let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());

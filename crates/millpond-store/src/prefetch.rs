@@ -11,12 +11,16 @@ use tokio::task::AbortHandle;
 
 use crate::flight::Ticket;
 use crate::object::{Acquired, Object};
-use crate::schedule::{Course, Fetch, Mode, Planner, ViewerId};
+use crate::schedule::{Course, Fetch, Mode, Planner, Room, ViewerId};
 use crate::slices::SliceCache;
 use crate::store::Store;
 
 /// So many slices are on their way ahead of their viewers at once, from one place; who waits for bytes is not counted.
 const AT_ONCE: usize = 8;
+
+/// Nothing is sent for ahead while the link has work for longer than this, in seconds, or than a request takes to be
+/// answered: what is waited for comes first, and the link is not left idle.
+const QUEUE: f64 = 0.05;
 
 /// Between two looks at least this passes, so that what changes together is looked at together.
 const SPACING: Duration = Duration::from_millis(5);
@@ -170,7 +174,7 @@ fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
         })
     };
     let (link, busy) = source.link();
-    let room = AT_ONCE.saturating_sub(*under_way);
+    let room = Room { slices: AT_ONCE.saturating_sub(*under_way), queue: QUEUE.max(link.delay) };
     let (fetches, wake) = planner.plan(source.now(), link, busy, room, here);
     for Fetch { viewer, index } in fetches {
         let Some(watched) = watched.get_mut(&viewer) else { continue };
@@ -186,8 +190,7 @@ fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
             watched.fetches.push(tokio::spawn(hold(ticket, counted)).abort_handle());
         }
     }
-    // A slice that comes makes room, and wakes.
-    if room == 0 { None } else { wake }
+    wake
 }
 
 /// A slice on its way.

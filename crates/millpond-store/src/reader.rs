@@ -180,7 +180,10 @@ impl Reader {
                 break Chunk::Bytes(bytes);
             }
             match waiting {
-                Some(ticket) => ticket.changed().await,
+                Some(ticket) => {
+                    tracing::trace!(path = %self.object.path(), index, offset, "waiting");
+                    ticket.changed().await;
+                }
                 None => self.acquire(index),
             }
         };

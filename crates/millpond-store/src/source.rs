@@ -100,7 +100,7 @@ impl Source {
 /// A transfer that is measured.
 pub(crate) struct Transfer<'a> {
     source: &'a Source,
-    /// When it was asked for, where it was not under way already.
+    /// When it was asked for, where the time to its first byte tells the delay.
     asked: Option<Seconds>,
     rest: u64,
     begun: bool,
@@ -108,8 +108,8 @@ pub(crate) struct Transfer<'a> {
 
 impl<'a> Transfer<'a> {
     pub(crate) fn new(source: &'a Source, bytes: u64, is_asked_now: bool) -> Self {
-        source.meter().sent_for(bytes);
-        Self { source, asked: is_asked_now.then(|| source.now()), rest: bytes, begun: false }
+        let tells = source.meter().sent_for(bytes) && is_asked_now;
+        Self { source, asked: tells.then(|| source.now()), rest: bytes, begun: false }
     }
 
     /// Bytes came.

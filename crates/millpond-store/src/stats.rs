@@ -45,8 +45,8 @@ pub struct PlaceStats {
     pub prefetched_bytes: u64,
     /// Of those, bytes of slices that no viewer has come to yet.
     pub prefetched_unused_bytes: u64,
-    /// Viewers whose positions are known now.
-    pub viewers: u64,
+    /// Tracks of viewers whose positions are known now.
+    pub watched: u64,
     /// What the way to the origin gives, as far as it was measured: bytes a second.
     pub link_bandwidth: u64,
     /// Opens and reads that joined a request somebody else had made.

@@ -387,7 +387,7 @@ impl Store {
                 neighbours: source.origin.neighbours(),
                 prefetched_bytes: used + unused,
                 prefetched_unused_bytes: unused,
-                viewers: source.scheduler.viewers(),
+                watched: source.scheduler.viewers(),
                 link_bandwidth: source.link().0.bandwidth as u64,
                 ..source.counters.snapshot(&source.name, retries)
             }
@@ -448,12 +448,7 @@ impl Place {
 
 impl Inner {
     /// Asks the origin what is there now.
-    async fn open_now(
-        &self,
-        place: &Place,
-        path: &ObjectPath,
-        wanted: Range<u64>,
-    ) -> Result<Arc<Object>, OriginError> {
+    async fn open_now(&self, place: &Place, path: &ObjectPath, wanted: Range<u64>) -> Result<Arc<Object>, OriginError> {
         let source = &place.source;
         let known = place.objects.get(path);
         stats::add(&source.counters.origin_requests, 1);

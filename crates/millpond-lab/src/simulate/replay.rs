@@ -4,7 +4,7 @@ use super::{
     run::{Outcome, item},
     workload::Workload,
 };
-use millpond_store::policy::{self, Blind, Ledger};
+use millpond_store::policy::{self, Ledger};
 
 /// Runs a workload's visits one after the other. `slice` is none where objects are cached whole; `progress` is told the
 /// share that is done, now and then.
@@ -47,7 +47,7 @@ pub fn replay(
                 outcome.hit_bytes += end - at;
             } else {
                 outcome.server_bytes += u64::from(item.size);
-                let _ = ledger.insert(item, now, &Blind, &mut gone);
+                let _ = ledger.insert(item, now, &mut gone);
                 gone.clear();
             }
             at = end;

@@ -2,7 +2,7 @@
 
 use super::workload::{Visit, Workload};
 use millpond_store::{
-    policy::{self, Blind, Item, Ledger, Slot},
+    policy::{self, Item, Ledger, Slot},
     schedule::{self, Course, Mode, Viewer},
 };
 use serde::Serialize;
@@ -242,7 +242,7 @@ impl<'a> State<'a> {
         let first = self.wishes.first().map_or(0, |wish| wish.index);
         let end = self.wishes[..due].last().map_or(first, |wish| wish.index + 1);
         if let Some(last) = end.checked_sub(1).filter(|_| due > 0) {
-            viewer.dealt_with(last);
+            viewer.deals_with(last);
         }
         (first..end, wakes)
     }
@@ -291,7 +291,7 @@ impl<'a> State<'a> {
             self.outcome.prefetched_bytes += u64::from(item.size);
         }
         let coming = Coming { first: begins, last, unread: ahead };
-        let slot = self.ledger.insert(item, (now * 1000.0) as u64, &Blind, &mut self.gone);
+        let slot = self.ledger.insert(item, (now * 1000.0) as u64, &mut self.gone);
         for (slot, item) in self.gone.drain(..) {
             if self.coming[slot as usize].unread {
                 self.outcome.false_prefetch_bytes += u64::from(item.size);

@@ -157,7 +157,7 @@ fn stats(stats: &Stats, prefetch: Mode) -> Value {
                 "hit-bytes": place.hit_bytes, "miss-bytes": place.miss_bytes, "file-bytes": place.file_bytes,
                 "collapsed": place.collapsed, "retries": place.retries, "stale": place.stale,
                 "prefetched-bytes": place.prefetched_bytes, "prefetched-unused-bytes": place.prefetched_unused_bytes,
-                "viewers": place.viewers, "bandwidth": place.link_bandwidth,
+                "watched-tracks": place.watched, "bandwidth": place.link_bandwidth,
             });
             (place.name.clone(), value)
         })

@@ -28,7 +28,7 @@ pub use options::{Options, PlaceOptions};
 use crate::logging::LogFormat;
 
 /// The replacement policy where nobody chooses one.
-pub const DEFAULT_POLICY: &str = "s3-fifo";
+pub const DEFAULT_POLICY: &str = "stream";
 
 /// Everything an operator decides, resolved.
 #[derive(Debug, Clone)]

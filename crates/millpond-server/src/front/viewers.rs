@@ -179,5 +179,5 @@ fn course(number: u32, stretch: impl Fn(u32) -> Option<Stretch>) -> Option<(usiz
         next.object == first.object && goes_on
     });
     let points = following.flat_map(|next| [(next.range.start, next.start), (next.range.end, next.end)]);
-    Some((usize::from(first.object.0), Course::new(points), first.range.end))
+    Some((usize::from(first.object.0), Course::new(points).whole(), first.range.end))
 }

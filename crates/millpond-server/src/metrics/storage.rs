@@ -46,7 +46,7 @@ const GAUGES: &[Field] = &[
     ("prefetched_unused_bytes", "Bytes of slices sent for ahead that no viewer has come to yet", |place| {
         place.prefetched_unused_bytes
     }),
-    ("viewers", "Viewers of segments whose positions are followed", |place| place.viewers),
+    ("watched_tracks", "Tracks of viewers whose positions are followed", |place| place.watched),
 ];
 
 /// Encodes [`Stats`] with the place as label.

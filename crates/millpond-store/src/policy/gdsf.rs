@@ -3,7 +3,7 @@
 //! went. It serves the most requests with the room there is; small entries go last.
 
 use super::heap::Heap;
-use super::{Foresight, Item, Policy, Slot, Time};
+use super::{Item, Policy, Slot, Time};
 
 /// Greedy-Dual-Size-Frequency, all entries costing the same to fetch.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Policy for Gdsf {
         self.heap.remove(slot);
     }
 
-    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: &dyn Foresight, _: Time) -> Option<Slot> {
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
         let (slot, rank) = self.heap.pop(kept)?;
         self.age = rank;
         Some(slot)

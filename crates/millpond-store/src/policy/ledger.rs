@@ -1,6 +1,6 @@
 //! What is cached: names to slots, the room taken, and what may not go now.
 
-use super::{Foresight, Item, Policy, Slot, Time};
+use super::{Item, Policy, Slot, Time};
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
@@ -106,17 +106,11 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Refused`] where no room can be made; what went before that was seen stays gone.
-    pub fn insert(
-        &mut self,
-        item: Item,
-        now: Time,
-        future: &dyn Foresight,
-        gone: &mut Vec<(Slot, Item)>,
-    ) -> Result<Slot, Refused> {
+    pub fn insert(&mut self, item: Item, now: Time, gone: &mut Vec<(Slot, Item)>) -> Result<Slot, Refused> {
         if let Some(slot) = self.find(item.key) {
             return Ok(slot);
         }
-        if u64::from(item.size) > self.capacity || !self.make_room(u64::from(item.size), now, future, gone) {
+        if u64::from(item.size) > self.capacity || !self.make_room(u64::from(item.size), now, gone) {
             self.counters.refused += 1;
             return Err(Refused);
         }
@@ -185,10 +179,10 @@ impl Ledger {
     }
 
     /// Changes the budget. What goes for it is added to `gone`.
-    pub fn resize(&mut self, capacity: u64, now: Time, future: &dyn Foresight, gone: &mut Vec<(Slot, Item)>) {
+    pub fn resize(&mut self, capacity: u64, now: Time, gone: &mut Vec<(Slot, Item)>) {
         self.capacity = capacity;
         self.policy.resize(capacity);
-        self.make_room(0, now, future, gone);
+        self.make_room(0, now, gone);
     }
 
     /// Changes the policy. The new one learns what is there in the order of slots, and nothing of the past.
@@ -215,11 +209,11 @@ impl Ledger {
         self.counters
     }
 
-    fn make_room(&mut self, size: u64, now: Time, future: &dyn Foresight, gone: &mut Vec<(Slot, Item)>) -> bool {
+    fn make_room(&mut self, size: u64, now: Time, gone: &mut Vec<(Slot, Item)>) -> bool {
         while self.counters.bytes + size > self.capacity {
             let entries = &self.entries;
             let kept = |slot: Slot| entries.get(slot as usize).is_some_and(|entry| entry.pins > 0);
-            let Some(slot) = self.policy.victim(&kept, future, now) else { return false };
+            let Some(slot) = self.policy.victim(&kept, now) else { return false };
             let item = self.entries[slot as usize].item;
             self.slots.remove(&item.key);
             self.counters.evictions += 1;
@@ -269,7 +263,7 @@ impl Hasher for Hashed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Blind, Lru};
+    use crate::policy::Lru;
 
     fn item(key: u64, size: u32) -> Item {
         Item { key, object: key, index: 0, of: 1, size }
@@ -280,15 +274,15 @@ mod tests {
         let mut ledger = Ledger::new(10, Box::new(Lru::default()));
         let mut gone = Vec::new();
         for key in 0..5 {
-            ledger.insert(item(key, 2), 0, &Blind, &mut gone).unwrap();
+            ledger.insert(item(key, 2), 0, &mut gone).unwrap();
         }
         assert!(gone.is_empty());
         let first = ledger.ask(&item(1, 2), 1).unwrap();
         ledger.pin(ledger.find(0).unwrap());
-        ledger.insert(item(9, 4), 2, &Blind, &mut gone).unwrap();
+        ledger.insert(item(9, 4), 2, &mut gone).unwrap();
         assert_eq!(gone.iter().map(|(_, item)| item.key).collect::<Vec<_>>(), [2, 3]);
         assert_eq!(ledger.item(first).map(|item| item.key), Some(1));
-        assert_eq!(ledger.insert(item(10, 11), 2, &Blind, &mut gone), Err(Refused));
+        assert_eq!(ledger.insert(item(10, 11), 2, &mut gone), Err(Refused));
         assert_eq!(ledger.counters().pinned, 2);
     }
 
@@ -296,14 +290,14 @@ mod tests {
     fn a_slot_taken_out_while_pinned_comes_free_with_its_last_pin() {
         let mut ledger = Ledger::new(4, Box::new(Lru::default()));
         let mut gone = Vec::new();
-        let slot = ledger.insert(item(1, 4), 0, &Blind, &mut gone).unwrap();
+        let slot = ledger.insert(item(1, 4), 0, &mut gone).unwrap();
         ledger.pin(slot);
         ledger.pin(slot);
         assert_eq!(ledger.remove(1), Some((slot, false)));
-        assert_eq!(ledger.insert(item(2, 4), 0, &Blind, &mut gone), Err(Refused), "its bytes are still taken");
+        assert_eq!(ledger.insert(item(2, 4), 0, &mut gone), Err(Refused), "its bytes are still taken");
         assert_eq!(ledger.unpin(slot), None);
         assert_eq!(ledger.unpin(slot), Some(1));
-        assert_eq!(ledger.insert(item(2, 4), 0, &Blind, &mut gone), Ok(slot));
+        assert_eq!(ledger.insert(item(2, 4), 0, &mut gone), Ok(slot));
         assert_eq!((ledger.counters().bytes, ledger.counters().pinned), (4, 0));
     }
 }

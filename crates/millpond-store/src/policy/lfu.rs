@@ -3,7 +3,7 @@
 //! asked for; so what was popular once doesn't stay for ever.
 
 use super::heap::Heap;
-use super::{Foresight, Item, Policy, Slot, Time};
+use super::{Item, Policy, Slot, Time};
 
 /// Least frequently used, with ageing.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Policy for Lfu {
         self.heap.remove(slot);
     }
 
-    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: &dyn Foresight, _: Time) -> Option<Slot> {
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
         let (slot, rank) = self.heap.pop(kept)?;
         self.age = rank;
         Some(slot)

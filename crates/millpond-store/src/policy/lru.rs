@@ -1,6 +1,6 @@
 //! LRU: the entry goes that was not asked for the longest.
 
-use super::{Foresight, Item, Policy, Slot, Time};
+use super::{Item, Policy, Slot, Time};
 use crate::policy::chain::Chain;
 
 /// Least recently used.
@@ -30,7 +30,7 @@ impl Policy for Lru {
         self.order.remove(slot);
     }
 
-    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: &dyn Foresight, _: Time) -> Option<Slot> {
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
         let slot = self.order.iter().find(|slot| !kept(*slot))?;
         self.order.remove(slot);
         Some(slot)

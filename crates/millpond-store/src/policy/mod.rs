@@ -3,6 +3,7 @@
 //! A [`Ledger`] holds what is cached and how much room it takes; its [`Policy`] holds the order. Neither does I/O or
 //! reads a clock, so the simulator runs the same code against traces that the server runs against viewers.
 
+mod audience;
 mod chain;
 mod gdsf;
 mod ghost;
@@ -13,6 +14,7 @@ mod lru;
 mod s3fifo;
 mod sieve;
 mod sketch;
+mod stream;
 mod wtinylfu;
 
 #[cfg(test)]
@@ -24,6 +26,7 @@ pub use lfu::Lfu;
 pub use lru::Lru;
 pub use s3fifo::S3Fifo;
 pub use sieve::Sieve;
+pub use stream::Stream;
 pub use wtinylfu::WTinyLfu;
 
 use std::fmt;
@@ -47,22 +50,6 @@ pub struct Item {
     pub of: u32,
     /// Room that it takes, in bytes.
     pub size: u32,
-}
-
-/// What is known of the future: sessions that watch, and when they come by.
-pub trait Foresight {
-    /// Milliseconds until a session is expected to read an entry; `None` where none is known to.
-    fn next_use(&self, item: &Item, now: Time) -> Option<Time>;
-}
-
-/// Knows nothing of the future.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Blind;
-
-impl Foresight for Blind {
-    fn next_use(&self, _: &Item, _: Time) -> Option<Time> {
-        None
-    }
 }
 
 /// The order in which entries go.
@@ -90,11 +77,11 @@ pub trait Policy: Send + fmt::Debug {
 
     /// Chooses the entry that goes and forgets it, passing over those that `kept` says must stay; `None` where all
     /// must.
-    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, future: &dyn Foresight, now: Time) -> Option<Slot>;
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, now: Time) -> Option<Slot>;
 }
 
 /// The names of all policies.
-pub const NAMES: &[&str] = &["lru", "lfu", "gdsf", "s3-fifo", "sieve", "w-tinylfu"];
+pub const NAMES: &[&str] = &["lru", "lfu", "gdsf", "s3-fifo", "sieve", "w-tinylfu", "stream"];
 
 /// The policy of a name.
 pub fn by_name(name: &str) -> Option<Box<dyn Policy>> {
@@ -105,6 +92,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Policy>> {
         "s3-fifo" => Box::new(S3Fifo::default()),
         "sieve" => Box::new(Sieve::default()),
         "w-tinylfu" => Box::new(WTinyLfu::default()),
+        "stream" => Box::new(Stream::default()),
         _ => return None,
     })
 }

@@ -6,7 +6,7 @@
 
 use super::chain::Chain;
 use super::ghost::Ghost;
-use super::{Foresight, Item, Policy, Slot, Time};
+use super::{Item, Policy, Slot, Time};
 
 /// Hits of an entry are counted up to this.
 const MOST_HITS: u8 = 3;
@@ -114,7 +114,7 @@ impl Policy for S3Fifo {
         self.leave(slot);
     }
 
-    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: &dyn Foresight, _: Time) -> Option<Slot> {
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
         if self.small_bytes * 10 >= self.capacity || self.main.front().is_none() {
             return self.out_of_small(kept).or_else(|| self.out_of_main(kept));
         }

@@ -3,7 +3,7 @@
 //! nothing, and what is read once goes first.
 
 use super::chain::Chain;
-use super::{Foresight, Item, Policy, Slot, Time};
+use super::{Item, Policy, Slot, Time};
 
 /// SIEVE.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Policy for Sieve {
         self.take(slot);
     }
 
-    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: &dyn Foresight, _: Time) -> Option<Slot> {
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
         // Two rounds clear every mark: what is still passed over then must stay.
         for _ in 0..self.order.len() * 2 + 1 {
             let slot = self.hand.or_else(|| self.order.front())?;
@@ -65,7 +65,7 @@ impl Policy for Sieve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Blind, Ledger};
+    use crate::policy::Ledger;
 
     /// The example of the paper, figure 1: A..G with A, B, G used; H, A, D, I, B, J come.
     #[test]
@@ -75,14 +75,14 @@ mod tests {
         let mut gone = Vec::new();
         // Oldest to newest: G F E D C B A.
         for name in ['G', 'F', 'E', 'D', 'C', 'B', 'A'] {
-            ledger.insert(item(name), 0, &Blind, &mut gone).unwrap();
+            ledger.insert(item(name), 0, &mut gone).unwrap();
         }
         for name in ['A', 'B', 'G'] {
             ledger.ask(&item(name), 0);
         }
         for name in ['H', 'A', 'D', 'I', 'B', 'J'] {
             if ledger.ask(&item(name), 0).is_none() {
-                ledger.insert(item(name), 0, &Blind, &mut gone).unwrap();
+                ledger.insert(item(name), 0, &mut gone).unwrap();
             }
         }
         let out: String = gone.iter().filter_map(|(_, item)| char::from_u32(item.key as u32)).collect();

@@ -36,12 +36,12 @@ fn room_is_kept_and_pins_are_honoured() {
                     let removed = ledger.remove(key);
                     assert_eq!(removed.map(|(slot, _)| slot), model.remove(&key), "{name}");
                 }
-                3 => ledger.resize(rng.u64(2000..6000), step, &Blind, &mut gone),
+                3 => ledger.resize(rng.u64(2000..6000), step, &mut gone),
                 4 if rng.u8(..50) == 0 => ledger.set_policy(by_name(name).unwrap(), step),
                 _ => {
                     let item = item(key, 50 + (key % 50) as u32);
                     assert_eq!(ledger.ask(&item, step), model.get(&key).copied(), "{name}");
-                    if let Ok(slot) = ledger.insert(item, step, &Blind, &mut gone) {
+                    if let Ok(slot) = ledger.insert(item, step, &mut gone) {
                         model.insert(key, slot);
                     }
                 }
@@ -58,7 +58,7 @@ fn room_is_kept_and_pins_are_honoured() {
             ledger.unpin(model[&key]);
         }
         let mut gone = Vec::new();
-        ledger.resize(0, 0, &Blind, &mut gone);
+        ledger.resize(0, 0, &mut gone);
         assert_eq!((gone.len(), ledger.counters().bytes), (model.len(), 0), "{name}");
     }
 }
@@ -71,7 +71,7 @@ fn hit_ratio(name: &str) -> f64 {
     for ask in 0..200_000_u64 {
         let key = if rng.bool() { (rng.f64().powi(4) * 3000.0) as u64 } else { 10_000 + ask };
         if ledger.ask(&item(key, 1), ask).is_none() {
-            let _ = ledger.insert(item(key, 1), ask, &Blind, &mut gone);
+            let _ = ledger.insert(item(key, 1), ask, &mut gone);
             gone.clear();
         }
     }
@@ -101,7 +101,7 @@ fn requests_a_second() {
         for (now, key) in keys.iter().enumerate() {
             let item = item(key.wrapping_mul(0x9e37_79b9_7f4a_7c15), 1);
             if ledger.ask(&item, now as u64).is_none() {
-                let _ = ledger.insert(item, now as u64, &Blind, &mut gone);
+                let _ = ledger.insert(item, now as u64, &mut gone);
                 gone.clear();
             }
         }

@@ -4,7 +4,7 @@
 
 use super::chain::Chain;
 use super::sketch::Sketch;
-use super::{Foresight, Item, Policy, Slot, Time};
+use super::{Item, Policy, Slot, Time};
 
 /// Shares of the room: the window's, and of the rest what is protected.
 const WINDOW: f64 = 0.01;
@@ -107,7 +107,7 @@ impl Policy for WTinyLfu {
         self.take(slot);
     }
 
-    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: &dyn Foresight, _: Time) -> Option<Slot> {
+    fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
         while self.bytes[Part::Window as usize] > self.window_most() {
             let Some(candidate) = self.first(Part::Window, kept) else { break };
             let size = u64::from(self.nodes[candidate as usize].0.size);

@@ -1,12 +1,15 @@
 //! When a viewer reads which byte.
 
 use super::Seconds;
+use std::ops::Range;
 
 /// The byte-to-time map of what a viewer reads next: straight between its points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course {
     /// Offsets and seconds, both rising.
     points: Vec<(u64, Seconds)>,
+    /// Whether all bytes up to the next point are needed at once.
+    whole: bool,
 }
 
 impl Course {
@@ -24,6 +27,31 @@ impl Course {
     /// At one rate, in bytes a second, from time 0 on.
     pub fn constant(from: u64, to: u64, rate: f64) -> Self {
         Self::new([(from, 0.0), (to, to.saturating_sub(from) as f64 / rate.max(1e-9))])
+    }
+
+    /// The course of somebody who asks for all that lies between two points at the time of the first, such as segments.
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        self.whole = true;
+        self
+    }
+
+    /// Cuts a range where its bytes are needed at different times: length, when the first byte is needed, and the last.
+    pub fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {
+        let mut at = range.start;
+        std::iter::from_fn(move || {
+            if at >= range.end {
+                return None;
+            }
+            let start = std::mem::replace(&mut at, range.end);
+            if !self.whole {
+                return Some((range.end - start, self.time_at(start), self.time_at(range.end)));
+            }
+            let next = self.points.partition_point(|point| point.0 <= start);
+            at = self.points.get(next).map_or(range.end, |point| point.0.min(range.end));
+            let needed = next.checked_sub(1).map_or(0.0, |last| self.points[last].1);
+            Some((at - start, needed, needed))
+        })
     }
 
     /// The first byte.
@@ -60,5 +88,8 @@ mod tests {
         }
         assert_eq!(Course::constant(50, 250, 100.0).time_at(100), 0.5);
         assert_eq!(Course::default().time_at(7), 0.0);
+        assert_eq!(course.parts(150..400).collect::<Vec<_>>(), [(250, 2.5, 4.0)]);
+        let parts: Vec<_> = course.whole().parts(150..700).collect();
+        assert_eq!(parts, [(50, 2.0, 2.0), (400, 3.0, 3.0), (100, 5.0, 5.0)]);
     }
 }

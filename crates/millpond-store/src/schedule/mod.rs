@@ -14,7 +14,7 @@ mod viewer;
 pub use course::Course;
 pub use link::{Link, Meter};
 pub use mode::{BadMode, Mode};
-pub use planner::{Fetch, Planner, ViewerId};
+pub use planner::{Fetch, Planner, Room, ViewerId};
 pub use viewer::{Viewer, Wish, latest};
 
 /// Seconds since any fixed moment, or between two.

@@ -15,6 +15,15 @@ pub struct Fetch {
     pub index: u64,
 }
 
+/// How much may be sent for ahead of viewers: what they wait for is not to wait for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Room {
+    /// Slices.
+    pub slices: usize,
+    /// For how long the link may have work before one more slice is sent for.
+    pub queue: Seconds,
+}
+
 /// Says what to send for, for all viewers of one origin.
 #[derive(Debug)]
 pub struct Planner {
@@ -63,7 +72,7 @@ impl Planner {
         self.viewers.is_empty()
     }
 
-    /// What to send for now, by earliest deadline and at most `room` slices, and when to ask again where nothing else
+    /// What to send for now, by earliest deadline, as far as there is room, and when to ask again where nothing else
     /// happens. `here` says whether a slice of a viewer's object is there or on its way; `busy` for how many seconds
     /// the link has work already.
     pub fn plan(
@@ -71,26 +80,31 @@ impl Planner {
         now: Seconds,
         link: Link,
         busy: Seconds,
-        room: usize,
+        room: Room,
         here: impl Fn(ViewerId, u64) -> bool,
     ) -> (Vec<Fetch>, Option<Seconds>) {
-        match self.mode.ahead() {
-            Some(ahead) => self.windows(now, ahead, room, here),
-            None => self.active(now, link, busy, room, here),
-        }
+        let takes = self.slice as f64 / link.bandwidth;
+        let fits = |count: usize| count < room.slices && busy + count as f64 * takes <= room.queue;
+        let (fetches, wake) = match self.mode.ahead() {
+            Some(ahead) => self.windows(now, ahead, fits, here),
+            None => self.active(now, link, busy, fits, here),
+        };
+        // Where the link has work, it is looked again when that is done.
+        let done = (!fits(fetches.len())).then(|| now + (busy + fetches.len() as f64 * takes - room.queue).max(0.01));
+        (fetches, [wake, done].into_iter().flatten().reduce(f64::min))
     }
 
     fn windows(
         &mut self,
         now: Seconds,
         ahead: f64,
-        room: usize,
+        fits: impl Fn(usize) -> bool,
         here: impl Fn(ViewerId, u64) -> bool,
     ) -> (Vec<Fetch>, Option<Seconds>) {
         let mut fetches = Vec::new();
         let mut wake: Option<Seconds> = None;
         for (id, viewer) in &mut self.viewers {
-            if ahead <= 0.0 || fetches.len() >= room {
+            if ahead <= 0.0 || !fits(fetches.len()) {
                 break;
             }
             let (due, next) = viewer.window(ahead, now);
@@ -105,7 +119,7 @@ impl Planner {
         now: Seconds,
         link: Link,
         busy: Seconds,
-        room: usize,
+        fits: impl Fn(usize) -> bool,
         here: impl Fn(ViewerId, u64) -> bool,
     ) -> (Vec<Fetch>, Option<Seconds>) {
         self.wishes.clear();
@@ -122,9 +136,9 @@ impl Planner {
             }
         });
         let mut fetches = Vec::new();
-        for wish in self.wishes.iter().take(due.min(room)) {
-            if let Some(viewer) = self.viewers.get_mut(&wish.viewer) {
-                viewer.dealt_with(wish.index);
+        for wish in self.wishes.iter().take(due) {
+            let viewer = self.viewers.get_mut(&wish.viewer).filter(|_| fits(fetches.len()));
+            if viewer.is_some_and(|viewer| viewer.deals_with(wish.index)) {
                 fetches.push(Fetch { viewer: wish.viewer, index: wish.index });
             }
         }
@@ -137,7 +151,8 @@ mod tests {
     use super::*;
     use crate::schedule::Course;
 
-    const LINK: Link = Link { bandwidth: 1250.0, delay: 0.0 };
+    const LINK: Link = Link { bandwidth: 1100.0, delay: 0.0 };
+    const ROOM: Room = Room { slices: 9, queue: 99.0 };
 
     fn at(planner: &mut Planner, id: ViewerId, from: u64, asked: u64, now: Seconds) {
         planner.viewer(id).unwrap().moves(Course::constant(from, 100_000, 100.0), asked, now);
@@ -150,16 +165,19 @@ mod tests {
         at(&mut planner, late, 0, 1000, 0.0);
         at(&mut planner, early, 500, 1000, 0.0);
         // Played at 10 s and 5 s; a slice takes 1 s of a link, and is read as it comes.
-        let (fetches, wake) = planner.plan(0.0, LINK, 0.0, 9, |_, _| false);
+        let (fetches, wake) = planner.plan(0.0, LINK, 0.0, ROOM, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(5.0)));
-        let (fetches, wake) = planner.plan(5.0, LINK, 0.0, 9, |_, _| false);
+        let (fetches, wake) = planner.plan(5.0, LINK, 0.0, ROOM, |_, _| false);
         assert_eq!((fetches, wake), (vec![Fetch { viewer: early, index: 1 }], Some(10.0)));
         // The link will be busy for 6 s more: all that is needed until then is late already.
-        let (fetches, _) = planner.plan(5.0, LINK, 6.0, 1, |_, _| false);
+        let (fetches, _) = planner.plan(5.0, LINK, 6.0, Room { slices: 1, ..ROOM }, |_, _| false);
         assert_eq!(fetches, [Fetch { viewer: late, index: 1 }]);
+        // A link of which the queue is long enough is left to what it has.
+        let (fetches, wake) = planner.plan(5.0, LINK, 6.0, Room { queue: 2.0, ..ROOM }, |_, _| false);
+        assert_eq!((fetches, wake), (vec![], Some(9.0)));
         planner.leave(late);
         planner.leave(early);
-        assert_eq!(planner.plan(99.0, LINK, 0.0, 9, |_, _| false), (vec![], None));
+        assert_eq!(planner.plan(99.0, LINK, 0.0, ROOM, |_, _| false), (vec![], None));
         assert!(planner.is_empty());
     }
 
@@ -168,9 +186,9 @@ mod tests {
         let mut planner = Planner::new(Mode::OnDemand, 1000);
         let id = planner.join();
         at(&mut planner, id, 0, 1000, 0.0);
-        assert_eq!(planner.plan(0.0, LINK, 0.0, 9, |_, _| false), (vec![], None));
+        assert_eq!(planner.plan(0.0, LINK, 0.0, ROOM, |_, _| false), (vec![], None));
         planner.set_mode(Mode::Window(2.0));
-        let (fetches, wake) = planner.plan(0.0, LINK, 0.0, 9, |_, index| index == 1);
+        let (fetches, wake) = planner.plan(0.0, LINK, 0.0, ROOM, |_, index| index == 1);
         assert_eq!((fetches, wake), (vec![Fetch { viewer: id, index: 2 }], None));
         assert_eq!(planner.mode(), Mode::Window(2.0));
     }

@@ -4,7 +4,7 @@ use super::{Course, Link, Seconds};
 use std::ops::Range;
 
 /// A link is taken to be slower than it was measured by this factor: what is measured is past.
-const MARGIN: f64 = 1.25;
+const MARGIN: f64 = 1.1;
 /// How far Active looks ahead.
 const HORIZON: Seconds = 60.0;
 /// And how many slices at most.
@@ -26,7 +26,7 @@ pub struct Viewer {
     next: u64,
 }
 
-/// A slice that will be needed and is not there.
+/// A part of a slice that will be needed and is not there: parts are needed at different times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wish<V> {
     /// Whose it is.
@@ -76,27 +76,36 @@ impl Viewer {
         (start..self.next, None)
     }
 
-    /// Adds the slices that it will need within the horizon, are not there, and were not dealt with.
+    /// Adds what it will need within the horizon of slices that are not there and were not dealt with.
     pub fn wishes<V: Copy>(&self, name: V, now: Seconds, here: impl Fn(u64) -> bool, out: &mut Vec<Wish<V>>) {
         let end = self.course.end().div_ceil(self.slice).min(self.next + SLICES);
         let asks = self.since_begun(self.asked);
         // Who waits at the end of what it asked for takes its time: what follows moves with the clock.
         let begun = self.begun.max(now - asks);
+        let begun = begun - self.course.time_at(self.course.start());
         for index in self.next..end {
-            let (from, to) = (index * self.slice, ((index + 1) * self.slice).min(self.course.end()));
-            let first = begun + self.since_begun(from.max(self.asked));
-            if first > now + HORIZON {
+            let range = index * self.slice..((index + 1) * self.slice).min(self.course.end());
+            let mut parts = self.course.parts(range).peekable();
+            if parts.peek().is_none_or(|(_, first, _)| begun + first > now + HORIZON) {
                 return;
             }
             if !here(index) {
-                out.push(Wish { viewer: name, index, bytes: to - from, first, last: begun + self.since_begun(to) });
+                out.extend(parts.map(|(bytes, first, last)| Wish {
+                    viewer: name,
+                    index,
+                    bytes,
+                    first: begun + first,
+                    last: begun + last,
+                }));
             }
         }
     }
 
-    /// A slice that it wished for is sent for.
-    pub fn dealt_with(&mut self, index: u64) {
+    /// A slice that it wished for is sent for; says whether that is news.
+    pub fn deals_with(&mut self, index: u64) -> bool {
+        let is_news = index >= self.next;
         self.next = self.next.max(index + 1);
+        is_news
     }
 
     fn since_begun(&self, byte: u64) -> Seconds {
@@ -160,16 +169,34 @@ mod tests {
     fn active_asks_at_the_last_moment_that_will_do() {
         let viewer = viewer();
         // Byte 2000 is played at 120 s. With bandwidth to spare only the delay counts.
-        let (index, at) = first_moment(&viewer, 1e9, 0.8, 100.0).unwrap();
+        let (index, at) = first_moment(&viewer, 1e9, 1.0, 100.0).unwrap();
         assert_eq!(index, 2);
-        assert!((at - (120.0 - 1.0)).abs() < 1e-3, "{at}");
-        // At 100 B/s, taken for 80: a slice takes 12.5 s and plays 10; all that is within the horizon, to byte 7000
+        assert!((at - (120.0 - 1.1)).abs() < 1e-3, "{at}");
+        // At 88 B/s, taken for 80: a slice takes 12.5 s and plays 10; all that is within the horizon, to byte 7000
         // and the end of its slice, must begin the earlier.
-        let (_, at) = first_moment(&viewer, 100.0, 0.0, 100.0).unwrap();
+        let (_, at) = first_moment(&viewer, 88.0, 0.0, 100.0).unwrap();
         assert!((at - (170.0 - 5.0 * 12.5)).abs() < 1e-6, "{at}");
         // Who doesn't go on is waited for.
-        let (_, at) = first_moment(&viewer, 1e9, 0.8, 1000.0).unwrap();
-        assert!((at - (1005.0 - 1.0)).abs() < 1e-3, "{at}");
+        let (_, at) = first_moment(&viewer, 1e9, 1.0, 1000.0).unwrap();
+        assert!((at - (1005.0 - 1.1)).abs() < 1e-3, "{at}");
+    }
+
+    #[test]
+    fn who_asks_for_whole_segments_needs_all_of_each_at_its_start() {
+        let mut viewer = Viewer::new(1000);
+        let segments = [(0, 0.0), (1500, 10.0), (1600, 10.0), (4000, 20.0), (6000, 30.0)];
+        viewer.moves(Course::new(segments).whole(), 1500, 100.0);
+        let mut wishes = Vec::new();
+        viewer.wishes((), 100.0, |_| false, &mut wishes);
+        let when: Vec<_> = wishes.iter().map(|wish| (wish.index, wish.first, wish.last)).collect();
+        assert_eq!(when, [(2, 110.0, 110.0), (3, 110.0, 110.0), (4, 120.0, 120.0), (5, 120.0, 120.0)]);
+        // Slices over the ends of segments: what belongs to the later one is needed later.
+        let segments = [(0, 0.0), (1500, 10.0), (3500, 20.0), (6000, 30.0)];
+        viewer.moves(Course::new(segments).whole(), 1500, 100.0);
+        wishes.clear();
+        viewer.wishes((), 100.0, |_| false, &mut wishes);
+        let when: Vec<_> = wishes.iter().map(|wish| (wish.index, wish.bytes, wish.first)).collect();
+        assert_eq!(when[..4], [(2, 1000, 110.0), (3, 500, 110.0), (3, 500, 120.0), (4, 1000, 120.0)]);
     }
 
     #[test]
@@ -177,13 +204,13 @@ mod tests {
         let wish = |viewer, last| Wish { viewer, index: 0, bytes: 1000, first: last, last };
         let mut wishes = vec![wish('b', 11.0), wish('a', 10.0)];
         let mut moments = Vec::new();
-        latest(&mut wishes, Link { bandwidth: 1250.0, delay: 0.4 }, 2.0, |place, at| moments.push((place, at)));
+        latest(&mut wishes, Link { bandwidth: 1100.0, delay: 0.0 }, 2.5, |place, at| moments.push((place, at)));
         assert_eq!(wishes[0].viewer, 'a');
         assert_eq!(moments, [(1, 10.0 - 2.5), (0, 9.0 - 2.5)]);
         wishes[1].last = 10.5;
         wishes[1].first = 10.5;
         moments.clear();
-        latest(&mut wishes, Link { bandwidth: 1250.0, delay: 0.0 }, 0.0, |place, at| moments.push((place, at)));
+        latest(&mut wishes, Link { bandwidth: 1100.0, delay: 0.0 }, 0.0, |place, at| moments.push((place, at)));
         assert_eq!(moments, [(1, 9.5), (0, 8.5)]);
     }
 }

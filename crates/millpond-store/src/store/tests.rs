@@ -477,6 +477,21 @@ async fn who_begins_far_ahead_of_a_request_does_not_wait_for_it() {
 }
 
 #[tokio::test]
+async fn a_fetch_that_nobody_wants_and_has_brought_little_stops_at_once() {
+    let rig = Rig::new(SLICE * 20, true, options());
+    let object = rig.open().await;
+    rig.origin.let_go(4);
+    settle().await;
+    let mut reader = rig.store.read(&object, SLICE..SLICE * 9);
+    rig.origin.let_go(1);
+    reader.next().await.unwrap().unwrap();
+    drop(reader);
+    settle().await;
+    assert_eq!(rig.stats().in_flight, 0);
+    assert_eq!(rig.store.stats().memory_used, SLICE, "slice 0, and no room kept");
+}
+
+#[tokio::test]
 async fn who_joins_a_request_that_is_ending_sends_for_the_rest_in_time() {
     let rig = Rig::new(SLICE * 20, true, options());
     let object = rig.open().await;
@@ -484,8 +499,9 @@ async fn who_joins_a_request_that_is_ending_sends_for_the_rest_in_time() {
     settle().await;
     rig.origin.reads();
     let mut first = rig.store.read(&object, SLICE..SLICE * 9);
-    rig.origin.let_go(1);
+    rig.origin.let_go(2);
     first.next().await.unwrap().unwrap();
+    settle().await;
     drop(first);
     let mut second = rig.store.read(&object, SLICE..SLICE * 4);
     second.next().await.unwrap().unwrap();
