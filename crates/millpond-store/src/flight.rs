@@ -2,8 +2,8 @@
 //!
 //! A flight is a task of its own. It hands bytes on as they arrive, keeps each slice that is complete in the cache, and
 //! goes ahead of the furthest of its readers by a window and no more: then the connection waits, and is given up when
-//! that takes long. It stops when nobody wants it any more: with the slice that it is filling where half of that is
-//! there, whose bytes would have to be asked for again, else at once.
+//! that takes long. It stops when nobody wants it any more: with the slice that it is filling where the last reader has
+//! come to its end, for the next one most likely goes on there, or half of the slice is there; else at once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -157,13 +157,20 @@ pub(crate) struct Ticket {
     object: Arc<Object>,
     flight: Arc<Flight>,
     news: watch::Receiver<Progress>,
+    /// Whether the slice being filled is worth its end, whatever there is of it.
+    is_served: bool,
 }
 
 impl Ticket {
+    /// Whoever holds it has all that it wanted.
+    pub(crate) fn served(&mut self) {
+        self.is_served = true;
+    }
+
     /// Takes a share. The caller holds the lock of the object's list of flights.
     pub(crate) fn new(object: &Arc<Object>, flight: &Arc<Flight>) -> Self {
         flight.wanted.fetch_add(1, Ordering::Relaxed);
-        Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe() }
+        Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe(), is_served: false }
     }
 
     /// The slices the flight brings: fewer than it was sent for, where this share was taken while it was ending.
@@ -201,7 +208,9 @@ impl Drop for Ticket {
         let mut flights = self.object.flights();
         if self.flight.wanted.fetch_sub(1, Ordering::Relaxed) == 1 {
             let progress = self.flight.progress.borrow();
-            if progress.end.is_none() && progress.filling.filled() as u64 * 2 >= self.flight.slice {
+            let filled = progress.filling.filled() as u64;
+            let least = if self.is_served { 1 } else { self.flight.slice.div_ceil(2) };
+            if progress.end.is_none() && filled >= least {
                 self.flight.until.store(progress.index + 1, Ordering::Relaxed);
                 return;
             }

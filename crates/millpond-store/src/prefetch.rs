@@ -173,8 +173,8 @@ fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
             range.is_empty() || watched.object.is_coming(slices, &range)
         })
     };
-    let (link, busy) = source.link();
-    let room = Room { slices: AT_ONCE.saturating_sub(*under_way), queue: QUEUE.max(link.delay) };
+    let (link, busy, delay) = source.link();
+    let room = Room { slices: AT_ONCE.saturating_sub(*under_way), queue: QUEUE.max(delay) };
     let (fetches, wake) = planner.plan(source.now(), link, busy, room, here);
     for Fetch { viewer, index } in fetches {
         let Some(watched) = watched.get_mut(&viewer) else { continue };

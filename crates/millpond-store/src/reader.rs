@@ -108,6 +108,9 @@ impl Reader {
             Ok(chunk) => self.position += chunk.len(),
             Err(_) => self.stop(),
         }
+        if self.position >= self.end {
+            self.tickets.iter_mut().for_each(Ticket::served);
+        }
         Some(result)
     }
 

@@ -52,10 +52,10 @@ impl Source {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// What the link to the origin gives, and for how long it has work.
-    pub(crate) fn link(&self) -> (Link, Seconds) {
+    /// What the link to the origin gives, for how long it has work, and its delay where nothing is in the way.
+    pub(crate) fn link(&self) -> (Link, Seconds, Seconds) {
         let meter = self.meter();
-        (meter.link(), meter.busy())
+        (meter.link(), meter.busy(), meter.least_delay())
     }
 
     fn meter(&self) -> MutexGuard<'_, Meter> {

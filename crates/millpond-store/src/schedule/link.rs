@@ -34,6 +34,8 @@ pub struct Meter {
     slow: Option<f64>,
     /// Mean and mean deviation, as TCP does it (RFC 6298 2).
     delay: Option<(Seconds, Seconds)>,
+    /// The least delay, in which no queue has a part; it rises slowly where none is as short any more.
+    least: Option<Seconds>,
 }
 
 impl Meter {
@@ -54,6 +56,7 @@ impl Meter {
         }
         self.coming += 1;
         let Some(after) = after else { return };
+        self.least = Some(self.least.map_or(after, |least| after.min(least + (after - least) / 64.0)));
         self.delay = Some(self.delay.map_or((after, after / 2.0), |(mean, deviation)| {
             (mean + (after - mean) / 8.0, deviation + ((after - mean).abs() - deviation) / 4.0)
         }));
@@ -97,6 +100,11 @@ impl Meter {
         Link { bandwidth: bandwidth.max(1.0), delay }
     }
 
+    /// Seconds from a request to its first byte where nothing is in its way.
+    pub fn least_delay(&self) -> Seconds {
+        self.least.unwrap_or(UNKNOWN.delay)
+    }
+
     /// Seconds for which what was sent for keeps the link busy.
     pub fn busy(&self) -> Seconds {
         self.outstanding as f64 / self.link().bandwidth
@@ -124,6 +132,7 @@ mod tests {
         let link = meter.link();
         assert!((link.bandwidth - 1e6).abs() < 1e4, "{link:?}");
         assert!((0.05..0.11).contains(&link.delay), "{link:?}");
+        assert_eq!(meter.least_delay(), 0.05);
         assert_eq!(meter.busy(), 0.0);
         // Idle for long: that says nothing. Then it is slower, which is believed soon.
         meter.sent_for(500_000);

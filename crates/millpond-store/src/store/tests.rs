@@ -11,6 +11,9 @@ use crate::error::{At, ErrorKind};
 use crate::origin::memory::MemoryOrigin;
 use crate::origin::{BoxFuture, Fetched};
 
+mod disk;
+mod flights;
+
 const SLICE: u64 = 64 * 1024;
 
 /// An origin that notes what is asked of it, and lets bodies go as far as it is told.
@@ -418,119 +421,6 @@ async fn metadata_reads_are_exact_and_collapsed() {
 }
 
 #[tokio::test]
-async fn one_request_goes_ahead_of_its_reader_by_a_window() {
-    let rig = Rig::new(SLICE * 30, true, options());
-    let object = rig.open().await;
-    rig.origin.let_go(4);
-    settle().await;
-    let mut reader = rig.store.read(&object, 0..SLICE * 20);
-    reader.next().await.unwrap().unwrap();
-    settle().await;
-    assert_eq!(rig.origin.reads()[..2], [0..SLICE, SLICE..SLICE * 20]);
-    rig.origin.let_go(1000);
-    settle().await;
-    assert_eq!(rig.store.stats().cache.entries, 10, "slice 0, slice 1 that it comes to, and eight more");
-    while let Some(chunk) = reader.next().await {
-        chunk.unwrap();
-    }
-    assert_eq!(rig.origin.reads(), []);
-    assert_eq!(rig.stats().origin_bytes, SLICE * 20);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_whose_reader_stops_is_given_up_and_made_anew() {
-    let rig = Rig::new(SLICE * 30, false, options());
-    let object = rig.open().await;
-    let mut reader = rig.store.read(&object, 0..SLICE * 30);
-    let mut all = reader.next().await.unwrap().unwrap().len();
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(rig.stats().in_flight, 0);
-    while let Some(chunk) = reader.next().await {
-        all += chunk.unwrap().len();
-    }
-    assert_eq!(all, SLICE * 30);
-    let asked = rig.origin.reads();
-    assert_eq!(asked[1], SLICE..SLICE * 30);
-    assert_eq!(asked[2].start, SLICE * 10, "where the first one was given up: {asked:?}");
-    assert_eq!(rig.stats().origin_bytes, SLICE * 30, "no byte twice");
-}
-
-#[tokio::test]
-async fn who_begins_far_ahead_of_a_request_does_not_wait_for_it() {
-    let rig = Rig::new(SLICE * 40, true, options());
-    let object = rig.open().await;
-    rig.origin.let_go(4);
-    settle().await;
-    let mut first = rig.store.read(&object, 0..SLICE * 40);
-    first.next().await.unwrap().unwrap();
-    settle().await;
-    let second = rig.store.read(&object, SLICE * 30..SLICE * 31);
-    rig.origin.let_go(1000);
-    let bytes = super::collect(second).await.unwrap();
-    assert!(bytes == rig.content[SLICE as usize * 30..SLICE as usize * 31]);
-    assert_eq!(rig.origin.reads()[2..], [SLICE * 30..SLICE * 31]);
-    while let Some(chunk) = first.next().await {
-        chunk.unwrap();
-    }
-    let asked = rig.origin.reads();
-    assert_eq!(asked, [SLICE * 31..SLICE * 40], "the first request ended before what the second had sent for");
-}
-
-#[tokio::test]
-async fn a_fetch_that_nobody_wants_and_has_brought_little_stops_at_once() {
-    let rig = Rig::new(SLICE * 20, true, options());
-    let object = rig.open().await;
-    rig.origin.let_go(4);
-    settle().await;
-    let mut reader = rig.store.read(&object, SLICE..SLICE * 9);
-    rig.origin.let_go(1);
-    reader.next().await.unwrap().unwrap();
-    drop(reader);
-    settle().await;
-    assert_eq!(rig.stats().in_flight, 0);
-    assert_eq!(rig.store.stats().memory_used, SLICE, "slice 0, and no room kept");
-}
-
-#[tokio::test]
-async fn who_joins_a_request_that_is_ending_sends_for_the_rest_in_time() {
-    let rig = Rig::new(SLICE * 20, true, options());
-    let object = rig.open().await;
-    rig.origin.let_go(4);
-    settle().await;
-    rig.origin.reads();
-    let mut first = rig.store.read(&object, SLICE..SLICE * 9);
-    rig.origin.let_go(2);
-    first.next().await.unwrap().unwrap();
-    settle().await;
-    drop(first);
-    let mut second = rig.store.read(&object, SLICE..SLICE * 4);
-    second.next().await.unwrap().unwrap();
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!(rig.origin.reads(), [SLICE..SLICE * 9, SLICE * 2..SLICE * 4]);
-    rig.origin.let_go(100);
-    while let Some(chunk) = second.next().await {
-        chunk.unwrap();
-    }
-    assert_eq!(rig.stats().origin_bytes, SLICE * 4);
-}
-
-#[tokio::test]
-async fn a_slow_reader_paces_nobody() {
-    let rig = Rig::new(SLICE * 10, false, options());
-    let object = rig.open().await;
-    let mut slow = rig.store.read(&object, SLICE..SLICE * 9);
-    slow.next().await.unwrap().unwrap();
-    settle().await;
-    assert_eq!(rig.stats().in_flight, 0, "the run is here, though nobody took it");
-    assert_eq!(rig.stats().origin_bytes, SLICE * 9);
-    let quick = read(&rig.store, &object, SLICE..SLICE * 9).await.unwrap();
-    assert!(quick == rig.content[SLICE as usize..9 * SLICE as usize]);
-    assert_eq!(rig.stats().slice_hits, 8);
-    assert_eq!(rig.stats().hit_bytes, SLICE * 8);
-    assert_eq!(rig.stats().slice_misses, 1);
-}
-
-#[tokio::test]
 async fn prefetch_asks_for_what_is_missing_and_holds_it() {
     let rig = Rig::new(SLICE * 20, false, options());
     let object = rig.open().await;
@@ -633,94 +523,6 @@ mod disk_objects {
         let new = store.open("", &path()).await.unwrap();
         assert_eq!(store.read_all(&new, 0..3).await.unwrap(), "abc");
     }
-}
-
-/// Waits until the disk tier has written that many slices.
-async fn written(store: &Store, count: u64) {
-    for _ in 0..2000 {
-        if store.stats().disk.unwrap().written >= count {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("not written: {:?}", store.stats().disk);
-}
-
-fn on_disk(folder: &std::path::Path) -> StoreOptions {
-    let disk = DiskOptions { folder: folder.to_owned(), quota: 40 * SLICE, policy: "sieve" };
-    StoreOptions { disk: Some(disk), memory: 256 * SLICE, ..options() }
-}
-
-#[tokio::test]
-async fn slices_go_to_the_disk_and_are_sent_from_there() {
-    let dir = tempfile::tempdir().unwrap();
-    let rig = Rig::new(SLICE * 10 + 5, false, on_disk(dir.path()));
-    let object = rig.open().await;
-    assert_eq!(read(&rig.store, &object, 0..u64::MAX).await.unwrap(), rig.content);
-    written(&rig.store, 11).await;
-    settle().await;
-    assert_eq!(rig.store.stats().cache.entries, 0, "memory holds what the disk doesn't");
-    let asked = rig.origin.reads().len();
-    let mut reader = rig.store.read(&object, SLICE + 7..SLICE * 3);
-    let Some(Ok(Chunk::File { range, .. })) = reader.next().await else { panic!("no file") };
-    assert_eq!(range.end - range.start, SLICE - 7);
-    assert_eq!(rig.store.stats().disk.unwrap().ledger.pinned, SLICE, "pinned while it is held");
-    drop(reader);
-    assert_eq!(rig.store.stats().disk.unwrap().ledger.pinned, 0);
-    assert_eq!(read(&rig.store, &object, 3..SLICE * 9).await.unwrap(), rig.content[3..SLICE as usize * 9]);
-    assert_eq!(rig.store.read_all(&object, 5..SLICE * 4).await.unwrap(), rig.content[5..SLICE as usize * 4]);
-    assert_eq!(rig.origin.reads().len(), 0, "{asked} before");
-}
-
-#[tokio::test]
-async fn slices_outlive_a_restart_and_damage_is_seen() {
-    let dir = tempfile::tempdir().unwrap();
-    let origin = Watched::new(false);
-    let content = bytes(SLICE * 6);
-    origin.inner.put("a", content.clone());
-    let start = || {
-        let store = Store::new(&on_disk(dir.path())).unwrap();
-        store.add_place("p", Arc::new(Handle(origin.clone())));
-        store
-    };
-    let store = start();
-    let object = store.open("p", &path()).await.unwrap();
-    assert_eq!(read(&store, &object, 0..u64::MAX).await.unwrap(), content);
-    written(&store, 6).await;
-    drop((store, object));
-    // A byte of the third slice that was written turns over.
-    let slab = dir.path().join("slab-0000");
-    let mut data = std::fs::read(&slab).unwrap();
-    data[SLICE as usize * 2 + 99] ^= 1;
-    std::fs::write(&slab, &data).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
-    let store = start();
-    assert_eq!(store.stats().disk.unwrap().ledger.entries, 6);
-    let object = store.open("p", &path()).await.unwrap();
-    origin.reads();
-    assert_eq!(read(&store, &object, 0..u64::MAX).await.unwrap(), content);
-    let asked = origin.reads();
-    assert_eq!(asked.iter().map(|range| range.end - range.start).sum::<u64>(), SLICE, "{asked:?}");
-    assert_eq!(store.stats().disk.unwrap().damaged, 1);
-}
-
-#[tokio::test]
-async fn a_pinned_slice_stays_as_it_is_while_others_come_and_go() {
-    let dir = tempfile::tempdir().unwrap();
-    let rig = Rig::new(SLICE * 200, false, on_disk(dir.path()));
-    let object = rig.open().await;
-    read(&rig.store, &object, 0..SLICE).await.unwrap();
-    written(&rig.store, 1).await;
-    settle().await;
-    let mut reader = rig.store.read(&object, 0..SLICE);
-    let Some(Ok(Chunk::File { file, range, pin: _pin })) = reader.next().await else { panic!("no file") };
-    for step in 1..40 {
-        read(&rig.store, &object, step * 5 * SLICE..(step * 5 + 5) * SLICE).await.unwrap();
-        settle().await;
-    }
-    let stats = rig.store.stats().disk.unwrap();
-    assert!(stats.ledger.evictions > 0 && stats.ledger.bytes <= stats.capacity, "{stats:?}");
-    assert_eq!(crate::origin::disk::read_at(&file, range).unwrap(), rig.content[..SLICE as usize]);
 }
 
 #[tokio::test]
