@@ -97,9 +97,9 @@ impl Flight {
         self.until.fetch_min(index, Ordering::Relaxed);
     }
 
-    /// How many slices are to come before this one does.
-    pub(crate) fn distance(&self, index: u64) -> u64 {
-        index.saturating_sub(self.progress.borrow().index)
+    /// Whether it will bring this slice, and not only when its readers come near.
+    pub(crate) fn will_bring_soon(&self, index: u64, slices: &SliceCache) -> bool {
+        self.will_bring(index) && index.saturating_sub(self.progress.borrow().index) <= slices.run_slices()
     }
 
     /// Waits until a slice is within the window ahead of the furthest reader; says whether it came to that.
@@ -257,7 +257,8 @@ async fn fly(
     let first = slices.range(flight.indexes.start, len);
     let last = slices.range(flight.indexes.end.saturating_sub(1), len);
     let range = first.start..last.end;
-    let transfer = Transfer::new(object.source(), range.end - range.start, opened.is_none());
+    let mut transfer = Transfer::new(object.source(), opened.is_none());
+    transfer.expects(first.end - first.start);
     let fetched = match opened {
         Some(fetched) => fetched,
         None => object.source().read(object, range.clone()).await?,
@@ -278,6 +279,9 @@ async fn fly(
         if index >= flight.until.load(Ordering::Relaxed) {
             break;
         }
+        // The slice behind this one is on its way too; more waits for readers, and is no work for the link yet.
+        let next = slices.range(index + 1, range.end);
+        incoming.transfer.expects(next.end - next.start);
         let part = slices.range(index, len);
         let seat = slices.reserve(part.end - part.start).await;
         fill(object, flight, &mut incoming, seat, index, &range, part).await?;

@@ -193,13 +193,11 @@ impl Object {
     /// is found in the cache, and under the lock nobody else starts a flight.
     pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, index: u64, until: u64) -> Acquired {
         let mut flights = self.flights();
-        if let Some(flight) = flights.iter().find(|flight| flight.will_bring(index)) {
-            if flight.distance(index) <= slices.run_slices() {
-                return Acquired::Ticket(Ticket::new(self, flight), true);
-            }
-            // It would come here at its readers' pace, much too late.
-            flight.end_before(index);
+        if let Some(flight) = flights.iter().find(|flight| flight.will_bring_soon(index, slices)) {
+            return Acquired::Ticket(Ticket::new(self, flight), true);
         }
+        // Others would come here at their readers' pace, much too late.
+        flights.iter().filter(|flight| flight.will_bring(index)).for_each(|flight| flight.end_before(index));
         if let Some(slice) = slices.get(self.slice_id(index), &self.named) {
             return Acquired::Slice(slice);
         }
@@ -249,12 +247,13 @@ impl Object {
         }
     }
 
-    /// Whether each slice of a range is complete or on its way.
+    /// Whether each slice of a range is complete or will be soon.
     pub(crate) fn is_coming(&self, slices: &SliceCache, range: &Range<u64>) -> bool {
         let flights = self.flights();
-        slices
-            .indexes(range)
-            .all(|index| flights.iter().any(|flight| flight.will_bring(index)) || slices.contains(self.slice_id(index)))
+        slices.indexes(range).all(|index| {
+            let soon = |flight: &Arc<Flight>| flight.will_bring_soon(index, slices);
+            flights.iter().any(soon) || slices.contains(self.slice_id(index))
+        })
     }
 
     /// Reads exactly a range from the origin, once for all who want the same range now.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -22,8 +22,10 @@ const AT_ONCE: usize = 8;
 /// answered: what is waited for comes first, and the link is not left idle.
 const QUEUE: f64 = 0.05;
 
-/// Between two looks at least this passes, so that what changes together is looked at together.
+/// Between two looks at least this passes, so that what changes together is looked at together, and so many times as
+/// long as the last one took, so that many viewers don't cost more than that share of a processor.
 const SPACING: Duration = Duration::from_millis(5);
+const SHARE: u32 = 20;
 
 /// The viewers of a place.
 pub(crate) struct Scheduler {
@@ -140,6 +142,7 @@ async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
     let scheduler = &source.scheduler;
     loop {
         let changed = scheduler.changed.notified();
+        let began = Instant::now();
         let wake = {
             let mut state = scheduler.lock();
             if state.planner.is_empty() {
@@ -148,7 +151,7 @@ async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
             }
             look(&mut state, &slices)
         };
-        tokio::time::sleep(SPACING).await;
+        tokio::time::sleep(SPACING.max(began.elapsed() * SHARE)).await;
         let wait = wake.map(|at| Duration::from_secs_f64((at - source.now()).clamp(0.0, 3600.0)));
         let timer = async {
             match wait {

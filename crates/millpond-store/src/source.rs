@@ -107,9 +107,15 @@ pub(crate) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    pub(crate) fn new(source: &'a Source, bytes: u64, is_asked_now: bool) -> Self {
-        let tells = source.meter().sent_for(bytes) && is_asked_now;
-        Self { source, asked: tells.then(|| source.now()), rest: bytes, begun: false }
+    pub(crate) fn new(source: &'a Source, is_asked_now: bool) -> Self {
+        let tells = source.meter().tells_delay() && is_asked_now;
+        Self { source, asked: tells.then(|| source.now()), rest: 0, begun: false }
+    }
+
+    /// So many bytes more are to come.
+    pub(crate) fn expects(&mut self, bytes: u64) {
+        self.rest += bytes;
+        self.source.meter().sent_for(bytes);
     }
 
     /// Bytes came.

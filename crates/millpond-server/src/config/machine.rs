@@ -1,5 +1,6 @@
 //! What the machine has, where defaults are derived from it.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::{fs, path::Path};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -40,11 +41,16 @@ impl Machine {
     }
 }
 
-/// Bytes of the disk for slices: 10 GiB, and at most half of what is free where the folder is or will be.
+/// Bytes of the disk for slices: 10 GiB, and at most half of what is free where the cache folder is or will be, the slices
+/// that are there already not counted as taken. In whole GiB, or MiB where that is less than one.
 pub(crate) fn default_cache_size(folder: &Path) -> u64 {
     let exists = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
     let free = rustix::fs::statvfs(exists).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-    (free / 2).min(10 << 30)
+    let slices = std::fs::read_dir(folder.join("slices")).into_iter().flatten().flatten();
+    let own: u64 = slices.filter_map(|file| Some(file.metadata().ok()?.blocks() * 512)).sum();
+    let half = (free.saturating_add(own) / 2).min(10 << 30);
+    let unit = if half >= 1 << 30 { 1 << 30 } else { 1 << 20 };
+    half / unit * unit
 }
 
 /// Raises the limit of open files to what the system allows this process, and says what it is now.
@@ -105,6 +111,14 @@ mod tests {
         assert_eq!(machine(0, 1 << 20).default_connections(), 20_000);
         assert_eq!(machine(0, 1_024).default_connections(), 576);
         assert_eq!(machine(0, 0).default_connections(), 64);
+    }
+
+    #[test]
+    fn the_disk_is_shared_in_round_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let size = default_cache_size(folder.path());
+        let unit: u64 = if size >= 1 << 30 { 1 << 30 } else { 1 << 20 };
+        assert!(size <= 10 << 30 && size.is_multiple_of(unit), "{size}");
     }
 
     #[test]

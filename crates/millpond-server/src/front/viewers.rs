@@ -23,6 +23,8 @@ use std::{
 
 /// Who asks for nothing for this long has left: longer than the longest segment.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// So many are followed at once; of more, nothing is sent for ahead.
+const MOST: usize = 8192;
 /// How often it is looked for such viewers.
 const SWEEP: Duration = Duration::from_secs(10);
 /// A course goes on for so many seconds and at least so many bytes, but not over more segments than that.
@@ -105,6 +107,9 @@ impl Visit {
         let key = Key { address: self.address, program, asset: asset.id, kind };
         let mut all = self.viewers.lock();
         let gone = all.sweep();
+        if all.viewers.len() >= MOST && !all.viewers.contains_key(&key) {
+            return;
+        }
         let viewer = all.viewers.entry(key.clone()).or_insert_with(|| Viewer {
             watches: Vec::new(),
             visits: HashSet::new(),

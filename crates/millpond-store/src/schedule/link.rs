@@ -39,12 +39,15 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Bytes are sent for. Says whether the time to the first of them tells the delay: where others are on the way, they
-    /// may have to wait for those.
-    pub fn sent_for(&mut self, bytes: u64) -> bool {
-        let is_idle = self.outstanding == 0;
+    /// Whether the time to the first byte of what is asked for now tells the delay: where others are on the way, it may
+    /// have to wait for those.
+    pub fn tells_delay(&self) -> bool {
+        self.outstanding == 0 || self.delay.is_none()
+    }
+
+    /// Bytes are sent for.
+    pub fn sent_for(&mut self, bytes: u64) {
         self.outstanding += bytes;
-        is_idle || self.delay.is_none()
     }
 
     /// The first bytes of a transfer came, so long after they were sent for where that tells the delay. They had gathered
@@ -120,8 +123,9 @@ mod tests {
         let mut meter = Meter::default();
         assert_eq!(meter.link(), UNKNOWN);
         // Two transfers at once, 1 MB/s together, the first byte after 50 ms.
-        assert!(meter.sent_for(1_000_000));
-        assert!(meter.sent_for(1_000_000));
+        assert!(meter.tells_delay());
+        meter.sent_for(1_000_000);
+        meter.sent_for(1_000_000);
         meter.begins(0.05, Some(0.05), 0);
         meter.begins(0.05, Some(0.05), 0);
         for step in 1..=200 {
@@ -141,8 +145,7 @@ mod tests {
             meter.comes(100.0 + f64::from(step) * 0.01, 2_000);
         }
         assert!((meter.busy() - 300_000.0 / meter.link().bandwidth).abs() < 1e-9);
-        assert!(!meter.sent_for(7));
-        meter.ends(101.0, 7, false);
+        assert!(!meter.tells_delay());
         meter.ends(101.0, 300_000, true);
         assert_eq!(meter.busy(), 0.0);
         assert!(meter.link().bandwidth < 3e5, "{:?}", meter.link());
