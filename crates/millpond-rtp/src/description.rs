@@ -1,0 +1,202 @@
+//! Session descriptions (RFC 8866) of an asset's tracks.
+
+use crate::payload::Packetizer;
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use millpond_media::{
+    codec::{AacConfig, AvcConfig, Codec, HevcConfig},
+    movie::{Track, TrackKind},
+};
+use sdp_types::{AddrType, Attribute, Bandwidth, Connection, Media, NetType, Origin, Session};
+use std::fmt::Write as _;
+
+/// Payload types of tracks are dynamic (RFC 3551 6): the first track's.
+pub const FIRST_PAYLOAD_TYPE: u8 = 96;
+
+/// One track to describe.
+#[derive(Clone, Copy, Debug)]
+pub struct Described<'a> {
+    /// Its name, which its control URL ends with.
+    pub name: &'a str,
+    /// The track.
+    pub track: &'a Track,
+    /// How it is sent.
+    pub packetizer: Packetizer,
+    /// Bits a second.
+    pub bandwidth: u64,
+    /// Its payload type.
+    pub payload_type: u8,
+}
+
+/// Describes an asset of `duration` seconds. `number` tells versions of it apart.
+#[must_use]
+pub fn describe(title: &str, number: u64, duration: f64, tracks: &[Described<'_>]) -> String {
+    let any = Connection { nettype: NetType::In, addrtype: AddrType::Ip4, connection_address: "0.0.0.0".to_owned() };
+    let session = Session {
+        origin: Origin {
+            username: None,
+            sess_id: number.to_string(),
+            sess_version: 1,
+            nettype: any.nettype.clone(),
+            addrtype: any.addrtype.clone(),
+            unicast_address: "0.0.0.0".to_owned(),
+        },
+        session_name: title.chars().filter(|c| !c.is_control()).collect(),
+        session_description: None,
+        uri: None,
+        emails: Vec::new(),
+        phones: Vec::new(),
+        connection: Some(any),
+        bandwidths: Vec::new(),
+        times: vec![sdp_types::Time { start_time: 0, stop_time: 0, repeats: Vec::new() }],
+        time_zones: Vec::new(),
+        key: None,
+        attributes: vec![
+            Attribute::with_value("control", "*"),
+            Attribute::with_value("range", format!("npt=0-{duration:.3}")),
+        ],
+        medias: tracks.iter().map(media).collect(),
+    };
+    let mut text = Vec::new();
+    // Into memory: nothing that can fail.
+    let _ = session.write(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn media(described: &Described<'_>) -> Media {
+    let Described { name, track, packetizer, bandwidth, payload_type } = *described;
+    let (kind, channels) = match track.kind {
+        TrackKind::Audio { channels, .. } => ("audio", Some(channels)),
+        _ => ("video", None),
+    };
+    let mut attributes =
+        vec![Attribute::with_value("rtpmap", format!("{payload_type} {}", encoding(packetizer, track, channels)))];
+    if let Some(parameters) = parameters(&track.codec) {
+        attributes.push(Attribute::with_value("fmtp", format!("{payload_type} {parameters}")));
+    }
+    attributes.push(Attribute::with_value("control", name));
+    Media {
+        media: kind.to_owned(),
+        port: 0,
+        num_ports: None,
+        proto: "RTP/AVP".to_owned(),
+        fmt: payload_type.to_string(),
+        media_title: None,
+        connections: Vec::new(),
+        bandwidths: vec![Bandwidth { bwtype: "AS".to_owned(), bandwidth: bandwidth.div_ceil(1000) }],
+        key: None,
+        attributes,
+    }
+}
+
+/// `NAME/RATE[/CHANNELS]` of an `rtpmap`.
+fn encoding(packetizer: Packetizer, track: &Track, channels: Option<u16>) -> String {
+    let rate = packetizer.clock_rate(track);
+    match packetizer {
+        Packetizer::Avc(_) => format!("H264/{rate}"),
+        Packetizer::Hevc(_) => format!("H265/{rate}"),
+        Packetizer::Av1 => format!("AV1/{rate}"),
+        Packetizer::Vp8 => format!("VP8/{rate}"),
+        Packetizer::Vp9 => format!("VP9/{rate}"),
+        Packetizer::Mpa => format!("MPA/{rate}"),
+        // Always two (RFC 7587 7).
+        Packetizer::Opus => format!("opus/{rate}/2"),
+        Packetizer::Aac => format!("mpeg4-generic/{rate}/{}", channels.unwrap_or(2)),
+        Packetizer::Ac3 => format!("ac3/{rate}/{}", channels.unwrap_or(2)),
+        Packetizer::Eac3 => format!("eac3/{rate}/{}", channels.unwrap_or(2)),
+    }
+}
+
+/// What stands in an `fmtp`.
+fn parameters(codec: &Codec) -> Option<String> {
+    match codec {
+        Codec::Avc(config) => Some(avc(config)),
+        Codec::Hevc(config) => Some(hevc(config)),
+        Codec::Aac(config) => Some(aac(config)),
+        Codec::Av1(config) => {
+            Some(format!("profile={};level-idx={};tier={}", config.profile, config.level, u8::from(config.high_tier)))
+        }
+        Codec::Vp9(config) if config.fourcc != *b"vp08" => Some(format!("profile-id={}", config.profile)),
+        Codec::Opus(config) => Some(format!("sprop-stereo={}", u8::from(config.channels > 1))),
+        _ => None,
+    }
+}
+
+fn sets(sets: &[Vec<u8>]) -> String {
+    sets.iter().map(|set| BASE64.encode(set)).collect::<Vec<_>>().join(",")
+}
+
+/// RFC 6184 8.1.
+fn avc(config: &AvcConfig) -> String {
+    let AvcConfig { profile, compatibility, level, .. } = config;
+    let mut text = format!("packetization-mode=1;profile-level-id={profile:02X}{compatibility:02X}{level:02X}");
+    let all: Vec<Vec<u8>> = config.parameter_sets().map(<[u8]>::to_vec).collect();
+    if !all.is_empty() {
+        let _ = write!(text, ";sprop-parameter-sets={}", sets(&all));
+    }
+    text
+}
+
+/// RFC 7798 7.1.
+fn hevc(config: &HevcConfig) -> String {
+    let HevcConfig { profile_space, profile, high_tier, level, .. } = config;
+    let tier = u8::from(*high_tier);
+    let mut text = format!("profile-space={profile_space};profile-id={profile};tier-flag={tier};level-id={level}");
+    for (name, all) in [("vps", &config.vps), ("sps", &config.sps), ("pps", &config.pps)] {
+        if !all.is_empty() {
+            let _ = write!(text, ";sprop-{name}={}", sets(all));
+        }
+    }
+    text
+}
+
+/// RFC 3640 4.1 and 3.3.6.
+fn aac(config: &AacConfig) -> String {
+    let config = config.audio_specific_config.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    });
+    format!(
+        "streamtype=5;profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config={config}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_media::{codec::OpusConfig, sample_table::SampleTable, units::Timescale};
+
+    #[test]
+    fn what_is_described_parses() {
+        let config = OpusConfig {
+            channels: 2,
+            pre_skip: 312,
+            input_sample_rate: 48_000,
+            output_gain: 0,
+            mapping_family: 0,
+            mapping: Vec::new(),
+        };
+        let track = Track {
+            id: 1,
+            kind: TrackKind::Audio { channels: 2, sample_rate: 48_000 },
+            timescale: Timescale::MILLIS,
+            language: "und".into(),
+            name: None,
+            enabled: true,
+            codec: Codec::Opus(config),
+            sample_entry: Vec::new(),
+            edits: Vec::new(),
+            samples: SampleTable::builder().finish(),
+        };
+        let described =
+            Described { name: "a1", track: &track, packetizer: Packetizer::Opus, bandwidth: 64_500, payload_type: 97 };
+        let text = describe("films/a\r\nb.mp4", 7, 12.5, &[described]);
+        let session = Session::parse(text.as_bytes()).unwrap();
+        assert_eq!(session.session_name, "films/ab.mp4", "no line of its own");
+        let media = &session.medias[0];
+        assert_eq!((media.media.as_str(), media.fmt.as_str()), ("audio", "97"));
+        assert_eq!(media.get_first_attribute_value("rtpmap"), Some(Some("97 opus/48000/2")));
+        assert_eq!(media.get_first_attribute_value("fmtp"), Some(Some("97 sprop-stereo=1")));
+        assert_eq!(media.get_first_attribute_value("control"), Some(Some("a1")));
+        assert!(text.contains("a=range:npt=0-12.500\r\n") && text.contains("b=AS:65\r\n"), "{text}");
+    }
+}

@@ -1,0 +1,18 @@
+//! RTSP, SDP, RTP payload formats and RTCP.
+//!
+//! Pure: no socket, no clock, no runtime. Bytes and times come in as arguments; what comes out are messages, packets and
+//! decisions. [`framing`] takes a connection's bytes apart, [`setup`] and [`play`] decide what a request means,
+//! [`description`] writes the SDP of an asset's tracks, [`payload`] cuts frames into packets, [`packet`] and [`rtcp`] are
+//! the forms of RFC 3550.
+//!
+//! What it does not know: assets, files, where packets go.
+
+pub mod description;
+pub mod framing;
+pub mod packet;
+pub mod payload;
+pub mod play;
+pub mod rtcp;
+pub mod setup;
+
+pub use rtsp_types as message;

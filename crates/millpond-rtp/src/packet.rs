@@ -1,0 +1,118 @@
+//! RTP packets (RFC 3550 5.1).
+
+/// Bytes of a header without contributing sources and extensions: the only form that is written here.
+pub const HEADER: usize = 12;
+
+/// What is fixed in a packet's header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// Set on the last packet of a frame, as payload formats have it.
+    pub marker: bool,
+    /// Payload type, 0 to 127.
+    pub payload_type: u8,
+    /// Rises by one a packet, and wraps.
+    pub sequence: u16,
+    /// In ticks of the payload's clock, and wraps.
+    pub timestamp: u32,
+    /// Synchronization source.
+    pub ssrc: u32,
+}
+
+impl Header {
+    /// As it is sent.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = 2 << 6;
+        bytes[1] = u8::from(self.marker) << 7 | self.payload_type & 0x7f;
+        bytes[2..4].copy_from_slice(&self.sequence.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.timestamp.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.ssrc.to_be_bytes());
+        bytes
+    }
+}
+
+/// Why bytes are no RTP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacketError {
+    /// Fewer bytes than the header says that there are.
+    #[error("{found} bytes, expected at least {expected}")]
+    Truncated {
+        /// Bytes there are.
+        found: usize,
+        /// Bytes there should be.
+        expected: usize,
+    },
+    /// Another version.
+    #[error("version {0}, expected 2")]
+    Version(u8),
+    /// More padding than payload.
+    #[error("{0} bytes of padding are more than there are")]
+    Padding(u8),
+}
+
+/// A received packet: its header, and its payload without extension and padding.
+///
+/// # Errors
+/// What is wrong with the header.
+pub fn parse(packet: &[u8]) -> Result<(Header, &[u8]), PacketError> {
+    let need = |expected: usize| match packet.len() {
+        found if found < expected => Err(PacketError::Truncated { found, expected }),
+        _ => Ok(()),
+    };
+    need(HEADER)?;
+    if packet[0] >> 6 != 2 {
+        return Err(PacketError::Version(packet[0] >> 6));
+    }
+    let mut start = HEADER + 4 * usize::from(packet[0] & 0xf);
+    if packet[0] & 0x10 != 0 {
+        need(start + 4)?;
+        start += 4 + 4 * usize::from(u16::from_be_bytes([packet[start + 2], packet[start + 3]]));
+    }
+    need(start)?;
+    let mut payload = &packet[start..];
+    if packet[0] & 0x20 != 0 {
+        let padding = payload.last().copied().unwrap_or(0);
+        if padding == 0 || usize::from(padding) > payload.len() {
+            return Err(PacketError::Padding(padding));
+        }
+        payload = &payload[..payload.len() - usize::from(padding)];
+    }
+    let word = |at: usize| u32::from_be_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]]);
+    let header = Header {
+        marker: packet[1] & 0x80 != 0,
+        payload_type: packet[1] & 0x7f,
+        sequence: word(0) as u16,
+        timestamp: word(4),
+        ssrc: word(8),
+    };
+    Ok((header, payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_read_back() {
+        let header = Header { marker: true, payload_type: 96, sequence: 65_535, timestamp: 0xdead_beef, ssrc: 7 };
+        let mut packet = header.to_bytes().to_vec();
+        packet.extend_from_slice(b"abc");
+        assert_eq!(parse(&packet), Ok((header, &b"abc"[..])));
+    }
+
+    #[test]
+    fn extensions_and_padding_are_left_out_and_lies_about_them_found() {
+        let mut packet = Header::default().to_bytes().to_vec();
+        packet[0] |= 0x10 | 0x20 | 1;
+        packet.extend_from_slice(&[9; 4]);
+        packet.extend_from_slice(&[0xbe, 0xde, 0, 1, 1, 2, 3, 4]);
+        packet.extend_from_slice(b"media\0\0\x03");
+        assert_eq!(parse(&packet).unwrap().1, b"media");
+        *packet.last_mut().unwrap() = 200;
+        assert_eq!(parse(&packet), Err(PacketError::Padding(200)));
+        assert!(matches!(parse(&packet[..22]), Err(PacketError::Truncated { .. })));
+        assert!(matches!(parse(&packet[..5]), Err(PacketError::Truncated { found: 5, expected: 12 })));
+        assert_eq!(parse(&[0; 12]), Err(PacketError::Version(0)));
+    }
+}

@@ -1,0 +1,167 @@
+//! Payload formats: frames cut into packets.
+//!
+//! A [`Packetizer`] cuts a frame as it lies in a file into [`Piece`]s: each is a few bytes of its own in front of a part
+//! of the frame. Nothing is copied: the pieces are the same for everybody who gets the frame, and sequence numbers, time
+//! and source are the sender's to add.
+
+mod av1;
+mod nal;
+mod sound;
+#[cfg(test)]
+mod tests;
+mod vpx;
+
+use millpond_media::{
+    codec::Codec,
+    movie::{Track, TrackKind},
+};
+use std::ops::Range;
+
+/// One packet's payload: [`head`](Piece::head), then a part of the frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    head: [u8; 8],
+    head_len: u8,
+    /// Whether the packet has the marker bit.
+    pub marker: bool,
+    /// Which bytes of the frame.
+    pub body: Range<usize>,
+}
+
+impl Piece {
+    fn new(head: &[u8], body: Range<usize>) -> Self {
+        let mut bytes = [0; 8];
+        bytes[..head.len()].copy_from_slice(head);
+        Self { head: bytes, head_len: head.len() as u8, marker: false, body }
+    }
+
+    /// What stands in front of the frame's bytes.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head[..usize::from(self.head_len)]
+    }
+
+    /// Bytes of the payload.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::from(self.head_len) + self.body.len()
+    }
+
+    /// Whether the payload is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Why a frame can't be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// The frame is not what its codec says.
+    #[error("byte {at} of the frame: found {found}, expected {expected}")]
+    Invalid {
+        /// Offset in the frame.
+        at: usize,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: &'static str,
+    },
+}
+
+impl PayloadError {
+    fn new(at: usize, found: impl ToString, expected: &'static str) -> Self {
+        Self::Invalid { at, found: found.to_string(), expected }
+    }
+}
+
+/// Cuts the frames of one track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packetizer {
+    /// H.264 (RFC 6184), non-interleaved mode; bytes of the lengths before NAL units.
+    Avc(u8),
+    /// HEVC (RFC 7798).
+    Hevc(u8),
+    /// AV1 (its RTP payload format, version 1.0.0).
+    Av1,
+    /// VP8 (RFC 7741).
+    Vp8,
+    /// VP9 (RFC 9628).
+    Vp9,
+    /// AAC (RFC 3640, AAC-hbr).
+    Aac,
+    /// MPEG audio (RFC 2250 3.5).
+    Mpa,
+    /// Opus (RFC 7587).
+    Opus,
+    /// AC-3 (RFC 4184).
+    Ac3,
+    /// E-AC-3 (RFC 4598).
+    Eac3,
+}
+
+impl Packetizer {
+    /// For a track, where there is a payload format for its codec.
+    #[must_use]
+    pub fn of(track: &Track) -> Option<Self> {
+        match &track.codec {
+            Codec::Avc(config) => Some(Self::Avc(config.nal_length_size)),
+            Codec::Hevc(config) => Some(Self::Hevc(config.nal_length_size)),
+            Codec::Av1(_) => Some(Self::Av1),
+            Codec::Vp9(config) if config.fourcc == *b"vp08" => Some(Self::Vp8),
+            Codec::Vp9(_) => Some(Self::Vp9),
+            Codec::Aac(_) => Some(Self::Aac),
+            Codec::Mp3(_) => Some(Self::Mpa),
+            Codec::Opus(_) => Some(Self::Opus),
+            Codec::Ac3(_) => Some(Self::Ac3),
+            Codec::Eac3(_) => Some(Self::Eac3),
+            Codec::Flac(_) | Codec::Alac(_) | Codec::Tx3g | Codec::Wvtt(_) | Codec::Stpp(_) => None,
+        }
+    }
+
+    /// Ticks a second of the timestamps.
+    #[must_use]
+    pub fn clock_rate(self, track: &Track) -> u32 {
+        match (self, track.kind) {
+            (Self::Opus, _) => 48_000,
+            (Self::Aac | Self::Ac3 | Self::Eac3, TrackKind::Audio { sample_rate, .. }) => sample_rate,
+            _ => 90_000,
+        }
+    }
+
+    /// Cuts a frame into payloads of at most `most` bytes, added to `pieces`: at least 16 bytes.
+    ///
+    /// # Errors
+    /// The frame is not what its codec says; `pieces` then has what came before.
+    pub fn cut(self, frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
+        let most = most.max(16);
+        let first = pieces.len();
+        match self {
+            Self::Avc(length_size) => nal::cut::<nal::Avc>(frame, length_size, most, pieces)?,
+            Self::Hevc(length_size) => nal::cut::<nal::Hevc>(frame, length_size, most, pieces)?,
+            Self::Av1 => av1::cut(frame, most, pieces)?,
+            Self::Vp8 => vpx::cut_vp8(frame, most, pieces),
+            Self::Vp9 => vpx::cut_vp9(frame, most, pieces)?,
+            Self::Aac => sound::cut_aac(frame, most, pieces)?,
+            Self::Mpa => sound::cut_mpa(frame, most, pieces),
+            Self::Opus => pieces.push(Piece::new(&[], 0..frame.len())),
+            Self::Ac3 => sound::cut_ac3(frame, most, pieces, false),
+            Self::Eac3 => sound::cut_ac3(frame, most, pieces, true),
+        }
+        // RFC 6184 5.1, 7798 4.1, 3640 3.1, 4184 4.1 ...: on the last packet of a frame. RFC 2250 and 7587 would set it
+        // at the beginning of a talkspurt only, which a file doesn't tell.
+        if !matches!(self, Self::Opus | Self::Mpa)
+            && pieces.len() > first
+            && let Some(last) = pieces.last_mut()
+        {
+            last.marker = true;
+        }
+        Ok(())
+    }
+}
+
+/// Cuts a range in parts of at most `most` bytes.
+fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(most.max(1)).map(move |start| start..(start + most).min(end))
+}

@@ -1,0 +1,230 @@
+//! RTCP packets (RFC 3550 6): sender reports out, receiver reports in.
+
+/// Packet types (RFC 3550 12.1).
+const SENDER_REPORT: u8 = 200;
+const RECEIVER_REPORT: u8 = 201;
+const SOURCE_DESCRIPTION: u8 = 202;
+const BYE: u8 = 203;
+
+/// What a sender says of itself (RFC 3550 6.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderReport {
+    /// Synchronization source.
+    pub ssrc: u32,
+    /// Wall-clock time as NTP has it: seconds since 1900 in 32.32 bits.
+    pub ntp: u64,
+    /// The same moment in ticks of the payload's clock.
+    pub timestamp: u32,
+    /// Packets sent.
+    pub packets: u32,
+    /// Bytes of their payloads.
+    pub octets: u32,
+}
+
+impl SenderReport {
+    /// A compound packet: the report and the source's name (RFC 3550 6.1).
+    #[must_use]
+    pub fn to_bytes(&self, cname: &str) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64);
+        header(&mut bytes, 0, SENDER_REPORT, 24);
+        bytes.extend_from_slice(&self.ssrc.to_be_bytes());
+        bytes.extend_from_slice(&self.ntp.to_be_bytes());
+        for word in [self.timestamp, self.packets, self.octets] {
+            bytes.extend_from_slice(&word.to_be_bytes());
+        }
+        description(&mut bytes, self.ssrc, cname);
+        bytes
+    }
+}
+
+/// The end of a source (RFC 3550 6.6), after its last report.
+#[must_use]
+pub fn bye(last: &SenderReport, cname: &str, reason: &str) -> Vec<u8> {
+    let mut bytes = last.to_bytes(cname);
+    let reason = &reason.as_bytes()[..reason.len().min(255)];
+    let text = (1 + reason.len()).next_multiple_of(4);
+    header(&mut bytes, 1, BYE, 4 + text);
+    bytes.extend_from_slice(&last.ssrc.to_be_bytes());
+    bytes.push(reason.len() as u8);
+    bytes.extend_from_slice(reason);
+    bytes.resize(bytes.len() + text - 1 - reason.len(), 0);
+    bytes
+}
+
+/// CNAME (RFC 3550 6.5.1).
+fn description(bytes: &mut Vec<u8>, ssrc: u32, cname: &str) {
+    let name = &cname.as_bytes()[..cname.len().min(255)];
+    // The item, its end, and zeros to a whole word.
+    let items = (2 + name.len() + 1).next_multiple_of(4);
+    header(bytes, 1, SOURCE_DESCRIPTION, 4 + items);
+    bytes.extend_from_slice(&ssrc.to_be_bytes());
+    bytes.extend_from_slice(&[1, name.len() as u8]);
+    bytes.extend_from_slice(name);
+    bytes.resize(bytes.len() + items - 2 - name.len(), 0);
+}
+
+fn header(bytes: &mut Vec<u8>, count: u8, kind: u8, length: usize) {
+    bytes.extend_from_slice(&[2 << 6 | count, kind]);
+    bytes.extend_from_slice(&((length / 4) as u16).to_be_bytes());
+}
+
+/// What a receiver says of one source (RFC 3550 6.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reception {
+    /// Whose packets.
+    pub ssrc: u32,
+    /// Lost since the last report, of 256.
+    pub fraction_lost: u8,
+    /// Lost in all; below 0 where packets came twice.
+    pub lost: i32,
+    /// The highest sequence number, with the count of wraps above it.
+    pub highest: u32,
+    /// Interarrival jitter in ticks of the payload's clock.
+    pub jitter: u32,
+    /// The middle 32 bits of the NTP time of the last sender report; 0 where there was none.
+    pub last_report: u32,
+    /// Since that report came, in 1/65536 seconds.
+    pub delay: u32,
+}
+
+impl Reception {
+    /// Round trip in seconds (RFC 3550 6.4.1), where `now` are the middle 32 bits of the NTP time of this report's coming.
+    #[must_use]
+    pub fn round_trip(&self, now: u32) -> Option<f64> {
+        let ticks = now.wrapping_sub(self.last_report).wrapping_sub(self.delay);
+        // Clocks that disagree make it negative: that says nothing.
+        (self.last_report != 0 && ticks < 1 << 31).then(|| f64::from(ticks) / 65_536.0)
+    }
+}
+
+/// What is in a compound packet and matters to a sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// From a receiver, or from a sender that also receives.
+    Reception(Reception),
+    /// Sources that ended.
+    Bye(Vec<u32>),
+}
+
+/// Why bytes are no RTCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RtcpError {
+    /// Another version.
+    #[error("byte {at}: version {found}, expected 2")]
+    Version {
+        /// Offset of the packet in the compound.
+        at: usize,
+        /// What is there.
+        found: u8,
+    },
+    /// A packet is longer than what there is, or shorter than what it holds.
+    #[error("byte {at}: {found} bytes, expected {expected}")]
+    Length {
+        /// Offset of the packet in the compound.
+        at: usize,
+        /// Bytes there are.
+        found: usize,
+        /// Bytes there should be.
+        expected: usize,
+    },
+}
+
+/// Reads a compound packet; kinds that don't matter are passed over.
+///
+/// # Errors
+/// The first packet that is none.
+pub fn parse(compound: &[u8]) -> Result<Vec<Report>, RtcpError> {
+    let mut reports = Vec::new();
+    let mut at = 0;
+    while at < compound.len() {
+        let rest = &compound[at..];
+        let need = |expected: usize| match rest.len() {
+            found if found < expected => Err(RtcpError::Length { at, found, expected }),
+            _ => Ok(()),
+        };
+        need(4)?;
+        if rest[0] >> 6 != 2 {
+            return Err(RtcpError::Version { at, found: rest[0] >> 6 });
+        }
+        let length = 4 + 4 * usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        need(length)?;
+        let (count, packet) = (usize::from(rest[0] & 0x1f), &rest[..length]);
+        let holds = |expected: usize| match length {
+            found if found < expected => Err(RtcpError::Length { at, found, expected }),
+            _ => Ok(()),
+        };
+        match rest[1] {
+            kind @ (SENDER_REPORT | RECEIVER_REPORT) => {
+                let blocks = if kind == SENDER_REPORT { 28 } else { 8 };
+                holds(blocks + 24 * count)?;
+                let each = packet[blocks..blocks + 24 * count].chunks_exact(24);
+                reports.extend(each.map(|block| Report::Reception(reception(block))));
+            }
+            BYE => {
+                holds(4 + 4 * count)?;
+                reports.push(Report::Bye((0..count).map(|place| word(packet, 4 + 4 * place)).collect()));
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    Ok(reports)
+}
+
+fn reception(block: &[u8]) -> Reception {
+    let lost = word(block, 4);
+    Reception {
+        ssrc: word(block, 0),
+        fraction_lost: (lost >> 24) as u8,
+        // 24 bits, signed.
+        lost: ((lost << 8) as i32) >> 8,
+        highest: word(block, 8),
+        jitter: word(block, 12),
+        last_report: word(block, 16),
+        delay: word(block, 20),
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: SenderReport =
+        SenderReport { ssrc: 0x1234, ntp: 0x0123_4567_89ab_cdef, timestamp: 9, packets: 10, octets: 11 };
+
+    #[test]
+    fn compounds_are_whole_words_and_read_back() {
+        for name in ["", "a", "ab", "abc", "millpond"] {
+            let bytes = REPORT.to_bytes(name);
+            assert_eq!(bytes.len() % 4, 0, "{name}");
+            assert_eq!(parse(&bytes), Ok(vec![]), "{name}");
+        }
+        let bytes = bye(&REPORT, "millpond", "the file ended early");
+        assert_eq!(parse(&bytes), Ok(vec![Report::Bye(vec![0x1234])]));
+    }
+
+    #[test]
+    fn receiver_reports_are_read() {
+        let mut bytes = vec![0x81, RECEIVER_REPORT, 0, 7, 0, 0, 0, 1];
+        bytes.extend_from_slice(&[0, 0, 0x12, 0x34, 64, 0xff, 0xff, 0xfe, 0, 1, 0, 5, 0, 0, 0, 90]);
+        bytes.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0x80, 0]);
+        let Ok([Report::Reception(reception)]) =
+            parse(&bytes).as_deref().map(|all| <[Report; 1]>::try_from(all.to_vec()).unwrap())
+        else {
+            panic!("no report")
+        };
+        assert_eq!((reception.fraction_lost, reception.lost, reception.jitter), (64, -2, 90));
+        // Sent at 1 s, half a second there, back at 1.75 s.
+        assert_eq!(reception.round_trip(0x1_c000), Some(0.25));
+        assert_eq!(Reception { last_report: 0, ..reception }.round_trip(5), None);
+        assert_eq!(reception.round_trip(0x1_0000), None, "before it could be");
+        assert!(matches!(parse(&bytes[..20]), Err(RtcpError::Length { at: 0, found: 20, expected: 32 })));
+        bytes[0] = 0x85;
+        assert!(matches!(parse(&bytes), Err(RtcpError::Length { found: 32, expected: 128, .. })));
+        assert_eq!(parse(&[0x01, 200, 0, 0]), Err(RtcpError::Version { at: 0, found: 0 }));
+    }
+}

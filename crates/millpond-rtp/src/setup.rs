@@ -1,0 +1,135 @@
+//! What a SETUP offers, and what is taken of it (RFC 2326 12.39).
+
+use std::{fmt, net::IpAddr};
+
+/// One way to send, as a client offers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// On the RTSP connection itself (RFC 2326 10.12): the channels of RTP and RTCP, where they are said.
+    Interleaved(Option<(u8, u8)>),
+    /// To the ports of RTP and RTCP at the client.
+    Unicast {
+        /// Ports of RTP and RTCP.
+        ports: (u16, u16),
+        /// Where to, if that is said.
+        destination: Option<IpAddr>,
+    },
+    /// To a group that the server has.
+    Multicast,
+}
+
+/// Reads a `Transport` header: the offers that can be understood, in order. What is said of profiles and modes that there
+/// are not is left out.
+#[must_use]
+pub fn offers(transport: &str) -> Vec<Offer> {
+    transport.split(',').filter_map(offer).collect()
+}
+
+fn offer(text: &str) -> Option<Offer> {
+    let mut fields = text.split(';').map(str::trim);
+    let lower = match fields.next()?.to_ascii_uppercase().as_str() {
+        "RTP/AVP" | "RTP/AVP/UDP" => "UDP",
+        "RTP/AVP/TCP" => "TCP",
+        _ => return None,
+    };
+    let (mut channels, mut ports, mut destination, mut multicast) = (None, None, None, false);
+    for field in fields {
+        let (name, value) = field.split_once('=').unwrap_or((field, ""));
+        match name.trim().to_ascii_lowercase().as_str() {
+            "interleaved" => channels = Some(pair(value)?),
+            "client_port" => ports = Some(pair(value)?),
+            "destination" => destination = Some(value.trim().parse().ok()?),
+            "multicast" => multicast = true,
+            "mode" if !value.trim_matches('"').eq_ignore_ascii_case("play") => return None,
+            _ => {}
+        }
+    }
+    match (lower, multicast, ports) {
+        ("TCP", ..) => Some(Offer::Interleaved(channels)),
+        (_, true, _) => Some(Offer::Multicast),
+        (_, false, Some(ports)) => Some(Offer::Unicast { ports, destination }),
+        (_, false, None) => None,
+    }
+}
+
+/// Two numbers, the second one more than the first where it is left out.
+fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) -> Option<(N, N)> {
+    let (first, second) = text.split_once('-').unwrap_or((text, ""));
+    let first: N = first.trim().parse().ok()?;
+    let second = match second.trim() {
+        "" => N::try_from(first.into() + 1).ok()?,
+        second => second.parse().ok()?,
+    };
+    Some((first, second))
+}
+
+/// How a track is sent: the `Transport` header of the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// On the connection.
+    Interleaved {
+        /// Channels of RTP and RTCP.
+        channels: (u8, u8),
+        /// Source of its packets.
+        ssrc: u32,
+    },
+    /// By UDP.
+    Unicast {
+        /// The client's ports of RTP and RTCP.
+        client: (u16, u16),
+        /// The server's.
+        server: (u16, u16),
+        /// Source of its packets.
+        ssrc: u32,
+    },
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interleaved { channels: (rtp, rtcp), ssrc } => {
+                write!(f, "RTP/AVP/TCP;unicast;interleaved={rtp}-{rtcp};ssrc={ssrc:08X}")
+            }
+            Self::Unicast { client, server, ssrc } => write!(
+                f,
+                "RTP/AVP;unicast;client_port={}-{};server_port={}-{};ssrc={ssrc:08X}",
+                client.0, client.1, server.0, server.1
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offers_are_read_in_their_order() {
+        let unicast = |ports| Offer::Unicast { ports, destination: None };
+        for (text, expected) in [
+            ("RTP/AVP;unicast;client_port=4588-4589", vec![unicast((4588, 4589))]),
+            ("RTP/AVP/UDP;unicast;client_port=5000;mode=\"PLAY\"", vec![unicast((5000, 5001))]),
+            ("RTP/AVP/TCP;unicast;interleaved=2-3", vec![Offer::Interleaved(Some((2, 3)))]),
+            ("RTP/AVP/TCP", vec![Offer::Interleaved(None)]),
+            ("RTP/AVP;multicast, RTP/AVP;unicast;client_port=1-2", vec![Offer::Multicast, unicast((1, 2))]),
+            ("RTP/SAVPF;unicast;client_port=1-2", vec![]),
+            ("RTP/AVP;unicast;client_port=1-2;mode=record", vec![]),
+            ("RTP/AVP;unicast;client_port=99999", vec![]),
+            ("RTP/AVP/TCP;interleaved=255", vec![]),
+            ("RTP/AVP;unicast", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(offers(text), expected, "{text}");
+        }
+        let elsewhere = offers("RTP/AVP;unicast;destination=192.0.2.9;client_port=1-2");
+        assert_eq!(elsewhere, [Offer::Unicast { ports: (1, 2), destination: "192.0.2.9".parse().ok() }]);
+    }
+
+    #[test]
+    fn replies_have_what_clients_look_for() {
+        let text = Transport::Unicast { client: (4588, 4589), server: (6256, 6257), ssrc: 0xa }.to_string();
+        assert_eq!(text, "RTP/AVP;unicast;client_port=4588-4589;server_port=6256-6257;ssrc=0000000A");
+        let text = Transport::Interleaved { channels: (0, 1), ssrc: 1 }.to_string();
+        assert_eq!(text, "RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
+    }
+}

@@ -1,0 +1,39 @@
+//! What RTSP clients send: messages, however they are cut, and the headers that are read.
+#![no_main]
+
+use bytes::BytesMut;
+use libfuzzer_sys::fuzz_target;
+use millpond_rtp::{
+    framing::{self, Incoming},
+    message::headers::{RANGE, TRANSPORT},
+    play, setup,
+};
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut whole = BytesMut::from(bytes);
+    let mut count = 0;
+    while let Ok(Some(message)) = framing::take(&mut whole) {
+        count += 1;
+        if let Incoming::Request(request) = message {
+            let _ = request.header(&RANGE).map(|range| play::part(range.as_str()));
+            let _ = request.header(&TRANSPORT).map(|transport| setup::offers(transport.as_str()));
+        }
+    }
+    // The same bytes one after the other are the same messages.
+    let (mut input, mut again) = (BytesMut::new(), 0);
+    for byte in bytes {
+        input.extend_from_slice(&[*byte]);
+        match framing::take(&mut input) {
+            Ok(Some(_)) => again += 1,
+            Ok(None) => {}
+            Err(_) => break,
+        }
+    }
+    assert!(again >= count || bytes.len() > 60_000, "{again} of {count}");
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        if let Ok(part) = play::part(text) {
+            assert!([part.from, part.to].iter().flatten().all(|time| time.is_finite() && *time >= 0.0));
+        }
+        let _ = (setup::offers(text), play::rate("Scale", text));
+    }
+});
