@@ -2,7 +2,8 @@
 """Hits of a disk-backed cache: millpond against Debian's nginx (proxy_cache and slice), alternately in one run.
 
 Both stand before the same origin, which serves one file of 256 MB; both have all of it on the disk before the first
-round. Random ranges of 1 MB and of 100 KB are asked for, aligned to their own size. One worker each.
+round. Random ranges of 1 MB and of 100 KB are asked for, aligned to their own size. One worker each. First by wrk, which reads
+what it gets and is the limit on two cores; then by a client that doesn't (drain.c), so that the server is.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import servers
 from compare import TARGET, ratio, summary
 
 SIZE = 256 << 20
-SERVE = "serve {media} --http 127.0.0.1:{port} --admin 127.0.0.1:0 --workers 1 --access-log=false --cache {work}"
+SERVE = "serve {media} --http 127.0.0.1:{port} --admin 127.0.0.1:0 --rtsp 127.0.0.1:0 --workers 1 --access-log=false --cache {work}"
 # Length of the ranges, and what is aimed at: figure, relation, bound of the ratio to nginx.
 CASES = {
     "1 MB": (1 << 20, [("rate", ">=", 1.2), ("server_us", "<=", 1.0), ("machine_us", "<=", 1.0)]),
@@ -54,24 +55,25 @@ def main():
     ):
         for server in (ours, peer):
             server.warm("/film.bin", SIZE)
-        for title, (length, aims) in CASES.items():
-            results[title] = compare(title, length, ours, peer, options, work)
-            table(title, results[title], aims)
+        for client, burst in (("", measure.burst), (", drained", measure.drained)):
+            for title, (length, aims) in CASES.items():
+                results[title + client] = compare(title + client, length, ours, peer, options, work, burst)
+                table(title + client, results[title + client], aims)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(results, indent=1))
 
 
-def compare(title: str, length: int, ours, peer, options, work: Path) -> dict:
+def compare(title: str, length: int, ours, peer, options, work: Path, measured) -> dict:
     paths = work / "ranges"
     starts = list(range(0, SIZE - length + 1, length))
     random.Random(2).shuffle(starts)
     paths.write_text("".join(f"/film.bin {start}-{start + length - 1}\n" for start in starts))
     bursts = {ours.name: [], peer.name: []}
     for server in (ours, peer):
-        measure.burst(server, paths, 2, options.connections)
+        measured(server, paths, 2, options.connections)
     for number in range(options.rounds):
         for server in (ours, peer):
-            burst = measure.burst(server, paths, options.seconds, options.connections)
+            burst = measured(server, paths, options.seconds, options.connections)
             bursts[server.name].append(burst)
             print(
                 f"  {title} round {number + 1} {server.name:9} {burst.rate:9.1f}/s {burst.server_us:8.1f} us "

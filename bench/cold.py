@@ -119,7 +119,7 @@ def main():
     log, port = work / "origin.log", servers.free_port()
     origin = f"http://127.0.0.1:{port}"
     command = [sys.executable, str(TOP / "slow_origin.py"), str(site), str(port), str(DELAY), str(log)]
-    serve = f"serve {{media}} --http 127.0.0.1:{{port}} --admin 127.0.0.1:0 --workers 1 --access-log=false --cache {work}/millpond/cache"
+    serve = f"serve {{media}} --http 127.0.0.1:{{port}} --admin 127.0.0.1:0 --rtsp 127.0.0.1:0 --workers 1 --access-log=false --cache {work}/millpond/cache"
     shutil.rmtree(work / "millpond", ignore_errors=True)
     results = {}
     with (

@@ -27,7 +27,7 @@ TOP = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target")).resolve()
 # Interrupts that belong to no process take a few percent of a machine that is otherwise left alone.
 QUIET = 0.10
-SERVE = "serve {media} --http 127.0.0.1:{port} --admin 127.0.0.1:0 --workers 1 --access-log=false --cache {media}/../cache"
+SERVE = "serve {media} --http 127.0.0.1:{port} --admin 127.0.0.1:0 --rtsp 127.0.0.1:0 --workers 1 --access-log=false --cache {media}/../cache"
 
 
 @dataclass

@@ -47,28 +47,42 @@ def children_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def drained(server, paths: Path, seconds: float, connections: int) -> Burst:
+    """A burst by a client that throws replies away in the kernel, so that it is not the limit."""
+    program = paths.parent / "drain"
+    if not program.exists():
+        subprocess.run(["cc", "-O2", "-o", program, LUA.parent / "drain.c"], check=True)
+    port = server.url.rsplit(":", 1)[1]
+    return measured(server, [str(part) for part in (program, port, connections, seconds, paths)], "")
+
+
 def burst(server, paths: Path, seconds: float, connections: int, fresh: bool = False) -> Burst:
     command = [
         "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--timeout", "10s", "-s", str(LUA), server.url,
         "--", str(paths), *(["fresh"] if fresh else []),
     ]
+    return measured(server, command, "RESULT ")
+
+
+def measured(server, command: list, mark: str) -> Burst:
+    """Runs a client that prints its result as JSON behind a mark."""
     cpu, machine, client, began = server.cpu_seconds(), machine_seconds(), children_seconds(), time.monotonic()
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     cpu, machine = server.cpu_seconds() - cpu, machine_seconds() - machine
     client, elapsed = children_seconds() - client, time.monotonic() - began
-    line = next((line for line in output.splitlines() if line.startswith("RESULT ")), None)
+    line = next((line for line in output.splitlines() if line.startswith(mark)), None)
     if line is None:
-        raise RuntimeError(f"wrk gave no result for {server.name}:\n{output}")
-    result = json.loads(line.removeprefix("RESULT "))
+        raise RuntimeError(f"{command[0]} gave no result for {server.name}:\n{output}")
+    result = json.loads(line.removeprefix(mark))
     count = result["requests"]
-    if result["errors"] or not count:
-        raise RuntimeError(f"{server.name}: {count} responses and {result['errors']} errors:\n{output}")
+    if result.get("errors") or not count:
+        raise RuntimeError(f"{server.name}: {count} responses and {result.get('errors')} errors:\n{output}")
     return Burst(
         rate=count / result["seconds"],
         megabytes=result["bytes"] / 1e6 / result["seconds"],
         size=result["bytes"] / count,
-        p50_ms=result["p50_ms"],
-        p99_ms=result["p99_ms"],
+        p50_ms=result.get("p50_ms", 0),
+        p99_ms=result.get("p99_ms", 0),
         server_us=cpu / count * 1e6,
         machine_us=machine / count * 1e6,
         foreign=max(0.0, machine - cpu - client) / elapsed / (os.cpu_count() or 1),

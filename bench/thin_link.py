@@ -56,7 +56,7 @@ class Link:
         # Without segmentation offload, so that the bucket sees packets.
         run(*inside, "ethtool", "-K", f"th{number}b", "tso", "off", "gso", "off", check=False)
         run(*inside, "tc", "qdisc", "add", "dev", f"th{number}b", "root", "tbf", "rate", f"{int(rate)}bit", "burst", "4000",
-            "limit", "200000")
+            "latency", "250ms")
         command = [*inside, sys.executable, TOP / "slow_origin.py", site, "8000", "0", work / "origin.log", self.address]
         self.origin = subprocess.Popen([str(part) for part in command])
 
@@ -74,8 +74,8 @@ def measure(number: int, factor: float, mode: str, rate: float, options, results
     try:
         http, admin = servers.free_port(), servers.free_port()
         command = [options.server, "serve", f"http://{link.address}:8000/", "--http", f"127.0.0.1:{http}", "--admin",
-                   f"127.0.0.1:{admin}", "--workers", "1", "--prefetch", mode, "--cache", work / "cache", "--slice",
-                   options.slice, "--access-log=false"]
+                   f"127.0.0.1:{admin}", "--rtsp", "127.0.0.1:0", "--workers", "1", "--prefetch", mode, "--cache", work / "cache", "--slice",
+                   options.slice, "--segment-duration", options.segment, *options.serve.split()]
         with servers.Server(mode, [str(part) for part in command], http, work / "output.log") as server:
 
             def watch(title: int, seconds=None) -> dict:
@@ -110,6 +110,9 @@ def main():
     parser.add_argument("--factors", default="1.05,1.15,1.5,2,4", help="of the media's rate (%(default)s)")
     parser.add_argument("--modes", default=",".join(MODES), help="(%(default)s)")
     parser.add_argument("--slice", default="1MiB", help="(%(default)s)")
+    parser.add_argument("--serve", default="--access-log=false", help="more arguments of millpond (%(default)s)")
+    parser.add_argument("--segment", default="4s", help="length of segments (%(default)s)")
+    parser.add_argument("--base", type=int, default=0, help="number of the first namespace, where several run (%(default)s)")
     parser.add_argument("--json", type=Path, default=TARGET / "bench/thin.json", help="all figures (%(default)s)")
     options = parser.parse_args()
     options.site = TARGET / "bench/thin-site"
@@ -121,11 +124,11 @@ def main():
         if not path.exists():
             path.hardlink_to(first)
     rate = first.stat().st_size * 8 / SECONDS
-    print(f"{SECONDS} s of {rate / 1e6:.2f} Mbit/s, slices of {options.slice}; bandwidth is that of payload")
+    print(f"{SECONDS} s of {rate / 1e6:.2f} Mbit/s, slices of {options.slice}, segments of {options.segment}; bandwidth is that of payload")
     results, threads = {}, []
     settings = [(float(factor), mode) for factor in options.factors.split(",") for mode in options.modes.split(",")]
     for number, (factor, mode) in enumerate(settings):
-        threads.append(threading.Thread(target=measure, args=(number, factor, mode, rate, options, results)))
+        threads.append(threading.Thread(target=measure, args=(options.base + number, factor, mode, rate, options, results)))
         threads[-1].start()
         time.sleep(0.3)
     for thread in threads:

@@ -20,7 +20,7 @@ let passed = 0;
 let failed = 0;
 const foreign = new Set();
 
-async function until(what, probe, seconds = 20) {
+async function until(what, probe, seconds = 60) {
   const end = Date.now() + seconds * 1000;
   let last;
   while (Date.now() < end) {

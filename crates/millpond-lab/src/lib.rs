@@ -3,7 +3,8 @@
 //! A load run plays the request sequence of real players: the manifest, the media playlists of video and audio
 //! where there are such, the init segments, then segments at the pace of playback or as fast as they come. It
 //! measures what operators ask for (requests and bytes a second, latencies by kind of request) and what viewers
-//! notice (startup delay, stalls, changes of rendition). Any other URL is simply fetched over and over.
+//! notice (startup delay, stalls, changes of rendition). Any other URL is simply fetched over and over. [`replay`] plays a
+//! trace: who reads which part of which file when, and how fast.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,6 +42,7 @@ pub mod m3u8;
 mod mpd;
 mod options;
 pub mod player;
+mod replay;
 mod report;
 mod resource;
 pub mod simulate;
@@ -52,6 +54,7 @@ mod xml;
 pub use load::{LoadError, run, run_until};
 pub use mpd::MpdError;
 pub use options::{Abr, Arrivals, HttpVersion, LoadOptions, Pace, RunLength, Target};
+pub use replay::{ReplayReport, replay};
 pub use report::{ErrorReport, KindReport, Latency, Progress, Report, Stalls, SwitchReport, Viewers};
 pub use resource::ByteSpan;
 pub use title::TitleError;

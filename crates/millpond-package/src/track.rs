@@ -209,6 +209,43 @@ impl PresentedTrack {
         samples
     }
 
+    /// The samples of some ordinals (cut to what there is), in decode order; none for sidecars.
+    #[must_use]
+    pub fn samples_of(&self, ordinals: std::ops::Range<u32>) -> Vec<Timed> {
+        let media = self.media().into_iter();
+        media.flat_map(|m| m.timeline.walk(&m.track().samples, ordinals.clone())).collect()
+    }
+
+    /// The last sync sample that shows no later than a time in seconds, or the first one; none for sidecars.
+    #[must_use]
+    pub fn sync_before(&self, seconds: f64) -> Option<u32> {
+        let media = self.media()?;
+        let table = &media.track().samples;
+        let shows = |ordinal: &u32| {
+            let scale = f64::from(media.track().timescale.get());
+            // A tick of grace: times come back rounded to the millisecond.
+            media.timeline.at(table, *ordinal).is_some_and(|timed| timed.pts as f64 / scale <= seconds + 0.001)
+        };
+        let mut all = media.timeline.sync_ordinals(table).peekable();
+        let first = all.peek().copied()?;
+        Some(all.take_while(shows).last().unwrap_or(first))
+    }
+
+    /// The first sample that shows no earlier than a time in seconds; none behind the last, and for sidecars.
+    #[must_use]
+    pub fn ordinal_at(&self, seconds: f64) -> Option<u32> {
+        let media = self.media()?;
+        let ticks = (seconds * f64::from(media.track().timescale.get())) as i64;
+        let table = &media.track().samples;
+        let (mut from, mut to) = (0, media.timeline.len());
+        // By decode time, which rises; sound is presented in that order.
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if media.timeline.dts_at(table, middle) < ticks { from = middle + 1 } else { to = middle }
+        }
+        (from < media.timeline.len()).then_some(from)
+    }
+
     /// All samples with their times, in decode order; none for sidecars.
     pub fn all_samples(&self) -> impl Iterator<Item = Timed> + '_ {
         self.media().into_iter().flat_map(|m| m.timeline.walk(&m.track().samples, 0..m.timeline.len()))

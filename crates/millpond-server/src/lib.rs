@@ -12,6 +12,7 @@ mod library;
 pub mod logging;
 pub mod metrics;
 pub mod problem;
+mod rtsp;
 pub mod serve;
 pub mod tls;
 

@@ -6,8 +6,9 @@ use crate::{
     config::{Config, PlaceConfig},
     delivery::{Limits, Service, accept_plain, accept_tls},
     front::{self, Front, FrontOptions},
-    library::{Library, LibraryOptions, is_manifest, is_media},
+    library::{Library, LibraryOptions, Places, is_manifest, is_media},
     metrics::Metrics,
+    rtsp::{self, Rtsp},
     tls,
 };
 use http::HeaderValue;
@@ -62,9 +63,10 @@ pub struct Server {
     http: TcpListener,
     https: Option<(TcpListener, TlsAcceptor, Arc<tls::Certificates>)>,
     admin: TcpListener,
+    rtsp: (TcpListener, Arc<Rtsp>),
     service: Arc<Service>,
     store: Store,
-    places: Vec<Arc<str>>,
+    places: Places,
     metrics: Arc<Metrics>,
 }
 
@@ -74,7 +76,8 @@ impl Server {
     /// # Errors
     /// The first thing that stands in the way.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
-        let (store, places) = places(&config)?;
+        let (store, names) = places(&config)?;
+        let places = Places::new(names);
         let metrics = Arc::new(Metrics::new(&store));
         let http = listen("http", config.http)?;
         let admin = listen("admin", config.admin)?;
@@ -86,14 +89,14 @@ impl Server {
             }
             _ => None,
         };
-        let library = Library::new(
+        let library = Arc::new(Library::new(
             store.clone(),
             LibraryOptions {
                 segment_duration: config.segment_duration.as_secs_f64(),
                 index_folder: Some(config.cache.join("index")),
             },
             metrics.clone(),
-        );
+        ));
         // Without it indexes and segments are kept in memory only.
         if let Err(error) = std::fs::create_dir_all(&config.cache) {
             tracing::warn!(folder = %config.cache.display(), %error, "can't make the cache folder");
@@ -103,10 +106,22 @@ impl Server {
             None => None,
         };
         let options = FrontOptions { cors_origin, access_log: config.access_log, folder: config.cache.clone() };
+        let listener = listen("rtsp", config.rtsp)?;
+        let address = config.rtsp.ip();
+        let rtsp = Rtsp::new(
+            store.clone(),
+            library.clone(),
+            places.clone(),
+            address,
+            config.workers,
+            config.max_connections,
+            metrics.streams(),
+        )
+        .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
         let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
         let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
         let service = Arc::new(Service::new(front, limits, config.max_connections));
-        Ok(Self { config, http, https, admin, service, store, places, metrics })
+        Ok(Self { config, http, https, admin, rtsp: (listener, rtsp), service, store, places, metrics })
     }
 
     /// The address of plain HTTP.
@@ -125,6 +140,14 @@ impl Server {
         self.admin.local_addr()
     }
 
+    /// The address of RTSP.
+    ///
+    /// # Errors
+    /// The system's, where it can't tell.
+    pub fn rtsp_addr(&self) -> io::Result<SocketAddr> {
+        self.rtsp.0.local_addr()
+    }
+
     /// The address of HTTPS, where it is served.
     pub fn https_addr(&self) -> Option<SocketAddr> {
         self.https.as_ref().and_then(|(listener, ..)| listener.local_addr().ok())
@@ -133,7 +156,7 @@ impl Server {
     /// Paths of a few assets, for the first words to the user: those in the top folder of each place.
     pub async fn some_assets(&self, most: usize) -> Vec<String> {
         let mut found = Vec::new();
-        for place in &self.places {
+        for place in self.places.iter() {
             let listing = timeout(Duration::from_secs(3), self.store.list(place, &ObjectPath::root())).await;
             let Ok(Ok(entries)) = listing else { continue };
             let prefix = if place.is_empty() { String::new() } else { format!("{place}/") };
@@ -154,15 +177,21 @@ impl Server {
 
     /// Serves until `stop` turns true, then finishes what is under way within the configured grace.
     pub async fn run(self, stop: watch::Receiver<bool>) {
-        let Self { config, http, https, admin, service, store, places, metrics } = self;
+        let Self { config, http, https, admin, rtsp: (rtsp_listener, rtsp), service, store, places, metrics } = self;
         let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
         let front = service.front.clone();
-        let admin_state = admin::AdminState { metrics: metrics.clone(), readiness: readiness.clone(), front };
+        let admin_state = admin::AdminState {
+            metrics: metrics.clone(),
+            readiness: readiness.clone(),
+            front,
+            graph: rtsp.graph().clone(),
+        };
         let (admin_stop, admin_stopped) = watch::channel(false);
         let admin_task = tokio::spawn(admin::serve(admin, admin_state, admin_stopped));
-        for place in &places {
+        for place in places.iter() {
             tokio::spawn(watch_place(store.clone(), place.clone(), readiness.clone(), stop.clone()));
         }
+        let streams = tokio::spawn(rtsp::accept(rtsp_listener, rtsp, stop.clone()));
         let plain = tokio::spawn(accept_plain(http, service.clone(), stop.clone()));
         let secure = https.map(|(listener, acceptor, certificates)| {
             let expires = move |validity: Option<(i64, i64)>| {
@@ -179,6 +208,7 @@ impl Server {
         });
         readiness.listening();
         let _ = plain.await;
+        let _ = streams.await;
         if let Some(secure) = secure {
             let _ = secure.await;
         }

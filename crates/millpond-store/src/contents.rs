@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::object::Object;
+use crate::path::ObjectPath;
 use crate::slab::ObjectName;
 use crate::slices::SliceCache;
 use crate::store::Store;
@@ -26,6 +29,10 @@ pub struct CachedObject {
     pub on_disk: u64,
     /// Whether an operator keeps it in.
     pub pinned: bool,
+    /// Bytes that readers had of complete slices, since the store came to know the object.
+    pub hit_bytes: u64,
+    /// Bytes that they had as they came.
+    pub miss_bytes: u64,
 }
 
 /// Where the bytes of a range would come from now.
@@ -73,7 +80,28 @@ impl Selection {
     }
 }
 
+/// What asking an origin takes now, as far as it was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Way {
+    /// Bytes a second.
+    pub bandwidth: f64,
+    /// From a request to its first byte.
+    pub delay: Duration,
+    /// For how long it is busy with what was asked for already.
+    pub busy: Duration,
+    /// Whether sibling caches are asked before.
+    pub siblings: bool,
+}
+
 impl Store {
+    /// The way to an object's origin.
+    pub fn way(&self, object: &Object) -> Way {
+        let (link, busy, _) = object.source().link();
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let siblings = object.source().origin.neighbours().is_some();
+        Way { bandwidth: link.bandwidth, delay: seconds(link.delay), busy: seconds(busy), siblings }
+    }
+
     /// All objects of which a slice is cached, by place and path.
     pub fn cached(&self) -> Vec<CachedObject> {
         let slices = self.slices();
@@ -86,12 +114,21 @@ impl Store {
             in_memory: 0,
             on_disk: 0,
             pinned: slices.disk().is_some_and(|disk| disk.is_kept(object)),
+            hit_bytes: 0,
+            miss_bytes: 0,
         };
         slices.each_in_memory(|object, name| {
             objects.entry(object).or_insert_with(|| fresh(object, name.name())).in_memory += 1;
         });
         for (object, name, count) in slices.disk().map(|disk| disk.objects()).unwrap_or_default() {
             objects.entry(object).or_insert_with(|| fresh(object, name)).on_disk += count;
+        }
+        for (hash, cached) in &mut objects {
+            let Ok(path) = ObjectPath::parse(&cached.path) else { continue };
+            if let Some(object) = self.peek(&cached.place, &path).filter(|object| object.named().hash == *hash) {
+                cached.hit_bytes = object.usage.hit_bytes.load(Ordering::Relaxed);
+                cached.miss_bytes = object.usage.miss_bytes.load(Ordering::Relaxed);
+            }
         }
         let mut all: Vec<_> = objects.into_values().collect();
         all.sort_by(|a, b| (&a.place, &a.path).cmp(&(&b.place, &b.path)));

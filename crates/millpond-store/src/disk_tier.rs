@@ -157,6 +157,12 @@ impl DiskTier {
         Some(DiskSlice { pin, key: item.key, file, range: start..start + len, proven })
     }
 
+    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte.
+    pub(crate) fn read(&self, item: &Item, enters: bool) {
+        let now = self.now();
+        self.lock().ledger.read(item, enters, now);
+    }
+
     /// Whether a slice is there to be read.
     pub(crate) fn contains(&self, key: u64) -> bool {
         let inner = self.lock();

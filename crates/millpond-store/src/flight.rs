@@ -2,8 +2,8 @@
 //!
 //! A flight is a task of its own. It hands bytes on as they arrive, keeps each slice that is complete in the cache, and
 //! goes ahead of the furthest of its readers by a window and no more: then the connection waits, and is given up when
-//! that takes long. It stops when nobody wants it any more: with the slice that it is filling where the last reader has
-//! come to its end, for the next one most likely goes on there, or half of the slice is there; else at once.
+//! that takes long. It stops when nobody wants it any more: with the slice that it is filling where enough of that is
+//! there (see [`Ending`]), else at once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -151,26 +151,46 @@ impl Flight {
     }
 }
 
+/// How much must be there of the slice being filled for it to be worth its end when nobody wants it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Anything: its reader has come to the end of what it wanted, and the next one most likely goes on there.
+    Served,
+    /// Half: a reader left on its way.
+    Left,
+    /// Nearly all: it was sent for ahead of a viewer who went elsewhere.
+    Ahead,
+}
+
+impl Ending {
+    fn least(self, slice: u64) -> u64 {
+        match self {
+            Self::Served => 1,
+            Self::Left => slice.div_ceil(2),
+            Self::Ahead => slice - slice / 8,
+        }
+    }
+}
+
 /// A share in a flight: it goes on while there is one.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     object: Arc<Object>,
     flight: Arc<Flight>,
     news: watch::Receiver<Progress>,
-    /// Whether the slice being filled is worth its end, whatever there is of it.
-    is_served: bool,
+    ending: Ending,
 }
 
 impl Ticket {
-    /// Whoever holds it has all that it wanted.
-    pub(crate) fn served(&mut self) {
-        self.is_served = true;
+    /// Says what becomes of the slice being filled if this is the last share that is given back.
+    pub(crate) fn ends(&mut self, ending: Ending) {
+        self.ending = ending;
     }
 
     /// Takes a share. The caller holds the lock of the object's list of flights.
     pub(crate) fn new(object: &Arc<Object>, flight: &Arc<Flight>) -> Self {
         flight.wanted.fetch_add(1, Ordering::Relaxed);
-        Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe(), is_served: false }
+        Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe(), ending: Ending::Left }
     }
 
     /// The slices the flight brings: fewer than it was sent for, where this share was taken while it was ending.
@@ -209,8 +229,7 @@ impl Drop for Ticket {
         if self.flight.wanted.fetch_sub(1, Ordering::Relaxed) == 1 {
             let progress = self.flight.progress.borrow();
             let filled = progress.filling.filled() as u64;
-            let least = if self.is_served { 1 } else { self.flight.slice.div_ceil(2) };
-            if progress.end.is_none() && filled >= least {
+            if progress.end.is_none() && filled >= self.ending.least(self.flight.slice) {
                 self.flight.until.store(progress.index + 1, Ordering::Relaxed);
                 return;
             }
@@ -309,6 +328,7 @@ async fn fill(
     part: Range<u64>,
 ) -> Result<(), OriginError> {
     let counters = &object.source().counters;
+    let mut arrived = Arrived { object, key: object.slice_id(index).key(), bytes: 0 };
     let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
     let mut buffer = BytesMut::with_capacity(len);
     let mut slice = Slice::default();
@@ -342,6 +362,7 @@ async fn fill(
         let wanted = len - slice.filled() - buffer.len();
         let count = incoming.rest.len().min(wanted);
         buffer.extend_from_slice(&incoming.rest.split_to(count));
+        arrived.bytes += count as u64;
         if buffer.len() >= PIECE {
             slice.push(buffer.split().freeze());
             flight.publish(&slice);
@@ -354,7 +375,19 @@ async fn fill(
     let slice = Arc::new(slice);
     // Into the cache before the flight goes on: a slice is always in at least one of the two.
     seat.fill(object.slice_id(index), object.named(), slice.clone());
-    object.source().speculation.comes(object.slice_id(index).key());
     flight.advance(slice);
     Ok(())
+}
+
+/// Bytes of a slice that came: told at its end, whichever that is.
+struct Arrived<'a> {
+    object: &'a Object,
+    key: u64,
+    bytes: u64,
+}
+
+impl Drop for Arrived<'_> {
+    fn drop(&mut self) {
+        self.object.source().speculation.comes(self.key, self.bytes);
+    }
 }

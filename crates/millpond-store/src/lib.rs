@@ -49,11 +49,11 @@ mod slices;
 mod source;
 mod speculation;
 mod stats;
-
 mod store;
+mod waits;
 
 pub use cache::Cache;
-pub use contents::{CachedObject, Selection, Whence};
+pub use contents::{CachedObject, Selection, Way, Whence};
 pub use disk_tier::{DiskStats, Pin};
 pub use error::{At, ErrorKind, OriginError, Phase};
 pub use freshness::Freshness;
@@ -73,3 +73,4 @@ pub use reader::{Chunk, Reader};
 pub use slab::{ObjectName, SlabError};
 pub use stats::{PlaceStats, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
+pub use waits::{BOUNDS as WAIT_BOUNDS, WaitCounts};

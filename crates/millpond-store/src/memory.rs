@@ -141,6 +141,12 @@ impl Memory {
         found
     }
 
+    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte.
+    pub(crate) fn read(&self, item: &Item, enters: bool) {
+        let now = self.now();
+        self.lock().ledger.read(item, enters, now);
+    }
+
     /// As [`Memory::get`], but no use of the entry.
     pub(crate) fn peek<T>(&self, key: u64, look: impl FnOnce(&dyn Any) -> T) -> Option<T> {
         let inner = self.lock();

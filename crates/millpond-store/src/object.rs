@@ -19,6 +19,7 @@ use crate::path::ObjectPath;
 use crate::slab::ObjectName;
 use crate::slices::{SliceCache, SliceId, Stored};
 use crate::source::Source;
+use crate::stats::Usage;
 
 /// The longest origin request in bytes: it is paced by its readers, so this keeps bookkeeping short.
 const LONGEST: u64 = 1 << 30;
@@ -39,6 +40,7 @@ pub struct Object {
     /// Origin requests under way. A lock: readers and flights come and go from many tasks.
     flights: Mutex<Vec<Arc<Flight>>>,
     exact: Collapse<Range<u64>, Result<Bytes, OriginError>>,
+    pub(crate) usage: Usage,
 }
 
 /// The lasting name of one version of an object: what its slices are found by, after a restart too.
@@ -113,6 +115,7 @@ impl Object {
             changed: AtomicBool::new(false),
             flights: Mutex::default(),
             exact: Collapse::new(),
+            usage: Usage::default(),
         }
     }
 

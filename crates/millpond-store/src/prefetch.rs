@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::flight::Ticket;
+use crate::flight::{Ending, Ticket};
 use crate::object::{Acquired, Object};
-use crate::schedule::{Course, Fetch, Mode, Planner, Room, ViewerId};
+use crate::schedule::{Course, Fetch, Link, Mode, Planner, Room, ViewerId};
 use crate::slices::SliceCache;
 use crate::store::Store;
 
@@ -21,6 +21,9 @@ const AT_ONCE: usize = 8;
 /// Nothing is sent for ahead while the link has work for longer than this, in seconds, or than a request takes to be
 /// answered: what is waited for comes first, and the link is not left idle.
 const QUEUE: f64 = 0.05;
+
+/// A transfer comes slowly at first (slow start, and what it loses by it): it is begun so many seconds earlier.
+const START: f64 = 0.5;
 
 /// Between two looks at least this passes, so that what changes together is looked at together, and so many times as
 /// long as the last one took, so that many viewers don't cost more than that share of a processor.
@@ -113,6 +116,17 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// The viewer has all that it asked for, and begins to play it where it waited.
+    pub fn received(&self) {
+        let source = self.object.source();
+        let mut state = source.scheduler.lock();
+        if state.planner.viewer(self.id).is_some_and(|viewer| viewer.receives(source.now())) {
+            source.scheduler.changed.notify_one();
+        }
+    }
+}
+
 impl Drop for Watch {
     fn drop(&mut self) {
         let scheduler = &self.object.source().scheduler;
@@ -129,7 +143,7 @@ impl Store {
     /// A viewer begins to watch a remote object: it is to say where it is, by [`Watch::moves`].
     pub fn watch(&self, object: &Arc<Object>) -> Watch {
         let mut state = object.source().scheduler.lock();
-        let id = state.planner.join();
+        let id = state.planner.join(object.named().hash);
         state.watched.insert(id, Watched { object: object.clone(), fetches: Vec::new() });
         drop(state);
         Watch { slices: self.slices().clone(), object: object.clone(), id }
@@ -177,17 +191,21 @@ fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
         })
     };
     let (link, busy, delay) = source.link();
+    let link = Link { delay: link.delay + START, ..link };
     let room = Room { slices: AT_ONCE.saturating_sub(*under_way), queue: QUEUE.max(delay) };
-    let (fetches, wake) = planner.plan(source.now(), link, busy, room, here);
+    let now = source.now();
+    let (fetches, wake) = planner.plan(now, link, busy, room, here);
+    tracing::trace!(place = %source.name, bandwidth = link.bandwidth, delay = link.delay, busy, ?fetches, next = ?wake.map(|at| at - now), "look ahead");
     for Fetch { viewer, index } in fetches {
         let Some(watched) = watched.get_mut(&viewer) else { continue };
         watched.fetches.retain(|fetch| !fetch.is_finished());
         let object = &watched.object;
         let range = slices.range(index, object.meta().len);
-        if let Acquired::Ticket(ticket, joined) = object.acquire(slices, index, index + 1) {
+        if let Acquired::Ticket(mut ticket, joined) = object.acquire(slices, index, index + 1) {
             if !joined {
                 source.speculation.begins(object.slice_id(index).key(), range.end - range.start);
             }
+            ticket.ends(Ending::Ahead);
             *under_way += 1;
             let counted = Counted(object.clone());
             watched.fetches.push(tokio::spawn(hold(ticket, counted)).abort_handle());

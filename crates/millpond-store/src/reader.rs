@@ -4,13 +4,14 @@ use std::fmt;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 
 use crate::disk_tier::Pin;
 use crate::error::OriginError;
-use crate::flight::{Look, Ticket};
+use crate::flight::{Ending, Look, Ticket};
 use crate::object::{Acquired, Object};
 use crate::origin::disk;
 use crate::slices::{SliceCache, Stored};
@@ -79,13 +80,15 @@ pub struct Reader {
     tickets: Vec<Ticket>,
     /// The slice last begun.
     begun: Option<u64>,
+    /// Since when it waits for a slice that it has nothing of yet.
+    waiting: Option<Instant>,
 }
 
 impl Reader {
     /// What lies behind the end of the object is cut off.
     pub(crate) fn new(slices: Arc<SliceCache>, object: Arc<Object>, range: Range<u64>) -> Self {
         let end = range.end.min(object.meta().len);
-        Self { slices, object, position: range.start, end, held: None, tickets: Vec::new(), begun: None }
+        Self { slices, object, position: range.start, end, held: None, tickets: Vec::new(), begun: None, waiting: None }
     }
 
     /// The range that is still to come, cut at the end of the object.
@@ -109,7 +112,7 @@ impl Reader {
             Err(_) => self.stop(),
         }
         if self.position >= self.end {
-            self.tickets.iter_mut().for_each(Ticket::served);
+            self.tickets.iter_mut().for_each(|ticket| ticket.ends(Ending::Served));
         }
         Some(result)
     }
@@ -185,6 +188,9 @@ impl Reader {
             match waiting {
                 Some(ticket) => {
                     tracing::trace!(path = %self.object.path(), index, offset, "waiting");
+                    if self.begun != Some(index) {
+                        self.waiting.get_or_insert_with(Instant::now);
+                    }
                     ticket.changed().await;
                 }
                 None => self.acquire(index),
@@ -243,14 +249,22 @@ impl Reader {
         let counters = &self.object.source().counters;
         // A slice that was on its way to us is a miss, though it may be complete by now.
         let missed = self.tickets.iter().any(|ticket| ticket.indexes().contains(&index));
-        let (slices, bytes) = if missed {
-            (&counters.slice_misses, &counters.miss_bytes)
-        } else {
-            (&counters.slice_hits, &counters.hit_bytes)
+        let on_disk = matches!(self.held, Some((_, Stored::Disk(_))));
+        let usage = &self.object.usage;
+        let (slices, bytes, of_object) = match (missed, on_disk) {
+            (true, _) => (&counters.slice_misses, &counters.miss_bytes, &usage.miss_bytes),
+            (false, true) => (&counters.slice_hits, &counters.disk_hit_bytes, &usage.hit_bytes),
+            (false, false) => (&counters.slice_hits, &counters.memory_hit_bytes, &usage.hit_bytes),
         };
         stats::add(bytes, len);
+        stats::add(of_object, len);
+        if let Some(since) = self.waiting.take() {
+            counters.misses.add(since.elapsed());
+        }
         if self.begun != Some(index) {
             stats::add(slices, 1);
+            let enters = self.position.is_multiple_of(self.slices.slice());
+            self.slices.read(self.object.slice_id(index), self.object.named(), enters);
             self.object.source().speculation.is_read(self.object.slice_id(index).key());
             self.begun = Some(index);
             self.look_ahead(index);

@@ -116,6 +116,16 @@ impl SliceCache {
         self.disk.as_ref()?.get(&item, u64::from(item.size)).map(Stored::Disk)
     }
 
+    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte. The tier that keeps
+    /// slices for long learns from it.
+    pub(crate) fn read(&self, id: SliceId, of: &Named, enters: bool) {
+        let item = self.item(id, of);
+        match &self.disk {
+            Some(disk) => disk.read(&item, enters),
+            None => self.memory.read(&item, enters),
+        }
+    }
+
     /// Whether there is a complete slice.
     pub(crate) fn contains(&self, id: SliceId) -> bool {
         self.cache.contains(&id) || self.disk.as_ref().is_some_and(|disk| disk.contains(id.key()))

@@ -42,12 +42,20 @@ impl Speculation {
         }
     }
 
-    /// A slice is complete, whoever sent for it.
-    pub(crate) fn comes(&self, key: u64) {
+    /// So many bytes of a slice came, whoever sent for it; all of them, or no more will.
+    pub(crate) fn comes(&self, key: u64, bytes: u64) {
         let mut waiting = self.lock();
-        if let Some(slice) = waiting.slices.get_mut(&key).filter(|slice| !slice.is_here) {
+        if let Some(slice) = waiting.slices.get_mut(&key) {
+            if slice.is_here {
+                // It comes again: what had come first went unread.
+                waiting.slices.remove(&key);
+                return;
+            }
+            self.unused.fetch_add(bytes.min(slice.bytes), Ordering::Relaxed);
             slice.is_here = true;
-            self.unused.fetch_add(slice.bytes, Ordering::Relaxed);
+            if bytes < slice.bytes {
+                waiting.slices.remove(&key);
+            }
         }
     }
 
@@ -61,7 +69,7 @@ impl Speculation {
         }
     }
 
-    /// Bytes of slices that a viewer came to, and of those that none has come to yet.
+    /// Bytes of slices that a viewer came to, and bytes that came and none has come to yet.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         (self.used.load(Ordering::Relaxed), self.unused.load(Ordering::Relaxed))
     }
@@ -82,20 +90,27 @@ mod tests {
             all.begins(key, 10);
         }
         assert_eq!(all.bytes(), (0, 0), "nothing has come");
-        all.comes(0);
-        all.comes(1);
-        all.comes(1);
-        all.comes(9);
+        all.comes(0, 10);
+        all.comes(1, 10);
+        all.comes(9, 10);
         assert_eq!(all.bytes(), (0, 20));
         all.is_read(1);
         all.is_read(1);
         all.is_read(2);
-        all.comes(2);
+        all.comes(2, 10);
         assert_eq!(all.bytes(), (20, 10), "one was read as it came, one is here unread, one never came");
+        all.comes(3, 4);
+        all.is_read(3);
+        assert_eq!(all.bytes(), (20, 14), "given up on its way: what came of it was for nobody");
+        all.begins(4, 10);
+        all.comes(4, 10);
+        all.comes(4, 10);
+        all.is_read(4);
+        assert_eq!(all.bytes(), (20, 24), "put out unread and fetched again for somebody");
         for key in 10..10 + REMEMBERED as u64 {
             all.begins(key, 1);
         }
         all.is_read(0);
-        assert_eq!(all.bytes(), (20, 10), "too long ago");
+        assert_eq!(all.bytes(), (20, 24), "too long ago");
     }
 }

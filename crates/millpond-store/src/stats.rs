@@ -6,6 +6,7 @@ use crate::disk_tier::DiskStats;
 use crate::error::{ErrorKind, OriginError};
 use crate::memory::CacheCounters;
 use crate::origin::neighbours::NeighbourStats;
+use crate::waits::{WaitCounts, Waits};
 
 /// What the store holds and did since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,12 +32,14 @@ pub struct PlaceStats {
     pub origin_requests: u64,
     /// Bytes of bodies that came from the origin.
     pub origin_bytes: u64,
-    /// Slices a reader found complete in memory.
+    /// Slices a reader found complete, in memory or on the disk.
     pub slice_hits: u64,
     /// Slices a reader had to wait for.
     pub slice_misses: u64,
-    /// Bytes handed to readers out of slices that were complete.
-    pub hit_bytes: u64,
+    /// Bytes handed to readers out of slices that were complete in memory.
+    pub memory_hit_bytes: u64,
+    /// And on the disk.
+    pub disk_hit_bytes: u64,
     /// Bytes handed to readers as they came from the origin.
     pub miss_bytes: u64,
     /// Bytes handed out as ranges of open files.
@@ -59,6 +62,8 @@ pub struct PlaceStats {
     pub errors: Vec<(ErrorKind, u64)>,
     /// Origin requests for slices under way now.
     pub in_flight: u64,
+    /// How long readers waited for the first bytes of a slice that was not there.
+    pub misses: WaitCounts,
     /// What happened at its sibling caches, where it has some.
     pub neighbours: Option<NeighbourStats>,
 }
@@ -70,13 +75,22 @@ pub(crate) struct Counters {
     pub(crate) origin_bytes: AtomicU64,
     pub(crate) slice_hits: AtomicU64,
     pub(crate) slice_misses: AtomicU64,
-    pub(crate) hit_bytes: AtomicU64,
+    pub(crate) memory_hit_bytes: AtomicU64,
+    pub(crate) disk_hit_bytes: AtomicU64,
     pub(crate) miss_bytes: AtomicU64,
     pub(crate) file_bytes: AtomicU64,
     pub(crate) collapsed: AtomicU64,
     pub(crate) stale: AtomicU64,
     pub(crate) in_flight: AtomicU64,
+    pub(crate) misses: Waits,
     errors: [AtomicU64; ErrorKind::ALL.len()],
+}
+
+/// What readers had of one object, as long as the store knows it.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) hit_bytes: AtomicU64,
+    pub(crate) miss_bytes: AtomicU64,
 }
 
 /// Adds to a counter. Counters order nothing, so relaxed is enough.
@@ -101,7 +115,9 @@ impl Counters {
             origin_bytes: read(&self.origin_bytes),
             slice_hits: read(&self.slice_hits),
             slice_misses: read(&self.slice_misses),
-            hit_bytes: read(&self.hit_bytes),
+            memory_hit_bytes: read(&self.memory_hit_bytes),
+            disk_hit_bytes: read(&self.disk_hit_bytes),
+            misses: self.misses.snapshot(),
             miss_bytes: read(&self.miss_bytes),
             file_bytes: read(&self.file_bytes),
             collapsed: read(&self.collapsed),

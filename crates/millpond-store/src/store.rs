@@ -336,6 +336,18 @@ impl Store {
         Reader::new(self.0.slices.clone(), object.clone(), range)
     }
 
+    /// The bytes of a chunk, read into memory where it is a range of a file.
+    ///
+    /// # Errors
+    ///
+    /// What the file's system says.
+    pub async fn load(&self, object: &Arc<Object>, chunk: Chunk) -> Result<Bytes, OriginError> {
+        match chunk {
+            Chunk::Bytes(bytes) => Ok(bytes),
+            Chunk::File { file, range, pin } => self.read(object, 0..0).read_cached(file, range, pin).await,
+        }
+    }
+
     /// Reads exactly a range, and waits for all of it: for metadata. It is taken from slices where all of them are
     /// in memory or on their way, else asked for as it is, not rounded to slices and not cached; once for all who
     /// want the same range now.

@@ -151,6 +151,30 @@ fn nginx_is_a_sibling_too() {
 }
 
 #[test]
+fn squid_is_a_sibling_too() {
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some((_origin, port, bytes)) = origin(folder.path(), scratch.path()) else { return };
+    let Some((_proxy, sibling)) = origins::squid(port, scratch.path()) else { return };
+    assert!(get(sibling, "/film.bin", &[]).body == bytes, "squid has it now");
+    let asked = sent(scratch.path());
+    let config = scratch.path().join("a.toml");
+    let text = format!(
+        "[places.films]\nurl = \"http://127.0.0.1:{port}\"\nsiblings = [\"http://127.0.0.1:{sibling}\"]\nsibling-timeout = \"1s\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let server = Server::start(&["--config", config.to_str().unwrap()]);
+    assert!(server.get("films/film.bin").body == bytes);
+    let more = sent(scratch.path()) - asked;
+    assert!(more <= 512 << 10, "the origin sent {more} bytes more: the first slice says which version there is");
+    assert!(server.metric("millpond_sibling_hits_total", "") >= 1.0);
+    // What squid doesn't have, it doesn't fetch for a sibling.
+    std::fs::write(folder.path().join("other.bin"), &bytes).unwrap();
+    assert!(server.get("films/other.bin").body == bytes);
+    let log = std::fs::read_to_string(scratch.path().join("squid-access.log")).unwrap();
+    assert!(log.lines().filter(|line| line.contains("other.bin")).all(|line| line.contains("/504 ")), "{log}");
+}
+
+#[test]
 fn caches_that_lead_in_a_circle_are_told_so() {
     let port = support::free_port();
     let place = format!("http://127.0.0.1:{port}");

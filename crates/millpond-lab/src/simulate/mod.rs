@@ -11,6 +11,7 @@ mod plot;
 mod replay;
 mod run;
 pub mod trace;
+mod way;
 mod workload;
 
 pub use belady::byte_miss_ratio;
@@ -18,4 +19,5 @@ pub use generate::{ZipfOptions, sproxy, zipf};
 pub use plot::Plot;
 pub use replay::replay;
 pub use run::{Link, Outcome, Setting, run};
+pub use way::Way;
 pub use workload::{Totals, Visit, Workload};

@@ -42,6 +42,7 @@ pub fn replay(
             let item = item(visit, index, slice);
             outcome.asks += 1;
             outcome.bytes += end - at;
+            ledger.read(&item, at.is_multiple_of(slice), now);
             if ledger.ask(&item, now).is_some() {
                 outcome.hits += 1;
                 outcome.hit_bytes += end - at;

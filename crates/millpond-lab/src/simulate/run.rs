@@ -1,6 +1,9 @@
 //! A workload against the cache's own policies and modes, on a virtual clock and a modelled link.
 
-use super::workload::{Visit, Workload};
+use super::{
+    way::Way,
+    workload::{Visit, Workload},
+};
 use millpond_store::{
     policy::{self, Item, Ledger, Slot},
     schedule::{self, Course, Mode, Viewer},
@@ -25,8 +28,9 @@ pub struct Setting {
     pub mode: Mode,
     /// Which slice goes.
     pub policy: &'static str,
-    /// The link to the origin, shared by all fetches, one after the other.
-    pub link: Link,
+    /// The link to the origin, shared by all fetches, one after the other. Active knows what it gives now, not what it
+    /// will give.
+    pub link: Way,
 }
 
 /// What a run came to.
@@ -202,7 +206,7 @@ impl<'a> State<'a> {
             let from = reader.at;
             let index = from / slice;
             let end = ((index + 1) * slice).min(visit.to);
-            clock += self.read(&visit, index, slice, end - from, now, reader.edge.is_none());
+            clock += self.read(&visit, from, slice, end - from, now, reader.edge.is_none());
             reader.viewer.moves(Course::constant(from, visit.len, visit.rate), end, clock);
             reader.at = end;
             reader.edge = Some(clock + (end - from) as f64 / visit.rate);
@@ -231,7 +235,7 @@ impl<'a> State<'a> {
         viewer.wishes((), now, here, &mut self.wishes);
         let (mut due, mut wakes) = (0, None);
         let busy = (self.link_free - now).max(0.0);
-        schedule::latest(&mut self.wishes, self.setting.link, busy, |place, at| {
+        schedule::latest(&mut self.wishes, self.setting.link.at(now), busy, |place, at| {
             if at <= now {
                 due = due.max(place + 1);
             } else {
@@ -248,9 +252,11 @@ impl<'a> State<'a> {
     }
 
     /// A viewer comes to a slice; says for how long it has to wait for it.
-    fn read(&mut self, visit: &Visit, index: u64, slice: u64, bytes: u64, now: f64, first: bool) -> f64 {
+    fn read(&mut self, visit: &Visit, at: u64, slice: u64, bytes: u64, now: f64, first: bool) -> f64 {
+        let index = at / slice;
         self.outcome.asks += 1;
         let item = item(visit, index, slice);
+        self.ledger.read(&item, at.is_multiple_of(slice), (now * 1000.0) as u64);
         let coming = match self.ledger.ask(&item, (now * 1000.0) as u64) {
             Some(slot) => {
                 let coming = &mut self.coming[slot as usize];
@@ -282,9 +288,8 @@ impl<'a> State<'a> {
         if let Some(slot) = self.ledger.find(item.key) {
             return self.coming[slot as usize];
         }
-        let Link { bandwidth, delay } = self.setting.link;
-        let begins = self.link_free.max(now + delay);
-        let last = begins + f64::from(item.size) / bandwidth;
+        let begins = self.link_free.max(now + self.setting.link.at(now).delay);
+        let last = self.setting.link.carries(begins, f64::from(item.size));
         self.link_free = last;
         self.outcome.server_bytes += u64::from(item.size);
         if ahead {
@@ -351,7 +356,7 @@ mod tests {
     const FAST: Link = Link { bandwidth: 1e12, delay: 0.0 };
 
     fn setting(cache: u64, slice: u32, mode: Mode) -> Setting {
-        Setting { cache, slice, mode, policy: "lru", link: FAST }
+        Setting { cache, slice, mode, policy: "lru", link: FAST.into() }
     }
 
     fn visit(at: f64, object: u64, from: u64, to: u64) -> Visit {
@@ -389,8 +394,8 @@ mod tests {
 
     #[test]
     fn a_slow_link_stops_playing_and_active_sees_it_coming() {
-        let link = Link { bandwidth: 1.5, delay: 2.0 };
-        let on = |mode| outcome(&[visit(0.0, 1, 0, 100)], &Setting { link, ..setting(1000, 10, mode) });
+        let link = Way::from(Link { bandwidth: 1.5, delay: 2.0 });
+        let on = |mode| outcome(&[visit(0.0, 1, 0, 100)], &Setting { link: link.clone(), ..setting(1000, 10, mode) });
         let on_demand = on(Mode::OnDemand);
         assert_eq!((on_demand.stalls, on_demand.startup_seconds), (9, 2.0));
         assert!((on_demand.stall_seconds - 18.0).abs() < 1e-6, "{}", on_demand.stall_seconds);

@@ -42,6 +42,18 @@ pub struct Totals {
 }
 
 impl Workload {
+    /// The same with all bytes divided by `bytes` and all times by `times`, to be played for real. Rates follow.
+    #[must_use]
+    pub fn scaled(mut self, bytes: f64, times: f64) -> Self {
+        let scale = |value: u64| (value as f64 / bytes) as u64;
+        for visit in &mut self.visits {
+            visit.at /= times;
+            visit.rate *= times / bytes;
+            (visit.len, visit.from, visit.to) = (scale(visit.len), scale(visit.from), scale(visit.to));
+        }
+        self
+    }
+
     /// What it amounts to.
     pub fn totals(&self) -> Totals {
         let mut objects = std::collections::HashMap::new();

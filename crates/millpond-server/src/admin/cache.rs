@@ -123,7 +123,7 @@ fn objects(state: &AdminState) -> Value {
             json!({
                 "place": object.place, "path": object.path, "version": object.version, "bytes": object.len,
                 "slices": object.len.div_ceil(slice), "in-memory": object.in_memory, "on-disk": object.on_disk,
-                "pinned": object.pinned,
+                "pinned": object.pinned, "hit-bytes": object.hit_bytes, "miss-bytes": object.miss_bytes,
             })
         })
         .collect()
@@ -154,7 +154,7 @@ fn stats(stats: &Stats, prefetch: Mode) -> Value {
         .map(|place| {
             let value = json!({
                 "origin-requests": place.origin_requests, "origin-bytes": place.origin_bytes,
-                "hit-bytes": place.hit_bytes, "miss-bytes": place.miss_bytes, "file-bytes": place.file_bytes,
+                "memory-hit-bytes": place.memory_hit_bytes, "disk-hit-bytes": place.disk_hit_bytes, "miss-bytes": place.miss_bytes, "file-bytes": place.file_bytes,
                 "collapsed": place.collapsed, "retries": place.retries, "stale": place.stale,
                 "prefetched-bytes": place.prefetched_bytes, "prefetched-unused-bytes": place.prefetched_unused_bytes,
                 "watched-tracks": place.watched, "bandwidth": place.link_bandwidth,

@@ -17,6 +17,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use millpond_graph::Graph;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
@@ -96,6 +97,8 @@ pub(crate) struct AdminState {
     pub(crate) readiness: Arc<Readiness>,
     /// What answers viewers.
     pub(crate) front: Arc<Front>,
+    /// What streams go through.
+    pub(crate) graph: Graph,
 }
 
 /// Serves the admin address until `shutdown` becomes true or its sender is gone.
@@ -183,14 +186,15 @@ const INDEX: &str = "\
 <li><a href=\"/readyz\">/readyz</a> whether it can serve
 <li><a href=\"/cache\">/cache</a> what the cache holds and did
 <li><a href=\"/cache/objects\">/cache/objects</a> what is cached of which object
+<li><a href=\"/graph\">/graph</a> modules and pipes of the RTSP streams, and in the <a href=\"/graph.dot\">language of Graphviz</a>
 </ul>
 ";
 
 fn answer(method: &Method, path: &str, state: &AdminState) -> Response<Full<Bytes>> {
-    if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz") {
+    if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz" | "/graph" | "/graph.dot") {
         return refuse(
             Problem::new(StatusCode::NOT_FOUND)
-                .detail("there are /metrics, /livez, /readyz, /cache, /cache/objects and /explain"),
+                .detail("there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /graph and /graph.dot"),
         );
     }
     // hyper leaves the body out of replies to HEAD.
@@ -202,6 +206,8 @@ fn answer(method: &Method, path: &str, state: &AdminState) -> Response<Full<Byte
     }
     match path {
         "/metrics" => reply(metrics::CONTENT_TYPE, state.metrics.render()),
+        "/graph" => reply("application/json", format!("{:#}\n", serde_json::json!(state.graph.picture()))),
+        "/graph.dot" => reply("text/vnd.graphviz; charset=utf-8", state.graph.picture().to_dot()),
         "/livez" => reply("text/plain; charset=utf-8", "alive\n"),
         "/readyz" => match state.readiness.waiting_for().as_slice() {
             [] => reply("text/plain; charset=utf-8", "ready\n"),
@@ -241,10 +247,16 @@ mod tests {
         let metrics = Arc::new(Metrics::new(&store));
         let readiness = Arc::new(Readiness::new(["films".to_owned()]));
         let options = LibraryOptions { segment_duration: 4.0, index_folder: None };
-        let library = Library::new(store.clone(), options, metrics.clone());
+        let library = Arc::new(Library::new(store.clone(), options, metrics.clone()));
         let options = FrontOptions { cors_origin: None, access_log: false, folder: std::env::temp_dir() };
-        let front = Arc::new(Front::new(store, library, vec!["films".into()], metrics.clone(), options));
-        AdminState { metrics, readiness, front }
+        let front = Arc::new(Front::new(
+            store,
+            library,
+            crate::library::Places::new(["films".into()]),
+            metrics.clone(),
+            options,
+        ));
+        AdminState { metrics, readiness, front, graph: Graph::default() }
     }
 
     async fn text(response: Response<Full<Bytes>>) -> String {

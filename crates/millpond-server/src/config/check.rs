@@ -153,6 +153,7 @@ pub fn resolve(
         places,
         http: options.http.unwrap_or_else(|| any_address(8080)),
         https,
+        rtsp: options.rtsp.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8554))),
         admin: options.admin.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9090))),
         cache_size: options.cache_size.unwrap_or_else(|| default_cache_size(&cache)),
         cache,
@@ -212,7 +213,12 @@ fn tls(options: &Options, errors: &mut Vec<ConfigError>) -> Option<TlsSource> {
 }
 
 fn same_address(config: &Config, options: &Options, errors: &mut Vec<ConfigError>) {
-    let listeners = [("http", Some(config.http)), ("https", config.https), ("admin", Some(config.admin))];
+    let listeners = [
+        ("http", Some(config.http)),
+        ("https", config.https),
+        ("admin", Some(config.admin)),
+        ("rtsp", Some(config.rtsp)),
+    ];
     for (n, (name, address)) in listeners.iter().enumerate() {
         for (other, taken) in &listeners[..n] {
             if address.is_some_and(|address| address.port() != 0) && address == taken {

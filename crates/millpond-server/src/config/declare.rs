@@ -130,6 +130,14 @@ pub const SETTINGS: &[Setting] = &[
         show: |config| Some(config.admin.to_string()),
     },
     Setting {
+        name: "rtsp",
+        form: Form::Address,
+        default: "0.0.0.0:8554",
+        help: "Address of RTSP; its host is where RTP packets come from",
+        apply: |options, text| value::address(text).map(|v| options.rtsp = Some(v)),
+        show: |config| Some(config.rtsp.to_string()),
+    },
+    Setting {
         name: "cache",
         form: Form::Path,
         default: "$XDG_CACHE_HOME/millpond or ~/.cache/millpond",

@@ -41,6 +41,8 @@ pub struct Config {
     pub https: Option<SocketAddr>,
     /// Address of metrics and health.
     pub admin: SocketAddr,
+    /// Address of RTSP.
+    pub rtsp: SocketAddr,
     /// Folder for what is kept between runs.
     pub cache: PathBuf,
     /// Threads that serve.

@@ -20,6 +20,8 @@ pub struct Options {
     pub http: Option<SocketAddr>,
     pub https: Option<SocketAddr>,
     pub admin: Option<SocketAddr>,
+    /// Address of RTSP.
+    pub rtsp: Option<SocketAddr>,
     pub cache: Option<PathBuf>,
     pub workers: Option<usize>,
     pub memory: Option<u64>,

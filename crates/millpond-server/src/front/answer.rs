@@ -6,11 +6,11 @@ use super::{
     packed::PackedSegments,
     range::{self, Asked},
     render,
-    viewers::{Viewers, Visit},
+    viewers::{Receipt, Viewers, Visit},
 };
 use crate::{
     delivery::{Body, BodyError, SendError},
-    library::{Asset, Library, LibraryError, Resource, Route, content_type, is_manifest, is_media},
+    library::{Asset, Library, LibraryError, Places, Resource, Route, content_type, is_manifest, is_media},
     logging::RequestId,
     metrics::{Kind, Metrics, PlaceBytes},
     problem::{self, Problem},
@@ -38,8 +38,8 @@ pub(crate) struct FrontOptions {
 /// Answers requests.
 pub(crate) struct Front {
     pub(super) store: Store,
-    pub(super) library: Library,
-    pub(super) places: Vec<Arc<str>>,
+    pub(super) library: Arc<Library>,
+    pub(super) places: Places,
     /// Counters of bytes out, place by place.
     out: Vec<Option<PlaceBytes>>,
     metrics: Arc<Metrics>,
@@ -61,8 +61,8 @@ struct Found {
 impl Front {
     pub(crate) fn new(
         store: Store,
-        library: Library,
-        places: Vec<Arc<str>>,
+        library: Arc<Library>,
+        places: Places,
         metrics: Arc<Metrics>,
         options: FrontOptions,
     ) -> Self {
@@ -95,7 +95,8 @@ impl Front {
     /// Answers a request. Its body is made while it is sent; [`done`](Self::done) is called after.
     pub(crate) async fn handle(&self, request: &Request, visit: &Visit, started: Instant) -> (Reply, Note) {
         let in_flight = self.metrics.response_in_flight();
-        let mut note = Note { id: RequestId::next(), kind: Kind::Other, place: None, _in_flight: in_flight };
+        let mut note =
+            Note { id: RequestId::next(), kind: Kind::Other, place: None, _in_flight: in_flight, receipt: None };
         let mut reply = match request.method {
             Method::GET | Method::HEAD => self.get(request, visit, &mut note).await,
             Method::OPTIONS => self.options(note.id),
@@ -185,15 +186,7 @@ impl Front {
 
     /// The place that a path begins with, its number, and the path inside it.
     pub(crate) fn place<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
-        let path = path.strip_prefix('/').unwrap_or(path);
-        match self.places.as_slice() {
-            [only] if only.is_empty() => Some((0, only, path)),
-            places => {
-                let (name, rest) = path.split_once('/').unwrap_or((path, ""));
-                let index = places.iter().position(|p| **p == *name)?;
-                Some((index, &places[index], rest))
-            }
-        }
+        self.places.find(path)
     }
 
     async fn find(&self, path: &str, request: &Request, visit: &Visit, note: &mut Note) -> Result<Found, LibraryError> {
@@ -203,7 +196,7 @@ impl Front {
         };
         note.place = self.out.get(index).cloned().flatten();
         note.kind = Kind::File;
-        let Some(route) = Route::parse(inside) else { return self.file(place, inside, request).await };
+        let Some(route) = Route::parse(inside) else { return self.file(place, inside, request, visit).await };
         let name = route.asset.rsplit('/').next().unwrap_or("");
         let certain = is_media(name) || is_manifest(name) || name.ends_with(".urlset");
         match self.library.open(place, &route.asset).await {
@@ -211,7 +204,7 @@ impl Front {
                 let form = render::form(&route.resource);
                 note.kind = form.kind;
                 if request.method == Method::GET {
-                    self.watched(&asset, &route.resource, request, visit).await?;
+                    note.receipt = self.watched(&asset, &route.resource, request, visit).await?;
                 }
                 // A client may insist on a reply made for it (RFC 9111 5.2.1.4): made media is then neither taken from
                 // memory nor put there.
@@ -219,7 +212,7 @@ impl Front {
                 self.resource(&asset, route.resource, form, fresh).await
             }
             // A folder with ready-made playlists in it is passed through.
-            Err(LibraryError::NoAsset(_)) if !certain => self.file(place, inside, request).await,
+            Err(LibraryError::NoAsset(_)) if !certain => self.file(place, inside, request, visit).await,
             Err(error) => Err(error),
         }
     }
@@ -231,17 +224,15 @@ impl Front {
         resource: &Resource,
         request: &Request,
         visit: &Visit,
-    ) -> Result<(), LibraryError> {
+    ) -> Result<Option<Receipt>, LibraryError> {
         if self.store.prefetch_mode() == Mode::Full {
             for object in &asset.objects {
                 self.store.fill(object).await?;
             }
-            return Ok(());
+            return Ok(None);
         }
-        let program = request.header(header::USER_AGENT).unwrap_or_default();
-        let stays = request.header(header::CONNECTION).is_none_or(|v| !v.eq_ignore_ascii_case("close"));
-        visit.asks(&self.store, asset, resource, program, stays);
-        Ok(())
+        let (program, stays) = who(request);
+        Ok(visit.asks(&self.store, asset, resource, program, stays))
     }
 
     async fn resource(
@@ -300,7 +291,7 @@ impl Front {
     }
 
     /// A file as it is.
-    async fn file(&self, place: &str, inside: &str, request: &Request) -> Result<Found, LibraryError> {
+    async fn file(&self, place: &str, inside: &str, request: &Request, visit: &Visit) -> Result<Found, LibraryError> {
         let inside = inside.trim_end_matches('/');
         if inside.is_empty() {
             return Err(LibraryError::NoAsset(place.to_owned()));
@@ -313,7 +304,11 @@ impl Front {
             Asked::Part(part) if request.method == Method::GET && part.start < u64::MAX / 2 => part,
             _ => 0..1,
         };
-        let object = self.store.open_for(place, &path, wanted).await?;
+        let object = self.store.open_for(place, &path, wanted.clone()).await?;
+        if wanted.end > 1 && wanted.end < u64::MAX {
+            let (program, stays) = who(request);
+            visit.reads(&self.store, &object, wanted, program, stays);
+        }
         if self.store.prefetch_mode() == Mode::Full {
             self.store.fill(&object).await?;
         }
@@ -421,6 +416,12 @@ impl Front {
             );
         }
     }
+}
+
+/// The client's program, and whether its connection stays.
+fn who(request: &Request) -> (&str, bool) {
+    let stays = request.header(header::CONNECTION).is_none_or(|v| !v.eq_ignore_ascii_case("close"));
+    (request.header(header::USER_AGENT).unwrap_or_default(), stays)
 }
 
 fn broken(asset: &Asset, error: &BodyError) -> LibraryError {

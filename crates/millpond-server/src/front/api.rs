@@ -56,7 +56,7 @@ fn parameter(query: &str, name: &str) -> String {
 /// What a folder holds, as the page lists it.
 async fn assets(front: &Front, folder: &str) -> Result<Value, LibraryError> {
     let folder = folder.trim_matches('/');
-    let named = !matches!(front.places.as_slice(), [only] if only.is_empty());
+    let named = front.places.are_named();
     if named && folder.is_empty() {
         let folders: Vec<String> = front.places.iter().map(|p| format!("{p}/")).collect();
         return Ok(json!({ "folder": "", "assets": [], "folders": folders }));

@@ -1,6 +1,6 @@
 //! The end of a request: what the log and the counters learn.
 
-use super::{Front, Request};
+use super::{Front, Request, viewers::Receipt};
 use crate::{
     delivery::SendError,
     logging::RequestId,
@@ -18,6 +18,8 @@ pub(crate) struct Note {
     pub(crate) place: Option<PlaceBytes>,
     /// Counts the response as under way.
     pub(crate) _in_flight: Held,
+    /// Tells when a viewer has what it asked for.
+    pub(crate) receipt: Option<Receipt>,
 }
 
 /// A request being answered, for protocols whose library sends the body.

@@ -4,7 +4,7 @@
 use super::{answer::Front, render};
 use crate::delivery::{Body, Needs};
 use crate::library::{LibraryError, Route};
-use millpond_store::{Object, ObjectPath, Whence};
+use millpond_store::{Object, ObjectPath, Way, Whence};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -23,8 +23,25 @@ pub(crate) struct Explanation {
     rewritten: bool,
     /// Ranges of objects, in the order in which they are needed.
     parts: Vec<Part>,
-    /// Bytes that would be asked from the origin, whole slices, at the moment of the request.
+    /// Bytes that would be asked from the origin at the moment of the request.
     origin_bytes: u64,
+    /// How long they would take, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Cost>,
+}
+
+/// What asking the origin takes, as far as its link was measured. All objects of an asset are of one place.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Cost {
+    /// Until the first byte comes, what is on its way already included.
+    first_byte_seconds: f64,
+    /// Until the last one does.
+    last_byte_seconds: f64,
+    /// Bytes a second of the link.
+    bandwidth: u64,
+    /// Whether sibling caches are asked before.
+    siblings_first: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,16 +71,27 @@ impl Front {
         let Needs { made_bytes, ranges, rewritten } = body.needs();
         let mut parts = Vec::new();
         let mut origin_bytes = 0;
+        let mut way: Option<Way> = None;
         for (object, range) in ranges {
             for (part, whence) in self.store.whence(&object, range) {
                 if whence == Whence::Origin {
                     origin_bytes += part.end - part.start;
+                    way.get_or_insert_with(|| self.store.way(&object));
                 }
                 let object = object.path().to_string();
                 parts.push(Part { object, first: part.start, end: part.end, from: whence.as_str() });
             }
         }
-        Ok(Explanation { url: path.to_owned(), bytes: body.len(), made_bytes, rewritten, parts, origin_bytes })
+        let origin = way.map(|way| {
+            let first = (way.busy + way.delay).as_secs_f64();
+            Cost {
+                first_byte_seconds: first,
+                last_byte_seconds: first + origin_bytes as f64 / way.bandwidth,
+                bandwidth: way.bandwidth as u64,
+                siblings_first: way.siblings,
+            }
+        });
+        Ok(Explanation { url: path.to_owned(), bytes: body.len(), made_bytes, rewritten, parts, origin_bytes, origin })
     }
 
     /// The objects that a path stands for: a file, or those of an asset's media.

@@ -6,6 +6,7 @@ mod flights;
 mod grouping;
 mod index;
 mod names;
+mod places;
 mod route;
 
 pub use error::IndexError;
@@ -14,4 +15,5 @@ pub(crate) use asset::{Asset, Library, LibraryOptions, folder_path};
 pub(crate) use error::LibraryError;
 pub(crate) use index::fingerprint;
 pub(crate) use names::{content_type, is_manifest, is_media};
+pub(crate) use places::Places;
 pub use route::{Container, Resource, Route};

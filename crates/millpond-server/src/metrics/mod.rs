@@ -9,6 +9,7 @@
 mod histogram;
 mod process;
 mod storage;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use histogram::{BUILD_SECONDS, DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
 use storage::StorageCollector;
+use streams::StreamCollector;
+pub(crate) use streams::StreamCounters;
 
 /// Media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -205,9 +208,15 @@ pub struct Metrics {
     kinds: [PerKind; Kind::ALL.len()],
     handles: Handles,
     places: Vec<PlaceBytes>,
+    streams: Arc<StreamCounters>,
 }
 
 impl Metrics {
+    /// What RTSP sessions are sent, to be counted.
+    pub(crate) fn streams(&self) -> &Arc<StreamCounters> {
+        &self.streams
+    }
+
     /// Metrics of a server over this store: its places become labels, its numbers are asked at each scrape.
     pub fn new(store: &Store) -> Self {
         let places = store.places().map(|(name, _)| name).collect();
@@ -223,6 +232,8 @@ impl Metrics {
         registry.register_collector(Box::new(process::ProcessCollector::new()));
         let own = registry.sub_registry_with_prefix("millpond");
         own.register_collector(Box::new(StorageCollector::new(places.clone(), read)));
+        let streams = Arc::new(StreamCounters::default());
+        own.register_collector(Box::new(StreamCollector(streams.clone())));
         let kinds = per_kind(own);
         let connections = Family::<TransportLabels, Gauge>::default();
         let builds = Family::<OutcomeLabels, Counter>::default();
@@ -248,7 +259,7 @@ impl Metrics {
         own.register("connections", "Client connections open", connections);
         own.register("index_builds", "Indexes built from media files", builds);
         handles.register(own);
-        Self { registry, kinds, handles, places }
+        Self { registry, kinds, handles, places, streams }
     }
 
     /// Counts a request and the time until its response was complete or given up.

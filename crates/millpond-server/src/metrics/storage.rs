@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use millpond_store::{CacheCounters, PlaceStats, Stats};
+use millpond_store::{CacheCounters, PlaceStats, Stats, WAIT_BOUNDS};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -23,7 +23,8 @@ const COUNTERS: &[Field] = &[
     ("origin_retries", "Requests made again after a failure", |place| place.retries),
     ("slice_hits", "Slices found complete in memory or on the disk", |place| place.slice_hits),
     ("slice_misses", "Slices that had to be waited for", |place| place.slice_misses),
-    ("slice_hit_bytes", "Bytes read from complete slices", |place| place.hit_bytes),
+    ("slice_memory_hit_bytes", "Bytes read from complete slices in memory", |place| place.memory_hit_bytes),
+    ("slice_disk_hit_bytes", "Bytes read from complete slices on the disk", |place| place.disk_hit_bytes),
     ("slice_miss_bytes", "Bytes read from slices as they came", |place| place.miss_bytes),
     ("file_bytes", "Bytes read straight from local files", |place| place.file_bytes),
     ("stale_opens", "Opens answered by what was last seen, because the origin failed", |place| place.stale),
@@ -113,8 +114,24 @@ impl Collector for StorageCollector {
                 ConstGauge::new(signed(value(place))).encode(family.encode_family(&labels)?)?;
             }
         }
+        waits(&stats, &mut encoder)?;
         slices(&stats, &mut encoder)
     }
+}
+
+fn waits(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "Time that readers waited for the first bytes of a slice that was not there";
+    let name = "slice_miss_duration_seconds";
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for place in &stats.places {
+        let labels = [("place", place.name.as_str())];
+        let bounds = WAIT_BOUNDS.iter().copied().chain([f64::INFINITY]);
+        let buckets: Vec<(f64, u64)> = bounds.zip(place.misses.counts.iter().copied()).collect();
+        let count = place.misses.counts.iter().sum();
+        let sum = place.misses.total.as_secs_f64();
+        family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+    }
+    Ok(())
 }
 
 /// The slice cache as a whole: places share it.

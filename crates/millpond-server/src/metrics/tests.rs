@@ -42,7 +42,7 @@ fn all_families_are_there_from_the_start() {
         "millpond_asset_cache_hits counter",
         "millpond_origin_requests counter",
         "millpond_origin_errors counter",
-        "millpond_slice_hit_bytes counter",
+        "millpond_slice_memory_hit_bytes counter",
         "millpond_conversion_efficiency_ratio gauge",
         "process_open_fds gauge",
         "process_cpu_seconds counter",

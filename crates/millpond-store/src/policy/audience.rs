@@ -7,15 +7,17 @@ use std::collections::HashMap;
 /// Objects that are remembered.
 const OBJECTS: usize = 65_536;
 /// Viewers of one object that are followed.
-const VIEWERS: usize = 32;
+const VIEWERS: usize = 1024;
+/// Of those, so many are looked at who come to a slice next.
+const NEAREST: usize = 8;
 /// So many visits ago counts e times less.
 const MEMORY: f64 = 8192.0;
-/// Parts of an object that [`Audience::reaches`] tells apart.
+/// Parts of an object that [`Passes`] tells apart: the last begins with slice 448.
 const PARTS: usize = 32;
-/// Who doesn't go on for so many times as long as a slice took has left.
-const PATIENCE: f64 = 8.0;
-/// And for at least so long, in milliseconds.
-const PAUSE: f64 = 60_000.0;
+/// An object is believed to be like all others until it had so many visits.
+const LIKE_ALL: f64 = 8.0;
+/// Who doesn't go on for so many times as long as a slice takes has left.
+const PATIENCE: f64 = 3.0;
 /// What is never expected to be asked for.
 const NEVER: f64 = 1e15;
 
@@ -30,9 +32,7 @@ pub(super) struct Audience {
     /// Mean milliseconds between visits, and when the last one was.
     between: f64,
     last: Time,
-    /// How many visits went through each part of their object, and how many could have.
-    came: [f64; PARTS],
-    could: [f64; PARTS],
+    passes: Passes,
     /// Mean milliseconds that a slice takes a viewer.
     pace: f64,
 }
@@ -40,8 +40,15 @@ pub(super) struct Audience {
 #[derive(Debug, Default)]
 struct Object {
     visits: f64,
+    /// Where its visits went, once there were some.
+    passes: Option<Box<Passes>>,
+    /// By the slice that they are at.
     viewers: Vec<Viewer>,
 }
+
+/// How many visits came to each part of an object, wherever they began.
+#[derive(Clone, Debug)]
+struct Passes([f64; PARTS]);
 
 #[derive(Clone, Copy, Debug)]
 struct Viewer {
@@ -59,46 +66,35 @@ impl Default for Audience {
             visits: 0.0,
             between: 0.0,
             last: 0,
-            came: [1.0; PARTS],
-            could: [1.0; PARTS],
+            passes: Passes([0.0; PARTS]),
             pace: 0.0,
         }
     }
 }
 
 impl Audience {
-    /// A slice is asked for: by a viewer who was at the one before, or by one who comes.
-    pub(super) fn asks(&mut self, item: &Item, now: Time) {
-        let part = part(item.index, item.of);
+    /// A viewer begins to read a slice. `enters` says that it begins with the slice's first byte: then it comes from the
+    /// slice before, or to the object. Else it goes on where it was, or comes to the object in its middle.
+    pub(super) fn asks(&mut self, item: &Item, enters: bool, now: Time) {
         let object = self.objects.entry(item.object).or_default();
-        if object.viewers.iter().any(|viewer| viewer.index == item.index && viewer.at == now) {
+        let here = part(item.index);
+        let usual = self.pace;
+        if !enters && object.at(item.index).iter().any(|viewer| !viewer.has_left(now, usual)) {
             return;
         }
-        let before = |viewer: &&mut Viewer| item.index > 0 && viewer.index == item.index - 1;
-        let goes_on = object.viewers.iter_mut().filter(before).min_by_key(|viewer| viewer.at);
-        if let Some(viewer) = goes_on {
-            let took = now.saturating_sub(viewer.at) as f64;
-            let pace = viewer.pace.map_or(took, |pace| pace + (took - pace) / 4.0);
-            *viewer = Viewer { index: item.index, at: now, pace: Some(pace) };
-            self.pace += (pace - self.pace) / 256.0;
-            let before = self::part(item.index - 1, item.of);
-            self.came[before..part].iter_mut().for_each(|came| *came += self.unit);
+        if enters && let Some(pace) = object.goes_on(item.index, now, usual) {
+            self.pace = if self.pace == 0.0 { pace } else { self.pace + (pace - self.pace) / 256.0 };
+            self.pass(item, part(item.index - 1) + 1..here + 1);
             return;
         }
-        // Asked for again by who is there: somebody who goes back a little, or two who keep step.
-        if let Some(viewer) = object.viewers.iter_mut().find(|viewer| viewer.index == item.index) {
-            viewer.at = now;
-            return;
-        }
-        let pace = self.pace;
-        object.viewers.retain(|viewer| !viewer.has_left(now, pace));
-        if object.viewers.len() >= VIEWERS {
-            object.viewers.remove(0);
-        }
-        object.viewers.push(Viewer { index: item.index, at: now, pace: None });
+        object.comes(Viewer { index: item.index, at: now, pace: None }, now, usual);
         object.visits += self.unit;
+        if object.passes.is_none() && object.visits >= LIKE_ALL * self.unit {
+            let share = object.visits / self.visits.max(self.unit);
+            object.passes = Some(Box::new(Passes(self.passes.0.map(|passed| passed * share))));
+        }
         self.visits += self.unit;
-        self.could[part..].iter_mut().for_each(|could| *could += self.unit);
+        self.pass(item, here..here + 1);
         let since = now.saturating_sub(self.last) as f64;
         self.last = now;
         self.between = if self.between == 0.0 { since } else { self.between + (since - self.between) / 256.0 };
@@ -106,27 +102,40 @@ impl Audience {
         self.tidy();
     }
 
+    fn pass(&mut self, item: &Item, parts: std::ops::Range<usize>) {
+        let own = self.objects.get_mut(&item.object).and_then(|object| object.passes.as_deref_mut());
+        for passes in [Some(&mut self.passes), own].into_iter().flatten() {
+            passes.0[parts.clone()].iter_mut().for_each(|passed| *passed += self.unit);
+        }
+    }
+
     /// Milliseconds until a slice is likely to be asked for: by a viewer who comes by, or by one who comes to its object.
     pub(super) fn next_use(&self, item: &Item, now: Time) -> f64 {
         let Some(object) = self.objects.get(&item.object) else { return NEVER };
-        let there = self.reaches(part(item.index, item.of));
-        let to_play = f64::from(item.index) * self.pace;
-        let comes = (self.between * self.visits / object.visits.max(1e-9) + to_play) / there;
-        let passes = object.viewers.iter().filter(|viewer| viewer.index < item.index);
-        let passes = passes.filter(|viewer| !viewer.has_left(now, self.pace)).map(|viewer| {
+        let reaches = |index: u32| match &object.passes {
+            Some(passes) => passes.share(part(index), object.visits),
+            None => self.passes.share(part(index), self.visits),
+        };
+        let there = reaches(item.index);
+        let between = self.between * self.visits / object.visits.max(1e-9);
+        let comes = between / there + f64::from(item.index) * self.pace;
+        let before = object.viewers.partition_point(|viewer| viewer.index < item.index);
+        let passes = object.viewers[..before].iter().rev().filter(|viewer| !viewer.has_left(now, self.pace));
+        // Who is in it reads it in pieces, most likely.
+        let is_in = |viewer: &Viewer| (now.saturating_sub(viewer.at) as f64) < viewer.pace.unwrap_or(self.pace);
+        if object.at(item.index).iter().any(is_in) {
+            return 0.0;
+        }
+        let (mut next, mut nobody) = (0.0, 1.0);
+        for viewer in passes.take(NEAREST) {
             let pace = viewer.pace.unwrap_or(self.pace);
             let wait = f64::from(item.index - viewer.index) * pace - now.saturating_sub(viewer.at) as f64;
-            let stays = (there / self.reaches(part(viewer.index, item.of))).min(1.0);
-            // Who has left by then leaves the slice to those who come.
-            stays * wait.max(0.0) + (1.0 - stays) * comes
-        });
-        passes.fold(comes, f64::min)
-    }
-
-    /// The share of viewers that come to a part of an object: that went through the part before it.
-    fn reaches(&self, part: usize) -> f64 {
-        let Some(before) = part.checked_sub(1) else { return 1.0 };
-        (self.came[before] / self.could[before]).clamp(0.01, 1.0)
+            let stays = (there / reaches(viewer.index)).min(1.0);
+            // Where it has left by then, the slice is left to those behind it, and to those who come.
+            next += nobody * stays * wait.clamp(0.0, comes);
+            nobody *= 1.0 - stays;
+        }
+        next + nobody * comes
     }
 
     /// Keeps numbers small and memory bounded.
@@ -134,7 +143,8 @@ impl Audience {
         if self.unit > 1e100 {
             let unit = std::mem::replace(&mut self.unit, 1.0);
             self.visits /= unit;
-            self.came.iter_mut().chain(&mut self.could).for_each(|count| *count /= unit);
+            let own = self.objects.values_mut().filter_map(|object| object.passes.as_deref_mut());
+            own.chain([&mut self.passes]).flat_map(|passes| &mut passes.0).for_each(|passed| *passed /= unit);
             self.objects.values_mut().for_each(|object| object.visits /= unit);
         }
         let mut least = 0.25 * self.unit;
@@ -145,15 +155,71 @@ impl Audience {
     }
 }
 
-impl Viewer {
-    fn has_left(&self, now: Time, usual: f64) -> bool {
-        let pace = self.pace.unwrap_or(usual);
-        now.saturating_sub(self.at) as f64 > PATIENCE * pace + PAUSE
+impl Passes {
+    /// The share of visits that come to a part.
+    fn share(&self, part: usize, visits: f64) -> f64 {
+        (self.0[part] / visits.max(1e-9)).clamp(1e-3, 1.0)
     }
 }
 
-fn part(index: u32, of: u32) -> usize {
-    (u64::from(index) * PARTS as u64 / u64::from(of.max(1))).min(PARTS as u64 - 1) as usize
+impl Object {
+    /// The places of those at a slice.
+    fn places(&self, index: u32) -> std::ops::Range<usize> {
+        let start = self.viewers.partition_point(|viewer| viewer.index < index);
+        start..start + self.viewers[start..].partition_point(|viewer| viewer.index == index)
+    }
+
+    fn at(&self, index: u32) -> &[Viewer] {
+        &self.viewers[self.places(index)]
+    }
+
+    /// Who was at the slice before and is due now goes on to this one; gives its pace.
+    fn goes_on(&mut self, index: u32, now: Time, usual: f64) -> Option<f64> {
+        let took = |viewer: &Viewer| now.saturating_sub(viewer.at) as f64;
+        let late = |viewer: &Viewer| (took(viewer) - viewer.pace.unwrap_or(usual)).abs();
+        let places = self.places(index.checked_sub(1)?);
+        let place = places.min_by(|a, b| late(&self.viewers[*a]).total_cmp(&late(&self.viewers[*b])))?;
+        let viewer = self.viewers[place];
+        if viewer.has_left(now, usual) {
+            return None;
+        }
+        let took = took(&viewer);
+        let pace = viewer.pace.map_or(took, |pace| pace + (took - pace) / 4.0);
+        // Its place is behind those who are at the same slice as it was.
+        let end = self.viewers[place..].partition_point(|viewer| viewer.index < index) + place;
+        self.viewers[place..end].rotate_left(1);
+        self.viewers[end - 1] = Viewer { index, at: now, pace: Some(pace) };
+        Some(pace)
+    }
+
+    fn comes(&mut self, viewer: Viewer, now: Time, usual: f64) {
+        if self.viewers.len() >= VIEWERS {
+            self.viewers.retain(|viewer| !viewer.has_left(now, usual));
+            self.viewers.truncate(VIEWERS - 1);
+        } else if self.viewers.len() == self.viewers.capacity() {
+            self.viewers.retain(|viewer| !viewer.has_left(now, usual));
+        }
+        let place = self.viewers.partition_point(|other| other.index < viewer.index);
+        self.viewers.insert(place, viewer);
+    }
+}
+
+impl Viewer {
+    fn has_left(&self, now: Time, usual: f64) -> bool {
+        let slice = self.pace.unwrap_or(usual).max(usual);
+        slice > 0.0 && now.saturating_sub(self.at) as f64 > PATIENCE * slice
+    }
+}
+
+/// The first slices one by one, then four parts for each doubling: who leaves, leaves after some time, not after some
+/// share of the object.
+fn part(index: u32) -> usize {
+    if index < 8 {
+        return index as usize;
+    }
+    let doubling = index.ilog2();
+    let quarter = (index >> (doubling - 2)) & 3;
+    ((8 + (doubling - 3) * 4 + quarter) as usize).min(PARTS - 1)
 }
 
 #[cfg(test)]
@@ -166,7 +232,7 @@ mod tests {
 
     /// A visit of every slice up to `to`, one a second.
     fn visit(audience: &mut Audience, object: u64, to: u32, from: Time) -> Time {
-        (0..to).for_each(|index| audience.asks(&item(object, index), from + u64::from(index) * 1000));
+        (0..to).for_each(|index| audience.asks(&item(object, index), true, from + u64::from(index) * 1000));
         from + u64::from(to) * 1000
     }
 
@@ -180,6 +246,7 @@ mod tests {
         let next = audience.next_use(&item(1, 20), now);
         assert!((9_500.0..12_000.0).contains(&next), "ten slices on: {next}");
         assert!(audience.next_use(&item(1, 3), now) > 50_000.0, "behind it: when the next one comes");
+        assert_eq!(audience.next_use(&item(1, 9), now - 900), 0.0, "it is in there");
         let later = now + 3_600_000;
         assert!(audience.next_use(&item(1, 20), later) > 50_000.0, "it has left");
         assert_eq!(audience.next_use(&item(2, 0), now), NEVER);
@@ -203,8 +270,8 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let mut audience = Audience::default();
         for object in 0..OBJECTS as u64 * 2 {
-            audience.asks(&item(object % 7, 0), object);
-            audience.asks(&item(object, 0), object);
+            audience.asks(&item(object % 7, 0), true, object);
+            audience.asks(&item(object, 0), true, object);
         }
         assert!(audience.objects.len() <= OBJECTS);
         assert!(audience.objects.values().all(|object| object.viewers.len() <= VIEWERS));

@@ -84,6 +84,11 @@ impl Ledger {
         Some(slot)
     }
 
+    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte.
+    pub fn read(&mut self, item: &Item, enters: bool, now: Time) {
+        self.policy.read(item, enters, now);
+    }
+
     /// Looks for an entry without using it.
     pub fn find(&self, key: u64) -> Option<Slot> {
         self.slots.get(&key).copied()

@@ -72,6 +72,10 @@ pub trait Policy: Send + fmt::Debug {
     /// Something was asked for that is not there, whether or not it will be put in.
     fn miss(&mut self, _item: &Item, _now: Time) {}
 
+    /// A viewer begins to read a slice, whether or not it is there: with its first byte, or in its middle. Those who look
+    /// for slices to send for them are no viewers.
+    fn read(&mut self, _item: &Item, _enters: bool, _now: Time) {}
+
     /// An entry is gone for another reason than room.
     fn remove(&mut self, slot: Slot, item: &Item);
 

@@ -83,13 +83,11 @@ impl Policy for Stream {
         }
     }
 
-    fn hit(&mut self, _: Slot, item: &Item, now: Time) {
-        self.audience.asks(item, now);
+    fn read(&mut self, item: &Item, enters: bool, now: Time) {
+        self.audience.asks(item, enters, now);
     }
 
-    fn miss(&mut self, item: &Item, now: Time) {
-        self.audience.asks(item, now);
-    }
+    fn hit(&mut self, _: Slot, _: &Item, _: Time) {}
 
     fn remove(&mut self, slot: Slot, _: &Item) {
         self.take(slot);

@@ -70,6 +70,7 @@ fn hit_ratio(name: &str) -> f64 {
     let mut gone = Vec::new();
     for ask in 0..200_000_u64 {
         let key = if rng.bool() { (rng.f64().powi(4) * 3000.0) as u64 } else { 10_000 + ask };
+        ledger.read(&item(key, 1), true, ask);
         if ledger.ask(&item(key, 1), ask).is_none() {
             let _ = ledger.insert(item(key, 1), ask, &mut gone);
             gone.clear();
@@ -100,6 +101,7 @@ fn requests_a_second() {
         let started = std::time::Instant::now();
         for (now, key) in keys.iter().enumerate() {
             let item = item(key.wrapping_mul(0x9e37_79b9_7f4a_7c15), 1);
+            ledger.read(&item, true, now as u64);
             if ledger.ask(&item, now as u64).is_none() {
                 let _ = ledger.insert(item, now as u64, &mut gone);
                 gone.clear();

@@ -36,6 +36,11 @@ impl Course {
         self
     }
 
+    /// Whether all bytes between two points are needed at the time of the first.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// Cuts a range where its bytes are needed at different times: length, when the first byte is needed, and the last.
     pub fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {
         let mut at = range.start;

@@ -13,10 +13,13 @@ pub struct Link {
 
 /// What is taken to be until something was measured: 1 MB/s and 100 ms.
 const UNKNOWN: Link = Link { bandwidth: 1e6, delay: 0.1 };
-/// One sample of the bandwidth takes this long, where bytes go on coming.
+/// One sample of the bandwidth takes this long, over as many transfers as that takes, where bytes come: what is left of
+/// a transfer at its end comes in a burst, and says nothing alone.
 const SAMPLE: Seconds = 0.2;
-/// Fewer bytes than this say nothing.
+/// And has at least so many bytes.
 const LEAST: u64 = 32 * 1024;
+/// So many are enough, however soon they came.
+const ENOUGH: u64 = 4 << 20;
 
 /// Measures a link by the bytes that come over it, all transfers together: while at least one of them has begun to
 /// come, what comes in a second is what the link gives.
@@ -26,8 +29,9 @@ pub struct Meter {
     coming: u32,
     /// Bytes that were sent for and have not come.
     outstanding: u64,
-    /// Since when the sample counts, and its bytes.
-    since: Seconds,
+    /// Up to when the sample counts, the time in which bytes came of it, and those bytes.
+    until: Seconds,
+    time: Seconds,
     bytes: u64,
     /// Quick and slow moving averages: the lower one is believed.
     quick: Option<f64>,
@@ -55,7 +59,7 @@ impl Meter {
     pub fn begins(&mut self, now: Seconds, after: Option<Seconds>, bytes: u64) {
         self.outstanding = self.outstanding.saturating_sub(bytes);
         if self.coming == 0 {
-            (self.since, self.bytes) = (now, 0);
+            self.until = now;
         }
         self.coming += 1;
         let Some(after) = after else { return };
@@ -69,31 +73,31 @@ impl Meter {
     pub fn comes(&mut self, now: Seconds, bytes: u64) {
         self.outstanding = self.outstanding.saturating_sub(bytes);
         self.bytes += bytes;
-        if now - self.since >= SAMPLE {
-            self.sample(now);
-        }
+        self.sample(now);
     }
 
     /// A transfer ended; `rest` of what was sent for will not come. `begun` says whether anything of it had.
     pub fn ends(&mut self, now: Seconds, rest: u64, begun: bool) {
         self.outstanding = self.outstanding.saturating_sub(rest);
         if begun {
+            self.sample(now);
             self.coming = self.coming.saturating_sub(1);
-            if self.coming == 0 {
-                self.sample(now);
-            }
         }
     }
 
     fn sample(&mut self, now: Seconds) {
-        if self.bytes < LEAST || now <= self.since {
+        self.time += (now - self.until).max(0.0);
+        self.until = now;
+        // The first one can't wait: until then nothing is known.
+        let is_enough = self.bytes >= if self.slow.is_none() { 8 * LEAST } else { ENOUGH };
+        if self.time <= 0.0 || self.bytes < LEAST || (self.time < SAMPLE && !is_enough) {
             return;
         }
-        let rate = self.bytes as f64 / (now - self.since);
+        let rate = self.bytes as f64 / self.time;
         let towards = |old: Option<f64>, share: f64| Some(old.map_or(rate, |old| old + (rate - old) * share));
-        self.quick = towards(self.quick, 0.5);
+        self.quick = towards(self.quick, 0.25);
         self.slow = towards(self.slow, 0.1);
-        (self.since, self.bytes) = (now, 0);
+        (self.time, self.bytes) = (0.0, 0);
     }
 
     /// What the link is taken to give.
@@ -138,16 +142,27 @@ mod tests {
         assert!((0.05..0.11).contains(&link.delay), "{link:?}");
         assert_eq!(meter.least_delay(), 0.05);
         assert_eq!(meter.busy(), 0.0);
-        // Idle for long: that says nothing. Then it is slower, which is believed soon.
-        meter.sent_for(500_000);
+        // Idle for long: that says nothing. Then it is slower, which is believed after two seconds.
+        meter.sent_for(700_000);
         meter.begins(100.0, None, 0);
-        for step in 1..=100 {
+        for step in 1..=200 {
             meter.comes(100.0 + f64::from(step) * 0.01, 2_000);
         }
         assert!((meter.busy() - 300_000.0 / meter.link().bandwidth).abs() < 1e-9);
         assert!(!meter.tells_delay());
-        meter.ends(101.0, 300_000, true);
+        meter.ends(102.0, 300_000, true);
         assert_eq!(meter.busy(), 0.0);
         assert!(meter.link().bandwidth < 3e5, "{:?}", meter.link());
+        // The last bytes of a transfer come at once: no faster link.
+        let before = meter.link().bandwidth;
+        for transfer in 0..5 {
+            let start = 200.0 + f64::from(transfer) * 10.0;
+            meter.sent_for(240_000);
+            meter.begins(start, None, 0);
+            meter.comes(start + 0.99, 198_000);
+            meter.comes(start + 1.0, 42_000);
+            meter.ends(start + 1.0, 0, true);
+        }
+        assert!(meter.link().bandwidth < before * 1.2, "{:?}", meter.link());
     }
 }

@@ -1,7 +1,7 @@
 //! All viewers of one origin.
 
 use super::{Link, Mode, Seconds, Viewer, Wish, viewer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Names a viewer of a [`Planner`].
 pub type ViewerId = u64;
@@ -24,20 +24,29 @@ pub struct Room {
     pub queue: Seconds,
 }
 
+/// A viewer, and the number of what it watches.
+#[derive(Debug)]
+struct Watching {
+    object: u64,
+    viewer: Viewer,
+}
+
 /// Says what to send for, for all viewers of one origin.
 #[derive(Debug)]
 pub struct Planner {
     mode: Mode,
     slice: u64,
-    viewers: BTreeMap<ViewerId, Viewer>,
+    viewers: BTreeMap<ViewerId, Watching>,
     next: ViewerId,
     wishes: Vec<Wish<ViewerId>>,
+    /// Whose wish for a slice of an object counts.
+    owners: HashMap<(u64, u64), ViewerId>,
 }
 
 impl Planner {
     /// Without viewers, for slices of `slice` bytes.
     pub fn new(mode: Mode, slice: u64) -> Self {
-        Self { mode, slice, viewers: BTreeMap::new(), next: 0, wishes: Vec::new() }
+        Self { mode, slice, viewers: BTreeMap::new(), next: 0, wishes: Vec::new(), owners: HashMap::new() }
     }
 
     /// The mode.
@@ -50,16 +59,16 @@ impl Planner {
         self.mode = mode;
     }
 
-    /// A viewer comes.
-    pub fn join(&mut self) -> ViewerId {
+    /// A viewer of an object comes. What several viewers of one object need is sent for once.
+    pub fn join(&mut self, object: u64) -> ViewerId {
         self.next += 1;
-        self.viewers.insert(self.next, Viewer::new(self.slice));
+        self.viewers.insert(self.next, Watching { object, viewer: Viewer::new(self.slice) });
         self.next
     }
 
     /// A viewer, to be told where it is.
     pub fn viewer(&mut self, id: ViewerId) -> Option<&mut Viewer> {
-        self.viewers.get_mut(&id)
+        self.viewers.get_mut(&id).map(|watching| &mut watching.viewer)
     }
 
     /// A viewer leaves: its wishes are gone.
@@ -103,7 +112,7 @@ impl Planner {
     ) -> (Vec<Fetch>, Option<Seconds>) {
         let mut fetches = Vec::new();
         let mut wake: Option<Seconds> = None;
-        for (id, viewer) in &mut self.viewers {
+        for (id, Watching { viewer, .. }) in &mut self.viewers {
             if ahead <= 0.0 || !fits(fetches.len()) {
                 break;
             }
@@ -123,9 +132,17 @@ impl Planner {
         here: impl Fn(ViewerId, u64) -> bool,
     ) -> (Vec<Fetch>, Option<Seconds>) {
         self.wishes.clear();
-        for (id, viewer) in &self.viewers {
+        for (id, Watching { viewer, .. }) in &self.viewers {
             viewer.wishes(*id, now, |index| here(*id, index), &mut self.wishes);
         }
+        // Two tracks of one file, or two viewers: the bytes cross the link once, for who needs them first.
+        self.wishes.sort_by(|a, b| a.last.total_cmp(&b.last));
+        self.owners.clear();
+        let (viewers, owners) = (&self.viewers, &mut self.owners);
+        self.wishes.retain(|wish| {
+            let slice = viewers.get(&wish.viewer).map(|watching| (watching.object, wish.index));
+            slice.is_some_and(|slice| *owners.entry(slice).or_insert(wish.viewer) == wish.viewer)
+        });
         let mut wake = None;
         let mut due = 0;
         viewer::latest(&mut self.wishes, link, busy, |place, at| {
@@ -137,8 +154,8 @@ impl Planner {
         });
         let mut fetches = Vec::new();
         for wish in self.wishes.iter().take(due) {
-            let viewer = self.viewers.get_mut(&wish.viewer).filter(|_| fits(fetches.len()));
-            if viewer.is_some_and(|viewer| viewer.deals_with(wish.index)) {
+            let watching = self.viewers.get_mut(&wish.viewer).filter(|_| fits(fetches.len()));
+            if watching.is_some_and(|watching| watching.viewer.deals_with(wish.index)) {
                 fetches.push(Fetch { viewer: wish.viewer, index: wish.index });
             }
         }
@@ -161,7 +178,7 @@ mod tests {
     #[test]
     fn earliest_deadlines_go_first_and_no_more_than_there_is_room() {
         let mut planner = Planner::new(Mode::Active, 1000);
-        let [late, early] = [planner.join(), planner.join()];
+        let [late, early] = [planner.join(1), planner.join(2)];
         at(&mut planner, late, 0, 1000, 0.0);
         at(&mut planner, early, 500, 1000, 0.0);
         // Played at 10 s and 5 s; a slice takes 1 s of a link, and is read as it comes.
@@ -182,9 +199,25 @@ mod tests {
     }
 
     #[test]
+    fn what_two_need_of_one_object_is_sent_for_once() {
+        let mut planner = Planner::new(Mode::Active, 1000);
+        let [late, early] = [planner.join(7), planner.join(7)];
+        at(&mut planner, late, 0, 1000, 0.0);
+        at(&mut planner, early, 500, 1000, 0.0);
+        // As if the early one were alone: a slice a second, of which it plays one in ten.
+        let (fetches, wake) = planner.plan(4.9, LINK, 0.0, ROOM, |_, _| false);
+        assert_eq!((fetches, wake), (vec![], Some(5.0)));
+        let slow = Link { bandwidth: 110.0, delay: 0.0 };
+        let (fetches, wake) = planner.plan(4.0, slow, 0.0, ROOM, |_, _| false);
+        assert!(fetches.is_empty() && wake.is_some_and(|at| at > 4.99), "just enough for one: {wake:?}");
+        let (fetches, _) = planner.plan(5.0, LINK, 0.0, ROOM, |_, _| false);
+        assert_eq!(fetches, [Fetch { viewer: early, index: 1 }]);
+    }
+
+    #[test]
     fn modes_change_under_way_and_what_is_here_is_not_sent_for() {
         let mut planner = Planner::new(Mode::OnDemand, 1000);
-        let id = planner.join();
+        let id = planner.join(1);
         at(&mut planner, id, 0, 1000, 0.0);
         assert_eq!(planner.plan(0.0, LINK, 0.0, ROOM, |_, _| false), (vec![], None));
         planner.set_mode(Mode::Window(2.0));

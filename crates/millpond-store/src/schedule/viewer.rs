@@ -18,8 +18,9 @@ const SLICES: u64 = 64;
 pub struct Viewer {
     slice: u64,
     course: Course,
-    /// When the first byte of the course is played.
+    /// When the first byte of the course is played: not before now, while it waits for all that it asked for.
     begun: Seconds,
+    waits: bool,
     /// The byte behind the last that it has asked for.
     asked: u64,
     /// Slices before this one were dealt with.
@@ -44,17 +45,30 @@ pub struct Wish<V> {
 impl Viewer {
     /// A viewer that has asked for nothing, of slices of `slice` bytes.
     pub fn new(slice: u64) -> Self {
-        Self { slice: slice.max(1), course: Course::default(), begun: 0.0, asked: 0, next: 0 }
+        Self { slice: slice.max(1), course: Course::default(), begun: 0.0, waits: false, asked: 0, next: 0 }
     }
 
     /// It begins to read the course now, and has asked for its bytes up to `asked`. Says whether it goes on where it
     /// was: who seeks begins anew.
     pub fn moves(&mut self, course: Course, asked: u64, now: Seconds) -> bool {
         let first = asked.div_ceil(self.slice);
-        let goes_on = course.start() + self.slice >= self.asked && first <= self.next + 1;
+        let goes_on = course.start() + self.slice >= self.asked && course.start() <= self.asked + self.slice;
         self.next = if goes_on { self.next.max(first) } else { first };
-        (self.course, self.begun, self.asked) = (course, now, asked);
+        (self.waits, self.course, self.begun, self.asked) = (course.is_whole(), course, now, asked);
         goes_on
+    }
+
+    /// It has what it asked for; says whether it waited for that.
+    pub fn receives(&mut self, now: Seconds) -> bool {
+        if self.waits {
+            self.begun = self.begun.max(now);
+        }
+        std::mem::take(&mut self.waits)
+    }
+
+    /// When the first byte of the course is played, or was.
+    fn begun(&self, now: Seconds) -> Seconds {
+        if self.waits { self.begun.max(now) } else { self.begun }
     }
 
     /// The slices that a window of so many slices ahead of the position covers now and didn't before, and when it
@@ -67,7 +81,7 @@ impl Viewer {
             if enters >= self.asked as f64 {
                 break;
             }
-            let at = self.begun + self.since_begun(enters.max(0.0).ceil() as u64);
+            let at = self.begun(now) + self.since_begun(enters.max(0.0).ceil() as u64);
             if at > now + 1e-9 {
                 return (start..self.next, Some(at));
             }
@@ -81,7 +95,7 @@ impl Viewer {
         let end = self.course.end().div_ceil(self.slice).min(self.next + SLICES);
         let asks = self.since_begun(self.asked);
         // Who waits at the end of what it asked for takes its time: what follows moves with the clock.
-        let begun = self.begun.max(now - asks);
+        let begun = self.begun(now).max(now - asks);
         let begun = begun - self.course.time_at(self.course.start());
         for index in self.next..end {
             let range = index * self.slice..((index + 1) * self.slice).min(self.course.end());
@@ -197,6 +211,23 @@ mod tests {
         viewer.wishes((), 100.0, |_| false, &mut wishes);
         let when: Vec<_> = wishes.iter().map(|wish| (wish.index, wish.bytes, wish.first)).collect();
         assert_eq!(when[..4], [(2, 1000, 110.0), (3, 500, 110.0), (3, 500, 120.0), (4, 1000, 120.0)]);
+    }
+
+    #[test]
+    fn who_waits_for_a_segment_does_not_play_it_yet() {
+        let mut viewer = Viewer::new(1000);
+        viewer.moves(Course::new([(0, 0.0), (1000, 10.0), (2000, 20.0)]).whole(), 1000, 100.0);
+        let first = |viewer: &Viewer, now: Seconds| {
+            let mut wishes = Vec::new();
+            viewer.wishes((), now, |_| false, &mut wishes);
+            wishes[0].first
+        };
+        assert_eq!((first(&viewer, 100.0), first(&viewer, 103.0)), (110.0, 113.0));
+        assert!(viewer.receives(104.0) && !viewer.receives(106.0));
+        assert_eq!(first(&viewer, 107.0), 114.0);
+        // Who streams needs no more than the next byte.
+        viewer.moves(Course::constant(1000, 2000, 100.0), 1500, 110.0);
+        assert!(!viewer.receives(120.0));
     }
 
     #[test]

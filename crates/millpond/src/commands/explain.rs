@@ -39,5 +39,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         println!("  {from:<7} {:>12} bytes  {object} [{first}, {end})", end - first);
     }
     println!("  {} bytes would be asked from the origin now", number(&told["origin-bytes"]));
+    if let Some(first) = told["origin"]["first-byte-seconds"].as_f64() {
+        let last = told["origin"]["last-byte-seconds"].as_f64().unwrap_or(first);
+        let siblings = if told["origin"]["siblings-first"] == true { ", after sibling caches" } else { "" };
+        println!("  which takes about {first:.3} s to the first and {last:.3} s to the last of them{siblings}");
+    }
     Ok(())
 }

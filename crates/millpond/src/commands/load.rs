@@ -2,7 +2,9 @@
 
 use super::{Outcome, runtime};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use millpond_lab::{Abr, Arrivals, HttpVersion, LoadOptions, Pace, RunLength, Target, run_until};
+use millpond_lab::{
+    Abr, Arrivals, HttpVersion, LoadOptions, Pace, RunLength, Target, replay, run_until, simulate::trace,
+};
 use millpond_server::config::value;
 use std::{io::Write as _, time::Duration};
 
@@ -44,6 +46,14 @@ pub(crate) fn command() -> Command {
                 .value_parser(value_parser!(u64))
                 .help("Plain URLs: random ranges of this size"),
         )
+        .arg(
+            Arg::new("trace")
+                .long("trace")
+                .value_name("FILE")
+                .help("Plays a trace as `simulate` reads it (CSV) against the files URL/1, URL/2 ..., by plain ranges")
+                .conflicts_with_all(["ranges", "duration", "clients"]),
+        )
+        .arg(arg("block", "SIZE", "64KiB", "With --trace: bytes of one request"))
         .arg(arg("threads", "NUMBER", "1", "Threads of the generator").value_parser(value_parser!(usize)))
         .arg(Arg::new("http2").long("http2").action(ArgAction::SetTrue).help("Speaks HTTP/2 only"))
         .arg(
@@ -57,6 +67,9 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    if let Some(file) = matches.get_one::<String>("trace") {
+        return play_trace(matches, file);
+    }
     let options = options(matches)?;
     let progress = |progress: &millpond_lab::Progress| {
         eprint!("\r{progress}\x1b[K");
@@ -76,6 +89,33 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         None => println!("{report}"),
     }
     if report.error_count() > 0 { Err(format!("{} requests failed", report.error_count()).into()) } else { Ok(()) }
+}
+
+fn play_trace(matches: &ArgMatches, file: &str) -> Outcome {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    let url = text("url").parse().map_err(|e| format!("{}: {e}", text("url")))?;
+    let block = value::size(text("block")).map_err(|_| "--block: a size such as 64KiB")?;
+    let bytes = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+    let workload = trace::csv(&bytes).map_err(|e| format!("{file}: {e}"))?;
+    let all = workload.visits.len();
+    let progress = |seconds: f64, visits: usize| {
+        eprint!("\r{seconds:.0} s, {visits} of {all} visits\x1b[K");
+        let _ = std::io::stderr().flush();
+    };
+    let report = runtime()?.block_on(replay(&workload, &url, block, progress))?;
+    eprintln!();
+    match matches.get_one::<String>("json").map(String::as_str) {
+        Some("-") => println!("{}", serde_json::to_string_pretty(&report)?),
+        Some(file) => {
+            std::fs::write(file, serde_json::to_string_pretty(&report)?).map_err(|e| format!("{file}: {e}"))?;
+            println!("{report}");
+        }
+        None => println!("{report}"),
+    }
+    match report.failure {
+        Some(why) => Err(format!("{} visits failed: {why}", report.failed).into()),
+        None => Ok(()),
+    }
 }
 
 fn options(matches: &ArgMatches) -> Result<LoadOptions, Box<dyn std::error::Error>> {

@@ -99,12 +99,15 @@ async fn greet(server: &Server) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(https) = server.https_addr() {
         println!("  https    https://{host}:{}/", https.port());
     }
+    let rtsp = format!("rtsp://{host}:{}", server.rtsp_addr()?.port());
+    println!("  rtsp     {rtsp}/");
     println!("  metrics  http://{}/metrics", server.admin_addr()?);
     for asset in server.some_assets(5).await {
         println!("  {asset}");
         println!("    HLS     {base}/{asset}/index.m3u8");
         println!("    HLS TS  {base}/{asset}/ts/index.m3u8");
         println!("    DASH    {base}/{asset}/index.mpd");
+        println!("    RTSP    {rtsp}/{asset}");
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 use super::Outcome as Done;
 use clap::{Arg, ArgMatches, Command};
 use millpond_lab::simulate::{
-    Link, Outcome, Plot, Setting, Workload, ZipfOptions, byte_miss_ratio, replay, run, sproxy, trace, zipf,
+    Outcome, Plot, Setting, Way, Workload, ZipfOptions, byte_miss_ratio, replay, run, sproxy, trace, zipf,
 };
-use millpond_server::config::value;
+use millpond_server::config::{DEFAULT_POLICY, value};
 use millpond_store::{policy, schedule::Mode};
 use std::{
     collections::BTreeMap,
@@ -32,6 +32,9 @@ pub(crate) fn command() -> Command {
         )
         .arg(Arg::new("trace").long("trace").value_name("FILE").help("A workload from a file"))
         .arg(option("format", "FORM", "csv", "Form of the file").value_parser(["csv", "log", "oracle"]))
+        .arg(option("shrink", "FACTOR", "1", "Divides all bytes").value_parser(clap::value_parser!(f64)))
+        .arg(option("speed", "FACTOR", "1", "Divides all times").value_parser(clap::value_parser!(f64)))
+        .arg(Arg::new("save").long("save").value_name("FILE").help("Writes the workload as CSV, and runs nothing"))
         .arg(option("cache", "SIZES", "64MiB,256MiB,1GiB,4GiB", "Sizes of the cache"))
         .arg(option("slice", "SIZES", "512KiB", "Sizes of a slice; with mode full objects are cached whole"))
         .arg(option(
@@ -40,8 +43,13 @@ pub(crate) fn command() -> Command {
             "on-demand",
             "When slices are sent for: on-demand, window, window:N, half, active, full",
         ))
-        .arg(option("policy", "NAMES", "s3-fifo", "Which slice goes; \"all\" for each that there is"))
-        .arg(option("bandwidth", "RATE", "10MB", "Bytes a second of the link to the origin"))
+        .arg(option("policy", "NAMES", DEFAULT_POLICY, "Which slice goes; \"all\" for each that there is"))
+        .arg(option(
+            "bandwidth",
+            "RATES",
+            "10MB",
+            "Bytes a second of the link to the origin; from some time on others: 10MB,1h:2MB,3h:10MB",
+        ))
         .arg(option("delay", "TIME", "50ms", "From a request to its first byte"))
         .arg(option("seed", "NUMBER", "1", "For workloads made by chance").value_parser(clap::value_parser!(u64)))
         .arg(Arg::new("json").long("json").value_name("FILE").help("Writes all figures as JSON; - for standard output"))
@@ -50,7 +58,14 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run_command(matches: &ArgMatches) -> Done {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
-    let workload = workload(matches)?;
+    let factor = |name: &str| {
+        let factor = matches.get_one::<f64>(name).copied().unwrap_or(1.0);
+        (factor > 0.0 && factor.is_finite()).then_some(factor).ok_or(format!("--{name} {factor}: expected above 0"))
+    };
+    let workload = workload(matches)?.scaled(factor("shrink")?, factor("speed")?);
+    if let Some(file) = matches.get_one::<String>("save") {
+        return Ok(std::fs::write(file, trace::to_csv(&workload)).map_err(|e| format!("{file}: {e}"))?);
+    }
     let quiet = text("json") == "-";
     let totals = workload.totals();
     if !quiet {
@@ -64,11 +79,7 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
             100.0 * totals.most as f64 / totals.visits.max(1) as f64
         );
     }
-    let link = Link {
-        bandwidth: value::size(text("bandwidth")).map_err(|_| "--bandwidth: bytes a second such as 10MB")?.max(1)
-            as f64,
-        delay: value::duration(text("delay")).map_err(|_| "--delay: a time such as 50ms")?.as_secs_f64(),
-    };
+    let link = link(text("bandwidth"), text("delay"))?;
     let plain = workload.visits.iter().all(|visit| visit.rate.is_infinite());
     let started = std::time::Instant::now();
     let mut outcomes = Vec::new();
@@ -78,7 +89,7 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
         let whole = mode == Mode::Full;
         outcomes.push(match plain && matches!(mode, Mode::OnDemand | Mode::Full) {
             true => replay(&workload, cache, (!whole).then_some(slice), policy, progress),
-            false => run(&workload, &Setting { cache, slice, mode, policy, link }, progress),
+            false => run(&workload, &Setting { cache, slice, mode, policy, link: link.clone() }, progress),
         });
     }
     tell("", 1.0);
@@ -122,6 +133,19 @@ fn workload(matches: &ArgMatches) -> Result<Workload, Box<dyn Error>> {
         "even" => zipf("even", ZipfOptions { skew: 0.4, ..usual }, seed),
         _ => sproxy(seed),
     })
+}
+
+/// The link of `--bandwidth` and `--delay`.
+fn link(bandwidth: &str, delay: &str) -> Result<Way, Box<dyn Error>> {
+    let delay = value::duration(delay).map_err(|_| "--delay: a time such as 50ms")?.as_secs_f64();
+    let step = |text: String| {
+        let (from, rate) = text.split_once(':').unwrap_or(("0s", &text));
+        let wrong = || format!("--bandwidth {text}: expected bytes a second such as 10MB, or 1h:2MB");
+        let from = value::duration(from).map_err(|_| wrong())?.as_secs_f64();
+        Ok::<_, String>((from, value::size(rate).map_err(|_| wrong())?.max(1) as f64))
+    };
+    let steps: Vec<_> = value::list(bandwidth).into_iter().map(step).collect::<Result<_, _>>()?;
+    Way::varying(&steps, delay).ok_or_else(|| format!("--bandwidth {bandwidth}: times must rise").into())
 }
 
 type Combination = (u32, Mode, &'static str, u64);

@@ -56,6 +56,7 @@ pub struct Server {
     pub process: Running,
     pub port: u16,
     pub admin: u16,
+    pub rtsp: u16,
     pub cache: tempfile::TempDir,
     pub log: PathBuf,
 }
@@ -76,12 +77,13 @@ impl Server {
     }
 
     fn launch(port: u16, args: &[&str], env: &[(&str, &str)]) -> Self {
-        let admin = free_port();
+        let (admin, rtsp) = (free_port(), free_port());
         let cache = tempfile::tempdir().unwrap();
         let log = cache.path().join("log.txt");
         let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
         command.arg("serve").args(args);
         command.args(["--http", &format!("127.0.0.1:{port}"), "--admin", &format!("127.0.0.1:{admin}")]);
+        command.args(["--rtsp", &format!("127.0.0.1:{rtsp}")]);
         if !args.contains(&"--cache") {
             command.arg("--cache").arg(cache.path());
         }
@@ -91,7 +93,7 @@ impl Server {
             .stderr(std::fs::File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        let server = Self { process: Running(child), port, admin, cache, log };
+        let server = Self { process: Running(child), port, admin, rtsp, cache, log };
         wait_for_port(port, &server.log);
         server
     }

@@ -144,6 +144,36 @@ pub fn nginx(folder: &Path, scratch: &Path, extra: &str) -> Option<(Running, u16
     Some((running, port))
 }
 
+/// squid as a cache before an HTTP server, with memory only.
+pub fn squid(origin: u16, scratch: &Path) -> Option<(Running, u16)> {
+    if !have("squid") {
+        return None;
+    }
+    let port = free_port();
+    let dir = scratch.display();
+    let config = format!(
+        "http_port 127.0.0.1:{port} accel defaultsite=127.0.0.1:{origin} no-vhost
+         cache_peer 127.0.0.1 parent {origin} 0 no-query originserver
+         http_access allow all\ncache_mem 64 MB\nmaximum_object_size_in_memory 32 MB\nrange_offset_limit -1
+         pid_filename {dir}/squid.pid\naccess_log stdio:{dir}/squid-access.log\ncache_log {dir}/squid.log
+         coredump_dir {dir}\nshutdown_lifetime 0 seconds\nvisible_hostname squid.test
+         pinger_enable off\nmemory_cache_shared off\nrefresh_pattern . 60 100% 4320\n"
+    );
+    std::fs::write(scratch.join("squid.conf"), config).unwrap();
+    // It takes the user that Debian's package made for it.
+    std::fs::set_permissions(scratch, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let child = Command::new("squid")
+        .args(["-N", "-f", scratch.join("squid.conf").to_str().unwrap()])
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let running = Running(child);
+    wait_for_port(port, &scratch.join("squid.log"));
+    Some((running, port))
+}
+
 /// An S3-compatible server over a folder, as bucket `media`.
 pub fn versitygw(folder: &Path, scratch: &Path) -> Option<(Running, u16)> {
     if !have("versitygw") {

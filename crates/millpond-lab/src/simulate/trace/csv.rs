@@ -4,6 +4,7 @@
 
 use super::{TraceError, beginning, name};
 use crate::simulate::workload::{Visit, Workload};
+use std::fmt::Write as _;
 
 const EXPECTED: &str = "time,object,length[,from,to[,rate]]";
 
@@ -44,9 +45,27 @@ fn visit(line: &str) -> Option<Visit> {
     (from <= to && to <= len).then_some(Visit { at, object, len, from, to, rate })
 }
 
+/// Writes a trace that [`read`] reads: objects by their numbers.
+pub fn write(workload: &Workload) -> String {
+    let mut text = String::from("time,object,length,from,to,rate\n");
+    for Visit { at, object, len, from, to, rate } in &workload.visits {
+        let rate = if rate.is_finite() { rate.to_string() } else { String::new() };
+        let _ = writeln!(text, "{at},{object},{len},{from},{to},{rate}");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let mut trace = read("1,4,100,5,20,2.5\n2,7,10").unwrap();
+        assert_eq!(trace.visits[0].object, 4);
+        trace.visits[1].at = 2.125;
+        assert_eq!(read(&write(&trace)).unwrap(), trace);
+    }
 
     #[test]
     fn lines_are_read_and_wrong_ones_named() {

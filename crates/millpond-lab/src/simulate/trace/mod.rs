@@ -4,7 +4,7 @@ mod csv;
 mod log;
 mod oracle;
 
-pub use csv::read as csv;
+pub use csv::{read as csv, write as to_csv};
 pub use log::read as log;
 pub use oracle::read as oracle;
 
@@ -27,7 +27,10 @@ fn beginning(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// A hash that names an object by its text.
+/// What names an object: the number that its text is, else a hash of it.
 fn name(text: &str) -> u64 {
+    if let Ok(number) = text.parse() {
+        return number;
+    }
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

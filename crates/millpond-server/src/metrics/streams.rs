@@ -1,0 +1,60 @@
+//! What RTSP sessions were sent.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counted by all threads that send.
+#[derive(Debug, Default)]
+pub(crate) struct StreamCounters {
+    pub(crate) packets: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) frames: AtomicU64,
+    pub(crate) late_frames: AtomicU64,
+    pub(crate) dropped_frames: AtomicU64,
+    pub(crate) failed_sends: AtomicU64,
+    pub(crate) reports: AtomicU64,
+    /// Playing now.
+    pub(crate) playing: AtomicU64,
+}
+
+/// One counter: name, help, value.
+type Field = (&'static str, &'static str, fn(&StreamCounters) -> &AtomicU64);
+
+const COUNTERS: &[Field] = &[
+    ("rtp_packets", "RTP packets sent", |counters| &counters.packets),
+    ("rtp_bytes", "Bytes of RTP packets sent, headers included", |counters| &counters.bytes),
+    ("rtp_frames", "Frames sent as RTP packets", |counters| &counters.frames),
+    ("rtp_late_frames", "Frames sent more than 100 ms after they were due", |counters| &counters.late_frames),
+    (
+        "rtp_dropped_frames",
+        "Frames not sent: their receiver is slow, or they are not what their codec says",
+        |counters| &counters.dropped_frames,
+    ),
+    ("rtp_failed_sends", "Messages that the system did not take", |counters| &counters.failed_sends),
+    ("rtcp_reports", "Receiver reports that came", |counters| &counters.reports),
+];
+
+/// Shows them.
+#[derive(Debug)]
+pub(super) struct StreamCollector(pub(super) Arc<StreamCounters>);
+
+impl Collector for StreamCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for (name, help, value) in COUNTERS {
+            let counter = ConstCounter::new(value(&self.0).load(Ordering::Relaxed));
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        let playing = ConstGauge::new(self.0.playing.load(Ordering::Relaxed) as i64);
+        playing.encode(encoder.encode_descriptor(
+            "rtsp_playing",
+            "RTSP sessions that play",
+            None,
+            playing.metric_type(),
+        )?)
+    }
+}

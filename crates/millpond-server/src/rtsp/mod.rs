@@ -1,0 +1,178 @@
+//! RTSP (RFC 2326): a front end beside that of HTTP, to the same assets.
+//!
+//! A [`Rtsp`] has the sessions. A [`connection`] turns requests into what sessions do; a [`session`] knows which tracks go
+//! where; a [`loader`] reads frames ahead of what is due, and a [`transmit`]ter sends them when they are, many sessions a
+//! thread.
+
+mod batch;
+mod connection;
+mod loader;
+mod reply;
+mod session;
+mod track;
+mod transmit;
+mod wire;
+
+use crate::library::{Library, Places};
+use crate::metrics::StreamCounters;
+use millpond_graph::Graph;
+use millpond_store::Store;
+use session::Session;
+use std::{
+    collections::HashMap,
+    io,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex as Lock, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{
+    net::TcpListener,
+    sync::{Mutex, Semaphore, watch},
+};
+use transmit::Transmitter;
+
+/// A session whose client is silent for so long is over (RFC 2326 12.37: 60 s where nothing is said).
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+/// How often it is looked for those.
+const SWEEP: Duration = Duration::from_secs(5);
+/// Sessions in all, until capacity is measured.
+const SESSIONS: usize = 16_384;
+
+/// Everything RTSP of a server.
+pub(crate) struct Rtsp {
+    store: Store,
+    library: Arc<Library>,
+    places: Places,
+    graph: Graph,
+    transmitters: Vec<Transmitter>,
+    /// A lock: taken when sessions come and go. A session has one of its own: its requests come one after another.
+    sessions: Lock<HashMap<String, Arc<Mutex<Session>>>>,
+    /// Numbers of sessions.
+    next: AtomicU64,
+    clock: Instant,
+    connections: Arc<Semaphore>,
+}
+
+impl Rtsp {
+    /// With a thread that sends for each of `workers`, from ports of `address`.
+    pub(crate) fn new(
+        store: Store,
+        library: Arc<Library>,
+        places: Places,
+        address: IpAddr,
+        workers: usize,
+        connections: usize,
+        counters: &Arc<StreamCounters>,
+    ) -> io::Result<Arc<Self>> {
+        let clock = Instant::now();
+        let start = |number| Transmitter::start(address, number, counters.clone(), clock);
+        let transmitters = (0..workers.max(1)).map(start).collect::<io::Result<_>>()?;
+        Ok(Arc::new(Self {
+            store,
+            library,
+            places,
+            graph: Graph::default(),
+            transmitters,
+            sessions: Lock::default(),
+            next: AtomicU64::new(0),
+            clock,
+            connections: Arc::new(Semaphore::new(connections)),
+        }))
+    }
+
+    /// The graph of what runs.
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Mutex<Session>>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session(&self, name: &str) -> Option<Arc<Mutex<Session>>> {
+        self.all().get(name).cloned()
+    }
+
+    /// A new session under a name that can't be guessed; nothing where there are too many.
+    fn add(&self, make: impl FnOnce(u64, Transmitter) -> Session) -> Option<(String, Arc<Mutex<Session>>)> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let transmitter = self.transmitters[id as usize % self.transmitters.len()].clone();
+        let name = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+        let session = make(id, transmitter);
+        session.progress.heard.store(self.now(), Ordering::Relaxed);
+        let session = Arc::new(Mutex::new(session));
+        let mut all = self.all();
+        if all.len() >= SESSIONS {
+            return None;
+        }
+        all.insert(name.clone(), session.clone());
+        Some((name, session))
+    }
+
+    fn remove(&self, name: &str) {
+        let session = self.all().remove(name);
+        // It ends outside of the lock.
+        drop(session);
+    }
+
+    /// Milliseconds of the server's clock.
+    fn now(&self) -> u64 {
+        self.clock.elapsed().as_millis() as u64
+    }
+
+    /// Takes away sessions whose clients are silent.
+    async fn sweep(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(SWEEP) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            let limit = self.now().saturating_sub(TIMEOUT.as_millis() as u64);
+            let gone: Vec<_> = self
+                .all()
+                .extract_if(|_, session| {
+                    let silent = |session: &Session| {
+                        let is_stuck = session.progress.is_stuck.load(Ordering::Relaxed);
+                        // On a connection it is as alive as that.
+                        let is_silent = session.progress.heard.load(Ordering::Relaxed) < limit;
+                        is_stuck || (is_silent && !session.is_interleaved())
+                    };
+                    session.try_lock().is_ok_and(|session| silent(&session))
+                })
+                .collect();
+            for (name, _) in gone {
+                tracing::info!(session = name, "session timed out");
+            }
+        }
+    }
+}
+
+/// Accepts connections until `stop` turns true; sessions end with it.
+pub(crate) async fn accept(listener: TcpListener, rtsp: Arc<Rtsp>, mut stop: watch::Receiver<bool>) {
+    tokio::spawn(rtsp.clone().sweep(stop.clone()));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                // Over the bound the connection is closed at once.
+                let Ok(slot) = rtsp.connections.clone().try_acquire_owned() else { continue };
+                let (rtsp, stop) = (rtsp.clone(), stop.clone());
+                tokio::spawn(async move {
+                    connection::serve(stream, peer, &rtsp, stop).await;
+                    drop(slot);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept an RTSP connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    rtsp.all().clear();
+}

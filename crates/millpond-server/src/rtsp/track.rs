@@ -1,0 +1,120 @@
+//! One track of a session, as it is sent: what is carried over from one PLAY to the next.
+
+use super::wire::{Room, Wire};
+use millpond_rtp::{
+    packet::Header,
+    payload::Packetizer,
+    rtcp::{self, SenderReport},
+};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// From the NTP epoch to the Unix epoch, in seconds (RFC 5905 figure 4).
+const NTP_TO_UNIX: u64 = 2_208_988_800;
+
+/// Where packets go.
+#[derive(Clone, Debug)]
+pub(super) enum Sink {
+    /// To a receiver's ports of RTP and RTCP.
+    Udp {
+        /// For RTP.
+        rtp: SocketAddr,
+        /// For RTCP.
+        rtcp: SocketAddr,
+    },
+    /// On a connection.
+    Tcp {
+        /// The connection.
+        wire: Arc<Wire>,
+        /// Its channels for RTP and RTCP.
+        channels: (u8, u8),
+    },
+}
+
+/// A track that was set up.
+#[derive(Clone, Debug)]
+pub(super) struct SentTrack {
+    /// Place in the presentation's tracks.
+    pub(super) track: usize,
+    pub(super) sink: Sink,
+    pub(super) packetizer: Packetizer,
+    pub(super) payload_type: u8,
+    pub(super) ssrc: u32,
+    /// Ticks a second of the RTP timestamps, and of the track.
+    pub(super) clock: u32,
+    pub(super) timescale: u32,
+    /// The next packet's number.
+    pub(super) sequence: u16,
+    /// RTP timestamp of the presentation time `start`, in ticks of the track.
+    pub(super) base: u32,
+    pub(super) start: i64,
+    /// The next frame, among those presented.
+    pub(super) next: u32,
+    pub(super) packets: u32,
+    pub(super) octets: u32,
+    /// The timestamp last sent.
+    pub(super) last: u32,
+    /// Frames are left out up to the next that stands alone.
+    pub(super) skips: bool,
+}
+
+impl Sink {
+    /// How much room there is; on the way to a UDP receiver nobody knows.
+    pub(super) fn room(&self) -> Room {
+        match self {
+            Self::Udp { .. } => Room::Enough,
+            Self::Tcp { wire, .. } => wire.room(),
+        }
+    }
+}
+
+impl SentTrack {
+    /// The RTP timestamp of a presentation time in ticks of the track.
+    pub(super) fn timestamp(&self, pts: i64) -> u32 {
+        let ticks = i128::from(pts - self.start) * i128::from(self.clock) / i128::from(self.timescale.max(1));
+        // It wraps.
+        self.base.wrapping_add(ticks as u32)
+    }
+
+    /// The header of the next packet.
+    pub(super) fn header(&mut self, pts: i64, marker: bool, octets: usize) -> [u8; millpond_rtp::packet::HEADER] {
+        let timestamp = self.timestamp(pts);
+        let Self { payload_type, sequence, ssrc, .. } = *self;
+        self.sequence = sequence.wrapping_add(1);
+        self.packets = self.packets.wrapping_add(1);
+        self.octets = self.octets.wrapping_add(octets as u32);
+        self.last = timestamp;
+        Header { marker, payload_type, sequence, timestamp, ssrc }.to_bytes()
+    }
+
+    /// A sender report: `position` is what is due now, from the start of the presentation.
+    fn report(&self, position: Duration) -> SenderReport {
+        let ticks = position.as_nanos() as i128 * i128::from(self.timescale) / 1_000_000_000;
+        SenderReport {
+            ssrc: self.ssrc,
+            ntp: ntp(SystemTime::now()),
+            timestamp: self.timestamp(i64::try_from(ticks).unwrap_or(i64::MAX)),
+            packets: self.packets,
+            octets: self.octets,
+        }
+    }
+
+    /// A sender report as it is sent, or with a reason the end of the source.
+    pub(super) fn rtcp(&self, position: Duration, ends: Option<&str>) -> Vec<u8> {
+        let report = self.report(position);
+        match ends {
+            Some(reason) => rtcp::bye(&report, "millpond", reason),
+            None => report.to_bytes("millpond"),
+        }
+    }
+}
+
+/// NTP time: seconds since 1900 in 32.32 bits.
+pub(super) fn ntp(now: SystemTime) -> u64 {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = since.as_secs().wrapping_add(NTP_TO_UNIX) & 0xffff_ffff;
+    (seconds << 32) | ((u64::from(since.subsec_nanos()) << 32) / 1_000_000_000)
+}

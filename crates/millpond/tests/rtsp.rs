@@ -1,0 +1,343 @@
+//! RTSP with real players over UDP and TCP, and a client of our own for what players don't show.
+
+mod support;
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpStream, UdpSocket},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+use support::{Server, clips, origins};
+
+/// What ffmpeg prints of each frame: only the hashes.
+fn hashes(args: &[&str]) -> Result<Vec<String>, String> {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-nostdin"]).args(args).args(["-f", "framemd5", "-"]);
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let hashes: Vec<String> = lines
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        // Behind it side data may stand.
+        .filter_map(|line| Some(line.split(',').nth(5)?.trim().to_owned()))
+        .collect();
+    if output.status.success() && !hashes.is_empty() { Ok(hashes) } else { Err(format!("{args:?}: {errors}")) }
+}
+
+/// Clips that ffmpeg plays by RTSP: it has no depacketizer for AV1 and E-AC-3, and there is no payload format for FLAC and ALAC
+/// here.
+const PLAYED: &[&str] = &[
+    "h264_aac.mp4",
+    "h264_open_gop.mp4",
+    "h264_fragmented.mp4",
+    "hevc_hvc1.mp4",
+    "hevc_hev1.mp4",
+    "vp9_opus.mp4",
+    "mp3.mp4",
+    "ac3.mp4",
+    "opus.mp4",
+    "aac_44100.m4a",
+];
+
+/// Every frame of a clip comes as it is in the file: pictures decoded, sound as it is coded.
+fn plays(server: &Server, clip: &str, transport: &str) -> Result<(), String> {
+    let url = format!("rtsp://127.0.0.1:{}/{clip}", server.rtsp);
+    let file = clips::folder().join(clip).display().to_string();
+    let ours = |more: &[&str]| {
+        // Enough room for what a loaded machine reads late: nothing is to be lost here.
+        let input = ["-rtsp_transport", transport, "-buffer_size", "8000000", "-i", &url];
+        hashes(&[&input[..], more].concat())
+    };
+    let theirs = |more: &[&str]| hashes(&[&["-i", &file][..], more].concat());
+    let has_video = ["h264", "hevc", "vp9"].iter().any(|codec| clip.starts_with(codec));
+    let map: &[&str] =
+        if has_video { &["-map", "0:v", "-fps_mode", "passthrough"] } else { &["-map", "0:a", "-c", "copy"] };
+    let (got, expected) = (ours(map)?, theirs(map)?);
+    if got == expected {
+        return Ok(());
+    }
+    let first = got.iter().zip(&expected).position(|(a, b)| a != b);
+    Err(format!("{clip} over {transport}: {} frames, expected {}, first other {first:?}", got.len(), expected.len()))
+}
+
+#[test]
+fn ffmpeg_gets_every_frame_over_tcp_and_udp() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    for transport in ["tcp", "udp"] {
+        let wrong: Vec<String> = std::thread::scope(|scope| {
+            let all: Vec<_> = PLAYED.iter().map(|clip| scope.spawn(|| plays(&server, clip, transport).err())).collect();
+            all.into_iter().filter_map(|one| one.join().unwrap()).collect()
+        });
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+    assert!(server.metric("millpond_rtp_frames_total", "") > 1000.0);
+    assert_eq!(server.metric("millpond_rtsp_playing", ""), 0.0);
+}
+
+#[test]
+fn gstreamer_and_mpv_play_to_the_end() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let url = |clip: &str| format!("rtsp://127.0.0.1:{}/{clip}", server.rtsp);
+    let mut players = Vec::new();
+    for clip in ["h264_aac.mp4", "hevc_hvc1.mp4", "vp9_opus.mp4", "ac3.mp4"] {
+        for protocol in ["tcp", "udp"] {
+            let source = format!("location={}", url(clip));
+            let protocols = format!("protocols={protocol}");
+            let mut command = Command::new("gst-launch-1.0");
+            command.args(["-q", "rtspsrc", &source, &protocols, "!", "decodebin", "!", "fakesink", "sync=false"]);
+            players.push((format!("gstreamer {clip} {protocol}"), command, "gst-launch-1.0"));
+        }
+    }
+    for protocol in ["tcp", "udp"] {
+        let mut command = Command::new("mpv");
+        let transport = format!("--rtsp-transport={protocol}");
+        command.args(["--no-config", "--vo=null", "--ao=null", "--untimed", &transport, &url("h264_aac.mp4")]);
+        players.push((format!("mpv {protocol}"), command, "mpv"));
+    }
+    let mut running = Vec::new();
+    for (name, mut command, program) in players {
+        if support::have(program) {
+            running.push((name, command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()));
+        }
+    }
+    for (name, child) in running {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// A client that says what it is told to say.
+struct Client {
+    stream: BufReader<TcpStream>,
+    url: String,
+    number: u32,
+    session: Option<String>,
+    /// Interleaved packets that came: channel and bytes.
+    packets: Vec<(u8, Vec<u8>)>,
+}
+
+struct Reply {
+    status: u16,
+    headers: BTreeMap<String, String>,
+}
+
+impl Client {
+    fn new(server: &Server, path: &str) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", server.rtsp)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let url = format!("rtsp://127.0.0.1:{}/{path}", server.rtsp);
+        Self { stream: BufReader::new(stream), url, number: 0, session: None, packets: Vec::new() }
+    }
+
+    fn ask(&mut self, method: &str, path: &str, headers: &str) -> Reply {
+        self.number += 1;
+        let session = self.session.as_ref().map_or(String::new(), |session| format!("Session: {session}\r\n"));
+        let (url, number) = (&self.url, self.number);
+        let text = format!("{method} {url}{path} RTSP/1.0\r\nCSeq: {number}\r\n{session}{headers}\r\n");
+        self.stream.get_mut().write_all(text.as_bytes()).unwrap();
+        self.reply().expect("a reply")
+    }
+
+    /// The next reply; what comes on channels before it is kept. Nothing at the end of the connection.
+    fn reply(&mut self) -> Option<Reply> {
+        while let Some(first) = self.peek() {
+            if first == b'$' {
+                self.packet();
+                continue;
+            }
+            let mut line = String::new();
+            self.stream.read_line(&mut line).ok()?;
+            let status = line.split(' ').nth(1)?.parse().ok()?;
+            let mut headers = BTreeMap::new();
+            loop {
+                line.clear();
+                self.stream.read_line(&mut line).ok()?;
+                let Some((name, value)) = line.trim_end().split_once(':') else { break };
+                headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+            }
+            let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+            self.stream.read_exact(&mut vec![0; length]).ok()?;
+            return Some(Reply { status, headers });
+        }
+        None
+    }
+
+    fn peek(&mut self) -> Option<u8> {
+        self.stream.fill_buf().ok()?.first().copied()
+    }
+
+    fn packet(&mut self) {
+        let mut head = [0; 4];
+        self.stream.read_exact(&mut head).unwrap();
+        let mut packet = vec![0; usize::from(u16::from_be_bytes([head[2], head[3]]))];
+        self.stream.read_exact(&mut packet).unwrap();
+        self.packets.push((head[1], packet));
+    }
+
+    /// Reads packets until `enough` says so.
+    fn receive(&mut self, enough: impl Fn(&[(u8, Vec<u8>)]) -> bool) {
+        let began = Instant::now();
+        while !enough(&self.packets) {
+            assert!(began.elapsed() < Duration::from_secs(20), "{} packets", self.packets.len());
+            assert_eq!(self.peek(), Some(b'$'), "nothing but packets");
+            self.packet();
+        }
+    }
+
+    fn set_up(&mut self, track: &str, transport: &str) -> Reply {
+        let reply = self.ask("SETUP", &format!("/{track}"), &format!("Transport: {transport}\r\n"));
+        if let Some(session) = reply.headers.get("session") {
+            self.session = Some(session.split(';').next().unwrap().to_owned());
+        }
+        reply
+    }
+
+    /// Sequence numbers and timestamps of RTP on a channel.
+    fn rtp(&self, channel: u8) -> Vec<(u16, u32)> {
+        let of = self.packets.iter().filter(|(on, _)| *on == channel);
+        of.map(|(_, packet)| {
+            let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().unwrap());
+            (word(0) as u16, word(4))
+        })
+        .collect()
+    }
+}
+
+fn over(packets: &[(u8, Vec<u8>)], channel: u8) -> bool {
+    // BYE, after the last report (RFC 3550 6.6).
+    packets.iter().any(|(on, packet)| *on == channel && packet.windows(2).any(|two| two == [0x81, 203]))
+}
+
+#[test]
+fn a_seek_lands_where_the_reply_says_and_a_pause_loses_nothing() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let mut client = Client::new(&server, "h264_aac.mp4");
+    assert_eq!(client.ask("DESCRIBE", "", "Accept: application/sdp\r\n").status, 200);
+    let transport = client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").headers["transport"].clone();
+    assert!(transport.contains("interleaved=0-1"), "{transport}");
+    assert_eq!(client.set_up("a1", "RTP/AVP/TCP;unicast;interleaved=2-3").status, 200);
+    // Key frames are two seconds apart.
+    let reply = client.ask("PLAY", "", "Range: npt=5-\r\n");
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.headers["range"], "npt=4.000-9.000");
+    let info = reply.headers["rtp-info"].clone();
+    let told = |info: &str, name: &str, field: &str| -> u32 {
+        let track = info.split(',').find(|track| track.contains(name)).unwrap();
+        track.split(';').find_map(|part| part.strip_prefix(field)).unwrap().parse().unwrap()
+    };
+    client.receive(|packets| packets.iter().filter(|(on, _)| *on == 0).count() > 20);
+    let first = client.rtp(0)[0];
+    assert_eq!(u32::from(first.0), told(&info, "/v1", "seq="));
+    assert_eq!(first.1, told(&info, "/v1", "rtptime="), "the key frame shows where the range begins");
+    assert_eq!(client.ask("PAUSE", "", "").status, 200);
+    let paused = client.packets.len();
+    std::thread::sleep(Duration::from_millis(300));
+    let reply = client.ask("PLAY", "", "");
+    assert_eq!(reply.status, 200);
+    assert!(client.packets.len() - paused <= 4, "reports only, while it is paused");
+    client.receive(|packets| over(packets, 1) && over(packets, 3));
+    for channel in [0, 2] {
+        let packets = client.rtp(channel);
+        let gaps = packets.windows(2).filter(|two| two[1].0 != two[0].0.wrapping_add(1)).count();
+        assert_eq!(gaps, 0, "channel {channel}");
+    }
+    // From 4 to 9 seconds at 25 a second, however often it paused.
+    let mut times: Vec<u32> = client.rtp(0).iter().map(|packet| packet.1.wrapping_sub(first.1)).collect();
+    times.sort_unstable();
+    times.dedup();
+    let expected: Vec<u32> = (0..125).map(|frame| frame * 3600).collect();
+    assert_eq!(times, expected);
+    // Behind the end there is nothing, and a seek back goes on with the numbers.
+    assert_eq!(client.ask("PLAY", "", "Range: npt=100-\r\n").status, 457);
+    let last = client.rtp(0).last().copied().unwrap();
+    let reply = client.ask("PLAY", "", "Range: npt=0-1\r\n");
+    assert_eq!((reply.status, &*reply.headers["range"]), (200, "npt=0.000-1.000"));
+    let info = reply.headers["rtp-info"].clone();
+    assert_eq!(told(&info, "/v1", "seq="), u32::from(last.0.wrapping_add(1)));
+    let before = client.rtp(0).len();
+    client.packets.retain(|(on, _)| on % 2 == 0);
+    client.receive(|packets| over(packets, 1));
+    let mut times: Vec<u32> = client.rtp(0)[before..].iter().map(|packet| packet.1).collect();
+    times.dedup();
+    assert_eq!(times.len(), 25);
+    assert_eq!(client.ask("TEARDOWN", "", "").status, 200);
+    assert_eq!(client.ask("PLAY", "", "").status, 454);
+}
+
+#[test]
+fn nothing_plays_to_who_did_not_ask() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let mut client = Client::new(&server, "h264_aac.mp4");
+    let elsewhere = client.set_up("v1", "RTP/AVP;unicast;destination=192.0.2.1;client_port=5000-5001");
+    assert_eq!(elsewhere.status, 461);
+    assert_eq!(client.set_up("v1", "RTP/AVP;multicast").status, 461);
+    assert_eq!(client.set_up("v9", "RTP/AVP/TCP").status, 404);
+    client.session = Some("0000".into());
+    assert_eq!(client.ask("PLAY", "", "").status, 454);
+    client.session = None;
+    assert_eq!(client.ask("PLAY", "", "").status, 454);
+    assert_eq!(client.ask("RECORD", "", "").status, 501);
+    let mut missing = Client::new(&server, "nothing.mp4");
+    assert_eq!(missing.ask("DESCRIBE", "", "").status, 404);
+    let mut sound = Client::new(&server, "flac.mp4");
+    assert_eq!(sound.ask("DESCRIBE", "", "").status, 415, "no payload format");
+    // What can't be read ends the connection.
+    let mut broken = Client::new(&server, "");
+    broken.stream.get_mut().write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n").unwrap();
+    assert_eq!(broken.reply().unwrap().status, 400);
+    assert!(broken.reply().is_none(), "closed");
+}
+
+#[test]
+fn sessions_end_with_their_connection_and_leave_nothing_in_the_graph() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let mut clients: Vec<Client> = (0..20).map(|_| Client::new(&server, "h264_long_gop.mp4")).collect();
+    for client in &mut clients {
+        client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");
+        assert_eq!(client.ask("PLAY", "", "").status, 200);
+    }
+    let graph = |path: &str| support::get(server.admin, path, &[]).text();
+    let modules = |graph: &str| graph.matches("\"kind\"").count();
+    assert_eq!(modules(&graph("/graph")), 40, "a loader and a transmission each");
+    assert!(graph("/graph.dot").starts_with("digraph"));
+    assert_eq!(server.metric("millpond_rtsp_playing", ""), 20.0);
+    drop(clients);
+    for _ in 0..100 {
+        if modules(&graph("/graph")) == 0 && server.metric("millpond_rtsp_playing", "") == 0.0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{}", graph("/graph"));
+}
+
+#[test]
+fn packets_by_udp_come_from_the_ports_that_were_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(clips::folder().join("h264_aac.mp4"), folder.path().join("a.mp4")).unwrap();
+    // From a web server, through the cache.
+    let scratch = tempfile::tempdir().unwrap();
+    let Some((_origin, port)) = origins::nginx(folder.path(), scratch.path(), "") else { return };
+    let server = Server::start(&[&format!("http://127.0.0.1:{port}")]);
+    let mut client = Client::new(&server, "a.mp4");
+    let [rtp, rtcp] = [UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap()];
+    let ports = [&rtp, &rtcp].map(|socket| {
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        socket.local_addr().unwrap().port()
+    });
+    let reply = client.set_up("v1", &format!("RTP/AVP;unicast;client_port={}-{}", ports[0], ports[1]));
+    let transport = reply.headers["transport"].clone();
+    let told = transport.split(';').find_map(|part| part.strip_prefix("server_port=")).unwrap().to_owned();
+    assert_eq!(client.ask("PLAY", "", "Range: npt=0-2\r\n").status, 200);
+    let mut buffer = [0; 2000];
+    let (length, from) = rtp.recv_from(&mut buffer).unwrap();
+    assert!(length <= 1400 && buffer[0] == 0x80);
+    let (_, reports) = rtcp.recv_from(&mut buffer).unwrap();
+    assert_eq!(told, format!("{}-{}", from.port(), reports.port()));
+    assert_eq!(&buffer[..2], [0x80, 200], "a sender report");
+    assert_eq!(client.ask("GET_PARAMETER", "", "").status, 200);
+    assert_eq!(client.ask("TEARDOWN", "", "").status, 200);
+}
