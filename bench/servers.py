@@ -126,6 +126,14 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def floor(file: Path, work: Path) -> Server:
+    """A server of one file that does the least (floor.c)."""
+    work.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cc", "-O2", "-o", work / "server", Path(__file__).with_name("floor.c")], check=True)
+    port = free_port()
+    return Server("floor", [str(work / "server"), str(port), str(file)], port, work / "log")
+
+
 def nginx(name: str, site: Path, work: Path) -> Server:
     """Debian's nginx with one worker, serving a folder of files."""
     return nginx_with(name, work, f"root {site};")

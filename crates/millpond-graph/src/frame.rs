@@ -6,8 +6,8 @@ use std::time::Duration;
 /// One access unit of one track, as it lies in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Which of the stream's tracks, from 0.
-    pub track: u8,
+    /// Which of the presentation's tracks, from 0.
+    pub track: u16,
     /// Its place among the track's frames, from 0.
     pub number: u32,
     /// When it is sent, from the start of the presentation: its decode time.

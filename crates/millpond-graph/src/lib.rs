@@ -1,7 +1,7 @@
 //! Frames, the pipes that they go through, and the graph of the modules between which those lie (AMPS, rows A2 and A3).
 //!
 //! A [`Frame`] is one access unit, passed by reference. A [`pipe`](pipe()) takes frames from one module to the next,
-//! bounded in frames; who sends waits while it is full. A [`Graph`] knows which modules and pipes there are, for whoever
+//! by the run, a bounded number of them; who sends waits while it is full. A [`Graph`] knows which modules and pipes there are, for whoever
 //! asks, and forgets them when they are dropped.
 //!
 //! What it does not know: signalling protocols, payload formats, where frames come from and go to.
@@ -12,4 +12,4 @@ mod pipe;
 
 pub use frame::Frame;
 pub use graph::{Edge, Graph, Member, Node, NodeId, Picture};
-pub use pipe::{Gone, Inlet, Outlet, pipe};
+pub use pipe::{Gone, Inlet, Outlet, Room, Run, pipe};

@@ -4,7 +4,11 @@ use crate::{
     Frame,
     graph::{Graph, Joined, NodeId},
 };
+use std::sync::Arc;
 use tokio::sync::mpsc::{self, error::TryRecvError};
+
+/// Frames in the order in which they are due, shared by all who have them.
+pub type Run = Arc<[Frame]>;
 
 /// The module at the other end is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,32 +17,43 @@ pub struct Gone;
 /// Where frames go in.
 #[derive(Debug)]
 pub struct Inlet {
-    frames: mpsc::Sender<Frame>,
+    runs: mpsc::Sender<Run>,
 }
+
+/// Room in a pipe for one run of frames.
+#[derive(Debug)]
+pub struct Room<'a>(mpsc::Permit<'a, Run>);
 
 /// Where they come out.
 #[derive(Debug)]
 pub struct Outlet {
-    frames: mpsc::Receiver<Frame>,
-    /// The next one, looked at already.
-    next: Option<Frame>,
+    runs: mpsc::Receiver<Run>,
+    /// The run that comes out now, and how many of its frames have.
+    run: Option<(Run, usize)>,
     _joined: Joined,
 }
 
-/// A pipe of at most `depth` frames between two modules of a graph. Who sends waits while it is full; what is in it when
-/// the inlet goes still comes out.
+/// A pipe of at most `depth` runs of frames between two modules of a graph, beside the run that is coming out. Who sends
+/// waits while it is full; what is in it when the inlet goes still comes out.
 pub fn pipe(graph: &Graph, from: NodeId, to: NodeId, depth: usize) -> (Inlet, Outlet) {
     let (inlet, outlet) = mpsc::channel(depth.max(1));
-    (Inlet { frames: inlet }, Outlet { frames: outlet, next: None, _joined: graph.join(from, to, depth.max(1)) })
+    (Inlet { runs: inlet }, Outlet { runs: outlet, run: None, _joined: graph.join(from, to, depth.max(1)) })
 }
 
 impl Inlet {
-    /// Puts a frame in, when there is room. Cancel safe: a dropped future has put nothing in.
+    /// Waits for room: who has it before it makes frames holds none that wait. Cancel safe.
     ///
     /// # Errors
     /// Nobody takes frames out any more.
-    pub async fn put(&self, frame: Frame) -> Result<(), Gone> {
-        self.frames.send(frame).await.map_err(|_| Gone)
+    pub async fn room(&self) -> Result<Room<'_>, Gone> {
+        self.runs.reserve().await.map(Room).map_err(|_| Gone)
+    }
+}
+
+impl Room<'_> {
+    /// Puts frames in.
+    pub fn put(self, run: Run) {
+        self.0.send(run);
     }
 }
 
@@ -48,19 +63,22 @@ impl Outlet {
     /// # Errors
     /// All have come out, and no more will.
     pub fn peek(&mut self) -> Result<Option<&Frame>, Gone> {
-        if self.next.is_none() {
-            match self.frames.try_recv() {
-                Ok(frame) => self.next = Some(frame),
+        while self.run.as_ref().is_none_or(|(run, out)| *out >= run.len()) {
+            self.run = None;
+            match self.runs.try_recv() {
+                Ok(run) => self.run = Some((run, 0)),
                 Err(TryRecvError::Empty) => return Ok(None),
                 Err(TryRecvError::Disconnected) => return Err(Gone),
             }
         }
-        Ok(self.next.as_ref())
+        Ok(self.run.as_ref().and_then(|(run, out)| run.get(*out)))
     }
 
-    /// Takes the frame that was looked at.
-    pub fn take(&mut self) -> Option<Frame> {
-        self.next.take()
+    /// The frame that was looked at has been taken.
+    pub fn pass(&mut self) {
+        if let Some((_, out)) = &mut self.run {
+            *out += 1;
+        }
     }
 }
 
@@ -70,8 +88,16 @@ mod tests {
     use bytes::Bytes;
     use std::time::Duration;
 
-    fn frame(track: u8) -> Frame {
-        Frame { track, number: 0, due: Duration::ZERO, pts: 0, is_sync: true, data: Bytes::new() }
+    fn run(tracks: &[u16]) -> Run {
+        let frame = |track: &u16| Frame {
+            track: *track,
+            number: 0,
+            due: Duration::ZERO,
+            pts: 0,
+            is_sync: true,
+            data: Bytes::new(),
+        };
+        tracks.iter().map(frame).collect()
     }
 
     #[tokio::test]
@@ -80,21 +106,22 @@ mod tests {
         let (a, b) = (graph.add("loader", "a"), graph.add("transmission", "b"));
         let (inlet, mut outlet) = pipe(&graph, a.id(), b.id(), 2);
         assert_eq!(outlet.peek(), Ok(None));
-        inlet.put(frame(1)).await.unwrap();
-        inlet.put(frame(2)).await.unwrap();
-        let mut third = Box::pin(inlet.put(frame(3)));
+        inlet.room().await.unwrap().put(run(&[1, 2]));
+        inlet.room().await.unwrap().put(run(&[]));
+        let mut third = Box::pin(inlet.room());
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut third).await.is_err(), "it is full");
         assert_eq!(outlet.peek().unwrap().unwrap().track, 1);
-        assert_eq!(outlet.take().unwrap().track, 1);
-        third.await.unwrap();
+        assert_eq!(outlet.peek().unwrap().unwrap().track, 1, "until it is taken");
+        outlet.pass();
+        third.await.unwrap().put(run(&[3]));
         drop(inlet);
         for track in [2, 3] {
             assert_eq!(outlet.peek().unwrap().unwrap().track, track);
-            outlet.take();
+            outlet.pass();
         }
         assert_eq!(outlet.peek(), Err(Gone));
         let (inlet, outlet) = pipe(&graph, a.id(), b.id(), 2);
         drop(outlet);
-        assert_eq!(inlet.put(frame(1)).await, Err(Gone));
+        assert!(inlet.room().await.is_err());
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! It joins the pure crates to the world: [`serve::Server`] is the one place where a server is put together.
 //! Inside, `library` turns a path into an asset (objects, indexes, presentation), `front` turns a request into a
-//! reply, and `delivery` moves the reply's bytes. It knows no box layouts and no caching policy.
+//! reply, and `delivery` moves the reply's bytes; `rtsp` is the other front end, with sessions and threads that send. It knows
+//! no box layouts and no caching policy.
 
 mod admin;
 pub mod config;
@@ -17,3 +18,4 @@ pub mod serve;
 pub mod tls;
 
 pub use library::{Container, IndexError, Resource, Route};
+pub use rtsp::{Bounds, Lateness};

@@ -8,7 +8,7 @@ use crate::{
     front::{self, Front, FrontOptions},
     library::{Library, LibraryOptions, Places, is_manifest, is_media},
     metrics::Metrics,
-    rtsp::{self, Rtsp},
+    rtsp::{self, Rtsp, RtspOptions},
     tls,
 };
 use http::HeaderValue;
@@ -107,17 +107,16 @@ impl Server {
         };
         let options = FrontOptions { cors_origin, access_log: config.access_log, folder: config.cache.clone() };
         let listener = listen("rtsp", config.rtsp)?;
-        let address = config.rtsp.ip();
-        let rtsp = Rtsp::new(
-            store.clone(),
-            library.clone(),
-            places.clone(),
-            address,
-            config.workers,
-            config.max_connections,
-            metrics.streams(),
-        )
-        .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
+        let rtsp_options = RtspOptions {
+            address: config.rtsp.ip(),
+            workers: config.workers,
+            connections: config.max_connections,
+            bounds: config.rtsp_bounds,
+            window: config.rtsp_window,
+            lateness: config.rtsp_lateness,
+        };
+        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), &rtsp_options, metrics.streams())
+            .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
         let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
         let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
         let service = Arc::new(Service::new(front, limits, config.max_connections));

@@ -20,6 +20,9 @@ use crate::stats;
 /// The next origin request begins when less than this is left of what has been asked for.
 const AHEAD: u64 = 1024 * 1024;
 
+/// So much is read by who wants it where no disk is needed, and by another thread otherwise.
+const AT_ONCE: u64 = 256 * 1024;
+
 /// A part of what was asked for, in order.
 #[derive(Clone, Debug)]
 pub enum Chunk {
@@ -124,6 +127,11 @@ impl Reader {
         range: Range<u64>,
         pin: Option<Pin>,
     ) -> Result<Bytes, OriginError> {
+        if range.end.saturating_sub(range.start) <= AT_ONCE
+            && let Some(bytes) = disk::read_resident(&file, &range)
+        {
+            return Ok(bytes);
+        }
         let read = tokio::task::spawn_blocking(move || {
             let bytes = disk::read_at(&file, range);
             drop(pin);

@@ -14,6 +14,7 @@ use super::machine::{Machine, default_cache_size};
 use super::options::{Options, PlaceOptions};
 use super::value::{Form, list};
 use super::{Config, DEFAULT_POLICY, PlaceConfig, TlsSource};
+use crate::rtsp::Bounds;
 
 /// Everything that a configuration is made from.
 #[derive(Debug, Clone, Default)]
@@ -149,11 +150,19 @@ pub fn resolve(
     };
     let seconds = Duration::from_secs;
     let cache = options.cache.take().unwrap_or_else(|| cache_folder(variable));
+    let rtsp_sessions = options.rtsp_sessions.unwrap_or(16_384);
     let config = Config {
         places,
         http: options.http.unwrap_or_else(|| any_address(8080)),
         https,
         rtsp: options.rtsp.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8554))),
+        rtsp_window: options.rtsp_window.unwrap_or(seconds(10)),
+        rtsp_lateness: options.rtsp_lateness.unwrap_or_default(),
+        rtsp_bounds: Bounds {
+            sessions: rtsp_sessions,
+            sessions_per_client: options.rtsp_sessions_per_client.unwrap_or(rtsp_sessions),
+            bandwidth: options.rtsp_mbps.filter(|mbps| *mbps > 0).map(|mbps| mbps.saturating_mul(1_000_000)),
+        },
         admin: options.admin.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9090))),
         cache_size: options.cache_size.unwrap_or_else(|| default_cache_size(&cache)),
         cache,

@@ -12,6 +12,7 @@ use super::options::Options;
 use super::value::{self, BadValue, Form, show_duration, show_size};
 use super::{Config, DEFAULT_POLICY, TlsSource};
 use crate::logging::{LogFormat, parse_filter};
+use crate::rtsp::Lateness;
 
 /// One setting of the server.
 pub struct Setting {
@@ -69,6 +70,13 @@ fn policy(text: &str) -> Result<&'static str, BadValue> {
     let known = policy::NAMES.iter().find(|name| **name == text);
     known.copied().ok_or_else(|| Form::Choice(policy::NAMES).into())
 }
+
+fn lateness(text: &str) -> Result<Lateness, BadValue> {
+    Lateness::named(text).ok_or_else(|| Form::Choice(&Lateness::NAMES).into())
+}
+
+/// The longest caching window.
+const WINDOW: Duration = Duration::from_secs(600);
 
 const PREFETCH: &str = "on-demand, window, window:N (0 to 1024 slices), half, active or full";
 
@@ -136,6 +144,46 @@ pub const SETTINGS: &[Setting] = &[
         help: "Address of RTSP; its host is where RTP packets come from",
         apply: |options, text| value::address(text).map(|v| options.rtsp = Some(v)),
         show: |config| Some(config.rtsp.to_string()),
+    },
+    Setting {
+        name: "rtsp-window",
+        form: Form::Duration,
+        default: "10s",
+        help: "Who comes so soon behind another RTSP session of the same asset reads its frames from memory; 0s: nobody",
+        apply: |options, text| value::duration_in(text, Duration::ZERO, WINDOW).map(|v| options.rtsp_window = Some(v)),
+        show: |config| Some(show_duration(config.rtsp_window)),
+    },
+    Setting {
+        name: "rtsp-deadlines",
+        form: Form::Choice(&Lateness::NAMES),
+        default: "none",
+        help: "By how many periods of 200 ms what follows is delayed when frames of an RTSP session come late",
+        apply: |options, text| lateness(text).map(|v| options.rtsp_lateness = Some(v)),
+        show: |config| Some(config.rtsp_lateness.name().to_owned()),
+    },
+    Setting {
+        name: "rtsp-mbps",
+        form: Form::Count,
+        default: "0: no bound",
+        help: "Most megabits a second of all RTSP sessions that play; who comes then is refused (453)",
+        apply: |options, text| value::count(text, 0).map(|v| options.rtsp_mbps = Some(v as u64)),
+        show: |config| Some((config.rtsp_bounds.bandwidth.unwrap_or(0) / 1_000_000).to_string()),
+    },
+    Setting {
+        name: "rtsp-sessions",
+        form: Form::Count,
+        default: "16384",
+        help: "Most RTSP sessions",
+        apply: |options, text| value::count(text, 1).map(|v| options.rtsp_sessions = Some(v)),
+        show: |config| Some(config.rtsp_bounds.sessions.to_string()),
+    },
+    Setting {
+        name: "rtsp-sessions-per-client",
+        form: Form::Count,
+        default: "as rtsp-sessions",
+        help: "Most RTSP sessions of one address",
+        apply: |options, text| value::count(text, 1).map(|v| options.rtsp_sessions_per_client = Some(v)),
+        show: |config| Some(config.rtsp_bounds.sessions_per_client.to_string()),
     },
     Setting {
         name: "cache",

@@ -26,6 +26,7 @@ pub use error::{ConfigError, ConfigErrors, Source};
 pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
+use crate::rtsp::{Bounds, Lateness};
 
 /// The replacement policy where nobody chooses one.
 pub const DEFAULT_POLICY: &str = "stream";
@@ -43,6 +44,12 @@ pub struct Config {
     pub admin: SocketAddr,
     /// Address of RTSP.
     pub rtsp: SocketAddr,
+    /// The window of interval caching.
+    pub rtsp_window: Duration,
+    /// What a missed deadline does to those that follow.
+    pub rtsp_lateness: Lateness,
+    /// How much RTSP may take on.
+    pub rtsp_bounds: Bounds,
     /// Folder for what is kept between runs.
     pub cache: PathBuf,
     /// Threads that serve.

@@ -9,6 +9,7 @@ use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
 
 use super::error::Source;
 use crate::logging::LogFormat;
+use crate::rtsp::Lateness;
 
 /// What flags, environment and file say, parsed but not yet completed by defaults.
 ///
@@ -22,6 +23,12 @@ pub struct Options {
     pub admin: Option<SocketAddr>,
     /// Address of RTSP.
     pub rtsp: Option<SocketAddr>,
+    /// The window of interval caching.
+    pub rtsp_window: Option<Duration>,
+    pub rtsp_lateness: Option<Lateness>,
+    pub rtsp_mbps: Option<u64>,
+    pub rtsp_sessions: Option<usize>,
+    pub rtsp_sessions_per_client: Option<usize>,
     pub cache: Option<PathBuf>,
     pub workers: Option<usize>,
     pub memory: Option<u64>,

@@ -15,7 +15,12 @@ pub(crate) struct StreamCounters {
     pub(crate) bytes: AtomicU64,
     pub(crate) frames: AtomicU64,
     pub(crate) late_frames: AtomicU64,
+    /// Those of them that were loaded in time.
+    pub(crate) lagging_frames: AtomicU64,
+    pub(crate) missed_deadlines: AtomicU64,
     pub(crate) dropped_frames: AtomicU64,
+    pub(crate) interval_hits: AtomicU64,
+    pub(crate) interval_misses: AtomicU64,
     pub(crate) failed_sends: AtomicU64,
     pub(crate) reports: AtomicU64,
     /// Playing now.
@@ -30,6 +35,18 @@ const COUNTERS: &[Field] = &[
     ("rtp_bytes", "Bytes of RTP packets sent, headers included", |counters| &counters.bytes),
     ("rtp_frames", "Frames sent as RTP packets", |counters| &counters.frames),
     ("rtp_late_frames", "Frames sent more than 100 ms after they were due", |counters| &counters.late_frames),
+    ("rtp_lagging_frames", "Those of them that were loaded in time: the machine is too slow", |counters| {
+        &counters.lagging_frames
+    }),
+    ("rtp_missed_deadlines", "Times that frames were loaded more than 100 ms after they were due", |counters| {
+        &counters.missed_deadlines
+    }),
+    (
+        "rtsp_interval_hits",
+        "Blocks of frames that were in memory for a session within the caching window behind another",
+        |counters| &counters.interval_hits,
+    ),
+    ("rtsp_interval_misses", "Those that were not", |counters| &counters.interval_misses),
     (
         "rtp_dropped_frames",
         "Frames not sent: their receiver is slow, or they are not what their codec says",

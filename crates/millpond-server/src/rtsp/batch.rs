@@ -21,6 +21,8 @@ const MESSAGES: usize = 64;
 /// Packets that wait for the call.
 pub(super) struct Batch {
     heads: Vec<u8>,
+    /// Frames that packets are parts of; the first one is empty.
+    frames: Vec<Bytes>,
     parts: Vec<Part>,
     messages: Vec<Message>,
     headers: MultiHeaders<SockaddrStorage>,
@@ -32,7 +34,7 @@ pub(super) struct Batch {
 /// A head of our own and what follows it.
 struct Part {
     head: Range<usize>,
-    frame: Bytes,
+    frame: usize,
     body: Range<usize>,
 }
 
@@ -48,6 +50,7 @@ impl Batch {
         let space = nix::cmsg_space!(u16);
         Self {
             heads: Vec::new(),
+            frames: vec![Bytes::new()],
             parts: Vec::new(),
             messages: Vec::new(),
             headers: MultiHeaders::preallocate(MESSAGES, Some(space)),
@@ -61,13 +64,19 @@ impl Batch {
         std::mem::take(&mut self.failed)
     }
 
-    /// Adds a packet: its header, then the payload.
-    pub(super) fn add(&mut self, to: SocketAddr, header: &[u8], piece: &Piece, frame: &Bytes) {
+    /// The packets that are added from now on are parts of this frame.
+    pub(super) fn hold(&mut self, frame: &Bytes) {
+        self.frames.push(frame.clone());
+    }
+
+    /// Adds a packet of the frame that was told last: its header, then the payload.
+    pub(super) fn add(&mut self, to: SocketAddr, header: &[u8], piece: &Piece) {
         let from = self.heads.len();
         self.heads.extend_from_slice(header);
         self.heads.extend_from_slice(piece.head());
         let length = header.len() + piece.len();
-        self.parts.push(Part { head: from..self.heads.len(), frame: frame.clone(), body: piece.body.clone() });
+        let frame = self.frames.len() - 1;
+        self.parts.push(Part { head: from..self.heads.len(), frame, body: piece.body.clone() });
         let end = self.parts.len();
         let is_closed = length < PACKET;
         match self.messages.last_mut() {
@@ -83,7 +92,7 @@ impl Batch {
     pub(super) fn add_plain(&mut self, to: SocketAddr, bytes: &[u8]) {
         let from = self.heads.len();
         self.heads.extend_from_slice(bytes);
-        self.parts.push(Part { head: from..self.heads.len(), frame: Bytes::new(), body: 0..0 });
+        self.parts.push(Part { head: from..self.heads.len(), frame: 0, body: 0..0 });
         let end = self.parts.len();
         self.messages.push(Message { to, parts: end - 1..end, is_closed: true });
     }
@@ -98,14 +107,17 @@ impl Batch {
         self.messages.clear();
         self.parts.clear();
         self.heads.clear();
+        self.frames.truncate(1);
     }
 
     fn send(&mut self, socket: &UdpSocket, messages: &[Message]) {
-        let Self { heads, parts, headers, cuts, failed, .. } = self;
+        let Self { heads, frames, parts, headers, cuts, failed, .. } = self;
         let slices: Vec<IoSlice<'_>> = messages
             .iter()
             .flat_map(|message| &parts[message.parts.clone()])
-            .flat_map(|part| [IoSlice::new(&heads[part.head.clone()]), IoSlice::new(&part.frame[part.body.clone()])])
+            .flat_map(|part| {
+                [IoSlice::new(&heads[part.head.clone()]), IoSlice::new(&frames[part.frame][part.body.clone()])]
+            })
             .collect();
         let first = messages.first().map_or(0, |message| message.parts.start);
         let each: Vec<&[IoSlice<'_>]> = messages

@@ -211,15 +211,16 @@ impl Connection<'_> {
         let (name, session) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name)?))) {
             Some(known) => known,
             None => {
-                let make = |id, transmitter| Session::new(id, base.to_owned(), asset.clone(), transmitter);
-                match self.rtsp.add(make) {
+                let make = |id, place, sender| Session::new(id, base.to_owned(), asset.clone(), place, sender);
+                match self.rtsp.add(self.peer.ip(), make) {
                     Some(added) => added,
                     None => return Reply::new(StatusCode::NotEnoughBandwidth),
                 }
             }
         };
         let mut session = session.lock().await;
-        if session.path != base {
+        // A file that was replaced since the first SETUP is another presentation.
+        if session.path != base || session.asset.id != asset.id {
             return Reply::new(StatusCode::AggregateOperationNotAllowed);
         }
         if session.is_playing() {
@@ -282,7 +283,8 @@ impl Connection<'_> {
         let base = request.request_uri().map(|url| url.as_str().trim_end_matches('/').to_owned()).unwrap_or_default();
         let told_speed = header(&SPEED).is_some();
         let has_scale = header(&SCALE).is_some();
-        let started = session.play(&self.rtsp.store, &self.rtsp.graph, part, speed, |played| {
+        let source = self.rtsp.source();
+        let started = session.play(&source, part, speed, |played| {
             let each = played.tracks.iter();
             let info: Vec<String> = each
                 .map(|(track, sequence, time)| format!("url={base}/{track};seq={sequence};rtptime={time}"))

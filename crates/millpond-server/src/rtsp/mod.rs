@@ -4,20 +4,32 @@
 //! where; a [`loader`] reads frames ahead of what is due, and a [`transmit`]ter sends them when they are, many sessions a
 //! thread.
 
+mod admission;
 mod batch;
+mod block;
 mod connection;
+mod deadline;
+mod intervals;
 mod loader;
 mod reply;
+mod sending;
 mod session;
 mod track;
 mod transmit;
+mod wheel;
 mod wire;
+
+pub use admission::Bounds;
+pub use deadline::Lateness;
 
 use crate::library::{Library, Places};
 use crate::metrics::StreamCounters;
+use admission::{Admission, Place};
+use block::block_of;
+use intervals::Intervals;
 use millpond_graph::Graph;
-use millpond_store::Store;
-use session::Session;
+use millpond_store::{Cache, Store};
+use session::{Session, Source};
 use std::{
     collections::HashMap,
     io,
@@ -38,8 +50,21 @@ use transmit::Transmitter;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 /// How often it is looked for those.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Sessions in all, until capacity is measured.
-const SESSIONS: usize = 16_384;
+/// How often it is looked whether frames go out in time.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Settings of RTSP.
+pub(crate) struct RtspOptions {
+    /// Where packets come from.
+    pub(crate) address: IpAddr,
+    /// Threads that send.
+    pub(crate) workers: usize,
+    pub(crate) connections: usize,
+    pub(crate) bounds: Bounds,
+    /// The caching window.
+    pub(crate) window: Duration,
+    pub(crate) lateness: Lateness,
+}
 
 /// Everything RTSP of a server.
 pub(crate) struct Rtsp {
@@ -47,9 +72,13 @@ pub(crate) struct Rtsp {
     library: Arc<Library>,
     places: Places,
     graph: Graph,
+    intervals: Arc<Intervals>,
+    lateness: Lateness,
     transmitters: Vec<Transmitter>,
     /// A lock: taken when sessions come and go. A session has one of its own: its requests come one after another.
     sessions: Lock<HashMap<String, Arc<Mutex<Session>>>>,
+    admission: Arc<Admission>,
+    counters: Arc<StreamCounters>,
     /// Numbers of sessions.
     next: AtomicU64,
     clock: Instant,
@@ -57,29 +86,31 @@ pub(crate) struct Rtsp {
 }
 
 impl Rtsp {
-    /// With a thread that sends for each of `workers`, from ports of `address`.
     pub(crate) fn new(
         store: Store,
         library: Arc<Library>,
         places: Places,
-        address: IpAddr,
-        workers: usize,
-        connections: usize,
+        options: &RtspOptions,
         counters: &Arc<StreamCounters>,
     ) -> io::Result<Arc<Self>> {
         let clock = Instant::now();
-        let start = |number| Transmitter::start(address, number, counters.clone(), clock);
-        let transmitters = (0..workers.max(1)).map(start).collect::<io::Result<_>>()?;
+        let start = |number| Transmitter::start(options.address, number, counters.clone(), clock);
+        let transmitters = (0..options.workers.max(1)).map(start).collect::<io::Result<_>>()?;
+        let blocks = Cache::of(store.memory(), "frames");
         Ok(Arc::new(Self {
             store,
             library,
             places,
             graph: Graph::default(),
+            intervals: Intervals::new(blocks, block_of(options.window), counters.clone()),
+            lateness: options.lateness,
             transmitters,
             sessions: Lock::default(),
+            admission: Admission::new(options.bounds),
+            counters: counters.clone(),
             next: AtomicU64::new(0),
             clock,
-            connections: Arc::new(Semaphore::new(connections)),
+            connections: Arc::new(Semaphore::new(options.connections)),
         }))
     }
 
@@ -96,19 +127,26 @@ impl Rtsp {
         self.all().get(name).cloned()
     }
 
-    /// A new session under a name that can't be guessed; nothing where there are too many.
-    fn add(&self, make: impl FnOnce(u64, Transmitter) -> Session) -> Option<(String, Arc<Mutex<Session>>)> {
+    /// What sessions are played from.
+    fn source(&self) -> Source<'_> {
+        let Self { store, graph, intervals, admission, lateness, .. } = self;
+        Source { store, graph, intervals, admission, lateness: *lateness }
+    }
+
+    /// A new session of a client under a name that can't be guessed; nothing where there are too many.
+    fn add(
+        &self,
+        client: IpAddr,
+        make: impl FnOnce(u64, Place, Transmitter) -> Session,
+    ) -> Option<(String, Arc<Mutex<Session>>)> {
+        let place = self.admission.place(client)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let transmitter = self.transmitters[id as usize % self.transmitters.len()].clone();
         let name = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
-        let session = make(id, transmitter);
+        let session = make(id, place, transmitter);
         session.progress.heard.store(self.now(), Ordering::Relaxed);
         let session = Arc::new(Mutex::new(session));
-        let mut all = self.all();
-        if all.len() >= SESSIONS {
-            return None;
-        }
-        all.insert(name.clone(), session.clone());
+        self.all().insert(name.clone(), session.clone());
         Some((name, session))
     }
 
@@ -150,9 +188,30 @@ impl Rtsp {
     }
 }
 
+impl Rtsp {
+    /// Looks whether frames go out in time.
+    async fn observe(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let read = || [&self.counters.frames, &self.counters.lagging_frames].map(|c| c.load(Ordering::Relaxed));
+        let mut before = read();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            let now = read();
+            let [frames, late] = [now[0] - before[0], now[1] - before[1]];
+            before = now;
+            if self.admission.observe(frames, late) {
+                tracing::warn!(frames, late, "frames go out late: no more sessions may play for now");
+            }
+        }
+    }
+}
+
 /// Accepts connections until `stop` turns true; sessions end with it.
 pub(crate) async fn accept(listener: TcpListener, rtsp: Arc<Rtsp>, mut stop: watch::Receiver<bool>) {
     tokio::spawn(rtsp.clone().sweep(stop.clone()));
+    tokio::spawn(rtsp.clone().observe(stop.clone()));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

@@ -1,12 +1,16 @@
 //! A session: which tracks of an asset go where, and what is being played of them.
 
 use super::{
-    loader::{self, Cursor, seconds},
+    admission::{Admission, Place, Share},
+    block::{block_of, seconds},
+    deadline::Lateness,
+    intervals::{Intervals, Subject},
+    loader::Loader,
     track::{SentTrack, Sink},
     transmit::{Progress, Stream, Transmitter},
 };
 use crate::library::Asset;
-use millpond_graph::{Graph, Member};
+use millpond_graph::{Graph, Inlet, Member};
 use millpond_package::PresentedTrack;
 use millpond_rtp::{
     payload::Packetizer,
@@ -17,8 +21,8 @@ use millpond_store::Store;
 use std::{sync::Arc, time::Duration};
 use tokio::task::AbortHandle;
 
-/// Frames in the pipe from loader to transmission: what a stretch of the file has, most likely.
-const DEPTH: usize = 64;
+/// Blocks of frames between loader and transmission, beside that which is being sent.
+const DEPTH: usize = 1;
 
 /// A session, from its first SETUP on.
 pub(super) struct Session {
@@ -31,6 +35,9 @@ pub(super) struct Session {
     pub(super) progress: Arc<Progress>,
     state: State,
     transmitter: Transmitter,
+    /// What it takes of the machine, once it has played.
+    share: Option<Share>,
+    _place: Place,
 }
 
 enum State {
@@ -55,14 +62,15 @@ pub(super) struct Played {
 pub(super) enum CannotPlay {
     /// The part lies behind the end, or is empty: 457.
     OutOfRange,
-    /// Too many sessions are being sent: 453.
+    /// There is no room for it beside what plays already: 453.
     Full,
 }
 
 impl Session {
-    pub(super) fn new(id: u64, path: String, asset: Arc<Asset>, transmitter: Transmitter) -> Self {
+    pub(super) fn new(id: u64, path: String, asset: Arc<Asset>, place: Place, transmitter: Transmitter) -> Self {
         let progress = Arc::new(Progress::default());
-        Self { id, path, asset, tracks: Vec::new(), progress, state: State::Ready, transmitter }
+        let (tracks, state, share) = (Vec::new(), State::Ready, None);
+        Self { id, path, asset, tracks, progress, state, transmitter, share, _place: place }
     }
 
     /// The server's ports for its packets.
@@ -79,7 +87,7 @@ impl Session {
         self.tracks.iter().any(|track| matches!(track.sink, Sink::Tcp { .. }))
     }
 
-    /// Adds a track, or sets one up again.
+    /// Adds a track of the session's asset, or sets one up again.
     pub(super) fn set_up(
         &mut self,
         track: usize,
@@ -132,12 +140,12 @@ impl Session {
     /// Begins to play a part. `start` is called when all is ready, before the first packet goes out.
     pub(super) async fn play(
         &mut self,
-        store: &Store,
-        graph: &Graph,
+        source: &Source<'_>,
         part: Part,
         speed: f64,
         start: impl FnOnce(&Played),
     ) -> Result<(), CannotPlay> {
+        let Source { store, graph, intervals, admission, lateness } = source;
         let resumes = part.from.is_none() && !matches!(self.state, State::Ready);
         self.pause().await;
         let duration = self.asset.presentation.duration();
@@ -150,14 +158,27 @@ impl Session {
         if asked > duration || asked >= to {
             return Err(CannotPlay::OutOfRange);
         }
+        if self.share.is_none() {
+            self.share = Some(admission.share(self.rate()).ok_or(CannotPlay::Full)?);
+        }
         let from = if paused.is_some() { asked } else { self.seek(asked) };
         let position = paused.unwrap_or_else(|| self.first_due());
         let member = |kind| graph.add(kind, format!("{} {:x}", self.path, self.id));
         let (loading, sending) = (member("loader"), member("transmission"));
         let (inlet, frames) = millpond_graph::pipe(graph, loading.id(), sending.id(), DEPTH);
-        let cursors = self.cursors();
         let end = if part.to.is_some() { Duration::from_secs_f64(to) } else { Duration::MAX };
-        let task = tokio::spawn(run(store.clone(), self.asset.clone(), cursors, end, inlet, loading));
+        let (numbers, next) = self.cursors();
+        let subject = Subject { asset: self.asset.id, tracks: numbers.clone() };
+        let loader = Loader {
+            store: (*store).clone(),
+            asset: self.asset.clone(),
+            tracks: numbers,
+            next,
+            to: end,
+            seat: intervals.enter(subject, block_of(position)),
+        };
+        let (id, transmitter) = (self.id, self.transmitter.clone());
+        let task = tokio::spawn(run(loader, inlet, loading, move || transmitter.look(id)));
         let tracks = self.tracks.iter().map(|track| {
             let name = self.asset.presentation.tracks()[track.track].name().to_owned();
             (name, track.sequence, track.timestamp(ticks(from, track.timescale)))
@@ -169,7 +190,9 @@ impl Session {
             tracks: self.tracks.clone(),
             frames,
             position,
+            to: end,
             speed,
+            lateness: *lateness,
             progress: self.progress.clone(),
             _member: sending,
         };
@@ -179,6 +202,12 @@ impl Session {
         }
         self.state = State::Playing(task.abort_handle());
         Ok(())
+    }
+
+    /// Bits a second of its tracks.
+    fn rate(&self) -> u64 {
+        let tracks = self.asset.presentation.tracks();
+        self.tracks.iter().map(|sent| tracks[sent.track].bandwidth().average).sum()
     }
 
     /// Moves every track to a time: pictures to the key frame before it, sound along with them. Gives the time at which
@@ -213,10 +242,11 @@ impl Session {
         due.min().unwrap_or_default()
     }
 
-    fn cursors(&self) -> Vec<Cursor> {
-        let cursor =
-            |(number, sent): (usize, &SentTrack)| Cursor { track: sent.track, number: number as u8, next: sent.next };
-        self.tracks.iter().enumerate().map(cursor).collect()
+    /// The tracks in the presentation, in order, and the next sample of each.
+    fn cursors(&self) -> (Arc<[u16]>, Vec<u32>) {
+        let mut cursors: Vec<_> = self.tracks.iter().map(|sent| (sent.track as u16, sent.next)).collect();
+        cursors.sort_unstable();
+        (cursors.iter().map(|(track, _)| *track).collect(), cursors.iter().map(|(_, next)| *next).collect())
     }
 }
 
@@ -229,15 +259,19 @@ impl Drop for Session {
     }
 }
 
-async fn run(
-    store: Store,
-    asset: Arc<Asset>,
-    cursors: Vec<Cursor>,
-    to: Duration,
-    inlet: millpond_graph::Inlet,
-    member: Member,
-) {
-    if let Err(error) = loader::load(&store, &asset, cursors, to, &inlet).await {
+/// What sessions are played from.
+pub(super) struct Source<'a> {
+    pub(super) store: &'a Store,
+    pub(super) graph: &'a Graph,
+    pub(super) intervals: &'a Arc<Intervals>,
+    pub(super) admission: &'a Arc<Admission>,
+    pub(super) lateness: Lateness,
+}
+
+/// Loads until the end; `look` is called when the first frames are there.
+async fn run(loader: Loader, inlet: Inlet, member: Member, look: impl FnOnce()) {
+    let asset = loader.asset.clone();
+    if let Err(error) = loader.run(&inlet, look).await {
         tracing::error!(asset = %asset.path, %error, "session ends early");
     }
     drop(member);

@@ -1,7 +1,7 @@
 //! The sending side of an RTSP connection: replies and interleaved packets share it.
 
 use std::{
-    io,
+    io::{self, IoSlice},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::{net::TcpStream, sync::Notify};
@@ -10,6 +10,8 @@ use tokio::{net::TcpStream, sync::Notify};
 const ENOUGH: usize = 256 << 10;
 /// More than this: the client doesn't read.
 const MOST: usize = 1 << 20;
+/// Pieces in one system call (IOV_MAX is 1024).
+const SLICES: usize = 1024;
 
 /// What waits to be sent to one client.
 #[derive(Debug)]
@@ -58,6 +60,28 @@ impl Wire {
         room
     }
 
+    /// Adds bytes that lie in pieces: those that the socket takes now are not copied.
+    pub(super) fn send_slices(&self, mut slices: &mut [IoSlice<'_>]) -> Room {
+        let mut pending = self.lock();
+        while pending.is_empty() && !slices.is_empty() {
+            let most = slices.len().min(SLICES);
+            match self.stream.try_write_vectored(&slices[..most]) {
+                Ok(0) => return Room::None,
+                Ok(count) => IoSlice::advance_slices(&mut slices, count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => return Room::None,
+            }
+        }
+        slices.iter().for_each(|slice| pending.extend_from_slice(slice));
+        let room = room(pending.len());
+        let waits = !pending.is_empty();
+        drop(pending);
+        if waits {
+            self.waiting.notify_one();
+        }
+        room
+    }
+
     /// How much room there is now.
     pub(super) fn room(&self) -> Room {
         room(self.lock().len())
@@ -74,6 +98,10 @@ impl Wire {
             }
         }
         pending.drain(..sent);
+        if pending.is_empty() {
+            // Who keeps up holds no buffer.
+            *pending = Vec::new();
+        }
         room(pending.len())
     }
 

@@ -1,0 +1,161 @@
+//! Who may play: nobody whom the machine can't serve as well as those who do already.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+/// Over this share of frames that the machine sends late, nobody else may play.
+const LATE: f64 = 0.01;
+/// Fewer frames than these say nothing.
+const FRAMES: u64 = 100;
+
+/// How much RTSP may take on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Sessions in all.
+    pub sessions: usize,
+    /// Sessions of one client's address.
+    pub sessions_per_client: usize,
+    /// Bits a second of all that play; nothing for no bound.
+    pub bandwidth: Option<u64>,
+}
+
+/// Knows what is taken on.
+#[derive(Debug)]
+pub(super) struct Admission {
+    bounds: Bounds,
+    /// A lock: taken when sessions come and go.
+    clients: Mutex<Clients>,
+    /// Bits a second of those that play.
+    taken: AtomicU64,
+    /// Frames went out late in the last second.
+    is_late: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    sessions: usize,
+    each: HashMap<IpAddr, usize>,
+}
+
+/// A session that was taken on.
+#[derive(Debug)]
+pub(super) struct Place {
+    admission: Arc<Admission>,
+    client: IpAddr,
+}
+
+/// Bandwidth that was taken.
+#[derive(Debug)]
+pub(super) struct Share {
+    admission: Arc<Admission>,
+    rate: u64,
+}
+
+impl Admission {
+    pub(super) fn new(bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self { bounds, clients: Mutex::default(), taken: AtomicU64::new(0), is_late: AtomicBool::new(false) })
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session of a client; nothing where there are too many, of it or in all.
+    pub(super) fn place(self: &Arc<Self>, client: IpAddr) -> Option<Place> {
+        let mut clients = self.clients();
+        let of_client = clients.each.get(&client).copied().unwrap_or(0);
+        if clients.sessions >= self.bounds.sessions || of_client >= self.bounds.sessions_per_client {
+            return None;
+        }
+        clients.sessions += 1;
+        clients.each.insert(client, of_client + 1);
+        drop(clients);
+        Some(Place { admission: self.clone(), client })
+    }
+
+    /// Room for so many bits a second; nothing where there is not so much, or where what plays already goes out late.
+    pub(super) fn share(self: &Arc<Self>, rate: u64) -> Option<Share> {
+        if self.is_late.load(Ordering::Relaxed) {
+            return None;
+        }
+        let most = self.bounds.bandwidth.unwrap_or(u64::MAX);
+        let add = |taken: u64| taken.checked_add(rate).filter(|sum| *sum <= most);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Share { admission: self.clone(), rate })
+    }
+
+    /// How many of the frames of the last second the machine sent late. Says whether that has become too many.
+    pub(super) fn observe(&self, frames: u64, late: u64) -> bool {
+        let is_late = frames >= FRAMES && late as f64 > frames as f64 * LATE;
+        !self.is_late.swap(is_late, Ordering::Relaxed) && is_late
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut clients = self.admission.clients();
+        clients.sessions -= 1;
+        if let Some(count) = clients.each.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                clients.each.remove(&self.client);
+            }
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.admission.taken.fetch_sub(self.rate, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { sessions: 3, sessions_per_client: 2, bandwidth: Some(1000) };
+
+    #[test]
+    fn sessions_are_bounded_by_client_and_in_all() {
+        let admission = Admission::new(BOUNDS);
+        let [a, b]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+        let first = admission.place(a).unwrap();
+        let _second = admission.place(a).unwrap();
+        assert!(admission.place(a).is_none(), "of one client");
+        let _third = admission.place(b).unwrap();
+        assert!(admission.place(b).is_none(), "in all");
+        drop(first);
+        assert!(admission.place(b).is_some());
+        assert_eq!(admission.clients().each.len(), 2);
+    }
+
+    #[test]
+    fn bandwidth_is_given_out_once() {
+        let admission = Admission::new(BOUNDS);
+        let share = admission.share(600).unwrap();
+        assert!(admission.share(600).is_none());
+        assert!(admission.share(400).is_some());
+        drop(share);
+        assert!(admission.share(1000).is_some());
+        assert!(admission.share(u64::MAX).is_none(), "no overflow");
+    }
+
+    #[test]
+    fn a_house_that_is_late_takes_nobody() {
+        let admission = Admission::new(Bounds { bandwidth: None, ..BOUNDS });
+        assert!(!admission.observe(99, 99), "too few to say");
+        assert!(!admission.observe(10_000, 100));
+        assert!(admission.observe(10_000, 101));
+        assert!(admission.share(1).is_none());
+        assert!(!admission.observe(10_000, 5_000), "known already");
+        assert!(!admission.observe(10_000, 0));
+        assert!(admission.share(1).is_some());
+    }
+}

@@ -1,0 +1,58 @@
+//! What a missed deadline does to those that follow (Srinilta and Choudhary, row C6).
+
+use super::block::PERIOD;
+use std::time::Duration;
+
+/// By how much deadlines move when frames come too late to be sent when they were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lateness {
+    /// Not at all: what is late goes out at once, and the session catches up.
+    #[default]
+    None,
+    /// By half a period.
+    Half,
+    /// By one period.
+    One,
+}
+
+impl Lateness {
+    /// All of them, and their names in the configuration.
+    const ALL: [Self; 3] = [Self::None, Self::Half, Self::One];
+    /// The names.
+    pub const NAMES: [&'static str; 3] = ["none", "half", "one"];
+
+    /// The one of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The delay of all that follows a frame that is late by so much: never more than that.
+    pub(super) fn shift(self, late: Duration) -> Duration {
+        match self {
+            Self::None => Duration::ZERO,
+            Self::Half => late.min(PERIOD / 2),
+            Self::One => late.min(PERIOD),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_move_by_the_policy_and_by_no_more_than_was_missed() {
+        let (short, long) = (Duration::from_millis(50), Duration::from_secs(3));
+        assert_eq!(
+            [Lateness::None, Lateness::Half, Lateness::One].map(|l| l.shift(short)),
+            [Duration::ZERO, short, short]
+        );
+        assert_eq!(Lateness::Half.shift(long), PERIOD / 2);
+        assert_eq!(Lateness::One.shift(long), PERIOD);
+    }
+}

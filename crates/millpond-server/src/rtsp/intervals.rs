@@ -1,0 +1,292 @@
+//! Interval caching (Srinilta and Choudhary 3.2, row C5): what one session has read stays in memory for those that come a
+//! little later through the same place.
+//!
+//! There is a pool for each asset and choice of tracks. Who is first in it, the owner, reads; who comes within the caching
+//! window behind somebody finds the blocks in memory. A block stays while somebody is on the way to it within the window.
+//! A pool is open while its first session is within one window of the beginning: all blocks stay then, for those that
+//! begin later. The blocks lie in the memory that all parts of the server share, under its budget; where that puts one
+//! out, the next session reads it again.
+
+use super::block::Block;
+use crate::metrics::StreamCounters;
+use millpond_store::Cache;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+};
+use tokio::sync::OnceCell;
+
+/// Tracks of one version of an asset, by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Subject {
+    pub(super) asset: u64,
+    pub(super) tracks: Arc<[u16]>,
+}
+
+type Cell = Arc<OnceCell<Arc<Block>>>;
+
+/// All pools.
+pub(super) struct Intervals {
+    /// A lock: taken for each block that a session goes on to, for a few steps.
+    pools: Mutex<HashMap<Subject, Pool>>,
+    blocks: Cache<(Subject, u64), Cell>,
+    /// The caching window, in blocks; at 0 nothing is shared.
+    window: u64,
+    counters: Arc<StreamCounters>,
+}
+
+/// Where the sessions of a pool are: how many have which block next.
+#[derive(Debug, Default)]
+struct Pool(BTreeMap<u64, u32>);
+
+impl Pool {
+    fn enter(&mut self, block: u64) {
+        *self.0.entry(block).or_default() += 1;
+    }
+
+    fn leave(&mut self, block: u64) {
+        if let Some(count) = self.0.get_mut(&block) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&block);
+            }
+        }
+    }
+
+    /// Whether it is within a window of the beginning.
+    fn is_open(&self, window: u64) -> bool {
+        self.0.keys().next_back().is_some_and(|first| *first <= window)
+    }
+
+    /// Whether somebody is on the way to a block.
+    fn wants(&self, block: u64, window: u64) -> bool {
+        self.0.range(block.saturating_sub(window)..=block).next().is_some() || (block < window && self.is_open(window))
+    }
+
+    /// Whether somebody is ahead by no more than a window.
+    fn follows(&self, block: u64, window: u64) -> bool {
+        self.0.range(block + 1..=block.saturating_add(window)).next().is_some()
+    }
+}
+
+impl Intervals {
+    pub(super) fn new(blocks: Cache<(Subject, u64), Cell>, window: u64, counters: Arc<StreamCounters>) -> Arc<Self> {
+        Arc::new(Self { pools: Mutex::default(), blocks, window, counters })
+    }
+
+    /// A session comes in, before a block.
+    pub(super) fn enter(self: &Arc<Self>, subject: Subject, block: u64) -> Seat {
+        self.pools().entry(subject.clone()).or_default().enter(block);
+        Seat { intervals: self.clone(), subject, next: block }
+    }
+
+    fn pools(&self) -> MutexGuard<'_, HashMap<Subject, Pool>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drop_unwanted(&self, subject: &Subject, pool: &Pool, blocks: std::ops::Range<u64>) {
+        for block in blocks.filter(|block| !pool.wants(*block, self.window)) {
+            self.blocks.remove(&(subject.clone(), block));
+        }
+    }
+}
+
+/// A session's place in its pool. It leaves with it.
+pub(super) struct Seat {
+    intervals: Arc<Intervals>,
+    subject: Subject,
+    next: u64,
+}
+
+impl Seat {
+    /// The session goes on to a block: from memory, or by `load`, once for all who want it now.
+    ///
+    /// # Errors
+    /// What `load` says.
+    pub(super) async fn take<E>(
+        &mut self,
+        block: u64,
+        load: impl AsyncFnOnce() -> Result<Block, E>,
+    ) -> Result<Arc<Block>, E> {
+        let intervals = self.intervals.clone();
+        if intervals.window == 0 {
+            return Ok(Arc::new(load().await?));
+        }
+        let follows = self.go(block);
+        let key = (self.subject.clone(), block);
+        let cell = intervals.blocks.get(&key).unwrap_or_else(|| {
+            let cell = Cell::default();
+            intervals.blocks.insert(key.clone(), cell.clone(), 0);
+            cell
+        });
+        let mut is_hit = true;
+        let loaded = cell.get_or_try_init(async || {
+            is_hit = false;
+            Ok(Arc::new(load().await?))
+        });
+        let loaded = loaded.await?.clone();
+        let wants = intervals.pools().get(&self.subject).is_some_and(|pool| pool.wants(block, intervals.window));
+        if !wants {
+            intervals.blocks.remove(&key);
+        } else if !is_hit {
+            intervals.blocks.insert(key, cell, loaded.weight);
+        }
+        if follows {
+            let counters = &intervals.counters;
+            let counter = if is_hit { &counters.interval_hits } else { &counters.interval_misses };
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(loaded)
+    }
+
+    /// Goes to behind a block; says whether somebody is ahead there.
+    fn go(&mut self, block: u64) -> bool {
+        let window = self.intervals.window;
+        let next = block.saturating_add(1);
+        let mut pools = self.intervals.pools();
+        let Some(pool) = pools.get_mut(&self.subject) else { return false };
+        let follows = pool.follows(block, window);
+        let was_open = pool.is_open(window);
+        pool.leave(self.next);
+        pool.enter(next);
+        // What it jumped over, and what an open pool kept, somebody else has to want.
+        let closes = was_open && !pool.is_open(window);
+        if closes {
+            self.intervals.drop_unwanted(&self.subject, pool, 0..window);
+        }
+        if self.next != block {
+            self.intervals.drop_unwanted(&self.subject, pool, self.next..self.next.saturating_add(window));
+        }
+        self.next = next;
+        follows
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let window = self.intervals.window;
+        let mut pools = self.intervals.pools();
+        let Some(pool) = pools.get_mut(&self.subject) else { return };
+        let was_open = pool.is_open(window);
+        pool.leave(self.next);
+        let from = if was_open { 0 } else { self.next };
+        self.intervals.drop_unwanted(&self.subject, pool, from..self.next.saturating_add(window));
+        if pool.0.is_empty() {
+            pools.remove(&self.subject);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    const WINDOW: u64 = 10;
+
+    fn intervals() -> (Arc<Intervals>, Arc<StreamCounters>) {
+        let counters = Arc::new(StreamCounters::default());
+        (Intervals::new(Cache::new(1 << 20), WINDOW, counters.clone()), counters)
+    }
+
+    fn subject() -> Subject {
+        Subject { asset: 7, tracks: [0, 1].into() }
+    }
+
+    /// Whether a block had to be loaded.
+    async fn loads(seat: &mut Seat, block: u64) -> bool {
+        let mut loads = false;
+        let taken = seat.take(block, async || {
+            loads = true;
+            Ok::<_, Infallible>(Block {
+                frames: Vec::new().into(),
+                next: Vec::new(),
+                following: Some(block + 1),
+                weight: 100,
+            })
+        });
+        assert_eq!(taken.await.unwrap().following, Some(block + 1));
+        loads
+    }
+
+    fn hits(counters: &StreamCounters) -> (u64, u64) {
+        (counters.interval_hits.load(Ordering::Relaxed), counters.interval_misses.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn who_follows_within_the_window_reads_memory() {
+        let (intervals, counters) = intervals();
+        let mut owner = intervals.enter(subject(), 0);
+        let mut follower = None;
+        let mut late = None;
+        for block in 0..100 {
+            assert!(loads(&mut owner, block).await, "{block}");
+            if block == 5 {
+                follower = Some(intervals.enter(subject(), 0));
+            }
+            if block == 30 {
+                late = Some(intervals.enter(subject(), 0));
+            }
+            if let Some(follower) = &mut follower {
+                assert!(!loads(follower, block - 5).await, "{block}: the follower");
+            }
+            if let Some(late) = &mut late {
+                assert!(loads(late, block - 30).await, "{block}: behind the window");
+            }
+            assert!(intervals.blocks.len() <= 11, "{}", intervals.blocks.len());
+        }
+        assert_eq!(hits(&counters), (95, 0));
+        // The first leaves: the second reads on, and there is nobody to keep blocks for.
+        drop(owner);
+        let mut follower = follower.unwrap();
+        for block in 95..99 {
+            assert!(!loads(&mut follower, block).await, "{block}");
+        }
+        assert!(loads(&mut follower, 100).await);
+        drop((follower, late));
+        assert_eq!((intervals.blocks.len(), intervals.pools().len()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn an_open_pool_keeps_the_beginning_for_those_to_come() {
+        let (intervals, _) = intervals();
+        let mut owner = intervals.enter(subject(), 0);
+        for block in 0..8 {
+            loads(&mut owner, block).await;
+        }
+        assert_eq!(intervals.blocks.len(), 8);
+        for block in 8..12 {
+            loads(&mut owner, block).await;
+        }
+        assert_eq!(intervals.blocks.len(), 0, "nobody came within the window");
+        let mut jumps = intervals.enter(subject(), 50);
+        assert!(loads(&mut jumps, 50).await);
+        assert!(loads(&mut owner, 45).await, "a seek");
+        assert!(!loads(&mut owner, 50).await || intervals.blocks.len() <= 1);
+    }
+
+    #[tokio::test]
+    async fn who_comes_at_once_waits_for_one_read() {
+        let (intervals, counters) = intervals();
+        let mut seats: Vec<Seat> = (0..20).map(|_| intervals.enter(subject(), 0)).collect();
+        let reads = std::cell::Cell::new(0);
+        let all = seats.iter_mut().map(|seat| {
+            seat.take(0, async || {
+                reads.set(reads.get() + 1);
+                tokio::task::yield_now().await;
+                Ok::<_, Infallible>(Block { frames: Vec::new().into(), next: Vec::new(), following: None, weight: 1 })
+            })
+        });
+        futures_util::future::join_all(all).await;
+        assert_eq!(reads.get(), 1);
+        assert_eq!(hits(&counters), (19, 0));
+    }
+
+    #[tokio::test]
+    async fn a_failed_read_is_nobodys_and_is_tried_again() {
+        let (intervals, _) = intervals();
+        let mut seat = intervals.enter(subject(), 0);
+        assert_eq!(seat.take(0, async || Err::<Block, _>("gone")).await.unwrap_err(), "gone");
+        assert!(loads(&mut seat, 0).await);
+    }
+}
