@@ -1,4 +1,5 @@
-//! The load generator: players in numbers, against any HLS or DASH server; and the cache simulator ([`simulate`]).
+//! The load generators: players in numbers, against any HLS or DASH server, and against any RTSP server ([`rtsp`]); and the
+//! cache simulator ([`simulate`]).
 //!
 //! A load run plays the request sequence of real players: the manifest, the media playlists of video and audio
 //! where there are such, the init segments, then segments at the pace of playback or as fast as they come. It
@@ -45,6 +46,7 @@ pub mod player;
 mod replay;
 mod report;
 mod resource;
+pub mod rtsp;
 pub mod simulate;
 mod tally;
 mod title;

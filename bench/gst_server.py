@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+"""GStreamer's gst-rtsp-server, serving the MP4 files of a folder on demand over UDP and TCP.
+
+The peer that rtsp_capacity.py measures against. It needs Debian's own Python and gir1.2-gst-rtsp-server-1.0. Every client
+has a pipeline of its own, as a title on demand needs, and one payloader for the video: nothing is encoded or decoded.
+"""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+import gi
+
+gi.require_version("Gst", "1.0")
+gi.require_version("GstRtspServer", "1.0")
+from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
+
+LAUNCH = "( filesrc location={path} ! qtdemux ! rtph264pay name=pay0 pt=96 config-interval=-1 )"
+
+
+def serve(folder: Path, port: int, threads: int) -> GstRtspServer.RTSPServer:
+    server = GstRtspServer.RTSPServer()
+    server.set_address("127.0.0.1")
+    server.set_service(str(port))
+    # As many connections at once as clients of a ramp-up may bring; the default queue holds 5.
+    server.set_backlog(1024)
+    pool = GstRtspServer.RTSPThreadPool()
+    pool.set_max_threads(threads)
+    server.set_thread_pool(pool)
+    sessions = server.get_session_pool()
+    sessions.set_max_sessions(0)
+    mounts = server.get_mount_points()
+    for path in sorted(folder.glob("*.mp4")):
+        factory = GstRtspServer.RTSPMediaFactory()
+        factory.set_launch(LAUNCH.format(path=path))
+        factory.set_shared(False)
+        # Ports of media are taken from the system: there is no pool of addresses that could run out.
+        factory.set_eos_shutdown(False)
+        mounts.add_factory("/" + path.name, factory)
+    # Sessions whose clients went away without a word.
+    GLib.timeout_add_seconds(2, lambda: sessions.cleanup() >= 0)
+    if server.attach(None) == 0:
+        raise RuntimeError(f"port {port} is taken")
+    return server
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("folder", type=Path, help="MP4 files with H.264; each is at /NAME.mp4")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=-1, help="for media, -1 is one for each client (%(default)s)")
+    options = parser.parse_args()
+    Gst.init(None)
+    server = serve(options.folder.resolve(), options.port, options.threads)
+    loop = GLib.MainLoop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        GLib.unix_signal_add(GLib.PRIORITY_HIGH, number, loop.quit)
+    print(f"rtsp://{server.get_address()}:{options.port}/", flush=True)
+    loop.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+//! What a client that plays has to do next, and when. Pure: times in, times out.
+
+use super::habits::Act;
+use std::time::{Duration, Instant};
+
+/// Between two looks at a session whose media comes on the connection.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Something to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Due {
+    /// It has seen enough.
+    Leave,
+    /// Goes on after a pause.
+    Resume,
+    /// Jumps or pauses.
+    Act(Act),
+    /// Tells the server that it is still there.
+    KeepAlive,
+    /// Reports what came, and sees whether anything does.
+    Look,
+}
+
+/// What is to be done when.
+#[derive(Clone, Debug)]
+pub(crate) struct Agenda {
+    leave: Option<Instant>,
+    resume: Option<Instant>,
+    act: Option<(Instant, Act)>,
+    keep_alive: Instant,
+    every: Duration,
+    look: Instant,
+}
+
+impl Agenda {
+    /// From `now` on, for as long as it stays; `every` is the time between two signs of life.
+    pub(crate) fn new(now: Instant, stay: Option<Duration>, every: Duration) -> Self {
+        let leave = stay.and_then(|stay| now.checked_add(stay));
+        Self { leave, resume: None, act: None, keep_alive: now + every, every, look: now + LOOK }
+    }
+
+    /// To do something of its own after a while.
+    pub(crate) fn plan(&mut self, now: Instant, act: Option<(Duration, Act)>) {
+        self.act = act.and_then(|(wait, act)| Some((now.checked_add(wait)?, act)));
+    }
+
+    /// Nothing but to go on after a pause.
+    pub(crate) fn stand_still(&mut self, now: Instant, pause: Duration) {
+        self.act = None;
+        self.resume = now.checked_add(pause);
+    }
+
+    /// When there is something to do.
+    pub(crate) fn next(&self) -> Instant {
+        let act = self.act.map(|(at, _)| at);
+        let early = [self.leave, self.resume, act, Some(self.look)].into_iter().flatten().min();
+        early.map_or(self.keep_alive, |early| early.min(self.keep_alive))
+    }
+
+    /// What there is to do now, one at a time.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Due> {
+        let is_due = |at: &mut Instant| *at <= now;
+        if self.leave.take_if(is_due).is_some() {
+            return Some(Due::Leave);
+        }
+        if self.resume.take_if(is_due).is_some() {
+            return Some(Due::Resume);
+        }
+        if let Some((_, act)) = self.act.take_if(|(at, _)| *at <= now) {
+            return Some(Due::Act(act));
+        }
+        if self.keep_alive <= now {
+            self.keep_alive = now + self.every;
+            return Some(Due::KeepAlive);
+        }
+        if self.look <= now {
+            self.look = now + LOOK;
+            return Some(Due::Look);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_comes_in_its_turn() {
+        let seconds = Duration::from_secs;
+        let start = Instant::now();
+        let mut agenda = Agenda::new(start, Some(seconds(20)), seconds(12));
+        agenda.plan(start, Some((seconds(7), Act::Pause(seconds(2)))));
+        let mut done = Vec::new();
+        loop {
+            let at = agenda.next();
+            let due = agenda.take(at).expect("something is due");
+            assert!(agenda.take(at).is_none_or(|more| more == Due::Look), "one at a time");
+            done.push((at - start, due));
+            match due {
+                Due::Act(Act::Pause(pause)) => agenda.stand_still(at, pause),
+                Due::Leave => break,
+                _ => {}
+            }
+        }
+        let kinds: Vec<(u64, Due)> = done.iter().map(|(at, due)| (at.as_secs(), *due)).collect();
+        let expected = [
+            (5, Due::Look),
+            (7, Due::Act(Act::Pause(seconds(2)))),
+            (9, Due::Resume),
+            (10, Due::Look),
+            (12, Due::KeepAlive),
+            (15, Due::Look),
+        ];
+        assert_eq!(kinds[..6], expected);
+        assert_eq!(kinds.last(), Some(&(20, Due::Leave)));
+    }
+}

@@ -1,0 +1,343 @@
+//! The media of one session: its tracks, and what happens to them as a whole. Pure: packets and times in, events out.
+//!
+//! All times are those since the run began.
+
+use super::{
+    figures::MediaFigures,
+    schedule::{Schedule, Timing},
+};
+use millpond_rtp::{
+    reception::{Arrival, Source},
+    rtcp::{self, Report},
+};
+use std::time::Duration;
+
+/// A session whose packets stop coming for so long has ended.
+pub(crate) const SILENCE: Duration = Duration::from_secs(4);
+/// What receivers call themselves in reports.
+const NAME: &str = "millpond-load";
+/// Bytes of an RTP header that matter here.
+pub(crate) const HEAD: usize = 12;
+
+/// Something that whoever plays wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The first packet after a PLAY came at this time.
+    First(Duration),
+    /// Every track said that it ended (RTCP BYE).
+    Ended,
+    /// No packet came for long. With the time of the last one; none where there was none since the PLAY.
+    Silent(Option<Duration>),
+}
+
+/// The tracks of a session.
+#[derive(Debug)]
+pub(crate) struct Media {
+    tracks: Vec<Track>,
+    /// How long the first packet may take.
+    patience: Duration,
+    state: State,
+    /// When the last PLAY was sent.
+    since: Duration,
+    /// Of what plays now.
+    first: Option<Duration>,
+    last: Option<Duration>,
+    event: Option<Event>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing is to come.
+    Idle,
+    /// Packets are to come.
+    Playing,
+    /// It was told already that it ended or fell silent.
+    Over,
+}
+
+#[derive(Debug)]
+struct Track {
+    clock_rate: u32,
+    ssrc: Option<u32>,
+    source: Source,
+    schedule: Schedule,
+    /// Packets from this time on are of another PLAY.
+    anew: Option<Duration>,
+    ended: bool,
+}
+
+impl Media {
+    /// Tracks by the clock rates of their timestamps. `patience` is how long the first packet may take.
+    pub(crate) fn new(clock_rates: &[u32], patience: Duration) -> Self {
+        let tracks = clock_rates.iter().map(|rate| Track::new(*rate)).collect();
+        Self { tracks, patience, state: State::Idle, since: Duration::ZERO, first: None, last: None, event: None }
+    }
+
+    /// PLAY is being sent: what comes from now on has a schedule of its own.
+    pub(crate) fn play(&mut self, now: Duration) {
+        (self.state, self.since) = (State::Playing, now);
+        (self.first, self.last, self.event) = (None, None, None);
+        for track in &mut self.tracks {
+            track.anew = Some(now);
+            track.ended = false;
+        }
+    }
+
+    /// PAUSE was answered: silence is no wonder.
+    pub(crate) fn pause(&mut self) {
+        self.state = State::Idle;
+        self.event = None;
+    }
+
+    /// The first bytes of an RTP packet, [`HEAD`] or more, and the length of the whole.
+    pub(crate) fn rtp(
+        &mut self,
+        track: usize,
+        head: &[u8],
+        length: usize,
+        arrival: Duration,
+        figures: &mut MediaFigures,
+    ) {
+        let Some(track) = self.tracks.get_mut(track) else { return };
+        let [flags, _, high, low, t0, t1, t2, t3, s0, s1, s2, s3, ..] = *head else {
+            return figures.packet(Arrival::Refused, Timing::default(), length);
+        };
+        if flags >> 6 != 2 {
+            return figures.packet(Arrival::Refused, Timing::default(), length);
+        }
+        let (sequence, timestamp) = (u16::from_be_bytes([high, low]), u32::from_be_bytes([t0, t1, t2, t3]));
+        let is_new = track.packet(u32::from_be_bytes([s0, s1, s2, s3]), sequence, timestamp, length, arrival, figures);
+        if self.state == State::Playing && arrival >= self.since {
+            if is_new && self.first.is_none() {
+                self.first = Some(arrival);
+                self.event = Some(Event::First(arrival));
+            }
+            self.last = self.last.max(Some(arrival));
+        }
+    }
+
+    /// An RTCP packet of a track.
+    pub(crate) fn rtcp(&mut self, track: usize, bytes: &[u8], arrival: Duration) {
+        // What can't be read says nothing; it is no media.
+        let Ok(reports) = rtcp::parse(bytes) else { return };
+        let Some(track) = self.tracks.get_mut(track) else { return };
+        if self.state != State::Playing || arrival < self.since {
+            return;
+        }
+        for report in &reports {
+            match report {
+                Report::Sender(report) => track.source.sender_report(report, arrival),
+                Report::Bye(_) => track.ended = true,
+                Report::Reception(_) => {}
+            }
+        }
+        if self.tracks.iter().all(|track| track.ended) {
+            self.state = State::Over;
+            // An event that was not taken yet is of no use any more, but for the first packet.
+            self.event = self.event.or(Some(Event::Ended));
+        }
+    }
+
+    /// To be called each second or so: whether packets stopped coming.
+    pub(crate) fn check(&mut self, now: Duration) {
+        if self.state != State::Playing {
+            return;
+        }
+        let (last, patience) = match self.last {
+            Some(last) => (last, SILENCE),
+            None => (self.since, self.patience),
+        };
+        if now.saturating_sub(last) > patience {
+            self.state = State::Over;
+            self.event = Some(Event::Silent(self.last));
+        }
+    }
+
+    /// What happened, once; with the time of the PLAY that it is about.
+    pub(crate) fn event(&mut self) -> Option<(Duration, Event)> {
+        let event = self.event.take()?;
+        // Both within one look: the end is told after the first packet.
+        if matches!(event, Event::First(_)) && self.state == State::Over {
+            self.event = Some(Event::Ended);
+        }
+        Some((self.since, event))
+    }
+
+    /// A receiver report for a track, where there is something to report.
+    pub(crate) fn report(&mut self, track: usize, now: Duration) -> Option<Vec<u8>> {
+        let track = self.tracks.get_mut(track)?;
+        let ssrc = track.ssrc?;
+        Some(rtcp::receiver_report(ssrc.wrapping_add(1), &[track.source.report(ssrc, now)], NAME))
+    }
+
+    /// The last thing: notes what is known of each track at its end.
+    pub(crate) fn finish(&mut self, figures: &mut MediaFigures) {
+        for track in &mut self.tracks {
+            track.finish(figures);
+        }
+        self.tracks.clear();
+        self.state = State::Over;
+        self.event = None;
+    }
+}
+
+impl Track {
+    fn new(clock_rate: u32) -> Self {
+        Self {
+            clock_rate,
+            ssrc: None,
+            source: Source::announced(clock_rate),
+            schedule: Schedule::new(clock_rate),
+            anew: None,
+            ended: false,
+        }
+    }
+
+    /// Counts a packet; says whether it is one of what plays now.
+    fn packet(
+        &mut self,
+        ssrc: u32,
+        sequence: u16,
+        timestamp: u32,
+        length: usize,
+        arrival: Duration,
+        figures: &mut MediaFigures,
+    ) -> bool {
+        if self.anew.is_some_and(|since| arrival >= since) || self.ssrc.is_some_and(|known| known != ssrc) {
+            self.finish(figures);
+            *self = Self::new(self.clock_rate);
+        }
+        self.ssrc = Some(ssrc);
+        let place = self.source.packet(sequence, timestamp, arrival);
+        let timing = match place {
+            Arrival::Next { .. } => self.schedule.next(timestamp, arrival),
+            Arrival::Restart => {
+                self.schedule = Schedule::new(self.clock_rate);
+                self.schedule.next(timestamp, arrival)
+            }
+            Arrival::Late | Arrival::Duplicate => {
+                Timing { behind: self.schedule.behind(timestamp, arrival), since_frame: None }
+            }
+            Arrival::Refused => Timing::default(),
+        };
+        figures.packet(place, timing, length);
+        self.anew.is_none()
+    }
+
+    fn finish(&mut self, figures: &mut MediaFigures) {
+        if self.source.received() > 1 {
+            figures.jitter.record(self.source.jitter());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_rtp::{packet::Header, rtcp::SenderReport};
+
+    fn millis(value: u64) -> Duration {
+        Duration::from_millis(value)
+    }
+
+    struct Play {
+        media: Media,
+        figures: MediaFigures,
+    }
+
+    impl Play {
+        fn new(tracks: usize) -> Self {
+            Self { media: Media::new(&vec![90_000; tracks], millis(10_000)), figures: MediaFigures::default() }
+        }
+
+        fn packet(&mut self, track: usize, sequence: u16, timestamp: u32, at: u64) -> Option<Event> {
+            let header = Header { sequence, timestamp, ssrc: 7, ..Header::default() };
+            self.media.rtp(track, &header.to_bytes(), 1000, millis(at), &mut self.figures);
+            self.event()
+        }
+
+        fn event(&mut self) -> Option<Event> {
+            self.media.event().map(|(_, event)| event)
+        }
+
+        fn bye(&mut self, track: usize, at: u64) -> Option<Event> {
+            let last = SenderReport { ssrc: 7, ntp: 0, timestamp: 0, packets: 0, octets: 0 };
+            self.media.rtcp(track, &rtcp::bye(&last, "a", ""), millis(at));
+            self.event()
+        }
+
+        fn check(&mut self, at: u64) -> Option<Event> {
+            self.media.check(millis(at));
+            self.event()
+        }
+    }
+
+    #[test]
+    fn the_first_packet_and_the_end_are_told_once() {
+        let mut play = Play::new(2);
+        play.media.play(millis(10));
+        assert_eq!(play.packet(0, 5, 0, 20), Some(Event::First(millis(20))));
+        assert_eq!(play.packet(1, 9, 0, 25), None);
+        assert_eq!((play.bye(0, 30), play.bye(1, 31)), (None, Some(Event::Ended)));
+        assert_eq!((play.bye(1, 32), play.check(60_000)), (None, None));
+    }
+
+    #[test]
+    fn silence_is_told_but_not_in_a_pause() {
+        let mut play = Play::new(1);
+        play.media.play(millis(0));
+        assert_eq!(play.check(10_000), None);
+        assert_eq!(play.check(10_001), Some(Event::Silent(None)));
+        let mut play = Play::new(1);
+        play.media.play(millis(0));
+        play.packet(0, 5, 0, 100);
+        assert_eq!((play.check(4_100), play.check(4_101)), (None, Some(Event::Silent(Some(millis(100))))));
+        let mut play = Play::new(1);
+        play.media.play(millis(0));
+        play.packet(0, 5, 0, 100);
+        play.media.pause();
+        assert_eq!(play.check(60_000), None);
+    }
+
+    #[test]
+    fn each_play_has_a_schedule_of_its_own() {
+        let mut play = Play::new(1);
+        play.media.play(millis(0));
+        play.packet(0, 5, 0, 100);
+        play.packet(0, 6, 3600, 140);
+        play.media.pause();
+        play.media.play(millis(5_000));
+        // One that was on its way before does not count as the first.
+        assert_eq!(play.packet(0, 7, 7200, 4_999), None);
+        assert_eq!(play.packet(0, 90, 900_000, 5_100), Some(Event::First(millis(5_100))));
+        play.packet(0, 91, 903_600, 5_140);
+        assert_eq!((play.figures.counts.late, play.figures.counts.lost), (1, 0), "only the one before");
+        assert_eq!(play.bye(0, 4_000), None, "of what played before");
+        play.media.finish(&mut play.figures);
+        assert_eq!(play.figures.jitter.count(), 2);
+    }
+
+    #[test]
+    fn what_is_no_rtp_is_counted_apart() {
+        let mut play = Play::new(1);
+        play.media.play(millis(0));
+        play.media.rtp(0, &[0x80; 5], 5, millis(1), &mut play.figures);
+        play.media.rtp(0, &[0; 12], 12, millis(1), &mut play.figures);
+        play.media.rtp(3, &[0x80; 12], 12, millis(1), &mut play.figures);
+        assert_eq!((play.figures.counts.foreign, play.media.event()), (2, None));
+        play.media.rtcp(0, &[1, 2, 3], millis(1));
+        assert_eq!(play.media.report(0, millis(2)), None, "nothing to report");
+    }
+
+    #[test]
+    fn reports_say_what_came() {
+        let mut play = Play::new(1);
+        play.media.play(millis(0));
+        play.packet(0, 5, 0, 100);
+        play.packet(0, 7, 3600, 140);
+        let bytes = play.media.report(0, millis(200)).unwrap();
+        let reports = rtcp::parse(&bytes).unwrap();
+        let Some(Report::Reception(reception)) = reports.first() else { panic!("{reports:?}") };
+        assert_eq!((reception.ssrc, reception.lost, reception.highest), (7, 1, 7));
+    }
+}

@@ -1,0 +1,42 @@
+//! The load generator of RTSP: clients in numbers, against any server, each with ports or a connection of its own.
+//!
+//! [`run_until`] plays what [`Options`] say and gives a [`Report`]: how long sessions took to start, how long each request,
+//! and of every single RTP packet whether it came and came in time. A packet is late when it comes more than 100 ms after
+//! its time: that of the first packet after a PLAY, and as much later as its timestamp is. Timestamps are those of
+//! presentation, so clips with B-frames deviate by their reordering.
+//!
+//! # How it stays cheap
+//! It shares the machine with what it measures. The kernel notes when each packet comes; a thread of its own takes all
+//! that came on each port fifty times a second, with one system call a port, and keeps twelve bytes of each packet. No
+//! packet wakes anybody. Over TCP packets come through the connection's task, and their time is that of the read.
+//!
+//! # What it does not do
+//! It decodes nothing, follows no redirects and knows no passwords.
+
+mod agenda;
+mod arrivals;
+mod batch;
+mod chart;
+mod clock;
+mod connection;
+mod figures;
+mod habits;
+mod media;
+mod options;
+mod ports;
+mod receiver;
+mod report;
+mod run;
+mod schedule;
+mod session;
+mod sink;
+mod system;
+mod tally;
+mod thread;
+mod titles;
+mod transport;
+
+pub use options::{Audience, Options, Transport, Watch};
+pub use report::{Distributions, Generator, MediaReport, MethodReport, Progress, Report, Sessions};
+pub use run::{RunError, run_until};
+pub use titles::expand;

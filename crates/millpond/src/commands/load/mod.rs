@@ -1,0 +1,226 @@
+//! `millpond load`: plays from a server as many clients do, and measures it. What the URL is decides how: a file each.
+
+mod http;
+mod rtsp;
+mod trace;
+
+use super::{Outcome, runtime};
+use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
+use millpond_lab::Arrivals;
+use millpond_server::config::value;
+use std::{fmt::Display, io::Write as _, time::Duration};
+
+/// Options that mean nothing to RTSP.
+const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "insecure"];
+/// Options that mean nothing to HTTP.
+const RTSP_ONLY: &[&str] =
+    &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "once", "plot"];
+
+pub(crate) fn command() -> Command {
+    let command =
+        Command::new("load")
+            .about("Plays as many clients do from an HLS or DASH manifest or from RTSP URLs, against any server")
+            .arg(Arg::new("url").value_name("URL").required(true).num_args(1..).help(
+                "A manifest; another http URL is fetched as it is. Or rtsp URLs, also such as rtsp://h/{1..9}.mp4",
+            ));
+    [http_options(), rtsp_options()]
+        .into_iter()
+        .zip(["HTTP", "RTSP"])
+        .fold(command.args(common_options()), |command, (args, heading)| {
+            command.args(args.into_iter().map(|arg| arg.help_heading(heading)))
+        })
+}
+
+/// An option with a default.
+fn option(name: &'static str, value: &'static str, default: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).default_value(default).help(help)
+}
+
+/// An option without.
+fn optional(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+fn common_options() -> Vec<Arg> {
+    vec![
+        option("clients", "NUMBER", "10", "Clients at once").value_parser(value_parser!(u32)),
+        option("ramp-up", "DURATION", "0s", "Time over which they arrive"),
+        option("arrivals", "HOW", "even", "How they arrive in that time").value_parser(["even", "poisson"]),
+        optional("duration", "DURATION", "Length of the run: who leaves is replaced [default: the title once]"),
+        option("start-within", "FRACTION", "0", "Clients start at random places in this part of the title")
+            .value_parser(value_parser!(f64)),
+        option("mean-watch", "FRACTION", "1", "Mean part of the title that clients watch before they leave")
+            .value_parser(value_parser!(f64)),
+        option("threads", "NUMBER", "1", "Threads of the generator").value_parser(value_parser!(usize)),
+        optional("json", "FILE", "Writes the report as JSON; - for standard output"),
+    ]
+}
+
+fn http_options() -> Vec<Arg> {
+    vec![
+        option("pace", "HOW", "realtime", "As players do, or as fast as it goes").value_parser(["realtime", "fast"]),
+        option("buffer", "DURATION", "20s", "Media a realtime player holds ahead"),
+        option("abr", "HOW", "switching", "Which rendition is asked for").value_parser([
+            "lowest",
+            "highest",
+            "switching",
+        ]),
+        optional("ranges", "BYTES", "Plain URLs: random ranges of this size").value_parser(value_parser!(u64)),
+        optional(
+            "trace",
+            "FILE",
+            "Plays a trace as `simulate` reads it (CSV) against the files URL/1, URL/2 ..., by plain ranges",
+        )
+        .conflicts_with_all(["ranges", "duration", "clients"]),
+        option("block", "SIZE", "64KiB", "With --trace: bytes of one request"),
+        flag("http2", "Speaks HTTP/2 only"),
+        flag("plain", "Fetches the URL as it is, also a manifest"),
+        flag("insecure", "Accepts any certificate"),
+    ]
+}
+
+fn rtsp_options() -> Vec<Arg> {
+    vec![
+        optional("rate", "NUMBER", "Clients a second for the length of the run, instead of so many at once")
+            .value_parser(value_parser!(f64))
+            .conflicts_with_all(["clients", "ramp-up"])
+            .requires("duration"),
+        optional("watch", "DURATION", "How long a client stays [default: to the end of the title]"),
+        option("watch-distribution", "HOW", "fixed", "Whether all stay so long, or on average")
+            .value_parser(["fixed", "exponential"])
+            .requires("watch"),
+        option("zipf", "EXPONENT", "0", "How uneven the choice among several URLs is: 0 is even")
+            .value_parser(value_parser!(f64)),
+        option("transport", "HOW", "udp", "How media comes").value_parser(["udp", "tcp"]),
+        flag("mute", "Signalling only: clients leave as soon as they could play"),
+        option("seeks", "NUMBER", "0", "Jumps to random places in a client's minute").value_parser(value_parser!(f64)),
+        option("pauses", "NUMBER", "0", "Pauses of some seconds in a client's minute").value_parser(value_parser!(f64)),
+        flag("once", "Clients that leave are not replaced"),
+        optional("plot", "FILE", "Writes how startup and lateness are distributed, as SVG"),
+    ]
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let given = Given(matches);
+    let is_rtsp = |url: &&str| url.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("rtsp"));
+    let urls = given.urls();
+    if urls.iter().any(is_rtsp) {
+        given.refuse(HTTP_ONLY, "rtsp")?;
+        return rtsp::run(&given);
+    }
+    given.refuse(RTSP_ONLY, "http")?;
+    let [url] = urls[..] else {
+        return Err(format!("{} URLs: of http URLs one is played at a time", urls.len()).into());
+    };
+    match given.text("trace") {
+        "" => http::run(&given, url),
+        file => trace::run(&given, url, file),
+    }
+}
+
+/// What stands on the command line.
+struct Given<'a>(&'a ArgMatches);
+
+impl Given<'_> {
+    fn urls(&self) -> Vec<&str> {
+        self.0.get_many::<String>("url").unwrap_or_default().map(String::as_str).collect()
+    }
+
+    /// Empty where it is not given.
+    fn text(&self, name: &str) -> &str {
+        self.0.get_one::<String>(name).map(String::as_str).unwrap_or_default()
+    }
+
+    fn duration(&self, name: &str) -> Result<Duration, String> {
+        let text = self.text(name);
+        value::duration(text).map_err(|_| format!("--{name} {text}: expected {}", value::Form::Duration.expected()))
+    }
+
+    /// None where it is not given.
+    fn optional_duration(&self, name: &str) -> Result<Option<Duration>, String> {
+        if self.text(name).is_empty() { Ok(None) } else { self.duration(name).map(Some) }
+    }
+
+    fn number<N: Copy + Send + Sync + 'static>(&self, name: &str) -> Option<N> {
+        self.0.get_one(name).copied()
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.0.get_flag(name)
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        if self.text("arrivals") == "poisson" { Arrivals::Poisson } else { Arrivals::Even }
+    }
+
+    /// Options that don't fit the kind of URL are an error, not passed over.
+    fn refuse(&self, options: &[&str], scheme: &str) -> Result<(), String> {
+        match options.iter().find(|name| self.0.value_source(name) == Some(ValueSource::CommandLine)) {
+            Some(name) => Err(format!("--{name} means nothing to {scheme} URLs")),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows a report, and writes its JSON where that was asked for.
+    fn publish(&self, report: impl Display, json: serde_json::Result<String>) -> Outcome {
+        eprintln!();
+        let json = json?;
+        match self.text("json") {
+            "-" => println!("{json}"),
+            "" => println!("{report}"),
+            file => {
+                std::fs::write(file, json).map_err(|e| format!("{file}: {e}"))?;
+                println!("{report}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Shows how far it is, in place of what was shown before.
+fn show(progress: impl Display) {
+    eprint!("\r{progress}\x1b[K");
+    let _ = std::io::stderr().flush();
+}
+
+/// Ready at Ctrl-C.
+async fn interrupted() {
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(line: &str) -> String {
+        let words = ["load"].into_iter().chain(line.split(' '));
+        match command().try_get_matches_from(words) {
+            Ok(matches) => run(&matches).expect_err(line).to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn options_that_do_not_fit_are_refused() {
+        for (line, expected) in [
+            ("rtsp://h/a --abr lowest", "--abr means nothing to rtsp URLs"),
+            ("rtsp://h/a --trace f.csv", "--trace means nothing to rtsp URLs"),
+            ("http://h/a --mute", "--mute means nothing to http URLs"),
+            ("http://h/a --plot a.svg", "--plot means nothing to http URLs"),
+            ("http://h/a http://h/b", "2 URLs: of http URLs one is played at a time"),
+            ("rtsp://h/a http://h/b", "http://h/b: expected rtsp://HOST/PATH"),
+            ("rtsp://h/a --rate 5", "--duration"),
+            ("rtsp://h/a --rate 5 --clients 3 --duration 1s", "cannot be used with"),
+            ("rtsp://h/{a..b}", "expected numbers in braces"),
+            ("rtsp://h/a --mute --transport tcp", "use UDP"),
+            ("rtsp://h/a --watch soon", "--watch soon: expected"),
+        ] {
+            let problem = problem(line);
+            assert!(problem.contains(expected), "{line}: {problem}");
+        }
+    }
+}
