@@ -1,10 +1,10 @@
-//! What RTSP clients send: messages, however they are cut, and the headers that are read.
+//! What RTSP clients and servers send: messages, however they are cut, and the headers that are read.
 #![no_main]
 
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use millpond_rtp::{
-    framing::{self, Incoming},
+    framing::{self, Incoming, Reply},
     message::headers::{RANGE, TRANSPORT},
     play, setup,
 };
@@ -19,6 +19,15 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = request.header(&TRANSPORT).map(|transport| setup::offers(transport.as_str()));
         }
     }
+    // The other side finds the same messages.
+    let (mut input, mut replies) = (BytesMut::from(bytes), 0);
+    while let Ok(Some(reply)) = framing::take_reply(&mut input) {
+        replies += 1;
+        if let Reply::Data(_, data) = reply {
+            assert!(data.len() <= bytes.len());
+        }
+    }
+    assert_eq!((replies, &input), (count, &whole));
     // The same bytes one after the other are the same messages.
     let (mut input, mut again) = (BytesMut::new(), 0);
     for byte in bytes {

@@ -163,6 +163,7 @@ fn aac(config: &AacConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{payload::Depacketizer, presentation::Presentation};
     use millpond_media::{codec::OpusConfig, sample_table::SampleTable, units::Timescale};
 
     #[test]
@@ -198,5 +199,9 @@ mod tests {
         assert_eq!(media.get_first_attribute_value("fmtp"), Some(Some("97 sprop-stereo=1")));
         assert_eq!(media.get_first_attribute_value("control"), Some(Some("a1")));
         assert!(text.contains("a=range:npt=0-12.500\r\n") && text.contains("b=AS:65\r\n"), "{text}");
+        let read = Presentation::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
+        let stream = &read.streams[0];
+        assert_eq!((stream.control.as_str(), stream.bandwidth), ("rtsp://host/films/a.mp4/a1", Some(65_000)));
+        assert!(Depacketizer::of(stream).is_ok(), "{stream:?}");
     }
 }

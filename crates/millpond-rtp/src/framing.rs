@@ -1,7 +1,7 @@
 //! A connection's bytes to messages: RTSP requests, and interleaved binary data (RFC 2326 10.12).
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use rtsp_types::{Message, ParseError, Request};
+use rtsp_types::{Message, ParseError, Request, Response};
 
 /// The most bytes of one message: its head and its body.
 const MESSAGE: usize = 64 * 1024;
@@ -17,6 +17,17 @@ pub enum Incoming {
     Response,
 }
 
+/// What a server sends.
+#[derive(Debug)]
+pub enum Reply {
+    /// The reply to a request.
+    Response(Response<Vec<u8>>),
+    /// Bytes of an interleaved channel.
+    Data(u8, Bytes),
+    /// A request of the server's own (RFC 2326 10: ANNOUNCE, SET_PARAMETER, ...).
+    Request(Request<Vec<u8>>),
+}
+
 /// Bytes that are no RTSP: what follows them can't be found any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
@@ -28,11 +39,39 @@ pub enum FramingError {
     TooLong,
 }
 
-/// Takes the first message off; nothing while it is not complete.
+/// Takes the first message of a client off; nothing while it is not complete.
 ///
 /// # Errors
 /// The connection can't be trusted any further.
 pub fn take(input: &mut BytesMut) -> Result<Option<Incoming>, FramingError> {
+    Ok(split(input)?.map(|part| match part {
+        Part::Data(channel, bytes) => Incoming::Data(channel, bytes),
+        Part::Message(Message::Request(request)) => Incoming::Request(request),
+        Part::Message(Message::Data(data)) => Incoming::Data(data.channel_id(), data.into_body().into()),
+        Part::Message(Message::Response(_)) => Incoming::Response,
+    }))
+}
+
+/// Takes the first message of a server off; nothing while it is not complete.
+///
+/// # Errors
+/// The connection can't be trusted any further.
+pub fn take_reply(input: &mut BytesMut) -> Result<Option<Reply>, FramingError> {
+    Ok(split(input)?.map(|part| match part {
+        Part::Data(channel, bytes) => Reply::Data(channel, bytes),
+        Part::Message(Message::Request(request)) => Reply::Request(request),
+        Part::Message(Message::Data(data)) => Reply::Data(data.channel_id(), data.into_body().into()),
+        Part::Message(Message::Response(response)) => Reply::Response(response),
+    }))
+}
+
+/// What is split off: interleaved data is not copied.
+enum Part {
+    Data(u8, Bytes),
+    Message(Message<Vec<u8>>),
+}
+
+fn split(input: &mut BytesMut) -> Result<Option<Part>, FramingError> {
     // Line ends between messages (RFC 2326 4.1).
     while let [b'\r' | b'\n', ..] = input[..] {
         input.advance(1);
@@ -43,7 +82,7 @@ pub fn take(input: &mut BytesMut) -> Result<Option<Incoming>, FramingError> {
         if input.len() < length {
             return Ok(None);
         }
-        return Ok(Some(Incoming::Data(channel, input.split_to(length).freeze().slice(4..))));
+        return Ok(Some(Part::Data(channel, input.split_to(length).freeze().slice(4..))));
     }
     if input.is_empty() {
         return Ok(None);
@@ -51,11 +90,7 @@ pub fn take(input: &mut BytesMut) -> Result<Option<Incoming>, FramingError> {
     match Message::<Vec<u8>>::parse(&input[..]) {
         Ok((message, length)) => {
             input.advance(length);
-            Ok(Some(match message {
-                Message::Request(request) => Incoming::Request(request),
-                Message::Data(data) => Incoming::Data(data.channel_id(), data.into_body().into()),
-                Message::Response(_) => Incoming::Response,
-            }))
+            Ok(Some(Part::Message(message)))
         }
         Err(ParseError::Incomplete(_)) if input.len() < MESSAGE => Ok(None),
         Err(ParseError::Incomplete(_)) => Err(FramingError::TooLong),
@@ -89,6 +124,17 @@ mod tests {
             let describe = format!("{:?}", Method::Describe);
             assert_eq!(found, [options, "1 b\"abc\"".to_owned(), describe], "{step}");
         }
+    }
+
+    #[test]
+    fn replies_come_between_the_media() {
+        let mut input =
+            BytesMut::from(&b"$\0\0\x02ab\r\nRTSP/1.0 200 OK\r\nCSeq: 7\r\nContent-Length: 3\r\n\r\nv=0$\x01"[..]);
+        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Data(0, bytes))) if bytes == "ab"));
+        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Response(response))) if response.body() == b"v=0"));
+        assert!(matches!(take_reply(&mut input), Ok(None)), "the head of an interleaved packet");
+        let mut input = BytesMut::from(&b"ANNOUNCE rtsp://a/b RTSP/1.0\r\nCSeq: 1\r\n\r\n"[..]);
+        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Request(_)))));
     }
 
     #[test]

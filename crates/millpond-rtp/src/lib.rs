@@ -1,17 +1,23 @@
-//! RTSP, SDP, RTP payload formats and RTCP.
+//! RTSP, SDP, RTP payload formats both ways, and RTCP.
 //!
-//! Pure: no socket, no clock, no runtime. Bytes and times come in as arguments; what comes out are messages, packets and
-//! decisions. [`framing`] takes a connection's bytes apart, [`setup`] and [`play`] decide what a request means,
-//! [`description`] writes the SDP of an asset's tracks, [`payload`] cuts frames into packets, [`packet`] and [`rtcp`] are
-//! the forms of RFC 3550.
+//! Pure: no socket, no clock, no runtime. Bytes and times come in as arguments; what comes out are messages, packets
+//! and decisions. [`framing`] takes a connection's bytes apart, [`setup`] and [`play`] decide what a request means,
+//! [`digest`] who may ask. [`description`] writes the SDP of an asset's tracks, [`payload`] cuts frames into packets,
+//! [`packet`] and [`rtcp`] are the forms of RFC 3550.
+//!
+//! In the other direction [`presentation`] reads an SDP, [`reception`] counts what comes of a source, and a
+//! [`payload::Depacketizer`] puts its packets together to frames.
 //!
 //! What it does not know: assets, files, where packets go.
 
 pub mod description;
+pub mod digest;
 pub mod framing;
 pub mod packet;
 pub mod payload;
 pub mod play;
+pub mod presentation;
+pub mod reception;
 pub mod rtcp;
 pub mod setup;
 

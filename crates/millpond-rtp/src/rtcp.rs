@@ -1,4 +1,4 @@
-//! RTCP packets (RFC 3550 6): sender reports out, receiver reports in.
+//! RTCP packets (RFC 3550 6): reports of senders and receivers, and the end of sources, written and read.
 
 /// Packet types (RFC 3550 12.1).
 const SENDER_REPORT: u8 = 200;
@@ -35,6 +35,24 @@ impl SenderReport {
         description(&mut bytes, self.ssrc, cname);
         bytes
     }
+}
+
+/// The most blocks of one report: their count has five bits.
+const MOST_BLOCKS: usize = 31;
+
+/// A compound packet of what the receiver `ssrc` says of sources (RFC 3550 6.4.2), and its own name: of the first 31
+/// sources where there are more.
+#[must_use]
+pub fn receiver_report(ssrc: u32, receptions: &[Reception], cname: &str) -> Vec<u8> {
+    let receptions = &receptions[..receptions.len().min(MOST_BLOCKS)];
+    let mut bytes = Vec::with_capacity(48 + 24 * receptions.len());
+    header(&mut bytes, receptions.len() as u8, RECEIVER_REPORT, 4 + 24 * receptions.len());
+    bytes.extend_from_slice(&ssrc.to_be_bytes());
+    for reception in receptions {
+        bytes.extend_from_slice(&reception.to_bytes());
+    }
+    description(&mut bytes, ssrc, cname);
+    bytes
 }
 
 /// The end of a source (RFC 3550 6.6), after its last report.
@@ -88,6 +106,24 @@ pub struct Reception {
 }
 
 impl Reception {
+    fn to_bytes(self) -> [u8; 24] {
+        // 24 bits, signed: as near as they come.
+        let lost = self.lost.clamp(-0x80_0000, 0x7f_ffff) as u32 & 0xff_ffff;
+        let words = [
+            self.ssrc,
+            u32::from(self.fraction_lost) << 24 | lost,
+            self.highest,
+            self.jitter,
+            self.last_report,
+            self.delay,
+        ];
+        let mut bytes = [0; 24];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+
     /// Round trip in seconds (RFC 3550 6.4.1), where `now` are the middle 32 bits of the NTP time of this report's coming.
     #[must_use]
     pub fn round_trip(&self, now: u32) -> Option<f64> {
@@ -97,9 +133,11 @@ impl Reception {
     }
 }
 
-/// What is in a compound packet and matters to a sender.
+/// What is in a compound packet and matters to the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
+    /// What a sender says of itself.
+    Sender(SenderReport),
     /// From a receiver, or from a sender that also receives.
     Reception(Reception),
     /// Sources that ended.
@@ -157,6 +195,9 @@ pub fn parse(compound: &[u8]) -> Result<Vec<Report>, RtcpError> {
             kind @ (SENDER_REPORT | RECEIVER_REPORT) => {
                 let blocks = if kind == SENDER_REPORT { 28 } else { 8 };
                 holds(blocks + 24 * count)?;
+                if kind == SENDER_REPORT {
+                    reports.push(Report::Sender(sender(packet)));
+                }
                 let each = packet[blocks..blocks + 24 * count].chunks_exact(24);
                 reports.extend(each.map(|block| Report::Reception(reception(block))));
             }
@@ -169,6 +210,16 @@ pub fn parse(compound: &[u8]) -> Result<Vec<Report>, RtcpError> {
         at += length;
     }
     Ok(reports)
+}
+
+fn sender(packet: &[u8]) -> SenderReport {
+    SenderReport {
+        ssrc: word(packet, 4),
+        ntp: u64::from(word(packet, 8)) << 32 | u64::from(word(packet, 12)),
+        timestamp: word(packet, 16),
+        packets: word(packet, 20),
+        octets: word(packet, 24),
+    }
 }
 
 fn reception(block: &[u8]) -> Reception {
@@ -201,10 +252,32 @@ mod tests {
         for name in ["", "a", "ab", "abc", "millpond"] {
             let bytes = REPORT.to_bytes(name);
             assert_eq!(bytes.len() % 4, 0, "{name}");
-            assert_eq!(parse(&bytes), Ok(vec![]), "{name}");
+            assert_eq!(parse(&bytes), Ok(vec![Report::Sender(REPORT)]), "{name}");
         }
         let bytes = bye(&REPORT, "millpond", "the file ended early");
-        assert_eq!(parse(&bytes), Ok(vec![Report::Bye(vec![0x1234])]));
+        assert_eq!(parse(&bytes), Ok(vec![Report::Sender(REPORT), Report::Bye(vec![0x1234])]));
+    }
+
+    #[test]
+    fn receiver_reports_read_back() {
+        let reception = |lost| Reception {
+            ssrc: 0x1234,
+            fraction_lost: 255,
+            lost,
+            highest: 0x1_0005,
+            jitter: 90,
+            last_report: 0x89ab_cdef,
+            delay: 7,
+        };
+        let receptions: Vec<Reception> = (-20..20).map(reception).collect();
+        for count in [0, 1, 2, 31] {
+            let bytes = receiver_report(5, &receptions[..count], "millpond");
+            let expected: Vec<Report> = receptions[..count].iter().copied().map(Report::Reception).collect();
+            assert_eq!(parse(&bytes), Ok(expected), "{count}");
+        }
+        assert_eq!(parse(&receiver_report(5, &receptions, "")).unwrap().len(), 31, "no more than a report can have");
+        let far = parse(&receiver_report(5, &[reception(i32::MIN)], "")).unwrap();
+        assert_eq!(far, [Report::Reception(reception(-0x80_0000))]);
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! AV1 (RTP Payload Format For AV1, version 1.0.0).
 
-use super::{PayloadError, Piece, parts};
+use super::{
+    PayloadError, Piece,
+    building::{Building, Join, Progress, Start, head},
+    parts,
+};
 
 const TEMPORAL_DELIMITER: u8 = 2;
 const TILE_LIST: u8 = 8;
@@ -88,4 +92,115 @@ fn leb128(bytes: &[u8], at: &mut usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// Puts OBUs together, each with its size field again.
+#[derive(Debug, Default)]
+pub(super) struct Av1Join {
+    /// Where in the unit the OBU is whose rest comes.
+    fragmented: Option<usize>,
+}
+
+/// One element of a packet (4.3): an OBU, or a fragment of one.
+struct Element {
+    body: std::ops::Range<usize>,
+    /// Whether its rest comes in the next packet.
+    goes_on: bool,
+}
+
+/// The elements of a packet: W of them with the last one's length left out, or each with its length where W is 0 (4.4).
+fn elements(payload: &[u8]) -> Result<Vec<Element>, PayloadError> {
+    let [aggregation] = head(payload, "an aggregation header")?;
+    let (count, goes_on) = (usize::from(aggregation >> 4 & 3), aggregation & 0x40 != 0);
+    let (mut at, mut all) = (1, Vec::new());
+    while at < payload.len() {
+        let start = at;
+        let length = if all.len() + 1 == count { Some(payload.len() - at) } else { leb128(payload, &mut at) };
+        let end = length.and_then(|length| at.checked_add(length)).filter(|end| *end <= payload.len() && *end > at);
+        let end = end.ok_or_else(|| {
+            let found = format!("an OBU of {length:?} bytes, {} are left", payload.len() - start);
+            PayloadError::packet(start, found, "one that fits in the packet")
+        })?;
+        all.push(Element { body: at..end, goes_on: goes_on && end == payload.len() });
+        at = end;
+    }
+    if all.is_empty() || count > 0 && all.len() != count {
+        let found = format!("{} OBUs", all.len());
+        return Err(PayloadError::packet(0, found, "as many as the aggregation header says"));
+    }
+    Ok(all)
+}
+
+impl Av1Join {
+    /// Gives the OBU that begins at `at` its size (AV1 bitstream 5.3), or takes it away if files don't have it.
+    fn end(at: usize, unit: &mut Building) -> Result<(), PayloadError> {
+        let obu = Obu::read(&unit.bytes, at)?;
+        if obu.body.end != unit.bytes.len() {
+            let found = format!("a size field of {}", obu.body.len());
+            return Err(PayloadError::packet(0, found, "the size of the OBU in the packets"));
+        }
+        if matches!(obu.kind, TEMPORAL_DELIMITER | TILE_LIST) {
+            unit.bytes.truncate(at);
+            return Ok(());
+        }
+        let mut front = obu.header[..obu.header_len].to_vec();
+        front[0] |= 2;
+        write_leb128(obu.body.len(), &mut front);
+        let room = obu.body.start - at;
+        unit.extend(&[0; 10][..front.len().saturating_sub(room)])?;
+        let length = at + front.len() + obu.body.len();
+        unit.bytes.copy_within(obu.body, at + front.len());
+        unit.bytes[at..at + front.len()].copy_from_slice(&front);
+        unit.bytes.truncate(length);
+        Ok(())
+    }
+}
+
+fn write_leb128(mut value: usize, into: &mut Vec<u8>) {
+    while value > 0x7f {
+        into.push(value as u8 & 0x7f | 0x80);
+        value >>= 7;
+    }
+    into.push(value as u8);
+}
+
+impl Join for Av1Join {
+    fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
+        let [aggregation] = head(payload, "an aggregation header")?;
+        // N: the first packet of a coded video sequence (4.4).
+        let (continues, new_sequence) = (aggregation & 0x80 != 0, aggregation & 8 != 0);
+        Ok(match (continues, new_sequence) {
+            (true, _) => Start::No,
+            (_, true) => Start::Yes,
+            _ => Start::Unknown,
+        })
+    }
+
+    fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
+        let elements = elements(payload)?;
+        let continues = payload[0] & 0x80 != 0;
+        if continues != self.fragmented.is_some() {
+            let found = if continues { "the rest of an OBU" } else { "a new OBU" };
+            let expected = if continues { "a new OBU" } else { "the rest of the one before" };
+            return Err(PayloadError::packet(0, found, expected));
+        }
+        for element in elements {
+            let at = self.fragmented.take().unwrap_or(unit.bytes.len());
+            unit.extend(&payload[element.body])?;
+            if element.goes_on {
+                self.fragmented = Some(at);
+            } else {
+                Self::end(at, unit)?;
+            }
+        }
+        Ok(Progress::Open)
+    }
+
+    fn is_whole(&self, _unit: &Building) -> bool {
+        self.fragmented.is_none()
+    }
+
+    fn forget(&mut self) {
+        self.fragmented = None;
+    }
 }

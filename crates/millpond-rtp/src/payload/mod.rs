@@ -1,15 +1,25 @@
-//! Payload formats: frames cut into packets.
+//! Payload formats: frames cut into packets, and packets put together to frames.
 //!
 //! A [`Packetizer`] cuts a frame as it lies in a file into [`Piece`]s: each is a few bytes of its own in front of a part
 //! of the frame. Nothing is copied: the pieces are the same for everybody who gets the frame, and sequence numbers, time
 //! and source are the sender's to add.
+//!
+//! A [`Depacketizer`] is the other direction: it is told packets in their order, and gives whole [`Unit`]s. Both
+//! directions of a format are in one file, named after it.
 
+mod aac;
+mod ac3;
 mod av1;
+mod building;
+mod depacketizer;
+mod mpa;
 mod nal;
-mod sound;
+mod opus;
 #[cfg(test)]
 mod tests;
 mod vpx;
+
+pub use depacketizer::{Depacketizer, MOST_UNIT_BYTES, Unit};
 
 use millpond_media::{
     codec::Codec,
@@ -54,7 +64,7 @@ impl Piece {
     }
 }
 
-/// Why a frame can't be sent.
+/// Why a frame can't be sent, or a packet can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
     /// The frame is not what its codec says.
@@ -67,9 +77,39 @@ pub enum PayloadError {
         /// What should be.
         expected: &'static str,
     },
+    /// The payload of a packet is not what its format says.
+    #[error("byte {at} of the payload: found {found}, expected {expected}")]
+    Packet {
+        /// Offset in the payload.
+        at: usize,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: &'static str,
+    },
+    /// A unit, or a NAL unit in it, grows over its bound.
+    #[error("an access unit of more than {most} bytes")]
+    TooLarge {
+        /// How many there may be.
+        most: usize,
+    },
+    /// A description's stream is of a format, or in a mode of it, that isn't read.
+    #[error("{name} is {found:?}, expected {expected}")]
+    Mode {
+        /// Which parameter.
+        name: &'static str,
+        /// What it says.
+        found: String,
+        /// What it should.
+        expected: &'static str,
+    },
 }
 
 impl PayloadError {
+    fn packet(at: usize, found: impl ToString, expected: &'static str) -> Self {
+        Self::Packet { at, found: found.to_string(), expected }
+    }
+
     fn new(at: usize, found: impl ToString, expected: &'static str) -> Self {
         Self::Invalid { at, found: found.to_string(), expected }
     }
@@ -142,11 +182,11 @@ impl Packetizer {
             Self::Av1 => av1::cut(frame, most, pieces)?,
             Self::Vp8 => vpx::cut_vp8(frame, most, pieces),
             Self::Vp9 => vpx::cut_vp9(frame, most, pieces)?,
-            Self::Aac => sound::cut_aac(frame, most, pieces)?,
-            Self::Mpa => sound::cut_mpa(frame, most, pieces),
-            Self::Opus => pieces.push(Piece::new(&[], 0..frame.len())),
-            Self::Ac3 => sound::cut_ac3(frame, most, pieces, false),
-            Self::Eac3 => sound::cut_ac3(frame, most, pieces, true),
+            Self::Aac => aac::cut(frame, most, pieces)?,
+            Self::Mpa => mpa::cut(frame, most, pieces)?,
+            Self::Opus => opus::cut(frame, pieces),
+            Self::Ac3 => ac3::cut(frame, most, pieces, false),
+            Self::Eac3 => ac3::cut(frame, most, pieces, true),
         }
         // RFC 6184 5.1, 7798 4.1, 3640 3.1, 4184 4.1 ...: on the last packet of a frame. RFC 2250 and 7587 would set it
         // at the beginning of a talkspurt only, which a file doesn't tell.

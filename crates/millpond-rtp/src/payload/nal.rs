@@ -1,21 +1,58 @@
 //! H.264 (RFC 6184) and HEVC (RFC 7798): NAL units one by one, large ones in fragments.
 
-use super::{PayloadError, Piece, parts};
-use std::ops::Range;
+use super::{
+    PayloadError, Piece,
+    building::{Building, Join, Progress, Start, head},
+    parts,
+};
+use std::{fmt::Debug, marker::PhantomData, ops::Range};
 
 /// What differs between the two.
-pub(super) trait Nal {
+pub(super) trait Nal: Debug + Send + Sync {
     /// Bytes of a NAL unit's header.
     const HEADER: usize;
+
+    /// What a payload that begins with this byte is, by the type of its NAL unit.
+    fn form(first: u8) -> Result<Form, &'static str>;
+
+    /// The NAL unit's header, out of that of a fragment.
+    fn whole(fragment: [u8; 3]) -> [u8; 2];
 
     /// The header of a fragment: that of a fragmentation unit, then what kind of unit it is part of.
     fn fragment(header: &[u8], first: bool, last: bool) -> ([u8; 3], usize);
 }
 
+/// What is in a payload.
+pub(super) enum Form {
+    /// One NAL unit.
+    Single,
+    /// Several, each with its length.
+    Aggregate,
+    /// A part of one.
+    Fragment,
+}
+
+#[derive(Debug)]
 pub(super) struct Avc;
 
 impl Nal for Avc {
     const HEADER: usize = 1;
+
+    /// RFC 6184 5.2.
+    fn form(first: u8) -> Result<Form, &'static str> {
+        match first & 0x1f {
+            24 => Ok(Form::Aggregate),
+            28 => Ok(Form::Fragment),
+            25 => Err("a STAP-B, of interleaved mode"),
+            26 | 27 => Err("an MTAP, of interleaved mode"),
+            29 => Err("an FU-B, of interleaved mode"),
+            _ => Ok(Form::Single),
+        }
+    }
+
+    fn whole(fragment: [u8; 3]) -> [u8; 2] {
+        [fragment[0] & 0xe0 | fragment[1] & 0x1f, 0]
+    }
 
     /// FU-A (RFC 6184 5.8).
     fn fragment(header: &[u8], first: bool, last: bool) -> ([u8; 3], usize) {
@@ -24,10 +61,25 @@ impl Nal for Avc {
     }
 }
 
+#[derive(Debug)]
 pub(super) struct Hevc;
 
 impl Nal for Hevc {
     const HEADER: usize = 2;
+
+    /// RFC 7798 4.4.
+    fn form(first: u8) -> Result<Form, &'static str> {
+        match first >> 1 & 0x3f {
+            48 => Ok(Form::Aggregate),
+            49 => Ok(Form::Fragment),
+            50 => Err("a PACI packet"),
+            _ => Ok(Form::Single),
+        }
+    }
+
+    fn whole(fragment: [u8; 3]) -> [u8; 2] {
+        [fragment[0] & 0x81 | fragment[2] << 1 & 0x7e, fragment[1]]
+    }
 
     /// RFC 7798 4.4.3.
     fn fragment(header: &[u8], first: bool, last: bool) -> ([u8; 3], usize) {
@@ -51,6 +103,11 @@ pub(super) fn cut<N: Nal>(
     while at < frame.len() {
         let unit = unit(frame, at, usize::from(length_size), N::HEADER)?;
         at = unit.end;
+        // The types of payloads stand for nothing in a file (RFC 6184 5.2, RFC 7798 4.4).
+        if !matches!(N::form(frame[unit.start]), Ok(Form::Single)) {
+            let found = format!("a NAL unit that begins with {:#04x}", frame[unit.start]);
+            return Err(PayloadError::new(unit.start, found, "a type that is not one of payloads"));
+        }
         if unit.len() <= most {
             pieces.push(Piece::new(&[], unit));
             continue;
@@ -76,5 +133,144 @@ fn unit(frame: &[u8], at: usize, length_size: usize, header: usize) -> Result<Ra
     match end {
         Some(end) if length >= header => Ok(start..end),
         _ => Err(PayloadError::new(at, format!("a NAL unit of {length} bytes"), "one that fits in the frame")),
+    }
+}
+
+/// Puts NAL units together, each with its length in front of it.
+#[derive(Debug)]
+pub(super) struct NalJoin<N> {
+    length_size: usize,
+    fragmented: Option<Fragmented>,
+    codec: PhantomData<N>,
+}
+
+/// The NAL unit whose fragments come.
+#[derive(Clone, Copy, Debug)]
+struct Fragmented {
+    header: [u8; 2],
+    /// Where its length stands in the unit.
+    at: usize,
+}
+
+impl<N: Nal> NalJoin<N> {
+    /// With lengths of so many bytes.
+    pub(super) fn new(length_size: u8) -> Self {
+        Self { length_size: usize::from(length_size).clamp(1, 4), fragmented: None, codec: PhantomData }
+    }
+
+    fn single(&self, nal: &[u8], unit: &mut Building) -> Result<(), PayloadError> {
+        let at = self.begin(unit)?;
+        unit.extend(nal)?;
+        self.end(at, unit)
+    }
+
+    /// Room for the length.
+    fn begin(&self, unit: &mut Building) -> Result<usize, PayloadError> {
+        let at = unit.bytes.len();
+        unit.extend(&[0; 4][..self.length_size])?;
+        Ok(at)
+    }
+
+    fn end(&self, at: usize, unit: &mut Building) -> Result<(), PayloadError> {
+        let start = at + self.length_size;
+        let length = unit.bytes.len() - start;
+        let bytes = (length as u64).to_be_bytes();
+        let (high, low) = bytes.split_at(bytes.len() - self.length_size);
+        if high.iter().any(|byte| *byte != 0) {
+            return Err(PayloadError::TooLarge { most: (1 << (8 * self.length_size)) - 1 });
+        }
+        unit.bytes[at..start].copy_from_slice(low);
+        Ok(())
+    }
+
+    /// RFC 6184 5.7.1, RFC 7798 4.4.2.
+    fn aggregate(&self, payload: &[u8], unit: &mut Building) -> Result<(), PayloadError> {
+        let mut at = N::HEADER;
+        while at < payload.len() {
+            let size = payload.get(at..at + 2).map_or(0, |size| usize::from(u16::from_be_bytes([size[0], size[1]])));
+            let nal = payload.get(at + 2..at + 2 + size).filter(|nal| nal.len() >= N::HEADER);
+            let nal = nal.ok_or_else(|| {
+                let found = format!("a NAL unit of {size} bytes, {} are left", payload.len() - at);
+                PayloadError::packet(at, found, "one that fits in the packet")
+            })?;
+            if !matches!(N::form(nal[0]), Ok(Form::Single)) {
+                let found = format!("a NAL unit that begins with {:#04x}", nal[0]);
+                return Err(PayloadError::packet(at + 2, found, "a single NAL unit"));
+            }
+            self.single(nal, unit)?;
+            at += 2 + size;
+        }
+        Ok(())
+    }
+
+    /// RFC 6184 5.8, RFC 7798 4.4.3.
+    fn fragment(&mut self, payload: &[u8], unit: &mut Building) -> Result<(), PayloadError> {
+        let (header, flags, media) = fragment::<N>(payload)?;
+        let (first, last) = (flags & 0x80 != 0, flags & 0x40 != 0);
+        let whole = match (first, self.fragmented.take()) {
+            (true, None) if !last => {
+                let whole = Fragmented { header, at: self.begin(unit)? };
+                unit.extend(&header[..N::HEADER])?;
+                whole
+            }
+            (false, Some(whole)) if whole.header == header => whole,
+            (_, before) => {
+                let found = format!("a fragment with flags {flags:#04x}");
+                let expected = if before.is_some() { "the next one of its NAL unit" } else { "a first one" };
+                return Err(PayloadError::packet(N::HEADER, found, expected));
+            }
+        };
+        unit.extend(media)?;
+        if last {
+            self.end(whole.at, unit)?;
+        } else {
+            self.fragmented = Some(whole);
+        }
+        Ok(())
+    }
+}
+
+/// The NAL unit's header, the flags, and the media.
+fn fragment<N: Nal>(payload: &[u8]) -> Result<([u8; 2], u8, &[u8]), PayloadError> {
+    let expected = "a fragmentation unit";
+    let head = match N::HEADER {
+        1 => head::<2>(payload, expected).map(|[indicator, header]| [indicator, header, 0])?,
+        _ => head::<3>(payload, expected)?,
+    };
+    Ok((N::whole(head), head[N::HEADER], &payload[N::HEADER + 1..]))
+}
+
+fn form<N: Nal>(payload: &[u8]) -> Result<Form, PayloadError> {
+    if payload.len() < N::HEADER {
+        return Err(PayloadError::packet(0, format!("{} bytes", payload.len()), "a NAL unit"));
+    }
+    N::form(payload[0]).map_err(|found| PayloadError::packet(0, found, "NAL units in the order of decoding"))
+}
+
+impl<N: Nal> Join for NalJoin<N> {
+    fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
+        // Whether a NAL unit is the first one can't be seen: what was lost may have been parameters.
+        let continues = matches!(form::<N>(payload)?, Form::Fragment) && fragment::<N>(payload)?.1 & 0x80 == 0;
+        Ok(if continues { Start::No } else { Start::Unknown })
+    }
+
+    fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
+        match form::<N>(payload)? {
+            Form::Fragment => self.fragment(payload, unit)?,
+            _ if self.fragmented.is_some() => {
+                return Err(PayloadError::packet(0, "a whole NAL unit", "another fragment of the one before"));
+            }
+            Form::Single => self.single(payload, unit)?,
+            Form::Aggregate => self.aggregate(payload, unit)?,
+        }
+        Ok(Progress::Open)
+    }
+
+    fn is_whole(&self, _unit: &Building) -> bool {
+        self.fragmented.is_none()
+    }
+
+    fn forget(&mut self) {
+        self.fragmented = None;
     }
 }

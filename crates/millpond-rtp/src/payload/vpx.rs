@@ -1,6 +1,10 @@
 //! VP8 (RFC 7741) and VP9 (RFC 9628).
 
-use super::{PayloadError, Piece, parts};
+use super::{
+    PayloadError, Piece,
+    building::{Building, Join, Progress, Start},
+    parts,
+};
 
 /// RFC 7741 4.2: the descriptor's one required byte; S at the start of the frame's one partition.
 pub(super) fn cut_vp8(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) {
@@ -28,4 +32,145 @@ pub(super) fn cut_vp9(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Res
         pieces.push(Piece::new(&[flags | ends], part));
     }
     Ok(())
+}
+
+/// Reads a payload's descriptor byte by byte.
+struct Descriptor<'a> {
+    payload: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Descriptor<'a> {
+    fn new(payload: &'a [u8]) -> Self {
+        Self { payload, at: 0 }
+    }
+
+    fn byte(&mut self) -> Result<u8, PayloadError> {
+        let byte = self.payload.get(self.at).copied();
+        self.at += 1;
+        byte.ok_or_else(|| PayloadError::packet(self.at - 1, "the end", "the payload descriptor's next byte"))
+    }
+
+    fn skip(&mut self, count: usize) -> Result<(), PayloadError> {
+        (0..count).try_for_each(|_| self.byte().map(drop))
+    }
+
+    /// A picture ID of 7 or 15 bits.
+    fn picture_id(&mut self) -> Result<(), PayloadError> {
+        if self.byte()? & 0x80 != 0 { self.skip(1) } else { Ok(()) }
+    }
+
+    /// What follows it.
+    fn media(self) -> Result<&'a [u8], PayloadError> {
+        let media = self.payload.get(self.at..).filter(|media| !media.is_empty());
+        media.ok_or_else(|| PayloadError::packet(self.at, "the end", "bytes of a frame"))
+    }
+}
+
+/// A fragment of a frame, added to those before; only the first one may begin it.
+fn join(begins: bool, media: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
+    if begins != unit.bytes.is_empty() {
+        let found = if begins { "the beginning of a frame" } else { "no beginning" };
+        let expected = if begins { "the rest of the one before" } else { "the beginning of a frame" };
+        return Err(PayloadError::packet(0, found, expected));
+    }
+    unit.extend(media)?;
+    Ok(Progress::Open)
+}
+
+/// Whether the frame begins here, and its bytes (RFC 7741 4.2).
+fn vp8(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
+    let mut descriptor = Descriptor::new(payload);
+    let first = descriptor.byte()?;
+    if first & 0x80 != 0 {
+        let extensions = descriptor.byte()?;
+        if extensions & 0x80 != 0 {
+            descriptor.picture_id()?;
+        }
+        // TL0PICIDX; then TID and KEYIDX, which share a byte.
+        descriptor.skip(usize::from(extensions & 0x40 != 0) + usize::from(extensions & 0x30 != 0))?;
+    }
+    // S, of partition 0.
+    Ok((first & 0x17 == 0x10, descriptor.media()?))
+}
+
+#[derive(Debug)]
+pub(super) struct Vp8Join;
+
+impl Join for Vp8Join {
+    fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
+        vp8(payload).map(|(begins, _)| Start::known(begins))
+    }
+
+    fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
+        let (begins, media) = vp8(payload)?;
+        join(begins, media, unit)
+    }
+}
+
+/// Whether the frame begins here, and its bytes (RFC 9628 4.2).
+fn vp9(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
+    let mut descriptor = Descriptor::new(payload);
+    let first = descriptor.byte()?;
+    let has = |bit: u8| first & bit != 0;
+    let (id, predicted, layers, flexible) = (has(0x80), has(0x40), has(0x20), has(0x10));
+    if id {
+        descriptor.picture_id()?;
+    }
+    if layers {
+        let indices = descriptor.byte()?;
+        // A file has the frames of all spatial layers in a superframe with an index, which packets don't have.
+        if indices >> 1 & 7 != 0 {
+            let found = format!("spatial layer {}", indices >> 1 & 7);
+            return Err(PayloadError::packet(descriptor.at - 1, found, "one spatial layer"));
+        }
+        descriptor.skip(usize::from(!flexible))?;
+    }
+    if flexible && predicted {
+        references(&mut descriptor)?;
+    }
+    if has(0x02) {
+        scalability(&mut descriptor)?;
+    }
+    Ok((has(0x08), descriptor.media()?))
+}
+
+/// P_DIFF, up to three times.
+fn references(descriptor: &mut Descriptor<'_>) -> Result<(), PayloadError> {
+    for _ in 0..3 {
+        if descriptor.byte()? & 1 == 0 {
+            return Ok(());
+        }
+    }
+    Err(PayloadError::packet(descriptor.at - 1, "a fourth reference", "three of them"))
+}
+
+/// RFC 9628 4.2.1.
+fn scalability(descriptor: &mut Descriptor<'_>) -> Result<(), PayloadError> {
+    let structure = descriptor.byte()?;
+    let spatial_layers = usize::from(structure >> 5) + 1;
+    if structure & 0x10 != 0 {
+        descriptor.skip(4 * spatial_layers)?;
+    }
+    if structure & 0x08 != 0 {
+        for _ in 0..descriptor.byte()? {
+            let picture = descriptor.byte()?;
+            descriptor.skip(usize::from(picture >> 2 & 3))?;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+pub(super) struct Vp9Join;
+
+impl Join for Vp9Join {
+    fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
+        vp9(payload).map(|(begins, _)| Start::known(begins))
+    }
+
+    fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
+        let (begins, media) = vp9(payload)?;
+        join(begins, media, unit)
+    }
 }

@@ -1,0 +1,241 @@
+//! What a client answers to a challenge (RFC 7616 3.4).
+
+use super::Algorithm;
+use std::{collections::BTreeMap, str::FromStr};
+
+/// The most bytes of a header.
+const MOST_BYTES: usize = 4096;
+/// Characters of a token (RFC 9110 5.6.2), besides letters and digits.
+const TOKEN: &[u8] = b"!#$%&'*+-.^_`|~";
+
+/// What an `Authorization: Digest` header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorization {
+    /// Who.
+    pub user: String,
+    /// Where.
+    pub realm: String,
+    /// That of the challenge.
+    pub nonce: String,
+    /// For which URL.
+    pub uri: String,
+    /// The answer, in lower case.
+    pub response: String,
+    /// MD5 where it isn't said (RFC 7616 3.4).
+    pub algorithm: Algorithm,
+    /// Not there in answers as RFC 2069 has them.
+    pub qop: Option<Qop>,
+}
+
+/// What an answer with `qop=auth` has more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qop {
+    /// How many answers the client gave to this nonce (`nc`).
+    pub count: u32,
+    /// The client's own chance.
+    pub cnonce: String,
+}
+
+/// Why a header can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthorizationError {
+    /// More bytes than any sensible one.
+    #[error("{found} bytes, expected at most {MOST_BYTES}")]
+    TooLong {
+        /// How many.
+        found: usize,
+    },
+    /// Another scheme than Digest.
+    #[error("scheme {0:?}, expected Digest")]
+    Scheme(String),
+    /// Not of the form name=value, name="value", ...
+    #[error("byte {at}: expected {expected}")]
+    Form {
+        /// Offset in the header.
+        at: usize,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// A parameter isn't there, is there twice, or has a value that means nothing.
+    #[error("{name} is {found:?}, expected {expected}")]
+    Parameter {
+        /// Which.
+        name: &'static str,
+        /// What it is; nothing where it isn't.
+        found: Option<String>,
+        /// What it should be.
+        expected: &'static str,
+    },
+}
+
+impl FromStr for Authorization {
+    type Err = AuthorizationError;
+
+    fn from_str(header: &str) -> Result<Self, AuthorizationError> {
+        if header.len() > MOST_BYTES {
+            return Err(AuthorizationError::TooLong { found: header.len() });
+        }
+        let mut parameters = Parameters(parameters(header)?);
+        Ok(Self {
+            user: parameters.user()?,
+            realm: parameters.must("realm")?,
+            nonce: parameters.must("nonce")?,
+            uri: parameters.must("uri")?,
+            response: parameters.must("response")?.to_ascii_lowercase(),
+            algorithm: parameters.algorithm()?,
+            qop: parameters.qop()?,
+        })
+    }
+}
+
+struct Parameters(BTreeMap<String, String>);
+
+impl Parameters {
+    fn must(&mut self, name: &'static str) -> Result<String, AuthorizationError> {
+        self.0.remove(name).ok_or(AuthorizationError::Parameter { name, found: None, expected: "a value" })
+    }
+
+    fn user(&mut self) -> Result<String, AuthorizationError> {
+        let wrong = |name, found, expected| Err(AuthorizationError::Parameter { name, found: Some(found), expected });
+        match self.0.remove("userhash") {
+            Some(hashed) if !hashed.eq_ignore_ascii_case("false") => {
+                wrong("userhash", hashed, "false, as it was offered")
+            }
+            _ => match self.0.remove("username*") {
+                Some(_) if self.0.contains_key("username") => {
+                    wrong("username", self.must("username")?, "no second one")
+                }
+                Some(extended) => match decode(&extended) {
+                    Some(user) => Ok(user),
+                    None => wrong("username*", extended, "UTF-8'' and percent-encoded bytes (RFC 8187 3.2)"),
+                },
+                None => self.must("username"),
+            },
+        }
+    }
+
+    fn algorithm(&mut self) -> Result<Algorithm, AuthorizationError> {
+        let Some(name) = self.0.remove("algorithm") else { return Ok(Algorithm::Md5) };
+        let known = [Algorithm::Sha256, Algorithm::Md5];
+        let algorithm = known.into_iter().find(|algorithm| algorithm.name().eq_ignore_ascii_case(&name));
+        algorithm.ok_or(AuthorizationError::Parameter {
+            name: "algorithm",
+            found: Some(name),
+            expected: "SHA-256 or MD5, as it was offered",
+        })
+    }
+
+    fn qop(&mut self) -> Result<Option<Qop>, AuthorizationError> {
+        let Some(qop) = self.0.remove("qop") else { return Ok(None) };
+        let wrong = |name, found, expected| AuthorizationError::Parameter { name, found: Some(found), expected };
+        if qop != "auth" {
+            return Err(wrong("qop", qop, "auth, as it was offered"));
+        }
+        let count = self.must("nc")?;
+        let digits = count.len() == 8 && count.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u32::from_str_radix(&count, 16).ok().filter(|_| digits);
+        let number = number.ok_or_else(|| wrong("nc", count, "eight hexadecimal digits"))?;
+        Ok(Some(Qop { count: number, cnonce: self.must("cnonce")? }))
+    }
+}
+
+/// A value with its character set and percent-encoding (RFC 8187 3.2).
+fn decode(text: &str) -> Option<String> {
+    let (set, rest) = text.split_once('\'')?;
+    let (_language, encoded) = rest.split_once('\'')?;
+    if !set.eq_ignore_ascii_case("UTF-8") {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(encoded.len());
+    let mut rest = encoded.bytes();
+    while let Some(byte) = rest.next() {
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        bytes.push(if byte == b'%' { (digit()? << 4 | digit()?) as u8 } else { byte });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The parameters behind the scheme; names in lower case.
+fn parameters(header: &str) -> Result<BTreeMap<String, String>, AuthorizationError> {
+    let mut reader = Reader { header, at: 0 };
+    reader.skip(b" \t");
+    let scheme = reader.token();
+    if !scheme.eq_ignore_ascii_case("Digest") {
+        return Err(AuthorizationError::Scheme(scheme.to_owned()));
+    }
+    let mut all = BTreeMap::new();
+    loop {
+        reader.skip(b" \t,");
+        if reader.at == header.len() {
+            return Ok(all);
+        }
+        let at = reader.at;
+        let name = reader.token().to_ascii_lowercase();
+        reader.skip(b" \t");
+        if name.is_empty() || !reader.take(b'=') {
+            return Err(AuthorizationError::Form { at: reader.at, expected: "the name of a parameter and =" });
+        }
+        reader.skip(b" \t");
+        let value = reader.value()?;
+        // Which one is meant can't be known: what was hashed might be the other.
+        if all.insert(name, value).is_some() {
+            return Err(AuthorizationError::Form { at, expected: "each parameter once" });
+        }
+        reader.skip(b" \t");
+        if reader.at < header.len() && !reader.take(b',') {
+            return Err(AuthorizationError::Form { at: reader.at, expected: "a comma" });
+        }
+    }
+}
+
+struct Reader<'a> {
+    header: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.header.as_bytes().get(self.at).copied()
+    }
+
+    fn skip(&mut self, all: &[u8]) {
+        while self.peek().is_some_and(|byte| all.contains(&byte)) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let is = self.peek() == Some(byte);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn token(&mut self) -> &'a str {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || TOKEN.contains(&byte)) {
+            self.at += 1;
+        }
+        &self.header[start..self.at]
+    }
+
+    /// A token, or a quoted string (RFC 9110 5.6.4).
+    fn value(&mut self) -> Result<String, AuthorizationError> {
+        let form = |at| AuthorizationError::Form { at, expected: "a value, and a quote at both ends or none" };
+        if !self.take(b'"') {
+            let token = self.token();
+            return if token.is_empty() { Err(form(self.at)) } else { Ok(token.to_owned()) };
+        }
+        let (mut value, mut rest) = (String::new(), self.header[self.at..].char_indices());
+        while let Some((place, next)) = rest.next() {
+            match next {
+                '"' => {
+                    self.at += place + 1;
+                    return Ok(value);
+                }
+                '\\' => value.extend(rest.next().map(|(_, escaped)| escaped)),
+                other => value.push(other),
+            }
+        }
+        Err(form(self.header.len()))
+    }
+}

@@ -1,0 +1,185 @@
+//! AC-3 (RFC 4184) and E-AC-3 (RFC 4598).
+
+use super::{
+    PayloadError, Piece,
+    building::{Building, Join, Progress, Start, head},
+    parts,
+};
+
+/// A frame, or a fragment of one (RFC 4184 4.1, RFC 4598 4.1); the other bits are reserved.
+pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>, enhanced: bool) {
+    let room = most - 2;
+    let count = frame.len().div_ceil(room).max(1);
+    for part in parts(0..frame.len(), room) {
+        let kind = match (count, part.start) {
+            (1, _) => 0,
+            // E-AC-3 doesn't tell how much of the frame the first fragment has.
+            (_, 0) if enhanced => 1,
+            (_, 0) => {
+                let five_eighths = room * 8 >= frame.len() * 5;
+                if five_eighths { 1 } else { 2 }
+            }
+            _ if enhanced => 1,
+            _ => 3,
+        };
+        pieces.push(Piece::new(&[kind, count.min(MOST_COUNTED) as u8], part));
+    }
+}
+
+/// The most fragments that their count can tell.
+const MOST_COUNTED: usize = 255;
+
+/// Fragments of a frame: how many there are, of how many.
+#[derive(Debug, Default)]
+struct Fragments {
+    count: usize,
+    of: Option<u8>,
+}
+
+impl Fragments {
+    fn add(&mut self, of: u8, part: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
+        if *self.of.get_or_insert(of) != of || part.is_empty() {
+            let found = format!("{} bytes of one of {of} fragments", part.len());
+            return Err(PayloadError::packet(1, found, "as many fragments as those before say"));
+        }
+        self.count += 1;
+        unit.extend(part)?;
+        Ok(Progress::Open)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.of.is_none_or(|of| self.count == usize::from(of) || usize::from(of) == MOST_COUNTED)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Ac3Join {
+    fragments: Fragments,
+}
+
+impl Join for Ac3Join {
+    fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
+        let [kind, _] = head(payload, "an AC-3 header")?;
+        Ok(Start::known(kind & 3 != 3))
+    }
+
+    fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
+        let [kind, count] = head(payload, "an AC-3 header")?;
+        let begun = self.fragments.count > 0;
+        match kind & 3 {
+            0 if !begun => whole(payload, count, false, unit),
+            1 | 2 if !begun => self.fragments.add(count, &payload[2..], unit),
+            3 if begun => self.fragments.add(count, &payload[2..], unit),
+            kind => Err(PayloadError::packet(
+                0,
+                format!("frame type {kind}"),
+                if begun { "3: another fragment" } else { "0, 1 or 2: a beginning" },
+            )),
+        }
+    }
+
+    fn is_whole(&self, _unit: &Building) -> bool {
+        self.fragments.is_whole()
+    }
+
+    fn forget(&mut self) {
+        self.fragments = Fragments::default();
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Eac3Join {
+    fragments: Fragments,
+}
+
+impl Join for Eac3Join {
+    fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
+        let [kind, _] = head(payload, "an E-AC-3 header")?;
+        // Fragments don't tell which one they are.
+        Ok(if kind & 1 == 0 { Start::Yes } else { Start::Unknown })
+    }
+
+    fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
+        let [kind, count] = head(payload, "an E-AC-3 header")?;
+        match (kind & 1, self.fragments.count) {
+            (0, 0) => whole(payload, count, true, unit),
+            (0, _) => Err(PayloadError::packet(0, "whole frames", "another fragment")),
+            _ => self.fragments.add(count, &payload[2..], unit),
+        }
+    }
+
+    fn is_whole(&self, _unit: &Building) -> bool {
+        self.fragments.is_whole()
+    }
+
+    fn forget(&mut self) {
+        self.fragments = Fragments::default();
+    }
+}
+
+/// One whole frame, or several: each is a unit.
+fn whole(payload: &[u8], count: u8, enhanced: bool, unit: &mut Building) -> Result<Progress, PayloadError> {
+    let end = payload.len();
+    if end == 2 || count == 0 {
+        return Err(PayloadError::packet(1, format!("{count} frames in {} bytes", end - 2), "at least one frame"));
+    }
+    if count == 1 {
+        unit.extend(&payload[2..])?;
+        unit.close(0);
+        return Ok(Progress::Closed);
+    }
+    let (mut at, mut blocks, mut first) = (2, 0, 0);
+    while at < end {
+        let frame = SyncFrame::read(&payload[at..]).filter(|frame| frame.length <= end - at);
+        let frame = frame.ok_or_else(|| PayloadError::packet(at, "other bytes", "a whole frame of AC-3 or E-AC-3"))?;
+        // Six blocks of the first substream, and what goes with them: a sample of a file (ETSI TS 102 366 F.2).
+        if at > 2 && frame.leads && (!enhanced || blocks - first >= SIX_BLOCKS) {
+            unit.close(first * SAMPLES);
+            first = blocks;
+        }
+        if frame.leads {
+            blocks += frame.blocks;
+        }
+        unit.extend(&payload[at..at + frame.length])?;
+        at += frame.length;
+    }
+    unit.close(first * SAMPLES);
+    Ok(Progress::Closed)
+}
+
+const SIX_BLOCKS: u32 = 6;
+/// Of each channel in a block.
+const SAMPLES: u32 = 256;
+
+/// What a synchronization frame says of itself (ETSI TS 102 366 4.3.1, E.1.2).
+struct SyncFrame {
+    length: usize,
+    blocks: u32,
+    /// Whether it is of the first independent substream.
+    leads: bool,
+}
+
+impl SyncFrame {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let [0x0b, 0x77, second, third, fourth, fifth, ..] = *bytes else { return None };
+        let rate = fourth >> 6;
+        if fifth >> 3 <= 10 {
+            let kilobits = *KILOBITS.get(usize::from(fourth >> 1 & 0x1f))?;
+            let length = match rate {
+                0 => kilobits * 4,
+                // 44.1 kHz: every other frame has two bytes more.
+                1 => 2 * (kilobits * 320 / 147 + usize::from(fourth & 1)),
+                2 => kilobits * 6,
+                _ => return None,
+            };
+            return Some(Self { length, blocks: SIX_BLOCKS, leads: true });
+        }
+        let (kind, substream) = (second >> 6, second >> 3 & 7);
+        let size = usize::from(second & 7) << 8 | usize::from(third);
+        let blocks = if rate == 3 { SIX_BLOCKS } else { [1, 2, 3, SIX_BLOCKS][usize::from(fourth >> 4 & 3)] };
+        Some(Self { length: 2 * (size + 1), blocks, leads: kind != 1 && substream == 0 })
+    }
+}
+
+/// Bit rates by `frmsizecod` (ETSI TS 102 366 4.4.1.4).
+const KILOBITS: [usize; 19] = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640];
