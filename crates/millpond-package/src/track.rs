@@ -216,6 +216,11 @@ impl PresentedTrack {
         media.flat_map(|m| m.timeline.walk(&m.track().samples, ordinals.clone())).collect()
     }
 
+    /// The ordinals of all sync samples, in decode order; none for sidecars.
+    pub fn sync_ordinals(&self) -> impl Iterator<Item = u32> + '_ {
+        self.media().into_iter().flat_map(|m| m.timeline.sync_ordinals(&m.track().samples))
+    }
+
     /// The last sync sample that shows no later than a time in seconds, or the first one; none for sidecars.
     #[must_use]
     pub fn sync_before(&self, seconds: f64) -> Option<u32> {

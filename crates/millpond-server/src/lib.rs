@@ -18,4 +18,4 @@ pub mod serve;
 pub mod tls;
 
 pub use library::{Container, IndexError, Resource, Route};
-pub use rtsp::{Bounds, Lateness};
+pub use rtsp::{BadLine, Bounds, Lateness, Users};

@@ -63,7 +63,7 @@ pub struct Server {
     http: TcpListener,
     https: Option<(TcpListener, TlsAcceptor, Arc<tls::Certificates>)>,
     admin: TcpListener,
-    rtsp: (TcpListener, Arc<Rtsp>),
+    rtsp: (rtsp::Listeners, Arc<Rtsp>),
     service: Arc<Service>,
     store: Store,
     places: Places,
@@ -81,14 +81,18 @@ impl Server {
         let metrics = Arc::new(Metrics::new(&store));
         let http = listen("http", config.http)?;
         let admin = listen("admin", config.admin)?;
-        let https = match (&config.tls, config.https) {
-            (Some(source), Some(addr)) => {
-                let certificates = tls::Certificates::open(source)?;
-                let acceptor = TlsAcceptor::from(certificates.server_config()?);
-                Some((listen("https", addr)?, acceptor, certificates))
+        let (mut https, mut rtsps) = (None, None);
+        if let Some(source) = &config.tls {
+            let certificates = tls::Certificates::open(source)?;
+            let http = certificates.server_config(&[b"h2", b"http/1.1"])?;
+            if let Some(addr) = config.rtsps {
+                // It has no name among the protocols of ALPN.
+                rtsps = Some((listen("rtsps", addr)?, TlsAcceptor::from(certificates.server_config(&[])?)));
             }
-            _ => None,
-        };
+            if let Some(addr) = config.https {
+                https = Some((listen("https", addr)?, TlsAcceptor::from(http), certificates));
+            }
+        }
         let library = Arc::new(Library::new(
             store.clone(),
             LibraryOptions {
@@ -106,21 +110,23 @@ impl Server {
             None => None,
         };
         let options = FrontOptions { cors_origin, access_log: config.access_log, folder: config.cache.clone() };
-        let listener = listen("rtsp", config.rtsp)?;
+        let listeners = rtsp::Listeners { plain: listen("rtsp", config.rtsp)?, secure: rtsps };
         let rtsp_options = RtspOptions {
             address: config.rtsp.ip(),
             workers: config.workers,
             connections: config.max_connections,
+            users: config.rtsp_users.as_ref().map(|users| users.users.clone()),
+            head: config.request_timeout,
             bounds: config.rtsp_bounds,
             window: config.rtsp_window,
             lateness: config.rtsp_lateness,
         };
-        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), &rtsp_options, metrics.streams())
+        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, metrics.streams())
             .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
         let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
         let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
         let service = Arc::new(Service::new(front, limits, config.max_connections));
-        Ok(Self { config, http, https, admin, rtsp: (listener, rtsp), service, store, places, metrics })
+        Ok(Self { config, http, https, admin, rtsp: (listeners, rtsp), service, store, places, metrics })
     }
 
     /// The address of plain HTTP.
@@ -144,12 +150,17 @@ impl Server {
     /// # Errors
     /// The system's, where it can't tell.
     pub fn rtsp_addr(&self) -> io::Result<SocketAddr> {
-        self.rtsp.0.local_addr()
+        self.rtsp.0.plain.local_addr()
     }
 
     /// The address of HTTPS, where it is served.
     pub fn https_addr(&self) -> Option<SocketAddr> {
         self.https.as_ref().and_then(|(listener, ..)| listener.local_addr().ok())
+    }
+
+    /// The address of RTSP over TLS, where it is served.
+    pub fn rtsps_addr(&self) -> Option<SocketAddr> {
+        self.rtsp.0.secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok())
     }
 
     /// Paths of a few assets, for the first words to the user: those in the top folder of each place.
@@ -176,7 +187,7 @@ impl Server {
 
     /// Serves until `stop` turns true, then finishes what is under way within the configured grace.
     pub async fn run(self, stop: watch::Receiver<bool>) {
-        let Self { config, http, https, admin, rtsp: (rtsp_listener, rtsp), service, store, places, metrics } = self;
+        let Self { config, http, https, admin, rtsp: (rtsp_listeners, rtsp), service, store, places, metrics } = self;
         let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
         let front = service.front.clone();
         let admin_state = admin::AdminState {
@@ -190,7 +201,7 @@ impl Server {
         for place in places.iter() {
             tokio::spawn(watch_place(store.clone(), place.clone(), readiness.clone(), stop.clone()));
         }
-        let streams = tokio::spawn(rtsp::accept(rtsp_listener, rtsp, stop.clone()));
+        let streams = tokio::spawn(rtsp::accept(rtsp_listeners, rtsp, stop.clone()));
         let plain = tokio::spawn(accept_plain(http, service.clone(), stop.clone()));
         let secure = https.map(|(listener, acceptor, certificates)| {
             let expires = move |validity: Option<(i64, i64)>| {

@@ -270,6 +270,90 @@ fn a_seek_lands_where_the_reply_says_and_a_pause_loses_nothing() {
 }
 
 #[test]
+fn key_frames_only_where_it_goes_fast_or_backwards() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    // 9 seconds at 25 a second, key frames two seconds apart.
+    for (headers, range, scale, at) in [
+        ("Scale: 4\r\n", "npt=0.000-", "4", vec![0.0, 0.5, 1.0, 1.5, 2.0]),
+        ("Range: npt=9-\r\nScale: -2\r\n", "npt=9.000-0.000", "-2", vec![0.5, 1.5, 2.5, 3.5, 4.5]),
+        ("Range: npt=7-3\r\nScale: -4\r\n", "npt=7.000-3.000", "-4", vec![0.25, 0.75]),
+    ] {
+        let mut client = Client::new(&server, "h264_aac.mp4");
+        assert_eq!(client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").status, 200);
+        assert_eq!(client.set_up("a1", "RTP/AVP/TCP;unicast;interleaved=2-3").status, 200);
+        let reply = client.ask("PLAY", "", headers);
+        assert_eq!(reply.status, 200, "{headers}");
+        assert!(reply.headers["range"].starts_with(range), "{headers}: {}", reply.headers["range"]);
+        assert_eq!(reply.headers["scale"], scale, "{headers}");
+        let info = reply.headers["rtp-info"].clone();
+        let start: u32 = info.split("rtptime=").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+        client.receive(|packets| over(packets, 1));
+        let mut times: Vec<u32> = client.rtp(0).iter().map(|packet| packet.1.wrapping_sub(start)).collect();
+        times.dedup();
+        times.sort_unstable();
+        let expected: Vec<u32> = at.iter().map(|seconds| (seconds * 90_000.0) as u32).collect();
+        assert_eq!(times, expected, "{headers}");
+        assert!(client.rtp(2).is_empty(), "sound goes along at its own pace only");
+    }
+    let mut client = Client::new(&server, "h264_aac.mp4");
+    client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");
+    assert_eq!(client.ask("PLAY", "", "Range: npt=0-1\r\nScale: 1.5\r\n").headers["scale"], "1", "what can be had");
+    assert_eq!(client.ask("PLAY", "", "Scale: fast\r\n").status, 400);
+    assert_eq!(
+        client.ask("PLAY", "", "Scale: -2\r\nRange: npt=0-\r\n").status,
+        457,
+        "nothing lies before the beginning"
+    );
+    // After a pause it goes on from where it was on the way.
+    assert_eq!(client.ask("PLAY", "", "Range: npt=0-\r\nScale: 8\r\n").status, 200);
+    client.receive(|packets| packets.iter().filter(|(on, _)| *on == 0).count() > 0);
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(client.ask("PAUSE", "", "").status, 200);
+    let range = client.ask("PLAY", "", "").headers["range"].clone();
+    let from: f64 = range.trim_start_matches("npt=").split('-').next().unwrap().parse().unwrap();
+    assert!((4.0..=8.0).contains(&from), "{range}");
+}
+
+#[test]
+fn who_does_not_fit_is_refused() {
+    let folder = clips::folder().to_str().unwrap();
+    let server = Server::start(&[folder, "--rtsp-sessions-per-client", "20", "--rtsp-mbps", "1"]);
+    let mut clients: Vec<Client> = (0..21).map(|_| Client::new(&server, "h264_aac.mp4")).collect();
+    let set_up = |client: &mut Client| client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").status;
+    let statuses: Vec<u16> = clients.iter_mut().map(set_up).collect();
+    assert_eq!((statuses[..20].iter().all(|status| *status == 200), statuses[20]), (true, 453));
+    let played: Vec<u16> = clients[..20].iter_mut().map(|client| client.ask("PLAY", "", "").status).collect();
+    let fits = played.iter().take_while(|status| **status == 200).count();
+    assert!((1..20).contains(&fits) && played[fits..].iter().all(|status| *status == 453), "a megabit: {played:?}");
+    // Who leaves makes room.
+    assert_eq!(clients[0].ask("TEARDOWN", "", "").status, 200);
+    assert_eq!(clients[fits].ask("PLAY", "", "").status, 200);
+    assert_eq!(set_up(&mut clients[20]), 200);
+}
+
+#[test]
+fn who_comes_soon_after_reads_from_memory() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let mut clients: Vec<Client> = (0..10).map(|_| Client::new(&server, "h264_aac.mp4")).collect();
+    for client in &mut clients {
+        client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");
+        assert_eq!(client.ask("PLAY", "", "").status, 200);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for client in &mut clients {
+        client.receive(|packets| over(packets, 1));
+        let mut times: Vec<u32> = client.rtp(0).iter().map(|packet| packet.1).collect();
+        times.sort_unstable();
+        times.dedup();
+        assert_eq!(times.len(), 225);
+    }
+    let of = |name: &str| server.metric(name, "");
+    let (hits, misses) = (of("millpond_rtsp_interval_hits_total"), of("millpond_rtsp_interval_misses_total"));
+    // 45 blocks each, but for the first.
+    assert!(hits > 380.0 && misses < hits / 100.0, "{hits} hits, {misses} misses");
+}
+
+#[test]
 fn nothing_plays_to_who_did_not_ask() {
     let server = Server::start(&[clips::folder().to_str().unwrap()]);
     let mut client = Client::new(&server, "h264_aac.mp4");

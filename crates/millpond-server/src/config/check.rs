@@ -13,8 +13,8 @@ use super::file;
 use super::machine::{Machine, default_cache_size};
 use super::options::{Options, PlaceOptions};
 use super::value::{Form, list};
-use super::{Config, DEFAULT_POLICY, PlaceConfig, TlsSource};
-use crate::rtsp::Bounds;
+use super::{Config, DEFAULT_POLICY, PlaceConfig, RtspUsers, TlsSource};
+use crate::rtsp::{Bounds, Users};
 
 /// Everything that a configuration is made from.
 #[derive(Debug, Clone, Default)]
@@ -137,17 +137,20 @@ pub fn resolve(
     let mut errors = Vec::new();
     let places = places(std::mem::take(&mut options.places), &mut errors);
     let tls = tls(&options, &mut errors);
-    let https = match (options.https, &tls) {
-        (given, Some(_)) => Some(given.unwrap_or_else(|| any_address(8443))),
+    let mut secure = |name: &str, given: Option<SocketAddr>, port| match (given, &tls) {
+        (given, Some(_)) => Some(given.unwrap_or_else(|| any_address(port))),
         (None, None) => None,
         (Some(_), None) => {
             errors.push(ConfigError::Conflict {
-                at: options.source("https"),
-                reason: "https needs a certificate: set tls-cert and tls-key, or tls-self-signed".to_owned(),
+                at: options.source(name),
+                reason: format!("{name} needs a certificate: set tls-cert and tls-key, or tls-self-signed"),
             });
             None
         }
     };
+    let https = secure("https", options.https, 8443);
+    let rtsps = secure("rtsps", options.rtsps, 8322);
+    let rtsp_users = users(&options, &mut errors);
     let seconds = Duration::from_secs;
     let cache = options.cache.take().unwrap_or_else(|| cache_folder(variable));
     let rtsp_sessions = options.rtsp_sessions.unwrap_or(16_384);
@@ -156,6 +159,8 @@ pub fn resolve(
         http: options.http.unwrap_or_else(|| any_address(8080)),
         https,
         rtsp: options.rtsp.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8554))),
+        rtsps,
+        rtsp_users,
         rtsp_window: options.rtsp_window.unwrap_or(seconds(10)),
         rtsp_lateness: options.rtsp_lateness.unwrap_or_default(),
         rtsp_bounds: Bounds {
@@ -221,12 +226,39 @@ fn tls(options: &Options, errors: &mut Vec<ConfigError>) -> Option<TlsSource> {
     }
 }
 
+fn users(options: &Options, errors: &mut Vec<ConfigError>) -> Option<RtspUsers> {
+    let path = options.rtsp_users.clone()?;
+    let mut wrong = |reason| {
+        errors.push(ConfigError::File {
+            at: options.source("rtsp-users"),
+            key: "rtsp-users",
+            path: path.clone(),
+            reason,
+        });
+    };
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            wrong(format!("cannot read the file: {error}"));
+            return None;
+        }
+    };
+    match Users::parse(&text) {
+        Ok(users) => Some(RtspUsers { path, users }),
+        Err(lines) => {
+            lines.iter().for_each(|line| wrong(line.to_string()));
+            None
+        }
+    }
+}
+
 fn same_address(config: &Config, options: &Options, errors: &mut Vec<ConfigError>) {
     let listeners = [
         ("http", Some(config.http)),
         ("https", config.https),
         ("admin", Some(config.admin)),
         ("rtsp", Some(config.rtsp)),
+        ("rtsps", config.rtsps),
     ];
     for (n, (name, address)) in listeners.iter().enumerate() {
         for (other, taken) in &listeners[..n] {

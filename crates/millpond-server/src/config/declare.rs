@@ -146,6 +146,22 @@ pub const SETTINGS: &[Setting] = &[
         show: |config| Some(config.rtsp.to_string()),
     },
     Setting {
+        name: "rtsps",
+        form: Form::Address,
+        default: "0.0.0.0:8322 with TLS on, else off",
+        help: "Address of RTSP over TLS",
+        apply: |options, text| value::address(text).map(|v| options.rtsps = Some(v)),
+        show: |config| config.rtsps.map(|address| address.to_string()),
+    },
+    Setting {
+        name: "rtsp-users",
+        form: Form::Path,
+        default: "none: everybody may play",
+        help: "File of those who may play by RTSP, in lines of name:password; asked for by Digest authentication",
+        apply: |options, text| path(text).map(|v| options.rtsp_users = Some(v)),
+        show: |config| config.rtsp_users.as_ref().map(|users| users.path.display().to_string()),
+    },
+    Setting {
         name: "rtsp-window",
         form: Form::Duration,
         default: "10s",

@@ -92,6 +92,18 @@ pub enum ConfigError {
         /// Which settings, and what to do.
         reason: String,
     },
+    /// A file that a setting names can't be taken.
+    #[error("{at}: {key}: {path}: {reason}", path = path.display())]
+    File {
+        /// Where it is named.
+        at: Source,
+        /// The setting.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The line and what is wrong with it, or what the system said.
+        reason: String,
+    },
     /// A place that can't be understood.
     #[error("{at}: {reason}")]
     Place {

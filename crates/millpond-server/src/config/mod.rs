@@ -26,7 +26,7 @@ pub use error::{ConfigError, ConfigErrors, Source};
 pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
-use crate::rtsp::{Bounds, Lateness};
+use crate::rtsp::{Bounds, Lateness, Users};
 
 /// The replacement policy where nobody chooses one.
 pub const DEFAULT_POLICY: &str = "stream";
@@ -44,6 +44,10 @@ pub struct Config {
     pub admin: SocketAddr,
     /// Address of RTSP.
     pub rtsp: SocketAddr,
+    /// Address of RTSP over TLS, where TLS is on.
+    pub rtsps: Option<SocketAddr>,
+    /// Who may play by RTSP; none: everybody.
+    pub rtsp_users: Option<RtspUsers>,
     /// The window of interval caching.
     pub rtsp_window: Duration,
     /// What a missed deadline does to those that follow.
@@ -95,6 +99,15 @@ pub struct PlaceConfig {
     pub spec: PlaceSpec,
     /// How to talk to it.
     pub options: OriginOptions,
+}
+
+/// Those who may play by RTSP.
+#[derive(Debug, Clone)]
+pub struct RtspUsers {
+    /// The file that they are from.
+    pub path: PathBuf,
+    /// Who they are.
+    pub users: Users,
 }
 
 /// Where the server's certificate comes from.

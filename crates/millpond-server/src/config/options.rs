@@ -23,6 +23,8 @@ pub struct Options {
     pub admin: Option<SocketAddr>,
     /// Address of RTSP.
     pub rtsp: Option<SocketAddr>,
+    pub rtsps: Option<SocketAddr>,
+    pub rtsp_users: Option<PathBuf>,
     /// The window of interval caching.
     pub rtsp_window: Option<Duration>,
     pub rtsp_lateness: Option<Lateness>,

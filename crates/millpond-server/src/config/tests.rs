@@ -287,6 +287,36 @@ fn tls_settings_go_together() {
 }
 
 #[test]
+fn rtsp_over_tls_listens_where_there_is_a_certificate() {
+    assert_eq!(Case::new().ok().config.rtsps, None);
+    let config = Case::new().flag("tls-self-signed", "true").ok().config;
+    assert_eq!(config.rtsps.unwrap().to_string(), "0.0.0.0:8322");
+    let errors = Case::new().flag("rtsps", ":322").errors();
+    assert_eq!(errors, ["--rtsps: rtsps needs a certificate: set tls-cert and tls-key, or tls-self-signed"]);
+}
+
+#[test]
+fn what_is_wrong_with_the_file_of_users_is_told_line_by_line() {
+    let case = Case::new();
+    let path = case.folder.path().join("users");
+    let case = case.flag("rtsp-users", path.to_str().unwrap());
+    assert!(case.errors()[0].starts_with("--rtsp-users: rtsp-users: users: cannot read the file: No such file"));
+    std::fs::write(&path, "ann:pass\nbob\n:hush\n").unwrap();
+    assert_eq!(
+        case.errors(),
+        [
+            "--rtsp-users: rtsp-users: users: line 2: expected name:password, found no colon",
+            "--rtsp-users: rtsp-users: users: line 3: expected name:password, found no name",
+        ]
+    );
+    std::fs::write(&path, "ann:hush\n").unwrap();
+    let loaded = case.ok();
+    assert!(show(&loaded.effective, None).contains(&format!("rtsp-users = \"{}\"", path.display())));
+    assert!(!format!("{:?}", loaded.config).contains("hush"));
+    assert!(Case::new().ok().config.rtsp_users.is_none());
+}
+
+#[test]
 fn listeners_need_addresses_of_their_own() {
     let errors = Case::new().flag("admin", "0.0.0.0:8080").errors();
     assert_eq!(errors, ["--admin: admin and http can't both listen on 0.0.0.0:8080"]);

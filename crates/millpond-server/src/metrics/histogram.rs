@@ -25,7 +25,7 @@ pub(super) const BUILD_SECONDS: &[f64] =
 /// A scrape that runs beside observations may see one in the sum and not yet in its bucket; the total count is
 /// taken from the buckets, so that the buckets always add up.
 #[derive(Clone)]
-pub(super) struct Histogram(Arc<Inner>);
+pub(crate) struct Histogram(Arc<Inner>);
 
 struct Inner {
     bounds: &'static [f64],
@@ -42,7 +42,7 @@ impl Histogram {
     }
 
     /// Counts one duration.
-    pub(super) fn observe(&self, took: Duration) {
+    pub(crate) fn observe(&self, took: Duration) {
         let seconds = took.as_secs_f64();
         let bucket = self.0.bounds.partition_point(|bound| *bound < seconds);
         self.0.counts[bucket].fetch_add(1, Ordering::Relaxed);

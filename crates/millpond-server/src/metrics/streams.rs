@@ -1,5 +1,6 @@
 //! What RTSP sessions were sent.
 
+use super::histogram::Histogram;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -8,8 +9,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Upper bounds in seconds for jitter and round trips: from the same switch to the other side of the world.
+const WAY_SECONDS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
+
 /// Counted by all threads that send.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StreamCounters {
     pub(crate) packets: AtomicU64,
     pub(crate) bytes: AtomicU64,
@@ -23,8 +27,34 @@ pub(crate) struct StreamCounters {
     pub(crate) interval_misses: AtomicU64,
     pub(crate) failed_sends: AtomicU64,
     pub(crate) reports: AtomicU64,
+    pub(crate) lost_packets: AtomicU64,
+    pub(crate) jitter: Histogram,
+    pub(crate) round_trip: Histogram,
     /// Playing now.
     pub(crate) playing: AtomicU64,
+}
+
+impl Default for StreamCounters {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            packets: zero(),
+            bytes: zero(),
+            frames: zero(),
+            late_frames: zero(),
+            lagging_frames: zero(),
+            missed_deadlines: zero(),
+            dropped_frames: zero(),
+            interval_hits: zero(),
+            interval_misses: zero(),
+            failed_sends: zero(),
+            reports: zero(),
+            lost_packets: zero(),
+            jitter: Histogram::new(WAY_SECONDS),
+            round_trip: Histogram::new(WAY_SECONDS),
+            playing: zero(),
+        }
+    }
 }
 
 /// One counter: name, help, value.
@@ -54,6 +84,7 @@ const COUNTERS: &[Field] = &[
     ),
     ("rtp_failed_sends", "Messages that the system did not take", |counters| &counters.failed_sends),
     ("rtcp_reports", "Receiver reports that came", |counters| &counters.reports),
+    ("rtcp_lost_packets", "Packets that receivers say they did not get", |counters| &counters.lost_packets),
 ];
 
 /// Shows them.
@@ -65,6 +96,12 @@ impl Collector for StreamCollector {
         for (name, help, value) in COUNTERS {
             let counter = ConstCounter::new(value(&self.0).load(Ordering::Relaxed));
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        for (name, help, histogram) in [
+            ("rtcp_jitter_seconds", "Interarrival jitter that receivers report", &self.0.jitter),
+            ("rtcp_round_trip_seconds", "Round trips by receivers' reports", &self.0.round_trip),
+        ] {
+            histogram.encode(encoder.encode_descriptor(name, help, None, histogram.metric_type())?)?;
         }
         let playing = ConstGauge::new(self.0.playing.load(Ordering::Relaxed) as i64);
         playing.encode(encoder.encode_descriptor(

@@ -1,5 +1,6 @@
 //! Frames of a short time, as they are loaded together and shared.
 
+use super::keys::Key;
 use crate::library::Asset;
 use bytes::{Bytes, BytesMut};
 use millpond_graph::{Frame, Run};
@@ -155,6 +156,13 @@ struct Planned {
 }
 
 impl Gathered {
+    /// A key frame by itself, with a number and a presentation time of its own.
+    pub(super) fn key(track: u16, number: u32, pts: i64, key: &Key, object: ObjectIndex) -> Self {
+        let place = ObjectRange { object, range: key.timed.sample.range };
+        let frames = vec![Planned { track, number, due: key.due, pts, is_sync: true, place }];
+        Self { spans: spans(&frames), frames, next: Vec::new(), following: None }
+    }
+
     pub(super) async fn read(self, store: &Store, asset: &Asset) -> Result<Block, OriginError> {
         let mut read = Vec::with_capacity(self.spans.len());
         for (place, range) in &self.spans {
@@ -250,7 +258,7 @@ mod tests {
             due: Duration::ZERO,
             pts: 0,
             is_sync: true,
-            place: ObjectRange { object: ObjectIndex(object), range: millpond_media::ByteRange { start, end } },
+            place: ObjectRange { object: ObjectIndex(object), range: millpond_media::units::ByteRange { start, end } },
         };
         let frames = [planned(1, 0, 5), planned(0, 100, 200), planned(0, 0, 50), planned(0, GAP + 201, GAP + 300)];
         let expected = [(0, 0..200), (0, GAP + 201..GAP + 300), (1, 0..5)];

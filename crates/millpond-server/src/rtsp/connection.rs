@@ -2,10 +2,12 @@
 
 use super::{
     Rtsp, TIMEOUT,
+    inlet::Inlet,
+    listen::IDLE,
     reply::{self, PUBLIC, Reply},
-    session::{self, CannotPlay, Session},
+    session::{self, Asked, CannotPlay, Session},
     track::Sink,
-    wire::Wire,
+    wire::{Room, Wire},
 };
 use crate::library::{Asset, LibraryError};
 use bytes::BytesMut;
@@ -13,6 +15,7 @@ use http::StatusCode as HttpStatus;
 use millpond_package::{Kind, PresentedTrack};
 use millpond_rtp::{
     description::{self, Described, FIRST_PAYLOAD_TYPE},
+    digest::Refusal,
     framing::{self, Incoming},
     message::{
         HeaderName, Method, Request, StatusCode,
@@ -28,51 +31,61 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
-use tokio::{net::TcpStream, sync::watch, time::timeout};
+use tokio::time::{Instant, timeout_at};
 
-/// A client without a session that is silent for so long is sent away.
-const IDLE: Duration = Duration::from_secs(60);
+/// A client that gives so many wrong answers has to connect again.
+const WRONG: usize = 8;
 /// Speeds that media is sent at, times its own pace.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=4.0;
 
-/// Serves a connection until it ends; the sessions whose packets go over it end with it.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, rtsp: &Arc<Rtsp>, mut stop: watch::Receiver<bool>) {
-    let _ = stream.set_nodelay(true);
-    let mut connection = Connection { wire: Arc::new(Wire::new(stream)), peer, rtsp, own: Vec::new() };
-    let wire = connection.wire.clone();
-    tokio::select! {
-        ended = connection.run() => {
-            if let Err(error) = ended {
-                tracing::debug!(%peer, %error, "RTSP connection ended");
-            }
-        }
-        Err(error) = wire.drain() => tracing::debug!(%peer, %error, "RTSP client gone"),
-        _ = stop.wait_for(|stop| *stop) => {}
-    }
+/// Serves a connection until it ends; the sessions whose packets go over it end with it. What came already is in `input`.
+///
+/// # Errors
+/// What ended it, where that was not the client.
+pub(super) async fn serve(
+    wire: Arc<Wire>,
+    inlet: Inlet,
+    input: BytesMut,
+    peer: SocketAddr,
+    rtsp: &Arc<Rtsp>,
+) -> io::Result<()> {
+    let mut connection = Connection { wire: wire.clone(), inlet, peer, rtsp, own: Vec::new(), wrong: 0 };
+    let ended = tokio::select! {
+        ended = connection.run(input) => ended,
+        drained = wire.drain() => drained,
+    };
+    wire.close();
     for name in std::mem::take(&mut connection.own) {
         let Some(session) = rtsp.session(&name) else { continue };
         if session.lock().await.is_interleaved() {
             rtsp.remove(&name);
         }
     }
+    ended
 }
 
 struct Connection<'a> {
     wire: Arc<Wire>,
+    inlet: Inlet,
     peer: SocketAddr,
     rtsp: &'a Arc<Rtsp>,
     /// Sessions that were set up here.
     own: Vec<String>,
+    /// Answers that were wrong.
+    wrong: usize,
 }
 
 impl Connection<'_> {
-    async fn run(&mut self) -> io::Result<()> {
-        let mut input = BytesMut::new();
+    async fn run(&mut self, mut input: BytesMut) -> io::Result<()> {
+        let mut began = None;
         loop {
-            match framing::take(&mut input) {
-                Ok(Some(Incoming::Request(request))) => self.request(&request).await,
+            let taken = framing::take(&mut input);
+            if !matches!(taken, Ok(None)) {
+                began = None;
+            }
+            match taken {
+                Ok(Some(Incoming::Request(request))) => self.request(&request).await?,
                 // Receiver reports on the connection, for one: whoever sends them is there.
                 Ok(Some(Incoming::Data(..))) => self.hear_all().await,
                 Ok(Some(Incoming::Response)) => {}
@@ -80,8 +93,10 @@ impl Connection<'_> {
                     if input.is_empty() {
                         // An idle connection holds no buffer.
                         input = BytesMut::new();
+                    } else {
+                        began = began.or_else(|| Some(Instant::now()));
                     }
-                    if !self.more(&mut input).await? {
+                    if !self.more(&mut input, began).await? {
                         return Ok(());
                     }
                 }
@@ -93,21 +108,19 @@ impl Connection<'_> {
         }
     }
 
-    /// Waits for bytes; `false` at the end, and where the client has no session and is silent.
-    async fn more(&mut self, input: &mut BytesMut) -> io::Result<bool> {
+    /// Waits for bytes, of a message that began at some time where one did; `false` at the end, and where the client has
+    /// no session and is silent.
+    async fn more(&mut self, input: &mut BytesMut, began: Option<Instant>) -> io::Result<bool> {
         loop {
             let has_session = self.own.iter().any(|name| self.rtsp.session(name).is_some());
-            let readable = self.wire.stream().readable();
-            match timeout(IDLE, readable).await {
-                Ok(ready) => ready?,
-                Err(_) if has_session => continue,
+            let until = began.map_or_else(|| Instant::now() + IDLE, |began| began + self.rtsp.head);
+            match timeout_at(until, self.inlet.read(input)).await {
+                Ok(read) => return Ok(read? > 0),
+                Err(_) if began.is_some() => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "a request that did not come in completely"));
+                }
+                Err(_) if has_session => {}
                 Err(_) => return Ok(false),
-            }
-            match self.wire.stream().try_read_buf(input) {
-                Ok(0) => return Ok(false),
-                Ok(_) => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
             }
         }
     }
@@ -124,10 +137,35 @@ impl Connection<'_> {
         self.wire.send(|pending| pending.extend_from_slice(&bytes));
     }
 
-    async fn request(&mut self, request: &Request<Vec<u8>>) {
-        if let Some(reply) = self.answer(request).await {
+    async fn request(&mut self, request: &Request<Vec<u8>>) -> io::Result<()> {
+        let reply = match self.refusal(request) {
+            Some(reply) => Some(reply),
+            None => self.answer(request).await,
+        };
+        if let Some(reply) = reply {
             self.send(request, &reply);
         }
+        if self.wrong >= WRONG {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "too many wrong passwords"));
+        }
+        // Replies are no frames: none of them can be left out.
+        match self.wire.room() {
+            Room::None => Err(io::Error::new(io::ErrorKind::TimedOut, "a client that reads no replies")),
+            Room::Enough | Room::Little => Ok(()),
+        }
+    }
+
+    /// What to reply to who may not ask.
+    fn refusal(&mut self, request: &Request<Vec<u8>>) -> Option<Reply> {
+        let refused = self.rtsp.access.as_ref()?.check(request, self.rtsp.clock.elapsed()).err()?;
+        let (peer, why) = (self.peer, &refused.why);
+        if matches!(why, Refusal::Anonymous | Refusal::Stale) {
+            tracing::debug!(%peer, %why, "RTSP request refused");
+        } else {
+            self.wrong += 1;
+            tracing::warn!(%peer, %why, "RTSP request refused");
+        }
+        Some(refused.reply)
     }
 
     /// Answers a request; nothing where the reply was sent on the way.
@@ -255,6 +293,9 @@ impl Connection<'_> {
             }
             Offer::Unicast { ports, destination } => {
                 let address = self.peer.ip();
+                if !self.inlet.takes_udp() {
+                    return None;
+                }
                 if destination.is_some_and(|elsewhere| elsewhere != address) || ports.0 == 0 || ports.1 == 0 {
                     return None;
                 }
@@ -282,17 +323,21 @@ impl Connection<'_> {
         }
         let base = request.request_uri().map(|url| url.as_str().trim_end_matches('/').to_owned()).unwrap_or_default();
         let told_speed = header(&SPEED).is_some();
-        let has_scale = header(&SCALE).is_some();
+        let scale = match header(&SCALE).map(|text| play::rate("Scale", &text)).transpose() {
+            Ok(scale) => scale,
+            Err(_) => return Some(Reply::new(StatusCode::BadRequest)),
+        };
+        let asked = Asked { part, speed, scale: scale.unwrap_or(1.0) };
         let source = self.rtsp.source();
-        let started = session.play(&source, part, speed, |played| {
+        let started = session.play(&source, asked, |played| {
             let each = played.tracks.iter();
             let info: Vec<String> = each
                 .map(|(track, sequence, time)| format!("url={base}/{track};seq={sequence};rtptime={time}"))
                 .collect();
             let mut reply =
                 Reply::ok().with(SESSION, name).with(RANGE, session::range(played)).with(RTP_INFO, info.join(","));
-            if has_scale {
-                reply = reply.with(SCALE, "1");
+            if scale.is_some() {
+                reply = reply.with(SCALE, format!("{}", played.scale));
             }
             if told_speed {
                 reply = reply.with(SPEED, format!("{speed}"));

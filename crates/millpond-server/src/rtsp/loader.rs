@@ -3,6 +3,7 @@
 use super::{
     block::{Gathered, Lanes, LoadError, begin_of},
     intervals::Seat,
+    keys::Keys,
 };
 use crate::library::Asset;
 use millpond_graph::Inlet;
@@ -63,6 +64,29 @@ impl Loader {
         }
         Ok(())
     }
+}
+
+/// Loads key frames on a way through them, one by one.
+pub(super) async fn load_keys(
+    store: &Store,
+    asset: &Asset,
+    (track, keys): (u16, Keys),
+    inlet: &Inlet,
+    first: impl FnOnce(),
+) -> Result<(), LoadError> {
+    let Some(presented) = asset.presentation.tracks().get(usize::from(track)) else { return Ok(()) };
+    let (Some(source), Some(object)) = (presented.source_track(), presented.object()) else { return Ok(()) };
+    let mut first = Some(first);
+    for (number, key) in (0..).zip(keys.of(presented)) {
+        let Ok(room) = inlet.room().await else { return Ok(()) };
+        let shown = keys.shown(key.due, source.timescale.get());
+        let gathered = Gathered::key(track, number, shown, &key, object);
+        room.put(gathered.read(store, asset).await?.frames);
+        if let Some(first) = first.take() {
+            first();
+        }
+    }
+    Ok(())
 }
 
 /// Tells the scheduler where the session is in each object, that what follows comes in time.

@@ -3,27 +3,43 @@
 //! A [`Rtsp`] has the sessions. A [`connection`] turns requests into what sessions do; a [`session`] knows which tracks go
 //! where; a [`loader`] reads frames ahead of what is due, and a [`transmit`]ter sends them when they are, many sessions a
 //! thread.
+//!
+//! [`listen`] accepts connections: as they are, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] knows who
+//! may ask.
 
+mod access;
 mod admission;
+mod base64;
 mod batch;
 mod block;
+mod chance;
 mod connection;
 mod deadline;
+mod inlet;
 mod intervals;
+mod keys;
+mod listen;
 mod loader;
+mod opening;
 mod reply;
+mod secure;
 mod sending;
 mod session;
 mod track;
 mod transmit;
+mod tunnel;
+mod users;
 mod wheel;
 mod wire;
 
 pub use admission::Bounds;
 pub use deadline::Lateness;
+pub(crate) use listen::{Listeners, accept};
+pub use users::{BadLine, Users};
 
 use crate::library::{Library, Places};
 use crate::metrics::StreamCounters;
+use access::Access;
 use admission::{Admission, Place};
 use block::block_of;
 use intervals::Intervals;
@@ -40,11 +56,9 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::{
-    net::TcpListener,
-    sync::{Mutex, Semaphore, watch},
-};
+use tokio::sync::{Mutex, Semaphore, watch};
 use transmit::Transmitter;
+use tunnel::Tunnels;
 
 /// A session whose client is silent for so long is over (RFC 2326 12.37: 60 s where nothing is said).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -60,6 +74,10 @@ pub(crate) struct RtspOptions {
     /// Threads that send.
     pub(crate) workers: usize,
     pub(crate) connections: usize,
+    /// Who may ask; nothing where everybody may.
+    pub(crate) users: Option<Users>,
+    /// From the first byte of a request to its last, and for a TLS handshake.
+    pub(crate) head: Duration,
     pub(crate) bounds: Bounds,
     /// The caching window.
     pub(crate) window: Duration,
@@ -83,6 +101,10 @@ pub(crate) struct Rtsp {
     next: AtomicU64,
     clock: Instant,
     connections: Arc<Semaphore>,
+    access: Option<Access>,
+    tunnels: Arc<Tunnels>,
+    /// How long a request may take to come in.
+    head: Duration,
 }
 
 impl Rtsp {
@@ -90,12 +112,14 @@ impl Rtsp {
         store: Store,
         library: Arc<Library>,
         places: Places,
-        options: &RtspOptions,
+        options: RtspOptions,
         counters: &Arc<StreamCounters>,
     ) -> io::Result<Arc<Self>> {
         let clock = Instant::now();
         let start = |number| Transmitter::start(options.address, number, counters.clone(), clock);
         let transmitters = (0..options.workers.max(1)).map(start).collect::<io::Result<_>>()?;
+        let guard = |users| chance::bytes().map(|key| Access::new(users, &key));
+        let access = options.users.map(guard).transpose()?;
         let blocks = Cache::of(store.memory(), "frames");
         Ok(Arc::new(Self {
             store,
@@ -111,6 +135,9 @@ impl Rtsp {
             next: AtomicU64::new(0),
             clock,
             connections: Arc::new(Semaphore::new(options.connections)),
+            access,
+            tunnels: Arc::default(),
+            head: options.head,
         }))
     }
 
@@ -142,7 +169,7 @@ impl Rtsp {
         let place = self.admission.place(client)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let transmitter = self.transmitters[id as usize % self.transmitters.len()].clone();
-        let name = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+        let name = format!("{:032x}", u128::from_ne_bytes(chance::bytes().ok()?));
         let session = make(id, place, transmitter);
         session.progress.heard.store(self.now(), Ordering::Relaxed);
         let session = Arc::new(Mutex::new(session));
@@ -206,32 +233,4 @@ impl Rtsp {
             }
         }
     }
-}
-
-/// Accepts connections until `stop` turns true; sessions end with it.
-pub(crate) async fn accept(listener: TcpListener, rtsp: Arc<Rtsp>, mut stop: watch::Receiver<bool>) {
-    tokio::spawn(rtsp.clone().sweep(stop.clone()));
-    tokio::spawn(rtsp.clone().observe(stop.clone()));
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        match accepted {
-            Ok((stream, peer)) => {
-                // Over the bound the connection is closed at once.
-                let Ok(slot) = rtsp.connections.clone().try_acquire_owned() else { continue };
-                let (rtsp, stop) = (rtsp.clone(), stop.clone());
-                tokio::spawn(async move {
-                    connection::serve(stream, peer, &rtsp, stop).await;
-                    drop(slot);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept an RTSP connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-    rtsp.all().clear();
 }

@@ -2,23 +2,31 @@
 
 use millpond_rtp::message::{
     HeaderName, Method, Request, Response, StatusCode, Version,
-    headers::{CSEQ, SERVER},
+    headers::{CSEQ, SERVER, WWW_AUTHENTICATE},
 };
 
 /// What is sent back.
+#[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) headers: Vec<(HeaderName, String)>,
+    /// `WWW-Authenticate`, each in a line of its own: few clients find the second in one line.
+    pub(super) challenges: Vec<String>,
     pub(super) body: Vec<u8>,
 }
 
 impl Reply {
     pub(super) fn new(status: StatusCode) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new() }
+        Self { status, headers: Vec::new(), challenges: Vec::new(), body: Vec::new() }
     }
 
     pub(super) fn ok() -> Self {
         Self::new(StatusCode::Ok)
+    }
+
+    /// Asks who it is.
+    pub(super) fn challenge(challenges: Vec<String>) -> Self {
+        Self { challenges, ..Self::new(StatusCode::Unauthorized) }
     }
 
     pub(super) fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
@@ -29,6 +37,10 @@ impl Reply {
     /// As bytes, in answer to a request.
     pub(super) fn to_bytes(&self, request: &Request<Vec<u8>>) -> Vec<u8> {
         let mut builder = Response::builder(Version::V1_0, self.status).header(SERVER, "millpond");
+        if self.status == StatusCode::Ok {
+            // As RFC 2326 7.1.1 writes it.
+            builder = builder.reason_phrase("OK");
+        }
         if let Some(number) = request.header(&CSEQ) {
             builder = builder.header(CSEQ, number.as_str());
         }
@@ -39,6 +51,9 @@ impl Reply {
         let mut bytes = Vec::with_capacity(512 + self.body.len());
         // Into memory: nothing that can fail.
         let _ = response.write(&mut bytes);
+        let first = bytes.windows(2).position(|two| two == b"\r\n").map_or(bytes.len(), |at| at + 2);
+        let line = |challenge: &String| format!("{WWW_AUTHENTICATE}: {challenge}\r\n").into_bytes();
+        bytes.splice(first..first, self.challenges.iter().flat_map(line));
         bytes
     }
 }
@@ -58,5 +73,20 @@ pub(super) fn name(method: &Method) -> &str {
         Method::Setup => "SETUP",
         Method::Teardown => "TEARDOWN",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_stand_in_lines_of_their_own() {
+        let request = Request::builder(Method::Describe, Version::V1_0).header(CSEQ, "3").build(Vec::new());
+        let bytes = Reply::challenge(vec!["Digest a=1".into(), "Digest b=2".into()]).to_bytes(&request);
+        let text = String::from_utf8(bytes).unwrap();
+        let start = "RTSP/1.0 401 Unauthorized\r\nWWW-Authenticate: Digest a=1\r\nWWW-Authenticate: Digest b=2\r\n";
+        assert!(text.starts_with(start) && text.contains("CSeq: 3\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+        assert!(!String::from_utf8(Reply::ok().to_bytes(&request)).unwrap().contains("WWW"));
     }
 }

@@ -2,15 +2,16 @@
 
 use super::{
     admission::{Admission, Place, Share},
-    block::{block_of, seconds},
+    block::{LoadError, block_of, seconds},
     deadline::Lateness,
     intervals::{Intervals, Subject},
-    loader::Loader,
+    keys::{self, Keys},
+    loader::{self, Loader},
     track::{SentTrack, Sink},
     transmit::{Progress, Stream, Transmitter},
 };
 use crate::library::Asset;
-use millpond_graph::{Graph, Inlet, Member};
+use millpond_graph::{Graph, Member};
 use millpond_package::PresentedTrack;
 use millpond_rtp::{
     payload::Packetizer,
@@ -42,9 +43,22 @@ pub(super) struct Session {
 
 enum State {
     Ready,
-    Playing(AbortHandle),
+    /// By a task that loads; through key frames only, where it says so.
+    Playing(AbortHandle, Option<Keys>),
     /// With what would have been due next.
     Paused(Duration),
+    /// On a way through key frames, at this time: what comes next is looked for again.
+    Left(Duration),
+}
+
+/// What a PLAY asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) part: Part,
+    /// Of sending, times the pace of what is played.
+    pub(super) speed: f64,
+    /// Seconds of the presentation in a second.
+    pub(super) scale: f64,
 }
 
 /// What a PLAY came to.
@@ -53,6 +67,7 @@ pub(super) struct Played {
     /// The part that is played, in seconds.
     pub(super) from: f64,
     pub(super) to: f64,
+    pub(super) scale: f64,
     /// Name, first sequence number and the timestamp of `from`, track by track.
     pub(super) tracks: Vec<(String, u16, u32)>,
 }
@@ -79,7 +94,7 @@ impl Session {
     }
 
     pub(super) fn is_playing(&self) -> bool {
-        matches!(self.state, State::Playing(_))
+        matches!(self.state, State::Playing(..))
     }
 
     /// Whether its packets go over the connection that it was set up on.
@@ -115,6 +130,7 @@ impl Session {
             packets: 0,
             octets: 0,
             last: 0,
+            lost: 0,
             skips: false,
         };
         match self.tracks.iter_mut().find(|known| known.track == track) {
@@ -125,8 +141,9 @@ impl Session {
 
     /// Stops what plays; what is being sent then stays where it is.
     pub(super) async fn pause(&mut self) {
-        let State::Playing(loading) = &self.state else { return };
+        let State::Playing(loading, keys) = &self.state else { return };
         loading.abort();
+        let keys = *keys;
         // Where it isn't being sent any more it had come to its end.
         let stopped = self.transmitter.stop(self.id).await;
         let end = Duration::from_secs_f64(self.asset.presentation.duration());
@@ -134,74 +151,118 @@ impl Session {
             stopped.map_or_else(|| Some((self.progress.take_ended()?.tracks, end)), |s| Some((s.tracks, s.position)));
         let (tracks, position) = stopped.unwrap_or_else(|| (std::mem::take(&mut self.tracks), end));
         self.tracks = tracks;
-        self.state = State::Paused(position);
+        self.state = match keys {
+            None => State::Paused(position),
+            Some(keys) => State::Left(keys.position(position)),
+        };
     }
 
     /// Begins to play a part. `start` is called when all is ready, before the first packet goes out.
     pub(super) async fn play(
         &mut self,
         source: &Source<'_>,
-        part: Part,
-        speed: f64,
+        asked: Asked,
         start: impl FnOnce(&Played),
     ) -> Result<(), CannotPlay> {
-        let Source { store, graph, intervals, admission, lateness } = source;
-        let resumes = part.from.is_none() && !matches!(self.state, State::Ready);
+        let resumes = asked.part.from.is_none();
         self.pause().await;
         let duration = self.asset.presentation.duration();
-        let to = part.to.unwrap_or(duration).min(duration);
-        let paused = match self.state {
-            State::Paused(at) if resumes => Some(at),
-            _ => None,
+        let scale = if self.video().is_some() { keys::honest(asked.scale) } else { 1.0 };
+        let (paused, at) = match self.state {
+            State::Paused(at) if resumes => (Some(at).filter(|_| scale == 1.0), at.as_secs_f64()),
+            State::Left(at) if resumes => (None, at.as_secs_f64()),
+            _ if resumes && scale < 0.0 => (None, duration),
+            _ => (None, asked.part.from.unwrap_or(0.0)),
         };
-        let asked = paused.map_or(part.from.unwrap_or(0.0), |at| at.as_secs_f64());
-        if asked > duration || asked >= to {
+        let to = match asked.part.to {
+            Some(to) => to.min(duration),
+            None if scale < 0.0 => 0.0,
+            None => duration,
+        };
+        if at > duration || (scale > 0.0 && at >= to) || (scale < 0.0 && at <= to) {
             return Err(CannotPlay::OutOfRange);
         }
         if self.share.is_none() {
-            self.share = Some(admission.share(self.rate()).ok_or(CannotPlay::Full)?);
+            self.share = Some(source.admission.share(self.rate()).ok_or(CannotPlay::Full)?);
         }
-        let from = if paused.is_some() { asked } else { self.seek(asked) };
-        let position = paused.unwrap_or_else(|| self.first_due());
-        let member = |kind| graph.add(kind, format!("{} {:x}", self.path, self.id));
-        let (loading, sending) = (member("loader"), member("transmission"));
-        let (inlet, frames) = millpond_graph::pipe(graph, loading.id(), sending.id(), DEPTH);
-        let end = if part.to.is_some() { Duration::from_secs_f64(to) } else { Duration::MAX };
-        let (numbers, next) = self.cursors();
-        let subject = Subject { asset: self.asset.id, tracks: numbers.clone() };
-        let loader = Loader {
-            store: (*store).clone(),
-            asset: self.asset.clone(),
-            tracks: numbers,
-            next,
-            to: end,
-            seat: intervals.enter(subject, block_of(position)),
+        let from = match paused {
+            Some(_) => at,
+            None if scale == 1.0 => self.seek(at),
+            None => self.begin_keys(at),
         };
-        let (id, transmitter) = (self.id, self.transmitter.clone());
-        let task = tokio::spawn(run(loader, inlet, loading, move || transmitter.look(id)));
+        let keys = (scale != 1.0).then_some(Keys { from, to, scale });
+        let position = match keys {
+            Some(_) => Duration::ZERO,
+            None => paused.unwrap_or_else(|| self.first_due()),
+        };
+        let end = asked.part.to.filter(|_| keys.is_none()).map_or(Duration::MAX, Duration::from_secs_f64);
         let tracks = self.tracks.iter().map(|track| {
             let name = self.asset.presentation.tracks()[track.track].name().to_owned();
             (name, track.sequence, track.timestamp(ticks(from, track.timescale)))
         });
-        start(&Played { from, to, tracks: tracks.collect() });
+        let played = Played { from, to, scale, tracks: tracks.collect() };
+        let member = |kind| source.graph.add(kind, format!("{} {:x}", self.path, self.id));
+        let (loading, sending) = (member("loader"), member("transmission"));
+        let (inlet, frames) = millpond_graph::pipe(source.graph, loading.id(), sending.id(), DEPTH);
+        let task = match (keys, self.video()) {
+            (Some(keys), Some(track)) => {
+                let (store, asset, look) = (source.store.clone(), self.asset.clone(), self.look());
+                let load = async move { loader::load_keys(&store, &asset, (track, keys), &inlet, look).await };
+                self.spawn(loading, load)
+            }
+            _ => {
+                let loader = self.loader(source, end, position);
+                let look = self.look();
+                self.spawn(loading, async move { loader.run(&inlet, look).await })
+            }
+        };
+        start(&played);
         drop(self.progress.take_ended());
-        let stream = Stream {
+        self.transmitter.play(Stream {
             id: self.id,
             tracks: self.tracks.clone(),
             frames,
             position,
             to: end,
-            speed,
-            lateness: *lateness,
+            speed: asked.speed,
+            lateness: source.lateness,
             progress: self.progress.clone(),
             _member: sending,
-        };
-        if !self.transmitter.play(stream) {
-            task.abort();
-            return Err(CannotPlay::Full);
-        }
-        self.state = State::Playing(task.abort_handle());
+        });
+        self.state = State::Playing(task, keys);
         Ok(())
+    }
+
+    /// The track of pictures, where it was set up.
+    fn video(&self) -> Option<u16> {
+        let tracks = self.asset.presentation.tracks();
+        let video = self.tracks.iter().find(|sent| tracks[sent.track].kind() == millpond_package::Kind::Video);
+        video.map(|sent| sent.track as u16)
+    }
+
+    /// Has the transmitter look for the first frames.
+    fn look(&self) -> impl FnOnce() + use<> {
+        let (id, transmitter) = (self.id, self.transmitter.clone());
+        move || transmitter.look(id)
+    }
+
+    fn loader(&self, source: &Source<'_>, to: Duration, position: Duration) -> Loader {
+        let (tracks, next) = self.cursors();
+        let subject = Subject { asset: self.asset.id, tracks: tracks.clone() };
+        let seat = source.intervals.enter(subject, block_of(position));
+        Loader { store: source.store.clone(), asset: self.asset.clone(), tracks, next, to, seat }
+    }
+
+    /// Loads in a task of its own.
+    fn spawn(&self, member: Member, load: impl Future<Output = Result<(), LoadError>> + Send + 'static) -> AbortHandle {
+        let path = self.asset.path.clone();
+        let task = async move {
+            if let Err(error) = load.await {
+                tracing::error!(asset = %path, %error, "session ends early");
+            }
+            drop(member);
+        };
+        tokio::spawn(task).abort_handle()
     }
 
     /// Bits a second of its tracks.
@@ -215,7 +276,8 @@ impl Session {
     fn seek(&mut self, asked: f64) -> f64 {
         let tracks = self.asset.presentation.tracks();
         let video = self.tracks.iter().find_map(|track| key_frame(&tracks[track.track], asked));
-        let from = video.map_or(asked, |(_, at)| at.max(0.0));
+        // Where the first picture comes later, what is heard before it is not left out.
+        let from = video.map_or(asked, |(_, at)| at.clamp(0.0, asked));
         for sent in &mut self.tracks {
             let presented = &tracks[sent.track];
             let ordinal = match key_frame(presented, from) {
@@ -224,11 +286,14 @@ impl Session {
                 None if from <= 0.0 => 0,
                 None => presented.ordinal_at(from).unwrap_or(0),
             };
-            sent.next = ordinal;
-            // What was sent before lies before: timestamps go on, a moment later.
-            sent.base = if sent.packets == 0 { sent.base } else { sent.last.wrapping_add(sent.clock / 10) };
-            sent.start = ticks(from, sent.timescale);
+            sent.begin(ordinal, from);
         }
+        from
+    }
+
+    /// As [`seek`](Self::seek), for a way through key frames, which have numbers of their own.
+    fn begin_keys(&mut self, from: f64) -> f64 {
+        self.tracks.iter_mut().for_each(|sent| sent.begin(0, from));
         from
     }
 
@@ -252,7 +317,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let State::Playing(loading) = &self.state {
+        if let State::Playing(loading, _) = &self.state {
             loading.abort();
             self.transmitter.forget(self.id);
         }
@@ -266,15 +331,6 @@ pub(super) struct Source<'a> {
     pub(super) intervals: &'a Arc<Intervals>,
     pub(super) admission: &'a Arc<Admission>,
     pub(super) lateness: Lateness,
-}
-
-/// Loads until the end; `look` is called when the first frames are there.
-async fn run(loader: Loader, inlet: Inlet, member: Member, look: impl FnOnce()) {
-    let asset = loader.asset.clone();
-    if let Err(error) = loader.run(&inlet, look).await {
-        tracing::error!(asset = %asset.path, %error, "session ends early");
-    }
-    drop(member);
 }
 
 /// The key frame that decoding begins with to show a moment, where the track has such, and when it shows.

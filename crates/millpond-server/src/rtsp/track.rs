@@ -57,6 +57,8 @@ pub(super) struct SentTrack {
     pub(super) octets: u32,
     /// The timestamp last sent.
     pub(super) last: u32,
+    /// Packets that its receiver says it did not get.
+    pub(super) lost: i32,
     /// Frames are left out up to the next that stands alone.
     pub(super) skips: bool,
 }
@@ -72,6 +74,14 @@ impl Sink {
 }
 
 impl SentTrack {
+    /// Goes to a frame, which is presented at a time or after it.
+    pub(super) fn begin(&mut self, next: u32, from: f64) {
+        self.next = next;
+        // What was sent before lies before: timestamps go on, a moment later.
+        self.base = if self.packets == 0 { self.base } else { self.last.wrapping_add(self.clock / 10) };
+        self.start = (from * f64::from(self.timescale)).round() as i64;
+    }
+
     /// The RTP timestamp of a presentation time in ticks of the track.
     pub(super) fn timestamp(&self, pts: i64) -> u32 {
         let ticks = i128::from(pts - self.start) * i128::from(self.clock) / i128::from(self.timescale.max(1));

@@ -4,6 +4,7 @@
 //! Rounds are [`ROUND`] apart; in between the thread sleeps, or until there is something to do at all.
 
 use super::{
+    block::seconds,
     deadline::Lateness,
     sending::{Next, Outputs, ROUND, Sending},
     track::{SentTrack, Sink, ntp},
@@ -19,14 +20,12 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     time::{Duration, Instant, SystemTime},
 };
 use tokio::sync::oneshot;
 
-/// Commands that may wait.
-const COMMANDS: usize = 4096;
 /// Attempts to find two free ports in a row.
 const PORTS: usize = 64;
 
@@ -84,7 +83,8 @@ enum Command {
 /// A thread that sends.
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter {
-    commands: SyncSender<Command>,
+    /// Bounded by the sessions there are: of each there are no more than three.
+    commands: Sender<Command>,
     /// Its ports of RTP and RTCP.
     pub(super) ports: (u16, u16),
 }
@@ -103,7 +103,7 @@ impl Transmitter {
         let (rtp, rtcp) = ports(address)?;
         rtcp.set_nonblocking(true)?;
         let ports = (rtp.local_addr()?.port(), rtcp.local_addr()?.port());
-        let (commands, inbox) = mpsc::sync_channel(COMMANDS);
+        let (commands, inbox) = mpsc::channel();
         let run = move || {
             let thread = Thread {
                 rtp,
@@ -123,26 +123,26 @@ impl Transmitter {
         Ok(Self { commands, ports })
     }
 
-    /// Begins to send a session; `false` where there are too many.
-    pub(super) fn play(&self, stream: Stream) -> bool {
-        self.commands.try_send(Command::Play(Box::new(stream))).is_ok()
+    /// Begins to send a session.
+    pub(super) fn play(&self, stream: Stream) {
+        let _ = self.commands.send(Command::Play(Box::new(stream)));
     }
 
     /// The first frames of a session are there: they go out now.
     pub(super) fn look(&self, id: u64) {
-        let _ = self.commands.try_send(Command::Look(id));
+        let _ = self.commands.send(Command::Look(id));
     }
 
     /// Stops sending a session, and waits for nothing.
     pub(super) fn forget(&self, id: u64) {
         let (reply, _) = oneshot::channel();
-        let _ = self.commands.try_send(Command::Stop(id, reply));
+        let _ = self.commands.send(Command::Stop(id, reply));
     }
 
     /// Stops sending a session; nothing where it isn't being sent.
     pub(super) async fn stop(&self, id: u64) -> Option<Stopped> {
         let (reply, stopped) = oneshot::channel();
-        self.commands.try_send(Command::Stop(id, reply)).ok()?;
+        self.commands.send(Command::Stop(id, reply)).ok()?;
         stopped.await.ok()
     }
 }
@@ -298,19 +298,23 @@ impl Thread {
         }
     }
 
-    fn hear(&self, reception: rtcp::Reception, from: SocketAddr) {
-        let sending = self.sources.get(&reception.ssrc).and_then(|id| self.streams.get(id));
-        let Some(Turn { sending, .. }) = sending else { return };
-        let is_theirs = |track: &SentTrack| match track.sink {
+    fn hear(&mut self, reception: rtcp::Reception, from: SocketAddr) {
+        let turn = self.sources.get(&reception.ssrc).and_then(|id| self.streams.get_mut(id));
+        let Some(Turn { sending, .. }) = turn else { return };
+        let is_theirs = |track: &&mut SentTrack| match track.sink {
             Sink::Udp { rtcp, .. } => track.ssrc == reception.ssrc && rtcp.ip() == from.ip(),
             Sink::Tcp { .. } => false,
         };
-        if sending.stream.tracks.iter().any(is_theirs) {
-            let heard = self.clock.elapsed().as_millis() as u64;
-            sending.stream.progress.heard.store(heard, Ordering::Relaxed);
-            self.outputs.counters.reports.fetch_add(1, Ordering::Relaxed);
-            let trip = reception.round_trip((ntp(SystemTime::now()) >> 16) as u32);
-            tracing::trace!(?reception, ?trip, "receiver report");
+        let Some(track) = sending.stream.tracks.iter_mut().find(is_theirs) else { return };
+        let counters = &self.outputs.counters;
+        counters.reports.fetch_add(1, Ordering::Relaxed);
+        let lost = reception.lost.saturating_sub(track.lost);
+        counters.lost_packets.fetch_add(u64::try_from(lost).unwrap_or(0), Ordering::Relaxed);
+        track.lost = reception.lost.max(track.lost);
+        counters.jitter.observe(seconds(reception.jitter.into(), track.clock));
+        if let Some(trip) = reception.round_trip((ntp(SystemTime::now()) >> 16) as u32) {
+            counters.round_trip.observe(Duration::from_secs_f64(trip));
         }
+        sending.stream.progress.heard.store(self.clock.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 }

@@ -1,10 +1,13 @@
-//! The sending side of an RTSP connection: replies and interleaved packets share it.
+//! An RTSP connection's bytes: replies and interleaved packets share the way out.
 
+use super::secure::Secure;
+use bytes::BytesMut;
 use std::{
     io::{self, IoSlice},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::{net::TcpStream, sync::Notify};
+use tokio_rustls::server::TlsStream;
 
 /// More than this waiting: frames are left out until there is less.
 const ENOUGH: usize = 256 << 10;
@@ -12,15 +15,25 @@ const ENOUGH: usize = 256 << 10;
 const MOST: usize = 1 << 20;
 /// Pieces in one system call (IOV_MAX is 1024).
 const SLICES: usize = 1024;
+/// Room for what is read at once: most requests fit.
+const READ: usize = 2048;
 
-/// What waits to be sent to one client.
+/// A connection to one client, and what waits to be sent on it.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,
+    is_secure: bool,
     /// A lock: taken by the connection for each reply, and by the transmitter in its rounds; never while waiting.
-    pending: Mutex<Vec<u8>>,
+    outgoing: Mutex<Outgoing>,
     /// Rung when something waits that the socket didn't take.
     waiting: Notify,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    /// As it goes to the socket: encrypted, over TLS.
+    pending: Vec<u8>,
+    secure: Option<Secure>,
 }
 
 /// How much room there is for a client that may be slow.
@@ -35,74 +48,91 @@ pub(super) enum Room {
 }
 
 impl Wire {
+    /// A connection as it is.
     pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream, pending: Mutex::new(Vec::new()), waiting: Notify::new() }
+        Self::with(stream, None)
     }
 
-    pub(super) fn stream(&self) -> &TcpStream {
-        &self.stream
+    /// A connection over TLS.
+    pub(super) fn secure(stream: TlsStream<TcpStream>) -> Self {
+        let (stream, connection) = stream.into_inner();
+        Self::with(stream, Some(Secure::new(connection)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    fn with(stream: TcpStream, secure: Option<Secure>) -> Self {
+        let is_secure = secure.is_some();
+        let outgoing = Mutex::new(Outgoing { pending: Vec::new(), secure });
+        Self { stream, is_secure, outgoing, waiting: Notify::new() }
+    }
+
+    /// Whether nobody on the way can read it.
+    pub(super) fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outgoing> {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of what is to be sent; what waits is sent when the socket takes it.
+    fn release(&self, outgoing: MutexGuard<'_, Outgoing>) {
+        let waits = !outgoing.pending.is_empty();
+        drop(outgoing);
+        if waits {
+            self.waiting.notify_one();
+        }
     }
 
     /// Adds bytes and sends what the socket takes now.
     pub(super) fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> Room {
-        let mut pending = self.lock();
-        write(&mut pending);
-        let room = self.flush(&mut pending);
-        let waits = !pending.is_empty();
-        drop(pending);
-        if waits {
-            self.waiting.notify_one();
-        }
+        let mut outgoing = self.lock();
+        let Outgoing { pending, secure } = &mut *outgoing;
+        let room = match secure {
+            None => {
+                write(pending);
+                flush(&self.stream, pending)
+            }
+            Some(secure) => {
+                let mut plain = Vec::new();
+                write(&mut plain);
+                match secure.seal(&mut [IoSlice::new(&plain)], &self.stream, pending) {
+                    Ok(()) => room(pending.len()),
+                    Err(_) => Room::None,
+                }
+            }
+        };
+        self.release(outgoing);
         room
     }
 
-    /// Adds bytes that lie in pieces: those that the socket takes now are not copied.
+    /// Adds bytes that lie in pieces: those that the socket takes now are not copied, but for being encrypted.
     pub(super) fn send_slices(&self, mut slices: &mut [IoSlice<'_>]) -> Room {
-        let mut pending = self.lock();
-        while pending.is_empty() && !slices.is_empty() {
-            let most = slices.len().min(SLICES);
-            match self.stream.try_write_vectored(&slices[..most]) {
-                Ok(0) => return Room::None,
-                Ok(count) => IoSlice::advance_slices(&mut slices, count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => return Room::None,
+        let mut outgoing = self.lock();
+        let Outgoing { pending, secure } = &mut *outgoing;
+        if let Some(secure) = secure {
+            if secure.seal(slices, &self.stream, pending).is_err() {
+                return Room::None;
             }
+        } else {
+            while pending.is_empty() && !slices.is_empty() {
+                let most = slices.len().min(SLICES);
+                match self.stream.try_write_vectored(&slices[..most]) {
+                    Ok(0) => return Room::None,
+                    Ok(count) => IoSlice::advance_slices(&mut slices, count),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(_) => return Room::None,
+                }
+            }
+            slices.iter().for_each(|slice| pending.extend_from_slice(slice));
         }
-        slices.iter().for_each(|slice| pending.extend_from_slice(slice));
         let room = room(pending.len());
-        let waits = !pending.is_empty();
-        drop(pending);
-        if waits {
-            self.waiting.notify_one();
-        }
+        self.release(outgoing);
         room
     }
 
     /// How much room there is now.
     pub(super) fn room(&self) -> Room {
-        room(self.lock().len())
-    }
-
-    fn flush(&self, pending: &mut Vec<u8>) -> Room {
-        let mut sent = 0;
-        while sent < pending.len() {
-            match self.stream.try_write(&pending[sent..]) {
-                Ok(0) => return Room::None,
-                Ok(count) => sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => return Room::None,
-            }
-        }
-        pending.drain(..sent);
-        if pending.is_empty() {
-            // Who keeps up holds no buffer.
-            *pending = Vec::new();
-        }
-        room(pending.len())
+        room(self.lock().pending.len())
     }
 
     /// Sends what waits whenever the socket takes more. Runs until the connection fails, or the client doesn't read.
@@ -111,16 +141,83 @@ impl Wire {
             self.waiting.notified().await;
             loop {
                 self.stream.writable().await?;
-                let mut pending = self.lock();
-                if self.flush(&mut pending) == Room::None {
+                let mut outgoing = self.lock();
+                if flush(&self.stream, &mut outgoing.pending) == Room::None {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
-                if pending.is_empty() {
+                if outgoing.pending.is_empty() {
                     break;
                 }
             }
         }
     }
+
+    /// Waits for bytes and adds them; says how many, 0 at the end. Nothing is lost when it is not waited for any more.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub(super) async fn read(&self, input: &mut BytesMut) -> io::Result<usize> {
+        if self.is_secure
+            && let Some(secure) = &mut self.lock().secure
+        {
+            // It may have come with the end of the handshake.
+            let count = secure.take(input);
+            if count > 0 {
+                return Ok(count);
+            }
+        }
+        loop {
+            self.stream.readable().await?;
+            match self.try_read(input) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+
+    fn try_read(&self, input: &mut BytesMut) -> io::Result<usize> {
+        if !self.is_secure {
+            input.reserve(READ);
+            return self.stream.try_read_buf(input);
+        }
+        let mut outgoing = self.lock();
+        let Outgoing { pending, secure } = &mut *outgoing;
+        let Some(secure) = secure else { return Ok(0) };
+        let read = secure.read(&self.stream, input);
+        // An alert, or an answer to new keys. Where it can't be sent the next write will say so.
+        let _ = secure.flush(&self.stream, pending);
+        self.release(outgoing);
+        read
+    }
+
+    /// Says that nothing will follow, where that can be said.
+    pub(super) fn close(&self) {
+        let mut outgoing = self.lock();
+        let Outgoing { pending, secure } = &mut *outgoing;
+        if let Some(secure) = secure {
+            secure.close();
+            // Who is gone doesn't hear it.
+            let _ = secure.flush(&self.stream, pending);
+        }
+    }
+}
+
+fn flush(stream: &TcpStream, pending: &mut Vec<u8>) -> Room {
+    let mut sent = 0;
+    while sent < pending.len() {
+        match stream.try_write(&pending[sent..]) {
+            Ok(0) => return Room::None,
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(_) => return Room::None,
+        }
+    }
+    pending.drain(..sent);
+    if pending.is_empty() {
+        // Who keeps up holds no buffer.
+        *pending = Vec::new();
+    }
+    room(pending.len())
 }
 
 fn room(waiting: usize) -> Room {
@@ -132,3 +229,6 @@ fn room(waiting: usize) -> Room {
         Room::None
     }
 }
+
+#[cfg(test)]
+mod tests;

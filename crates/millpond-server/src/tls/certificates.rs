@@ -67,14 +67,14 @@ impl Certificates {
         }))
     }
 
-    /// The TLS side of a listener: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1 by ALPN (RFC 7301).
-    pub fn server_config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, TlsError> {
+    /// The TLS side of a listener: TLS 1.2 and 1.3, with protocols to choose from by ALPN (RFC 7301).
+    pub fn server_config(self: &Arc<Self>, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, TlsError> {
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::Setup { reason: error.to_string() })?
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(Arc::new(config))
     }
 

@@ -64,8 +64,9 @@ fn a_pair_loads() {
     let pair = pair();
     let files = Files::new(&pair.cert, &pair.key);
     let certificates = Certificates::open(&files.source()).unwrap();
-    let config = certificates.server_config().unwrap();
+    let config = certificates.server_config(&[b"h2", b"http/1.1"]).unwrap();
     assert_eq!(config.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
+    assert!(certificates.server_config(&[]).unwrap().alpn_protocols.is_empty());
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn changed_files_take_over_and_broken_ones_do_not() {
 async fn a_self_signed_certificate_makes_a_handshake() {
     let certificates = Certificates::open(&TlsSource::SelfSigned).unwrap();
     assert_eq!(certificates.reload(), Ok(false));
-    let acceptor = TlsAcceptor::from(certificates.server_config().unwrap());
+    let acceptor = TlsAcceptor::from(certificates.server_config(&[b"h2", b"http/1.1"]).unwrap());
     let (client, server) = tokio::io::duplex(16 << 10);
     let server = tokio::spawn(async move { acceptor.accept(server).await.unwrap() });
 

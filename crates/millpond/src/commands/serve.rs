@@ -101,6 +101,9 @@ async fn greet(server: &Server) -> Result<(), Box<dyn std::error::Error>> {
     }
     let rtsp = format!("rtsp://{host}:{}", server.rtsp_addr()?.port());
     println!("  rtsp     {rtsp}/");
+    if let Some(rtsps) = server.rtsps_addr() {
+        println!("  rtsps    rtsps://{host}:{}/", rtsps.port());
+    }
     println!("  metrics  http://{}/metrics", server.admin_addr()?);
     for asset in server.some_assets(5).await {
         println!("  {asset}");

@@ -12,12 +12,21 @@ use std::{
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
-/// A free port of the loopback.
+/// A free port of the loopback, which nobody takes before it is used: it is below those that the system gives to clients,
+/// and each is given once.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(211).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + (number % 20_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Whether a program is installed; says so when it isn't.
@@ -57,6 +66,8 @@ pub struct Server {
     pub port: u16,
     pub admin: u16,
     pub rtsp: u16,
+    /// Of RTSP over TLS, where a certificate is configured.
+    pub rtsps: u16,
     pub cache: tempfile::TempDir,
     pub log: PathBuf,
 }
@@ -77,13 +88,19 @@ impl Server {
     }
 
     fn launch(port: u16, args: &[&str], env: &[(&str, &str)]) -> Self {
-        let (admin, rtsp) = (free_port(), free_port());
+        let (admin, rtsp, rtsps) = (free_port(), free_port(), free_port());
         let cache = tempfile::tempdir().unwrap();
         let log = cache.path().join("log.txt");
         let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
         command.arg("serve").args(args);
         command.args(["--http", &format!("127.0.0.1:{port}"), "--admin", &format!("127.0.0.1:{admin}")]);
         command.args(["--rtsp", &format!("127.0.0.1:{rtsp}")]);
+        if args.iter().any(|arg| arg.starts_with("--tls-")) {
+            command.args(["--rtsps", &format!("127.0.0.1:{rtsps}")]);
+            if !args.contains(&"--https") {
+                command.args(["--https", &format!("127.0.0.1:{}", free_port())]);
+            }
+        }
         if !args.contains(&"--cache") {
             command.arg("--cache").arg(cache.path());
         }
@@ -93,8 +110,9 @@ impl Server {
             .stderr(std::fs::File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        let server = Self { process: Running(child), port, admin, rtsp, cache, log };
+        let server = Self { process: Running(child), port, admin, rtsp, rtsps, cache, log };
         wait_for_port(port, &server.log);
+        wait_for_port(rtsp, &server.log);
         server
     }
 

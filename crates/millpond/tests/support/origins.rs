@@ -121,7 +121,7 @@ pub fn nginx(folder: &Path, scratch: &Path, extra: &str) -> Option<(Running, u16
     let port = free_port();
     let dir = scratch.display();
     let config = format!(
-        "worker_processes 1; daemon off; pid {dir}/nginx.pid; error_log {dir}/error.log; user root;
+        "master_process off; daemon off; pid {dir}/nginx.pid; error_log {dir}/error.log; user root;
          events {{ worker_connections 4096; }}
          http {{ access_log {dir}/access.log combined; sendfile on; client_body_temp_path {dir}; proxy_temp_path {dir};
          fastcgi_temp_path {dir}; uwsgi_temp_path {dir}; scgi_temp_path {dir};

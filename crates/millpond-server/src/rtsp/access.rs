@@ -1,0 +1,162 @@
+//! Lets requests in that a user makes (Digest, RFC 7616), and nobody else's.
+
+use super::{
+    reply::Reply,
+    users::{REALM, Users},
+};
+use millpond_rtp::{
+    digest::{Algorithm, Asked, Authorization, AuthorizationError, Guard, Refusal, nonce::Nonces},
+    message::{Method, Request, StatusCode, Url, headers::AUTHORIZATION},
+};
+use std::time::Duration;
+
+/// A client answers so long to the same challenge; then it is told to answer a new one, which players do by themselves.
+const LIFETIME: Duration = Duration::from_secs(3600);
+
+/// Knows who may ask.
+#[derive(Debug)]
+pub(super) struct Access {
+    guard: Guard,
+    users: Users,
+}
+
+/// A request that is not let in.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) why: Refusal,
+    pub(super) reply: Reply,
+}
+
+impl Access {
+    /// With a key that nobody can guess.
+    pub(super) fn new(users: Users, key: &[u8; 32]) -> Self {
+        let algorithms = [Algorithm::Sha256, Algorithm::Md5];
+        Self { guard: Guard::new(REALM, &algorithms, Nonces::new(key, LIFETIME)), users }
+    }
+
+    /// Checks a request at a time of the server's clock. What a server can do may be asked by everybody.
+    ///
+    /// # Errors
+    /// Why it isn't let in, and what to reply.
+    pub(super) fn check(&self, request: &Request<Vec<u8>>, now: Duration) -> Result<(), Box<Refused>> {
+        if matches!(request.method(), Method::Options) {
+            return Ok(());
+        }
+        let authorization = request.header(&AUTHORIZATION).map(|value| value.as_str());
+        let url = request.request_uri();
+        let same = authorization.and_then(|header| answered(header, url?));
+        let uri = same.as_deref().or(url.map(Url::as_str)).unwrap_or("*");
+        let asked = Asked { method: request.method().into(), uri, authorization };
+        let Err(why) = self.guard.check(&asked, now, |name, algorithm| self.users.secret(name, algorithm)) else {
+            return Ok(());
+        };
+        let reply = match &why {
+            // A client that tries another scheme learns which one to take.
+            Refusal::Malformed(error) if !matches!(error, AuthorizationError::Scheme(_)) => {
+                Reply::new(StatusCode::BadRequest)
+            }
+            _ => Reply::challenge(self.guard.challenges(now, fastrand::u64(..), why.is_stale())),
+        };
+        Err(Box::new(Refused { why, reply }))
+    }
+}
+
+/// The URL that a client answered for as it wrote it, where it is that of the request but for the way it is written:
+/// requests' URLs come here in their normal form.
+fn answered(header: &str, url: &Url) -> Option<String> {
+    let answer: Authorization = header.parse().ok()?;
+    (Url::parse(&answer.uri).ok()? == *url).then_some(answer.uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_rtp::{
+        digest::{Qop, Secret},
+        message::Version,
+    };
+
+    const URL: &str = "rtsp://127.0.0.1/a.mp4";
+
+    fn access() -> Access {
+        Access::new(Users::parse(b"ann:pass").unwrap(), &[7; 32])
+    }
+
+    fn request(method: Method, url: &str, authorization: Option<&str>) -> Request<Vec<u8>> {
+        let builder = Request::builder(method, Version::V1_0).request_uri(Url::parse(url).unwrap());
+        let builder = match authorization {
+            Some(header) => builder.header(AUTHORIZATION, header),
+            None => builder,
+        };
+        builder.build(Vec::new())
+    }
+
+    /// The nonce of the first challenge.
+    fn nonce(refused: &Refused) -> String {
+        refused.reply.challenges[0].split("nonce=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    }
+
+    fn answer(nonce: &str, algorithm: Algorithm, url: &str, password: &str) -> String {
+        let qop = Qop { count: 1, cnonce: "x".into() };
+        let response = Secret::of(algorithm, "ann", REALM, password).response("DESCRIBE", url, nonce, Some(&qop));
+        format!(
+            r#"Digest username="ann", realm="{REALM}", nonce="{nonce}", uri="{url}", response="{response}", algorithm={}, qop=auth, nc=00000001, cnonce="x""#,
+            algorithm.name()
+        )
+    }
+
+    #[test]
+    fn who_knows_a_password_is_let_in() {
+        let access = access();
+        let now = Duration::from_secs(5);
+        assert!(access.check(&request(Method::Options, URL, None), now).is_ok());
+        let refused = access.check(&request(Method::Describe, URL, None), now).unwrap_err();
+        assert_eq!((refused.reply.status, &refused.why), (StatusCode::Unauthorized, &Refusal::Anonymous));
+        let challenges = &refused.reply.challenges;
+        assert!(
+            challenges[0].contains("algorithm=SHA-256") && challenges[1].contains("algorithm=MD5"),
+            "{challenges:?}"
+        );
+        assert_eq!(challenges.len(), 2);
+        for algorithm in [Algorithm::Sha256, Algorithm::Md5] {
+            let right = answer(&nonce(&refused), algorithm, URL, "pass");
+            assert!(access.check(&request(Method::Describe, URL, Some(&right)), now).is_ok());
+            let other = access.check(&request(Method::Setup, URL, Some(&right)), now).unwrap_err();
+            assert!(matches!(other.why, Refusal::Wrong { .. }), "an answer to another method");
+            let wrong = answer(&nonce(&refused), algorithm, URL, "guess");
+            let refused = access.check(&request(Method::Describe, URL, Some(&wrong)), now).unwrap_err();
+            assert_eq!(refused.reply.status, StatusCode::Unauthorized);
+            assert!(!refused.reply.challenges[0].contains("stale"));
+        }
+    }
+
+    #[test]
+    fn an_old_nonce_is_stale() {
+        let access = access();
+        let refused = access.check(&request(Method::Describe, URL, None), Duration::ZERO).unwrap_err();
+        let right = request(Method::Describe, URL, Some(&answer(&nonce(&refused), Algorithm::Md5, URL, "pass")));
+        assert!(access.check(&right, LIFETIME).is_ok());
+        let refused = access.check(&right, LIFETIME + Duration::from_secs(1)).unwrap_err();
+        assert_eq!((refused.reply.status, &refused.why), (StatusCode::Unauthorized, &Refusal::Stale));
+        assert!(refused.reply.challenges.iter().all(|challenge| challenge.contains("stale=true")));
+    }
+
+    #[test]
+    fn urls_may_be_written_in_another_way() {
+        let access = access();
+        let url = "rtsp://127.0.0.1/фильм.mp4";
+        let refused = access.check(&request(Method::Describe, url, None), Duration::ZERO).unwrap_err();
+        let right = answer(&nonce(&refused), Algorithm::Sha256, url, "pass");
+        assert!(access.check(&request(Method::Describe, url, Some(&right)), Duration::ZERO).is_ok());
+        assert!(access.check(&request(Method::Describe, URL, Some(&right)), Duration::ZERO).is_err(), "another URL");
+    }
+
+    #[test]
+    fn other_schemes_are_told_which_to_take() {
+        let access = access();
+        let basic = access.check(&request(Method::Describe, URL, Some("Basic YW5uOnBhc3M=")), Duration::ZERO);
+        assert_eq!(basic.unwrap_err().reply.status, StatusCode::Unauthorized);
+        let broken = access.check(&request(Method::Describe, URL, Some("Digest nonsense")), Duration::ZERO);
+        assert_eq!(broken.unwrap_err().reply.status, StatusCode::BadRequest);
+    }
+}

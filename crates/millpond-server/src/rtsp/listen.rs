@@ -1,0 +1,138 @@
+//! Listening for RTSP: connections are accepted, and told apart by what they begin with.
+
+use super::{
+    Rtsp, connection,
+    inlet::Inlet,
+    opening::{self, Half, Opening},
+    tunnel::{self, Post},
+    wire::Wire,
+};
+use bytes::{Buf as _, BytesMut};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, watch},
+    time::{Instant, timeout, timeout_at},
+};
+use tokio_rustls::TlsAcceptor;
+
+/// A client without a session that is silent for so long is sent away.
+pub(super) const IDLE: Duration = Duration::from_secs(60);
+
+/// Where connections come from.
+pub(crate) struct Listeners {
+    pub(crate) plain: TcpListener,
+    /// Over TLS.
+    pub(crate) secure: Option<(TcpListener, TlsAcceptor)>,
+}
+
+/// Accepts connections until `stop` turns true; sessions end with it.
+pub(crate) async fn accept(listeners: Listeners, rtsp: Arc<Rtsp>, stop: watch::Receiver<bool>) {
+    tokio::spawn(rtsp.clone().sweep(stop.clone()));
+    tokio::spawn(rtsp.clone().observe(stop.clone()));
+    let plain = accept_from(listeners.plain, None, &rtsp, stop.clone());
+    match listeners.secure {
+        Some((listener, tls)) => {
+            tokio::join!(plain, accept_from(listener, Some(tls), &rtsp, stop));
+        }
+        None => plain.await,
+    }
+    rtsp.all().clear();
+}
+
+async fn accept_from(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    rtsp: &Arc<Rtsp>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                // Over the bound the connection is closed at once.
+                let Ok(slot) = rtsp.connections.clone().try_acquire_owned() else { continue };
+                let (rtsp, tls, mut stop) = (rtsp.clone(), tls.clone(), stop.clone());
+                tokio::spawn(async move {
+                    tokio::select! {
+                        served = serve(stream, tls, peer, slot, &rtsp) => if let Err(error) = served {
+                            tracing::debug!(%peer, %error, "RTSP connection ended");
+                        },
+                        _ = stop.wait_for(|stop| *stop) => {}
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept an RTSP connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection from its first byte to its end.
+async fn serve(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    peer: SocketAddr,
+    slot: OwnedSemaphorePermit,
+    rtsp: &Arc<Rtsp>,
+) -> io::Result<()> {
+    let _ = stream.set_nodelay(true);
+    let wire = Arc::new(match tls {
+        Some(tls) => Wire::secure(timeout(rtsp.head, tls.accept(stream)).await??),
+        None => Wire::new(stream),
+    });
+    let mut input = BytesMut::new();
+    match begin(&wire, &mut input, rtsp.head).await? {
+        None => Ok(()),
+        Some(Opening::Rtsp) => connection::serve(wire.clone(), Inlet::Wire(wire), input, peer, rtsp).await,
+        Some(Opening::Tunnel { half: Half::Get, cookie, .. }) => {
+            let Some(mut tunnel) = rtsp.tunnels.get(&cookie, wire.clone()) else {
+                return refuse(&wire, "409 Conflict");
+            };
+            wire.send(|pending| pending.extend_from_slice(tunnel::OPENED));
+            input.clear();
+            // The other half must come, and say something.
+            if timeout(rtsp.head, tunnel.read(&mut input)).await?? == 0 {
+                return Ok(());
+            }
+            connection::serve(wire, Inlet::Tunnel(tunnel), input, peer, rtsp).await
+        }
+        Some(Opening::Tunnel { half: Half::Post, cookie, length }) => {
+            input.advance(length);
+            match rtsp.tunnels.post(&cookie, Post { wire, input, _slot: slot }) {
+                Ok(()) => Ok(()),
+                Err(post) => refuse(&post.wire, "404 Not Found"),
+            }
+        }
+        Some(Opening::Refused(status)) => refuse(&wire, status),
+    }
+}
+
+/// Reads until it is known what the connection begins with; nothing where it ends before.
+async fn begin(wire: &Wire, input: &mut BytesMut, head: Duration) -> io::Result<Option<Opening>> {
+    let mut deadline = Instant::now() + IDLE;
+    loop {
+        if let Some(opening) = opening::recognize(input) {
+            return Ok(Some(opening));
+        }
+        let is_first = input.is_empty();
+        if timeout_at(deadline, wire.read(input)).await?? == 0 {
+            return Ok(None);
+        }
+        if is_first {
+            deadline = Instant::now() + head;
+        }
+    }
+}
+
+fn refuse(wire: &Wire, status: &str) -> io::Result<()> {
+    let reply = format!("HTTP/1.0 {status}\r\nServer: millpond\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
+    wire.close();
+    Err(io::Error::new(io::ErrorKind::InvalidData, format!("HTTP that is no tunnel: {status}")))
+}

@@ -1,0 +1,122 @@
+//! TLS of one connection: bytes are encrypted on their way into the socket, or into what waits for it.
+
+use bytes::BytesMut;
+use std::{
+    fmt,
+    io::{self, BufRead as _, IoSlice, Read, Write},
+};
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::ServerConnection;
+
+/// The TLS of a connection whose handshake is done.
+pub(super) struct Secure(Box<ServerConnection>);
+
+impl Secure {
+    pub(super) fn new(connection: ServerConnection) -> Self {
+        Self(Box::new(connection))
+    }
+
+    /// Encrypts bytes that lie in pieces and sends them behind what waits; what the socket doesn't take now waits too.
+    /// Afterwards nothing waits anywhere else.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub(super) fn seal(
+        &mut self,
+        mut slices: &mut [IoSlice<'_>],
+        stream: &TcpStream,
+        waiting: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        // Empty pieces in front.
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            let count = self.0.writer().write_vectored(slices)?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut slices, count);
+            // It takes so many bytes at a time, and then no more until they are out.
+            self.flush(stream, waiting)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what TLS itself has to say, such as new keys.
+    pub(super) fn flush(&mut self, stream: &TcpStream, waiting: &mut Vec<u8>) -> io::Result<()> {
+        while waiting.is_empty() && self.0.wants_write() {
+            match self.0.write_tls(&mut Socket(stream)) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        while self.0.wants_write() {
+            self.0.write_tls(waiting)?;
+        }
+        Ok(())
+    }
+
+    /// Says that nothing will follow.
+    pub(super) fn close(&mut self) {
+        self.0.send_close_notify();
+    }
+
+    /// Reads what the socket has and adds what it means; 0 at the end.
+    ///
+    /// # Errors
+    /// `WouldBlock` where there is nothing whole yet, and what ends the connection.
+    pub(super) fn read(&mut self, stream: &TcpStream, input: &mut BytesMut) -> io::Result<usize> {
+        if self.0.read_tls(&mut Socket(stream))? == 0 {
+            return Ok(0);
+        }
+        let state = self.0.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        match self.take(input) {
+            0 if state.peer_has_closed() => Ok(0),
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            count => Ok(count),
+        }
+    }
+
+    /// Adds what was decrypted already; says how much.
+    pub(super) fn take(&mut self, input: &mut BytesMut) -> usize {
+        let before = input.len();
+        let mut reader = self.0.reader();
+        while let Ok(bytes @ [_, ..]) = reader.fill_buf() {
+            let count = bytes.len();
+            input.extend_from_slice(bytes);
+            reader.consume(count);
+        }
+        input.len() - before
+    }
+}
+
+/// Without keys.
+impl fmt::Debug for Secure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secure").finish_non_exhaustive()
+    }
+}
+
+/// A socket that says `WouldBlock` rather than to wait.
+struct Socket<'a>(&'a TcpStream);
+
+impl Read for Socket<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(buffer)
+    }
+}
+
+impl Write for Socket<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0.try_write(buffer)
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(buffers)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

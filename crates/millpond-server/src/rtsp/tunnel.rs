@@ -1,0 +1,189 @@
+//! Tunnels through HTTP: the two connections of a client that make one.
+//!
+//! The connection of the GET is the tunnel's: what is sent goes there. It is listed under its cookie for as long as it
+//! lives, and gets from there every POST of that cookie: a client may end one and go on with another.
+
+use super::{base64::Decoder, wire::Wire};
+use bytes::BytesMut;
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::{
+    OwnedSemaphorePermit,
+    mpsc::{self, Receiver, Sender},
+};
+
+/// What is replied to a GET; RTSP follows.
+pub(super) const OPENED: &[u8] =
+    b"HTTP/1.0 200 OK\r\nServer: millpond\r\nConnection: close\r\nCache-Control: no-store\r\n\
+    Pragma: no-cache\r\nContent-Type: application/x-rtsp-tunnelled\r\n\r\n";
+
+/// Tunnels that are open, by their cookies.
+///
+/// There are as many as connections of GETs at most: each is gone when its connection is.
+#[derive(Debug, Default)]
+pub(super) struct Tunnels {
+    /// A lock: taken when tunnels come and go, and for each POST.
+    open: Mutex<HashMap<String, Sender<Post>>>,
+}
+
+/// The connection of a POST, with its place among connections.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) wire: Arc<Wire>,
+    /// What came behind its head.
+    pub(super) input: BytesMut,
+    pub(super) _slot: OwnedSemaphorePermit,
+}
+
+/// A client's side of a tunnel.
+#[derive(Debug)]
+pub(super) struct Tunnel {
+    tunnels: Arc<Tunnels>,
+    cookie: String,
+    get: Arc<Wire>,
+    posts: Receiver<Post>,
+    post: Option<Post>,
+    decoder: Decoder,
+}
+
+impl Tunnels {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Sender<Post>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a tunnel on the connection of a GET; nothing where its cookie is taken.
+    pub(super) fn get(self: &Arc<Self>, cookie: &str, get: Arc<Wire>) -> Option<Tunnel> {
+        let mut open = self.open();
+        if open.contains_key(cookie) {
+            return None;
+        }
+        let (sender, posts) = mpsc::channel(1);
+        open.insert(cookie.to_owned(), sender);
+        drop(open);
+        let (tunnels, cookie) = (self.clone(), cookie.to_owned());
+        Some(Tunnel { tunnels, cookie, get, posts, post: None, decoder: Decoder::default() })
+    }
+
+    /// Hands a POST to its tunnel; gives it back where there is none that waits for it.
+    pub(super) fn post(&self, cookie: &str, post: Post) -> Result<(), Post> {
+        let Some(tunnel) = self.open().get(cookie).cloned() else { return Err(post) };
+        tunnel.try_send(post).map_err(mpsc::error::TrySendError::into_inner)
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        self.tunnels.open().remove(&self.cookie);
+    }
+}
+
+impl Tunnel {
+    /// Waits for bytes of POSTs and adds what they mean; says how many, 0 when the GET has ended. Nothing is lost when
+    /// it is not waited for any more.
+    ///
+    /// # Errors
+    /// The GET's connection failed, or a POST's bytes are not base64.
+    pub(super) async fn read(&mut self, input: &mut BytesMut) -> io::Result<usize> {
+        let before = input.len();
+        loop {
+            self.decode(input)?;
+            if input.len() > before {
+                return Ok(input.len() - before);
+            }
+            let mut nothing = BytesMut::new();
+            tokio::select! {
+                read = self.get.read(&mut nothing) => match read? {
+                    0 => return Ok(0),
+                    _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "bytes behind the GET of a tunnel")),
+                },
+                Some(post) = self.posts.recv() => {
+                    self.post = Some(post);
+                    // What the one before left incomplete has no end any more.
+                    self.decoder = Decoder::default();
+                }
+                is_over = more(self.post.as_mut()) => if is_over {
+                    self.post = None;
+                },
+            }
+        }
+    }
+
+    fn decode(&mut self, input: &mut BytesMut) -> io::Result<()> {
+        let Some(Post { input: text, .. }) = &mut self.post else { return Ok(()) };
+        let decoded = self.decoder.decode(text, input);
+        text.clear();
+        decoded.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+}
+
+/// Reads more of a POST; true at its end. Where there is none it waits for ever.
+async fn more(post: Option<&mut Post>) -> bool {
+    match post {
+        Some(Post { wire, input, .. }) => !wire.read(input).await.is_ok_and(|count| count > 0),
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::AsyncWriteExt as _,
+        net::{TcpListener, TcpStream},
+        sync::Semaphore,
+    };
+
+    /// A client's end and the server's.
+    async fn pair() -> (TcpStream, Arc<Wire>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (client, Arc::new(Wire::new(listener.accept().await.unwrap().0)))
+    }
+
+    async fn post(slots: &Arc<Semaphore>, input: &[u8]) -> (TcpStream, Post) {
+        let (client, wire) = pair().await;
+        let slot = slots.clone().try_acquire_owned().unwrap();
+        (client, Post { wire, input: input.into(), _slot: slot })
+    }
+
+    #[tokio::test]
+    async fn posts_of_a_cookie_follow_each_other() {
+        let (tunnels, slots) = (Arc::new(Tunnels::default()), Arc::new(Semaphore::new(3)));
+        let (client, get) = pair().await;
+        let mut tunnel = tunnels.get("a", get.clone()).unwrap();
+        assert!(tunnels.get("a", get).is_none(), "taken");
+        let (_other, stranger) = post(&slots, b"").await;
+        assert!(tunnels.post("b", stranger).is_err(), "no such cookie");
+        let (mut first, begun) = post(&slots, b"Zm9v").await;
+        tunnels.post("a", begun).unwrap();
+        let mut input = BytesMut::new();
+        assert_eq!(tunnel.read(&mut input).await.unwrap(), 3);
+        first.write_all(b"YmFyZm").await.unwrap();
+        assert_eq!(tunnel.read(&mut input).await.unwrap(), 3);
+        drop(first);
+        let (_second, next) = post(&slots, b"Zm9v").await;
+        tunnels.post("a", next).unwrap();
+        assert_eq!(tunnel.read(&mut input).await.unwrap(), 3);
+        assert_eq!(input, "foobarfoo");
+        assert_eq!(slots.available_permits(), 2, "those that ended hold no place");
+        drop(client);
+        assert_eq!(tunnel.read(&mut input).await.unwrap(), 0, "over with its GET");
+        drop(tunnel);
+        assert_eq!(slots.available_permits(), 3);
+        assert!(tunnels.open().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_base64_ends_it() {
+        let (tunnels, slots) = (Arc::new(Tunnels::default()), Arc::new(Semaphore::new(1)));
+        let (_client, get) = pair().await;
+        let mut tunnel = tunnels.get("a", get).unwrap();
+        let (_other, post) = post(&slots, b"Zm9v?").await;
+        tunnels.post("a", post).unwrap();
+        let error = tunnel.read(&mut BytesMut::new()).await.unwrap_err();
+        assert_eq!(error.to_string(), "byte 4: found 0x3f, expected base64");
+    }
+}
