@@ -1,5 +1,6 @@
 """The two servers under comparison, as child processes on free ports."""
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -108,7 +109,8 @@ class Server:
         """The server's processes: the one started and its children."""
         found = [self.process.pid]
         for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            found += [int(pid) for pid in children.read_text().split()]
+            with contextlib.suppress(OSError):  # threads come and go
+                found += [int(pid) for pid in children.read_text().split()]
         return found
 
     def cpu_seconds(self) -> float:

@@ -217,20 +217,27 @@ fn spans(frames: &[Planned]) -> Vec<(ObjectIndex, Range<u64>)> {
     spans
 }
 
-/// Reads a range into memory; slices of the cache are pinned only as long as that takes.
+/// Reads a range into memory; slices of the cache are pinned only as long as that takes. What lies in memory already is copied: a
+/// part of a slice would keep the whole of it there.
 async fn read_span(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Result<Bytes, OriginError> {
-    let mut reader = store.read(object, range.clone());
+    let length = (range.end - range.start) as usize;
+    let mut reader = store.read(object, range);
     let mut whole = BytesMut::new();
     while let Some(chunk) = reader.next().await {
-        let bytes = match chunk? {
-            Chunk::Bytes(bytes) => bytes,
-            chunk => store.load(object, chunk).await?,
-        };
-        if whole.is_empty() && bytes.len() as u64 == range.end - range.start {
-            return Ok(bytes);
+        match chunk? {
+            Chunk::Bytes(bytes) => {
+                whole.reserve(length - whole.len());
+                whole.extend_from_slice(&bytes);
+            }
+            chunk => {
+                let bytes = store.load(object, chunk).await?;
+                if bytes.len() == length {
+                    return Ok(bytes);
+                }
+                whole.reserve(length - whole.len());
+                whole.extend_from_slice(&bytes);
+            }
         }
-        whole.reserve((range.end - range.start) as usize - whole.len());
-        whole.extend_from_slice(&bytes);
     }
     Ok(whole.freeze())
 }
