@@ -1,8 +1,8 @@
 //! Frames, the pipes that they go through, and the graph of the modules between which those lie (AMPS, rows A2 and A3).
 //!
-//! A [`Frame`] is one access unit, passed by reference. A [`pipe`](pipe()) takes frames from one module to the next,
-//! by the run, a bounded number of them; who sends waits while it is full. A [`Graph`] knows which modules and pipes there are, for whoever
-//! asks, and forgets them when they are dropped.
+//! A [`Frame`] is one access unit, passed by reference. A [`pipe`](pipe()) takes frames from one module to the next, by
+//! the run, a bounded number of them; who sends waits while it is full. A [`Graph`] knows which modules and pipes there
+//! are, for whoever asks, and forgets them when they are dropped.
 //!
 //! What it does not know: signalling protocols, payload formats, where frames come from and go to.
 

@@ -52,8 +52,10 @@ fn offer(text: &str) -> Option<Offer> {
     }
 }
 
-/// Two numbers, the second one more than the first where it is left out.
-fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) -> Option<(N, N)> {
+/// Two numbers of a `Transport` header, such as `4588-4589`: the second is one more than the first where it is left out.
+/// Nothing where they are no numbers of their kind.
+#[must_use]
+pub fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) -> Option<(N, N)> {
     let (first, second) = text.split_once('-').unwrap_or((text, ""));
     let first: N = first.trim().parse().ok()?;
     let second = match second.trim() {

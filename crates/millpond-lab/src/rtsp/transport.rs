@@ -1,6 +1,7 @@
 //! What a SETUP's reply says of the way that media comes (RFC 2326 12.39). Pure.
 
 use super::options::Transport;
+use millpond_rtp::setup::pair;
 use std::net::IpAddr;
 
 /// The part of a reply's `Transport` that matters to who receives.
@@ -30,17 +31,6 @@ pub(crate) fn agreed(header: &str, asked: Transport) -> Option<Agreed> {
         }
     }
     (is_tcp == (asked == Transport::Tcp)).then_some(agreed)
-}
-
-/// Two numbers, the second one more than the first where it is left out.
-fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) -> Option<(N, N)> {
-    let (first, second) = text.split_once('-').unwrap_or((text, ""));
-    let first: N = first.trim().parse().ok()?;
-    let second = match second.trim() {
-        "" => N::try_from(first.into() + 1).ok()?,
-        second => second.parse().ok()?,
-    };
-    Some((first, second))
 }
 
 /// The seconds after which a server forgets a session that is silent: 60 where it doesn't say (RFC 2326 12.37).
