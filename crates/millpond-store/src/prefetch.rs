@@ -22,9 +22,6 @@ const AT_ONCE: usize = 8;
 /// answered: what is waited for comes first, and the link is not left idle.
 const QUEUE: f64 = 0.05;
 
-/// A transfer comes slowly at first (slow start, and what it loses by it): it is begun so many seconds earlier.
-const START: f64 = 0.5;
-
 /// Between two looks at least this passes, so that what changes together is looked at together, and so many times as
 /// long as the last one took, so that many viewers don't cost more than that share of a processor.
 const SPACING: Duration = Duration::from_millis(5);
@@ -191,7 +188,7 @@ fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
         })
     };
     let (link, busy, delay) = source.link();
-    let link = Link { delay: link.delay + START, ..link };
+    let link = Link { delay: link.delay + link.start(planner.slice()), ..link };
     let room = Room { slices: AT_ONCE.saturating_sub(*under_way), queue: QUEUE.max(delay) };
     let now = source.now();
     let (fetches, wake) = planner.plan(now, link, busy, room, here);

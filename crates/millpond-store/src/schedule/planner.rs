@@ -54,6 +54,11 @@ impl Planner {
         self.mode
     }
 
+    /// Bytes of a slice.
+    pub fn slice(&self) -> u64 {
+        self.slice
+    }
+
     /// Changes the mode, for those who are there too.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
