@@ -36,8 +36,14 @@ pub struct Outlet {
 /// A pipe of at most `depth` runs of frames between two modules of a graph, beside the run that is coming out. Who sends
 /// waits while it is full; what is in it when the inlet goes still comes out.
 pub fn pipe(graph: &Graph, from: NodeId, to: NodeId, depth: usize) -> (Inlet, Outlet) {
+    let (inlet, outlet) = branch(graph, from, to, depth);
+    (Inlet { runs: inlet }, outlet)
+}
+
+/// As [`pipe`], for one who puts runs into many and waits for none.
+pub(crate) fn branch(graph: &Graph, from: NodeId, to: NodeId, depth: usize) -> (mpsc::Sender<Run>, Outlet) {
     let (inlet, outlet) = mpsc::channel(depth.max(1));
-    (Inlet { runs: inlet }, Outlet { runs: outlet, run: None, _joined: graph.join(from, to, depth.max(1)) })
+    (inlet, Outlet { runs: outlet, run: None, _joined: graph.join(from, to, depth.max(1)) })
 }
 
 impl Inlet {
@@ -72,6 +78,14 @@ impl Outlet {
             }
         }
         Ok(self.run.as_ref().and_then(|(run, out)| run.get(*out)))
+    }
+
+    /// Waits for the next whole run: for who passes runs on. Cancel safe.
+    ///
+    /// # Errors
+    /// All have come out, and no more will.
+    pub async fn next(&mut self) -> Result<Run, Gone> {
+        self.runs.recv().await.ok_or(Gone)
     }
 
     /// The frame that was looked at has been taken.

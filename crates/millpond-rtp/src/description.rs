@@ -27,10 +27,12 @@ pub struct Described<'a> {
     pub payload_type: u8,
 }
 
-/// Describes an asset of `duration` seconds. `number` tells versions of it apart.
+/// Describes an asset of `duration` seconds, or one that has no end. `number` tells versions of it apart.
 #[must_use]
-pub fn describe(title: &str, number: u64, duration: f64, tracks: &[Described<'_>]) -> String {
+pub fn describe(title: &str, number: u64, duration: Option<f64>, tracks: &[Described<'_>]) -> String {
     let any = Connection { nettype: NetType::In, addrtype: AddrType::Ip4, connection_address: "0.0.0.0".to_owned() };
+    // RFC 2326 C.1.5.
+    let range = duration.map_or_else(|| "npt=now-".to_owned(), |duration| format!("npt=0-{duration:.3}"));
     let session = Session {
         origin: Origin {
             username: None,
@@ -50,10 +52,7 @@ pub fn describe(title: &str, number: u64, duration: f64, tracks: &[Described<'_>
         times: vec![sdp_types::Time { start_time: 0, stop_time: 0, repeats: Vec::new() }],
         time_zones: Vec::new(),
         key: None,
-        attributes: vec![
-            Attribute::with_value("control", "*"),
-            Attribute::with_value("range", format!("npt=0-{duration:.3}")),
-        ],
+        attributes: vec![Attribute::with_value("control", "*"), Attribute::with_value("range", range)],
         medias: tracks.iter().map(media).collect(),
     };
     let mut text = Vec::new();
@@ -190,7 +189,7 @@ mod tests {
         };
         let described =
             Described { name: "a1", track: &track, packetizer: Packetizer::Opus, bandwidth: 64_500, payload_type: 97 };
-        let text = describe("films/a\r\nb.mp4", 7, 12.5, &[described]);
+        let text = describe("films/a\r\nb.mp4", 7, Some(12.5), &[described]);
         let session = Session::parse(text.as_bytes()).unwrap();
         assert_eq!(session.session_name, "films/ab.mp4", "no line of its own");
         let media = &session.medias[0];
@@ -199,6 +198,7 @@ mod tests {
         assert_eq!(media.get_first_attribute_value("fmtp"), Some(Some("97 sprop-stereo=1")));
         assert_eq!(media.get_first_attribute_value("control"), Some(Some("a1")));
         assert!(text.contains("a=range:npt=0-12.500\r\n") && text.contains("b=AS:65\r\n"), "{text}");
+        assert!(describe("a", 7, None, &[described]).contains("a=range:npt=now-\r\n"));
         let read = Presentation::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
         let stream = &read.streams[0];
         assert_eq!((stream.control.as_str(), stream.bandwidth), ("rtsp://host/films/a.mp4/a1", Some(65_000)));

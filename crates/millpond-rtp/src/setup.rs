@@ -84,6 +84,17 @@ pub enum Transport {
         /// Source of its packets.
         ssrc: u32,
     },
+    /// By UDP, to all who listen.
+    Multicast {
+        /// Where to.
+        group: IpAddr,
+        /// Ports of RTP and RTCP there.
+        ports: (u16, u16),
+        /// Hops that its packets live.
+        ttl: u8,
+        /// Source of its packets.
+        ssrc: u32,
+    },
 }
 
 impl fmt::Display for Transport {
@@ -97,6 +108,9 @@ impl fmt::Display for Transport {
                 "RTP/AVP;unicast;client_port={}-{};server_port={}-{};ssrc={ssrc:08X}",
                 client.0, client.1, server.0, server.1
             ),
+            Self::Multicast { group, ports: (rtp, rtcp), ttl, ssrc } => {
+                write!(f, "RTP/AVP;multicast;destination={group};port={rtp}-{rtcp};ttl={ttl};ssrc={ssrc:08X}")
+            }
         }
     }
 }
@@ -131,6 +145,9 @@ mod tests {
     fn replies_have_what_clients_look_for() {
         let text = Transport::Unicast { client: (4588, 4589), server: (6256, 6257), ssrc: 0xa }.to_string();
         assert_eq!(text, "RTP/AVP;unicast;client_port=4588-4589;server_port=6256-6257;ssrc=0000000A");
+        let group = IpAddr::from([239, 1, 2, 3]);
+        let text = Transport::Multicast { group, ports: (5004, 5005), ttl: 16, ssrc: 1 }.to_string();
+        assert_eq!(text, "RTP/AVP;multicast;destination=239.1.2.3;port=5004-5005;ttl=16;ssrc=00000001");
         let text = Transport::Interleaved { channels: (0, 1), ssrc: 1 }.to_string();
         assert_eq!(text, "RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
     }

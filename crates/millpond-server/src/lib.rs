@@ -18,4 +18,4 @@ pub mod serve;
 pub mod tls;
 
 pub use library::{Container, IndexError, Resource, Route};
-pub use rtsp::{BadLine, Bounds, Lateness, Users};
+pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users};

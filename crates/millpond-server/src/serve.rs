@@ -120,6 +120,9 @@ impl Server {
             bounds: config.rtsp_bounds,
             window: config.rtsp_window,
             lateness: config.rtsp_lateness,
+            channels: config.rtsp_channels.clone(),
+            groups: config.rtsp_multicast,
+            overflow: config.rtsp_overflow.clone(),
         };
         let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, metrics.streams())
             .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;

@@ -2,14 +2,17 @@
 
 mod support;
 
+use millpond_rtp::rtcp::{Reception, receiver_report};
 use std::{
-    collections::BTreeMap,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpStream, UdpSocket},
+    io::Write as _,
+    net::UdpSocket,
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
-use support::{Server, clips, origins};
+use support::{
+    Server, clips, origins,
+    rtsp::{Client, over},
+};
 
 /// What ffmpeg prints of each frame: only the hashes.
 fn hashes(args: &[&str]) -> Result<Vec<String>, String> {
@@ -109,108 +112,6 @@ fn gstreamer_and_mpv_play_to_the_end() {
         let has_ended = String::from_utf8_lossy(&output.stdout).contains("Got EOS from element");
         assert!(output.status.success() || has_ended, "{name}: {}", String::from_utf8_lossy(&output.stderr));
     }
-}
-
-/// A client that says what it is told to say.
-struct Client {
-    stream: BufReader<TcpStream>,
-    url: String,
-    number: u32,
-    session: Option<String>,
-    /// Interleaved packets that came: channel and bytes.
-    packets: Vec<(u8, Vec<u8>)>,
-}
-
-struct Reply {
-    status: u16,
-    headers: BTreeMap<String, String>,
-}
-
-impl Client {
-    fn new(server: &Server, path: &str) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", server.rtsp)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let url = format!("rtsp://127.0.0.1:{}/{path}", server.rtsp);
-        Self { stream: BufReader::new(stream), url, number: 0, session: None, packets: Vec::new() }
-    }
-
-    fn ask(&mut self, method: &str, path: &str, headers: &str) -> Reply {
-        self.number += 1;
-        let session = self.session.as_ref().map_or(String::new(), |session| format!("Session: {session}\r\n"));
-        let (url, number) = (&self.url, self.number);
-        let text = format!("{method} {url}{path} RTSP/1.0\r\nCSeq: {number}\r\n{session}{headers}\r\n");
-        self.stream.get_mut().write_all(text.as_bytes()).unwrap();
-        self.reply().expect("a reply")
-    }
-
-    /// The next reply; what comes on channels before it is kept. Nothing at the end of the connection.
-    fn reply(&mut self) -> Option<Reply> {
-        while let Some(first) = self.peek() {
-            if first == b'$' {
-                self.packet();
-                continue;
-            }
-            let mut line = String::new();
-            self.stream.read_line(&mut line).ok()?;
-            let status = line.split(' ').nth(1)?.parse().ok()?;
-            let mut headers = BTreeMap::new();
-            loop {
-                line.clear();
-                self.stream.read_line(&mut line).ok()?;
-                let Some((name, value)) = line.trim_end().split_once(':') else { break };
-                headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-            }
-            let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
-            self.stream.read_exact(&mut vec![0; length]).ok()?;
-            return Some(Reply { status, headers });
-        }
-        None
-    }
-
-    fn peek(&mut self) -> Option<u8> {
-        self.stream.fill_buf().ok()?.first().copied()
-    }
-
-    fn packet(&mut self) {
-        let mut head = [0; 4];
-        self.stream.read_exact(&mut head).unwrap();
-        let mut packet = vec![0; usize::from(u16::from_be_bytes([head[2], head[3]]))];
-        self.stream.read_exact(&mut packet).unwrap();
-        self.packets.push((head[1], packet));
-    }
-
-    /// Reads packets until `enough` says so.
-    fn receive(&mut self, enough: impl Fn(&[(u8, Vec<u8>)]) -> bool) {
-        let began = Instant::now();
-        while !enough(&self.packets) {
-            assert!(began.elapsed() < Duration::from_secs(20), "{} packets", self.packets.len());
-            assert_eq!(self.peek(), Some(b'$'), "nothing but packets");
-            self.packet();
-        }
-    }
-
-    fn set_up(&mut self, track: &str, transport: &str) -> Reply {
-        let reply = self.ask("SETUP", &format!("/{track}"), &format!("Transport: {transport}\r\n"));
-        if let Some(session) = reply.headers.get("session") {
-            self.session = Some(session.split(';').next().unwrap().to_owned());
-        }
-        reply
-    }
-
-    /// Sequence numbers and timestamps of RTP on a channel.
-    fn rtp(&self, channel: u8) -> Vec<(u16, u32)> {
-        let of = self.packets.iter().filter(|(on, _)| *on == channel);
-        of.map(|(_, packet)| {
-            let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().unwrap());
-            (word(0) as u16, word(4))
-        })
-        .collect()
-    }
-}
-
-fn over(packets: &[(u8, Vec<u8>)], channel: u8) -> bool {
-    // BYE, after the last report (RFC 3550 6.6).
-    packets.iter().any(|(on, packet)| *on == channel && packet.windows(2).any(|two| two == [0x81, 203]))
 }
 
 #[test]
@@ -398,6 +299,29 @@ fn sessions_end_with_their_connection_and_leave_nothing_in_the_graph() {
         std::thread::sleep(Duration::from_millis(50));
     }
     panic!("{}", graph("/graph"));
+}
+
+#[test]
+fn reports_on_the_connection_count_for_its_own_sessions() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let mut clients = [Client::new(&server, "h264_aac.mp4"), Client::new(&server, "h264_aac.mp4")];
+    let sources = clients.each_mut().map(|client| {
+        let transport = client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").headers["transport"].clone();
+        assert_eq!(client.ask("PLAY", "", "").status, 200);
+        u32::from_str_radix(transport.split("ssrc=").nth(1).unwrap(), 16).unwrap()
+    });
+    let reception =
+        |ssrc, lost| Reception { ssrc, fraction_lost: 0, lost, highest: 1, jitter: 90, last_report: 0, delay: 0 };
+    let own = &mut clients[0];
+    for report in [reception(sources[0], 3), reception(sources[1], 100), reception(sources[0], 5)] {
+        let packet = receiver_report(7, &[report], "a client");
+        let mut bytes = vec![b'$', 1, 0, packet.len() as u8];
+        bytes.extend_from_slice(&packet);
+        own.stream.get_mut().write_all(&bytes).unwrap();
+    }
+    assert_eq!(own.ask("GET_PARAMETER", "", "").status, 200);
+    let of = |name: &str| server.metric(name, "");
+    assert_eq!((of("millpond_rtcp_reports_total"), of("millpond_rtcp_lost_packets_total")), (2.0, 5.0));
 }
 
 #[test]

@@ -169,6 +169,16 @@ impl Packetizer {
         }
     }
 
+    /// Whether a key frame brings its parameter sets, or needs none.
+    #[must_use]
+    pub fn stands_alone(self, frame: &[u8]) -> bool {
+        match self {
+            Self::Avc(length_size) => nal::has_sets::<nal::Avc>(frame, length_size),
+            Self::Hevc(length_size) => nal::has_sets::<nal::Hevc>(frame, length_size),
+            _ => true,
+        }
+    }
+
     /// Cuts a frame into payloads of at most `most` bytes, added to `pieces`: at least 16 bytes.
     ///
     /// # Errors
@@ -198,6 +208,30 @@ impl Packetizer {
         }
         Ok(())
     }
+}
+
+/// The parameter sets of a track as NAL units of a frame, each with its length in front of it: what a decoder needs before a key
+/// frame, and files keep apart.
+#[must_use]
+pub fn parameter_sets(track: &Track) -> Option<Vec<u8>> {
+    let (size, sets): (u8, Vec<&[u8]>) = match &track.codec {
+        Codec::Avc(config) => (config.nal_length_size, config.parameter_sets().collect()),
+        Codec::Hevc(config) => (
+            config.nal_length_size,
+            [&config.vps, &config.sps, &config.pps].into_iter().flatten().map(Vec::as_slice).collect(),
+        ),
+        _ => return None,
+    };
+    let mut bytes = Vec::new();
+    for set in sets {
+        let length = (set.len() as u64).to_be_bytes();
+        let (high, low) = length.split_at(length.len() - usize::from(size).min(length.len()));
+        if high.iter().all(|byte| *byte == 0) {
+            bytes.extend_from_slice(low);
+            bytes.extend_from_slice(set);
+        }
+    }
+    (!bytes.is_empty()).then_some(bytes)
 }
 
 /// Cuts a range in parts of at most `most` bytes.

@@ -15,6 +15,9 @@ pub(super) trait Nal: Debug + Send + Sync {
     /// What a payload that begins with this byte is, by the type of its NAL unit.
     fn form(first: u8) -> Result<Form, &'static str>;
 
+    /// Whether a NAL unit that begins with this byte is a sequence parameter set.
+    fn is_set(first: u8) -> bool;
+
     /// The NAL unit's header, out of that of a fragment.
     fn whole(fragment: [u8; 3]) -> [u8; 2];
 
@@ -50,6 +53,10 @@ impl Nal for Avc {
         }
     }
 
+    fn is_set(first: u8) -> bool {
+        first & 0x1f == 7
+    }
+
     fn whole(fragment: [u8; 3]) -> [u8; 2] {
         [fragment[0] & 0xe0 | fragment[1] & 0x1f, 0]
     }
@@ -75,6 +82,10 @@ impl Nal for Hevc {
             50 => Err("a PACI packet"),
             _ => Ok(Form::Single),
         }
+    }
+
+    fn is_set(first: u8) -> bool {
+        first >> 1 & 0x3f == 33
     }
 
     fn whole(fragment: [u8; 3]) -> [u8; 2] {
@@ -121,6 +132,19 @@ pub(super) fn cut<N: Nal>(
         }
     }
     Ok(())
+}
+
+/// Whether there is a sequence parameter set in a frame.
+pub(super) fn has_sets<N: Nal>(frame: &[u8], length_size: u8) -> bool {
+    let mut at = 0;
+    while at < frame.len() {
+        let Ok(unit) = unit(frame, at, usize::from(length_size), N::HEADER) else { return false };
+        if N::is_set(frame[unit.start]) {
+            return true;
+        }
+        at = unit.end;
+    }
+    false
 }
 
 fn unit(frame: &[u8], at: usize, length_size: usize, header: usize) -> Result<Range<usize>, PayloadError> {

@@ -12,7 +12,7 @@ use super::options::Options;
 use super::value::{self, BadValue, Form, show_duration, show_size};
 use super::{Config, DEFAULT_POLICY, TlsSource};
 use crate::logging::{LogFormat, parse_filter};
-use crate::rtsp::Lateness;
+use crate::rtsp::{Groups, Lateness, NoGroups};
 
 /// One setting of the server.
 pub struct Setting {
@@ -73,6 +73,15 @@ fn policy(text: &str) -> Result<&'static str, BadValue> {
 
 fn lateness(text: &str) -> Result<Lateness, BadValue> {
     Lateness::named(text).ok_or_else(|| Form::Choice(&Lateness::NAMES).into())
+}
+
+fn groups(text: &str) -> Result<Groups, BadValue> {
+    text.parse().map_err(|error: NoGroups| BadValue::new(error.to_string()))
+}
+
+fn rtsp_url(text: &str) -> Result<Url, BadValue> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "rtsp" | "rtsps") && url.has_host());
+    url.ok_or_else(|| BadValue::new("a URL such as \"rtsp://other:8554\""))
 }
 
 /// The longest caching window.
@@ -200,6 +209,34 @@ pub const SETTINGS: &[Setting] = &[
         help: "Most RTSP sessions of one address",
         apply: |options, text| value::count(text, 1).map(|v| options.rtsp_sessions_per_client = Some(v)),
         show: |config| Some(config.rtsp_bounds.sessions_per_client.to_string()),
+    },
+    Setting {
+        name: "rtsp-channels",
+        form: Form::List,
+        default: "none",
+        help: "Paths of assets that play by RTSP for all who watch at once, round and round",
+        apply: |options, text| {
+            let paths = value::list(text).into_iter().map(|path| path.trim_matches('/').to_owned()).collect();
+            options.rtsp_channels = Some(paths);
+            Ok(())
+        },
+        show: |config| Some(config.rtsp_channels.join(",")),
+    },
+    Setting {
+        name: "rtsp-multicast",
+        form: Form::Text,
+        default: "none: no multicast",
+        help: "Group, port and hops of the first channel's multicast, as 239.192.0.1:5004/16; others have the next addresses",
+        apply: |options, text| groups(text).map(|v| options.rtsp_multicast = Some(v)),
+        show: |config| config.rtsp_multicast.map(|groups| groups.to_string()),
+    },
+    Setting {
+        name: "rtsp-overflow",
+        form: Form::Text,
+        default: "none: who finds no room is refused",
+        help: "Another server, as rtsp://other:8554, that RTSP clients are sent to when there is no room here",
+        apply: |options, text| rtsp_url(text).map(|v| options.rtsp_overflow = Some(v)),
+        show: |config| config.rtsp_overflow.as_ref().map(Url::to_string),
     },
     Setting {
         name: "cache",

@@ -20,13 +20,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
+use url::Url;
 
 pub use check::{Effective, Inputs, Loaded, load};
 pub use error::{ConfigError, ConfigErrors, Source};
 pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
-use crate::rtsp::{Bounds, Lateness, Users};
+use crate::rtsp::{Bounds, Groups, Lateness, Users};
 
 /// The replacement policy where nobody chooses one.
 pub const DEFAULT_POLICY: &str = "stream";
@@ -54,6 +55,12 @@ pub struct Config {
     pub rtsp_lateness: Lateness,
     /// How much RTSP may take on.
     pub rtsp_bounds: Bounds,
+    /// Paths of the assets that play as channels by RTSP.
+    pub rtsp_channels: Vec<String>,
+    /// Where those are multicast to.
+    pub rtsp_multicast: Option<Groups>,
+    /// Where RTSP clients are sent when there is no room here.
+    pub rtsp_overflow: Option<Url>,
     /// Folder for what is kept between runs.
     pub cache: PathBuf,
     /// Threads that serve.

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
+use url::Url;
 
 use super::error::Source;
 use crate::logging::LogFormat;
-use crate::rtsp::Lateness;
+use crate::rtsp::{Groups, Lateness};
 
 /// What flags, environment and file say, parsed but not yet completed by defaults.
 ///
@@ -31,6 +32,9 @@ pub struct Options {
     pub rtsp_mbps: Option<u64>,
     pub rtsp_sessions: Option<usize>,
     pub rtsp_sessions_per_client: Option<usize>,
+    pub rtsp_channels: Option<Vec<String>>,
+    pub rtsp_multicast: Option<Groups>,
+    pub rtsp_overflow: Option<Url>,
     pub cache: Option<PathBuf>,
     pub workers: Option<usize>,
     pub memory: Option<u64>,

@@ -79,6 +79,17 @@ impl Admission {
         Some(Place { admission: self.clone(), client })
     }
 
+    /// Whether a client would be taken on now, with so many bits a second.
+    pub(super) fn has_room(&self, client: IpAddr, rate: u64) -> bool {
+        let clients = self.clients();
+        let of_client = clients.each.get(&client).copied().unwrap_or(0);
+        let has_place = clients.sessions < self.bounds.sessions && of_client < self.bounds.sessions_per_client;
+        drop(clients);
+        let most = self.bounds.bandwidth.unwrap_or(u64::MAX);
+        let sum = self.taken.load(Ordering::Relaxed).saturating_add(rate);
+        has_place && sum <= most && !self.is_late.load(Ordering::Relaxed)
+    }
+
     /// Room for so many bits a second; nothing where there is not so much, or where what plays already goes out late.
     pub(super) fn share(self: &Arc<Self>, rate: u64) -> Option<Share> {
         if self.is_late.load(Ordering::Relaxed) {
@@ -141,6 +152,8 @@ mod tests {
         let admission = Admission::new(BOUNDS);
         let share = admission.share(600).unwrap();
         assert!(admission.share(600).is_none());
+        let client = "192.0.2.1".parse().unwrap();
+        assert!(!admission.has_room(client, 600) && admission.has_room(client, 400));
         assert!(admission.share(400).is_some());
         drop(share);
         assert!(admission.share(1000).is_some());

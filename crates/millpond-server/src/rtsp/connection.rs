@@ -2,6 +2,7 @@
 
 use super::{
     Rtsp, TIMEOUT,
+    described::{chosen, described},
     inlet::Inlet,
     listen::IDLE,
     reply::{self, PUBLIC, Reply},
@@ -12,19 +13,19 @@ use super::{
 use crate::library::{Asset, LibraryError};
 use bytes::BytesMut;
 use http::StatusCode as HttpStatus;
-use millpond_package::{Kind, PresentedTrack};
 use millpond_rtp::{
-    description::{self, Described, FIRST_PAYLOAD_TYPE},
+    description::{self, Described},
     digest::Refusal,
     framing::{self, Incoming},
     message::{
         HeaderName, Method, Request, StatusCode,
         headers::{
-            CONTENT_BASE, CONTENT_TYPE, PUBLIC as PUBLIC_HEADER, RANGE, RTP_INFO, SCALE, SESSION, SPEED, TRANSPORT,
+            BANDWIDTH, CONTENT_BASE, CONTENT_TYPE, LOCATION, PUBLIC as PUBLIC_HEADER, RANGE, RTP_INFO, SCALE, SESSION,
+            SPEED, TRANSPORT,
         },
     },
-    payload::Packetizer,
     play::{self, Part},
+    rtcp::{self, Report},
     setup::{self, Offer, Transport},
 };
 use std::{
@@ -86,8 +87,7 @@ impl Connection<'_> {
             }
             match taken {
                 Ok(Some(Incoming::Request(request))) => self.request(&request).await?,
-                // Receiver reports on the connection, for one: whoever sends them is there.
-                Ok(Some(Incoming::Data(..))) => self.hear_all().await,
+                Ok(Some(Incoming::Data(_, packet))) => self.hear(&packet).await,
                 Ok(Some(Incoming::Response)) => {}
                 Ok(None) => {
                     if input.is_empty() {
@@ -125,9 +125,17 @@ impl Connection<'_> {
         }
     }
 
-    async fn hear_all(&self) {
+    /// Receiver reports on the connection; whoever sends anything is there.
+    async fn hear(&self, packet: &[u8]) {
+        let reports = rtcp::parse(packet).unwrap_or_default();
         for session in self.own.iter().filter_map(|name| self.rtsp.session(name)) {
-            session.lock().await.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
+            let mut session = session.lock().await;
+            session.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
+            for report in &reports {
+                if let Report::Reception(reception) = report {
+                    session.hear(reception, &self.rtsp.counters);
+                }
+            }
         }
     }
 
@@ -218,12 +226,19 @@ impl Connection<'_> {
             Ok(found) => found,
             Err(error) => return failed(&path, &error),
         };
-        let chosen = chosen(&asset, rendition.as_deref());
-        let described: Vec<_> = chosen.iter().filter_map(|(number, track)| describe(*number, track)).collect();
-        if described.is_empty() {
+        // What the client can take (RFC 2326 12.6).
+        let most = request.header(&BANDWIDTH).and_then(|value| value.as_str().trim().parse().ok());
+        let chosen = chosen(&asset, rendition.as_deref(), most);
+        let all: Vec<_> = chosen.iter().filter_map(|(number, track)| described(*number, track)).collect();
+        if all.is_empty() {
             return Reply::new(StatusCode::UnsupportedMediaType);
         }
-        let text = description::describe(&asset.path, asset.id, asset.presentation.duration(), &described);
+        if let Some(elsewhere) = self.elsewhere(&all, request) {
+            return Reply::new(StatusCode::Found).with(LOCATION, elsewhere);
+        }
+        let program = self.rtsp.channels.program(&asset, chosen.iter().map(|(number, _)| *number));
+        let duration = program.is_none().then(|| asset.presentation.duration());
+        let text = description::describe(&asset.path, asset.id, duration, &all);
         let base = request.request_uri().map(|url| format!("{}/", url.as_str().trim_end_matches('/')));
         let mut reply = Reply::ok().with(CONTENT_TYPE, "application/sdp");
         reply.headers.extend(base.map(|base| (CONTENT_BASE, base)));
@@ -231,11 +246,24 @@ impl Connection<'_> {
         reply
     }
 
+    /// The URL that a client is sent to when there is no room for it here.
+    fn elsewhere(&self, tracks: &[Described<'_>], request: &Request<Vec<u8>>) -> Option<String> {
+        let mut elsewhere = self.rtsp.overflow.clone()?;
+        let rate = tracks.iter().map(|track| track.bandwidth).sum();
+        if self.rtsp.admission.has_room(self.peer.ip(), rate) {
+            return None;
+        }
+        let url = request.request_uri()?;
+        elsewhere.set_path(&format!("{}{}", elsewhere.path().trim_end_matches('/'), url.path()));
+        elsewhere.set_query(url.query());
+        Some(elsewhere.into())
+    }
+
     async fn set_up(&mut self, request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
         let Some(path) = path(request) else { return Reply::new(StatusCode::BadRequest) };
         let Some((base, track)) = path.rsplit_once('/') else { return Reply::new(StatusCode::NotFound) };
         let offers = setup::offers(request.header(&TRANSPORT).map_or("", |value| value.as_str()));
-        let (asset, _) = match self.open(base).await {
+        let (asset, rendition) = match self.open(base).await {
             Ok(found) => found,
             Err(error) => return failed(&path, &error),
         };
@@ -243,13 +271,15 @@ impl Connection<'_> {
         let Some(number) = tracks.iter().position(|known| known.name() == track) else {
             return Reply::new(StatusCode::NotFound);
         };
-        let Some(described) = describe(number, &tracks[number]) else {
+        let Some(described) = described(number, &tracks[number]) else {
             return Reply::new(StatusCode::UnsupportedMediaType);
         };
         let (name, session) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name)?))) {
             Some(known) => known,
             None => {
-                let make = |id, place, sender| Session::new(id, base.to_owned(), asset.clone(), place, sender);
+                let chosen = chosen(&asset, rendition.as_deref().or(Some(track)), None);
+                let program = self.rtsp.channels.program(&asset, chosen.iter().map(|(number, _)| *number));
+                let make = |id, place, sender| Session::new(id, base.to_owned(), asset.clone(), program, place, sender);
                 match self.rtsp.add(self.peer.ip(), make) {
                     Some(added) => added,
                     None => return Reply::new(StatusCode::NotEnoughBandwidth),
@@ -264,15 +294,18 @@ impl Connection<'_> {
         if session.is_playing() {
             return Reply::new(StatusCode::MethodNotValidInThisState);
         }
-        let Some((transport, sink)) = offers.iter().find_map(|offer| self.accept(*offer, &session)) else {
-            let is_new = session.tracks.is_empty();
+        if session.program.as_ref().is_some_and(|program| program.place_of(number).is_none()) {
+            return Reply::new(StatusCode::NotFound);
+        }
+        let Some(transport) = offers.iter().find_map(|offer| self.accept(*offer, &mut session, number, &described))
+        else {
+            let is_new = !session.is_set_up();
             drop(session);
             if is_new {
                 self.rtsp.remove(&name);
             }
             return Reply::new(StatusCode::UnsupportedTransport);
         };
-        session.set_up(number, described.packetizer, described.payload_type, sink, transport);
         drop(session);
         if !self.own.contains(&name) {
             self.own.push(name.clone());
@@ -281,15 +314,25 @@ impl Connection<'_> {
         Reply::ok().with(SESSION, named).with(TRANSPORT, transport.to_string())
     }
 
-    /// Takes an offer, where it can be. Media goes only to who asks for it.
-    fn accept(&self, offer: Offer, session: &Session) -> Option<(Transport, Sink)> {
+    /// Sets a track up as it is offered, where that can be. Media goes only to who asks for it, and to groups that are configured.
+    fn accept(
+        &self,
+        offer: Offer,
+        session: &mut Session,
+        number: usize,
+        described: &Described<'_>,
+    ) -> Option<Transport> {
         let ssrc = fastrand::u32(..);
-        match offer {
+        let (transport, sink) = match offer {
+            Offer::Multicast => {
+                return session.group(&self.rtsp.channels, self.rtsp.number())?.transport(number);
+            }
+            _ if session.is_grouped() => return None,
             Offer::Interleaved(channels) => {
                 let next = (session.tracks.len() * 2) as u8;
                 let channels = channels.unwrap_or((next, next + 1));
                 let sink = Sink::Tcp { wire: self.wire.clone(), channels };
-                Some((Transport::Interleaved { channels, ssrc }, sink))
+                (Transport::Interleaved { channels, ssrc }, sink)
             }
             Offer::Unicast { ports, destination } => {
                 let address = self.peer.ip();
@@ -301,10 +344,11 @@ impl Connection<'_> {
                 }
                 let to = |port| SocketAddr::new(address, port);
                 let sink = Sink::Udp { rtp: to(ports.0), rtcp: to(ports.1) };
-                Some((Transport::Unicast { client: ports, server: session.ports(), ssrc }, sink))
+                (Transport::Unicast { client: ports, server: session.ports(), ssrc }, sink)
             }
-            Offer::Multicast => None,
-        }
+        };
+        session.set_up(number, described, sink, ssrc);
+        Some(transport)
     }
 
     async fn play(&self, request: &Request<Vec<u8>>, session: &mut Session, name: &str) -> Option<Reply> {
@@ -318,7 +362,7 @@ impl Connection<'_> {
             Ok(speed) => speed.clamp(*SPEEDS.start(), *SPEEDS.end()),
             Err(_) => return Some(Reply::new(StatusCode::BadRequest)),
         };
-        if session.tracks.is_empty() {
+        if !session.is_set_up() {
             return Some(Reply::new(StatusCode::MethodNotValidInThisState));
         }
         let base = request.request_uri().map(|url| url.as_str().trim_end_matches('/').to_owned()).unwrap_or_default();
@@ -334,8 +378,10 @@ impl Connection<'_> {
             let info: Vec<String> = each
                 .map(|(track, sequence, time)| format!("url={base}/{track};seq={sequence};rtptime={time}"))
                 .collect();
-            let mut reply =
-                Reply::ok().with(SESSION, name).with(RANGE, session::range(played)).with(RTP_INFO, info.join(","));
+            let mut reply = Reply::ok().with(SESSION, name).with(RANGE, session::range(played));
+            if !info.is_empty() {
+                reply = reply.with(RTP_INFO, info.join(","));
+            }
             if scale.is_some() {
                 reply = reply.with(SCALE, format!("{}", played.scale));
             }
@@ -348,6 +394,7 @@ impl Connection<'_> {
             Ok(()) => None,
             Err(CannotPlay::OutOfRange) => Some(Reply::new(StatusCode::InvalidRange)),
             Err(CannotPlay::Full) => Some(Reply::new(StatusCode::NotEnoughBandwidth)),
+            Err(CannotPlay::Ended) => Some(Reply::new(StatusCode::ServiceUnavailable)),
         }
     }
 
@@ -364,39 +411,6 @@ impl Connection<'_> {
         }
         Ok((whole?, None))
     }
-}
-
-/// The tracks that are described: pictures of the rendition that is named or the best one, sound of the default language.
-fn chosen<'a>(asset: &'a Asset, rendition: Option<&str>) -> Vec<(usize, &'a PresentedTrack)> {
-    let tracks: Vec<_> = asset.presentation.tracks().iter().enumerate().collect();
-    let fits = |track: &PresentedTrack| track.source_track().and_then(Packetizer::of).is_some();
-    let of = |kind| tracks.iter().copied().filter(move |(_, track)| track.kind() == kind && fits(track));
-    let named = rendition.and_then(|name| tracks.iter().copied().find(|(_, track)| track.name() == name));
-    let video = named.filter(|(_, track)| track.kind() == Kind::Video);
-    let audio = named.filter(|(_, track)| track.kind() == Kind::Audio);
-    if audio.is_some() {
-        return audio.into_iter().collect();
-    }
-    let video = video.or_else(|| of(Kind::Video).next_back());
-    let audio = of(Kind::Audio).find(|(_, track)| track.is_default()).or_else(|| of(Kind::Audio).next());
-    video.into_iter().chain(audio).collect()
-}
-
-fn describe(number: usize, track: &PresentedTrack) -> Option<Described<'_>> {
-    let source = track.source_track()?;
-    let packetizer = Packetizer::of(source)?;
-    // MPEG audio has a type of its own (RFC 3551 6), and clients that don't know it by another.
-    let payload_type = match packetizer {
-        Packetizer::Mpa => 14,
-        _ => FIRST_PAYLOAD_TYPE + (number % 32) as u8,
-    };
-    Some(Described {
-        name: track.name(),
-        track: source,
-        packetizer,
-        bandwidth: track.bandwidth().average,
-        payload_type,
-    })
 }
 
 /// The path of a request's URL, decoded.

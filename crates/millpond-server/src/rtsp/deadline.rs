@@ -13,17 +13,19 @@ pub enum Lateness {
     Half,
     /// By one period.
     One,
+    /// By as much as was missed: nothing is sent faster than it plays.
+    All,
 }
 
 impl Lateness {
     /// All of them, and their names in the configuration.
-    const ALL: [Self; 3] = [Self::None, Self::Half, Self::One];
+    const EACH: [Self; 4] = [Self::None, Self::Half, Self::One, Self::All];
     /// The names.
-    pub const NAMES: [&'static str; 3] = ["none", "half", "one"];
+    pub const NAMES: [&'static str; 4] = ["none", "half", "one", "all"];
 
     /// The one of a name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
+        Self::EACH.into_iter().find(|policy| policy.name() == name)
     }
 
     /// Its name.
@@ -37,6 +39,7 @@ impl Lateness {
             Self::None => Duration::ZERO,
             Self::Half => late.min(PERIOD / 2),
             Self::One => late.min(PERIOD),
+            Self::All => late,
         }
     }
 }
@@ -53,6 +56,7 @@ mod tests {
             [Duration::ZERO, short, short]
         );
         assert_eq!(Lateness::Half.shift(long), PERIOD / 2);
-        assert_eq!(Lateness::One.shift(long), PERIOD);
+        assert_eq!([Lateness::One, Lateness::All].map(|l| l.shift(long)), [PERIOD, long]);
+        assert_eq!(Lateness::NAMES.map(|name| Lateness::named(name).unwrap().name()), Lateness::NAMES);
     }
 }

@@ -13,8 +13,12 @@ mod base64;
 mod batch;
 mod block;
 mod chance;
+mod channel;
+mod channels;
 mod connection;
 mod deadline;
+mod described;
+mod groups;
 mod inlet;
 mod intervals;
 mod keys;
@@ -34,6 +38,7 @@ mod wire;
 
 pub use admission::Bounds;
 pub use deadline::Lateness;
+pub use groups::{Groups, NoGroups};
 pub(crate) use listen::{Listeners, accept};
 pub use users::{BadLine, Users};
 
@@ -42,6 +47,7 @@ use crate::metrics::StreamCounters;
 use access::Access;
 use admission::{Admission, Place};
 use block::block_of;
+use channels::Channels;
 use intervals::Intervals;
 use millpond_graph::Graph;
 use millpond_store::{Cache, Store};
@@ -59,6 +65,7 @@ use std::{
 use tokio::sync::{Mutex, Semaphore, watch};
 use transmit::Transmitter;
 use tunnel::Tunnels;
+use url::Url;
 
 /// A session whose client is silent for so long is over (RFC 2326 12.37: 60 s where nothing is said).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -82,6 +89,12 @@ pub(crate) struct RtspOptions {
     /// The caching window.
     pub(crate) window: Duration,
     pub(crate) lateness: Lateness,
+    /// Paths of the assets that are channels.
+    pub(crate) channels: Vec<String>,
+    /// Where those are multicast.
+    pub(crate) groups: Option<Groups>,
+    /// Where clients are sent when there is no room here.
+    pub(crate) overflow: Option<Url>,
 }
 
 /// Everything RTSP of a server.
@@ -92,6 +105,8 @@ pub(crate) struct Rtsp {
     graph: Graph,
     intervals: Arc<Intervals>,
     lateness: Lateness,
+    channels: Channels,
+    overflow: Option<Url>,
     transmitters: Vec<Transmitter>,
     /// A lock: taken when sessions come and go. A session has one of its own: its requests come one after another.
     sessions: Lock<HashMap<String, Arc<Mutex<Session>>>>,
@@ -116,7 +131,9 @@ impl Rtsp {
         counters: &Arc<StreamCounters>,
     ) -> io::Result<Arc<Self>> {
         let clock = Instant::now();
-        let start = |number| Transmitter::start(options.address, number, counters.clone(), clock);
+        let channels = Channels::new(options.channels, options.groups);
+        let way = (options.address, channels.ttl());
+        let start = |number| Transmitter::start(way, number, counters.clone(), clock);
         let transmitters = (0..options.workers.max(1)).map(start).collect::<io::Result<_>>()?;
         let guard = |users| chance::bytes().map(|key| Access::new(users, &key));
         let access = options.users.map(guard).transpose()?;
@@ -128,6 +145,8 @@ impl Rtsp {
             graph: Graph::default(),
             intervals: Intervals::new(blocks, block_of(options.window), counters.clone()),
             lateness: options.lateness,
+            channels,
+            overflow: options.overflow,
             transmitters,
             sessions: Lock::default(),
             admission: Admission::new(options.bounds),
@@ -156,8 +175,8 @@ impl Rtsp {
 
     /// What sessions are played from.
     fn source(&self) -> Source<'_> {
-        let Self { store, graph, intervals, admission, lateness, .. } = self;
-        Source { store, graph, intervals, admission, lateness: *lateness }
+        let Self { store, graph, intervals, admission, channels, counters, lateness, .. } = self;
+        Source { store, graph, intervals, admission, channels, counters, lateness: *lateness }
     }
 
     /// A new session of a client under a name that can't be guessed; nothing where there are too many.
@@ -167,7 +186,7 @@ impl Rtsp {
         make: impl FnOnce(u64, Place, Transmitter) -> Session,
     ) -> Option<(String, Arc<Mutex<Session>>)> {
         let place = self.admission.place(client)?;
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = self.number();
         let transmitter = self.transmitters[id as usize % self.transmitters.len()].clone();
         let name = format!("{:032x}", u128::from_ne_bytes(chance::bytes().ok()?));
         let session = make(id, place, transmitter);
@@ -175,6 +194,11 @@ impl Rtsp {
         let session = Arc::new(Mutex::new(session));
         self.all().insert(name.clone(), session.clone());
         Some((name, session))
+    }
+
+    /// A number that nothing else that is sent has.
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     fn remove(&self, name: &str) {

@@ -109,6 +109,10 @@ impl Sending {
                 stream.frames.pass();
                 continue;
             };
+            if track.next < frame.number {
+                // Some are missing: a channel's, of which this session took too few.
+                track.skips = true;
+            }
             *last = frame.due;
             let late = position - frame.due;
             match self.supply {
@@ -194,8 +198,15 @@ impl Outputs {
         if room == Room::None {
             return Sent::Stuck;
         }
+        if track.skips {
+            self.counters.dropped_frames.fetch_add(1, Ordering::Relaxed);
+            return Sent::Whole;
+        }
+        if *sent == 0 && frame.is_sync {
+            self.parameter_sets(track, frame);
+        }
         self.pieces.clear();
-        if track.skips || track.packetizer.cut(&frame.data, PACKET - HEADER, &mut self.pieces).is_err() {
+        if track.packetizer.cut(&frame.data, PACKET - HEADER, &mut self.pieces).is_err() {
             self.counters.dropped_frames.fetch_add(1, Ordering::Relaxed);
             return Sent::Whole;
         }
@@ -204,31 +215,49 @@ impl Outputs {
             Sink::Udp { .. } => *sent..all.min(*sent + BURST.max(all.div_ceil(ROUNDS))),
             Sink::Tcp { .. } => 0..all,
         };
-        let pieces = self.pieces.get(range.clone()).unwrap_or_default();
+        let end = range.end;
+        self.packets(track, &frame.data, frame.pts, range);
+        if end < all {
+            *sent = end;
+            return Sent::Part;
+        }
+        self.counters.frames.fetch_add(1, Ordering::Relaxed);
+        Sent::Whole
+    }
+
+    /// Sends the parameter sets of a key frame that comes without them: not all players keep those of the description, and
+    /// who joins a group may never have asked for one.
+    fn parameter_sets(&mut self, track: &mut SentTrack, frame: &Frame) {
+        let Some(sets) = track.sets.clone().filter(|_| !track.packetizer.stands_alone(&frame.data)) else { return };
+        self.pieces.clear();
+        if track.packetizer.cut(&sets, PACKET - HEADER, &mut self.pieces).is_ok() {
+            // The access unit goes on.
+            self.pieces.iter_mut().for_each(|piece| piece.marker = false);
+            self.packets(track, &sets, frame.pts, 0..self.pieces.len());
+        }
+    }
+
+    /// Sends some of the pieces that `data` was cut into.
+    fn packets(&mut self, track: &mut SentTrack, data: &Bytes, pts: i64, range: Range<usize>) {
+        let pieces = self.pieces.get(range).unwrap_or_default();
         let bytes: usize = pieces.iter().map(|piece| HEADER + piece.len()).sum();
         self.counters.packets.fetch_add(pieces.len() as u64, Ordering::Relaxed);
         self.counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         match track.sink.clone() {
             Sink::Udp { rtp, .. } => {
-                self.rtp.hold(&frame.data);
+                self.rtp.hold(data);
                 for piece in pieces {
-                    let header = track.header(frame.pts, piece.marker, piece.len());
+                    let header = track.header(pts, piece.marker, piece.len());
                     self.rtp.add(rtp, &header, piece);
                 }
             }
             Sink::Tcp { wire, channels } => {
                 self.heads.clear();
-                let heads = heads(track, frame.pts, pieces, channels.0, &mut self.heads);
-                let mut slices = slices(&self.heads, heads, pieces, &frame.data);
+                let heads = heads(track, pts, pieces, channels.0, &mut self.heads);
+                let mut slices = slices(&self.heads, heads, pieces, data);
                 wire.send_slices(&mut slices);
             }
         }
-        if range.end < all {
-            *sent = range.end;
-            return Sent::Part;
-        }
-        self.counters.frames.fetch_add(1, Ordering::Relaxed);
-        Sent::Whole
     }
 }
 

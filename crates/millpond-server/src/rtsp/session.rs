@@ -3,6 +3,8 @@
 use super::{
     admission::{Admission, Place, Share},
     block::{LoadError, block_of, seconds},
+    channel::{Channel, Supplies},
+    channels::{self, Channels, Group, Program},
     deadline::Lateness,
     intervals::{Intervals, Subject},
     keys::{self, Keys},
@@ -10,13 +12,13 @@ use super::{
     track::{SentTrack, Sink},
     transmit::{Progress, Stream, Transmitter},
 };
-use crate::library::Asset;
-use millpond_graph::{Graph, Member};
+use crate::{library::Asset, metrics::StreamCounters};
+use millpond_graph::{Gone, Graph, Member, Outlet};
 use millpond_package::PresentedTrack;
 use millpond_rtp::{
-    payload::Packetizer,
+    description::Described,
     play::{self, Part},
-    setup::Transport,
+    rtcp::Reception,
 };
 use millpond_store::Store;
 use std::{sync::Arc, time::Duration};
@@ -31,6 +33,10 @@ pub(super) struct Session {
     /// The path that it was set up with: all tracks are of one presentation.
     pub(super) path: String,
     pub(super) asset: Arc<Asset>,
+    /// What it watches together with others, where that is a channel.
+    pub(super) program: Option<Program>,
+    /// Where it receives that by multicast: it has no tracks of its own then.
+    group: Option<Arc<Group>>,
     /// Tracks that were set up; they are with the transmitter while it plays.
     pub(super) tracks: Vec<SentTrack>,
     pub(super) progress: Arc<Progress>,
@@ -49,6 +55,10 @@ enum State {
     Paused(Duration),
     /// On a way through key frames, at this time: what comes next is looked for again.
     Left(Duration),
+    /// A channel, by itself.
+    Tuned(#[expect(dead_code, reason = "it runs as long as somebody has it")] Arc<Channel>),
+    /// A channel's group.
+    Grouped,
 }
 
 /// What a PLAY asks for.
@@ -64,9 +74,8 @@ pub(super) struct Asked {
 /// What a PLAY came to.
 #[derive(Debug)]
 pub(super) struct Played {
-    /// The part that is played, in seconds.
-    pub(super) from: f64,
-    pub(super) to: f64,
+    /// The part that is played, in seconds; nothing where it has no end, and begins now.
+    pub(super) part: Option<(f64, f64)>,
     pub(super) scale: f64,
     /// Name, first sequence number and the timestamp of `from`, track by track.
     pub(super) tracks: Vec<(String, u16, u32)>,
@@ -79,13 +88,22 @@ pub(super) enum CannotPlay {
     OutOfRange,
     /// There is no room for it beside what plays already: 453.
     Full,
+    /// The channel can't be played: 503.
+    Ended,
 }
 
 impl Session {
-    pub(super) fn new(id: u64, path: String, asset: Arc<Asset>, place: Place, transmitter: Transmitter) -> Self {
+    pub(super) fn new(
+        id: u64,
+        path: String,
+        asset: Arc<Asset>,
+        program: Option<Program>,
+        place: Place,
+        transmitter: Transmitter,
+    ) -> Self {
         let progress = Arc::new(Progress::default());
-        let (tracks, state, share) = (Vec::new(), State::Ready, None);
-        Self { id, path, asset, tracks, progress, state, transmitter, share, _place: place }
+        let (tracks, state, share, group) = (Vec::new(), State::Ready, None, None);
+        Self { id, path, asset, program, group, tracks, progress, state, transmitter, share, _place: place }
     }
 
     /// The server's ports for its packets.
@@ -94,7 +112,26 @@ impl Session {
     }
 
     pub(super) fn is_playing(&self) -> bool {
-        matches!(self.state, State::Playing(..))
+        matches!(self.state, State::Playing(..) | State::Tuned(_) | State::Grouped)
+    }
+
+    /// Whether a track was set up.
+    pub(super) fn is_set_up(&self) -> bool {
+        self.group.is_some() || !self.tracks.is_empty()
+    }
+
+    /// Whether it receives by multicast.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// The group that the session's channel is received from, where it can be, and the session receives nothing otherwise. `number`
+    /// is that of a new one.
+    pub(super) fn group(&mut self, channels: &Channels, number: u64) -> Option<Arc<Group>> {
+        if self.group.is_none() && self.tracks.is_empty() {
+            self.group = channels.group(self.program.as_ref()?, &self.asset, (number, &self.transmitter));
+        }
+        self.group.clone()
     }
 
     /// Whether its packets go over the connection that it was set up on.
@@ -102,38 +139,18 @@ impl Session {
         self.tracks.iter().any(|track| matches!(track.sink, Sink::Tcp { .. }))
     }
 
+    /// Its receiver reports on the connection; what it says of others' packets is left out.
+    pub(super) fn hear(&mut self, reception: &Reception, counters: &StreamCounters) {
+        let is_theirs = |track: &&mut SentTrack| track.ssrc == reception.ssrc && matches!(track.sink, Sink::Tcp { .. });
+        if let Some(track) = self.tracks.iter_mut().find(is_theirs) {
+            track.hear(reception, counters);
+        }
+    }
+
     /// Adds a track of the session's asset, or sets one up again.
-    pub(super) fn set_up(
-        &mut self,
-        track: usize,
-        packetizer: Packetizer,
-        payload_type: u8,
-        sink: Sink,
-        transport: Transport,
-    ) {
-        let presented = &self.asset.presentation.tracks()[track];
-        let source = presented.source_track();
-        let (Transport::Interleaved { ssrc, .. } | Transport::Unicast { ssrc, .. }) = transport;
-        let new = SentTrack {
-            track,
-            sink,
-            packetizer,
-            payload_type,
-            ssrc,
-            clock: source.map_or(90_000, |source| packetizer.clock_rate(source)),
-            timescale: source.map_or(90_000, |source| source.timescale.get()),
-            // Random (RFC 3550 5.1).
-            sequence: fastrand::u16(..),
-            base: fastrand::u32(..),
-            start: 0,
-            next: 0,
-            packets: 0,
-            octets: 0,
-            last: 0,
-            lost: 0,
-            skips: false,
-        };
-        match self.tracks.iter_mut().find(|known| known.track == track) {
+    pub(super) fn set_up(&mut self, number: usize, described: &Described<'_>, sink: Sink, ssrc: u32) {
+        let new = SentTrack::new(number, described, sink, ssrc);
+        match self.tracks.iter_mut().find(|known| known.track == number) {
             Some(known) => *known = new,
             None => self.tracks.push(new),
         }
@@ -141,20 +158,63 @@ impl Session {
 
     /// Stops what plays; what is being sent then stays where it is.
     pub(super) async fn pause(&mut self) {
-        let State::Playing(loading, keys) = &self.state else { return };
-        loading.abort();
-        let keys = *keys;
-        // Where it isn't being sent any more it had come to its end.
+        self.state = match std::mem::replace(&mut self.state, State::Ready) {
+            State::Playing(loading, keys) => {
+                loading.abort();
+                let position = self.stop().await;
+                match keys {
+                    None => State::Paused(position),
+                    Some(keys) => State::Left(keys.position(position)),
+                }
+            }
+            State::Tuned(_) => {
+                self.stop().await;
+                State::Ready
+            }
+            State::Grouped => State::Ready,
+            silent @ (State::Ready | State::Paused(_) | State::Left(_)) => silent,
+        }
+    }
+
+    /// Takes the tracks back from the transmitter; says what would have been due next.
+    async fn stop(&mut self) -> Duration {
         let stopped = self.transmitter.stop(self.id).await;
+        // Where it isn't being sent any more it had come to its end.
         let end = Duration::from_secs_f64(self.asset.presentation.duration());
         let stopped =
             stopped.map_or_else(|| Some((self.progress.take_ended()?.tracks, end)), |s| Some((s.tracks, s.position)));
-        let (tracks, position) = stopped.unwrap_or_else(|| (std::mem::take(&mut self.tracks), end));
+        let Some((mut tracks, position)) = stopped else { return end };
+        // Reports on the connection were heard here.
+        for (track, known) in tracks.iter_mut().zip(&self.tracks) {
+            track.lost = track.lost.max(known.lost);
+        }
         self.tracks = tracks;
-        self.state = match keys {
-            None => State::Paused(position),
-            Some(keys) => State::Left(keys.position(position)),
-        };
+        position
+    }
+
+    /// Begins to show a channel, from its last key frame on.
+    async fn tune(
+        &mut self,
+        program: &Program,
+        source: &Source<'_>,
+        start: impl FnOnce(&Played),
+    ) -> Result<(), CannotPlay> {
+        if let Some(group) = &self.group {
+            group.play(source).await?;
+            self.state = State::Grouped;
+            start(&Played { part: None, scale: 1.0, tracks: Vec::new() });
+            return Ok(());
+        }
+        self.take_share(source)?;
+        let channel = source.channels.tune(&source.supplies(), program, &self.asset);
+        let sending = source.graph.add("transmission", self.label());
+        let joined = channel.join(sending.id(), &mut self.tracks).await;
+        let (frames, position) = joined.map_err(|Gone| CannotPlay::Ended)?;
+        let from = self.tracks.first().map_or(0.0, |sent| sent.start as f64 / f64::from(sent.timescale.max(1)));
+        start(&Played { part: None, scale: 1.0, tracks: self.beginnings(from) });
+        self.send(frames, position, (Duration::MAX, 1.0), Lateness::All, sending);
+        self.state = State::Tuned(channel);
+        Ok(())
     }
 
     /// Begins to play a part. `start` is called when all is ready, before the first packet goes out.
@@ -164,8 +224,11 @@ impl Session {
         asked: Asked,
         start: impl FnOnce(&Played),
     ) -> Result<(), CannotPlay> {
-        let resumes = asked.part.from.is_none();
         self.pause().await;
+        if let Some(program) = self.program.clone() {
+            return self.tune(&program, source, start).await;
+        }
+        let resumes = asked.part.from.is_none();
         let duration = self.asset.presentation.duration();
         let scale = if self.video().is_some() { keys::honest(asked.scale) } else { 1.0 };
         let (paused, at) = match self.state {
@@ -182,9 +245,7 @@ impl Session {
         if at > duration || (scale > 0.0 && at >= to) || (scale < 0.0 && at <= to) {
             return Err(CannotPlay::OutOfRange);
         }
-        if self.share.is_none() {
-            self.share = Some(source.admission.share(self.rate()).ok_or(CannotPlay::Full)?);
-        }
+        self.take_share(source)?;
         let from = match paused {
             Some(_) => at,
             None if scale == 1.0 => self.seek(at),
@@ -196,12 +257,7 @@ impl Session {
             None => paused.unwrap_or_else(|| self.first_due()),
         };
         let end = asked.part.to.filter(|_| keys.is_none()).map_or(Duration::MAX, Duration::from_secs_f64);
-        let tracks = self.tracks.iter().map(|track| {
-            let name = self.asset.presentation.tracks()[track.track].name().to_owned();
-            (name, track.sequence, track.timestamp(ticks(from, track.timescale)))
-        });
-        let played = Played { from, to, scale, tracks: tracks.collect() };
-        let member = |kind| source.graph.add(kind, format!("{} {:x}", self.path, self.id));
+        let member = |kind| source.graph.add(kind, self.label());
         let (loading, sending) = (member("loader"), member("transmission"));
         let (inlet, frames) = millpond_graph::pipe(source.graph, loading.id(), sending.id(), DEPTH);
         let task = match (keys, self.video()) {
@@ -216,21 +272,56 @@ impl Session {
                 self.spawn(loading, async move { loader.run(&inlet, look).await })
             }
         };
-        start(&played);
+        start(&Played { part: Some((from, to)), scale, tracks: self.beginnings(from) });
+        self.send(frames, position, (end, asked.speed), source.lateness, sending);
+        self.state = State::Playing(task, keys);
+        Ok(())
+    }
+
+    /// Takes what it needs of the machine, where it hasn't.
+    fn take_share(&mut self, source: &Source<'_>) -> Result<(), CannotPlay> {
+        if self.share.is_none() {
+            let rate = channels::rate(&self.asset, &self.tracks);
+            self.share = Some(source.admission.share(rate).ok_or(CannotPlay::Full)?);
+        }
+        Ok(())
+    }
+
+    /// Name, sequence number and timestamp of a time, track by track.
+    fn beginnings(&self, from: f64) -> Vec<(String, u16, u32)> {
+        let beginning = |sent: &SentTrack| {
+            let name = self.asset.presentation.tracks()[sent.track].name().to_owned();
+            (name, sent.sequence, sent.timestamp(ticks(from, sent.timescale)))
+        };
+        self.tracks.iter().map(beginning).collect()
+    }
+
+    /// Has the transmitter send what comes out of a pipe.
+    fn send(
+        &self,
+        frames: Outlet,
+        position: Duration,
+        (to, speed): (Duration, f64),
+        lateness: Lateness,
+        member: Member,
+    ) {
         drop(self.progress.take_ended());
         self.transmitter.play(Stream {
             id: self.id,
             tracks: self.tracks.clone(),
             frames,
             position,
-            to: end,
-            speed: asked.speed,
-            lateness: source.lateness,
+            to,
+            speed,
+            lateness,
             progress: self.progress.clone(),
-            _member: sending,
+            _member: member,
         });
-        self.state = State::Playing(task, keys);
-        Ok(())
+    }
+
+    /// What its modules are called in the graph.
+    fn label(&self) -> String {
+        format!("{} {:x}", self.path, self.id)
     }
 
     /// The track of pictures, where it was set up.
@@ -263,12 +354,6 @@ impl Session {
             drop(member);
         };
         tokio::spawn(task).abort_handle()
-    }
-
-    /// Bits a second of its tracks.
-    fn rate(&self) -> u64 {
-        let tracks = self.asset.presentation.tracks();
-        self.tracks.iter().map(|sent| tracks[sent.track].bandwidth().average).sum()
     }
 
     /// Moves every track to a time: pictures to the key frame before it, sound along with them. Gives the time at which
@@ -319,6 +404,8 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let State::Playing(loading, _) = &self.state {
             loading.abort();
+        }
+        if matches!(self.state, State::Playing(..) | State::Tuned(_)) {
             self.transmitter.forget(self.id);
         }
     }
@@ -330,7 +417,17 @@ pub(super) struct Source<'a> {
     pub(super) graph: &'a Graph,
     pub(super) intervals: &'a Arc<Intervals>,
     pub(super) admission: &'a Arc<Admission>,
+    pub(super) channels: &'a Channels,
+    pub(super) counters: &'a Arc<StreamCounters>,
     pub(super) lateness: Lateness,
+}
+
+impl Source<'_> {
+    /// What channels are made with.
+    pub(super) fn supplies(&self) -> Supplies<'_> {
+        let Self { store, graph, intervals, counters, .. } = *self;
+        Supplies { store, graph, intervals, counters }
+    }
 }
 
 /// The key frame that decoding begins with to show a moment, where the track has such, and when it shows.
@@ -350,5 +447,5 @@ fn ticks(seconds: f64, timescale: u32) -> i64 {
 
 /// The range of a reply.
 pub(super) fn range(played: &Played) -> String {
-    play::range(played.from, played.to)
+    played.part.map_or_else(|| "npt=now-".to_owned(), |(from, to)| play::range(from, to))
 }

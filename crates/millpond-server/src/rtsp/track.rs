@@ -1,14 +1,20 @@
 //! One track of a session, as it is sent: what is carried over from one PLAY to the next.
 
-use super::wire::{Room, Wire};
+use super::{
+    block::seconds,
+    wire::{Room, Wire},
+};
+use crate::metrics::StreamCounters;
+use bytes::Bytes;
 use millpond_rtp::{
+    description::Described,
     packet::Header,
-    payload::Packetizer,
-    rtcp::{self, SenderReport},
+    payload::{self, Packetizer},
+    rtcp::{self, Reception, SenderReport},
 };
 use std::{
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -46,6 +52,8 @@ pub(super) struct SentTrack {
     /// Ticks a second of the RTP timestamps, and of the track.
     pub(super) clock: u32,
     pub(super) timescale: u32,
+    /// Parameter sets, as they would stand in a frame: sent before key frames without them.
+    pub(super) sets: Option<Bytes>,
     /// The next packet's number.
     pub(super) sequence: u16,
     /// RTP timestamp of the presentation time `start`, in ticks of the track.
@@ -74,6 +82,31 @@ impl Sink {
 }
 
 impl SentTrack {
+    /// A track of a presentation, before its first packet.
+    pub(super) fn new(number: usize, described: &Described<'_>, sink: Sink, ssrc: u32) -> Self {
+        let Described { track, packetizer, payload_type, .. } = *described;
+        Self {
+            track: number,
+            sink,
+            packetizer,
+            payload_type,
+            ssrc,
+            clock: packetizer.clock_rate(track),
+            timescale: track.timescale.get(),
+            sets: payload::parameter_sets(track).map(Bytes::from),
+            // Random (RFC 3550 5.1).
+            sequence: fastrand::u16(..),
+            base: fastrand::u32(..),
+            start: 0,
+            next: 0,
+            packets: 0,
+            octets: 0,
+            last: 0,
+            lost: 0,
+            skips: false,
+        }
+    }
+
     /// Goes to a frame, which is presented at a time or after it.
     pub(super) fn begin(&mut self, next: u32, from: f64) {
         self.next = next;
@@ -112,6 +145,18 @@ impl SentTrack {
         }
     }
 
+    /// Its receiver reports.
+    pub(super) fn hear(&mut self, reception: &Reception, counters: &StreamCounters) {
+        counters.reports.fetch_add(1, Ordering::Relaxed);
+        let lost = reception.lost.saturating_sub(self.lost);
+        counters.lost_packets.fetch_add(u64::try_from(lost).unwrap_or(0), Ordering::Relaxed);
+        self.lost = reception.lost.max(self.lost);
+        counters.jitter.observe(seconds(reception.jitter.into(), self.clock));
+        if let Some(trip) = reception.round_trip((ntp(SystemTime::now()) >> 16) as u32) {
+            counters.round_trip.observe(Duration::from_secs_f64(trip));
+        }
+    }
+
     /// A sender report as it is sent, or with a reason the end of the source.
     pub(super) fn rtcp(&self, position: Duration, ends: Option<&str>) -> Vec<u8> {
         let report = self.report(position);
@@ -123,7 +168,7 @@ impl SentTrack {
 }
 
 /// NTP time: seconds since 1900 in 32.32 bits.
-pub(super) fn ntp(now: SystemTime) -> u64 {
+fn ntp(now: SystemTime) -> u64 {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs().wrapping_add(NTP_TO_UNIX) & 0xffff_ffff;
     (seconds << 32) | ((u64::from(since.subsec_nanos()) << 32) / 1_000_000_000)

@@ -4,10 +4,9 @@
 //! Rounds are [`ROUND`] apart; in between the thread sleeps, or until there is something to do at all.
 
 use super::{
-    block::seconds,
     deadline::Lateness,
     sending::{Next, Outputs, ROUND, Sending},
-    track::{SentTrack, Sink, ntp},
+    track::{SentTrack, Sink},
     wheel::Wheel,
 };
 use crate::metrics::StreamCounters;
@@ -22,7 +21,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 use tokio::sync::oneshot;
 
@@ -90,18 +89,22 @@ pub(super) struct Transmitter {
 }
 
 impl Transmitter {
-    /// Starts a thread that sends from two free ports of an address.
+    /// Starts a thread that sends from two free ports of an address; what is multicast lives for so many hops.
     ///
     /// # Errors
     /// No ports, or no thread.
     pub(super) fn start(
-        address: IpAddr,
+        (address, ttl): (IpAddr, Option<u8>),
         number: usize,
         counters: Arc<StreamCounters>,
         clock: Instant,
     ) -> io::Result<Self> {
         let (rtp, rtcp) = ports(address)?;
         rtcp.set_nonblocking(true)?;
+        if let Some(ttl) = ttl {
+            rtp.set_multicast_ttl_v4(ttl.into())?;
+            rtcp.set_multicast_ttl_v4(ttl.into())?;
+        }
         let ports = (rtp.local_addr()?.port(), rtcp.local_addr()?.port());
         let (commands, inbox) = mpsc::channel();
         let run = move || {
@@ -306,15 +309,7 @@ impl Thread {
             Sink::Tcp { .. } => false,
         };
         let Some(track) = sending.stream.tracks.iter_mut().find(is_theirs) else { return };
-        let counters = &self.outputs.counters;
-        counters.reports.fetch_add(1, Ordering::Relaxed);
-        let lost = reception.lost.saturating_sub(track.lost);
-        counters.lost_packets.fetch_add(u64::try_from(lost).unwrap_or(0), Ordering::Relaxed);
-        track.lost = reception.lost.max(track.lost);
-        counters.jitter.observe(seconds(reception.jitter.into(), track.clock));
-        if let Some(trip) = reception.round_trip((ntp(SystemTime::now()) >> 16) as u32) {
-            counters.round_trip.observe(Duration::from_secs_f64(trip));
-        }
+        track.hear(&reception, &self.outputs.counters);
         sending.stream.progress.heard.store(self.clock.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 }

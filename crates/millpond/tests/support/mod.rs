@@ -6,6 +6,7 @@ pub mod clips;
 pub mod decode;
 #[macro_use]
 pub mod origins;
+pub mod rtsp;
 
 use std::{
     io::{BufReader, Read as _, Write as _},

@@ -1,0 +1,197 @@
+//! The channels of a server: which assets are channels, and those that run.
+
+use super::{
+    admission::Share,
+    channel::{Channel, Supplies},
+    deadline::Lateness,
+    described::described,
+    groups::Groups,
+    intervals::Subject,
+    session::{CannotPlay, Source},
+    track::{SentTrack, Sink},
+    transmit::{Progress, Stream, Transmitter},
+};
+use crate::library::Asset;
+use millpond_graph::Gone;
+use millpond_rtp::setup::Transport;
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+use tokio::sync::OnceCell;
+
+/// All channels.
+pub(super) struct Channels {
+    /// Paths of assets, as in URLs.
+    names: Vec<String>,
+    groups: Option<Groups>,
+    /// A lock: taken when somebody begins to watch one.
+    running: Mutex<Running>,
+}
+
+#[derive(Default)]
+struct Running {
+    channels: HashMap<Subject, Weak<Channel>>,
+    groups: HashMap<Subject, Weak<Group>>,
+}
+
+/// A channel as it is asked for, whether it runs or not.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// Its place in the list.
+    number: usize,
+    subject: Subject,
+}
+
+impl Program {
+    /// Its place among the tracks of the channel, where a track of the presentation is one of them.
+    pub(super) fn place_of(&self, track: usize) -> Option<usize> {
+        self.subject.tracks.iter().position(|known| usize::from(*known) == track)
+    }
+}
+
+impl Channels {
+    pub(super) fn new(names: Vec<String>, groups: Option<Groups>) -> Self {
+        Self { names, groups, running: Mutex::default() }
+    }
+
+    /// Hops of multicast packets, where there are such.
+    pub(super) fn ttl(&self) -> Option<u8> {
+        self.groups.map(Groups::ttl)
+    }
+
+    /// An asset's tracks as a channel, where it is one.
+    pub(super) fn program(&self, asset: &Asset, tracks: impl Iterator<Item = usize>) -> Option<Program> {
+        let number = self.names.iter().position(|name| *name == asset.path)?;
+        let mut tracks: Vec<u16> = tracks.map(|track| track as u16).collect();
+        tracks.sort_unstable();
+        Some(Program { number, subject: Subject { asset: asset.id, tracks: tracks.into() } })
+    }
+
+    fn running<T>(&self, act: impl FnOnce(&mut Running) -> T) -> T {
+        act(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The channel that runs, else a new one.
+    pub(super) fn tune(&self, supplies: &Supplies<'_>, program: &Program, asset: &Arc<Asset>) -> Arc<Channel> {
+        let subject = &program.subject;
+        self.running(|Running { channels, .. }| {
+            channels.retain(|_, channel| channel.strong_count() > 0);
+            let known = channels.get(subject).and_then(Weak::upgrade).filter(|channel| !channel.is_over());
+            known.unwrap_or_else(|| {
+                let new = Arc::new(Channel::start(supplies, asset.clone(), subject.tracks.clone()));
+                channels.insert(subject.clone(), Arc::downgrade(&new));
+                new
+            })
+        })
+    }
+
+    /// The group of a channel that somebody has, else a new one, which a transmitter sends under a number; nothing where there is
+    /// no multicast, or not so many addresses and ports.
+    pub(super) fn group(
+        &self,
+        program: &Program,
+        asset: &Arc<Asset>,
+        (id, transmitter): (u64, &Transmitter),
+    ) -> Option<Arc<Group>> {
+        let addresses = self.groups?;
+        self.running(|Running { groups, .. }| {
+            groups.retain(|_, group| group.strong_count() > 0);
+            let known = groups.get(&program.subject).and_then(Weak::upgrade).filter(|group| !group.is_over());
+            let group = match known {
+                Some(known) => known,
+                None => Arc::new(Group::new(id, transmitter.clone(), program, asset, addresses)?),
+            };
+            groups.insert(program.subject.clone(), Arc::downgrade(&group));
+            Some(group)
+        })
+    }
+}
+
+/// A channel's multicast: one transmission for all of its receivers.
+pub(super) struct Group {
+    id: u64,
+    asset: Arc<Asset>,
+    program: Program,
+    tracks: Vec<SentTrack>,
+    ttl: u8,
+    transmitter: Transmitter,
+    /// What it is sent from, from the first PLAY on.
+    playing: OnceCell<(Arc<Channel>, Share)>,
+}
+
+impl Group {
+    fn new(
+        id: u64,
+        transmitter: Transmitter,
+        program: &Program,
+        asset: &Arc<Asset>,
+        addresses: Groups,
+    ) -> Option<Self> {
+        let address = IpAddr::V4(addresses.of(program.number)?);
+        let sent = |(place, track): (usize, &u16)| {
+            let (rtp, rtcp) = addresses.ports(place)?;
+            let sink = Sink::Udp { rtp: SocketAddr::new(address, rtp), rtcp: SocketAddr::new(address, rtcp) };
+            let number = usize::from(*track);
+            let described = described(number, asset.presentation.tracks().get(number)?)?;
+            Some(SentTrack::new(number, &described, sink, fastrand::u32(..)))
+        };
+        let tracks = program.subject.tracks.iter().enumerate().map(sent).collect::<Option<_>>()?;
+        let (asset, program, ttl) = (asset.clone(), program.clone(), addresses.ttl());
+        Some(Self { id, asset, program, tracks, ttl, transmitter, playing: OnceCell::new() })
+    }
+
+    fn is_over(&self) -> bool {
+        self.playing.get().is_some_and(|(channel, _)| channel.is_over())
+    }
+
+    /// How a track of it is received.
+    pub(super) fn transport(&self, track: usize) -> Option<Transport> {
+        let sent = self.tracks.iter().find(|sent| sent.track == track)?;
+        let Sink::Udp { rtp, rtcp } = &sent.sink else { return None };
+        let ports = (rtp.port(), rtcp.port());
+        Some(Transport::Multicast { group: rtp.ip(), ports, ttl: self.ttl, ssrc: sent.ssrc })
+    }
+
+    /// Begins to send, where that hasn't begun.
+    pub(super) async fn play(&self, source: &Source<'_>) -> Result<(), CannotPlay> {
+        let begin = async || {
+            let share = source.admission.share(rate(&self.asset, &self.tracks)).ok_or(CannotPlay::Full)?;
+            let channel = source.channels.tune(&source.supplies(), &self.program, &self.asset);
+            let member = source.graph.add("multicast", self.asset.path.clone());
+            let mut tracks = self.tracks.clone();
+            let joined = channel.join(member.id(), &mut tracks).await;
+            let (frames, position) = joined.map_err(|Gone| CannotPlay::Ended)?;
+            self.transmitter.play(Stream {
+                id: self.id,
+                tracks,
+                frames,
+                position,
+                to: Duration::MAX,
+                speed: 1.0,
+                lateness: Lateness::All,
+                progress: Arc::new(Progress::default()),
+                _member: member,
+            });
+            Ok((channel, share))
+        };
+        let (channel, _) = self.playing.get_or_try_init(begin).await?;
+        if channel.is_over() { Err(CannotPlay::Ended) } else { Ok(()) }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.playing.initialized() {
+            self.transmitter.forget(self.id);
+        }
+    }
+}
+
+/// Bits a second of an asset's tracks.
+pub(super) fn rate(asset: &Asset, tracks: &[SentTrack]) -> u64 {
+    let all = asset.presentation.tracks();
+    tracks.iter().filter_map(|sent| all.get(sent.track)).map(|track| track.bandwidth().average).sum()
+}
