@@ -12,7 +12,6 @@ import multiprocessing
 import random
 import shutil
 import socket
-import subprocess
 import sys
 import threading
 import time

@@ -25,6 +25,15 @@ def ffmpeg(*arguments):
     subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", *map(str, arguments)], check=True)
 
 
+def titles(clip: Path, site: Path, count: int):
+    """Many titles of one clip, by hard links: 1.mp4 and so on."""
+    site.mkdir(parents=True, exist_ok=True)
+    for number in range(1, count + 1):
+        path = site / f"{number}.mp4"
+        if not path.exists():
+            path.hardlink_to(clip)
+
+
 def make(recipe, target: Path):
     """Writes a title as one progressive MP4, unless it is there."""
     if target.exists():

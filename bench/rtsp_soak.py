@@ -13,24 +13,21 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
+import media
 import rtsp_capacity
 import servers
 from compare import TARGET
-from soak import metrics
 
 FILMS = 20
 MEMORY = 128
 
 
-def sample(server, admin: int) -> dict:
+def sample(server) -> dict:
     pid = server.process.pid
     status = Path(f"/proc/{pid}/status").read_text()
-    told = metrics(admin)
-    with urllib.request.urlopen(f"http://127.0.0.1:{admin}/graph", timeout=10) as reply:
-        graph = json.load(reply)
+    told, graph = server.metrics(), json.loads(server.told("/graph"))
     return {
         "resident MB": int(status.split("VmRSS:")[1].split()[0]) / 1024,
         "descriptors": len(list(Path(f"/proc/{pid}/fd").iterdir())),
@@ -50,21 +47,16 @@ def main():
     work, site = TARGET / "bench/rtsp-soak", TARGET / "bench/rtsp-soak-site"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    site.mkdir(parents=True, exist_ok=True)
     rtsp_capacity.make("V300", TARGET / "bench/rtsp-media")
-    for number in range(1, FILMS + 1):
-        if not (site / f"{number}.mp4").exists():
-            (site / f"{number}.mp4").hardlink_to(TARGET / "bench/rtsp-media/V300.mp4")
-    admin, rtsp = servers.free_port(), servers.free_port()
-    serve = (f"serve {{media}} --http 127.0.0.1:{{port}} --admin 127.0.0.1:{admin} --rtsp 127.0.0.1:{rtsp} --access-log=false "
-             f"--cache {work}/cache --cache-size 64MiB --memory {MEMORY}MiB")
-    with servers.nginx("origin", site, work) as origin, servers.millpond(options.server, serve, origin.url, work) as server:
+    media.titles(TARGET / "bench/rtsp-media/V300.mp4", site, FILMS)
+    arguments = ["--cache-size", "64MiB", "--memory", f"{MEMORY}MiB"]
+    with servers.nginx("origin", site, work) as origin, servers.Edge(options.server, origin.url, work, *arguments) as server:
         for number in range(1, FILMS + 1):
             server.get(f"/{number}.mp4/index.m3u8")
         time.sleep(2)
-        before = sample(server, admin)
+        before = sample(server)
         print("before:", {name: round(value, 1) for name, value in before.items()}, flush=True)
-        load = [options.server, "load", f"rtsp://127.0.0.1:{rtsp}/{{1..{FILMS}}}.mp4", "--zipf", 0.8, "--watch", "60s",
+        load = [options.server, "load", f"rtsp://127.0.0.1:{server.rtsp}/{{1..{FILMS}}}.mp4", "--zipf", 0.8, "--watch", "60s",
                 "--watch-distribution", "exponential", "--start-within", 0.8, "--seeks", 4, "--pauses", 2, "--ramp-up", "20s",
                 "--arrivals", "poisson", "--duration", f"{int(options.minutes * 60)}s"]
         parts = {"udp": options.clients * 9 // 10, "tcp": options.clients // 10}
@@ -77,13 +69,13 @@ def main():
         began = time.monotonic()
         while any(process.poll() is None for process in loads.values()):
             time.sleep(20)
-            now = sample(server, admin)
+            now = sample(server)
             print(f"{time.monotonic() - began:5.0f} s", {name: round(value, 1) for name, value in now.items()}, flush=True)
         for transport in parts:
             report = json.loads((work / f"{transport}.json").read_text())
             print(transport, json.dumps(report)[:1500])
         time.sleep(15)
-        after = sample(server, admin)
+        after = sample(server)
         print("after:", {name: round(value, 1) for name, value in after.items()})
     bad = [name for name in ("pinned", "playing", "nodes", "pipes") if after[name] != 0]
     bad += ["descriptors"] if after["descriptors"] > before["descriptors"] + 20 else []

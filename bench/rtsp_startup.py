@@ -15,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import media
 import rtsp_capacity
 import servers
 from compare import TARGET
@@ -47,21 +48,16 @@ def signalling(name: str, rate: int, options, folder: Path) -> dict:
 def cold(options, folder: Path) -> dict:
     work = TARGET / "bench/rtsp-cold"
     shutil.rmtree(work, ignore_errors=True)
-    (work / "site").mkdir(parents=True)
-    for number in range(COLD):
-        (work / f"site/{number}.mp4").hardlink_to(folder / "V1024.mp4")
+    media.titles(folder / "V1024.mp4", work / "site", COLD)
     port, log = servers.free_port(), work / "origin.log"
     delay = options.round_trip / 1000
     origin = subprocess.Popen([sys.executable, str(Path(__file__).with_name("slow_origin.py")), str(work / "site"), str(port), str(delay), str(log)])
     try:
-        rtsp = servers.free_port()
-        serve = (f"serve {{media}} --http 127.0.0.1:{{port}} --admin 127.0.0.1:0 --rtsp 127.0.0.1:{rtsp} --access-log=false "
-                 f"--cache {work}/cache")
-        with servers.millpond(options.bin, serve, f"http://127.0.0.1:{port}/", work):
+        with servers.Edge(options.bin, f"http://127.0.0.1:{port}/", work) as server:
             startups, requests = [], []
-            for number in range(COLD):
+            for number in range(1, COLD + 1):
                 before = len(log.read_text().splitlines())
-                report = load(options, f"rtsp://127.0.0.1:{rtsp}/{number}.mp4", "--clients", 1, "--watch", "300ms")
+                report = load(options, f"rtsp://127.0.0.1:{server.rtsp}/{number}.mp4", "--clients", 1, "--watch", "300ms")
                 startups.append(report["startup"]["max"])
                 requests.append(len(log.read_text().splitlines()) - before)
     finally:

@@ -1,6 +1,7 @@
-"""The two servers under comparison, as child processes on free ports."""
+"""Servers as child processes on free ports: ours, and those that it is compared with or stands before."""
 
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -46,6 +47,7 @@ class Server:
 
     def __init__(self, name: str, command: list, port: int, log: Path):
         self.name = name
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.log = log
         with log.open("wb") as output:
@@ -161,6 +163,32 @@ def nginx_with(name: str, work: Path, server: str, extra: str = "") -> Server:
     (work / "nginx.conf").write_text(NGINX.format(user=user, work=work, port=port, server=server, extra=extra))
     command = ["nginx", "-e", str(work / "nginx.log"), "-c", str(work / "nginx.conf")]
     return Server(name, command, port, work / "output.log")
+
+
+class Edge(Server):
+    """Our server before an origin, on ports of its own for HTTP, metrics and RTSP, its cache in the folder `work`."""
+
+    def __init__(self, binary: Path, origin: str, work: Path, *arguments, name: str = "millpond"):
+        work.mkdir(parents=True, exist_ok=True)
+        port, self.admin, self.rtsp = free_port(), free_port(), free_port()
+        command = [
+            binary, "serve", origin, "--http", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{self.admin}",
+            "--rtsp", f"127.0.0.1:{self.rtsp}", "--cache", work / "cache", "--access-log=false", *arguments,
+        ]
+        super().__init__(name, [str(part) for part in command], port, work / "output.log")
+
+    def told(self, path: str) -> bytes:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}{path}", timeout=10) as reply:
+            return reply.read()
+
+    def metrics(self) -> dict:
+        """Values by their names, labels left out."""
+        lines = [line.rsplit(" ", 1) for line in self.told("/metrics").decode().splitlines() if not line.startswith("#")]
+        return {name.split("{")[0]: float(value) for name, value in lines}
+
+    def place(self) -> dict:
+        """What is counted of the origin."""
+        return json.loads(self.told("/cache"))["places"][""]
 
 
 def millpond(binary: Path, arguments: str, media: Path, work: Path) -> Server:

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from pathlib import Path
 
 import servers
@@ -52,17 +51,11 @@ def leave_early(port: int, stop: threading.Event, counted: list):
             counted[1] += 1
 
 
-def metrics(admin: int) -> dict:
-    with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics", timeout=10) as reply:
-        lines = [line.rsplit(" ", 1) for line in reply.read().decode().splitlines() if not line.startswith("#")]
-    return {name.split("{")[0]: float(value) for name, value in lines}
-
-
-def sample(server, admin: int) -> dict:
+def sample(server) -> dict:
     pid = server.process.pid
     status = Path(f"/proc/{pid}/status").read_text()
     field = lambda name: int(status.split(f"{name}:")[1].split()[0])
-    told = metrics(admin)
+    told = server.metrics()
     return {
         "resident MB": field("VmRSS") / 1024, "threads": field("Threads"),
         "descriptors": len(list(Path(f"/proc/{pid}/fd").iterdir())),
@@ -80,12 +73,9 @@ def main():
     work = TARGET / "bench/soak"
     shutil.rmtree(work / "cache", ignore_errors=True)
     site(work / "site")
-    http, admin = servers.free_port(), servers.free_port()
     seconds = int(options.minutes * 60)
     with servers.nginx("origin", work / "site", work / "origin") as origin:
-        command = [options.server, "serve", origin.url, "--http", f"127.0.0.1:{http}", "--admin", f"127.0.0.1:{admin}", "--rtsp", "127.0.0.1:0",
-                   "--cache", work / "cache", "--cache-size", "128MiB", "--memory", "96MiB", "--access-log=false"]
-        with servers.Server("millpond", [str(part) for part in command], http, work / "output.log") as server:
+        with servers.Edge(options.server, origin.url, work, "--cache-size", "128MiB", "--memory", "96MiB") as server:
             loads = []
             for number in range(4):
                 path, more = (f"film-{number}.mp4/ts/index.m3u8", ["--mean-watch", "0.3", "--start-within", "0.8"])
@@ -96,14 +86,14 @@ def main():
                      f"{seconds}s", "--json", str(work / f"load-{number}.json"), *more],
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             stop, counted = threading.Event(), [0, 0]
-            leavers = [threading.Thread(target=leave_early, args=(http, stop, counted)) for _ in range(6)]
+            leavers = [threading.Thread(target=leave_early, args=(server.port, stop, counted)) for _ in range(6)]
             for leaver in leavers:
                 leaver.start()
             began, samples = time.monotonic(), []
-            print("   s " + "".join(f"{name:>13}" for name in sample(server, admin)))
+            print("   s " + "".join(f"{name:>13}" for name in sample(server)))
             while time.monotonic() - began < seconds:
                 time.sleep(min(15, seconds / 10))
-                samples.append(sample(server, admin))
+                samples.append(sample(server))
                 print(f"{time.monotonic() - began:4.0f} " + "".join(f"{value:13.2f}" for value in samples[-1].values()), flush=True)
             stop.set()
             for part in [*leavers]:
@@ -111,7 +101,7 @@ def main():
             for load in loads:
                 load.wait()
             time.sleep(8)
-            after = sample(server, admin)
+            after = sample(server)
             print("idle " + "".join(f"{value:13.2f}" for value in after.values()))
             errors = sum(sum(error["count"] for error in json.loads((work / f"load-{n}.json").read_text())["errors"]) for n in range(4))
             early = samples[len(samples) // 4]

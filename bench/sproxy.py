@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import threading
 import time
-import urllib.request
 from pathlib import Path
 
 import servers
@@ -39,17 +38,14 @@ def measure(options, origin, trace: Path, mode: str, cache: str, results: dict):
     work = TARGET / f"bench/sproxy/{mode}-{cache}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    http, admin = servers.free_port(), servers.free_port()
-    command = [options.server, "serve", origin.url, "--http", f"127.0.0.1:{http}", "--admin", f"127.0.0.1:{admin}", "--rtsp", "127.0.0.1:0",
-               "--workers", "1", "--prefetch", mode, "--cache", work / "cache", "--cache-size", cache, "--memory", "64MiB",
-               "--slice", options.slice, "--policy", options.policy, "--access-log=false"]
-    with servers.Server(mode, [str(part) for part in command], http, work / "output.log") as server:
+    arguments = ["--workers", 1, "--prefetch", mode, "--cache-size", cache, "--memory", "64MiB", "--slice", options.slice,
+                 "--policy", options.policy]
+    with servers.Edge(options.server, origin.url, work, *arguments, name=mode) as server:
         report = work / "report.json"
         subprocess.run([options.server, "load", server.url, "--trace", trace, "--block", options.block, "--json", report],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(1)
-        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/cache", timeout=5) as reply:
-            counters = json.load(reply)["places"][""]
+        counters = server.place()
     outcome = work / "simulated.json"
     run(options.server, "simulate", "--trace", trace, "--mode", mode, "--slice", options.slice, "--cache", cache, "--policy",
         options.policy, "--bandwidth", "1GB", "--delay", "1ms", "--json", outcome)

@@ -40,11 +40,8 @@ def started(options, link, work: Path, mode: str, size: str, title: str) -> tupl
             shutil.rmtree(work / "cache", ignore_errors=True)
         else:
             shutil.rmtree(work / "cache/slices", ignore_errors=True)
-        http, admin = servers.free_port(), servers.free_port()
-        command = [options.server, "serve", f"http://{link.address}:8000/", "--http", f"127.0.0.1:{http}", "--admin",
-                   f"127.0.0.1:{admin}", "--rtsp", "127.0.0.1:0", "--workers", "1", "--prefetch", mode, "--cache", work / "cache", "--slice", size,
-                   "--access-log=false"]
-        with servers.Server(mode, [str(part) for part in command], http, work / "output.log") as server:
+        arguments = ["--workers", 1, "--prefetch", mode, "--slice", size]
+        with servers.Edge(options.server, link.url, work, *arguments, name=mode) as server:
             film_url = f"{server.url}/{title}"
             if case == "plain":
                 results.append(timed(film_url, 1))

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from pathlib import Path
 
 import servers
@@ -44,6 +43,7 @@ class Link:
     def __init__(self, number: int, rate: float, site: Path, work: Path):
         self.name = f"thin{number}"
         self.address = f"10.77.{number}.2"
+        self.url = f"http://{self.address}:8000/"
         run("ip", "netns", "del", self.name, check=False)
         run("ip", "link", "del", f"th{number}a", check=False)
         run("ip", "netns", "add", self.name)
@@ -72,11 +72,8 @@ def measure(number: int, factor: float, mode: str, rate: float, options, results
     work.mkdir(parents=True)
     link = Link(number, rate * factor * 1.05, options.site, work)
     try:
-        http, admin = servers.free_port(), servers.free_port()
-        command = [options.server, "serve", f"http://{link.address}:8000/", "--http", f"127.0.0.1:{http}", "--admin",
-                   f"127.0.0.1:{admin}", "--rtsp", "127.0.0.1:0", "--workers", "1", "--prefetch", mode, "--cache", work / "cache", "--slice",
-                   options.slice, "--segment-duration", options.segment, *options.serve.split()]
-        with servers.Server(mode, [str(part) for part in command], http, work / "output.log") as server:
+        arguments = ["--workers", 1, "--prefetch", mode, "--slice", options.slice, "--segment-duration", options.segment]
+        with servers.Edge(options.server, link.url, work, *arguments, *options.serve.split(), name=mode) as server:
 
             def watch(title: int, seconds=None) -> dict:
                 report = work / "report.json"
@@ -85,15 +82,11 @@ def measure(number: int, factor: float, mode: str, rate: float, options, results
                 run(*load, *(["--duration", f"{seconds}s"] if seconds else []), check=False)
                 return json.loads(report.read_text())
 
-            def counters() -> dict:
-                with urllib.request.urlopen(f"http://127.0.0.1:{admin}/cache", timeout=5) as reply:
-                    return json.load(reply)["places"][""]
-
             whole = watch(0)
-            before = counters()
+            before = server.place()
             early = [watch(title, seconds) for title, seconds in enumerate(EARLY, 1)]
             time.sleep(1)
-            after = counters()
+            after = server.place()
             gained = lambda name: after[name] - before[name]
             results[factor, mode] = {
                 "whole": whole, "early": early, "prefetched": gained("prefetched-bytes"),
@@ -110,7 +103,7 @@ def main():
     parser.add_argument("--factors", default="1.05,1.15,1.5,2,4", help="of the media's rate (%(default)s)")
     parser.add_argument("--modes", default=",".join(MODES), help="(%(default)s)")
     parser.add_argument("--slice", default="1MiB", help="(%(default)s)")
-    parser.add_argument("--serve", default="--access-log=false", help="more arguments of millpond (%(default)s)")
+    parser.add_argument("--serve", default="", help="more arguments of millpond")
     parser.add_argument("--segment", default="4s", help="length of segments (%(default)s)")
     parser.add_argument("--base", type=int, default=0, help="number of the first namespace, where several run (%(default)s)")
     parser.add_argument("--json", type=Path, default=TARGET / "bench/thin.json", help="all figures (%(default)s)")
