@@ -111,7 +111,7 @@ def compare(case: Case, ours, other, options, work: Path) -> dict:
 
 
 def ratio(ours: float, other: float) -> float:
-    return ours / other if other else float("inf")
+    return ours / other if other > 0 else float("inf")
 
 
 def summary(bursts: list) -> dict:
@@ -200,29 +200,28 @@ def run(options) -> dict:
                 result["verdicts"] = verdicts(case, result, ours.name)
                 results.append(result)
             table(chosen, results, ours.name, other.name)
-    return {
-        "ours": ours.name,
-        "nginx": version(["nginx", "-v"]),
-        "kernel": platform.release(),
-        "cores": os.cpu_count(),
-        "load_average": os.getloadavg(),
-        "options": {key: str(value) for key, value in vars(options).items()},
-        "results": results,
-    }
+    return {"ours": ours.name, "nginx": version(["nginx", "-v"]), "results": results}
 
 
-def main() -> int:
-    options = parse(sys.argv[1:])
+def conclude(options, run) -> int:
+    """Runs a comparison under the congestion control asked for, and writes its report; the status to exit with."""
     # So that `with` blocks are left, servers stopped and congestion control set back.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         with measure.congestion_control(options.congestion) as congestion:
-            report = run(options)
-    except (RuntimeError, ValueError, OSError, subprocess.CalledProcessError) as error:
+            found = run(options)
+    except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if options.json:
-        report["congestion_control"] = congestion
+        report = {
+            "kernel": platform.release(),
+            "cores": os.cpu_count(),
+            "load_average": os.getloadavg(),
+            "congestion_control": congestion,
+            "options": {key: str(value) for key, value in vars(options).items()},
+            **found,
+        }
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(report, indent=1) + "\n")
         print(f"\nall figures are in {options.json}")
@@ -230,4 +229,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(conclude(parse(sys.argv[1:]), run))

@@ -11,8 +11,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
-import signal
 import socket
 import statistics
 import subprocess
@@ -24,7 +22,7 @@ from pathlib import Path
 import measure
 import media
 import servers
-from compare import TARGET, version
+from compare import TARGET, conclude, ratio, version
 
 GST = Path(__file__).with_name("gst_server.py")
 SERVE = "serve {media} --http 127.0.0.1:0 --admin 127.0.0.1:0 --rtsp 127.0.0.1:{port} --access-log=false --cache {work}"
@@ -61,10 +59,6 @@ def make(name: str, folder: Path):
 
 class Rtsp(servers.Server):
     """A server that is up when its RTSP port takes connections."""
-
-    def __init__(self, name: str, command: list, port: int, log: Path):
-        super().__init__(name, command, port, log)
-        self.port = port
 
     def wait(self):
         deadline = time.monotonic() + 20
@@ -275,10 +269,6 @@ def table(results: list):
                 )
 
 
-def ratio(first: float, second: float) -> float:
-    return first / second if second > 0 else float("inf")
-
-
 def parse(arguments) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="millpond's binary (%(default)s)")
@@ -315,7 +305,7 @@ def parse(arguments) -> argparse.Namespace:
     return options
 
 
-def run(options) -> list:
+def run(options) -> dict:
     for clip in options.clips:
         make(clip, options.media)
     results = []
@@ -324,34 +314,8 @@ def run(options) -> list:
             for name in options.servers:
                 results.append(capacity(name, clip, transport, options, options.media.resolve()))
     table(results)
-    return results
-
-
-def main() -> int:
-    options = parse(sys.argv[1:])
-    # So that `with` blocks are left, servers stopped and congestion control set back.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        with measure.congestion_control(options.congestion) as congestion:
-            results = run(options)
-    except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    if options.json:
-        report = {
-            "kernel": platform.release(),
-            "cores": os.cpu_count(),
-            "load_average": os.getloadavg(),
-            "gstreamer": version(["gst-launch-1.0", "--version"]),
-            "congestion_control": congestion,
-            "options": {key: str(value) for key, value in vars(options).items()},
-            "results": results,
-        }
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
-        print(f"\nall figures are in {options.json}")
-    return 0
+    return {"gstreamer": version(["gst-launch-1.0", "--version"]), "results": results}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(conclude(parse(sys.argv[1:]), run))
