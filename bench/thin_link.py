@@ -38,32 +38,51 @@ def film(path: Path):
 
 
 class Link:
-    """A namespace with an origin in it, behind a token bucket."""
+    """A namespace with an origin in it, behind a token bucket; farther away by a round trip in milliseconds, where given."""
 
-    def __init__(self, number: int, rate: float, site: Path, work: Path):
+    def __init__(self, number: int, rate: float, site: Path, work: Path, round_trip: float = 0):
         self.name = f"thin{number}"
         self.address = f"10.77.{number}.2"
         self.url = f"http://{self.address}:8000/"
+        self.way = None
+        near, far = f"th{number}a", f"th{number}b"
         run("ip", "netns", "del", self.name, check=False)
-        run("ip", "link", "del", f"th{number}a", check=False)
+        run("ip", "link", "del", near, check=False)
         run("ip", "netns", "add", self.name)
         inside = ("ip", "netns", "exec", self.name)
-        run("ip", "link", "add", f"th{number}a", "type", "veth", "peer", "name", f"th{number}b", "netns", self.name)
-        run("ip", "addr", "add", f"10.77.{number}.1/24", "dev", f"th{number}a")
-        run("ip", "link", "set", f"th{number}a", "up")
-        run(*inside, "ip", "addr", "add", f"{self.address}/24", "dev", f"th{number}b")
-        run(*inside, "ip", "link", "set", f"th{number}b", "up")
+        if round_trip:
+            self.way = long_way(near, far, round_trip / 2, work)
+            run("ip", "link", "set", far, "netns", self.name)
+        else:
+            run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", self.name)
+        run("ip", "addr", "add", f"10.77.{number}.1/24", "dev", near)
+        run("ip", "link", "set", near, "up")
+        run(*inside, "ip", "addr", "add", f"{self.address}/24", "dev", far)
+        run(*inside, "ip", "link", "set", far, "up")
         # Without segmentation offload, so that the bucket sees packets.
-        run(*inside, "ethtool", "-K", f"th{number}b", "tso", "off", "gso", "off", check=False)
-        run(*inside, "tc", "qdisc", "add", "dev", f"th{number}b", "root", "tbf", "rate", f"{int(rate)}bit", "burst", "4000",
+        run(*inside, "ethtool", "-K", far, "tso", "off", "gso", "off", check=False)
+        # A quarter of a millisecond at once, where packets of an Ethernet are less.
+        run(*inside, "tc", "qdisc", "add", "dev", far, "root", "tbf", "rate", f"{int(rate)}bit", "burst", max(4000, int(rate / 32000)),
             "latency", "250ms")
         command = [*inside, sys.executable, TOP / "slow_origin.py", site, "8000", "0", work / "origin.log", self.address]
         self.origin = subprocess.Popen([str(part) for part in command])
 
     def close(self):
-        self.origin.terminate()
-        self.origin.wait()
+        for process in filter(None, (self.origin, self.way)):
+            process.terminate()
+            process.wait()
         run("ip", "netns", "del", self.name, check=False)
+
+
+def long_way(near: str, far: str, delay: float, work: Path) -> subprocess.Popen:
+    """Two devices so many milliseconds apart (far.c); gives the process between them once they are there."""
+    run("cc", "-O2", "-o", work / "far", TOP / "far.c")
+    process = subprocess.Popen([str(part) for part in (work / "far", near, far, delay)])
+    while any(run("ip", "link", "set", "dev", name, "txqueuelen", 10000, check=False).returncode for name in (near, far)):
+        if process.poll() is not None:
+            raise RuntimeError(f"far ended with {process.returncode}")
+        time.sleep(0.02)
+    return process
 
 
 def measure(number: int, factor: float, mode: str, rate: float, options, results: dict):
