@@ -1,9 +1,9 @@
 //! RTSP, SDP, RTP payload formats both ways, and RTCP.
 //!
 //! Pure: no socket, no clock, no runtime. Bytes and times come in as arguments; what comes out are messages, packets
-//! and decisions. [`framing`] takes a connection's bytes apart, [`setup`] and [`play`] decide what a request means,
-//! [`digest`] who may ask. [`description`] writes the SDP of an asset's tracks, [`payload`] cuts frames into packets,
-//! [`packet`] and [`rtcp`] are the forms of RFC 3550.
+//! and decisions. [`tunnel`] sees what a connection begins with, [`framing`] takes its bytes apart, [`setup`] and
+//! [`play`] decide what a request means, [`digest`] who may ask. [`description`] writes the SDP of an asset's tracks,
+//! [`payload`] cuts frames into packets, [`packet`] and [`rtcp`] are the forms of RFC 3550.
 //!
 //! In the other direction [`presentation`] reads an SDP, [`reception`] counts what comes of a source, and a
 //! [`payload::Depacketizer`] puts its packets together to frames.
@@ -20,5 +20,6 @@ pub mod presentation;
 pub mod reception;
 pub mod rtcp;
 pub mod setup;
+pub mod tunnel;
 
 pub use rtsp_types as message;

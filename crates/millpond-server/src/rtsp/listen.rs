@@ -3,11 +3,11 @@
 use super::{
     Rtsp, connection,
     inlet::Inlet,
-    opening::{self, Half, Opening},
     tunnel::{self, Post},
     wire::Wire,
 };
 use bytes::{Buf as _, BytesMut};
+use millpond_rtp::tunnel::{Half, Opening, recognize};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -117,7 +117,7 @@ async fn serve(
 async fn begin(wire: &Wire, input: &mut BytesMut, head: Duration) -> io::Result<Option<Opening>> {
     let mut deadline = Instant::now() + IDLE;
     loop {
-        if let Some(opening) = opening::recognize(input) {
+        if let Some(opening) = recognize(input) {
             return Ok(Some(opening));
         }
         let is_first = input.is_empty();

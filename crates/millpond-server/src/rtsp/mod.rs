@@ -9,7 +9,6 @@
 
 mod access;
 mod admission;
-mod base64;
 mod batch;
 mod block;
 mod chance;
@@ -24,7 +23,6 @@ mod intervals;
 mod keys;
 mod listen;
 mod loader;
-mod opening;
 mod reply;
 mod secure;
 mod sending;

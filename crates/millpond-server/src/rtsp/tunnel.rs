@@ -3,8 +3,9 @@
 //! The connection of the GET is the tunnel's: what is sent goes there. It is listed under its cookie for as long as it
 //! lives, and gets from there every POST of that cookie: a client may end one and go on with another.
 
-use super::{base64::Decoder, wire::Wire};
+use super::wire::Wire;
 use bytes::BytesMut;
+use millpond_rtp::tunnel::Decoder;
 use std::{
     collections::HashMap,
     io,

@@ -2,9 +2,9 @@
 
 use bytes::{BufMut as _, BytesMut};
 
-/// Decodes letters as they come.
+/// Decodes text as it comes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Decoder {
+pub struct Decoder {
     /// Of a group of four: their bits, how many letters and how many `=` of it have come.
     bits: u32,
     letters: u8,
@@ -16,10 +16,11 @@ pub(super) struct Decoder {
 /// A byte that can't stand where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: found {found:#04x}, expected base64")]
-pub(super) struct NotBase64 {
+pub struct NotBase64 {
     /// Where, counted from the first that came.
-    pub(super) at: u64,
-    pub(super) found: u8,
+    pub at: u64,
+    /// What stands there.
+    pub found: u8,
 }
 
 impl Decoder {
@@ -27,7 +28,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The first byte that can't stand where it does; what stands before it is added.
-    pub(super) fn decode(&mut self, text: &[u8], output: &mut BytesMut) -> Result<(), NotBase64> {
+    pub fn decode(&mut self, text: &[u8], output: &mut BytesMut) -> Result<(), NotBase64> {
         output.reserve(text.len() / 4 * 3);
         for byte in text {
             if !matches!(byte, b'\r' | b'\n' | b' ' | b'\t') && self.take(*byte, output).is_none() {

@@ -1,8 +1,4 @@
-//! What a connection begins with: RTSP, or one half of a tunnel through HTTP.
-//!
-//! A tunnel is two HTTP connections of one client: what the server sends is the endless reply to a GET, what the client
-//! sends is the endless body of a POST, as base64. A cookie that the client made up joins them. QuickTime brought it
-//! up; no standard describes it.
+//! What a connection begins with: RTSP, or one half of a tunnel.
 
 /// The most bytes of a head.
 const HEAD: usize = 8 << 10;
@@ -15,12 +11,14 @@ const TYPE: &str = "application/x-rtsp-tunnelled";
 
 /// How a connection begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Opening {
+pub enum Opening {
     /// With RTSP itself.
     Rtsp,
     /// With a half of a tunnel.
     Tunnel {
+        /// Which one.
         half: Half,
+        /// What joins it to the other: 1 to 128 characters of ASCII that can be seen.
         cookie: String,
         /// Bytes of the head.
         length: usize,
@@ -31,15 +29,16 @@ pub(super) enum Opening {
 
 /// A half of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Half {
+pub enum Half {
     /// From the server.
     Get,
     /// From the client.
     Post,
 }
 
-/// Sees what the first bytes begin; nothing while there are too few.
-pub(super) fn recognize(input: &[u8]) -> Option<Opening> {
+/// Sees what the first bytes begin; nothing while there are too few. What follows changes nothing any more.
+#[must_use]
+pub fn recognize(input: &[u8]) -> Option<Opening> {
     let methods = [(Half::Get, &b"GET "[..]), (Half::Post, b"POST ")];
     if let Some((half, _)) = methods.iter().find(|(_, method)| input.starts_with(method)) {
         return tunnel(*half, input);
@@ -51,7 +50,8 @@ pub(super) fn recognize(input: &[u8]) -> Option<Opening> {
 fn tunnel(half: Half, input: &[u8]) -> Option<Opening> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    let length = match request.parse(input) {
+    // However many bytes came at once.
+    let length = match request.parse(input.get(..HEAD).unwrap_or(input)) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if input.len() < HEAD => return None,
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
@@ -112,6 +112,7 @@ mod tests {
         );
         let long = format!("GET / HTTP/1.1\r\nx: {}", "a".repeat(HEAD));
         assert_eq!(refused(&long), "431 Request Header Fields Too Large");
+        assert_eq!(refused(&format!("{long}\r\n\r\n")), "431 Request Header Fields Too Large", "even where it ends");
         assert_eq!(
             refused(&format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(40))),
             "431 Request Header Fields Too Large"
