@@ -68,7 +68,7 @@ fn plays(server: &Server, clip: &str, transport: &str) -> Result<(), String> {
 
 #[test]
 fn ffmpeg_gets_every_frame_over_tcp_and_udp() {
-    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let server = Server::of_clips();
     for transport in ["tcp", "udp"] {
         let wrong: Vec<String> = std::thread::scope(|scope| {
             let all: Vec<_> = PLAYED.iter().map(|clip| scope.spawn(|| plays(&server, clip, transport).err())).collect();
@@ -82,7 +82,7 @@ fn ffmpeg_gets_every_frame_over_tcp_and_udp() {
 
 #[test]
 fn gstreamer_and_mpv_play_to_the_end() {
-    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let server = Server::of_clips();
     let url = |clip: &str| format!("rtsp://127.0.0.1:{}/{clip}", server.rtsp);
     let mut players = Vec::new();
     for clip in ["h264_aac.mp4", "hevc_hvc1.mp4", "vp9_opus.mp4", "ac3.mp4"] {
@@ -116,7 +116,7 @@ fn gstreamer_and_mpv_play_to_the_end() {
 
 #[test]
 fn a_seek_lands_where_the_reply_says_and_a_pause_loses_nothing() {
-    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let server = Server::of_clips();
     let mut client = Client::new(&server, "h264_aac.mp4");
     assert_eq!(client.ask("DESCRIBE", "", "Accept: application/sdp\r\n").status, 200);
     let transport = client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").headers["transport"].clone();
@@ -172,7 +172,7 @@ fn a_seek_lands_where_the_reply_says_and_a_pause_loses_nothing() {
 
 #[test]
 fn key_frames_only_where_it_goes_fast_or_backwards() {
-    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let server = Server::of_clips();
     // 9 seconds at 25 a second, key frames two seconds apart.
     for (headers, range, scale, at) in [
         ("Scale: 4\r\n", "npt=0.000-", "4", vec![0.0, 0.5, 1.0, 1.5, 2.0]),
@@ -234,7 +234,7 @@ fn who_does_not_fit_is_refused() {
 
 #[test]
 fn who_comes_soon_after_reads_from_memory() {
-    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let server = Server::of_clips();
     let mut clients: Vec<Client> = (0..10).map(|_| Client::new(&server, "h264_aac.mp4")).collect();
     for client in &mut clients {
         client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");
@@ -256,7 +256,7 @@ fn who_comes_soon_after_reads_from_memory() {
 
 #[test]
 fn nothing_plays_to_who_did_not_ask() {
-    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let server = Server::of_clips();
     let mut client = Client::new(&server, "h264_aac.mp4");
     let elsewhere = client.set_up("v1", "RTP/AVP;unicast;destination=192.0.2.1;client_port=5000-5001");
     assert_eq!(elsewhere.status, 461);
@@ -280,7 +280,7 @@ fn nothing_plays_to_who_did_not_ask() {
 
 #[test]
 fn sessions_end_with_their_connection_and_leave_nothing_in_the_graph() {
-    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let server = Server::of_clips();
     let mut clients: Vec<Client> = (0..20).map(|_| Client::new(&server, "h264_long_gop.mp4")).collect();
     for client in &mut clients {
         client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");

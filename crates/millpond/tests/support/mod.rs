@@ -78,6 +78,11 @@ impl Server {
         Self::start_with(args, &[])
     }
 
+    /// Of all clips that ffmpeg makes.
+    pub fn of_clips() -> Self {
+        Self::start(&[clips::folder().to_str().unwrap()])
+    }
+
     /// With variables added to the environment.
     pub fn start_with(args: &[&str], env: &[(&str, &str)]) -> Self {
         Self::launch(free_port(), args, env)
