@@ -7,7 +7,10 @@ use super::{
 };
 use crate::library::Asset;
 use millpond_graph::Inlet;
-use millpond_store::{Store, Watch, schedule::Course};
+use millpond_store::{
+    Store, Watch,
+    schedule::{Course, Mode},
+};
 use std::{sync::Arc, time::Duration};
 
 /// Where a session's frames come from.
@@ -30,6 +33,11 @@ impl Loader {
     /// What the origin says; frames that can't be sent, however it is tried.
     pub(super) async fn run(self, inlet: &Inlet, first: impl FnOnce()) -> Result<(), LoadError> {
         let Self { store, asset, tracks, mut next, to, mut seat } = self;
+        if store.prefetch_mode() == Mode::Full {
+            for object in &asset.objects {
+                store.fill(object).await?;
+            }
+        }
         let mut lanes = Lanes::new(&asset, &tracks, &next);
         let mut watches = Vec::new();
         let mut first = Some(first);
