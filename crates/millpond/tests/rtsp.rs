@@ -133,6 +133,10 @@ fn a_seek_lands_where_the_reply_says_and_a_pause_loses_nothing() {
     };
     client.receive(|packets| packets.iter().filter(|(on, _)| *on == 0).count() > 20);
     let first = client.rtp(0)[0];
+    // The file keeps parameter sets apart: they come before the key frame, and at its time.
+    let nals = client.packets.iter().filter(|(on, _)| *on == 0).map(|(_, packet)| packet[12] & 0x1f);
+    assert_eq!(nals.take(2).collect::<Vec<_>>(), [7, 8]);
+    assert_eq!(client.rtp(0)[2].1, first.1);
     assert_eq!(u32::from(first.0), told(&info, "/v1", "seq="));
     assert_eq!(first.1, told(&info, "/v1", "rtptime="), "the key frame shows where the range begins");
     assert_eq!(client.ask("PAUSE", "", "").status, 200);

@@ -60,6 +60,19 @@ fn large_h264_units_are_fragmented_evenly() {
 }
 
 #[test]
+fn key_frames_that_bring_their_parameter_sets_are_known() {
+    let avc = |units: &[&[u8]]| {
+        Packetizer::Avc(4).stands_alone(&frame(&units.iter().map(|unit| unit.to_vec()).collect::<Vec<_>>()))
+    };
+    assert!(avc(&[&[0x09, 0x10], &[0x67, 1], &[0x68, 1], &[0x65, 1]]));
+    assert!(!avc(&[&[0x06, 1], &[0x65, 1]]), "a picture and what is said of it");
+    let hevc = |unit: &[u8]| Packetizer::Hevc(2).stands_alone(&[&[0, unit.len() as u8], unit].concat());
+    assert!(hevc(&[33 << 1, 1, 5]) && !hevc(&[19 << 1, 1, 5]));
+    assert!(!Packetizer::Avc(4).stands_alone(&[0, 0, 0, 9, 0x67]), "cut off");
+    assert!(Packetizer::Opus.stands_alone(&[1]));
+}
+
+#[test]
 fn hevc_fragments_keep_layer_and_type() {
     // IDR_W_RADL (19) of layer 1, temporal id 2.
     let unit = [&[19 << 1, 1 << 3 | 2][..], &[9; 3000]].concat();
