@@ -5,6 +5,8 @@
 //! [`play`] decide what a request means, [`digest`] who may ask. [`description`] writes the SDP of an asset's tracks,
 //! [`payload`] cuts frames into packets, [`packet`] and [`rtcp`] are the forms of RFC 3550.
 //!
+//! [`srtp`] encrypts packets, and [`key_management`] tells its keys.
+//!
 //! In the other direction [`presentation`] reads an SDP, [`reception`] counts what comes of a source, and a
 //! [`payload::Depacketizer`] puts its packets together to frames.
 //!
@@ -13,6 +15,7 @@
 pub mod description;
 pub mod digest;
 pub mod framing;
+pub mod key_management;
 pub mod packet;
 pub mod payload;
 pub mod play;
@@ -20,6 +23,7 @@ pub mod presentation;
 pub mod reception;
 pub mod rtcp;
 pub mod setup;
+pub mod srtp;
 pub mod tunnel;
 
 pub use rtsp_types as message;

@@ -56,21 +56,7 @@ pub enum PacketError {
 /// # Errors
 /// What is wrong with the header.
 pub fn parse(packet: &[u8]) -> Result<(Header, &[u8]), PacketError> {
-    let need = |expected: usize| match packet.len() {
-        found if found < expected => Err(PacketError::Truncated { found, expected }),
-        _ => Ok(()),
-    };
-    need(HEADER)?;
-    if packet[0] >> 6 != 2 {
-        return Err(PacketError::Version(packet[0] >> 6));
-    }
-    let mut start = HEADER + 4 * usize::from(packet[0] & 0xf);
-    if packet[0] & 0x10 != 0 {
-        need(start + 4)?;
-        start += 4 + 4 * usize::from(u16::from_be_bytes([packet[start + 2], packet[start + 3]]));
-    }
-    need(start)?;
-    let mut payload = &packet[start..];
+    let mut payload = &packet[body(packet)?..];
     if packet[0] & 0x20 != 0 {
         let padding = payload.last().copied().unwrap_or(0);
         if padding == 0 || usize::from(padding) > payload.len() {
@@ -87,6 +73,25 @@ pub fn parse(packet: &[u8]) -> Result<(Header, &[u8]), PacketError> {
         ssrc: word(8),
     };
     Ok((header, payload))
+}
+
+/// Where a packet's header ends, with contributing sources and extension.
+pub(crate) fn body(packet: &[u8]) -> Result<usize, PacketError> {
+    let need = |expected: usize| match packet.len() {
+        found if found < expected => Err(PacketError::Truncated { found, expected }),
+        _ => Ok(()),
+    };
+    need(HEADER)?;
+    if packet[0] >> 6 != 2 {
+        return Err(PacketError::Version(packet[0] >> 6));
+    }
+    let mut start = HEADER + 4 * usize::from(packet[0] & 0xf);
+    if packet[0] & 0x10 != 0 {
+        need(start + 4)?;
+        start += 4 + 4 * usize::from(u16::from_be_bytes([packet[start + 2], packet[start + 3]]));
+    }
+    need(start)?;
+    Ok(start)
 }
 
 #[cfg(test)]

@@ -1,0 +1,112 @@
+//! What one source sends (RFC 3711 3.3 and 3.4).
+
+use super::{MasterKey, SrtpError, at_least, session_keys::SessionKeys, word};
+use crate::packet;
+use std::fmt;
+
+/// Packets of one key: RFC 3711 9.2.
+const MOST_RTP: u64 = 1 << 48;
+const MOST_RTCP: u32 = 1 << 31;
+
+/// Set in the index of RTCP that is encrypted.
+const ENCRYPTED: u32 = 1 << 31;
+
+/// Encrypts and signs the packets of one source, in the order in which they are sent.
+///
+/// Each packet lies at the end of a buffer and grows there, by [`TAG`](super::TAG) or
+/// [`RTCP_OVERHEAD`](super::RTCP_OVERHEAD) bytes. Sequence numbers must rise: one that comes twice is an error, as it
+/// would have the key stream of another packet. A source that begins low (below 32768, RFC 3711 3.3.1) is understood
+/// even if its first packets are lost.
+#[derive(Clone)]
+pub struct Protector {
+    rtp: SessionKeys,
+    rtcp: SessionKeys,
+    /// Index of the last packet.
+    last: Option<u64>,
+    /// Index of the next RTCP.
+    next: u32,
+}
+
+/// Without the keys.
+impl fmt::Debug for Protector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Protector").field("last", &self.last).field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+impl Protector {
+    /// For a source that sent nothing yet.
+    #[must_use]
+    pub fn new(key: &MasterKey) -> Self {
+        Self { rtp: SessionKeys::rtp(key), rtcp: SessionKeys::rtcp(key), last: None, next: 0 }
+    }
+
+    /// How often the sequence number wrapped (ROC): what who comes later has to be told.
+    #[must_use]
+    pub fn rollovers(&self) -> u32 {
+        self.last.map_or(0, |last| (last >> 16) as u32)
+    }
+
+    /// Protects the RTP packet that lies in a buffer from `start` on.
+    ///
+    /// # Errors
+    /// It is no RTP packet, or its sequence number doesn't follow.
+    pub fn rtp(&mut self, buffer: &mut Vec<u8>, start: usize) -> Result<(), SrtpError> {
+        let packet = buffer.get_mut(start..).unwrap_or_default();
+        let body = packet::body(packet)?;
+        let index = self.following(u16::from_be_bytes([packet[2], packet[3]]))?;
+        self.rtp.apply(word(packet, 8), index, &mut packet[body..]);
+        let tag = self.rtp.tag(packet, &((index >> 16) as u32).to_be_bytes());
+        buffer.extend_from_slice(&tag);
+        self.last = Some(index);
+        Ok(())
+    }
+
+    fn following(&self, sequence: u16) -> Result<u64, SrtpError> {
+        let Some(last) = self.last else { return Ok(sequence.into()) };
+        match sequence.wrapping_sub(last as u16) {
+            ahead @ 1..0x8000 if last + u64::from(ahead) < MOST_RTP => Ok(last + u64::from(ahead)),
+            1..0x8000 => Err(SrtpError::Spent),
+            _ => Err(SrtpError::Order { last: last as u16, found: sequence }),
+        }
+    }
+
+    /// Protects the RTCP compound that lies in a buffer from `start` on.
+    ///
+    /// # Errors
+    /// It is too short to be one, or the key is spent.
+    pub fn rtcp(&mut self, buffer: &mut Vec<u8>, start: usize) -> Result<(), SrtpError> {
+        let packet = buffer.get_mut(start..).unwrap_or_default();
+        at_least(packet, 8)?;
+        let index = self.next;
+        if index >= MOST_RTCP {
+            return Err(SrtpError::Spent);
+        }
+        let (header, body) = packet.split_at_mut(8);
+        self.rtcp.apply(word(header, 4), index.into(), body);
+        let index_bytes = (ENCRYPTED | index).to_be_bytes();
+        let tag = self.rtcp.tag(packet, &index_bytes);
+        buffer.extend_from_slice(&index_bytes);
+        buffer.extend_from_slice(&tag);
+        self.next += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Header;
+
+    #[test]
+    fn keys_are_spent_in_the_end() {
+        let mut protector = Protector::new(&MasterKey::new(&[1; 30]));
+        protector.last = Some(MOST_RTP - 2);
+        let mut packet = |sequence| protector.rtp(&mut Header { sequence, ..Header::default() }.to_bytes().to_vec(), 0);
+        assert_eq!(packet(65_535), Ok(()));
+        assert_eq!(packet(0), Err(SrtpError::Spent));
+        protector.next = MOST_RTCP - 1;
+        assert_eq!(protector.rtcp(&mut vec![0; 8], 0), Ok(()));
+        assert_eq!(protector.rtcp(&mut vec![0; 8], 0), Err(SrtpError::Spent));
+    }
+}

@@ -1,0 +1,103 @@
+//! What comes of one source (RFC 3711 3.3 and 3.4).
+
+use super::{MasterKey, RTCP_OVERHEAD, SrtpError, TAG, at_least, replay::Window, session_keys::SessionKeys, word};
+use crate::packet;
+use std::fmt;
+
+/// Checks and decrypts the packets of one source, in whatever order they come: the source of the first one that has a
+/// right tag.
+#[derive(Clone)]
+pub struct Unprotector {
+    rtp: SessionKeys,
+    rtcp: SessionKeys,
+    /// Whose packets, as soon as that is known.
+    ssrc: Option<u32>,
+    /// Wraps before the first packet.
+    rollovers: u32,
+    packets: Window,
+    reports: Window,
+}
+
+/// Without the keys.
+impl fmt::Debug for Unprotector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unprotector").field("ssrc", &self.ssrc).field("packets", &self.packets).finish_non_exhaustive()
+    }
+}
+
+impl Unprotector {
+    /// For a source whose sequence numbers wrapped `rollovers` times before its first packet comes here: 0 where it is
+    /// heard from its beginning.
+    #[must_use]
+    pub fn new(key: &MasterKey, rollovers: u32) -> Self {
+        Self {
+            rtp: SessionKeys::rtp(key),
+            rtcp: SessionKeys::rtcp(key),
+            ssrc: None,
+            rollovers,
+            packets: Window::default(),
+            reports: Window::default(),
+        }
+    }
+
+    /// The RTP packet in these bytes, decrypted in place.
+    ///
+    /// # Errors
+    /// It is none, or not to be believed.
+    pub fn rtp<'a>(&mut self, protected: &'a mut [u8]) -> Result<&'a mut [u8], SrtpError> {
+        at_least(protected, packet::HEADER + TAG)?;
+        let (packet, tag) = protected.split_at_mut(protected.len() - TAG);
+        let (body, ssrc) = (packet::body(packet)?, word(packet, 8));
+        self.is_source(ssrc)?;
+        let sequence = u16::from_be_bytes([packet[2], packet[3]]);
+        let Some(index) = self.index(sequence) else { return Err(SrtpError::Replayed { index: sequence.into() }) };
+        self.packets.check(index)?;
+        if !self.rtp.is_tag(tag, packet, &((index >> 16) as u32).to_be_bytes()) {
+            return Err(SrtpError::Tag);
+        }
+        self.rtp.apply(ssrc, index, &mut packet[body..]);
+        self.ssrc = Some(ssrc);
+        self.packets.take(index);
+        Ok(packet)
+    }
+
+    /// The index that is nearest to the highest one (RFC 3711 3.3.1); nothing before 0 and behind the last one.
+    fn index(&self, sequence: u16) -> Option<u64> {
+        let Some(highest) = self.packets.highest() else {
+            return Some(u64::from(self.rollovers) << 16 | u64::from(sequence));
+        };
+        let ahead = sequence.wrapping_sub(highest as u16) as i16;
+        highest.checked_add_signed(ahead.into()).filter(|index| *index < 1 << 48)
+    }
+
+    /// The RTCP compound in these bytes, decrypted in place.
+    ///
+    /// # Errors
+    /// It is none, or not to be believed.
+    pub fn rtcp<'a>(&mut self, protected: &'a mut [u8]) -> Result<&'a mut [u8], SrtpError> {
+        at_least(protected, 8 + RTCP_OVERHEAD)?;
+        let (signed, tag) = protected.split_at_mut(protected.len() - TAG);
+        let (packet, index_bytes) = signed.split_at_mut(signed.len() - 4);
+        let (ssrc, marked) = (word(packet, 4), word(index_bytes, 0));
+        let index = u64::from(marked & 0x7fff_ffff);
+        self.is_source(ssrc)?;
+        self.reports.check(index)?;
+        if !self.rtcp.is_tag(tag, packet, index_bytes) {
+            return Err(SrtpError::Tag);
+        }
+        if marked >> 31 == 0 {
+            return Err(SrtpError::Plain);
+        }
+        self.rtcp.apply(ssrc, index, &mut packet[8..]);
+        self.ssrc = Some(ssrc);
+        self.reports.take(index);
+        Ok(packet)
+    }
+
+    fn is_source(&self, found: u32) -> Result<(), SrtpError> {
+        match self.ssrc {
+            Some(expected) if expected != found => Err(SrtpError::Source { expected, found }),
+            _ => Ok(()),
+        }
+    }
+}
