@@ -18,18 +18,40 @@ pub enum Offer {
     Multicast,
 }
 
+/// Whether media is sent in the clear or as [SRTP](crate::srtp).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// In the clear (RFC 3551).
+    Avp,
+    /// As SRTP (RFC 3711).
+    Savp,
+}
+
+impl Profile {
+    /// As headers and descriptions have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Avp => "RTP/AVP",
+            Self::Savp => "RTP/SAVP",
+        }
+    }
+}
+
 /// Reads a `Transport` header: the offers that can be understood, in order. What is said of profiles and modes that there
 /// are not is left out.
 #[must_use]
-pub fn offers(transport: &str) -> Vec<Offer> {
+pub fn offers(transport: &str) -> Vec<(Profile, Offer)> {
     transport.split(',').filter_map(offer).collect()
 }
 
-fn offer(text: &str) -> Option<Offer> {
+fn offer(text: &str) -> Option<(Profile, Offer)> {
     let mut fields = text.split(';').map(str::trim);
-    let lower = match fields.next()?.to_ascii_uppercase().as_str() {
-        "RTP/AVP" | "RTP/AVP/UDP" => "UDP",
-        "RTP/AVP/TCP" => "TCP",
+    let (profile, lower) = match fields.next()?.to_ascii_uppercase().as_str() {
+        "RTP/AVP" | "RTP/AVP/UDP" => (Profile::Avp, "UDP"),
+        "RTP/AVP/TCP" => (Profile::Avp, "TCP"),
+        "RTP/SAVP" | "RTP/SAVP/UDP" => (Profile::Savp, "UDP"),
+        "RTP/SAVP/TCP" => (Profile::Savp, "TCP"),
         _ => return None,
     };
     let (mut channels, mut ports, mut destination, mut multicast) = (None, None, None, false);
@@ -44,12 +66,13 @@ fn offer(text: &str) -> Option<Offer> {
             _ => {}
         }
     }
-    match (lower, multicast, ports) {
-        ("TCP", ..) => Some(Offer::Interleaved(channels)),
-        (_, true, _) => Some(Offer::Multicast),
-        (_, false, Some(ports)) => Some(Offer::Unicast { ports, destination }),
-        (_, false, None) => None,
-    }
+    let offer = match (lower, multicast, ports) {
+        ("TCP", ..) => Offer::Interleaved(channels),
+        (_, true, _) => Offer::Multicast,
+        (_, false, Some(ports)) => Offer::Unicast { ports, destination },
+        (_, false, None) => return None,
+    };
+    Some((profile, offer))
 }
 
 /// Two numbers of a `Transport` header, such as `4588-4589`: the second is one more than the first where it is left out.
@@ -65,7 +88,7 @@ pub fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) 
     Some((first, second))
 }
 
-/// How a track is sent: the `Transport` header of the reply.
+/// How a track is sent: the `Transport` header of the reply, for [`Profile::Avp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// On the connection.
@@ -95,6 +118,14 @@ pub enum Transport {
         /// Source of its packets.
         ssrc: u32,
     },
+}
+
+impl Transport {
+    /// The header for media of this profile.
+    #[must_use]
+    pub fn header(&self, profile: Profile) -> String {
+        self.to_string().replacen(Profile::Avp.name(), profile.name(), 1)
+    }
 }
 
 impl fmt::Display for Transport {
@@ -135,10 +166,18 @@ mod tests {
             ("RTP/AVP;unicast", vec![]),
             ("", vec![]),
         ] {
-            assert_eq!(offers(text), expected, "{text}");
+            for profile in [Profile::Avp, Profile::Savp] {
+                let text = text.replace("RTP/AVP", profile.name());
+                let expected: Vec<_> = expected.iter().map(|offer| (profile, *offer)).collect();
+                assert_eq!(offers(&text), expected, "{text}");
+            }
         }
         let elsewhere = offers("RTP/AVP;unicast;destination=192.0.2.9;client_port=1-2");
-        assert_eq!(elsewhere, [Offer::Unicast { ports: (1, 2), destination: "192.0.2.9".parse().ok() }]);
+        let expected = Offer::Unicast { ports: (1, 2), destination: "192.0.2.9".parse().ok() };
+        assert_eq!(elsewhere, [(Profile::Avp, expected)]);
+        let both = offers("rtp/savp/tcp;interleaved=0-1,RTP/AVP/TCP;interleaved=0-1");
+        let expected = Offer::Interleaved(Some((0, 1)));
+        assert_eq!(both, [(Profile::Savp, expected), (Profile::Avp, expected)]);
     }
 
     #[test]
@@ -148,7 +187,9 @@ mod tests {
         let group = IpAddr::from([239, 1, 2, 3]);
         let text = Transport::Multicast { group, ports: (5004, 5005), ttl: 16, ssrc: 1 }.to_string();
         assert_eq!(text, "RTP/AVP;multicast;destination=239.1.2.3;port=5004-5005;ttl=16;ssrc=00000001");
-        let text = Transport::Interleaved { channels: (0, 1), ssrc: 1 }.to_string();
-        assert_eq!(text, "RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
+        let transport = Transport::Interleaved { channels: (0, 1), ssrc: 1 };
+        assert_eq!(transport.to_string(), "RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
+        assert_eq!(transport.header(Profile::Avp), transport.to_string());
+        assert_eq!(transport.header(Profile::Savp), "RTP/SAVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
     }
 }
