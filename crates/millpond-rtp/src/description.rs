@@ -1,6 +1,6 @@
 //! Session descriptions (RFC 8866) of an asset's tracks.
 
-use crate::payload::Packetizer;
+use crate::{key_management::carriage, payload::Packetizer, setup::Profile};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use millpond_media::{
     codec::{AacConfig, AvcConfig, Codec, HevcConfig},
@@ -25,6 +25,8 @@ pub struct Described<'a> {
     pub bandwidth: u64,
     /// Its payload type.
     pub payload_type: u8,
+    /// The value of its `key-mgmt` attribute (RFC 4567 3.1), where it can be sent as SRTP.
+    pub keys: Option<&'a str>,
 }
 
 /// Describes an asset of `duration` seconds, or one that has no end. `number` tells versions of it apart.
@@ -62,7 +64,7 @@ pub fn describe(title: &str, number: u64, duration: Option<f64>, tracks: &[Descr
 }
 
 fn media(described: &Described<'_>) -> Media {
-    let Described { name, track, packetizer, bandwidth, payload_type } = *described;
+    let Described { name, track, packetizer, bandwidth, payload_type, keys } = *described;
     let (kind, channels) = match track.kind {
         TrackKind::Audio { channels, .. } => ("audio", Some(channels)),
         _ => ("video", None),
@@ -72,12 +74,13 @@ fn media(described: &Described<'_>) -> Media {
     if let Some(parameters) = parameters(&track.codec) {
         attributes.push(Attribute::with_value("fmtp", format!("{payload_type} {parameters}")));
     }
+    attributes.extend(keys.map(|keys| Attribute::with_value(carriage::ATTRIBUTE, keys)));
     attributes.push(Attribute::with_value("control", name));
     Media {
         media: kind.to_owned(),
         port: 0,
         num_ports: None,
-        proto: "RTP/AVP".to_owned(),
+        proto: if keys.is_some() { Profile::Savp } else { Profile::Avp }.name().to_owned(),
         fmt: payload_type.to_string(),
         media_title: None,
         connections: Vec::new(),
@@ -187,8 +190,14 @@ mod tests {
             edits: Vec::new(),
             samples: SampleTable::builder().finish(),
         };
-        let described =
-            Described { name: "a1", track: &track, packetizer: Packetizer::Opus, bandwidth: 64_500, payload_type: 97 };
+        let described = Described {
+            name: "a1",
+            track: &track,
+            packetizer: Packetizer::Opus,
+            bandwidth: 64_500,
+            payload_type: 97,
+            keys: None,
+        };
         let text = describe("films/a\r\nb.mp4", 7, Some(12.5), &[described]);
         let session = Session::parse(text.as_bytes()).unwrap();
         assert_eq!(session.session_name, "films/ab.mp4", "no line of its own");

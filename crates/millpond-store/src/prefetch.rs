@@ -188,7 +188,7 @@ fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
         })
     };
     let (link, busy, delay) = source.link();
-    let link = Link { delay: link.delay + link.start(planner.slice()), ..link };
+    let link = Link { delay: link.delay + link.start(delay, planner.slice()), ..link };
     let room = Room { slices: AT_ONCE.saturating_sub(*under_way), queue: QUEUE.max(delay) };
     let now = source.now();
     let (fetches, wake) = planner.plan(now, link, busy, room, here);

@@ -214,15 +214,20 @@ fn players_play_over_tls() {
     let url = format!("rtsps://127.0.0.1:{}/{CLIP}", server.rtsps);
     let other = format!("rtsps://127.0.0.1:{}/hevc_hvc1.mp4", server.rtsps);
     let silent = format!("rtsps://127.0.0.1:{}/{SILENT}", server.rtsps);
-    let lenient = ["tls-validation-flags=0"];
+    let lenient = |protocols| ["tls-validation-flags=0", protocols];
     std::thread::scope(|scope| {
         let ffmpeg = scope.spawn(|| ffmpeg_plays(&["-i", &url], CLIP));
         let hevc = scope.spawn(|| ffmpeg_plays(&["-i", &other], "hevc_hvc1.mp4"));
-        // It asks for UDP first, and takes the connection when it doesn't get that.
-        let gst = scope.spawn(|| gstreamer_plays(&silent, &lenient, SILENT));
-        [ffmpeg, hevc, gst].into_iter().for_each(|one| one.join().unwrap().unwrap());
+        // Both as SRTP.
+        let udp = scope.spawn(|| gstreamer_plays(&silent, &lenient("protocols=udp"), SILENT));
+        let tcp = scope.spawn(|| gstreamer_plays(&silent, &lenient("protocols=tcp"), SILENT));
+        [ffmpeg, hevc, udp, tcp].into_iter().for_each(|one| one.join().unwrap().unwrap());
     });
     assert_eq!(server.metric("millpond_rtsp_playing", ""), 0.0);
+    if have("gst-launch-1.0") {
+        // GStreamer seals its reports too.
+        assert!(server.metric("millpond_rtcp_reports_total", "") > 0.0);
+    }
 }
 
 /// `openssl s_client`: what is written goes over TLS.

@@ -74,9 +74,21 @@ impl Batch {
         let from = self.heads.len();
         self.heads.extend_from_slice(header);
         self.heads.extend_from_slice(piece.head());
-        let length = header.len() + piece.len();
         let frame = self.frames.len() - 1;
-        self.parts.push(Part { head: from..self.heads.len(), frame, body: piece.body.clone() });
+        self.part(to, Part { head: from..self.heads.len(), frame, body: piece.body.clone() });
+    }
+
+    /// Adds a packet that is nobody else's.
+    pub(super) fn add_whole(&mut self, to: SocketAddr, packet: &[u8]) {
+        let from = self.heads.len();
+        self.heads.extend_from_slice(packet);
+        self.part(to, Part { head: from..self.heads.len(), frame: 0, body: 0..0 });
+    }
+
+    /// To the last message, where it goes the same way and the kernel can cut it off there; else to a new one.
+    fn part(&mut self, to: SocketAddr, part: Part) {
+        let length = part.head.len() + part.body.len();
+        self.parts.push(part);
         let end = self.parts.len();
         let is_closed = length < PACKET;
         match self.messages.last_mut() {

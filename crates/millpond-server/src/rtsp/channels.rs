@@ -136,7 +136,7 @@ impl Group {
             let sink = Sink::Udp { rtp: SocketAddr::new(address, rtp), rtcp: SocketAddr::new(address, rtcp) };
             let number = usize::from(*track);
             let described = described(number, asset.presentation.tracks().get(number)?)?;
-            Some(SentTrack::new(number, &described, sink, fastrand::u32(..)))
+            Some(SentTrack::new(number, &described, sink, (fastrand::u32(..), None)))
         };
         let tracks = program.subject.tracks.iter().enumerate().map(sent).collect::<Option<_>>()?;
         let (asset, program, ttl) = (asset.clone(), program.clone(), addresses.ttl());

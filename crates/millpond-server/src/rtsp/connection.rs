@@ -7,7 +7,8 @@ use super::{
     listen::IDLE,
     reply::{self, PUBLIC, Reply},
     session::{self, Asked, CannotPlay, Session},
-    track::Sink,
+    srtp::{Promises, Srtp},
+    track::{Sink, ntp},
     wire::{Room, Wire},
 };
 use crate::library::{Asset, LibraryError};
@@ -17,6 +18,7 @@ use millpond_rtp::{
     description::{self, Described},
     digest::Refusal,
     framing::{self, Incoming},
+    key_management::carriage::{self, CarriageError},
     message::{
         HeaderName, Method, Request, StatusCode,
         headers::{
@@ -25,13 +27,13 @@ use millpond_rtp::{
         },
     },
     play::{self, Part},
-    rtcp::{self, Report},
-    setup::{self, Offer, Transport},
+    setup::{self, Offer, Profile, Transport},
 };
 use std::{
     io,
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
+    time::SystemTime,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -51,7 +53,8 @@ pub(super) async fn serve(
     peer: SocketAddr,
     rtsp: &Arc<Rtsp>,
 ) -> io::Result<()> {
-    let mut connection = Connection { wire: wire.clone(), inlet, peer, rtsp, own: Vec::new(), wrong: 0 };
+    let (own, promises) = (Vec::new(), Promises::default());
+    let mut connection = Connection { wire: wire.clone(), inlet, peer, rtsp, own, promises, wrong: 0 };
     let ended = tokio::select! {
         ended = connection.run(input) => ended,
         drained = wire.drain() => drained,
@@ -73,6 +76,8 @@ struct Connection<'a> {
     rtsp: &'a Arc<Rtsp>,
     /// Sessions that were set up here.
     own: Vec<String>,
+    /// Keys that were told here.
+    promises: Promises,
     /// Answers that were wrong.
     wrong: usize,
 }
@@ -87,7 +92,7 @@ impl Connection<'_> {
             }
             match taken {
                 Ok(Some(Incoming::Request(request))) => self.request(&request).await?,
-                Ok(Some(Incoming::Data(_, packet))) => self.hear(&packet).await,
+                Ok(Some(Incoming::Data(channel, packet))) => self.hear(channel, packet.into()).await,
                 Ok(Some(Incoming::Response)) => {}
                 Ok(None) => {
                     if input.is_empty() {
@@ -126,16 +131,11 @@ impl Connection<'_> {
     }
 
     /// Receiver reports on the connection; whoever sends anything is there.
-    async fn hear(&self, packet: &[u8]) {
-        let reports = rtcp::parse(packet).unwrap_or_default();
+    async fn hear(&self, channel: u8, mut packet: Vec<u8>) {
         for session in self.own.iter().filter_map(|name| self.rtsp.session(name)) {
             let mut session = session.lock().await;
             session.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
-            for report in &reports {
-                if let Report::Reception(reception) = report {
-                    session.hear(reception, &self.rtsp.counters);
-                }
-            }
+            session.hear(channel, &mut packet, &self.rtsp.counters);
         }
     }
 
@@ -220,7 +220,7 @@ impl Connection<'_> {
         session.into_iter().fold(reply, |reply, name| reply.with(SESSION, name))
     }
 
-    async fn describe(&self, request: &Request<Vec<u8>>) -> Reply {
+    async fn describe(&mut self, request: &Request<Vec<u8>>) -> Reply {
         let Some(path) = path(request) else { return Reply::new(StatusCode::BadRequest) };
         let (asset, rendition) = match self.open(&path).await {
             Ok(found) => found,
@@ -229,13 +229,21 @@ impl Connection<'_> {
         // What the client can take (RFC 2326 12.6).
         let most = request.header(&BANDWIDTH).and_then(|value| value.as_str().trim().parse().ok());
         let chosen = chosen(&asset, rendition.as_deref(), most);
-        let all: Vec<_> = chosen.iter().filter_map(|(number, track)| described(*number, track)).collect();
+        let mut all: Vec<_> = chosen.iter().filter_map(|(number, track)| described(*number, track)).collect();
         if all.is_empty() {
             return Reply::new(StatusCode::UnsupportedMediaType);
         }
         if let Some(elsewhere) = self.elsewhere(&all, request) {
             return Reply::new(StatusCode::Found).with(LOCATION, elsewhere);
         }
+        let keys = match self.promise(&path, chosen.iter().map(|(number, _)| *number)) {
+            Ok(keys) => keys,
+            Err(error) => {
+                tracing::error!(%error, "no keys for SRTP");
+                return Reply::new(StatusCode::InternalServerError);
+            }
+        };
+        all.iter_mut().zip(&keys).for_each(|(described, key)| described.keys = Some(key));
         let program = self.rtsp.channels.program(&asset, chosen.iter().map(|(number, _)| *number));
         let duration = program.is_none().then(|| asset.presentation.duration());
         let text = description::describe(&asset.path, asset.id, duration, &all);
@@ -244,6 +252,15 @@ impl Connection<'_> {
         reply.headers.extend(base.map(|base| (CONTENT_BASE, base)));
         reply.body = text.into_bytes();
         reply
+    }
+
+    /// Makes keys for tracks, where they can be told here.
+    fn promise(&mut self, path: &str, tracks: impl Iterator<Item = usize>) -> io::Result<Vec<String>> {
+        if !self.inlet.is_secure() {
+            return Ok(Vec::new());
+        }
+        self.promises = Promises::of(path);
+        tracks.map(|track| self.promises.make(track, ntp(SystemTime::now()))).collect()
     }
 
     /// The URL that a client is sent to when there is no room for it here.
@@ -297,58 +314,84 @@ impl Connection<'_> {
         if session.program.as_ref().is_some_and(|program| program.place_of(number).is_none()) {
             return Reply::new(StatusCode::NotFound);
         }
-        let Some(transport) = offers.iter().find_map(|offer| self.accept(*offer, &mut session, number, &described))
-        else {
-            let is_new = !session.is_set_up();
-            drop(session);
-            if is_new {
-                self.rtsp.remove(&name);
+        let key = HeaderName::try_from(carriage::HEADER).ok();
+        let key = key.and_then(|name| request.header(&name)).map(|value| value.as_str());
+        let mut accept = |offer: &(Profile, Offer)| {
+            let taken = self.accept(*offer, &mut session, (number, &described), key)?;
+            Some(taken.map(|transport| transport.header(offer.0)))
+        };
+        let transport = match offers.iter().find_map(&mut accept) {
+            Some(Ok(transport)) => transport,
+            refused => {
+                let is_new = !session.is_set_up();
+                drop(session);
+                if is_new {
+                    self.rtsp.remove(&name);
+                }
+                let Some(Err(error)) = refused else { return Reply::new(StatusCode::UnsupportedTransport) };
+                tracing::debug!(path, %error, "no key of the client's");
+                // 463: key management failure (RFC 4567 3.2), which has another name in RTSP 2.0.
+                return Reply::new(StatusCode::DestinationProhibited);
             }
-            return Reply::new(StatusCode::UnsupportedTransport);
         };
         drop(session);
         if !self.own.contains(&name) {
             self.own.push(name.clone());
         }
         let named = format!("{name};timeout={}", TIMEOUT.as_secs());
-        Reply::ok().with(SESSION, named).with(TRANSPORT, transport.to_string())
+        Reply::ok().with(SESSION, named).with(TRANSPORT, transport)
     }
 
-    /// Sets a track up as it is offered, where that can be. Media goes only to who asks for it, and to groups that are configured.
+    /// Sets a track up as it is offered; nothing where that can't be. Media goes only to who asks for it, and to groups that are
+    /// configured.
     fn accept(
-        &self,
-        offer: Offer,
+        &mut self,
+        (profile, offer): (Profile, Offer),
         session: &mut Session,
-        number: usize,
-        described: &Described<'_>,
-    ) -> Option<Transport> {
-        let ssrc = fastrand::u32(..);
-        let (transport, sink) = match offer {
-            Offer::Multicast => {
-                return session.group(&self.rtsp.channels, self.rtsp.number())?.transport(number);
-            }
-            _ if session.is_grouped() => return None,
+        (number, described): (usize, &Described<'_>),
+        key: Option<&str>,
+    ) -> Option<Result<Transport, CarriageError>> {
+        let is_sealed = profile == Profile::Savp;
+        if offer == Offer::Multicast {
+            let number_of_group = self.rtsp.number();
+            let group = session.group(&self.rtsp.channels, number_of_group).filter(|_| !is_sealed)?;
+            return group.transport(number).map(Ok);
+        }
+        if session.is_grouped() || (is_sealed && !self.inlet.is_secure()) {
+            return None;
+        }
+        let sink = match offer {
             Offer::Interleaved(channels) => {
                 let next = (session.tracks.len() * 2) as u8;
-                let channels = channels.unwrap_or((next, next + 1));
-                let sink = Sink::Tcp { wire: self.wire.clone(), channels };
-                (Transport::Interleaved { channels, ssrc }, sink)
+                Sink::Tcp { wire: self.wire.clone(), channels: channels.unwrap_or((next, next + 1)) }
             }
-            Offer::Unicast { ports, destination } => {
+            Offer::Unicast { ports, destination } if self.inlet.takes_udp(profile) => {
                 let address = self.peer.ip();
-                if !self.inlet.takes_udp() {
-                    return None;
-                }
                 if destination.is_some_and(|elsewhere| elsewhere != address) || ports.0 == 0 || ports.1 == 0 {
                     return None;
                 }
                 let to = |port| SocketAddr::new(address, port);
-                let sink = Sink::Udp { rtp: to(ports.0), rtcp: to(ports.1) };
-                (Transport::Unicast { client: ports, server: session.ports(), ssrc }, sink)
+                Sink::Udp { rtp: to(ports.0), rtcp: to(ports.1) }
+            }
+            _ => return None,
+        };
+        let (ssrc, srtp) = if is_sealed {
+            let promise = self.promises.take(&session.path, number)?;
+            match Srtp::new(&promise, key) {
+                Ok(srtp) => (promise.ssrc, Some(Box::new(srtp))),
+                Err(error) => return Some(Err(error)),
+            }
+        } else {
+            (fastrand::u32(..), None)
+        };
+        let transport = match &sink {
+            Sink::Tcp { channels, .. } => Transport::Interleaved { channels: *channels, ssrc },
+            Sink::Udp { rtp, rtcp } => {
+                Transport::Unicast { client: (rtp.port(), rtcp.port()), server: session.ports(), ssrc }
             }
         };
-        session.set_up(number, described, sink, ssrc);
-        Some(transport)
+        session.set_up(number, described, sink, (ssrc, srtp));
+        Some(Ok(transport))
     }
 
     async fn play(&self, request: &Request<Vec<u8>>, session: &mut Session, name: &str) -> Option<Reply> {

@@ -46,5 +46,6 @@ pub(super) fn described(number: usize, track: &PresentedTrack) -> Option<Describ
         packetizer,
         bandwidth: track.bandwidth().average,
         payload_type,
+        keys: None,
     })
 }

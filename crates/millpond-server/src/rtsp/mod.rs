@@ -27,6 +27,7 @@ mod reply;
 mod secure;
 mod sending;
 mod session;
+mod srtp;
 mod track;
 mod transmit;
 mod tunnel;

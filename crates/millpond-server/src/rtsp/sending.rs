@@ -1,7 +1,7 @@
 //! What a session sends in a round.
 
 use super::{
-    batch::{Batch, PACKET},
+    batch::Batch,
     track::{SentTrack, Sink},
     transmit::Stream,
     wire::Room,
@@ -38,11 +38,20 @@ pub(super) struct Outputs {
     pub(super) counters: Arc<StreamCounters>,
     pieces: Vec<Piece>,
     heads: Vec<u8>,
+    /// A packet that is being sealed.
+    sealed: Vec<u8>,
 }
 
 impl Outputs {
     pub(super) fn new(counters: Arc<StreamCounters>) -> Self {
-        Self { rtp: Batch::new(), rtcp: Batch::new(), counters, pieces: Vec::new(), heads: Vec::new() }
+        Self {
+            rtp: Batch::new(),
+            rtcp: Batch::new(),
+            counters,
+            pieces: Vec::new(),
+            heads: Vec::new(),
+            sealed: Vec::new(),
+        }
     }
 }
 
@@ -163,9 +172,9 @@ impl Sending {
         Next::Over
     }
 
-    fn report(&self, position: Duration, outputs: &mut Outputs, ends: Option<&str>) {
-        for track in &self.stream.tracks {
-            let bytes = track.rtcp(position, ends);
+    fn report(&mut self, position: Duration, outputs: &mut Outputs, ends: Option<&str>) {
+        for track in &mut self.stream.tracks {
+            let Some(bytes) = track.rtcp(position, ends) else { continue };
             match &track.sink {
                 Sink::Udp { rtcp, .. } => outputs.rtcp.add_plain(*rtcp, &bytes),
                 Sink::Tcp { wire, channels } => {
@@ -206,7 +215,7 @@ impl Outputs {
             self.parameter_sets(track, frame);
         }
         self.pieces.clear();
-        if track.packetizer.cut(&frame.data, PACKET - HEADER, &mut self.pieces).is_err() {
+        if track.packetizer.cut(&frame.data, track.room(), &mut self.pieces).is_err() {
             self.counters.dropped_frames.fetch_add(1, Ordering::Relaxed);
             return Sent::Whole;
         }
@@ -230,7 +239,7 @@ impl Outputs {
     fn parameter_sets(&mut self, track: &mut SentTrack, frame: &Frame) {
         let Some(sets) = track.sets.clone().filter(|_| !track.packetizer.stands_alone(&frame.data)) else { return };
         self.pieces.clear();
-        if track.packetizer.cut(&sets, PACKET - HEADER, &mut self.pieces).is_ok() {
+        if track.packetizer.cut(&sets, track.room(), &mut self.pieces).is_ok() {
             // The access unit goes on.
             self.pieces.iter_mut().for_each(|piece| piece.marker = false);
             self.packets(track, &sets, frame.pts, 0..self.pieces.len());
@@ -243,6 +252,22 @@ impl Outputs {
         let bytes: usize = pieces.iter().map(|piece| HEADER + piece.len()).sum();
         self.counters.packets.fetch_add(pieces.len() as u64, Ordering::Relaxed);
         self.counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if track.srtp.is_some() {
+            for piece in pieces {
+                self.sealed.clear();
+                if track.seal(pts, piece, data, &mut self.sealed).is_err() {
+                    self.counters.failed_sends.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                match &track.sink {
+                    Sink::Udp { rtp, .. } => self.rtp.add_whole(*rtp, &self.sealed),
+                    Sink::Tcp { wire, channels } => {
+                        wire.send(|pending| interleave(pending, channels.0, &[&self.sealed]));
+                    }
+                }
+            }
+            return;
+        }
         match track.sink.clone() {
             Sink::Udp { rtp, .. } => {
                 self.rtp.hold(data);

@@ -9,6 +9,7 @@ use super::{
     intervals::{Intervals, Subject},
     keys::{self, Keys},
     loader::{self, Loader},
+    srtp::Srtp,
     track::{SentTrack, Sink},
     transmit::{Progress, Stream, Transmitter},
 };
@@ -18,7 +19,7 @@ use millpond_package::PresentedTrack;
 use millpond_rtp::{
     description::Described,
     play::{self, Part},
-    rtcp::Reception,
+    rtcp::{self, Report},
 };
 use millpond_store::Store;
 use std::{sync::Arc, time::Duration};
@@ -139,17 +140,30 @@ impl Session {
         self.tracks.iter().any(|track| matches!(track.sink, Sink::Tcp { .. }))
     }
 
-    /// Its receiver reports on the connection; what it says of others' packets is left out.
-    pub(super) fn hear(&mut self, reception: &Reception, counters: &StreamCounters) {
-        let is_theirs = |track: &&mut SentTrack| track.ssrc == reception.ssrc && matches!(track.sink, Sink::Tcp { .. });
-        if let Some(track) = self.tracks.iter_mut().find(is_theirs) {
-            track.hear(reception, counters);
+    /// What came on a channel of the connection: its receiver's reports.
+    pub(super) fn hear(&mut self, channel: u8, packet: &mut [u8], counters: &StreamCounters) {
+        let is_theirs =
+            |track: &&mut SentTrack| matches!(track.sink, Sink::Tcp { channels, .. } if channels.1 == channel);
+        let Some(track) = self.tracks.iter_mut().find(is_theirs) else { return };
+        let reports = track.open(packet).and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default();
+        for report in reports {
+            if let Report::Reception(reception) = report
+                && reception.ssrc == track.ssrc
+            {
+                track.hear(&reception, counters);
+            }
         }
     }
 
     /// Adds a track of the session's asset, or sets one up again.
-    pub(super) fn set_up(&mut self, number: usize, described: &Described<'_>, sink: Sink, ssrc: u32) {
-        let new = SentTrack::new(number, described, sink, ssrc);
+    pub(super) fn set_up(
+        &mut self,
+        number: usize,
+        described: &Described<'_>,
+        sink: Sink,
+        source: (u32, Option<Box<Srtp>>),
+    ) {
+        let new = SentTrack::new(number, described, sink, source);
         match self.tracks.iter_mut().find(|known| known.track == number) {
             Some(known) => *known = new,
             None => self.tracks.push(new),

@@ -54,8 +54,7 @@ impl Promises {
         let ssrc = u32::from_ne_bytes(chance::bytes()?);
         let streams = vec![Stream { ssrc, rollovers: 0 }];
         let bundle = u32::from_ne_bytes(bundle);
-        let message =
-            Message { bundle, streams, time, random: random.to_vec(), key: key.clone(), name: Vec::new() };
+        let message = Message { bundle, streams, time, random: random.to_vec(), key: key.clone(), name: Vec::new() };
         self.tracks.insert(track, Promise { ssrc, key });
         Ok(carriage::to_attribute(&message))
     }

@@ -1,16 +1,19 @@
 //! One track of a session, as it is sent: what is carried over from one PLAY to the next.
 
 use super::{
+    batch::PACKET,
     block::seconds,
+    srtp::Srtp,
     wire::{Room, Wire},
 };
 use crate::metrics::StreamCounters;
 use bytes::Bytes;
 use millpond_rtp::{
     description::Described,
-    packet::Header,
-    payload::{self, Packetizer},
+    packet::{HEADER, Header},
+    payload::{self, Packetizer, Piece},
     rtcp::{self, Reception, SenderReport},
+    srtp::{self, SrtpError},
 };
 use std::{
     net::SocketAddr,
@@ -49,6 +52,8 @@ pub(super) struct SentTrack {
     pub(super) packetizer: Packetizer,
     pub(super) payload_type: u8,
     pub(super) ssrc: u32,
+    /// Keys, where nobody but the receiver is to read it.
+    pub(super) srtp: Option<Box<Srtp>>,
     /// Ticks a second of the RTP timestamps, and of the track.
     pub(super) clock: u32,
     pub(super) timescale: u32,
@@ -83,7 +88,12 @@ impl Sink {
 
 impl SentTrack {
     /// A track of a presentation, before its first packet.
-    pub(super) fn new(number: usize, described: &Described<'_>, sink: Sink, ssrc: u32) -> Self {
+    pub(super) fn new(
+        number: usize,
+        described: &Described<'_>,
+        sink: Sink,
+        (ssrc, srtp): (u32, Option<Box<Srtp>>),
+    ) -> Self {
         let Described { track, packetizer, payload_type, .. } = *described;
         Self {
             track: number,
@@ -94,8 +104,9 @@ impl SentTrack {
             clock: packetizer.clock_rate(track),
             timescale: track.timescale.get(),
             sets: payload::parameter_sets(track).map(Bytes::from),
-            // Random (RFC 3550 5.1).
-            sequence: fastrand::u16(..),
+            // Random (RFC 3550 5.1), but in the lower half where the first packets that come tell how often it wrapped (RFC 3711 3.3.1).
+            sequence: fastrand::u16(..) >> u16::from(srtp.is_some()),
+            srtp,
             base: fastrand::u32(..),
             start: 0,
             next: 0,
@@ -123,7 +134,7 @@ impl SentTrack {
     }
 
     /// The header of the next packet.
-    pub(super) fn header(&mut self, pts: i64, marker: bool, octets: usize) -> [u8; millpond_rtp::packet::HEADER] {
+    pub(super) fn header(&mut self, pts: i64, marker: bool, octets: usize) -> [u8; HEADER] {
         let timestamp = self.timestamp(pts);
         let Self { payload_type, sequence, ssrc, .. } = *self;
         self.sequence = sequence.wrapping_add(1);
@@ -131,6 +142,29 @@ impl SentTrack {
         self.octets = self.octets.wrapping_add(octets as u32);
         self.last = timestamp;
         Header { marker, payload_type, sequence, timestamp, ssrc }.to_bytes()
+    }
+
+    /// The most bytes of a packet's payload.
+    pub(super) fn room(&self) -> usize {
+        PACKET - HEADER - if self.srtp.is_some() { srtp::TAG } else { 0 }
+    }
+
+    /// Adds the next packet to a buffer, sealed.
+    ///
+    /// # Errors
+    /// Its key is spent.
+    pub(super) fn seal(
+        &mut self,
+        pts: i64,
+        piece: &Piece,
+        frame: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), SrtpError> {
+        let start = buffer.len();
+        buffer.extend_from_slice(&self.header(pts, piece.marker, piece.len()));
+        buffer.extend_from_slice(piece.head());
+        buffer.extend_from_slice(&frame[piece.body.clone()]);
+        self.srtp.as_mut().map_or(Ok(()), |srtp| srtp.seal(buffer, start))
     }
 
     /// A sender report: `position` is what is due now, from the start of the presentation.
@@ -145,6 +179,27 @@ impl SentTrack {
         }
     }
 
+    /// A sender report as it is sent, or with a reason the end of the source; nothing where its key is spent.
+    pub(super) fn rtcp(&mut self, position: Duration, ends: Option<&str>) -> Option<Vec<u8>> {
+        let report = self.report(position);
+        let mut bytes = match ends {
+            Some(reason) => rtcp::bye(&report, "millpond", reason),
+            None => report.to_bytes("millpond"),
+        };
+        if let Some(srtp) = &mut self.srtp {
+            srtp.seal_reports(&mut bytes).ok()?;
+        }
+        Some(bytes)
+    }
+
+    /// What its receiver reports; nothing where it comes from somebody else.
+    pub(super) fn open<'a>(&mut self, packet: &'a mut [u8]) -> Option<&'a [u8]> {
+        match &mut self.srtp {
+            Some(srtp) => srtp.open_reports(packet),
+            None => Some(packet),
+        }
+    }
+
     /// Its receiver reports.
     pub(super) fn hear(&mut self, reception: &Reception, counters: &StreamCounters) {
         counters.reports.fetch_add(1, Ordering::Relaxed);
@@ -156,19 +211,10 @@ impl SentTrack {
             counters.round_trip.observe(Duration::from_secs_f64(trip));
         }
     }
-
-    /// A sender report as it is sent, or with a reason the end of the source.
-    pub(super) fn rtcp(&self, position: Duration, ends: Option<&str>) -> Vec<u8> {
-        let report = self.report(position);
-        match ends {
-            Some(reason) => rtcp::bye(&report, "millpond", reason),
-            None => report.to_bytes("millpond"),
-        }
-    }
 }
 
 /// NTP time: seconds since 1900 in 32.32 bits.
-fn ntp(now: SystemTime) -> u64 {
+pub(super) fn ntp(now: SystemTime) -> u64 {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs().wrapping_add(NTP_TO_UNIX) & 0xffff_ffff;
     (seconds << 32) | ((u64::from(since.subsec_nanos()) << 32) / 1_000_000_000)

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::metrics::StreamCounters;
 use millpond_graph::{Member, Outlet};
-use millpond_rtp::rtcp::{self, Report};
+use millpond_rtp::rtcp::{self, Reception, Report};
 use std::{
     collections::HashMap,
     io,
@@ -118,6 +118,7 @@ impl Transmitter {
                 wheel: Wheel::new(),
                 turns: 0,
                 sources: HashMap::new(),
+                sealed: HashMap::new(),
                 outputs: Outputs::new(counters),
             };
             thread.run();
@@ -180,6 +181,8 @@ struct Thread {
     turns: u64,
     /// Whose source it is, for reports.
     sources: HashMap<u32, u64>,
+    /// Sources whose reports are sealed, by where those come from.
+    sealed: HashMap<SocketAddr, u32>,
     outputs: Outputs,
 }
 
@@ -231,6 +234,9 @@ impl Thread {
                 let now = Instant::now();
                 for track in &stream.tracks {
                     self.sources.insert(track.ssrc, stream.id);
+                    if let (Sink::Udp { rtcp, .. }, true) = (&track.sink, track.srtp.is_some()) {
+                        self.sealed.insert(*rtcp, track.ssrc);
+                    }
                 }
                 self.outputs.counters.playing.fetch_add(1, Ordering::Relaxed);
                 self.turns += 1;
@@ -257,6 +263,9 @@ impl Thread {
         let Turn { sending, .. } = self.streams.remove(&id)?;
         for track in &sending.stream.tracks {
             self.sources.remove(&track.ssrc);
+            if let Sink::Udp { rtcp, .. } = &track.sink {
+                self.sealed.remove(rtcp);
+            }
         }
         self.outputs.counters.playing.fetch_sub(1, Ordering::Relaxed);
         Some(sending)
@@ -292,24 +301,39 @@ impl Thread {
     fn listen(&mut self) {
         let mut buffer = [0; 1500];
         while let Ok((length, from)) = self.rtcp.recv_from(&mut buffer) {
-            let Ok(reports) = rtcp::parse(&buffer[..length]) else { continue };
-            for report in reports {
+            let packet = &mut buffer[..length];
+            // Sealed reports are known by where they come from, others by what they are of.
+            let sealed = self.sealed.get(&from).copied();
+            let open = match sealed {
+                Some(ssrc) => self.track(ssrc, from).and_then(|(track, _)| track.open(packet)),
+                None => Some(&*packet),
+            };
+            for report in open.and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default() {
                 if let Report::Reception(reception) = report {
-                    self.hear(reception, from);
+                    self.hear(&reception, from, sealed.is_some());
                 }
             }
         }
     }
 
-    fn hear(&mut self, reception: rtcp::Reception, from: SocketAddr) {
-        let turn = self.sources.get(&reception.ssrc).and_then(|id| self.streams.get_mut(id));
-        let Some(Turn { sending, .. }) = turn else { return };
+    /// The track of a source, where its receiver is at that address.
+    fn track(&mut self, ssrc: u32, from: SocketAddr) -> Option<(&mut SentTrack, &Progress)> {
+        let turn = self.sources.get(&ssrc).and_then(|id| self.streams.get_mut(id))?;
+        let Stream { tracks, progress, .. } = &mut turn.sending.stream;
         let is_theirs = |track: &&mut SentTrack| match track.sink {
-            Sink::Udp { rtcp, .. } => track.ssrc == reception.ssrc && rtcp.ip() == from.ip(),
+            Sink::Udp { rtcp, .. } => track.ssrc == ssrc && rtcp.ip() == from.ip(),
             Sink::Tcp { .. } => false,
         };
-        let Some(track) = sending.stream.tracks.iter_mut().find(is_theirs) else { return };
-        track.hear(&reception, &self.outputs.counters);
-        sending.stream.progress.heard.store(self.clock.elapsed().as_millis() as u64, Ordering::Relaxed);
+        Some((tracks.iter_mut().find(is_theirs)?, progress))
+    }
+
+    fn hear(&mut self, reception: &Reception, from: SocketAddr, is_sealed: bool) {
+        let now = self.clock.elapsed().as_millis() as u64;
+        let counters = self.outputs.counters.clone();
+        let Some((track, progress)) = self.track(reception.ssrc, from) else { return };
+        if track.srtp.is_some() == is_sealed {
+            track.hear(reception, &counters);
+            progress.heard.store(now, Ordering::Relaxed);
+        }
     }
 }

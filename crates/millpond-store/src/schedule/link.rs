@@ -13,14 +13,14 @@ pub struct Link {
 
 /// A transfer comes slowly at first, and what slow start loses comes again: never longer than so many seconds,
 const START: Seconds = 0.5;
-/// nor than so many times the delay and one slice.
+/// nor than so many round trips and one slice.
 const ROUNDS: f64 = 5.0;
 
 impl Link {
-    /// By how much sooner a slice of so many bytes is sent for, as its transfer has to begin first (RFC 5681 3.1: from ten segments
-    /// on twice as many each round trip, which are half a megabyte after five).
-    pub fn start(self, slice: u64) -> Seconds {
-        START.min(ROUNDS * self.delay + slice as f64 / self.bandwidth)
+    /// By how much sooner a slice of so many bytes is sent for, as its transfer has to begin first, where a round trip takes
+    /// so long (RFC 5681 3.1: from ten segments on twice as many each, which are half a megabyte after five).
+    pub fn start(self, round_trip: Seconds, slice: u64) -> Seconds {
+        START.min(ROUNDS * round_trip + slice as f64 / self.bandwidth)
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_start_costs_round_trips_and_a_slice_but_no_more_than_half_a_second() {
-        let start = |bandwidth, delay| Link { bandwidth, delay }.start(500_000);
+        let start = |bandwidth, round_trip| Link { bandwidth, delay: 9.0 }.start(round_trip, 500_000);
         assert_eq!(start(1e5, 0.0), 0.5, "a thin link");
         assert_eq!(start(1e7, 0.05), 0.3, "a far one");
         assert!(start(1e9, 0.0002) < 0.002, "a near one");
