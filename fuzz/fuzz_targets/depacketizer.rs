@@ -5,14 +5,14 @@
 use libfuzzer_sys::fuzz_target;
 use millpond_rtp::{
     packet::Header,
-    payload::{Depacketizer, Packetizer, Unit},
+    payload::{Depacketizer, Packetizer, Pcm, Unit, Values},
 };
 
 const MOST: usize = 2000;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, mut rest)) = bytes.split_first() else { return };
-    let format = match kind % 13 {
+    let format = match kind % 15 {
         0 => Packetizer::Avc(4),
         1 => Packetizer::Avc(1),
         2 => Packetizer::Hevc(4),
@@ -25,6 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
         9 => Packetizer::Opus,
         10 => Packetizer::Ac3,
         11 => Packetizer::Avc(3),
+        12 => Packetizer::Pcm(Pcm { values: Values::L24, channels: 2 }),
+        13 => Packetizer::Pcm(Pcm { values: Values::Pcmu, channels: 1 }),
         _ => Packetizer::Eac3,
     };
     let mut depacketizer = Depacketizer::new(format).with_most_bytes(MOST);

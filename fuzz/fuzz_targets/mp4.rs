@@ -23,12 +23,15 @@ fuzz_target!(|object: &[u8]| {
         movie: Arc::new(movie),
         label: "fuzz".to_owned(),
         language: None,
+        named: Vec::new(),
         bandwidth: None,
         use_video: true,
         use_audio: true,
         use_text: true,
     };
-    let Ok(presentation) = Presentation::new(vec![source], Vec::new(), &Options { target_duration: 4.0 }) else { return };
+    let Ok(presentation) = Presentation::new(vec![source], Vec::new(), &Options { target_duration: 4.0 }) else {
+        return;
+    };
     let _ = dash::mpd(&presentation);
     for container in [hls::Container::Fmp4, hls::Container::Ts] {
         let _ = hls::multivariant(&presentation, container);

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use millpond_rtp::{
     packet::{self, Header},
-    payload::{Depacketizer, Packetizer},
+    payload::{Depacketizer, Packetizer, Pcm, Values},
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(payload.len() + packet::HEADER <= bytes.len());
     }
     let [kind, most, frame @ ..] = bytes else { return };
-    let packetizer = match kind % 11 {
+    let packetizer = match kind % 12 {
         0 => Packetizer::Avc(4),
         1 => Packetizer::Hevc(4),
         2 => Packetizer::Av1,
@@ -23,6 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         7 => Packetizer::Avc(2),
         8 => Packetizer::Ac3,
         9 => Packetizer::Opus,
+        10 => Packetizer::Pcm(Pcm { values: Values::L16, channels: 2 }),
         _ => Packetizer::Eac3,
     };
     let most = usize::from(*most) * 8;

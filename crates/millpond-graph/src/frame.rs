@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::time::Duration;
 
-/// One access unit of one track, as it lies in its file.
+/// One access unit of one track, as it lies in its file; PCM as it is in packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Which of the presentation's tracks, from 0.

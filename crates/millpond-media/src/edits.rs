@@ -1,6 +1,7 @@
 //! What of a track shows when: the edit list (ISO/IEC 14496-12 8.6.6) as runs of samples.
 
 use crate::{
+    codec::Codec,
     movie::{Edit, Track, TrackKind},
     sample_table::{Sample, SampleTable},
     units::Timescale,
@@ -117,7 +118,8 @@ impl Media<'_> {
 
     /// The sample that decoding begins with to show from composition time `time` on.
     fn first_sample(&self, time: i64) -> u32 {
-        if !matches!(self.track.kind, TrackKind::Audio { .. }) {
+        // PCM needs nothing before it.
+        if !matches!(self.track.kind, TrackKind::Audio { .. }) || matches!(self.track.codec, Codec::Pcm(_)) {
             return self.sync_at(time);
         }
         // What an encoder put in front to fill its filters: the decoder wants it, and drops what it makes of it.

@@ -12,6 +12,9 @@ pub(crate) const AVC: &str = "000000af617663310000000000000001000000000000000000
 /// An `mp4a` sample entry: AAC-LC, 48 kHz.
 pub(crate) const AAC: &str = "0000006e6d703461000000000000000100000000000000000002001000000000bb800000000000366573647300000000038080802500020004808080174015000000000177f4000177f40580808005118856e500068080800102000000146274727400000000000177f4000177f4";
 
+/// A `sowt` sample entry: mono of 16 bits, 48 kHz.
+pub(crate) const PCM: &str = "00000024736f7774000000000000000100000000000000000001001000000000bb800000";
+
 /// Bytes written as hexadecimal digits.
 pub(crate) fn hex(digits: &str) -> Vec<u8> {
     let digit = |d: u8| (d as char).to_digit(16).unwrap() as u8;
@@ -64,7 +67,7 @@ pub(crate) fn tables(count: u32, size: u32, offset: u32) -> Vec<Vec<u8>> {
     ]
 }
 
-/// A track of `samples` with an AVC or AAC entry.
+/// A track of `samples` with one of the entries.
 pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable) -> Track {
     let handler = if entry == AVC { *b"vide" } else { *b"soun" };
     let sample_entry = hex(entry);

@@ -1,10 +1,12 @@
 //! Movie fragments (`moof`, ISO/IEC 14496-12 8.8): their samples go to the end of the tracks.
 
 use crate::{
-    boxes::Node,
+    boxes::{Fields, Node},
     error::MediaError,
-    moov::{MovieDraft, Trex},
-    sample_table::MAX_SAMPLES,
+    moov::{MovieDraft, TrackDraft, Trex},
+    pcm_units::PcmUnits,
+    progressive::Budget,
+    sample_table::{MAX_SAMPLES, SampleTableBuilder},
 };
 
 /// Samples without a byte that a run may have where not even a field tells one from the other.
@@ -128,15 +130,15 @@ impl MovieDraft {
     }
 
     /// Appends the samples of one `trun` (8.8.8) and moves `traf.next` to their end.
-    fn add_run(&mut self, run: &Node<'_>, traf: &mut Traf) -> Result<(), MediaError> {
-        let (_, flags, mut fields) = run.full()?;
+    fn add_run(&mut self, node: &Node<'_>, traf: &mut Traf) -> Result<(), MediaError> {
+        let (_, flags, mut fields) = node.full()?;
         let claimed = fields.u32()?;
         if flags & flag::DATA_OFFSET != 0 {
             let offset = i64::from(fields.i32()?);
             traf.next = traf
                 .base
                 .checked_add_signed(offset)
-                .ok_or_else(|| run.invalid(format!("a data offset of {offset}"), "a place in the object"))?;
+                .ok_or_else(|| node.invalid(format!("a data offset of {offset}"), "a place in the object"))?;
         }
         let first_flags = if flags & flag::FIRST_SAMPLE_FLAGS != 0 { Some(fields.u32()?) } else { None };
         let per_sample = (flags & 0xf00).count_ones() as usize * 4;
@@ -145,33 +147,100 @@ impl MovieDraft {
             (Some(present), _) => claimed.min(u32::try_from(present).unwrap_or(u32::MAX)),
             (None, 0) if claimed > MAX_EMPTY_SAMPLES => {
                 let found = format!("{claimed} samples of no bytes and no fields");
-                return Err(run.invalid(found, format!("at most {MAX_EMPTY_SAMPLES}")));
+                return Err(node.invalid(found, format!("at most {MAX_EMPTY_SAMPLES}")));
             }
             (None, _) => claimed.min(MAX_SAMPLES),
         };
         let limit = self.media_end().unwrap_or(u64::MAX);
         let Self { tracks, budget, .. } = self;
-        let mut draft = tracks.iter_mut().find(|t| t.header.id == traf.defaults.track && t.cut.is_none());
-        for index in 0..count {
-            let mut field = |bit, default| if flags & bit != 0 { fields.u32() } else { Ok(default) };
+        let draft = tracks.iter_mut().find(|t| t.header.id == traf.defaults.track && t.cut.is_none());
+        let run = Run { node, flags, first_flags, count, fields, limit };
+        let Some(draft) = draft else { return run.add(traf, budget, None) };
+        let added = match &mut draft.pcm {
+            Some(units) if per_sample == 0 && traf.defaults.size == units.frame() => {
+                run.add_frames(traf, budget, units, &mut draft.samples)
+            }
+            _ => run.add(traf, budget, Some(draft)),
+        };
+        if let Some(units) = &mut draft.pcm {
+            units.end(&mut draft.samples);
+        }
+        added
+    }
+}
+
+/// A `trun` (8.8.8), read up to its samples.
+struct Run<'a, 'n> {
+    node: &'n Node<'a>,
+    flags: u32,
+    first_flags: Option<u32>,
+    count: u32,
+    fields: Fields<'a, 'n>,
+    /// Where samples have to end.
+    limit: u64,
+}
+
+impl Run<'_, '_> {
+    /// Appends the samples to their track, if that is played, and moves `traf.next` to their end.
+    fn add(
+        mut self,
+        traf: &mut Traf,
+        budget: &mut Budget,
+        mut draft: Option<&mut TrackDraft>,
+    ) -> Result<(), MediaError> {
+        for index in 0..self.count {
+            let mut field = |bit, default| if self.flags & bit != 0 { self.fields.u32() } else { Ok(default) };
             let duration = field(flag::DURATION, traf.defaults.duration)?;
             let size = field(flag::SIZE, traf.defaults.size)?;
-            let default_flags = first_flags.filter(|_| index == 0).unwrap_or(traf.defaults.flags);
+            let default_flags = self.first_flags.filter(|_| index == 0).unwrap_or(traf.defaults.flags);
             let sample_flags = field(flag::FLAGS, default_flags)?;
             // Signed in version 1 only, but version 0 gets negative ones too.
             let composition = field(flag::COMPOSITION, 0)? as i32;
-            let Some(end) = traf.next.checked_add(u64::from(size)).filter(|&end| end <= limit) else {
-                let found = format!("sample {index} of {size} bytes at {}", traf.next);
-                return Err(run.invalid(found, format!("an end by {limit}, the end of the object")));
-            };
-            budget.spend(run)?;
-            if let Some(draft) = &mut draft {
-                let sync = !draft.is_video() || sample_flags & (NON_SYNC | DEPENDS) == 0;
-                draft.samples.push(traf.next, size, duration, composition, sync);
+            let end = traf.next.checked_add(u64::from(size)).filter(|&end| end <= self.limit);
+            let end = end.ok_or_else(|| self.passes_the_end(index, size, traf.next))?;
+            match &mut draft {
+                Some(TrackDraft { pcm: Some(units), samples, .. }) => {
+                    let frame = units.frame();
+                    if !size.is_multiple_of(frame) {
+                        let found = format!("sample {index} of {size} bytes");
+                        return Err(self.node.invalid(found, format!("whole frames of {frame}")));
+                    }
+                    budget.spend(self.node, units.needed(size / frame).max(1))?;
+                    units.sample(samples, traf.next, size, duration);
+                }
+                Some(draft) => {
+                    budget.spend(self.node, 1)?;
+                    let sync = !draft.is_video() || sample_flags & (NON_SYNC | DEPENDS) == 0;
+                    draft.samples.push(traf.next, size, duration, composition, sync);
+                }
+                None => budget.spend(self.node, 1)?,
             }
             traf.next = end;
         }
         Ok(())
+    }
+
+    /// As [`add`](Self::add), of samples that are all one frame of PCM.
+    fn add_frames(
+        self,
+        traf: &mut Traf,
+        budget: &mut Budget,
+        units: &mut PcmUnits,
+        samples: &mut SampleTableBuilder,
+    ) -> Result<(), MediaError> {
+        let Trex { size, duration, .. } = traf.defaults;
+        let room = self.limit.saturating_sub(traf.next) / u64::from(size.max(1));
+        let fit = self.count.min(u32::try_from(room).unwrap_or(u32::MAX));
+        budget.spend(self.node, units.needed(fit))?;
+        units.begin(fit);
+        units.frames(samples, traf.next, fit, duration);
+        traf.next += u64::from(fit) * u64::from(size);
+        if fit < self.count { Err(self.passes_the_end(fit, size, traf.next)) } else { Ok(()) }
+    }
+
+    fn passes_the_end(&self, index: u32, size: u32, at: u64) -> MediaError {
+        let found = format!("sample {index} of {size} bytes at {at}");
+        self.node.invalid(found, format!("an end by {}, the end of the object", self.limit))
     }
 }
 

@@ -19,6 +19,7 @@ pub mod indexer;
 mod lane;
 mod moov;
 pub mod movie;
+mod pcm_units;
 mod progressive;
 pub mod sample_table;
 mod trak;

@@ -4,6 +4,7 @@ use crate::{
     boxes::Node,
     error::MediaError,
     movie::{Movie, SkippedTrack, Track, TrackKind},
+    pcm_units::PcmUnits,
     progressive::{Budget, Tables},
     sample_table::{SampleTable, SampleTableBuilder},
     trak::{self, Tkhd, TrackHeader},
@@ -32,6 +33,8 @@ pub(crate) struct MovieDraft {
 pub(crate) struct TrackDraft {
     pub(crate) header: TrackHeader,
     pub(crate) samples: SampleTableBuilder,
+    /// What makes samples of PCM.
+    pub(crate) pcm: Option<PcmUnits>,
     /// Place in the file, for reasons.
     place: String,
     /// Why samples are left out; there come no more then.
@@ -144,10 +147,15 @@ impl MovieDraft {
         }
         self.agree_on_location(trak, &header)?;
         let mut samples = SampleTable::builder();
-        let cut = tables.fill(&mut samples, self.media_end(), &mut self.budget)?;
+        let mut pcm = PcmUnits::of(&header.codec);
+        let (end, budget) = (self.media_end(), &mut self.budget);
+        let cut = match &mut pcm {
+            Some(units) => tables.fill_pcm(units, &mut samples, end, budget)?,
+            None => tables.fill(&mut samples, end, budget)?,
+        };
         let place = format!("{} at byte {}", trak.path, trak.offset);
         let unfragmented = samples.len();
-        Ok(TrackDraft { header, samples, place, cut, unfragmented })
+        Ok(TrackDraft { header, samples, pcm, place, cut, unfragmented })
     }
 
     /// All tracks of a movie are in one object: the first one decides which.

@@ -22,9 +22,9 @@ impl Budget {
         Self(MAX_SAMPLES)
     }
 
-    /// Takes one sample out.
-    pub(crate) fn spend(&mut self, node: &Node<'_>) -> Result<(), MediaError> {
-        self.0 = self.0.checked_sub(1).ok_or_else(|| {
+    /// Takes `count` samples out.
+    pub(crate) fn spend(&mut self, node: &Node<'_>, count: u32) -> Result<(), MediaError> {
+        self.0 = self.0.checked_sub(count).ok_or_else(|| {
             let limit = u64::from(MAX_SAMPLES);
             MediaError::too_large(node.path.clone(), node.offset, limit + 1, limit)
         })?;
@@ -123,7 +123,7 @@ impl<'a> Tables<'a> {
         object_len: Option<u64>,
         budget: &mut Budget,
     ) -> Result<Option<String>, MediaError> {
-        let count = self.count_within(object_len);
+        let count = self.sizes.count_within(object_len, MAX_CONSTANT_ELSEWHERE);
         let limit = object_len.unwrap_or(u64::MAX);
         let mut times = Runs::new(self.times);
         let mut composition = Runs::new(self.composition);
@@ -140,10 +140,8 @@ impl<'a> Tables<'a> {
                 let Some(end) = offset.checked_add(u64::from(size)).filter(|&end| end <= limit) else {
                     return Ok(self.cut(index, &format!("{size} bytes at {offset} pass the end of the object")));
                 };
-                budget.spend(self.stbl)?;
-                let duration = times.next_or_last();
-                // Deltas with the top bit set come from writers that subtracted; ffmpeg shows them as one tick too.
-                let duration = if duration > i32::MAX as u32 { 1 } else { duration };
+                budget.spend(self.stbl, 1)?;
+                let (_, duration) = times.next_or_last(1);
                 // Offsets are signed in version 1 only (8.6.1.3), but writers put negative ones into version 0.
                 let composition = composition.next_or_zero() as i32;
                 out.push(offset, size, duration, composition, sync.is_sync(index));
@@ -152,17 +150,6 @@ impl<'a> Tables<'a> {
             }
         }
         Ok(self.cut(index, "no chunk holds them"))
-    }
-
-    /// Samples that are worth a try: a constant size stands for no more than the object can hold.
-    fn count_within(&self, object_len: Option<u64>) -> u32 {
-        match (self.sizes, object_len) {
-            (Sizes::Constant { size, count }, Some(len)) => {
-                count.min(u32::try_from(len / u64::from(size.max(1))).unwrap_or(MAX_SAMPLES))
-            }
-            (Sizes::Constant { count, .. }, None) => count.min(MAX_CONSTANT_ELSEWHERE),
-            (sizes, _) => sizes.count(),
-        }
     }
 
     fn cut(&self, index: u32, why: &str) -> Option<String> {
@@ -201,6 +188,18 @@ impl<'a> Sizes<'a> {
             Self::None => 0,
             Self::Constant { count, .. } | Self::Compact { count, .. } => count,
             Self::Words(entries) => entries.len() as u32,
+        }
+    }
+
+    /// Samples that are worth a try: a constant size stands for no more than the object can hold, or for `elsewhere`
+    /// where that is another one.
+    fn count_within(self, object_len: Option<u64>, elsewhere: u32) -> u32 {
+        match (self, object_len) {
+            (Self::Constant { size, count }, Some(len)) => {
+                count.min(u32::try_from(len / u64::from(size.max(1))).unwrap_or(u32::MAX))
+            }
+            (Self::Constant { count, .. }, None) => count.min(elsewhere),
+            (sizes, _) => sizes.count(),
         }
     }
 
@@ -315,10 +314,13 @@ impl<'a> Runs<'a> {
         true
     }
 
-    /// The next value; a table that is too short goes on with its last one.
-    fn next_or_last(&mut self) -> u32 {
-        self.step();
-        self.value
+    /// The duration of the next samples, and for how many of at most `most` that holds; a table that is too short goes
+    /// on with its last one.
+    fn next_or_last(&mut self, most: u32) -> (u32, u32) {
+        let more = if self.step() { self.left.min(most - 1) } else { most - 1 };
+        self.left = self.left.saturating_sub(more);
+        // Deltas with the top bit set come from writers that subtracted; ffmpeg shows them as one tick too.
+        (more + 1, if self.value > i32::MAX as u32 { 1 } else { self.value })
     }
 
     /// The next value; 0 after the table.
@@ -353,6 +355,8 @@ impl<'a> SyncCursor<'a> {
         entries.next_if(|e| u32::from_be_bytes(**e) == number).is_some() || (self.empty && index == 0)
     }
 }
+
+mod pcm;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,8 @@ pub(crate) const MAX_SAMPLES: u32 = 1 << 26;
 
 const BLOCK: u32 = COLUMN as u32;
 
-/// One sample (3.1.13 of ISO/IEC 14496-12): its bytes and its times, in ticks of the track.
+/// One sample (3.1.13 of ISO/IEC 14496-12; of PCM an access unit of several): its bytes and its times, in ticks of the
+/// track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Position in decoding order, from 0.

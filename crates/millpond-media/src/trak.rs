@@ -73,7 +73,7 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
     let stsd = minf.need(b"stbl")?.need(b"stsd")?;
     let (description, entry) = sample_entry(&stsd, described)?;
     let location = data_location(&minf, entry.whole)?;
-    let parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?;
+    let parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?.with_clock(timescale);
     let kind = match parsed.kind {
         TrackKind::Video { width, height, pixel_aspect, .. } => {
             TrackKind::Video { width, height, pixel_aspect, rotation: tkhd.rotation }

@@ -30,6 +30,7 @@ pub(crate) fn presentation(
         return Err(PackageError::NoTracks { sources: labels.join(", "), skipped });
     }
     let mut warnings = skipped;
+    warnings.extend(audio.iter().filter(|p| !p.track().codec.fits_fmp4()).map(unpackaged));
     let (mut tracks, aligned) = videos(video, target, &mut warnings);
     let grid = Grid::new(tracks.first().map(|t| &t.segments), target);
     tracks.extend(audio.into_iter().filter_map(|p| timed(p, Kind::Audio, &grid)));
@@ -39,6 +40,16 @@ pub(crate) fn presentation(
     tracks.extend(unrepeated(sidecars, &tracks).into_iter().map(|s| sidecar(s, &grid, duration)));
     name(&mut tracks);
     Ok(Presentation { tracks, warnings, duration, aligned, target, muxed: OnceLock::new() })
+}
+
+/// What an operator is told of sound that HLS and DASH don't have.
+fn unpackaged(picked: &Picked) -> String {
+    let (track, codec) = (picked.track(), &picked.track().codec);
+    let (parameter, name) = (codec.parameter(), codec.name());
+    format!(
+        "{}: track {}: '{parameter}' ({name}) is sent by RTSP only: HLS and DASH can't carry it",
+        picked.label, track.id
+    )
 }
 
 fn target(options: &Options) -> Result<i64, PackageError> {

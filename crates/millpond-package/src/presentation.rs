@@ -134,6 +134,18 @@ impl Presentation {
         self.tracks.iter().filter(move |t| t.kind == kind)
     }
 
+    /// The tracks that HLS and DASH have.
+    pub(crate) fn packaged(&self) -> impl Iterator<Item = &PresentedTrack> {
+        self.tracks.iter().filter(|track| track.is_packaged())
+    }
+
+    /// The error for a container that can carry no video and no audio of the asset.
+    pub(crate) fn not_carried(&self, container: &'static str, expected: &'static str) -> PackageError {
+        let media = self.tracks.iter().filter(|track| track.kind != Kind::Text);
+        let found: Vec<String> = media.map(PresentedTrack::codec_parameter).collect();
+        PackageError::Container { container, found: found.join(", "), expected }
+    }
+
     /// Length in seconds.
     #[must_use]
     pub const fn duration(&self) -> f64 {

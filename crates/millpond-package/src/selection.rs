@@ -151,6 +151,7 @@ pub(crate) fn family(codec: &Codec) -> &'static str {
         Codec::Opus(_) => "opus",
         Codec::Flac(_) => "flac",
         Codec::Alac(_) => "alac",
+        Codec::Pcm(_) => "pcm",
         Codec::Tx3g | Codec::Wvtt(_) => "webvtt",
         Codec::Stpp(_) => "stpp",
     }

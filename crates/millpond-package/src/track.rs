@@ -281,6 +281,17 @@ impl PresentedTrack {
         }
     }
 
+    /// Whether HLS and DASH have it: all but PCM, which only RTSP sends.
+    #[must_use]
+    pub fn is_packaged(&self) -> bool {
+        self.codec().is_none_or(Codec::fits_fmp4)
+    }
+
+    /// The track of an object, if it can be packaged.
+    pub(crate) fn packaged(&self) -> Option<&Media> {
+        self.media().filter(|media| media.track().codec.fits_fmp4())
+    }
+
     pub(crate) const fn media(&self) -> Option<&Media> {
         match &self.content {
             Content::Media(m) => Some(m),

@@ -105,6 +105,8 @@ fn encoding(packetizer: Packetizer, track: &Track, channels: Option<u16>) -> Str
         Packetizer::Aac => format!("mpeg4-generic/{rate}/{}", channels.unwrap_or(2)),
         Packetizer::Ac3 => format!("ac3/{rate}/{}", channels.unwrap_or(2)),
         Packetizer::Eac3 => format!("eac3/{rate}/{}", channels.unwrap_or(2)),
+        Packetizer::Pcm(pcm) if pcm.channels == 1 => format!("{}/{rate}", pcm.values.name()),
+        Packetizer::Pcm(pcm) => format!("{}/{rate}/{}", pcm.values.name(), pcm.channels),
     }
 }
 
@@ -168,6 +170,46 @@ mod tests {
     use crate::{payload::Depacketizer, presentation::Presentation};
     use millpond_media::{codec::OpusConfig, sample_table::SampleTable, units::Timescale};
 
+    fn sound(codec: Codec, channels: u16, sample_rate: u32) -> Track {
+        Track {
+            id: 1,
+            kind: TrackKind::Audio { channels, sample_rate },
+            timescale: Timescale::MILLIS,
+            language: "und".into(),
+            name: None,
+            enabled: true,
+            codec,
+            sample_entry: Vec::new(),
+            edits: Vec::new(),
+            samples: SampleTable::builder().finish(),
+        }
+    }
+
+    #[test]
+    fn pcm_is_read_as_it_is_described() {
+        use millpond_media::codec::{ByteOrder::Little, PcmCoding, PcmConfig};
+        for (coding, channels, sample_rate, payload_type, expected) in [
+            (PcmCoding::Signed16(Little), 2, 48_000, 97, "L16/48000/2"),
+            (PcmCoding::Signed24(Little), 6, 96_000, 97, "L24/96000/6"),
+            (PcmCoding::Signed8, 1, 22_050, 97, "L8/22050"),
+            (PcmCoding::MuLaw, 1, 8000, 0, "PCMU/8000"),
+            (PcmCoding::ALaw, 1, 8000, 8, "PCMA/8000"),
+            (PcmCoding::ALaw, 2, 8000, 97, "PCMA/8000/2"),
+        ] {
+            let config = PcmConfig { fourcc: *b"test", coding, channels, sample_rate };
+            let track = sound(Codec::Pcm(config), channels, sample_rate);
+            let packetizer = Packetizer::of(&track).unwrap();
+            assert_eq!(packetizer.payload_type(&track).unwrap_or(97), payload_type, "{expected}");
+            let described = Described { name: "a1", track: &track, packetizer, bandwidth: 64_000, payload_type };
+            let text = describe("a.mov", 7, 12.5, &[described]);
+            assert!(text.contains(&format!("a=rtpmap:{payload_type} {expected}\r\n")), "{text}");
+            let read = Presentation::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
+            let stream = &read.streams[0];
+            assert_eq!((stream.clock_rate, stream.channels.unwrap_or(1)), (sample_rate, channels));
+            assert!(Depacketizer::of(stream).is_ok(), "{stream:?}");
+        }
+    }
+
     #[test]
     fn what_is_described_parses() {
         let config = OpusConfig {
@@ -178,26 +220,9 @@ mod tests {
             mapping_family: 0,
             mapping: Vec::new(),
         };
-        let track = Track {
-            id: 1,
-            kind: TrackKind::Audio { channels: 2, sample_rate: 48_000 },
-            timescale: Timescale::MILLIS,
-            language: "und".into(),
-            name: None,
-            enabled: true,
-            codec: Codec::Opus(config),
-            sample_entry: Vec::new(),
-            edits: Vec::new(),
-            samples: SampleTable::builder().finish(),
-        };
-        let described = Described {
-            name: "a1",
-            track: &track,
-            packetizer: Packetizer::Opus,
-            bandwidth: 64_500,
-            payload_type: 97,
-            keys: None,
-        };
+        let track = sound(Codec::Opus(config), 2, 48_000);
+        let described =
+            Described { name: "a1", track: &track, packetizer: Packetizer::Opus, bandwidth: 64_500, payload_type: 97, keys: None };
         let text = describe("films/a\r\nb.mp4", 7, Some(12.5), &[described]);
         let session = Session::parse(text.as_bytes()).unwrap();
         assert_eq!(session.session_name, "films/ab.mp4", "no line of its own");

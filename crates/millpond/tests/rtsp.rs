@@ -45,19 +45,42 @@ const PLAYED: &[&str] = &[
     "aac_44100.m4a",
 ];
 
+const PICTURES: &[&str] = &["-map", "0:v", "-fps_mode", "passthrough"];
+const SOUND: &[&str] = &["-map", "0:a", "-c", "copy"];
+/// PCM comes in other frames and in another order of bytes than it has in the file.
+const VALUES: &[&str] = &["-map", "0:a", "-af", "asetnsamples=n=960:p=0", "-c:a", "pcm_s32le"];
+
+/// Clips with PCM, and those that have the same values where ffmpeg doesn't read them: it has no depacketizer for L8 and ipcm
+/// only since version 6.
+const PCM: &[(&str, &str)] = &[
+    ("sowt.mov", "sowt.mov"),
+    ("twos.mov", "twos.mov"),
+    ("in24_le.mov", "in24_le.mov"),
+    ("in24_be.mov", "in24_be.mov"),
+    ("lpcm.mov", "lpcm.mov"),
+    ("ulaw.mov", "ulaw.mov"),
+    ("alaw.mov", "alaw.mov"),
+    ("sowt_fragmented.mov", "sowt_fragmented.mov"),
+    ("h264_sowt.mov", "h264_sowt.mov"),
+    ("ipcm.mp4", "sowt.mov"),
+];
+
 /// Every frame of a clip comes as it is in the file: pictures decoded, sound as it is coded.
 fn plays(server: &Server, clip: &str, transport: &str) -> Result<(), String> {
+    let has_video = ["h264", "hevc", "vp9"].iter().any(|codec| clip.starts_with(codec));
+    plays_as(server, clip, clip, transport, if has_video { PICTURES } else { SOUND })
+}
+
+/// What comes of a clip is what is in a file.
+fn plays_as(server: &Server, clip: &str, file: &str, transport: &str, map: &[&str]) -> Result<(), String> {
     let url = format!("rtsp://127.0.0.1:{}/{clip}", server.rtsp);
-    let file = clips::folder().join(clip).display().to_string();
+    let file = clips::folder().join(file).display().to_string();
     let ours = |more: &[&str]| {
         // Enough room for what a loaded machine reads late: nothing is to be lost here.
         let input = ["-rtsp_transport", transport, "-buffer_size", "8000000", "-i", &url];
         hashes(&[&input[..], more].concat())
     };
     let theirs = |more: &[&str]| hashes(&[&["-i", &file][..], more].concat());
-    let has_video = ["h264", "hevc", "vp9"].iter().any(|codec| clip.starts_with(codec));
-    let map: &[&str] =
-        if has_video { &["-map", "0:v", "-fps_mode", "passthrough"] } else { &["-map", "0:a", "-c", "copy"] };
     let (got, expected) = (ours(map)?, theirs(map)?);
     if got == expected {
         return Ok(());
@@ -75,9 +98,59 @@ fn ffmpeg_gets_every_frame_over_tcp_and_udp() {
             all.into_iter().filter_map(|one| one.join().unwrap()).collect()
         });
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let wrong: Vec<String> = std::thread::scope(|scope| {
+            let play = |(clip, file)| plays_as(&server, clip, file, transport, VALUES).err();
+            let mut all: Vec<_> = PCM.iter().map(|pair| scope.spawn(move || play(*pair))).collect();
+            all.push(scope.spawn(|| plays(&server, "h264_sowt.mov", transport).err()));
+            all.into_iter().filter_map(|one| one.join().unwrap()).collect()
+        });
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
     assert!(server.metric("millpond_rtp_frames_total", "") > 1000.0);
     assert_eq!(server.metric("millpond_rtsp_playing", ""), 0.0);
+}
+
+#[test]
+fn gstreamer_gets_every_value_of_8_bits() {
+    if !support::have("gst-launch-1.0") {
+        return;
+    }
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let folder = tempfile::tempdir().unwrap();
+    for clip in ["raw8.mov", "sowt8.mov"] {
+        let got = folder.path().join(clip);
+        let source = format!("location=rtsp://127.0.0.1:{}/{clip}", server.rtsp);
+        let sink = format!("location={}", got.display());
+        let mut command = Command::new("gst-launch-1.0");
+        command.args(["-q", "rtspsrc", &source, "protocols=tcp", "!", "rtpL8depay", "!", "filesink", &sink]);
+        let output = command.output().unwrap();
+        let file = clips::folder().join(clip).display().to_string();
+        let mut command = Command::new("ffmpeg");
+        let expected = command.args(["-v", "error", "-nostdin", "-i", &file, "-f", "u8", "-"]).output().unwrap().stdout;
+        let got = std::fs::read(got).unwrap_or_default();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(got == expected, "{clip}: {} bytes, expected {}: {errors}", got.len(), expected.len());
+    }
+}
+
+#[test]
+fn pcm_is_left_out_of_hls_and_dash() {
+    let server = Server::start(&[clips::folder().to_str().unwrap()]);
+    let list = server.get("h264_sowt.mov/index.m3u8").text();
+    assert!(list.contains("v1/index.m3u8") && !list.contains("AUDIO"), "{list}");
+    for tail in ["index.mpd", "ts/index.m3u8", "v1/1.m4s"] {
+        assert_eq!(server.get(&format!("h264_sowt.mov/{tail}")).status, 200, "{tail}");
+    }
+    for tail in ["a1/index.m3u8", "a1/init.mp4", "a1/1.m4s", "ts/a1/1.ts"] {
+        assert_eq!(server.get(&format!("h264_sowt.mov/{tail}")).status, 404, "{tail}");
+    }
+    let told = server.get(".millpond/asset?path=h264_sowt.mov").text();
+    assert!(told.contains("track 2: 'sowt' (PCM) is sent by RTSP only: HLS and DASH can't carry it"), "{told}");
+    for tail in ["index.m3u8", "ts/index.m3u8", "index.mpd"] {
+        let reply = server.get(&format!("sowt.mov/{tail}"));
+        assert_eq!(reply.status, 422, "{tail}");
+        assert!(reply.text().contains("can carry none of the tracks: found sowt"), "{}", reply.text());
+    }
 }
 
 #[test]
@@ -85,7 +158,7 @@ fn gstreamer_and_mpv_play_to_the_end() {
     let server = Server::of_clips();
     let url = |clip: &str| format!("rtsp://127.0.0.1:{}/{clip}", server.rtsp);
     let mut players = Vec::new();
-    for clip in ["h264_aac.mp4", "hevc_hvc1.mp4", "vp9_opus.mp4", "ac3.mp4"] {
+    for clip in ["h264_aac.mp4", "hevc_hvc1.mp4", "vp9_opus.mp4", "ac3.mp4", "h264_sowt.mov", "in24_le.mov"] {
         for protocol in ["tcp", "udp"] {
             let source = format!("location={}", url(clip));
             let protocols = format!("protocols={protocol}");

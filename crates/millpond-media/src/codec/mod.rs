@@ -16,6 +16,7 @@ mod flac;
 mod hevc;
 mod mp3;
 mod opus;
+mod pcm;
 mod sound;
 mod text;
 mod unsupported;
@@ -35,6 +36,7 @@ pub use flac::FlacConfig;
 pub use hevc::HevcConfig;
 pub use mp3::Mp3Config;
 pub use opus::OpusConfig;
+pub use pcm::{ByteOrder, PcmCoding, PcmConfig};
 pub use text::{StppConfig, WvttConfig};
 pub use vp9::Vp9Config;
 
@@ -72,6 +74,8 @@ pub enum Codec {
     Flac(FlacConfig),
     /// Apple Lossless.
     Alac(AlacConfig),
+    /// Linear PCM, and G.711.
+    Pcm(PcmConfig),
     /// 3GPP timed text.
     Tx3g,
     /// WebVTT.
@@ -96,6 +100,7 @@ impl Codec {
             Self::Opus(_) => "opus".to_owned(),
             Self::Flac(_) => "fLaC".to_owned(),
             Self::Alac(_) => "alac".to_owned(),
+            Self::Pcm(config) => config.parameter(),
             Self::Tx3g => "tx3g".to_owned(),
             Self::Wvtt(_) => "wvtt".to_owned(),
             Self::Stpp(config) => config.parameter(),
@@ -118,6 +123,7 @@ impl Codec {
             Self::Opus(_) => "Opus",
             Self::Flac(_) => "FLAC",
             Self::Alac(_) => "Apple Lossless",
+            Self::Pcm(config) => config.name(),
             Self::Tx3g => "3GPP timed text",
             Self::Wvtt(_) => "WebVTT",
             Self::Stpp(_) => "TTML",
@@ -135,7 +141,7 @@ impl Codec {
             Self::Wvtt(config) => config.heap_bytes(),
             Self::Stpp(config) => config.heap_bytes(),
             Self::Av1(_) | Self::Vp9(_) | Self::Mp3(_) | Self::Ac3(_) | Self::Eac3(_) => 0,
-            Self::Flac(_) | Self::Alac(_) | Self::Tx3g => 0,
+            Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) | Self::Tx3g => 0,
         }
     }
 
@@ -145,9 +151,15 @@ impl Codec {
         match self {
             Self::Avc(_) | Self::Hevc(_) | Self::Mp3(_) | Self::Ac3(_) | Self::Eac3(_) => true,
             Self::Aac(config) => config.fits_adts(),
-            Self::Av1(_) | Self::Vp9(_) | Self::Opus(_) | Self::Flac(_) | Self::Alac(_) => false,
+            Self::Av1(_) | Self::Vp9(_) | Self::Opus(_) | Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) => false,
             Self::Tx3g | Self::Wvtt(_) | Self::Stpp(_) => false,
         }
+    }
+
+    /// Whether HLS and DASH can carry it in fragmented MP4: players of either take no PCM.
+    #[must_use]
+    pub fn fits_fmp4(&self) -> bool {
+        !matches!(self, Self::Pcm(_))
     }
 
     /// Samples of each channel that one frame gives, at the track's sample rate; `None` where frames differ, where
@@ -226,6 +238,9 @@ pub(crate) fn parse_sample_entry(
         b"Opus" => audio(opus::parse),
         b"fLaC" => audio(flac::parse),
         b"alac" => audio(alac::parse),
+        b"twos" | b"sowt" | b"in24" | b"lpcm" | b"ulaw" | b"alaw" | b"ipcm" => audio(pcm::parse),
+        // The same types are uncompressed pictures too.
+        b"raw " | b"NONE" if &handler == b"soun" => audio(pcm::parse),
         b"tx3g" => text(text::tx3g),
         b"wvtt" => text(text::wvtt),
         b"stpp" => text(text::stpp),

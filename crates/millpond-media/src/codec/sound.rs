@@ -18,12 +18,27 @@ const VERSION_2: usize = 36;
 /// An audio sample entry.
 #[derive(Debug)]
 pub(super) struct Sound<'n, 'a> {
-    node: &'n Node<'a>,
+    pub(super) node: &'n Node<'a>,
     /// Channels as the fields say; not to be trusted where the codec says it too.
     pub(super) channels: u16,
     /// Samples a second as the fields say; 0 where they can't.
     pub(super) sample_rate: u32,
+    /// Bits of a value as the fields say: 16 where they say nothing.
+    pub(super) bits: u16,
+    /// What only version 2 has.
+    pub(super) format: Option<Format>,
     boxes_at: usize,
+}
+
+/// What a description of version 2 says of linear PCM.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Format {
+    /// `constBitsPerChannel`.
+    pub(super) bits: u32,
+    /// `formatSpecificFlags`.
+    pub(super) flags: u32,
+    /// `constBytesPerAudioPacket`: of a frame, where it is PCM.
+    pub(super) packet_bytes: u32,
 }
 
 impl<'n, 'a> Sound<'n, 'a> {
@@ -34,9 +49,10 @@ impl<'n, 'a> Sound<'n, 'a> {
         let version = fields.u16()?;
         fields.skip(6)?;
         let channels = fields.u16()?;
-        fields.skip(6)?;
+        let bits = fields.u16()?;
+        fields.skip(4)?;
         let sample_rate = fields.u32()? >> 16;
-        let plain = Self { node, channels, sample_rate, boxes_at: FIELDS };
+        let plain = Self { node, channels, sample_rate, bits, format: None, boxes_at: FIELDS };
         match version {
             1 => Ok(plain.version_1()),
             2 => plain.version_2(),
@@ -60,7 +76,9 @@ impl<'n, 'a> Sound<'n, 'a> {
         let [high, low] = [fields.u32()?, fields.u32()?];
         let rate = f64::from_bits(u64::from(high) << 32 | u64::from(low));
         let channels = fields.u32()?;
-        fields.skip(VERSION_2 - 16)?;
+        fields.skip(4)?;
+        let format = Format { bits: fields.u32()?, flags: fields.u32()?, packet_bytes: fields.u32()? };
+        fields.skip(4)?;
         // The size counts the header of the entry; one too small or too large to be true says nothing.
         let header = self.node.whole.len() - self.node.body.len();
         let least = FIELDS + VERSION_2;
@@ -69,6 +87,7 @@ impl<'n, 'a> Sound<'n, 'a> {
             channels: u16::try_from(channels).unwrap_or(self.channels),
             // A float to integer cast saturates and makes NaN zero, which is "unknown" here.
             sample_rate: rate as u32,
+            format: Some(format),
             boxes_at: boxes_at.unwrap_or(least),
             ..self
         })

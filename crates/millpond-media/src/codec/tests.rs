@@ -1,6 +1,7 @@
 mod entries;
 
 use super::*;
+use crate::units::Timescale;
 use entries as e;
 use proptest::prelude::*;
 
@@ -85,7 +86,7 @@ fn aac(entry: &[u8]) -> (AacConfig, TrackKind) {
 /// Every entry that is played: what is read, `Codec::parameter`, the kind, samples a frame, whether TS takes it.
 type Row = (&'static str, &'static str, &'static str, TrackKind, Option<u32>, bool);
 
-const ROWS: [Row; 24] = [
+const ROWS: [Row; 28] = [
     (e::AVC, "H.264", "avc1.64000c", SMALL, None, true),
     (e::AVC_IN_BAND, "H.264", "avc3.42c00c", video(320, 180, (4, 3)), None, true),
     (e::AVC_HIGH_10, "H.264", "avc1.6e000c", SMALL, None, true),
@@ -109,6 +110,10 @@ const ROWS: [Row; 24] = [
     (e::FLAC, "FLAC", "fLaC", audio(1, 48_000), Some(4608), false),
     (e::ALAC, "Apple Lossless", "alac", audio(1, 48_000), Some(4096), false),
     (e::ALAC_QUICKTIME, "Apple Lossless", "alac", audio(2, 48_000), Some(4096), false),
+    (e::PCM_QUICKTIME, "PCM", "sowt", audio(1, 48_000), None, false),
+    (e::PCM_IN24, "PCM", "in24", audio(2, 48_000), None, false),
+    (e::PCM_LPCM, "PCM", "lpcm", audio(6, 96_000), None, false),
+    (e::PCM_ULAW, "G.711 μ-law", "ulaw", audio(2, 48_000), None, false),
     (e::TX3G, "3GPP timed text", "tx3g", TrackKind::Text, None, false),
 ];
 
@@ -128,7 +133,7 @@ fn what_is_not_played_is_named() {
         (e::AVC_ENCRYPTED, "'avc1' encrypted: cenc is not supported"),
         (e::AAC_ENCRYPTED, "'mp4a' encrypted: cenc is not supported"),
         (e::TEXT_QUICKTIME, "'text' (QuickTime text; tx3g, wvtt and stpp are) is not supported"),
-        (e::PCM_QUICKTIME, "'sowt' (PCM) is not supported"),
+        (e::PCM_FLOAT, "'fl32' (PCM in floating point) is not supported"),
     ];
     for (hex, reason) in cases {
         assert_eq!(refused(&bytes(hex)), format!("{PATH} at byte 1000: {reason}"));
@@ -167,6 +172,100 @@ fn colors_are_those_stated() {
     for (hex, color) in cases {
         assert_eq!(read(&bytes(hex)).codec.color(), color);
     }
+}
+
+/// What a sample entry of PCM says.
+fn pcm(entry: &[u8]) -> (PcmCoding, u16, u32) {
+    match read(entry).codec {
+        Codec::Pcm(config) => (config.coding, config.channels, config.sample_rate),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn pcm_of_all_kinds() {
+    use ByteOrder::{Big, Little};
+    let of = |kind: &[u8; 4], bits: u8, boxes: &[u8]| {
+        let mut entry = sound(kind, boxes);
+        entry[8 + 19] = bits;
+        parse(&entry).map(|_| pcm(&entry).0).map_err(|error| error.to_string())
+    };
+    let enda = |order| boxed(b"wave", &[&boxed(b"frma", &[b"in24"]), &boxed(b"enda", &[&[0, order]])]);
+    let pcmc = |flags, bits| boxed(b"pcmC", &[&[0, 0, 0, 0, flags, bits]]);
+    for (kind, bits, boxes, expected) in [
+        (b"raw ", 8, vec![], PcmCoding::Unsigned8),
+        (b"raw ", 16, vec![], PcmCoding::Signed16(Big)),
+        (b"NONE", 8, vec![], PcmCoding::Unsigned8),
+        (b"twos", 8, vec![], PcmCoding::Signed8),
+        (b"twos", 16, vec![], PcmCoding::Signed16(Big)),
+        (b"sowt", 8, vec![], PcmCoding::Signed8),
+        (b"sowt", 24, vec![], PcmCoding::Signed24(Little)),
+        (b"in24", 16, vec![], PcmCoding::Signed24(Big)),
+        (b"in24", 16, enda(0), PcmCoding::Signed24(Big)),
+        (b"in24", 16, enda(1), PcmCoding::Signed24(Little)),
+        (b"alaw", 16, vec![], PcmCoding::ALaw),
+        (b"ipcm", 16, pcmc(0, 24), PcmCoding::Signed24(Big)),
+        (b"ipcm", 16, pcmc(1, 16), PcmCoding::Signed16(Little)),
+    ] {
+        assert_eq!(of(kind, bits, &boxes), Ok(expected), "{}", show(*kind));
+    }
+    for (kind, boxes, expected) in [
+        (b"ipcm", pcmc(0, 32), "'ipcm' (PCM of 32 bits) is not supported"),
+        (b"ipcm", vec![], "found no pcmC box, expected one"),
+        (b"lpcm", vec![], "found 'lpcm' without a description of version 2, expected one"),
+        (b"in32", vec![], "'in32' (PCM of 32 bits) is not supported"),
+        (b"fpcm", pcmc(0, 32), "'fpcm' (PCM in floating point) is not supported"),
+    ] {
+        let error = of(kind, 16, &boxes).unwrap_err();
+        assert!(error.ends_with(expected), "{error}");
+    }
+    assert_eq!(pcm(&bytes(e::PCM_IN24)), (PcmCoding::Signed24(Little), 2, 48_000));
+    let error = parse_sample_entry(&sound(b"raw ", &[]), *b"vide", PATH, 0).unwrap_err();
+    assert!(error.to_string().contains("'raw ' (uncompressed video) is not supported"), "{error}");
+}
+
+#[test]
+fn lpcm_is_what_its_flags_say() {
+    let mut entry = bytes(e::PCM_LPCM);
+    assert_eq!(pcm(&entry), (PcmCoding::Signed24(ByteOrder::Little), 6, 96_000));
+    let flags = 8 + 28 + 24;
+    entry[flags + 3] = 0xe;
+    assert_eq!(pcm(&entry).0, PcmCoding::Signed24(ByteOrder::Big));
+    for (format, reason) in [
+        (0xd, "'lpcm' (PCM of 24 bits, format 0xd) is not supported"),
+        (0x2c, "'lpcm' (PCM of 24 bits, format 0x2c) is not supported"),
+        (8, "'lpcm' (unsigned PCM of 24 bits) is not supported"),
+    ] {
+        entry[flags + 3] = format;
+        assert!(refused(&entry).ends_with(reason), "{}", refused(&entry));
+    }
+    // Values of 24 bits in four bytes.
+    entry[flags + 3] = 0xc;
+    entry[flags + 7] = 24;
+    assert!(refused(&entry).contains("format 0xc"));
+}
+
+#[test]
+fn a_rate_that_does_not_fit_is_the_clock_and_units_fit_packets() {
+    let mut entry = sound(b"twos", &[]);
+    entry[8 + 24..8 + 28].fill(0);
+    let SampleEntry { codec: Codec::Pcm(config), kind } = read(&entry).with_clock(Timescale::new(96_000).unwrap())
+    else {
+        panic!()
+    };
+    assert_eq!((config.sample_rate, kind), (96_000, audio(1, 96_000)));
+    let units = |coding, channels, sample_rate| {
+        let config = PcmConfig { fourcc: *b"sowt", coding, channels, sample_rate };
+        (config.frame_bytes(), config.frames_per_unit())
+    };
+    assert_eq!(units(PcmCoding::MuLaw, 1, 8000), (1, 160), "20 ms");
+    assert_eq!(units(PcmCoding::Signed16(ByteOrder::Little), 2, 48_000), (4, 300), "1200 bytes");
+    assert_eq!(units(PcmCoding::Signed24(ByteOrder::Big), 8, 96_000), (24, 50));
+    assert_eq!(units(PcmCoding::Unsigned8, 1, 0), (1, 1));
+    entry[8 + 16..8 + 18].copy_from_slice(&1000_u16.to_be_bytes());
+    assert!(refused(&entry).contains("'twos' (PCM of 1000 channels) is not supported"));
+    entry[8 + 16..8 + 18].fill(0);
+    assert!(refused(&entry).contains("found no channels, expected at least one"));
 }
 
 #[test]
@@ -338,10 +437,11 @@ fn heap_is_counted() {
 
 fn every_entry() -> Vec<Vec<u8>> {
     let mut all: Vec<_> = ROWS.iter().map(|row| bytes(row.0)).collect();
-    all.extend([e::AVC_ENCRYPTED, e::AAC_ENCRYPTED, e::TEXT_QUICKTIME, e::PCM_QUICKTIME].map(bytes));
+    all.extend([e::AVC_ENCRYPTED, e::AAC_ENCRYPTED, e::TEXT_QUICKTIME, e::PCM_FLOAT].map(bytes));
     all.push(mp4a(0x40, &[0xeb, 0x8a, 0x08, 0x00]));
     all.push(mp4a(0x40, &[0xf9, 0x46, 0x43, 0x22, 0x00]));
     all.push(sound(b"ec-3", &boxed(b"dec3", &[&[0x0c, 0x01, 0x20, 0x0f, 0x02, 0x02, 0x20, 0x0f, 0, 1, 16]])));
+    all.push(sound(b"ipcm", &boxed(b"pcmC", &[&[0, 0, 0, 0, 1, 24]])));
     all.push(boxed(b"wvtt", &[&[0; 8], &boxed(b"vttC", &[b"WEBVTT"]), &boxed(b"vlab", &[b"a"])]));
     all.push(boxed(
         b"stpp",

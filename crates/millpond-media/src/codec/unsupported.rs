@@ -5,8 +5,8 @@ use crate::{
     error::MediaError,
 };
 
-/// Names of formats that turn up in files and that no player of HLS or DASH takes.
-const NAMES: [(&[u8; 4], &str); 30] = [
+/// Names of formats that turn up in files and that are not played.
+const NAMES: [(&[u8; 4], &str); 27] = [
     (b"mp4v", "MPEG-4 Visual"),
     (b"s263", "H.263"),
     (b"jpeg", "Motion JPEG"),
@@ -21,15 +21,12 @@ const NAMES: [(&[u8; 4], &str); 30] = [
     (b"dvhe", "Dolby Vision without an HEVC base"),
     (b"vvc1", "VVC"),
     (b"vvi1", "VVC"),
-    (b"twos", "PCM"),
-    (b"sowt", "PCM"),
-    (b"lpcm", "PCM"),
-    (b"ipcm", "PCM"),
-    (b"fpcm", "PCM"),
-    (b"in24", "PCM"),
-    (b"raw ", "PCM or uncompressed video"),
-    (b"ulaw", "G.711"),
-    (b"alaw", "G.711"),
+    (b"in32", "PCM of 32 bits"),
+    (b"fl32", "PCM in floating point"),
+    (b"fl64", "PCM in floating point"),
+    (b"fpcm", "PCM in floating point"),
+    (b"raw ", "uncompressed video"),
+    (b"NONE", "uncompressed video"),
     (b"samr", "AMR"),
     (b"sawb", "AMR-WB"),
     (b"dtsc", "DTS"),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    fixture::{AAC, AVC, movie, track},
+    fixture::{AAC, AVC, PCM, movie, track},
     indexer::index_bytes,
     sample_table::SampleTable,
 };
@@ -42,6 +42,16 @@ fn aliases_read_the_same() {
     assert_eq!(after.external_media.as_deref(), Some("/media/film.mp4"));
     assert_eq!(after.tracks, before.tracks);
     assert!(write_alias(&before, &"x".repeat(70_000)).is_err());
+}
+
+#[test]
+fn units_of_pcm_are_not_grouped_again() {
+    let rows = [(0, 1200, 600, 0, true), (1200, 400, 200, 0, true), (1600, 1000, 500, 0, true), (5000, 2, 1, 0, true)];
+    for rows in [&rows[..], &rows[..1], &rows[1..]] {
+        let before = movie(vec![track(1, PCM, Vec::new(), table(rows))]);
+        let after = index_bytes(&write(&before, "film.mov").unwrap()).unwrap();
+        assert_eq!(after.tracks, before.tracks);
+    }
 }
 
 #[test]

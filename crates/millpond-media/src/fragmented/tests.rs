@@ -1,5 +1,5 @@
 use crate::{
-    fixture::{AAC, AVC, bx, fields, mvhd, trak},
+    fixture::{AAC, AVC, PCM, bx, fields, mvhd, trak},
     indexer::index_bytes,
     movie::Movie,
 };
@@ -137,4 +137,35 @@ fn a_broken_fragment_ends_its_track_and_no_other() {
     ]);
     assert_eq!(movie.tracks.iter().map(|t| t.samples.len()).collect::<Vec<_>>(), [1, 2]);
     assert!(movie.skipped[0].reason.contains("a change from sample entry 1 to 2"));
+}
+
+#[test]
+fn pcm_comes_in_units_however_it_is_written() {
+    // Two bytes a frame, at most 600 frames a unit.
+    let moov = |size: u32, duration| {
+        let mvex = bx(b"mvex", &[&fields(b"trex", &[0, 1, 1, duration, size, 0])]);
+        bx(b"moov", &[&mvhd(), &trak(1, b"soun", PCM, &[]), &mvex])
+    };
+    // What the run has in front of the place of its data and behind it.
+    let units = |moov: Vec<u8>, [flags, count]: [u32; 2], samples: &[u32], media: usize| {
+        let run = |at| fields(b"trun", &[&[flags, count, at], samples].concat());
+        let moof = |at| moof(&[traf(&[fields(b"tfhd", &[MOOF_BASE, 1]), run(at)])]);
+        let moof = moof(moof(0).len() as u32 + 8);
+        let base = (moov.len() + moof.len() + 8) as u64;
+        let movie = index_bytes(&[moov, moof, mdat(media)].concat()).unwrap();
+        let rows: Vec<_> =
+            movie.tracks[0].samples.iter().map(|s| (s.range.start - base, s.range.len(), s.duration)).collect();
+        (rows, movie.skipped.into_iter().map(|skipped| skipped.reason).next())
+    };
+    let even = vec![(0, 1000, 500), (1000, 1000, 500)];
+    assert_eq!(units(moov(2, 1), [1, 1000], &[], 3000), (even.clone(), None), "a frame a sample");
+    assert_eq!(units(moov(2000, 1000), [1, 1], &[], 3000), (even, None), "one sample");
+    let together = vec![(0, 4, 2), (4, 6, 1)];
+    assert_eq!(units(moov(0, 1), [0x201, 3], &[2, 2, 6], 3000), (together, None));
+    let (rows, reason) = units(moov(2, 1), [1, 1000], &[], 100);
+    assert_eq!(rows, [(0, 100, 50)]);
+    assert!(reason.unwrap().contains("found sample 50 of 2 bytes"));
+    let (rows, reason) = units(moov(0, 1), [0x201, 3], &[2, 3, 2], 3000);
+    assert_eq!(rows, [(0, 2, 1)]);
+    assert!(reason.unwrap().ends_with("found sample 1 of 3 bytes, expected whole frames of 2"));
 }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::{
+    codec::{ByteOrder, Codec, PcmCoding, PcmConfig},
     fixture::{bx, fields},
+    pcm_units::PcmUnits,
     sample_table::{Sample, SampleTable},
 };
 
@@ -143,4 +145,89 @@ fn missing_tables_are_named() {
         let error = fill(&tables, None).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
     }
+}
+
+/// What comes of PCM: stereo of 16 bits, 48 kHz.
+fn fill_pcm(tables: &[Vec<u8>], len: Option<u64>) -> Result<(SampleTable, Option<String>), MediaError> {
+    let bytes = bx(b"stbl", &[&tables.concat()]);
+    let stbl = Node::new(&bytes, 0, "stbl").unwrap();
+    let coding = PcmCoding::Signed16(ByteOrder::Little);
+    let codec = Codec::Pcm(PcmConfig { fourcc: *b"sowt", coding, channels: 2, sample_rate: 48_000 });
+    let (mut out, mut units) = (SampleTable::builder(), PcmUnits::of(&codec).unwrap());
+    let cut = Tables::parse(&stbl)?.fill_pcm(&mut units, &mut out, len, &mut Budget::new())?;
+    Ok((out.finish(), cut))
+}
+
+fn pcm_rows(tables: &[Vec<u8>], len: u64) -> (Vec<(u64, u64, u32)>, Option<String>) {
+    let (table, cut) = fill_pcm(tables, Some(len)).unwrap();
+    (table.iter().map(|s| (s.range.start, s.range.len(), s.duration)).collect(), cut)
+}
+
+#[test]
+fn frames_of_pcm_are_grouped_by_chunk() {
+    let tables = |size| {
+        [
+            fields(b"stts", &[0, 2, 301, 1, 9, 2]),
+            fields(b"stsz", &[0, size, 310]),
+            fields(b"stsc", &[0, 2, 1, 300, 1, 2, 10, 1]),
+            fields(b"stco", &[0, 2, 100, 5000]),
+        ]
+    };
+    let expected = vec![(100, 1200, 300), (5000, 40, 19)];
+    assert_eq!(pcm_rows(&tables(4), 6000), (expected.clone(), None));
+    assert_eq!(pcm_rows(&tables(1), 6000), (expected, None), "QuickTime's size of uncompressed sound");
+    let (rows, cut) = pcm_rows(&tables(4), 5022);
+    assert_eq!(rows, [(100, 1200, 300), (5000, 20, 9)]);
+    assert!(cut.unwrap().contains("samples from 305 of 310 on are left out: 4 bytes at 5020 pass the end"));
+    // As many as there are bytes for, if they don't overlap.
+    assert!(pcm_rows(&tables(4), 1000).1.unwrap().contains("from 225 of 310 on"));
+}
+
+#[test]
+fn samples_of_pcm_with_sizes_of_their_own() {
+    let tables = |sizes: &[u32]| {
+        [
+            fields(b"stts", &[0, 1, 4, 1]),
+            fields(b"stsz", &[&[0, 0, sizes.len() as u32], sizes].concat()),
+            fields(b"stsc", &[0, 1, 1, 9, 1]),
+            fields(b"stco", &[0, 1, 0]),
+        ]
+    };
+    assert_eq!(pcm_rows(&tables(&[4, 4, 4, 8]), 100), (vec![(0, 12, 3), (12, 8, 1)], None));
+    let (rows, cut) = pcm_rows(&tables(&[4, 4, 3, 4]), 100);
+    assert_eq!(rows, [(0, 8, 2)]);
+    assert!(cut.unwrap().contains("from 2 of 4 on are left out: a sample of 3 bytes, expected whole frames of 4"));
+}
+
+#[test]
+fn an_hour_of_pcm_takes_little() {
+    let frames = 3600 * 48_000;
+    // Chunks of 1024 frames, with pictures between them.
+    let chunks = frames / 1024;
+    let places: Vec<u32> = (0..chunks).map(|chunk| chunk * 20_000).collect();
+    let tables = [
+        fields(b"stts", &[0, 1, frames, 1]),
+        fields(b"stsz", &[0, 4, frames]),
+        fields(b"stsc", &[0, 1, 1, 1024, 1]),
+        fields(b"stco", &[&[0, chunks], &places[..]].concat()),
+    ];
+    let (table, cut) = fill_pcm(&tables, Some(1 << 33)).unwrap();
+    assert_eq!((table.len(), cut), (frames / 256, None));
+    assert_eq!(table.end_dts(), i64::from(frames));
+    assert!(table.heap_bytes() < 1 << 20, "{} bytes", table.heap_bytes());
+}
+
+#[test]
+fn frames_of_pcm_elsewhere_are_bounded() {
+    let tables = |count| {
+        [
+            fields(b"stts", &[0, 1, count, 1]),
+            fields(b"stsz", &[0, 4, count]),
+            fields(b"stsc", &[0, 1, 1, count, 1]),
+            fields(b"stco", &[0, 1, 0]),
+        ]
+    };
+    let (table, cut) = fill_pcm(&tables(172_800_000), None).unwrap();
+    assert_eq!((table.len(), cut), (576_000, None), "an hour");
+    assert!(table.heap_bytes() < 300_000, "{} bytes", table.heap_bytes());
 }

@@ -9,14 +9,19 @@ mod sets;
 #[cfg(test)]
 mod tests;
 
-use crate::{bandwidth::seconds, digits, presentation::Presentation, xml::Writer};
+use crate::{PackageError, bandwidth::seconds, digits, presentation::Presentation, track::Kind, xml::Writer};
 use sets::sets;
 
 /// The MPD of an asset.
-#[must_use]
-pub fn mpd(presentation: &Presentation) -> String {
+///
+/// # Errors
+/// [`PackageError::Container`] where no video and no audio of the asset can be carried.
+pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
+    if presentation.packaged().all(|track| track.kind == Kind::Text) {
+        return Err(presentation.not_carried("DASH", "video, or audio other than PCM"));
+    }
     let sets = sets(presentation);
-    let longest = presentation.tracks.iter().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
+    let longest = presentation.packaged().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
     let mut w = Writer::new(1024 + 512 * presentation.tracks.len());
     w.start("MPD")
         .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
@@ -29,7 +34,7 @@ pub fn mpd(presentation: &Presentation) -> String {
     for (id, set) in (0..).zip(&sets) {
         set.write(&mut w, id);
     }
-    w.finish()
+    Ok(w.finish())
 }
 
 /// `xs:duration` in seconds.

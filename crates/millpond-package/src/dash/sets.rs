@@ -26,7 +26,7 @@ pub(super) struct Set<'a> {
 /// The adaptation sets of an asset: video by codec, audio by language and codec, text each by itself.
 pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
     let mut sets: Vec<Set<'_>> = Vec::new();
-    for track in presentation.tracks() {
+    for track in presentation.packaged() {
         let same = sets.iter_mut().find(|s| s.tracks.first().is_some_and(|t| is_switchable(t, track)));
         if let Some(set) = same {
             set.tracks.push(track);

@@ -50,5 +50,5 @@ fn two_renditions_share_a_timeline() {
   </Period>
 </MPD>
 "#;
-    assert_eq!(mpd(&p), expected);
+    assert_eq!(mpd(&p).unwrap(), expected);
 }

@@ -16,10 +16,10 @@ const ONE: u32 = 0x0001_0000;
 /// `dref` entry flag: the media is in the same file (8.7.2.3).
 const SELF_CONTAINED: u32 = 1;
 
-/// The init segment of a track; empty for sidecars, which have none.
+/// The init segment of a track; empty for sidecars and PCM, which have none.
 #[must_use]
 pub fn init(_presentation: &Presentation, track: &PresentedTrack) -> Bytes {
-    let Some(media) = track.media() else { return Bytes::new() };
+    let Some(media) = track.packaged() else { return Bytes::new() };
     let mut w = BoxWriter::with_capacity(1024 + media.track().sample_entry.len());
     file_type(&mut w, media);
     w.put(b"moov", |w| {

@@ -37,10 +37,10 @@ struct Row {
     sync: bool,
 }
 
-/// Segment `number` (from 1) of a track; `None` where there is none, and for sidecars.
+/// Segment `number` (from 1) of a track; `None` where there is none, and for sidecars and PCM.
 #[must_use]
 pub fn segment(_presentation: &Presentation, track: &PresentedTrack, number: u32) -> Option<Plan> {
-    let media = track.media()?;
+    let media = track.packaged()?;
     let info = track.segment(number).filter(|s| !s.samples.is_empty())?;
     let table = &media.track().samples;
     let samples: Vec<Timed> = media.timeline.walk(table, info.samples.clone()).collect();

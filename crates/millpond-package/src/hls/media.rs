@@ -18,7 +18,11 @@ const ENTRY: usize = 34;
 #[must_use]
 pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
     let text = is_webvtt(track);
-    if container == Container::Ts && !text && !transport::is_carried(presentation, track) {
+    let carried = match container {
+        Container::Fmp4 => track.is_packaged(),
+        Container::Ts => text || transport::is_carried(presentation, track),
+    };
+    if !carried {
         return None;
     }
     let suffix = match container {

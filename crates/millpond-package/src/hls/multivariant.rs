@@ -67,7 +67,7 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
 impl<'a> Content<'a> {
     fn of(presentation: &'a Presentation, container: Container) -> Result<Self, PackageError> {
         let fits = |t: &&PresentedTrack| match container {
-            Container::Fmp4 => true,
+            Container::Fmp4 => t.is_packaged(),
             Container::Ts => transport::is_carried(presentation, t),
         };
         let video: Vec<_> = presentation.of_kind(Kind::Video).filter(fits).collect();
@@ -84,10 +84,10 @@ impl<'a> Content<'a> {
             }
         }
         if video.is_empty() && groups.is_empty() {
-            let media = presentation.tracks.iter().filter(|t| t.kind != Kind::Text);
-            let found: Vec<String> = media.map(PresentedTrack::codec_parameter).collect();
-            let expected = "H.264, HEVC, AAC, MP3, AC-3 or E-AC-3";
-            return Err(PackageError::Container { container: "MPEG-2 TS", found: found.join(", "), expected });
+            return Err(match container {
+                Container::Fmp4 => presentation.not_carried("HLS", "video, or audio other than PCM"),
+                Container::Ts => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MP3, AC-3 or E-AC-3"),
+            });
         }
         let text = presentation.of_kind(Kind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
         Ok(Self { presentation, container, video, groups, text })

@@ -6,7 +6,7 @@ use crate::{
 };
 use millpond_media::{
     Codec,
-    codec::Ac3Config,
+    codec::{Ac3Config, ByteOrder, PcmCoding, PcmConfig},
     movie::{Edit, Movie, TrackKind},
 };
 use std::sync::Arc;
@@ -113,6 +113,31 @@ fn a_codec_that_transport_streams_lack_is_an_error_only_when_nothing_is_left() {
     tracks.remove(0);
     let p = presentation(vec![movie(tracks)]);
     assert!(matches!(multivariant(&p, Container::Ts), Err(PackageError::Container { .. })));
+}
+
+#[test]
+fn pcm_is_presented_and_not_packaged() {
+    let mut tracks = film(1000, &["eng", "eng"]).tracks.clone();
+    let coding = PcmCoding::Signed16(ByteOrder::Little);
+    tracks[1].codec = Codec::Pcm(PcmConfig { fourcc: *b"sowt", coding, channels: 2, sample_rate: 48_000 });
+    let p = presentation(vec![movie(tracks.clone())]);
+    assert_eq!(p.tracks().iter().map(|t| t.name()).collect::<Vec<_>>(), ["v1", "a1", "a2"]);
+    let warning = "film.mp4: track 2: 'sowt' (PCM) is sent by RTSP only: HLS and DASH can't carry it";
+    assert_eq!(p.warnings(), [warning]);
+    for container in [Container::Fmp4, Container::Ts] {
+        let list = multivariant(&p, container).unwrap();
+        assert!(!list.contains("a1/") && !list.contains("sowt") && list.contains("mp4a.40.2"), "{list}");
+    }
+    let mpd = crate::dash::mpd(&p).unwrap();
+    assert!(!mpd.contains("\"a1\"") && mpd.contains("\"a2\""), "{mpd}");
+    let pcm = p.track("a1").unwrap();
+    assert!(media(&p, pcm, Container::Fmp4).is_none() && media(&p, pcm, Container::Ts).is_none());
+    assert!(crate::fmp4::init(&p, pcm).is_empty() && crate::fmp4::segment(&p, pcm, 1).is_none());
+    assert!(crate::transport::segment(&p, pcm, 1).unwrap().is_none());
+    let alone = presentation(vec![movie(vec![tracks.remove(1)])]);
+    let error = multivariant(&alone, Container::Fmp4).unwrap_err().to_string();
+    assert_eq!(error, "HLS can carry none of the tracks: found sowt, expected video, or audio other than PCM");
+    assert!(crate::dash::mpd(&alone).unwrap_err().to_string().starts_with("DASH can carry none"));
 }
 
 #[test]

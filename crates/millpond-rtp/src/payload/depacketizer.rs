@@ -9,6 +9,7 @@ use super::{
     mpa::MpaJoin,
     nal::{Avc, Hevc, NalJoin},
     opus::OpusJoin,
+    pcm::{Pcm, PcmJoin},
     vpx::{Vp8Join, Vp9Join},
 };
 use crate::{packet::Header, payload::Packetizer, presentation::Stream};
@@ -17,7 +18,7 @@ use bytes::Bytes;
 /// The most bytes of a unit, unless another bound is set.
 pub const MOST_UNIT_BYTES: usize = 16 * 1024 * 1024;
 
-/// An access unit, as it lies in a sample of an MP4 file.
+/// An access unit, as it lies in a sample of an MP4 file; PCM with its most significant byte first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// In ticks of the payload's clock, and wraps.
@@ -76,6 +77,7 @@ impl Depacketizer {
             Packetizer::Opus => Box::new(OpusJoin),
             Packetizer::Ac3 => Box::new(Ac3Join::default()),
             Packetizer::Eac3 => Box::new(Eac3Join::default()),
+            Packetizer::Pcm(pcm) => Box::new(PcmJoin(pcm)),
         };
         Self::with(format)
     }
@@ -116,7 +118,10 @@ impl Depacketizer {
             "opus" => Packetizer::Opus,
             "ac3" => Packetizer::Ac3,
             "eac3" => Packetizer::Eac3,
-            other => return Err(unread("a=rtpmap", other, "a payload format that is read")),
+            other => match Pcm::named(other, stream.channels.unwrap_or(1)) {
+                Some(pcm) => Packetizer::Pcm(pcm),
+                None => return Err(unread("a=rtpmap", other, "a payload format that is read")),
+            },
         }))
     }
 

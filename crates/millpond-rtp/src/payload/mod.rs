@@ -2,7 +2,7 @@
 //!
 //! A [`Packetizer`] cuts a frame as it lies in a file into [`Piece`]s: each is a few bytes of its own in front of a part
 //! of the frame. Nothing is copied: the pieces are the same for everybody who gets the frame, and sequence numbers, time
-//! and source are the sender's to add.
+//! and source are the sender's to add. PCM has one form in packets and many in files: there a [`Conversion`] comes first.
 //!
 //! A [`Depacketizer`] is the other direction: it is told packets in their order, and gives whole [`Unit`]s. Both
 //! directions of a format are in one file, named after it.
@@ -15,11 +15,13 @@ mod depacketizer;
 mod mpa;
 mod nal;
 mod opus;
+mod pcm;
 #[cfg(test)]
 mod tests;
 mod vpx;
 
 pub use depacketizer::{Depacketizer, MOST_UNIT_BYTES, Unit};
+pub use pcm::{Conversion, Pcm, Values};
 
 use millpond_media::{
     codec::Codec,
@@ -138,6 +140,8 @@ pub enum Packetizer {
     Ac3,
     /// E-AC-3 (RFC 4598).
     Eac3,
+    /// Linear PCM and G.711 (RFC 3551 4.5, RFC 3190).
+    Pcm(Pcm),
 }
 
 impl Packetizer {
@@ -155,6 +159,7 @@ impl Packetizer {
             Codec::Opus(_) => Some(Self::Opus),
             Codec::Ac3(_) => Some(Self::Ac3),
             Codec::Eac3(_) => Some(Self::Eac3),
+            Codec::Pcm(config) => Some(Self::Pcm(Pcm::of(config))),
             Codec::Flac(_) | Codec::Alac(_) | Codec::Tx3g | Codec::Wvtt(_) | Codec::Stpp(_) => None,
         }
     }
@@ -164,7 +169,7 @@ impl Packetizer {
     pub fn clock_rate(self, track: &Track) -> u32 {
         match (self, track.kind) {
             (Self::Opus, _) => 48_000,
-            (Self::Aac | Self::Ac3 | Self::Eac3, TrackKind::Audio { sample_rate, .. }) => sample_rate,
+            (Self::Aac | Self::Ac3 | Self::Eac3 | Self::Pcm(_), TrackKind::Audio { sample_rate, .. }) => sample_rate,
             _ => 90_000,
         }
     }
@@ -176,6 +181,16 @@ impl Packetizer {
             Self::Avc(length_size) => nal::has_sets::<nal::Avc>(frame, length_size),
             Self::Hevc(length_size) => nal::has_sets::<nal::Hevc>(frame, length_size),
             _ => true,
+        }
+    }
+
+    /// The payload type that is fixed for it (RFC 3551 6), and that clients may not know it without.
+    #[must_use]
+    pub fn payload_type(self, track: &Track) -> Option<u8> {
+        match self {
+            Self::Mpa => Some(14),
+            Self::Pcm(pcm) => pcm.payload_type(self.clock_rate(track)),
+            _ => None,
         }
     }
 
@@ -197,10 +212,11 @@ impl Packetizer {
             Self::Opus => opus::cut(frame, pieces),
             Self::Ac3 => ac3::cut(frame, most, pieces, false),
             Self::Eac3 => ac3::cut(frame, most, pieces, true),
+            Self::Pcm(pcm) => pcm::cut(frame, pcm, most, pieces)?,
         }
-        // RFC 6184 5.1, 7798 4.1, 3640 3.1, 4184 4.1 ...: on the last packet of a frame. RFC 2250 and 7587 would set it
-        // at the beginning of a talkspurt only, which a file doesn't tell.
-        if !matches!(self, Self::Opus | Self::Mpa)
+        // RFC 6184 5.1, 7798 4.1, 3640 3.1, 4184 4.1 ...: on the last packet of a frame. RFC 2250, 3551 and 7587 would
+        // set it at the beginning of a talkspurt only, which a file doesn't tell.
+        if !matches!(self, Self::Opus | Self::Mpa | Self::Pcm(_))
             && pieces.len() > first
             && let Some(last) = pieces.last_mut()
         {

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const ALL: [Packetizer; 10] = [
+const ALL: [Packetizer; 11] = [
     Packetizer::Avc(4),
     Packetizer::Hevc(2),
     Packetizer::Av1,
@@ -14,6 +14,7 @@ const ALL: [Packetizer; 10] = [
     Packetizer::Opus,
     Packetizer::Ac3,
     Packetizer::Eac3,
+    Packetizer::Pcm(Pcm { values: Values::L16, channels: 2 }),
 ];
 
 fn cut(packetizer: Packetizer, frame: &[u8], most: usize) -> Vec<(Piece, Vec<u8>)> {
@@ -92,6 +93,7 @@ fn sound_has_its_headers() {
     assert_eq!(heads(Packetizer::Aac, 300), [[0, 16, 0x09, 0x60]]);
     assert_eq!(heads(Packetizer::Mpa, 1440), [[0, 0, 0, 0], [0, 0, 0x05, 0x68]]);
     assert_eq!(heads(Packetizer::Opus, 200), [[0_u8; 0]]);
+    assert_eq!(heads(Packetizer::Pcm(Pcm { values: Values::L16, channels: 2 }), 1200), [[0_u8; 0]]);
     assert_eq!(heads(Packetizer::Ac3, 1000), [[0, 1]]);
     assert_eq!(heads(Packetizer::Ac3, 1792), [[1, 2], [3, 2]], "five eighths and more in the first");
     assert_eq!(heads(Packetizer::Eac3, 1792), [[1, 2], [1, 2]]);

@@ -3,7 +3,7 @@
 use super::Front;
 use crate::library::{Asset, LibraryError, folder_path, is_manifest, is_media};
 use bytes::Bytes;
-use millpond_package::{Kind, PresentedTrack, hls};
+use millpond_package::{Kind, PresentedTrack, dash, hls};
 use serde_json::{Value, json};
 
 const NO_STORE: &str = "no-store";
@@ -134,7 +134,7 @@ fn outputs(asset: &Asset, path: &str) -> Value {
     json!({
         "hls": output(hls::multivariant(p, hls::Container::Fmp4), "index.m3u8"),
         "hls_ts": output(hls::multivariant(p, hls::Container::Ts), "ts/index.m3u8"),
-        "dash": json!({ "url": format!("/{encoded}/index.mpd") }),
+        "dash": output(dash::mpd(p), "index.mpd"),
         "file": file,
     })
 }

@@ -101,13 +101,13 @@ fn make(asset: &Asset, resource: &Resource) -> Result<Made, LibraryError> {
         Resource::Multivariant(c) => hls::multivariant(p, container(*c)).map(Made::Text).map_err(failed),
         Resource::Media(c, name) => text(hls::media(p, track(asset, name)?, container(*c)), name),
         Resource::IFrames(name) => text(hls::iframes(p, track(asset, name)?, hls::Container::Fmp4), name),
-        Resource::Mpd => Ok(Made::Text(dash::mpd(p))),
+        Resource::Mpd => dash::mpd(p).map(Made::Text).map_err(failed),
         Resource::Init(name) => {
-            let track = track(asset, name)?;
-            if track.source_track().is_none() {
-                return Err(nothing(asset, format!("track {name} is a text file: it has no init segment")));
+            let init = fmp4::init(p, track(asset, name)?);
+            if init.is_empty() {
+                return Err(nothing(asset, format!("track {name} has no init segment")));
             }
-            Ok(Made::Bytes(fmp4::init(p, track)))
+            Ok(Made::Bytes(init))
         }
         Resource::Segment(name, n) => numbered(fmp4::segment(p, track(asset, name)?, *n), name, *n),
         Resource::IFrame(name, n) => numbered(fmp4::iframe(p, track(asset, name)?, *n), name, *n),

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Version of the file form: a change of it or of `Movie` makes older files be built anew.
-const FORMAT: &[u8; 8] = b"MPINDX01";
+const FORMAT: &[u8; 8] = b"MPINDX02";
 /// Reads of one batch under way at once.
 const PARALLEL: usize = 16;
 /// Offset basis of FNV-1a.

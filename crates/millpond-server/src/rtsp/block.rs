@@ -5,6 +5,7 @@ use crate::library::Asset;
 use bytes::{Bytes, BytesMut};
 use millpond_graph::{Frame, Run};
 use millpond_package::{ObjectIndex, ObjectRange, PresentedTrack, timeline::Timed};
+use millpond_rtp::payload::Conversion;
 use millpond_store::{Chunk, Object, OriginError, Store};
 use std::{collections::VecDeque, ops::Range, sync::Arc, time::Duration};
 
@@ -57,6 +58,7 @@ struct Lane<'a> {
     /// Place in the presentation's tracks.
     number: u16,
     timescale: u32,
+    conversion: Conversion,
     object: ObjectIndex,
     /// The next sample to look up.
     next: u32,
@@ -84,9 +86,10 @@ impl<'a> Lanes<'a> {
     pub(super) fn new(asset: &'a Asset, tracks: &[u16], next: &[u32]) -> Self {
         let lane = |(number, next): (&u16, &u32)| {
             let track = asset.presentation.tracks().get(usize::from(*number))?;
-            let timescale = track.source_track()?.timescale.get();
+            let source = track.source_track()?;
+            let (timescale, conversion) = (source.timescale.get(), Conversion::of(&source.codec));
             let object = track.object()?;
-            Some(Lane { object, track, number: *number, timescale, next: *next, waiting: VecDeque::new() })
+            Some(Lane { object, track, number: *number, timescale, conversion, next: *next, waiting: VecDeque::new() })
         };
         Self(tracks.iter().zip(next).filter_map(lane).collect())
     }
@@ -118,8 +121,9 @@ impl<'a> Lanes<'a> {
             if bytes > BYTES || frames.len() >= FRAMES {
                 return Err(LoadError::TooDense { at: due, bytes, frames: frames.len() });
             }
-            let is_sync = timed.sample.sync;
-            frames.push(Planned { track: lane.number, number: timed.ordinal, due, pts: timed.pts, is_sync, place });
+            let (is_sync, conversion) = (timed.sample.sync, lane.conversion);
+            let (track, number) = (lane.number, timed.ordinal);
+            frames.push(Planned { track, number, due, pts: timed.pts, is_sync, place, conversion });
         }
         let spans = spans(&frames);
         Ok(Gathered { frames, spans, next: self.next(), following: self.following() })
@@ -153,13 +157,15 @@ struct Planned {
     pts: i64,
     is_sync: bool,
     place: ObjectRange,
+    conversion: Conversion,
 }
 
 impl Gathered {
     /// A key frame by itself, with a number and a presentation time of its own.
     pub(super) fn key(track: u16, number: u32, pts: i64, key: &Key, object: ObjectIndex) -> Self {
         let place = ObjectRange { object, range: key.timed.sample.range };
-        let frames = vec![Planned { track, number, due: key.due, pts, is_sync: true, place }];
+        let conversion = Conversion::None;
+        let frames = vec![Planned { track, number, due: key.due, pts, is_sync: true, place, conversion }];
         Self { spans: spans(&frames), frames, next: Vec::new(), following: None }
     }
 
@@ -170,7 +176,9 @@ impl Gathered {
             let bytes = read_span(store, object, range.clone()).await?;
             read.push(Span { place: *place, start: range.start, bytes });
         }
-        let bytes: u64 = read.iter().map(|span| span.bytes.len() as u64).sum();
+        let copied = self.frames.iter().filter(|planned| planned.conversion != Conversion::None);
+        let copied: u64 = copied.map(|planned| planned.place.range.len()).sum();
+        let bytes = copied + read.iter().map(|span| span.bytes.len() as u64).sum::<u64>();
         let weight = bytes + (self.frames.len() * size_of::<Frame>() + size_of::<Block>()) as u64;
         let frames = self.frames.iter().map(|planned| planned.frame(&read)).collect();
         Ok(Block { frames, next: self.next, following: self.following, weight })
@@ -196,7 +204,7 @@ impl Planned {
             let from = (range.start - span.start) as usize;
             span.bytes.slice(from..from + range.len() as usize)
         });
-        let data = data.unwrap_or_default();
+        let data = self.conversion.apply(data.unwrap_or_default());
         let Self { track, number, due, pts, is_sync, .. } = *self;
         Frame { track, number, due, pts, is_sync, data }
     }
@@ -266,6 +274,7 @@ mod tests {
             pts: 0,
             is_sync: true,
             place: ObjectRange { object: ObjectIndex(object), range: millpond_media::units::ByteRange { start, end } },
+            conversion: Conversion::None,
         };
         let frames = [planned(1, 0, 5), planned(0, 100, 200), planned(0, 0, 50), planned(0, GAP + 201, GAP + 300)];
         let expected = [(0, 0..200), (0, GAP + 201..GAP + 300), (1, 0..5)];

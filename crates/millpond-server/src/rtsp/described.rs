@@ -35,11 +35,7 @@ pub(super) fn chosen<'a>(
 pub(super) fn described(number: usize, track: &PresentedTrack) -> Option<Described<'_>> {
     let source = track.source_track()?;
     let packetizer = Packetizer::of(source)?;
-    // MPEG audio has a type of its own (RFC 3551 6), and clients that don't know it by another.
-    let payload_type = match packetizer {
-        Packetizer::Mpa => 14,
-        _ => FIRST_PAYLOAD_TYPE + (number % 32) as u8,
-    };
+    let payload_type = packetizer.payload_type(source).unwrap_or(FIRST_PAYLOAD_TYPE + (number % 32) as u8);
     Some(Described {
         name: track.name(),
         track: source,

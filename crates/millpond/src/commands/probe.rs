@@ -4,7 +4,7 @@ use super::{Outcome, runtime};
 use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::{Movie, Track, TrackKind, spans};
-use millpond_package::{Options, Presentation, PresentedTrack, Source, hls};
+use millpond_package::{Options, Presentation, PresentedTrack, Source, dash, hls};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
         "outputs": {
             "hls-fmp4": output(hls::multivariant(&presentation, hls::Container::Fmp4)),
             "hls-ts": output(hls::multivariant(&presentation, hls::Container::Ts)),
-            "dash": "yes",
+            "dash": output(dash::mpd(&presentation)),
         },
     }))
 }

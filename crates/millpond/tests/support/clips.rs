@@ -66,6 +66,27 @@ pub const CLIPS: &[Clip] = &[
     clip!("aac_44100.m4a", Everywhere, "S -c:a aac -ar 44100"),
 ];
 
+const NOISE: &str = "-f lavfi -i anoisesrc=color=pink:sample_rate=96000:duration=4:seed=7";
+
+/// Clips with PCM, which only RTSP sends: names and arguments. `N` stands for noise in which no bit is silent.
+pub const PCM: &[(&str, &str)] = &[
+    ("sowt.mov", "S -t 4 -ac 2 -c:a pcm_s16le"),
+    ("twos.mov", "S -t 4 -ac 2 -c:a pcm_s16be"),
+    ("in24_le.mov", "N -ar 48000 -ac 2 -c:a pcm_s24le"),
+    ("in24_be.mov", "N -ar 44100 -c:a pcm_s24be"),
+    ("lpcm.mov", "N -ac 6 -c:a pcm_s24le"),
+    ("ulaw.mov", "N -ar 8000 -c:a pcm_mulaw"),
+    ("alaw.mov", "N -ar 48000 -ac 2 -c:a pcm_alaw"),
+    ("raw8.mov", "N -ar 48000 -c:a pcm_u8"),
+    ("sowt8.mov", "N -ar 48000 -c:a pcm_s8"),
+    (
+        "sowt_fragmented.mov",
+        "N -ar 48000 -ac 2 -c:a pcm_s16le -movflags +frag_keyframe+empty_moov+default_base_moof \
+            -frag_duration 500000",
+    ),
+    ("h264_sowt.mov", "V N -t 4 -ar 48000 -ac 2 -c:v libx264 -g 50 -bf 2 -c:a pcm_s16le"),
+];
+
 /// The folder with all clips, made once a run.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
@@ -75,11 +96,31 @@ pub fn folder() -> &'static Path {
         for clip in CLIPS {
             make(&folder.join(clip.name), clip.args);
         }
+        for (name, args) in PCM {
+            make(&folder.join(name), args);
+        }
+        let (ipcm, part) = (folder.join("ipcm.mp4"), folder.join(format!("part.{}", std::process::id())));
+        if !ipcm.exists() {
+            std::fs::write(&part, as_ipcm(std::fs::read(folder.join("sowt.mov")).unwrap())).unwrap();
+            std::fs::rename(part, ipcm).unwrap();
+        }
         // A cut by copying leaves a start in the middle of a group of pictures, told by the edit list.
         let source = folder.join("h264_aac.mp4").display().to_string();
         make(&folder.join("h264_mid_gop.mp4"), &format!("-ss 2.9 -i {source} -c copy"));
         folder
     })
+}
+
+/// The same PCM as ISO/IEC 23003-5 has it, which ffmpeg doesn't write before version 6: what says the channels' layout makes
+/// room for what says the coding.
+fn as_ipcm(mut file: Vec<u8>) -> Vec<u8> {
+    let place = |file: &[u8], kind: &[u8]| file.windows(4).rposition(|four| four == kind).unwrap();
+    let entry = place(&file, b"sowt");
+    file[entry..entry + 4].copy_from_slice(b"ipcm");
+    let chan = place(&file, b"chan") - 4;
+    assert_eq!(file[chan..chan + 4], [0, 0, 0, 24]);
+    file[chan..chan + 24].copy_from_slice(b"\0\0\0\x0epcmC\0\0\0\0\x01\x10\0\0\0\x0afree\0\0");
+    file
 }
 
 /// Clips made from other clips.
@@ -99,6 +140,7 @@ pub fn make(file: &Path, args: &str) {
         .flat_map(|a| match a {
             "V" => VIDEO.split(' ').collect::<Vec<_>>(),
             "S" => SOUND.split(' ').collect(),
+            "N" => NOISE.split(' ').collect(),
             other => vec![other],
         })
         .filter(|a| !a.is_empty());

@@ -3,7 +3,7 @@
 mod formats;
 
 use super::*;
-use crate::payload::Piece;
+use crate::payload::{Pcm, Piece, Values};
 use proptest::{collection::vec, prelude::*, sample::Index};
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ fn frame(format: Packetizer) -> BoxedStrategy<Vec<u8>> {
     }
 }
 
-const FORMATS: [Packetizer; 13] = [
+const FORMATS: [Packetizer; 15] = [
     Packetizer::Avc(4),
     Packetizer::Avc(2),
     Packetizer::Avc(1),
@@ -111,6 +111,8 @@ const FORMATS: [Packetizer; 13] = [
     Packetizer::Opus,
     Packetizer::Ac3,
     Packetizer::Eac3,
+    Packetizer::Pcm(Pcm { values: Values::L24, channels: 2 }),
+    Packetizer::Pcm(Pcm { values: Values::Pcmu, channels: 1 }),
 ];
 
 fn stream() -> impl Strategy<Value = (Packetizer, Vec<Vec<u8>>, usize)> {
@@ -121,6 +123,12 @@ fn stream() -> impl Strategy<Value = (Packetizer, Vec<Vec<u8>>, usize)> {
             // A last frame of unknown length is never known to be whole.
             if format == Packetizer::Mpa {
                 frames.push([&[0xff, 0xfb, 0x14, 0][..], &[0; 92]].concat());
+            }
+            // Whole frames of two channels, which one packet takes.
+            if let Packetizer::Pcm(_) = format {
+                for frame in &mut frames {
+                    frame.resize(frame.len().clamp(6, most) / 6 * 6, 0);
+                }
             }
             (format, frames, most)
         })
@@ -170,7 +178,8 @@ proptest! {
             let may_miss = place == hit || place == hit + 1 || format == Packetizer::Mpa && place + 1 == hit;
             prop_assert!(may_miss || places.contains(&place), "{format:?}: {place} of {places:?}, hit {hit}");
         }
-        if matches!(format, Packetizer::Vp8 | Packetizer::Vp9 | Packetizer::Opus | Packetizer::Mpa | Packetizer::Ac3) {
+        use Packetizer::{Ac3, Mpa, Opus, Pcm, Vp8, Vp9};
+        if matches!(format, Vp8 | Vp9 | Opus | Mpa | Ac3 | Pcm(_)) {
             prop_assert!(hit + 1 == frames.len() || places.contains(&(hit + 1)), "the next one says that it begins");
         }
     }

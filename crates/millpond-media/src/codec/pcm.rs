@@ -1,0 +1,180 @@
+//! Linear PCM and G.711: QuickTime's `raw `, `NONE`, `twos`, `sowt`, `in24`, `lpcm`, `ulaw` and `alaw` (QuickTime File
+//! Format, "Sound Sample Descriptions"), and `ipcm` (ISO/IEC 23003-5 5.1).
+
+use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use crate::{boxes::show, error::MediaError, movie::TrackKind, units::Timescale};
+use serde::{Deserialize, Serialize};
+
+/// PCM. A sample of a [`SampleTable`](crate::SampleTable) is an access unit of several frames, and a frame is a value of
+/// each channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PcmConfig {
+    /// Type of the sample entry, such as `sowt`.
+    pub fourcc: [u8; 4],
+    /// What a value is.
+    pub coding: PcmCoding,
+    /// Channels; never 0.
+    pub channels: u16,
+    /// Frames a second.
+    pub sample_rate: u32,
+}
+
+/// What a value of PCM is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PcmCoding {
+    /// 8 bits, of which 128 is silence.
+    Unsigned8,
+    /// 8 bits, two's complement.
+    Signed8,
+    /// 16 bits, two's complement.
+    Signed16(ByteOrder),
+    /// 24 bits, two's complement.
+    Signed24(ByteOrder),
+    /// ITU-T G.711 μ-law.
+    MuLaw,
+    /// ITU-T G.711 A-law.
+    ALaw,
+}
+
+/// Which byte of a value comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ByteOrder {
+    /// The most significant one.
+    Big,
+    /// The least significant one.
+    Little,
+}
+
+/// `formatSpecificFlags` of an `lpcm` sample description.
+mod flag {
+    pub(super) const FLOAT: u32 = 1;
+    pub(super) const BIG_ENDIAN: u32 = 2;
+    pub(super) const SIGNED: u32 = 4;
+    pub(super) const NON_INTERLEAVED: u32 = 32;
+}
+
+impl PcmConfig {
+    /// Most bytes of an access unit: it fits into one packet of any network.
+    pub const MOST_UNIT_BYTES: u32 = 1200;
+    /// Most access units that make up a second, where they are as long as may be: 20 ms (RFC 3551 4.2).
+    const UNITS_A_SECOND: u32 = 50;
+
+    /// Bytes of a frame.
+    #[must_use]
+    pub fn frame_bytes(&self) -> u32 {
+        let value = match self.coding {
+            PcmCoding::Unsigned8 | PcmCoding::Signed8 | PcmCoding::MuLaw | PcmCoding::ALaw => 1,
+            PcmCoding::Signed16(_) => 2,
+            PcmCoding::Signed24(_) => 3,
+        };
+        value * u32::from(self.channels)
+    }
+
+    /// Most frames of an access unit.
+    #[must_use]
+    pub fn frames_per_unit(&self) -> u32 {
+        let fit = Self::MOST_UNIT_BYTES / self.frame_bytes().max(1);
+        fit.min(self.sample_rate / Self::UNITS_A_SECOND).max(1)
+    }
+
+    /// The type of the sample entry (RFC 6381 3.3).
+    pub(super) fn parameter(&self) -> String {
+        String::from_utf8_lossy(&self.fourcc).trim_end().to_owned()
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self.coding {
+            PcmCoding::MuLaw => "G.711 μ-law",
+            PcmCoding::ALaw => "G.711 A-law",
+            _ => "PCM",
+        }
+    }
+}
+
+impl SampleEntry {
+    /// With the track's clock as the rate of PCM whose rate doesn't fit into its field: files have 0 there.
+    pub(crate) fn with_clock(mut self, clock: Timescale) -> Self {
+        if let (Codec::Pcm(config), TrackKind::Audio { sample_rate: sample_rate @ 0, .. }) =
+            (&mut self.codec, &mut self.kind)
+        {
+            config.sample_rate = clock.get();
+            *sample_rate = clock.get();
+        }
+        self
+    }
+}
+
+/// Reads a sample entry.
+pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
+    let fourcc = sound.node.kind;
+    let bits = u32::from(sound.bits);
+    let coding = match &fourcc {
+        b"ulaw" => PcmCoding::MuLaw,
+        b"alaw" => PcmCoding::ALaw,
+        b"in24" => PcmCoding::Signed24(byte_order(sound)?),
+        b"lpcm" => return lpcm(sound),
+        b"ipcm" => return ipcm(sound),
+        // What is longer than a byte has a sign ("Uncompressed 16-bit sound").
+        b"raw " | b"NONE" if bits == 8 => PcmCoding::Unsigned8,
+        b"sowt" => signed(sound, bits, ByteOrder::Little)?,
+        _ => signed(sound, bits, ByteOrder::Big)?,
+    };
+    entry(sound, coding)
+}
+
+/// `lpcm` with `formatSpecificFlags` ("Sound Sample Description (Version 2)").
+fn lpcm(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
+    let Some(format) = &sound.format else {
+        return Err(sound.node.invalid("'lpcm' without a description of version 2", "one"));
+    };
+    let has = |flag| format.flags & flag != 0;
+    let packed = u64::from(format.bits) * u64::from(sound.channels) == u64::from(format.packet_bytes) * 8;
+    if has(flag::FLOAT) || has(flag::NON_INTERLEAVED) || !packed {
+        let (bits, flags) = (format.bits, format.flags);
+        return Err(sound.node.unsupported(format!("'lpcm' (PCM of {bits} bits, format {flags:#x})")));
+    }
+    let order = if has(flag::BIG_ENDIAN) { ByteOrder::Big } else { ByteOrder::Little };
+    let coding = match (format.bits, has(flag::SIGNED)) {
+        (8, false) => PcmCoding::Unsigned8,
+        (bits, true) => signed(sound, bits, order)?,
+        (bits, false) => return Err(sound.node.unsupported(format!("'lpcm' (unsigned PCM of {bits} bits)"))),
+    };
+    entry(sound, coding)
+}
+
+/// `ipcm` with `PCMConfig` (ISO/IEC 23003-5 5.2).
+fn ipcm(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
+    let config = sound.need(b"pcmC")?;
+    let (_, mut fields) = BitReader::of_full(&config)?;
+    fields.skip(7)?;
+    let order = if fields.flag()? { ByteOrder::Little } else { ByteOrder::Big };
+    let bits = fields.u8()?;
+    entry(sound, signed(sound, u32::from(bits), order)?)
+}
+
+/// `enda` says which byte comes first where the type does not: 1 for the least significant.
+fn byte_order(sound: &Sound<'_, '_>) -> Result<ByteOrder, MediaError> {
+    let Some(enda) = sound.child(b"enda") else { return Ok(ByteOrder::Big) };
+    Ok(if enda.fields().u16()? == 1 { ByteOrder::Little } else { ByteOrder::Big })
+}
+
+fn signed(sound: &Sound<'_, '_>, bits: u32, order: ByteOrder) -> Result<PcmCoding, MediaError> {
+    match bits {
+        8 => Ok(PcmCoding::Signed8),
+        16 => Ok(PcmCoding::Signed16(order)),
+        24 => Ok(PcmCoding::Signed24(order)),
+        bits => Err(sound.node.unsupported(format!("'{}' (PCM of {bits} bits)", show(sound.node.kind)))),
+    }
+}
+
+fn entry(sound: &Sound<'_, '_>, coding: PcmCoding) -> Result<SampleEntry, MediaError> {
+    let (fourcc, channels, sample_rate) = (sound.node.kind, sound.channels, sound.sample_rate);
+    if channels == 0 {
+        return Err(sound.node.invalid("no channels", "at least one"));
+    }
+    let config = PcmConfig { fourcc, coding, channels, sample_rate };
+    if config.frame_bytes() > PcmConfig::MOST_UNIT_BYTES {
+        return Err(sound.node.unsupported(format!("'{}' (PCM of {channels} channels)", show(fourcc))));
+    }
+    Ok(sound.entry(Codec::Pcm(config), channels, sample_rate))
+}

@@ -1,0 +1,71 @@
+//! The tables of a PCM track: their samples are single frames mostly, too many to look at one by one.
+
+use super::{Budget, MAX_CONSTANT_ELSEWHERE, RunCursor, Runs, Sizes, Tables};
+use crate::{error::MediaError, pcm_units::PcmUnits, sample_table::SampleTableBuilder};
+
+impl Tables<'_> {
+    /// As [`fill`](Self::fill), in access units, none of which goes over the end of a chunk. Composition times and
+    /// sync samples mean nothing here.
+    pub(crate) fn fill_pcm(
+        &self,
+        units: &mut PcmUnits,
+        out: &mut SampleTableBuilder,
+        object_len: Option<u64>,
+        budget: &mut Budget,
+    ) -> Result<Option<String>, MediaError> {
+        let frame = units.frame();
+        let (sizes, elsewhere) = match self.sizes {
+            // QuickTime says 1 of frames of any size.
+            Sizes::Constant { size, count } if size <= frame => {
+                (Sizes::Constant { size: frame, count }, MAX_CONSTANT_ELSEWHERE.saturating_mul(units.most()))
+            }
+            sizes => (sizes, MAX_CONSTANT_ELSEWHERE),
+        };
+        let is_single = matches!(sizes, Sizes::Constant { size, .. } if size == frame);
+        let count = sizes.count_within(object_len, elsewhere);
+        let limit = object_len.unwrap_or(u64::MAX);
+        let mut times = Runs::new(self.times);
+        let mut run = RunCursor::new(&self.runs);
+        let mut index = 0;
+        for chunk in 0..self.chunks.len() {
+            let mut offset = self.chunks.get(chunk);
+            let in_chunk = run.samples_in(chunk);
+            let mut left = in_chunk.min(count - index);
+            if is_single {
+                let room = limit.saturating_sub(offset) / u64::from(frame);
+                let fit = left.min(u32::try_from(room).unwrap_or(u32::MAX));
+                budget.spend(self.stbl, units.needed(fit))?;
+                units.begin(fit);
+                let mut here = fit;
+                while here > 0 {
+                    let (alike, duration) = times.next_or_last(here);
+                    units.frames(out, offset, alike, duration);
+                    offset += u64::from(alike) * u64::from(frame);
+                    here -= alike;
+                }
+                index += fit;
+                left -= fit;
+            }
+            while left > 0 {
+                let size = sizes.get(index);
+                let Some(end) = offset.checked_add(u64::from(size)).filter(|&end| end <= limit) else {
+                    units.end(out);
+                    return Ok(self.cut(index, &format!("{size} bytes at {offset} pass the end of the object")));
+                };
+                if !size.is_multiple_of(frame) {
+                    units.end(out);
+                    return Ok(self.cut(index, &format!("a sample of {size} bytes, expected whole frames of {frame}")));
+                }
+                budget.spend(self.stbl, units.needed(size / frame).max(1))?;
+                let (_, duration) = times.next_or_last(1);
+                units.sample(out, offset, size, duration);
+                (offset, index, left) = (end, index + 1, left - 1);
+            }
+            units.end(out);
+            if index >= count {
+                return Ok(self.cut(index, "the object holds no more"));
+            }
+        }
+        Ok(self.cut(index, "no chunk holds them"))
+    }
+}
