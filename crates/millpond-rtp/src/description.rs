@@ -200,8 +200,9 @@ mod tests {
             let track = sound(Codec::Pcm(config), channels, sample_rate);
             let packetizer = Packetizer::of(&track).unwrap();
             assert_eq!(packetizer.payload_type(&track).unwrap_or(97), payload_type, "{expected}");
-            let described = Described { name: "a1", track: &track, packetizer, bandwidth: 64_000, payload_type };
-            let text = describe("a.mov", 7, 12.5, &[described]);
+            let described =
+                Described { name: "a1", track: &track, packetizer, bandwidth: 64_000, payload_type, keys: None };
+            let text = describe("a.mov", 7, Some(12.5), &[described]);
             assert!(text.contains(&format!("a=rtpmap:{payload_type} {expected}\r\n")), "{text}");
             let read = Presentation::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
             let stream = &read.streams[0];
@@ -221,8 +222,14 @@ mod tests {
             mapping: Vec::new(),
         };
         let track = sound(Codec::Opus(config), 2, 48_000);
-        let described =
-            Described { name: "a1", track: &track, packetizer: Packetizer::Opus, bandwidth: 64_500, payload_type: 97, keys: None };
+        let described = Described {
+            name: "a1",
+            track: &track,
+            packetizer: Packetizer::Opus,
+            bandwidth: 64_500,
+            payload_type: 97,
+            keys: None,
+        };
         let text = describe("films/a\r\nb.mp4", 7, Some(12.5), &[described]);
         let session = Session::parse(text.as_bytes()).unwrap();
         assert_eq!(session.session_name, "films/ab.mp4", "no line of its own");
