@@ -33,8 +33,8 @@ fn until_nothing_runs(server: &Server) {
 
 fn watch(server: &Server) -> Client {
     let mut client = Client::new(server, CLIP);
-    assert_eq!(client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").status, 200);
     assert_eq!(client.set_up("a1", "RTP/AVP/TCP;unicast;interleaved=2-3").status, 200);
+    assert_eq!(client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").status, 200);
     let reply = client.ask("PLAY", "", "Range: npt=5-\r\n");
     assert_eq!((reply.status, &*reply.headers["range"]), (200, "npt=now-"));
     client

@@ -287,6 +287,22 @@ fn tls_settings_go_together() {
 }
 
 #[test]
+fn groups_are_for_channels_and_enough_for_them() {
+    let case = |channels| Case::new().flag("rtsp-multicast", "239.255.255.254:5004").flag("rtsp-channels", channels);
+    let config = case("films/a.mp4, /b.mp4/").ok().config;
+    assert_eq!(config.rtsp_channels, ["films/a.mp4", "b.mp4"]);
+    assert_eq!(config.rtsp_multicast.unwrap().to_string(), "239.255.255.254:5004/16");
+    for (case, says) in [
+        (case("a,b,c"), "--rtsp-multicast: rtsp-multicast: the group of channel 3 lies behind"),
+        (Case::new().flag("rtsp-multicast", "239.0.0.1:2"), "--rtsp-multicast: rtsp-multicast is for channels"),
+        (Case::new().flag("rtsp-multicast", "10.0.0.1:5004"), "--rtsp-multicast:"),
+        (Case::new().flag("rtsp-overflow", "http://other/"), "--rtsp-overflow:"),
+    ] {
+        assert!(case.errors()[0].starts_with(says), "{:?}", case.errors());
+    }
+}
+
+#[test]
 fn rtsp_over_tls_listens_where_there_is_a_certificate() {
     assert_eq!(Case::new().ok().config.rtsps, None);
     let config = Case::new().flag("tls-self-signed", "true").ok().config;

@@ -14,6 +14,7 @@ use super::{
 use crate::library::{Asset, LibraryError};
 use bytes::BytesMut;
 use http::StatusCode as HttpStatus;
+use millpond_package::Kind;
 use millpond_rtp::{
     description::{self, Described},
     digest::Refusal,
@@ -294,7 +295,8 @@ impl Connection<'_> {
         let (name, session) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name)?))) {
             Some(known) => known,
             None => {
-                let chosen = chosen(&asset, rendition.as_deref().or(Some(track)), None);
+                let picture = Some(track).filter(|_| tracks[number].kind() == Kind::Video);
+                let chosen = chosen(&asset, rendition.as_deref().or(picture), None);
                 let program = self.rtsp.channels.program(&asset, chosen.iter().map(|(number, _)| *number));
                 let make = |id, place, sender| Session::new(id, base.to_owned(), asset.clone(), program, place, sender);
                 match self.rtsp.add(self.peer.ip(), make) {
@@ -352,10 +354,9 @@ impl Connection<'_> {
         key: Option<&str>,
     ) -> Option<Result<Transport, CarriageError>> {
         let is_sealed = profile == Profile::Savp;
-        if offer == Offer::Multicast {
-            let number_of_group = self.rtsp.number();
-            let group = session.group(&self.rtsp.channels, number_of_group).filter(|_| !is_sealed)?;
-            return group.transport(number).map(Ok);
+        if offer == Offer::Multicast && !is_sealed {
+            let id = self.rtsp.number();
+            return session.group(&self.rtsp.channels, id)?.transport(number).map(Ok);
         }
         if session.is_grouped() || (is_sealed && !self.inlet.is_secure()) {
             return None;

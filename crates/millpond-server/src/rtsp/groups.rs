@@ -20,7 +20,7 @@ const TTL: u8 = 16;
 
 impl Groups {
     /// The address of a channel, by its place in the list; nothing where that is no group any more.
-    pub(super) fn of(self, channel: usize) -> Option<Ipv4Addr> {
+    pub(crate) fn of(self, channel: usize) -> Option<Ipv4Addr> {
         let address = u32::from(self.first).checked_add(u32::try_from(channel).ok()?)?;
         Some(Ipv4Addr::from(address)).filter(Ipv4Addr::is_multicast)
     }
