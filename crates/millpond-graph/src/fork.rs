@@ -43,6 +43,8 @@ pub struct Branch {
     pub outlet: Outlet,
     /// The first run: there is a key frame of the leading track in it.
     pub first: Run,
+    /// How many runs are there already, that one included.
+    pub runs: usize,
 }
 
 impl Fork {
@@ -106,14 +108,15 @@ impl Fork {
             return Err(Gone);
         }
         let Some(first) = inner.kept.front().cloned() else { return Ok(None) };
-        let (runs, outlet) = branch(&self.graph, self.id(), to, DEPTH);
+        let (inlet, outlet) = branch(&self.graph, self.id(), to, DEPTH);
         for run in &inner.kept {
             // There is room for more than are kept.
-            let _ = runs.try_send(run.clone());
+            let _ = inlet.try_send(run.clone());
         }
-        inner.branches.push(runs);
+        inner.branches.push(inlet);
+        let runs = inner.kept.len();
         drop(inner);
-        Ok(Some(Branch { outlet, first }))
+        Ok(Some(Branch { outlet, first, runs }))
     }
 
     /// No more will come: what is in the pipes still comes out, and nobody can join.
@@ -169,8 +172,8 @@ mod tests {
         fork.put(&run(1..5));
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut early).await.is_err(), "no key frame");
         fork.put(&run(5..12));
-        let Branch { outlet: mut first, first: run_of_first } = early.await.unwrap();
-        assert_eq!(run_of_first.len(), 7);
+        let Branch { outlet: mut first, first: run_of_first, runs } = early.await.unwrap();
+        assert_eq!((run_of_first.len(), runs), (7, 1));
         fork.put(&run(12..15));
         let mut second = fork.join(b.id()).await.unwrap().outlet;
         fork.put(&run(15..18));

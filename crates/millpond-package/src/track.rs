@@ -216,6 +216,12 @@ impl PresentedTrack {
         media.flat_map(|m| m.timeline.walk(&m.track().samples, ordinals.clone())).collect()
     }
 
+    /// How many samples are presented, those that several edits show as often; none for sidecars.
+    #[must_use]
+    pub fn sample_count(&self) -> u32 {
+        self.media().map_or(0, |m| m.timeline.len())
+    }
+
     /// The ordinals of all sync samples, in decode order; none for sidecars.
     pub fn sync_ordinals(&self) -> impl Iterator<Item = u32> + '_ {
         self.media().into_iter().flat_map(|m| m.timeline.sync_ordinals(&m.track().samples))

@@ -151,7 +151,6 @@ pub fn resolve(
     let https = secure("https", options.https, 8443);
     let rtsps = secure("rtsps", options.rtsps, 8322);
     let rtsp_users = users(&options, &mut errors);
-    multicast(&options, &mut errors);
     let seconds = Duration::from_secs;
     let cache = options.cache.take().unwrap_or_else(|| cache_folder(variable));
     let rtsp_sessions = options.rtsp_sessions.unwrap_or(16_384);
@@ -197,6 +196,7 @@ pub fn resolve(
         },
     };
     same_address(&config, &options, &mut errors);
+    multicast(&config, &options, &mut errors);
     (config, errors)
 }
 
@@ -256,10 +256,11 @@ fn users(options: &Options, errors: &mut Vec<ConfigError>) -> Option<RtspUsers> 
     }
 }
 
-fn multicast(options: &Options, errors: &mut Vec<ConfigError>) {
-    let Some(groups) = options.rtsp_multicast else { return };
-    let channels = options.rtsp_channels.as_deref().unwrap_or_default().len();
+fn multicast(config: &Config, options: &Options, errors: &mut Vec<ConfigError>) {
+    let Some(groups) = config.rtsp_multicast else { return };
+    let channels = config.rtsp_channels.len();
     let reason = match channels.checked_sub(1) {
+        _ if config.rtsp.is_ipv6() => format!("rtsp-multicast is over IPv4, but rtsp is {}", config.rtsp),
         None => "rtsp-multicast is for channels: name assets in rtsp-channels".to_owned(),
         Some(last) if groups.of(last).is_none() => {
             format!("rtsp-multicast: the group of channel {channels} lies behind 239.255.255.255: begin lower")

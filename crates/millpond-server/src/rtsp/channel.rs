@@ -20,6 +20,10 @@ use tokio::{task::AbortHandle, time::Instant};
 const DEPTH: usize = 1;
 /// A block is given out so long before it is due: those who send it have it then.
 const AHEAD: Duration = PERIOD;
+/// Nobody waits longer than this for a key frame to begin with.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Times before a lap's begin, at which nothing shows, are so many times nearer to it: they are not to go back behind what was shown.
+const SQUEEZE: i64 = 512;
 /// A block that comes later than this moves all that follows: nothing is sent faster than it plays.
 const LATE: Duration = Duration::from_secs(1);
 
@@ -68,13 +72,14 @@ impl Channel {
         self.fork.is_closed()
     }
 
-    /// Joins with some of its tracks, which are set to the key frame that it begins with: when that is due is said too. Waits
+    /// Joins with some of its tracks, which are set to the key frame that it begins with; says where in time playing begins. Waits
     /// until there is one.
     ///
     /// # Errors
-    /// The channel is over.
+    /// The channel is over, or there is no key frame for long.
     pub(super) async fn join(&self, to: NodeId, tracks: &mut [SentTrack]) -> Result<(Outlet, Duration), Gone> {
-        let Branch { outlet, first } = self.fork.join(to).await?;
+        let joined = tokio::time::timeout(PATIENCE, self.fork.join(to)).await;
+        let Branch { outlet, first, runs } = joined.unwrap_or(Err(Gone))?;
         let key = first.iter().find(|frame| frame.track == self.lead && frame.is_sync).ok_or(Gone)?;
         let timescale =
             |track: usize| self.asset.presentation.tracks().get(track)?.source_track().map(|t| t.timescale.get());
@@ -82,10 +87,12 @@ impl Channel {
         for sent in tracks {
             let of_track = || first.iter().filter(|frame| usize::from(frame.track) == sent.track);
             let next = of_track().find(|frame| frame.due >= key.due).map(|frame| frame.number);
-            let next = next.or_else(|| Some(of_track().last()?.number.saturating_add(1)));
+            let next = next.or_else(|| Some(of_track().last()?.number.wrapping_add(1)));
             sent.begin(next.unwrap_or(0), from);
         }
-        Ok((outlet, key.due))
+        // Who has nothing in stock begins where the block does, not ahead of what comes next.
+        let begins = first.first().filter(|_| runs == 1).map_or(key.due, |frame| frame.due);
+        Ok((outlet, begins))
     }
 }
 
@@ -180,8 +187,7 @@ impl Lap {
         let shift = |track: &PresentedTrack| {
             let timescale = track.source_track().map_or(1, |source| source.timescale.get());
             let pts = (length * f64::from(number) * f64::from(timescale)).round() as i64;
-            let count = track.source_track().map_or(0, |source| source.samples.len());
-            Shift { pts, number: number.wrapping_mul(count), kind: track.kind() }
+            Shift { pts, number: number.wrapping_mul(track.sample_count()), kind: track.kind() }
         };
         let shifts = asset.presentation.tracks().iter().map(shift).collect();
         let begin = Duration::try_from_secs_f64(length * f64::from(number)).unwrap_or(Duration::MAX);
@@ -200,7 +206,7 @@ impl Lap {
             (!primes).then(|| Frame {
                 number: frame.number.wrapping_add(shift.number),
                 due: self.begin + frame.due,
-                pts: frame.pts + shift.pts,
+                pts: shift.pts + if frame.pts < 0 { frame.pts / SQUEEZE } else { frame.pts },
                 ..frame.clone()
             })
         });

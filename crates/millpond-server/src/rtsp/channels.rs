@@ -4,7 +4,7 @@ use super::{
     admission::Share,
     channel::{Channel, Supplies},
     deadline::Lateness,
-    described::described,
+    described::{chosen, described},
     groups::Groups,
     intervals::Subject,
     session::{CannotPlay, Source},
@@ -34,21 +34,22 @@ pub(super) struct Channels {
 #[derive(Default)]
 struct Running {
     channels: HashMap<Subject, Weak<Channel>>,
-    groups: HashMap<Subject, Weak<Group>>,
+    /// By the place of their channel in the list: each has one address.
+    groups: HashMap<usize, Weak<Group>>,
 }
 
 /// A channel as it is asked for, whether it runs or not.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    /// Its place in the list.
-    number: usize,
+    /// Its place in the list; nothing for another rendition than the best one, which has no group.
+    number: Option<usize>,
     subject: Subject,
 }
 
 impl Program {
-    /// Its place among the tracks of the channel, where a track of the presentation is one of them.
-    pub(super) fn place_of(&self, track: usize) -> Option<usize> {
-        self.subject.tracks.iter().position(|known| usize::from(*known) == track)
+    /// Whether a track of the presentation is one of it.
+    pub(super) fn has(&self, track: usize) -> bool {
+        self.subject.tracks.iter().any(|known| usize::from(*known) == track)
     }
 }
 
@@ -62,11 +63,13 @@ impl Channels {
         self.groups.map(Groups::ttl)
     }
 
-    /// An asset's tracks as a channel, where it is one.
-    pub(super) fn program(&self, asset: &Asset, tracks: impl Iterator<Item = usize>) -> Option<Program> {
+    /// An asset as a channel, where it is one: with the rendition that a URL names, else the best one.
+    pub(super) fn program(&self, asset: &Asset, rendition: Option<&str>) -> Option<Program> {
         let number = self.names.iter().position(|name| *name == asset.path)?;
-        let mut tracks: Vec<u16> = tracks.map(|track| track as u16).collect();
+        let chosen = chosen(asset, rendition, None);
+        let mut tracks: Vec<u16> = chosen.iter().map(|(track, _)| *track as u16).collect();
         tracks.sort_unstable();
+        let number = Some(number).filter(|_| rendition.is_none());
         Some(Program { number, subject: Subject { asset: asset.id, tracks: tracks.into() } })
     }
 
@@ -89,23 +92,25 @@ impl Channels {
     }
 
     /// The group of a channel that somebody has, else a new one, which a transmitter sends under a number; nothing where there is
-    /// no multicast, or not so many addresses and ports.
+    /// no multicast, or the channel's address still has what its asset was before.
     pub(super) fn group(
         &self,
         program: &Program,
         asset: &Arc<Asset>,
         (id, transmitter): (u64, &Transmitter),
     ) -> Option<Arc<Group>> {
-        let addresses = self.groups?;
+        let (addresses, number) = (self.groups?, program.number?);
         self.running(|Running { groups, .. }| {
             groups.retain(|_, group| group.strong_count() > 0);
-            let known = groups.get(&program.subject).and_then(Weak::upgrade).filter(|group| !group.is_over());
-            let group = match known {
-                Some(known) => known,
-                None => Arc::new(Group::new(id, transmitter.clone(), program, asset, addresses)?),
-            };
-            groups.insert(program.subject.clone(), Arc::downgrade(&group));
-            Some(group)
+            let known = groups.get(&number).and_then(Weak::upgrade).filter(|group| !group.is_over());
+            if let Some(known) = known {
+                return Some(known).filter(|known| known.program.subject == program.subject);
+            }
+            let address = IpAddr::V4(addresses.of(number)?);
+            let ports = |place| addresses.ports(place);
+            let new = Arc::new(Group::new((id, transmitter), program, asset, (address, addresses.ttl()), ports)?);
+            groups.insert(number, Arc::downgrade(&new));
+            Some(new)
         })
     }
 }
@@ -124,22 +129,21 @@ pub(super) struct Group {
 
 impl Group {
     fn new(
-        id: u64,
-        transmitter: Transmitter,
+        (id, transmitter): (u64, &Transmitter),
         program: &Program,
         asset: &Arc<Asset>,
-        addresses: Groups,
+        (address, ttl): (IpAddr, u8),
+        ports: impl Fn(usize) -> Option<(u16, u16)>,
     ) -> Option<Self> {
-        let address = IpAddr::V4(addresses.of(program.number)?);
         let sent = |(place, track): (usize, &u16)| {
-            let (rtp, rtcp) = addresses.ports(place)?;
+            let (rtp, rtcp) = ports(place)?;
             let sink = Sink::Udp { rtp: SocketAddr::new(address, rtp), rtcp: SocketAddr::new(address, rtcp) };
             let number = usize::from(*track);
             let described = described(number, asset.presentation.tracks().get(number)?)?;
             Some(SentTrack::new(number, &described, sink, (fastrand::u32(..), None)))
         };
         let tracks = program.subject.tracks.iter().enumerate().map(sent).collect::<Option<_>>()?;
-        let (asset, program, ttl) = (asset.clone(), program.clone(), addresses.ttl());
+        let (asset, program, transmitter) = (asset.clone(), program.clone(), transmitter.clone());
         Some(Self { id, asset, program, tracks, ttl, transmitter, playing: OnceCell::new() })
     }
 

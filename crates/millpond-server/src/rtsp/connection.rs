@@ -14,7 +14,6 @@ use super::{
 use crate::library::{Asset, LibraryError};
 use bytes::BytesMut;
 use http::StatusCode as HttpStatus;
-use millpond_package::Kind;
 use millpond_rtp::{
     description::{self, Described},
     digest::Refusal,
@@ -229,15 +228,17 @@ impl Connection<'_> {
         };
         // What the client can take (RFC 2326 12.6).
         let most = request.header(&BANDWIDTH).and_then(|value| value.as_str().trim().parse().ok());
-        let chosen = chosen(&asset, rendition.as_deref(), most);
-        let mut all: Vec<_> = chosen.iter().filter_map(|(number, track)| described(*number, track)).collect();
+        let program = self.rtsp.channels.program(&asset, rendition.as_deref());
+        let chosen = chosen(&asset, rendition.as_deref(), most.filter(|_| program.is_none()));
+        let (numbers, mut all): (Vec<usize>, Vec<_>) =
+            chosen.iter().filter_map(|(number, track)| Some((*number, described(*number, track)?))).unzip();
         if all.is_empty() {
             return Reply::new(StatusCode::UnsupportedMediaType);
         }
         if let Some(elsewhere) = self.elsewhere(&all, request) {
             return Reply::new(StatusCode::Found).with(LOCATION, elsewhere);
         }
-        let keys = match self.promise(&path, chosen.iter().map(|(number, _)| *number)) {
+        let keys = match self.promise(&path, &numbers) {
             Ok(keys) => keys,
             Err(error) => {
                 tracing::error!(%error, "no keys for SRTP");
@@ -245,7 +246,6 @@ impl Connection<'_> {
             }
         };
         all.iter_mut().zip(&keys).for_each(|(described, key)| described.keys = Some(key));
-        let program = self.rtsp.channels.program(&asset, chosen.iter().map(|(number, _)| *number));
         let duration = program.is_none().then(|| asset.presentation.duration());
         let text = description::describe(&asset.path, asset.id, duration, &all);
         let base = request.request_uri().map(|url| format!("{}/", url.as_str().trim_end_matches('/')));
@@ -256,17 +256,19 @@ impl Connection<'_> {
     }
 
     /// Makes keys for tracks, where they can be told here.
-    fn promise(&mut self, path: &str, tracks: impl Iterator<Item = usize>) -> io::Result<Vec<String>> {
+    fn promise(&mut self, path: &str, tracks: &[usize]) -> io::Result<Vec<String>> {
         if !self.inlet.is_secure() {
             return Ok(Vec::new());
         }
         self.promises = Promises::of(path);
-        tracks.map(|track| self.promises.make(track, ntp(SystemTime::now()))).collect()
+        tracks.iter().map(|track| self.promises.make(*track, ntp(SystemTime::now()))).collect()
     }
 
     /// The URL that a client is sent to when there is no room for it here.
     fn elsewhere(&self, tracks: &[Described<'_>], request: &Request<Vec<u8>>) -> Option<String> {
-        let mut elsewhere = self.rtsp.overflow.clone()?;
+        // Who came over TLS is not sent where anybody may listen.
+        let mut elsewhere =
+            self.rtsp.overflow.clone().filter(|url| !self.inlet.is_secure() || url.scheme() == "rtsps")?;
         let rate = tracks.iter().map(|track| track.bandwidth).sum();
         if self.rtsp.admission.has_room(self.peer.ip(), rate) {
             return None;
@@ -292,12 +294,13 @@ impl Connection<'_> {
         let Some(described) = described(number, &tracks[number]) else {
             return Reply::new(StatusCode::UnsupportedMediaType);
         };
+        let program = self.rtsp.channels.program(&asset, rendition.as_deref());
+        if program.as_ref().is_some_and(|program| !program.has(number)) {
+            return Reply::new(StatusCode::NotFound);
+        }
         let (name, session) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name)?))) {
             Some(known) => known,
             None => {
-                let picture = Some(track).filter(|_| tracks[number].kind() == Kind::Video);
-                let chosen = chosen(&asset, rendition.as_deref().or(picture), None);
-                let program = self.rtsp.channels.program(&asset, chosen.iter().map(|(number, _)| *number));
                 let make = |id, place, sender| Session::new(id, base.to_owned(), asset.clone(), program, place, sender);
                 match self.rtsp.add(self.peer.ip(), make) {
                     Some(added) => added,
@@ -312,9 +315,6 @@ impl Connection<'_> {
         }
         if session.is_playing() {
             return Reply::new(StatusCode::MethodNotValidInThisState);
-        }
-        if session.program.as_ref().is_some_and(|program| program.place_of(number).is_none()) {
-            return Reply::new(StatusCode::NotFound);
         }
         let key = HeaderName::try_from(carriage::HEADER).ok();
         let key = key.and_then(|name| request.header(&name)).map(|value| value.as_str());
@@ -354,7 +354,7 @@ impl Connection<'_> {
         key: Option<&str>,
     ) -> Option<Result<Transport, CarriageError>> {
         let is_sealed = profile == Profile::Savp;
-        if offer == Offer::Multicast && !is_sealed {
+        if offer == Offer::Multicast && self.inlet.takes_udp(Profile::Avp) && !is_sealed {
             let id = self.rtsp.number();
             return session.group(&self.rtsp.channels, id)?.transport(number).map(Ok);
         }
@@ -430,7 +430,7 @@ impl Connection<'_> {
                 reply = reply.with(SCALE, format!("{}", played.scale));
             }
             if told_speed {
-                reply = reply.with(SPEED, format!("{speed}"));
+                reply = reply.with(SPEED, format!("{}", played.speed));
             }
             self.send(request, &reply);
         });

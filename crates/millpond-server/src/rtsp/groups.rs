@@ -48,8 +48,8 @@ impl FromStr for Groups {
         let (first, port) = address.rsplit_once(':').ok_or(NoGroups)?;
         let first: Ipv4Addr = first.parse().map_err(|_| NoGroups)?;
         let port: u16 = port.parse().map_err(|_| NoGroups)?;
-        // RTP's port is even (RFC 3550 11).
-        let fits = first.is_multicast() && port != 0 && port.is_multiple_of(2);
+        // RTP's port is even (RFC 3550 11), and a channel has up to two tracks.
+        let fits = first.is_multicast() && (2..=65_532).contains(&port) && port.is_multiple_of(2);
         fits.then_some(Self { first, port, ttl }).ok_or(NoGroups)
     }
 }
@@ -73,9 +73,16 @@ mod tests {
         assert_eq!(groups.of(2), None);
         assert_eq!([0, 1, 2].map(|track| groups.ports(track)), [Some((65532, 65533)), Some((65534, 65535)), None]);
         assert_eq!("239.1.2.3:5004".parse::<Groups>().unwrap().ttl(), TTL);
-        for text in
-            ["", "239.1.2.3", "10.0.0.1:5004", "239.1.2.3:5005", "239.1.2.3:0", "239.1.2.3:5004/0", "[ff02::1]:4"]
-        {
+        for text in [
+            "",
+            "239.1.2.3",
+            "10.0.0.1:5004",
+            "239.1.2.3:5005",
+            "239.1.2.3:0",
+            "239.1.2.3:65534",
+            "239.1.2.3:5004/0",
+            "[ff02::1]:4",
+        ] {
             assert_eq!(text.parse::<Groups>(), Err(NoGroups), "{text}");
         }
     }

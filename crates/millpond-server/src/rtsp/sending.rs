@@ -113,12 +113,14 @@ impl Sending {
                 Err(Gone) => return self.end(position, now, outputs),
             };
             let track = stream.tracks.iter_mut().find(|track| track.track == usize::from(frame.track));
-            let Some(track) = track.filter(|track| track.next <= frame.number) else {
+            // Numbers wrap.
+            let ahead = |track: &SentTrack| frame.number.wrapping_sub(track.next) as i32;
+            let Some(track) = track.filter(|track| ahead(track) >= 0) else {
                 // It begins behind that.
                 stream.frames.pass();
                 continue;
             };
-            if track.next < frame.number {
+            if ahead(track) > 0 {
                 // Some are missing: a channel's, of which this session took too few.
                 track.skips = true;
             }
@@ -145,7 +147,7 @@ impl Sending {
             }
             match outputs.frame(track, frame, sent) {
                 Sent::Whole => {
-                    track.next = frame.number.saturating_add(1);
+                    track.next = frame.number.wrapping_add(1);
                     *sent = 0;
                     stream.frames.pass();
                 }

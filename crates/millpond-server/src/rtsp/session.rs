@@ -57,7 +57,7 @@ enum State {
     /// On a way through key frames, at this time: what comes next is looked for again.
     Left(Duration),
     /// A channel, by itself.
-    Tuned(#[expect(dead_code, reason = "it runs as long as somebody has it")] Arc<Channel>),
+    Tuned(Arc<Channel>),
     /// A channel's group.
     Grouped,
 }
@@ -78,6 +78,7 @@ pub(super) struct Played {
     /// The part that is played, in seconds; nothing where it has no end, and begins now.
     pub(super) part: Option<(f64, f64)>,
     pub(super) scale: f64,
+    pub(super) speed: f64,
     /// Name, first sequence number and the timestamp of `from`, track by track.
     pub(super) tracks: Vec<(String, u16, u32)>,
 }
@@ -216,7 +217,7 @@ impl Session {
         if let Some(group) = &self.group {
             group.play(source).await?;
             self.state = State::Grouped;
-            start(&Played { part: None, scale: 1.0, tracks: Vec::new() });
+            start(&Played { part: None, scale: 1.0, speed: 1.0, tracks: Vec::new() });
             return Ok(());
         }
         self.take_share(source)?;
@@ -225,7 +226,7 @@ impl Session {
         let joined = channel.join(sending.id(), &mut self.tracks).await;
         let (frames, position) = joined.map_err(|Gone| CannotPlay::Ended)?;
         let from = self.tracks.first().map_or(0.0, |sent| sent.start as f64 / f64::from(sent.timescale.max(1)));
-        start(&Played { part: None, scale: 1.0, tracks: self.beginnings(from) });
+        start(&Played { part: None, scale: 1.0, speed: 1.0, tracks: self.beginnings(from) });
         self.send(frames, position, (Duration::MAX, 1.0), Lateness::All, sending);
         self.state = State::Tuned(channel);
         Ok(())
@@ -238,7 +239,16 @@ impl Session {
         asked: Asked,
         start: impl FnOnce(&Played),
     ) -> Result<(), CannotPlay> {
+        // Who joins again finds the channel as it left it.
+        let _channel = match &self.state {
+            State::Tuned(channel) => Some(channel.clone()),
+            _ => None,
+        };
         self.pause().await;
+        if let Some(ended) = self.progress.take_ended() {
+            // A pause that nobody waited for: the tracks are where they were left.
+            self.tracks = ended.tracks;
+        }
         if let Some(program) = self.program.clone() {
             return self.tune(&program, source, start).await;
         }
@@ -286,7 +296,7 @@ impl Session {
                 self.spawn(loading, async move { loader.run(&inlet, look).await })
             }
         };
-        start(&Played { part: Some((from, to)), scale, tracks: self.beginnings(from) });
+        start(&Played { part: Some((from, to)), scale, speed: asked.speed, tracks: self.beginnings(from) });
         self.send(frames, position, (end, asked.speed), source.lateness, sending);
         self.state = State::Playing(task, keys);
         Ok(())
@@ -319,7 +329,6 @@ impl Session {
         lateness: Lateness,
         member: Member,
     ) {
-        drop(self.progress.take_ended());
         self.transmitter.play(Stream {
             id: self.id,
             tracks: self.tracks.clone(),

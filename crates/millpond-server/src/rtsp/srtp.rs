@@ -72,7 +72,9 @@ impl Srtp {
     /// What it says can't be used.
     pub(super) fn new(promise: &Promise, header: Option<&str>) -> Result<Self, CarriageError> {
         let told = header.map(KeyMgmt::from_header).transpose()?;
-        let receiver = told.map(|told| Unprotector::new(&told.message.key, 0));
+        // Reports with a key's name (MKI) in them are not read.
+        let receiver =
+            told.filter(|told| told.message.name.is_empty()).map(|told| Unprotector::new(&told.message.key, 0));
         Ok(Self { protector: Protector::new(&promise.key), receiver })
     }
 

@@ -42,6 +42,10 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    fn leave(&self, stopped: Stopped) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopped);
+    }
+
     /// Takes what was left when all frames had gone out.
     pub(super) fn take_ended(&self) -> Option<Stopped> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -254,7 +258,11 @@ impl Thread {
             Command::Stop(id, reply) => {
                 let Some(mut sending) = self.remove(id) else { return };
                 let position = sending.resumes_at();
-                let _ = reply.send(Stopped { tracks: sending.stream.tracks, position });
+                let Stream { tracks, progress, .. } = sending.stream;
+                // Where nobody waits for it, it is found there by the next PLAY.
+                if let Err(stopped) = reply.send(Stopped { tracks, position }) {
+                    progress.leave(stopped);
+                }
             }
         }
     }
@@ -263,7 +271,9 @@ impl Thread {
         let Turn { sending, .. } = self.streams.remove(&id)?;
         for track in &sending.stream.tracks {
             self.sources.remove(&track.ssrc);
-            if let Sink::Udp { rtcp, .. } = &track.sink {
+            if let Sink::Udp { rtcp, .. } = &track.sink
+                && self.sealed.get(rtcp) == Some(&track.ssrc)
+            {
                 self.sealed.remove(rtcp);
             }
         }
@@ -282,7 +292,7 @@ impl Thread {
             Next::Over => {
                 let Some(Sending { stream, last, .. }) = self.remove(id) else { return };
                 let stopped = Stopped { tracks: stream.tracks, position: last };
-                *stream.progress.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopped);
+                stream.progress.leave(stopped);
             }
         }
     }
