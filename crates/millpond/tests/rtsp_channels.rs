@@ -173,6 +173,23 @@ fn a_group_is_sent_once_for_all_who_have_it() {
 }
 
 #[test]
+fn an_address_has_one_rendition() {
+    let groups = format!("239.201.{}.1:{}", std::process::id() as u8, support::free_port() & !1);
+    let server = Server::start(&["--rtsp-channels", "sample", "--rtsp-multicast", &groups]);
+    let status = |path: &str, track: &str, transport: &str| Client::new(&server, path).set_up(track, transport).status;
+    assert_eq!(status("sample", "v2", "RTP/AVP;multicast"), 200);
+    assert_eq!(status("sample", "a1", "RTP/AVP;multicast"), 200);
+    for (path, track) in [("sample/v1", "v1"), ("sample/v1", "a1"), ("sample/a1", "a1")] {
+        assert_eq!(status(path, track, "RTP/AVP;multicast"), 461, "{path}/{track}");
+        assert_eq!(status(path, track, "RTP/AVP/TCP"), 200, "{path}/{track}: by itself");
+    }
+    assert_eq!(status("sample", "v1", "RTP/AVP;multicast"), 404, "another rendition has another URL");
+    // Too low a bandwidth changes nothing.
+    let body = Client::new(&server, "sample").ask("DESCRIBE", "", "Bandwidth: 1\r\n").body;
+    assert!(body.contains("a=control:v2"), "{body}");
+}
+
+#[test]
 fn who_finds_no_room_is_sent_elsewhere() {
     let folder = clips::folder().to_str().unwrap();
     let other = Server::start(&[folder]);

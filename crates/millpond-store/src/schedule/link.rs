@@ -34,6 +34,9 @@ const SAMPLE: Seconds = 0.2;
 const LEAST: u64 = 32 * 1024;
 /// So many are enough, however soon they came.
 const ENOUGH: u64 = 4 << 20;
+/// In so many seconds in which bytes come, the quick average goes most of the way to what is measured, and the slow one.
+const QUICK: Seconds = 0.7;
+const SLOW: Seconds = 2.0;
 
 /// Measures a link by the bytes that come over it, all transfers together: while at least one of them has begun to
 /// come, what comes in a second is what the link gives.
@@ -47,6 +50,9 @@ pub struct Meter {
     until: Seconds,
     time: Seconds,
     bytes: u64,
+    /// Bytes that came in samples, and those that were there with a transfer's first byte, with the time from its request.
+    sampled: u64,
+    at_once: (u64, Seconds),
     /// Quick and slow moving averages: the lower one is believed.
     quick: Option<f64>,
     slow: Option<f64>,
@@ -63,6 +69,13 @@ impl Meter {
         self.outstanding == 0 || self.delay.is_none()
     }
 
+    /// Bytes a second where most transfers are there at once: what comes behind the first byte is then too little to be a sample. No
+    /// more than a lower bound.
+    fn at_once(&self) -> Option<f64> {
+        let (bytes, time) = self.at_once;
+        (bytes >= 8 * LEAST && bytes > 4 * self.sampled && time > 0.0).then(|| bytes as f64 / time)
+    }
+
     /// Bytes are sent for.
     pub fn sent_for(&mut self, bytes: u64) {
         self.outstanding += bytes;
@@ -77,6 +90,7 @@ impl Meter {
         }
         self.coming += 1;
         let Some(after) = after else { return };
+        self.at_once = (self.at_once.0 + bytes, self.at_once.1 + after);
         self.least = Some(self.least.map_or(after, |least| after.min(least + (after - least) / 64.0)));
         self.delay = Some(self.delay.map_or((after, after / 2.0), |(mean, deviation)| {
             (mean + (after - mean) / 8.0, deviation + ((after - mean).abs() - deviation) / 4.0)
@@ -87,6 +101,7 @@ impl Meter {
     pub fn comes(&mut self, now: Seconds, bytes: u64) {
         self.outstanding = self.outstanding.saturating_sub(bytes);
         self.bytes += bytes;
+        self.sampled += bytes;
         self.sample(now);
     }
 
@@ -108,15 +123,18 @@ impl Meter {
             return;
         }
         let rate = self.bytes as f64 / self.time;
-        let towards = |old: Option<f64>, share: f64| Some(old.map_or(rate, |old| old + (rate - old) * share));
-        self.quick = towards(self.quick, 0.25);
-        self.slow = towards(self.slow, 0.1);
+        // By time: what comes in a burst, behind a gap, counts no more than the gap.
+        let towards = |old: Option<f64>, time: Seconds| {
+            Some(old.map_or(rate, |old| old + (rate - old) * (1.0 - (-self.time / time).exp())))
+        };
+        (self.quick, self.slow) = (towards(self.quick, QUICK), towards(self.slow, SLOW));
         (self.time, self.bytes) = (0.0, 0);
     }
 
     /// What the link is taken to give.
     pub fn link(&self) -> Link {
-        let bandwidth = self.quick.zip(self.slow).map_or(UNKNOWN.bandwidth, |(quick, slow)| quick.min(slow));
+        let sampled = self.quick.zip(self.slow).map(|(quick, slow)| quick.min(slow));
+        let bandwidth = sampled.or_else(|| self.at_once()).unwrap_or(UNKNOWN.bandwidth);
         let delay = self.delay.map_or(UNKNOWN.delay, |(mean, deviation)| mean + 2.0 * deviation);
         Link { bandwidth: bandwidth.max(1.0), delay }
     }
@@ -135,6 +153,47 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bursts_behind_gaps_are_no_faster_link() {
+        // 189 kB/s: nothing for 0.4 s, and then what had gathered, time and again.
+        let mut meter = Meter::default();
+        meter.sent_for(10_000_000);
+        meter.begins(0.0, None, 0);
+        let mut highest: f64 = 0.0;
+        for gap in 1..60 {
+            for chunk in 0..8 {
+                meter.comes(f64::from(gap) * 0.4 + f64::from(chunk) * 1e-4, 9_450);
+                if gap > 10 {
+                    highest = highest.max(meter.link().bandwidth);
+                }
+            }
+        }
+        assert!((100e3..220e3).contains(&highest), "{highest}");
+    }
+
+    #[test]
+    fn transfers_that_are_there_at_once_tell_a_quick_link() {
+        let mut meter = Meter::default();
+        for transfer in 0..8 {
+            let now = f64::from(transfer);
+            assert_eq!(meter.link().bandwidth == UNKNOWN.bandwidth, transfer < 4, "{transfer}");
+            meter.sent_for(65_536);
+            meter.begins(now, Some(0.001), 65_536);
+            meter.ends(now, 0, true);
+        }
+        assert!((meter.link().bandwidth - 65.5e6).abs() < 1e6);
+        // The first bytes of long transfers say nothing, however soon they come.
+        let mut meter = Meter::default();
+        for transfer in 0..20 {
+            let now = f64::from(transfer);
+            meter.sent_for(96_000);
+            meter.begins(now, Some(0.001), 16_000);
+            meter.comes(now + 0.4, 80_000);
+            meter.ends(now + 0.4, 0, true);
+        }
+        assert!(meter.link().bandwidth < 250e3, "{:?}", meter.link());
+    }
 
     #[test]
     fn a_start_costs_round_trips_and_a_slice_but_no_more_than_a_timeout() {
