@@ -65,7 +65,7 @@ impl Channels {
 
     /// An asset as a channel, where it is one: with the rendition that a URL names, else the best one.
     pub(super) fn program(&self, asset: &Asset, rendition: Option<&str>) -> Option<Program> {
-        let number = self.names.iter().position(|name| *name == asset.path)?;
+        let number = self.names.iter().position(|name| name == asset.path.trim_matches('/'))?;
         let chosen = chosen(asset, rendition, None);
         let mut tracks: Vec<u16> = chosen.iter().map(|(track, _)| *track as u16).collect();
         tracks.sort_unstable();

@@ -11,9 +11,8 @@ pub struct Link {
     pub delay: Seconds,
 }
 
-/// A transfer comes slowly at first, and what slow start loses comes again, after an initial timeout at the worst (RFC 6298 2.1):
-/// never longer than that,
-const START: Seconds = 1.0;
+/// A transfer comes slowly at first, and what slow start loses comes again: never longer than so many seconds,
+const START: Seconds = 0.5;
 /// nor than so many round trips and one slice.
 const ROUNDS: f64 = 5.0;
 
@@ -34,9 +33,10 @@ const SAMPLE: Seconds = 0.2;
 const LEAST: u64 = 32 * 1024;
 /// So many are enough, however soon they came.
 const ENOUGH: u64 = 4 << 20;
-/// In so many seconds in which bytes come, the quick average goes most of the way to what is measured, and the slow one.
+/// In so many seconds in which bytes come, the quick average goes most of the way to what is measured, and the slow one: that goes over
+/// a second in which a lost packet held up what followed, and the burst behind it.
 const QUICK: Seconds = 0.7;
-const SLOW: Seconds = 2.0;
+const SLOW: Seconds = 8.0;
 
 /// Measures a link by the bytes that come over it, all transfers together: while at least one of them has begun to
 /// come, what comes in a second is what the link gives.
@@ -196,9 +196,9 @@ mod tests {
     }
 
     #[test]
-    fn a_start_costs_round_trips_and_a_slice_but_no_more_than_a_timeout() {
+    fn a_start_costs_round_trips_and_a_slice_but_no_more_than_half_a_second() {
         let start = |bandwidth, round_trip| Link { bandwidth, delay: 9.0 }.start(round_trip, 500_000);
-        assert_eq!(start(1e5, 0.0), 1.0, "a thin link");
+        assert_eq!(start(1e5, 0.0), 0.5, "a thin link");
         assert_eq!(start(1e7, 0.05), 0.3, "a far one");
         assert!(start(1e9, 0.0002) < 0.002, "a near one");
     }
