@@ -175,17 +175,24 @@ fn a_group_is_sent_once_for_all_who_have_it() {
 #[test]
 fn an_address_has_one_rendition() {
     let groups = format!("239.201.{}.1:{}", std::process::id() as u8, support::free_port() & !1);
-    let server = Server::start(&["--rtsp-channels", "sample", "--rtsp-multicast", &groups]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("film")).unwrap();
+    for name in ["180p.mp4", "360p.mp4"] {
+        let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/sample");
+        std::fs::copy(format!("{sample}/{name}"), folder.path().join("film").join(name)).unwrap();
+    }
+    let place = folder.path().to_str().unwrap();
+    let server = Server::start(&[place, "--rtsp-channels", "film", "--rtsp-multicast", &groups]);
     let status = |path: &str, track: &str, transport: &str| Client::new(&server, path).set_up(track, transport).status;
-    assert_eq!(status("sample", "v2", "RTP/AVP;multicast"), 200);
-    assert_eq!(status("sample", "a1", "RTP/AVP;multicast"), 200);
-    for (path, track) in [("sample/v1", "v1"), ("sample/v1", "a1"), ("sample/a1", "a1")] {
+    assert_eq!(status("film", "v2", "RTP/AVP;multicast"), 200);
+    assert_eq!(status("film", "a1", "RTP/AVP;multicast"), 200);
+    for (path, track) in [("film/v1", "v1"), ("film/v1", "a1"), ("film/a1", "a1")] {
         assert_eq!(status(path, track, "RTP/AVP;multicast"), 461, "{path}/{track}");
         assert_eq!(status(path, track, "RTP/AVP/TCP"), 200, "{path}/{track}: by itself");
     }
-    assert_eq!(status("sample", "v1", "RTP/AVP;multicast"), 404, "another rendition has another URL");
+    assert_eq!(status("film", "v1", "RTP/AVP;multicast"), 404, "another rendition has another URL");
     // Too low a bandwidth changes nothing.
-    let body = Client::new(&server, "sample").ask("DESCRIBE", "", "Bandwidth: 1\r\n").body;
+    let body = Client::new(&server, "film").ask("DESCRIBE", "", "Bandwidth: 1\r\n").body;
     assert!(body.contains("a=control:v2"), "{body}");
 }
 
