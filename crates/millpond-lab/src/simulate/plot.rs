@@ -28,12 +28,10 @@ impl Plot {
     /// The picture.
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|(_, points)| points);
-        let most = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(0.0_f64, f64::max);
-        let (step_x, step_y) = (step(most(|p| p.0)), step(most(|p| p.1)));
-        let right = (most(|p| p.0) / step_x).ceil().max(1.0) * step_x;
-        let top = (most(|p| p.1) / step_y).ceil().max(1.0) * step_y;
-        let at_x = |x: f64| LEFT + x / right * (WIDTH - LEFT - RIGHT);
-        let at_y = |y: f64| HEIGHT - BOTTOM - y / top * (HEIGHT - TOP - BOTTOM);
+        let across = Scale::even(points().map(|point| point.0));
+        let up = Scale::of(points().map(|point| point.1));
+        let at_x = |x: f64| LEFT + across.at(x) * (WIDTH - LEFT - RIGHT);
+        let at_y = |y: f64| HEIGHT - BOTTOM - up.at(y) * (HEIGHT - TOP - BOTTOM);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"13\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
@@ -41,8 +39,7 @@ impl Plot {
             escape(&self.title)
         );
         let (x0, x1, y0, y1) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM, TOP);
-        let mut value = 0.0;
-        while value <= top * 1.0001 {
+        for value in up.marks() {
             let y = at_y(value);
             let _ = writeln!(
                 svg,
@@ -51,10 +48,8 @@ impl Plot {
                 y + 4.0,
                 number(value)
             );
-            value += step_y;
         }
-        value = 0.0;
-        while value <= right * 1.0001 {
+        for value in across.marks() {
             let x = at_x(value);
             let _ = writeln!(
                 svg,
@@ -62,7 +57,6 @@ impl Plot {
                 y0 + 20.0,
                 number(value)
             );
-            value += step_x;
         }
         let _ = writeln!(svg, "<path d=\"M{x0} {y1}V{y0}H{x1}\" fill=\"none\" stroke=\"#333\"/>");
         let middle = f64::midpoint(y0, y1);
@@ -104,6 +98,59 @@ impl Plot {
     }
 }
 
+/// Where values lie on an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scale {
+    /// From 0 to `step` times `steps`.
+    Even {
+        /// Between two marks.
+        step: f64,
+        /// How many.
+        steps: u32,
+    },
+    /// From one power of ten to another: what is small is seen beside what is large.
+    Decades {
+        /// The lower exponent.
+        from: i32,
+        /// The higher.
+        to: i32,
+    },
+}
+
+/// From this ratio of the largest value to the smallest on, an even scale would show next to nothing of the latter.
+const WIDE: f64 = 100.0;
+
+impl Scale {
+    fn even(values: impl Iterator<Item = f64>) -> Self {
+        let most = values.fold(0.0_f64, f64::max);
+        let step = step(most);
+        Self::Even { step, steps: (most / step).ceil().max(1.0) as u32 }
+    }
+
+    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let (least, most) = (values.clone().fold(f64::INFINITY, f64::min), values.clone().fold(0.0_f64, f64::max));
+        if least > 0.0 && most > WIDE * least {
+            return Self::Decades { from: least.log10().floor() as i32, to: most.log10().ceil() as i32 };
+        }
+        Self::even(values)
+    }
+
+    /// From 0 at its beginning to 1 at its end.
+    fn at(self, value: f64) -> f64 {
+        match self {
+            Self::Even { step, steps } => value / (step * f64::from(steps)),
+            Self::Decades { from, to } => (value.log10() - f64::from(from)) / f64::from((to - from).max(1)),
+        }
+    }
+
+    fn marks(self) -> Vec<f64> {
+        match self {
+            Self::Even { step, steps } => (0..=steps).map(|mark| step * f64::from(mark)).collect(),
+            Self::Decades { from, to } => (from..=to).map(|exponent| 10_f64.powi(exponent)).collect(),
+        }
+    }
+}
+
 /// A round distance between marks, for about six of them.
 fn step(most: f64) -> f64 {
     if most <= 0.0 {
@@ -126,6 +173,17 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_far_apart_lies_on_powers_of_ten() {
+        let scale = |values: &[f64]| Scale::of(values.iter().copied());
+        let wide = scale(&[1463.0, 6.0, 0.92]);
+        assert_eq!(wide, Scale::Decades { from: -1, to: 4 });
+        assert_eq!((wide.at(0.1), wide.at(1e4), wide.marks().len()), (0.0, 1.0, 6));
+        assert_eq!(scale(&[1463.0, 6.0, 0.0]), Scale::Even { step: 500.0, steps: 3 }, "there is no power for 0");
+        assert_eq!(scale(&[6.0, 0.92]).at(6.0), 1.0);
+        assert_eq!(scale(&[]).marks(), [0.0, 1.0]);
+    }
 
     #[test]
     fn axes_have_round_marks_and_text_is_escaped() {
