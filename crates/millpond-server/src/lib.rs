@@ -8,6 +8,7 @@
 mod admin;
 pub mod config;
 mod delivery;
+mod files;
 mod front;
 mod library;
 pub mod logging;
@@ -18,4 +19,4 @@ pub mod serve;
 pub mod tls;
 
 pub use library::{Container, IndexError, Resource, Route};
-pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users};
+pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users, UsersError};

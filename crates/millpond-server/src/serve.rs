@@ -115,7 +115,7 @@ impl Server {
             address: config.rtsp.ip(),
             workers: config.workers,
             connections: config.max_connections,
-            users: config.rtsp_users.as_ref().map(|users| users.users.clone()),
+            users: config.rtsp_users.clone(),
             head: config.request_timeout,
             bounds: config.rtsp_bounds,
             window: config.rtsp_window,

@@ -217,9 +217,10 @@ fn who_finds_no_room_is_sent_elsewhere() {
 }
 
 #[test]
-fn a_client_gets_the_rendition_that_it_has_bandwidth_for() {
+fn a_client_gets_the_rendition_that_it_names_or_has_bandwidth_for() {
     let server = Server::start(&[]);
-    let described = |headers: &str| Client::new(&server, "sample").ask("DESCRIBE", "", headers).body;
+    let ask = |path: &str, headers: &str| Client::new(&server, path).ask("DESCRIBE", "", headers);
+    let described = |headers: &str| ask("sample", headers).body;
     let video = |body: &str| {
         let media = body.split("m=video").nth(1).unwrap().to_owned();
         media.lines().find_map(|line| line.strip_prefix("a=control:")).unwrap().to_owned()
@@ -228,4 +229,11 @@ fn a_client_gets_the_rendition_that_it_has_bandwidth_for() {
     assert_ne!(best, least);
     assert_eq!(video(&described("Bandwidth: 100000000\r\n")), best);
     assert_eq!(video(&described("Bandwidth: much\r\n")), best);
+    for rendition in ["v1", "v2"] {
+        assert_eq!(video(&ask(&format!("sample/{rendition}"), "").body), rendition);
+        let mut client = Client::new(&server, &format!("sample/{rendition}"));
+        assert_eq!(client.set_up(rendition, "RTP/AVP/TCP").status, 200);
+        assert_eq!(client.ask("PLAY", "", "").status, 200);
+    }
+    assert_eq!(ask("sample/v9", "").status, 404);
 }

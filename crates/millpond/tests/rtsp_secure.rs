@@ -30,6 +30,12 @@ fn guarded() -> (Server, tempfile::TempDir) {
     (serve(&["--rtsp-users", users.to_str().unwrap()]), folder)
 }
 
+/// Has it look at its files.
+fn hang_up(server: &Server) {
+    let pid = server.process.0.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+}
+
 /// One that doesn't play for ever.
 fn player(program: &str) -> Command {
     let mut command = Command::new("timeout");
@@ -209,6 +215,24 @@ fn the_file_of_users_is_checked_before_the_start() {
 }
 
 #[test]
+fn users_that_change_take_over() {
+    let (server, folder) = guarded();
+    let is_let_in = |password: &str| {
+        let url = format!("rtsp://ann:{password}@127.0.0.1:{}/{CLIP}", server.rtsp);
+        let mut probe = player("ffprobe");
+        probe.args(["-v", "error", "-rtsp_transport", "tcp", &url]).status().unwrap().success()
+    };
+    assert!(is_let_in("pass") && !is_let_in("other"));
+    std::fs::write(folder.path().join("users"), "ann:other\n").unwrap();
+    hang_up(&server);
+    let began = Instant::now();
+    while !is_let_in("other") {
+        assert!(began.elapsed() < Duration::from_secs(10), "{}", server.log_text());
+    }
+    assert!(!is_let_in("pass"));
+}
+
+#[test]
 fn players_play_over_tls() {
     let server = serve(&["--tls-self-signed"]);
     let url = format!("rtsps://127.0.0.1:{}/{CLIP}", server.rtsps);
@@ -293,8 +317,7 @@ fn a_new_certificate_takes_over() {
     };
     assert!(subject().contains("first.test"), "{}", subject());
     certificate(folder.path(), "second.test");
-    let pid = server.process.0.id().to_string();
-    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    hang_up(&server);
     let began = Instant::now();
     while !subject().contains("second.test") {
         assert!(began.elapsed() < Duration::from_secs(10), "{}", server.log_text());

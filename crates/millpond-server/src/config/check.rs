@@ -240,17 +240,10 @@ fn users(options: &Options, errors: &mut Vec<ConfigError>) -> Option<RtspUsers> 
             reason,
         });
     };
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) => {
-            wrong(format!("cannot read the file: {error}"));
-            return None;
-        }
-    };
-    match Users::parse(&text) {
+    match Users::read(&path) {
         Ok(users) => Some(RtspUsers { path, users }),
-        Err(lines) => {
-            lines.iter().for_each(|line| wrong(line.to_string()));
+        Err(all) => {
+            all.iter().for_each(|error| wrong(error.to_string()));
             None
         }
     }

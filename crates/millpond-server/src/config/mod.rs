@@ -111,7 +111,7 @@ pub struct PlaceConfig {
 /// Those who may play by RTSP.
 #[derive(Debug, Clone)]
 pub struct RtspUsers {
-    /// The file that they are from.
+    /// The file that they are from, which is read again when it changes.
     pub path: PathBuf,
     /// Who they are.
     pub users: Users,

@@ -2,13 +2,22 @@
 
 use super::{
     reply::Reply,
-    users::{REALM, Users},
+    users::{REALM, Users, UsersError},
+};
+use crate::{
+    config::RtspUsers,
+    files::{Looks, Stamp},
 };
 use millpond_rtp::{
     digest::{Algorithm, Asked, Authorization, AuthorizationError, Guard, Refusal, nonce::Nonces},
     message::{Method, Request, StatusCode, Url, headers::AUTHORIZATION},
 };
-use std::time::Duration;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Duration,
+};
+use tokio::sync::watch;
 
 /// A client answers so long to the same challenge; then it is told to answer a new one, which players do by themselves.
 const LIFETIME: Duration = Duration::from_secs(3600);
@@ -17,7 +26,11 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Access {
     guard: Guard,
-    users: Users,
+    /// Read by every request, written when the file changed.
+    users: RwLock<Arc<Users>>,
+    file: PathBuf,
+    /// What the file looked like when it was last read, well or not; nothing before it was looked at.
+    seen: Mutex<Option<Stamp>>,
 }
 
 /// A request that is not let in.
@@ -29,9 +42,31 @@ pub(super) struct Refused {
 
 impl Access {
     /// With a key that nobody can guess.
-    pub(super) fn new(users: Users, key: &[u8; 32]) -> Self {
-        let algorithms = [Algorithm::Sha256, Algorithm::Md5];
-        Self { guard: Guard::new(REALM, &algorithms, Nonces::new(key, LIFETIME)), users }
+    pub(super) fn new(RtspUsers { path, users }: RtspUsers, key: &[u8; 32]) -> Self {
+        let guard = Guard::new(REALM, &[Algorithm::Sha256, Algorithm::Md5], Nonces::new(key, LIFETIME));
+        Self { guard, users: RwLock::new(Arc::new(users)), file: path, seen: Mutex::default() }
+    }
+
+    fn users(&self) -> Arc<Users> {
+        self.users.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the file again where it changed since it was last read. True where others may ask now than before.
+    ///
+    /// Blocks on the disk.
+    ///
+    /// # Errors
+    /// What is wrong with it, told once: those who might ask before may go on.
+    fn reload(&self) -> Result<bool, Vec<UsersError>> {
+        let now = Some(Stamp::of(&self.file));
+        if std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), now) == now {
+            return Ok(false);
+        }
+        let fresh = Users::read(&self.file)?;
+        let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
+        let is_other = **users != fresh;
+        *users = Arc::new(fresh);
+        Ok(is_other)
     }
 
     /// Checks a request at a time of the server's clock. What a server can do may be asked by everybody.
@@ -47,7 +82,8 @@ impl Access {
         let same = authorization.and_then(|header| answered(header, url?));
         let uri = same.as_deref().or(url.map(Url::as_str)).unwrap_or("*");
         let asked = Asked { method: request.method().into(), uri, authorization };
-        let Err(why) = self.guard.check(&asked, now, |name, algorithm| self.users.secret(name, algorithm)) else {
+        let users = self.users();
+        let Err(why) = self.guard.check(&asked, now, |name, algorithm| users.secret(name, algorithm)) else {
             return Ok(());
         };
         let reply = match &why {
@@ -58,6 +94,22 @@ impl Access {
             _ => Reply::challenge(self.guard.challenges(now, fastrand::u64(..), why.is_stale())),
         };
         Err(Box::new(Refused { why, reply }))
+    }
+}
+
+/// Reads the users again when their file changes. Ends on shutdown.
+pub(super) async fn watch(access: Arc<Access>, shutdown: watch::Receiver<bool>) {
+    let mut looks = Looks::until(shutdown);
+    while looks.next().await {
+        let looked = access.clone();
+        match tokio::task::spawn_blocking(move || looked.reload()).await {
+            Ok(Ok(true)) => tracing::info!(file = %access.file.display(), "RTSP users read again"),
+            Ok(Ok(false)) => {}
+            Ok(Err(all)) => all.iter().for_each(|error| {
+                tracing::error!(file = %access.file.display(), %error, "RTSP users can't be read, the last good ones stay");
+            }),
+            Err(error) => tracing::error!(%error, "looking at the RTSP users failed"),
+        }
     }
 }
 
@@ -79,7 +131,7 @@ mod tests {
     const URL: &str = "rtsp://127.0.0.1/a.mp4";
 
     fn access() -> Access {
-        Access::new(Users::parse(b"ann:pass").unwrap(), &[7; 32])
+        Access::new(RtspUsers { path: "users".into(), users: Users::parse(b"ann:pass").unwrap() }, &[7; 32])
     }
 
     fn request(method: Method, url: &str, authorization: Option<&str>) -> Request<Vec<u8>> {
@@ -139,6 +191,32 @@ mod tests {
         let refused = access.check(&right, LIFETIME + Duration::from_secs(1)).unwrap_err();
         assert_eq!((refused.reply.status, &refused.why), (StatusCode::Unauthorized, &Refusal::Stale));
         assert!(refused.reply.challenges.iter().all(|challenge| challenge.contains("stale=true")));
+    }
+
+    #[test]
+    fn a_file_that_changes_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users");
+        std::fs::write(&path, "ann:pass\n").unwrap();
+        let access = Access::new(RtspUsers { users: Users::read(&path).unwrap(), path: path.clone() }, &[7; 32]);
+        let is_let_in = |password| {
+            let refused = access.check(&request(Method::Describe, URL, None), Duration::ZERO).unwrap_err();
+            let answer = answer(&nonce(&refused), Algorithm::Sha256, URL, password);
+            access.check(&request(Method::Describe, URL, Some(&answer)), Duration::ZERO).is_ok()
+        };
+        assert!(!access.reload().unwrap() && is_let_in("pass"), "nothing changed");
+        std::fs::write(&path, "ann:other word\n").unwrap();
+        assert!(is_let_in("pass"), "before it is looked at");
+        assert!(access.reload().unwrap());
+        assert!(!is_let_in("pass") && is_let_in("other word"));
+        std::fs::write(&path, "ann:third\nbob\n").unwrap();
+        let wrong = access.reload().unwrap_err();
+        assert_eq!(wrong[0].to_string(), "line 2: expected name:password, found no colon");
+        assert!(!access.reload().unwrap(), "told once");
+        assert!(is_let_in("other word"), "the last good ones");
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(access.reload().unwrap_err()[..], [UsersError::Unreadable(_)]));
+        assert!(is_let_in("other word"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Listening for RTSP: connections are accepted, and told apart by what they begin with.
 
 use super::{
-    Rtsp, connection,
+    Rtsp, access, connection,
     inlet::Inlet,
     tunnel::{self, Post},
     wire::Wire,
@@ -30,6 +30,9 @@ pub(crate) struct Listeners {
 pub(crate) async fn accept(listeners: Listeners, rtsp: Arc<Rtsp>, stop: watch::Receiver<bool>) {
     tokio::spawn(rtsp.clone().sweep(stop.clone()));
     tokio::spawn(rtsp.clone().observe(stop.clone()));
+    if let Some(access) = &rtsp.access {
+        tokio::spawn(access::watch(access.clone(), stop.clone()));
+    }
     let plain = accept_from(listeners.plain, None, &rtsp, stop.clone());
     match listeners.secure {
         Some((listener, tls)) => {

@@ -39,8 +39,9 @@ pub use admission::Bounds;
 pub use deadline::Lateness;
 pub use groups::{Groups, NoGroups};
 pub(crate) use listen::{Listeners, accept};
-pub use users::{BadLine, Users};
+pub use users::{BadLine, Users, UsersError};
 
+use crate::config::RtspUsers;
 use crate::library::{Library, Places};
 use crate::metrics::StreamCounters;
 use access::Access;
@@ -81,7 +82,7 @@ pub(crate) struct RtspOptions {
     pub(crate) workers: usize,
     pub(crate) connections: usize,
     /// Who may ask; nothing where everybody may.
-    pub(crate) users: Option<Users>,
+    pub(crate) users: Option<RtspUsers>,
     /// From the first byte of a request to its last, and for a TLS handshake.
     pub(crate) head: Duration,
     pub(crate) bounds: Bounds,
@@ -115,7 +116,7 @@ pub(crate) struct Rtsp {
     next: AtomicU64,
     clock: Instant,
     connections: Arc<Semaphore>,
-    access: Option<Access>,
+    access: Option<Arc<Access>>,
     tunnels: Arc<Tunnels>,
     /// How long a request may take to come in.
     head: Duration,
@@ -134,7 +135,7 @@ impl Rtsp {
         let way = (options.address, channels.ttl());
         let start = |number| Transmitter::start(way, number, counters.clone(), clock);
         let transmitters = (0..options.workers.max(1)).map(start).collect::<io::Result<_>>()?;
-        let guard = |users| chance::bytes().map(|key| Access::new(users, &key));
+        let guard = |users| chance::bytes().map(|key| Arc::new(Access::new(users, &key)));
         let access = options.users.map(guard).transpose()?;
         let blocks = Cache::of(store.memory(), "frames");
         Ok(Arc::new(Self {

@@ -1,18 +1,18 @@
 //! Who may ask: names and passwords, as a file has them.
 
 use millpond_rtp::digest::{Algorithm, Secret};
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, io, path::Path};
 
 /// What users are users of, as their players show it.
 pub(super) const REALM: &str = "millpond";
 
 /// Users and what stands for their passwords; the passwords themselves are not kept.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Users {
     secrets: HashMap<String, Secrets>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 struct Secrets {
     sha256: Secret,
     md5: Secret,
@@ -30,9 +30,29 @@ pub struct BadLine {
     pub found: &'static str,
 }
 
+/// What is wrong with a file of users.
+#[derive(Debug, thiserror::Error)]
+pub enum UsersError {
+    /// The system can't give it.
+    #[error("cannot read the file: {0}")]
+    Unreadable(#[from] io::Error),
+    /// One of its lines.
+    #[error(transparent)]
+    Line(#[from] BadLine),
+}
+
 const FORM: &str = "name:password";
 
 impl Users {
+    /// Reads a file, which has lines as [`parse`](Self::parse) takes them.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, Vec<UsersError>> {
+        let text = std::fs::read(path).map_err(|error| vec![error.into()])?;
+        Self::parse(&text).map_err(|lines| lines.into_iter().map(UsersError::from).collect())
+    }
+
     /// Reads lines of the form `name:password`. Empty lines and those that begin with `#` mean nothing; a password may
     /// have colons in it.
     ///

@@ -1,12 +1,9 @@
 //! The certificate in force, and its replacement when the files change.
 
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::CryptoProvider;
@@ -15,9 +12,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 
 use super::{TlsError, load, validity};
 use crate::config::TlsSource;
-
-/// How often the files are looked at.
-const PERIOD: Duration = Duration::from_secs(60);
+use crate::files::{Looks, Stamp};
 
 /// A certificate that ends within this time is warned about.
 const SOON: i64 = 14 * 24 * 3600;
@@ -32,21 +27,14 @@ pub struct Certificates {
     /// Read by every handshake, written when a file changed. Never held across anything that waits.
     current: RwLock<Arc<CertifiedKey>>,
     /// What the files looked like when they were last read, well or not.
-    seen: Mutex<Stamp>,
+    seen: Mutex<Option<[Stamp; 2]>>,
 }
 
-/// What tells one state of the two files from another; a symbolic link is followed, as secrets in Kubernetes are
-/// replaced by changing where one leads.
-type Stamp = [Option<(u64, i64, i64, u64)>; 2];
-
-fn stamp(source: &TlsSource) -> Stamp {
-    let look = |path: &Path| {
-        let meta = std::fs::metadata(path).ok()?;
-        Some((meta.ino(), meta.ctime(), meta.ctime_nsec(), meta.len()))
-    };
+/// What the two files look like now; nothing where there are none.
+fn stamp(source: &TlsSource) -> Option<[Stamp; 2]> {
     match source {
-        TlsSource::Files { cert, key } => [look(cert), look(key)],
-        TlsSource::SelfSigned => [None, None],
+        TlsSource::Files { cert, key } => Some([Stamp::of(cert), Stamp::of(key)]),
+        TlsSource::SelfSigned => None,
     }
 }
 
@@ -84,7 +72,6 @@ impl Certificates {
     pub fn reload(&self) -> Result<bool, TlsError> {
         let TlsSource::Files { cert, key } = &self.source else { return Ok(false) };
         {
-            // Taken before reading: a change in between is then seen by the next look.
             let now = stamp(&self.source);
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             if *seen == now {
@@ -136,25 +123,14 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Reloads the certificate when its files change: looks each minute, and at once on SIGHUP. `changed` is called with
-/// the new validity. Ends on shutdown.
+/// Reloads the certificate when its files change. `changed` is called with the new validity. Ends on shutdown.
 pub async fn watch(
     certificates: Arc<Certificates>,
-    mut shutdown: watch::Receiver<bool>,
+    shutdown: watch::Receiver<bool>,
     changed: impl Fn(Option<(i64, i64)>) + Send,
 ) {
-    let mut period = tokio::time::interval(PERIOD);
-    // Without the signal the period still works.
-    let mut hangup = signal(SignalKind::hangup()).ok();
-    loop {
-        tokio::select! {
-            _ = period.tick() => {}
-            () = async { match &mut hangup {
-                Some(hangup) => { hangup.recv().await; }
-                None => std::future::pending().await,
-            } } => {}
-            () = async { let _ = shutdown.wait_for(|down| *down).await; } => return,
-        }
+    let mut looks = Looks::until(shutdown);
+    while looks.next().await {
         let files = Arc::clone(&certificates);
         match tokio::task::spawn_blocking(move || files.reload()).await {
             Ok(Ok(true)) => {

@@ -1,8 +1,11 @@
 //! A session: which tracks of an asset go where, and what is being played of them.
 
+mod begin;
+mod tune;
+
 use super::{
     admission::{Admission, Place, Share},
-    block::{LoadError, block_of, seconds},
+    block::{LoadError, block_of},
     channel::{Channel, Supplies},
     channels::{self, Channels, Group, Program},
     deadline::Lateness,
@@ -14,8 +17,7 @@ use super::{
     transmit::{Progress, Stream, Transmitter},
 };
 use crate::{library::Asset, metrics::StreamCounters};
-use millpond_graph::{Gone, Graph, Member, Outlet};
-use millpond_package::PresentedTrack;
+use millpond_graph::{Graph, Member, Outlet};
 use millpond_rtp::{
     description::Described,
     play::{self, Part},
@@ -127,15 +129,6 @@ impl Session {
         self.group.is_some()
     }
 
-    /// The group that the session's channel is received from, where it can be, and the session receives nothing otherwise. `number`
-    /// is that of a new one.
-    pub(super) fn group(&mut self, channels: &Channels, number: u64) -> Option<Arc<Group>> {
-        if self.group.is_none() && self.tracks.is_empty() {
-            self.group = channels.group(self.program.as_ref()?, &self.asset, (number, &self.transmitter));
-        }
-        self.group.clone()
-    }
-
     /// Whether its packets go over the connection that it was set up on.
     pub(super) fn is_interleaved(&self) -> bool {
         self.tracks.iter().any(|track| matches!(track.sink, Sink::Tcp { .. }))
@@ -205,31 +198,6 @@ impl Session {
         }
         self.tracks = tracks;
         position
-    }
-
-    /// Begins to show a channel, from its last key frame on.
-    async fn tune(
-        &mut self,
-        program: &Program,
-        source: &Source<'_>,
-        start: impl FnOnce(&Played),
-    ) -> Result<(), CannotPlay> {
-        if let Some(group) = &self.group {
-            group.play(source).await?;
-            self.state = State::Grouped;
-            start(&Played { part: None, scale: 1.0, speed: 1.0, tracks: Vec::new() });
-            return Ok(());
-        }
-        self.take_share(source)?;
-        let channel = source.channels.tune(&source.supplies(), program, &self.asset);
-        let sending = source.graph.add("transmission", self.label());
-        let joined = channel.join(sending.id(), &mut self.tracks).await;
-        let (frames, position) = joined.map_err(|Gone| CannotPlay::Ended)?;
-        let from = self.tracks.first().map_or(0.0, |sent| sent.start as f64 / f64::from(sent.timescale.max(1)));
-        start(&Played { part: None, scale: 1.0, speed: 1.0, tracks: self.beginnings(from) });
-        self.send(frames, position, (Duration::MAX, 1.0), Lateness::All, sending);
-        self.state = State::Tuned(channel);
-        Ok(())
     }
 
     /// Begins to play a part. `start` is called when all is ready, before the first packet goes out.
@@ -311,15 +279,6 @@ impl Session {
         Ok(())
     }
 
-    /// Name, sequence number and timestamp of a time, track by track.
-    fn beginnings(&self, from: f64) -> Vec<(String, u16, u32)> {
-        let beginning = |sent: &SentTrack| {
-            let name = self.asset.presentation.tracks()[sent.track].name().to_owned();
-            (name, sent.sequence, sent.timestamp(ticks(from, sent.timescale)))
-        };
-        self.tracks.iter().map(beginning).collect()
-    }
-
     /// Has the transmitter send what comes out of a pipe.
     fn send(
         &self,
@@ -378,49 +337,6 @@ impl Session {
         };
         tokio::spawn(task).abort_handle()
     }
-
-    /// Moves every track to a time: pictures to the key frame before it, sound along with them. Gives the time at which
-    /// playing begins.
-    fn seek(&mut self, asked: f64) -> f64 {
-        let tracks = self.asset.presentation.tracks();
-        let video = self.tracks.iter().find_map(|track| key_frame(&tracks[track.track], asked));
-        // Where the first picture comes later, what is heard before it is not left out.
-        let from = video.map_or(asked, |(_, at)| at.clamp(0.0, asked));
-        for sent in &mut self.tracks {
-            let presented = &tracks[sent.track];
-            let ordinal = match key_frame(presented, from) {
-                Some((ordinal, _)) => ordinal,
-                // What lies before the beginning primes the decoder.
-                None if from <= 0.0 => 0,
-                None => presented.ordinal_at(from).unwrap_or(0),
-            };
-            sent.begin(ordinal, from);
-        }
-        from
-    }
-
-    /// As [`seek`](Self::seek), for a way through key frames, which have numbers of their own.
-    fn begin_keys(&mut self, from: f64) -> f64 {
-        self.tracks.iter_mut().for_each(|sent| sent.begin(0, from));
-        from
-    }
-
-    /// When the first of the next frames is due.
-    fn first_due(&self) -> Duration {
-        let tracks = self.asset.presentation.tracks();
-        let due = self.tracks.iter().filter_map(|sent| {
-            let first = tracks[sent.track].samples_of(sent.next..sent.next.saturating_add(1)).pop()?;
-            Some(seconds(first.dts, sent.timescale))
-        });
-        due.min().unwrap_or_default()
-    }
-
-    /// The tracks in the presentation, in order, and the next sample of each.
-    fn cursors(&self) -> (Arc<[u16]>, Vec<u32>) {
-        let mut cursors: Vec<_> = self.tracks.iter().map(|sent| (sent.track as u16, sent.next)).collect();
-        cursors.sort_unstable();
-        (cursors.iter().map(|(track, _)| *track).collect(), cursors.iter().map(|(_, next)| *next).collect())
-    }
 }
 
 impl Drop for Session {
@@ -451,21 +367,6 @@ impl Source<'_> {
         let Self { store, graph, intervals, counters, .. } = *self;
         Supplies { store, graph, intervals, counters }
     }
-}
-
-/// The key frame that decoding begins with to show a moment, where the track has such, and when it shows.
-fn key_frame(track: &PresentedTrack, at: f64) -> Option<(u32, f64)> {
-    if track.kind() != millpond_package::Kind::Video {
-        return None;
-    }
-    let timescale = f64::from(track.source_track()?.timescale.get());
-    let ordinal = track.sync_before(at)?;
-    let sample = track.samples_of(ordinal..ordinal.saturating_add(1)).pop()?;
-    Some((ordinal, sample.pts as f64 / timescale))
-}
-
-fn ticks(seconds: f64, timescale: u32) -> i64 {
-    (seconds * f64::from(timescale)).round() as i64
 }
 
 /// The range of a reply.

@@ -1,0 +1,132 @@
+//! SETUP: where a track of an asset goes (RFC 2326 10.4).
+
+use super::{Connection, failed, path};
+use crate::rtsp::{TIMEOUT, described::described, reply::Reply, session::Session, srtp::Srtp, track::Sink};
+use millpond_rtp::{
+    description::Described,
+    key_management::carriage::{self, CarriageError},
+    message::{
+        HeaderName, Request, StatusCode,
+        headers::{SESSION, TRANSPORT},
+    },
+    setup::{self, Offer, Profile, Transport},
+};
+use std::net::SocketAddr;
+
+impl Connection<'_> {
+    pub(super) async fn set_up(&mut self, request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
+        let Some(path) = path(request) else { return Reply::new(StatusCode::BadRequest) };
+        let Some((base, track)) = path.rsplit_once('/') else { return Reply::new(StatusCode::NotFound) };
+        let offers = setup::offers(request.header(&TRANSPORT).map_or("", |value| value.as_str()));
+        let (asset, rendition) = match self.open(base).await {
+            Ok(found) => found,
+            Err(error) => return failed(&path, &error),
+        };
+        let tracks = asset.presentation.tracks();
+        let Some(number) = tracks.iter().position(|known| known.name() == track) else {
+            return Reply::new(StatusCode::NotFound);
+        };
+        let Some(described) = described(number, &tracks[number]) else {
+            return Reply::new(StatusCode::UnsupportedMediaType);
+        };
+        let program = self.rtsp.channels.program(&asset, rendition.as_deref());
+        if program.as_ref().is_some_and(|program| !program.has(number)) {
+            return Reply::new(StatusCode::NotFound);
+        }
+        let (name, session) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name)?))) {
+            Some(known) => known,
+            None => {
+                let make = |id, place, sender| Session::new(id, base.to_owned(), asset.clone(), program, place, sender);
+                match self.rtsp.add(self.peer.ip(), make) {
+                    Some(added) => added,
+                    None => return Reply::new(StatusCode::NotEnoughBandwidth),
+                }
+            }
+        };
+        let mut session = session.lock().await;
+        // A file that was replaced since the first SETUP is another presentation.
+        if session.path != base || session.asset.id != asset.id {
+            return Reply::new(StatusCode::AggregateOperationNotAllowed);
+        }
+        if session.is_playing() {
+            return Reply::new(StatusCode::MethodNotValidInThisState);
+        }
+        let key = HeaderName::try_from(carriage::HEADER).ok();
+        let key = key.and_then(|name| request.header(&name)).map(|value| value.as_str());
+        let mut accept = |offer: &(Profile, Offer)| {
+            let taken = self.accept(*offer, &mut session, (number, &described), key)?;
+            Some(taken.map(|transport| transport.header(offer.0)))
+        };
+        let transport = match offers.iter().find_map(&mut accept) {
+            Some(Ok(transport)) => transport,
+            refused => {
+                let is_new = !session.is_set_up();
+                drop(session);
+                if is_new {
+                    self.rtsp.remove(&name);
+                }
+                let Some(Err(error)) = refused else { return Reply::new(StatusCode::UnsupportedTransport) };
+                tracing::debug!(path, %error, "no key of the client's");
+                // 463: key management failure (RFC 4567 3.2), which has another name in RTSP 2.0.
+                return Reply::new(StatusCode::DestinationProhibited);
+            }
+        };
+        drop(session);
+        if !self.own.contains(&name) {
+            self.own.push(name.clone());
+        }
+        let named = format!("{name};timeout={}", TIMEOUT.as_secs());
+        Reply::ok().with(SESSION, named).with(TRANSPORT, transport)
+    }
+
+    /// Sets a track up as it is offered; nothing where that can't be. Media goes only to who asks for it, and to groups that are
+    /// configured.
+    fn accept(
+        &mut self,
+        (profile, offer): (Profile, Offer),
+        session: &mut Session,
+        (number, described): (usize, &Described<'_>),
+        key: Option<&str>,
+    ) -> Option<Result<Transport, CarriageError>> {
+        let is_sealed = profile == Profile::Savp;
+        if offer == Offer::Multicast && self.inlet.takes_udp(Profile::Avp) && !is_sealed {
+            let id = self.rtsp.number();
+            return session.group(&self.rtsp.channels, id)?.transport(number).map(Ok);
+        }
+        if session.is_grouped() || (is_sealed && !self.inlet.is_secure()) {
+            return None;
+        }
+        let sink = match offer {
+            Offer::Interleaved(channels) => {
+                let next = (session.tracks.len() * 2) as u8;
+                Sink::Tcp { wire: self.wire.clone(), channels: channels.unwrap_or((next, next + 1)) }
+            }
+            Offer::Unicast { ports, destination } if self.inlet.takes_udp(profile) => {
+                let address = self.peer.ip();
+                if destination.is_some_and(|elsewhere| elsewhere != address) || ports.0 == 0 || ports.1 == 0 {
+                    return None;
+                }
+                let to = |port| SocketAddr::new(address, port);
+                Sink::Udp { rtp: to(ports.0), rtcp: to(ports.1) }
+            }
+            _ => return None,
+        };
+        let (ssrc, srtp) = if is_sealed {
+            let promise = self.promises.take(&session.path, number)?;
+            match Srtp::new(&promise, key) {
+                Ok(srtp) => (promise.ssrc, Some(Box::new(srtp))),
+                Err(error) => return Some(Err(error)),
+            }
+        } else {
+            (fastrand::u32(..), None)
+        };
+        let transport = match &sink {
+            Sink::Tcp { channels, .. } => Transport::Interleaved { channels: *channels, ssrc },
+            Sink::Udp { rtp, rtcp } => {
+                Transport::Unicast { client: (rtp.port(), rtcp.port()), server: session.ports(), ssrc }
+            }
+        };
+        session.set_up(number, described, sink, (ssrc, srtp));
+        Some(Ok(transport))
+    }
+}
