@@ -15,7 +15,7 @@ use crate::policy::{Item, Ledger, Policy, Slot, Time};
 pub struct CacheCounters {
     /// Bytes that all entries are counted as, now.
     pub weight: u64,
-    /// The most that entries and reservations may weigh together; one budget for all kinds of a memory.
+    /// The most that entries, reservations and what is held may weigh together; one budget for all kinds of a memory.
     pub budget: u64,
     /// Entries now.
     pub entries: u64,
@@ -44,7 +44,10 @@ struct Inner {
     values: Vec<Option<Held>>,
     kinds: Vec<(&'static str, CacheCounters)>,
     budget: u64,
+    /// Set aside for entries that are being made.
     reserved: u64,
+    /// In use outside of entries.
+    held: u64,
 }
 
 /// A value with the kind of its entry.
@@ -63,6 +66,7 @@ impl Memory {
                 kinds: Vec::new(),
                 budget,
                 reserved: 0,
+                held: 0,
             }),
             started: Instant::now(),
         })
@@ -87,10 +91,10 @@ impl Memory {
         self.lock().ledger.policy()
     }
 
-    /// Bytes of all entries and reservations.
+    /// Bytes of all entries and reservations, and of what is held.
     pub fn used(&self) -> u64 {
         let inner = self.lock();
-        inner.ledger.counters().bytes + inner.reserved
+        inner.ledger.counters().bytes + inner.taken()
     }
 
     /// The budget in bytes.
@@ -230,10 +234,10 @@ impl Memory {
     /// much. It must be given back by [`Memory::release`] or used up by [`Memory::insert`].
     pub(crate) fn reserve(&self, bytes: u64) -> bool {
         self.change(|inner, now| {
-            let Some(reserved) = inner.reserved.checked_add(bytes).filter(|sum| *sum <= inner.budget) else {
+            if inner.taken().saturating_add(bytes) > inner.budget {
                 return (false, Vec::new());
-            };
-            inner.reserved = reserved;
+            }
+            inner.reserved += bytes;
             inner.fit(now)
         })
     }
@@ -242,6 +246,33 @@ impl Memory {
     pub(crate) fn release(&self, bytes: u64) {
         self.change(|inner, now| {
             inner.reserved = inner.reserved.saturating_sub(bytes);
+            inner.fit(now)
+        });
+    }
+
+    /// Takes room for what is in use, however much there is. It must be given back by [`Memory::let_go`].
+    pub(crate) fn hold(&self, kind: usize, bytes: u64) {
+        // An empty one is no entry.
+        if bytes == 0 {
+            return;
+        }
+        self.change(|inner, now| {
+            inner.held += bytes;
+            let counters = &mut inner.kinds[kind].1;
+            counters.weight += bytes;
+            counters.entries += 1;
+            counters.insertions += 1;
+            inner.fit(now)
+        });
+    }
+
+    /// Gives held room back.
+    pub(crate) fn let_go(&self, kind: usize, bytes: u64) {
+        self.change(|inner, now| {
+            inner.held -= bytes;
+            let counters = &mut inner.kinds[kind].1;
+            counters.weight -= bytes;
+            counters.entries -= 1;
             inner.fit(now)
         });
     }
@@ -265,10 +296,15 @@ impl Memory {
 }
 
 impl Inner {
-    /// Gives the ledger what is not reserved.
+    /// Bytes that entries can't have.
+    fn taken(&self) -> u64 {
+        self.reserved + self.held
+    }
+
+    /// Gives the ledger what is neither reserved nor held.
     fn fit(&mut self, now: Time) -> (bool, Vec<Held>) {
         let mut slots = Vec::new();
-        self.ledger.resize(self.budget.saturating_sub(self.reserved), now, &mut slots);
+        self.ledger.resize(self.budget.saturating_sub(self.taken()), now, &mut slots);
         (true, self.out(&slots))
     }
 

@@ -379,6 +379,11 @@ impl Store {
         Ok(bytes)
     }
 
+    /// Whether a range can be read without asking the origin for anything more than is on its way.
+    pub fn is_near(&self, object: &Arc<Object>, range: &Range<u64>) -> bool {
+        object.file().is_some() || object.is_coming(self.slices(), range)
+    }
+
     /// Sends for the missing slices of a range, without waiting: one origin request a missing run. At most one run
     /// is taken on at a time, the rest of the range is left out; for an open file there is nothing to do.
     pub fn prefetch(&self, object: &Arc<Object>, range: Range<u64>) {

@@ -293,23 +293,6 @@ fn key_frames_only_where_it_goes_fast_or_backwards() {
 }
 
 #[test]
-fn who_does_not_fit_is_refused() {
-    let folder = clips::folder().to_str().unwrap();
-    let server = Server::start(&[folder, "--rtsp-sessions-per-client", "20", "--rtsp-mbps", "1"]);
-    let mut clients: Vec<Client> = (0..21).map(|_| Client::new(&server, "h264_aac.mp4")).collect();
-    let set_up = |client: &mut Client| client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1").status;
-    let statuses: Vec<u16> = clients.iter_mut().map(set_up).collect();
-    assert_eq!((statuses[..20].iter().all(|status| *status == 200), statuses[20]), (true, 453));
-    let played: Vec<u16> = clients[..20].iter_mut().map(|client| client.ask("PLAY", "", "").status).collect();
-    let fits = played.iter().take_while(|status| **status == 200).count();
-    assert!((1..20).contains(&fits) && played[fits..].iter().all(|status| *status == 453), "a megabit: {played:?}");
-    // Who leaves makes room.
-    assert_eq!(clients[0].ask("TEARDOWN", "", "").status, 200);
-    assert_eq!(clients[fits].ask("PLAY", "", "").status, 200);
-    assert_eq!(set_up(&mut clients[20]), 200);
-}
-
-#[test]
 fn who_comes_soon_after_reads_from_memory() {
     let server = Server::of_clips();
     let mut clients: Vec<Client> = (0..10).map(|_| Client::new(&server, "h264_aac.mp4")).collect();
@@ -367,6 +350,13 @@ fn sessions_end_with_their_connection_and_leave_nothing_in_the_graph() {
     let modules = |graph: &str| graph.matches("\"kind\"").count();
     assert_eq!(modules(&graph("/graph")), 40, "a loader and a transmission each");
     assert!(graph("/graph.dot").starts_with("digraph"));
+    // Replies go out before the first packets.
+    for _ in 0..100 {
+        if server.metric("millpond_rtsp_playing", "") == 20.0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
     assert_eq!(server.metric("millpond_rtsp_playing", ""), 20.0);
     drop(clients);
     for _ in 0..100 {

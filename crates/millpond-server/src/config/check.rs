@@ -153,6 +153,7 @@ pub fn resolve(
     let rtsp_users = users(&options, &mut errors);
     let seconds = Duration::from_secs;
     let cache = options.cache.take().unwrap_or_else(|| cache_folder(variable));
+    let bits = |mbps: u64| (mbps > 0).then(|| mbps.saturating_mul(1_000_000));
     let rtsp_sessions = options.rtsp_sessions.unwrap_or(16_384);
     let config = Config {
         places,
@@ -166,7 +167,8 @@ pub fn resolve(
         rtsp_bounds: Bounds {
             sessions: rtsp_sessions,
             sessions_per_client: options.rtsp_sessions_per_client.unwrap_or(rtsp_sessions),
-            bandwidth: options.rtsp_mbps.filter(|mbps| *mbps > 0).map(|mbps| mbps.saturating_mul(1_000_000)),
+            bandwidth: options.rtsp_mbps.and_then(bits),
+            origin_bandwidth: options.rtsp_origin_mbps.and_then(bits),
         },
         rtsp_channels: options.rtsp_channels.take().unwrap_or_default(),
         rtsp_multicast: options.rtsp_multicast,

@@ -195,6 +195,14 @@ pub const SETTINGS: &[Setting] = &[
         show: |config| Some((config.rtsp_bounds.bandwidth.unwrap_or(0) / 1_000_000).to_string()),
     },
     Setting {
+        name: "rtsp-origin-mbps",
+        form: Form::Count,
+        default: "0: no bound",
+        help: "Most megabits a second of RTSP sessions that a place's origin is read for: neither cached nor read by another just ahead",
+        apply: |options, text| value::count(text, 0).map(|v| options.rtsp_origin_mbps = Some(v as u64)),
+        show: |config| Some((config.rtsp_bounds.origin_bandwidth.unwrap_or(0) / 1_000_000).to_string()),
+    },
+    Setting {
         name: "rtsp-sessions",
         form: Form::Count,
         default: "16384",

@@ -30,6 +30,7 @@ pub struct Options {
     pub rtsp_window: Option<Duration>,
     pub rtsp_lateness: Option<Lateness>,
     pub rtsp_mbps: Option<u64>,
+    pub rtsp_origin_mbps: Option<u64>,
     pub rtsp_sessions: Option<usize>,
     pub rtsp_sessions_per_client: Option<usize>,
     pub rtsp_channels: Option<Vec<String>>,

@@ -1,12 +1,12 @@
 //! Frames of a short time, as they are loaded together and shared.
 
-use super::keys::Key;
+use super::{keys::Key, media::Media};
 use crate::library::Asset;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use millpond_graph::{Frame, Run};
 use millpond_package::{ObjectIndex, ObjectRange, PresentedTrack, timeline::Timed};
 use millpond_rtp::payload::Conversion;
-use millpond_store::{Chunk, Object, OriginError, Store};
+use millpond_store::{Hold, OriginError};
 use std::{collections::VecDeque, ops::Range, sync::Arc, time::Duration};
 
 /// Blocks begin at multiples of this time. A session has two of them at most, and an origin is asked for no more ahead of
@@ -46,8 +46,10 @@ pub(super) struct Block {
     pub(super) next: Vec<u32>,
     /// The block in which there is something next; nothing at the end.
     pub(super) following: Option<u64>,
-    /// Bytes that it holds.
+    /// Bytes that it has.
     pub(super) weight: u64,
+    /// Room for those that were read; nothing where there are none.
+    pub(super) hold: Option<Arc<Hold>>,
 }
 
 /// Tracks on their way through an asset.
@@ -169,11 +171,12 @@ impl Gathered {
         Self { spans: spans(&frames), frames, next: Vec::new(), following: None }
     }
 
-    pub(super) async fn read(self, store: &Store, asset: &Asset) -> Result<Block, OriginError> {
+    pub(super) async fn read(self, media: &Media, asset: &Asset) -> Result<Block, OriginError> {
+        let hold = Arc::new(media.holds.take(self.spans.iter().map(|(_, range)| range.end - range.start).sum()));
         let mut read = Vec::with_capacity(self.spans.len());
         for (place, range) in &self.spans {
             let Some(object) = asset.objects.get(usize::from(place.0)) else { continue };
-            let bytes = read_span(store, object, range.clone()).await?;
+            let bytes = media.read(object, range.clone(), &hold).await?;
             read.push(Span { place: *place, start: range.start, bytes });
         }
         let copied = self.frames.iter().filter(|planned| planned.conversion != Conversion::None);
@@ -181,7 +184,7 @@ impl Gathered {
         let bytes = copied + read.iter().map(|span| span.bytes.len() as u64).sum::<u64>();
         let weight = bytes + (self.frames.len() * size_of::<Frame>() + size_of::<Block>()) as u64;
         let frames = self.frames.iter().map(|planned| planned.frame(&read)).collect();
-        Ok(Block { frames, next: self.next, following: self.following, weight })
+        Ok(Block { frames, next: self.next, following: self.following, weight, hold: Some(hold) })
     }
 }
 
@@ -223,31 +226,6 @@ fn spans(frames: &[Planned]) -> Vec<(ObjectIndex, Range<u64>)> {
         }
     }
     spans
-}
-
-/// Reads a range into memory; slices of the cache are pinned only as long as that takes. What lies in memory already is copied: a
-/// part of a slice would keep the whole of it there.
-async fn read_span(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Result<Bytes, OriginError> {
-    let length = (range.end - range.start) as usize;
-    let mut reader = store.read(object, range);
-    let mut whole = BytesMut::new();
-    while let Some(chunk) = reader.next().await {
-        match chunk? {
-            Chunk::Bytes(bytes) => {
-                whole.reserve(length - whole.len());
-                whole.extend_from_slice(&bytes);
-            }
-            chunk => {
-                let bytes = store.load(object, chunk).await?;
-                if bytes.len() == length {
-                    return Ok(bytes);
-                }
-                whole.reserve(length - whole.len());
-                whole.extend_from_slice(&bytes);
-            }
-        }
-    }
-    Ok(whole.freeze())
 }
 
 #[cfg(test)]

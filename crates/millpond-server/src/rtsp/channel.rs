@@ -4,12 +4,12 @@ use super::{
     block::PERIOD,
     intervals::{Intervals, Subject},
     loader::Loader,
+    media::Media,
     track::SentTrack,
 };
 use crate::{library::Asset, metrics::StreamCounters};
 use millpond_graph::{Branch, Fork, Frame, Gone, Graph, NodeId, Outlet, Run};
 use millpond_package::{Kind, PresentedTrack};
-use millpond_store::Store;
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -38,7 +38,7 @@ pub(super) struct Channel {
 
 /// What channels are made with.
 pub(super) struct Supplies<'a> {
-    pub(super) store: &'a Store,
+    pub(super) media: &'a Media,
     pub(super) graph: &'a Graph,
     pub(super) intervals: &'a Arc<Intervals>,
     pub(super) counters: &'a Arc<StreamCounters>,
@@ -50,10 +50,10 @@ impl Channel {
         let presented = asset.presentation.tracks();
         let is_video = |track: &&u16| presented.get(usize::from(**track)).is_some_and(|t| t.kind() == Kind::Video);
         let lead = tracks.iter().find(is_video).or(tracks.first()).copied().unwrap_or(0);
-        let Supplies { store, graph, intervals, counters } = *supplies;
+        let Supplies { media, graph, intervals, counters } = *supplies;
         let fork = Arc::new(Fork::new(graph, graph.add("channel", asset.path.clone()), lead));
         let laps = Laps {
-            store: store.clone(),
+            media: media.clone(),
             graph: graph.clone(),
             intervals: intervals.clone(),
             counters: counters.clone(),
@@ -105,7 +105,7 @@ impl Drop for Channel {
 
 /// Plays an asset again and again.
 struct Laps {
-    store: Store,
+    media: Media,
     graph: Graph,
     intervals: Arc<Intervals>,
     counters: Arc<StreamCounters>,
@@ -149,7 +149,7 @@ impl Laps {
         let seat = self.intervals.enter(subject, 0);
         let next = vec![0; self.tracks.len()];
         let (asset, tracks) = (self.asset.clone(), self.tracks.clone());
-        Loader { store: self.store.clone(), asset, tracks, next, to: Duration::MAX, seat }
+        Loader { media: self.media.clone(), asset, tracks, next, to: Duration::MAX, seat }
     }
 
     /// Gives a block out when it is due. The first one of all says when that is.

@@ -162,7 +162,7 @@ impl Group {
     /// Begins to send, where that hasn't begun.
     pub(super) async fn play(&self, source: &Source<'_>) -> Result<(), CannotPlay> {
         let begin = async || {
-            let share = source.admission.share(rate(&self.asset, &self.tracks)).ok_or(CannotPlay::Full)?;
+            let share = source.admission.share(rate(&self.asset, &self.tracks), None).ok_or(CannotPlay::Full)?;
             let channel = source.channels.tune(&source.supplies(), &self.program, &self.asset);
             let member = source.graph.add("multicast", self.asset.path.clone());
             let mut tracks = self.tracks.clone();
@@ -176,6 +176,7 @@ impl Group {
                 to: Duration::MAX,
                 speed: 1.0,
                 lateness: Lateness::All,
+                origin: None,
                 progress: Arc::new(Progress::default()),
                 _member: member,
             });

@@ -84,6 +84,12 @@ impl Intervals {
         Seat { intervals: self.clone(), subject, next: block }
     }
 
+    /// Whether who goes to a block finds it, or waits for it with another: somebody is there, or ahead by no more than the window.
+    pub(super) fn is_led(&self, subject: &Subject, block: u64) -> bool {
+        let is_led = |pool: &Pool| pool.0.range(block..=block.saturating_add(self.window)).next().is_some();
+        self.window > 0 && self.pools().get(subject).is_some_and(is_led)
+    }
+
     fn pools(&self) -> MutexGuard<'_, HashMap<Subject, Pool>> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,7 +139,12 @@ impl Seat {
         if !wants {
             intervals.blocks.remove(&key);
         } else if !is_hit {
-            intervals.blocks.insert(key.clone(), cell, loaded.weight);
+            if intervals.blocks.insert(key.clone(), cell, loaded.weight)
+                && let Some(hold) = &loaded.hold
+            {
+                // It is an entry now.
+                hold.give_back();
+            }
             // Used, for whoever is on the way to it: it isn't to go before what nobody is known to want.
             drop(intervals.blocks.get(&key));
         }
@@ -209,6 +220,7 @@ mod tests {
                 next: Vec::new(),
                 following: Some(block + 1),
                 weight: 100,
+                hold: None,
             })
         });
         assert_eq!(taken.await.unwrap().following, Some(block + 1));
@@ -228,9 +240,12 @@ mod tests {
         for block in 0..100 {
             assert!(loads(&mut owner, block).await, "{block}");
             if block == 5 {
+                assert!(intervals.is_led(&subject(), 0));
                 follower = Some(intervals.enter(subject(), 0));
             }
             if block == 30 {
+                assert!(!intervals.is_led(&subject(), 0) && intervals.is_led(&subject(), 28));
+                assert!(intervals.is_led(&subject(), 31) && !intervals.is_led(&subject(), 32));
                 late = Some(intervals.enter(subject(), 0));
             }
             if let Some(follower) = &mut follower {
@@ -282,12 +297,26 @@ mod tests {
             seat.take(0, async || {
                 reads.set(reads.get() + 1);
                 tokio::task::yield_now().await;
-                Ok::<_, Infallible>(Block { frames: Vec::new().into(), next: Vec::new(), following: None, weight: 1 })
+                Ok::<_, Infallible>(Block {
+                    frames: Vec::new().into(),
+                    next: Vec::new(),
+                    following: None,
+                    weight: 1,
+                    hold: None,
+                })
             })
         });
         futures_util::future::join_all(all).await;
         assert_eq!(reads.get(), 1);
         assert_eq!(hits(&counters), (19, 0));
+    }
+
+    #[tokio::test]
+    async fn without_a_window_nobody_leads() {
+        let alone = Intervals::new(Cache::new(1 << 20), 0, Arc::default());
+        let mut seat = alone.enter(subject(), 0);
+        assert!(!alone.is_led(&subject(), 0));
+        assert!(loads(&mut seat, 0).await && loads(&mut alone.enter(subject(), 0), 0).await);
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use super::{
     block::{Gathered, Lanes, LoadError, begin_of},
     intervals::Seat,
     keys::Keys,
+    media::Media,
 };
 use crate::library::Asset;
 use millpond_graph::Inlet;
@@ -15,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 
 /// Where a session's frames come from.
 pub(super) struct Loader {
-    pub(super) store: Store,
+    pub(super) media: Media,
     pub(super) asset: Arc<Asset>,
     /// Its tracks in the presentation, and the next sample of each.
     pub(super) tracks: Arc<[u16]>,
@@ -32,10 +33,10 @@ impl Loader {
     /// # Errors
     /// What the origin says; frames that can't be sent, however it is tried.
     pub(super) async fn run(self, inlet: &Inlet, first: impl FnOnce()) -> Result<(), LoadError> {
-        let Self { store, asset, tracks, mut next, to, mut seat } = self;
-        if store.prefetch_mode() == Mode::Full {
+        let Self { media, asset, tracks, mut next, to, mut seat } = self;
+        if media.store.prefetch_mode() == Mode::Full {
             for object in &asset.objects {
-                store.fill(object).await?;
+                media.store.fill(object).await?;
             }
         }
         let mut lanes = Lanes::new(&asset, &tracks, &next);
@@ -48,8 +49,8 @@ impl Loader {
             let Ok(room) = inlet.room().await else { return Ok(()) };
             let mut read = async |lanes: &mut Lanes<'_>| {
                 let gathered = lanes.gather(number)?;
-                follow(&store, &asset, &gathered, &mut watches);
-                Ok::<_, LoadError>(gathered.read(&store, &asset).await?)
+                follow(&media.store, &asset, &gathered, &mut watches);
+                Ok::<_, LoadError>(gathered.read(&media, &asset).await?)
             };
             let block = if is_shared {
                 let load = async || {
@@ -76,7 +77,7 @@ impl Loader {
 
 /// Loads key frames on a way through them, one by one.
 pub(super) async fn load_keys(
-    store: &Store,
+    media: &Media,
     asset: &Asset,
     (track, keys): (u16, Keys),
     inlet: &Inlet,
@@ -89,7 +90,7 @@ pub(super) async fn load_keys(
         let Ok(room) = inlet.room().await else { return Ok(()) };
         let shown = keys.shown(key.due, source.timescale.get());
         let gathered = Gathered::key(track, number, shown, &key, object);
-        room.put(gathered.read(store, asset).await?.frames);
+        room.put(gathered.read(media, asset).await?.frames);
         if let Some(first) = first.take() {
             first();
         }

@@ -9,6 +9,7 @@
 
 mod access;
 mod admission;
+mod bandwidth;
 mod batch;
 mod block;
 mod chance;
@@ -23,6 +24,8 @@ mod intervals;
 mod keys;
 mod listen;
 mod loader;
+mod media;
+mod origins;
 mod reply;
 mod secure;
 mod sending;
@@ -49,8 +52,10 @@ use admission::{Admission, Place};
 use block::block_of;
 use channels::Channels;
 use intervals::Intervals;
+use media::Media;
 use millpond_graph::Graph;
 use millpond_store::{Cache, Store};
+use origins::Origins;
 use session::{Session, Source};
 use std::{
     collections::HashMap,
@@ -99,9 +104,10 @@ pub(crate) struct RtspOptions {
 
 /// Everything RTSP of a server.
 pub(crate) struct Rtsp {
-    store: Store,
+    media: Media,
     library: Arc<Library>,
     places: Places,
+    origins: Origins,
     graph: Graph,
     intervals: Arc<Intervals>,
     lateness: Lateness,
@@ -138,10 +144,14 @@ impl Rtsp {
         let guard = |users| chance::bytes().map(|key| Arc::new(Access::new(users, &key)));
         let access = options.users.map(guard).transpose()?;
         let blocks = Cache::of(store.memory(), "frames");
+        let origins = Origins::new(&places, options.bounds.origin_bandwidth);
+        let media = Media::new(store);
         Ok(Arc::new(Self {
-            store,
+            admission: Admission::new(options.bounds, media.holds.clone()),
+            media,
             library,
             places,
+            origins,
             graph: Graph::default(),
             intervals: Intervals::new(blocks, block_of(options.window), counters.clone()),
             lateness: options.lateness,
@@ -149,7 +159,6 @@ impl Rtsp {
             overflow: options.overflow,
             transmitters,
             sessions: Lock::default(),
-            admission: Admission::new(options.bounds),
             counters: counters.clone(),
             next: AtomicU64::new(0),
             clock,
@@ -175,8 +184,8 @@ impl Rtsp {
 
     /// What sessions are played from.
     fn source(&self) -> Source<'_> {
-        let Self { store, graph, intervals, admission, channels, counters, lateness, .. } = self;
-        Source { store, graph, intervals, admission, channels, counters, lateness: *lateness }
+        let Self { media, origins, graph, intervals, admission, channels, counters, lateness, .. } = self;
+        Source { media, origins, graph, intervals, admission, channels, counters, lateness: *lateness }
     }
 
     /// A new session of a client under a name that can't be guessed; nothing where there are too many.
@@ -254,6 +263,9 @@ impl Rtsp {
             before = now;
             if self.admission.observe(frames, late) {
                 tracing::warn!(frames, late, "frames go out late: no more sessions may play for now");
+            }
+            for place in self.origins.observe() {
+                tracing::warn!(%place, "frames come late: no more sessions may read from there for now");
             }
         }
     }

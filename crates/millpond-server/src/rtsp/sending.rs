@@ -2,6 +2,7 @@
 
 use super::{
     batch::Batch,
+    block::PERIOD,
     track::{SentTrack, Sink},
     transmit::Stream,
     wire::Room,
@@ -58,14 +59,16 @@ impl Outputs {
 /// A session on a thread that sends.
 pub(super) struct Sending {
     pub(super) stream: Stream,
-    /// When `position` was due.
-    began: Instant,
+    /// When `position` was due; nothing before the first frames are there.
+    began: Option<Instant>,
     reported: Option<Instant>,
     /// What was due last.
     pub(super) last: Duration,
     /// Packets of the next frame that went out already.
     sent: usize,
     supply: Supply,
+    /// When its origin was last told that nothing comes.
+    told: Option<Instant>,
     /// When the end is told, once all frames went out.
     ends: Option<Instant>,
 }
@@ -87,14 +90,19 @@ pub(super) enum Next {
 }
 
 impl Sending {
-    pub(super) fn new(stream: Stream, now: Instant) -> Self {
+    pub(super) fn new(stream: Stream) -> Self {
         let last = stream.position;
-        Self { stream, began: now, reported: None, last, sent: 0, supply: Supply::Steady, ends: None }
+        Self { stream, began: None, reported: None, last, sent: 0, supply: Supply::Steady, told: None, ends: None }
     }
 
     /// Sends what is due.
     pub(super) fn visit(&mut self, now: Instant, outputs: &mut Outputs) -> Next {
-        let mut position = self.position(now);
+        if self.began.is_none() && matches!(self.stream.frames.peek(), Ok(None)) {
+            // What comes late at the beginning is waited for, not caught up with.
+            return Next::At(now + ROUND);
+        }
+        let began = *self.began.get_or_insert(now);
+        let mut position = self.position(began, now);
         if self.reported.is_none_or(|at| now.saturating_duration_since(at) >= REPORTS) {
             self.reported = Some(now);
             self.report(position, outputs, None);
@@ -108,6 +116,7 @@ impl Sending {
                 Ok(Some(frame)) => return Next::At(now + (frame.due - position).div_f64(speed)),
                 Ok(None) => {
                     self.supply = Supply::Empty;
+                    self.starve(position, now);
                     return Next::At(now + ROUND);
                 }
                 Err(Gone) => return self.end(position, now, outputs),
@@ -133,7 +142,7 @@ impl Sending {
                     stream.progress.missed.fetch_add(1, Ordering::Relaxed);
                     // What follows is due later by as much.
                     let shift = stream.lateness.shift(late.div_f64(speed));
-                    self.began += shift;
+                    self.began = Some(began + shift);
                     position = position.saturating_sub(shift.mul_f64(speed));
                 }
                 Supply::Steady if late > LATE && *sent == 0 => {
@@ -141,6 +150,9 @@ impl Sending {
                 }
                 _ if late <= LATE => self.supply = Supply::Steady,
                 _ => {}
+            }
+            if let (Some(origin), 0) = (&stream.origin, *sent) {
+                origin.count(late > LATE && self.supply != Supply::Steady);
             }
             if *sent == 0 && late > LATE {
                 outputs.counters.late_frames.fetch_add(1, Ordering::Relaxed);
@@ -160,9 +172,21 @@ impl Sending {
         }
     }
 
+    /// Nothing is there to be sent: where something is overdue, its origin is told, as if a frame had come too late.
+    fn starve(&mut self, position: Duration, now: Instant) {
+        let is_new = self.told.is_none_or(|told| now.saturating_duration_since(told) >= LATE);
+        if let Some(origin) = &self.stream.origin
+            && is_new
+            && position > self.last + PERIOD + LATE
+        {
+            self.told = Some(now);
+            origin.count(true);
+        }
+    }
+
     /// What is due now.
-    fn position(&self, now: Instant) -> Duration {
-        self.stream.position + now.saturating_duration_since(self.began).mul_f64(self.stream.speed)
+    fn position(&self, began: Instant, now: Instant) -> Duration {
+        self.stream.position + now.saturating_duration_since(began).mul_f64(self.stream.speed)
     }
 
     fn end(&mut self, position: Duration, now: Instant, outputs: &mut Outputs) -> Next {

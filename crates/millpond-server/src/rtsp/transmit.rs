@@ -5,6 +5,7 @@
 
 use super::{
     deadline::Lateness,
+    origins::Origin,
     sending::{Next, Outputs, ROUND, Sending},
     track::{SentTrack, Sink},
     wheel::Wheel,
@@ -63,6 +64,8 @@ pub(super) struct Stream {
     /// Times the natural pace: above 0.
     pub(super) speed: f64,
     pub(super) lateness: Lateness,
+    /// That of its place, which is told what comes late.
+    pub(super) origin: Option<Arc<Origin>>,
     pub(super) progress: Arc<Progress>,
     /// Its place in the graph.
     pub(super) _member: Member,
@@ -235,7 +238,6 @@ impl Thread {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Play(stream) => {
-                let now = Instant::now();
                 for track in &stream.tracks {
                     self.sources.insert(track.ssrc, stream.id);
                     if let (Sink::Udp { rtcp, .. }, true) = (&track.sink, track.srtp.is_some()) {
@@ -245,8 +247,8 @@ impl Thread {
                 self.outputs.counters.playing.fetch_add(1, Ordering::Relaxed);
                 self.turns += 1;
                 let (id, number) = (stream.id, self.turns);
-                self.streams.insert(id, Turn { number, sending: Sending::new(*stream, now) });
-                self.visit(id, number, now);
+                self.streams.insert(id, Turn { number, sending: Sending::new(*stream) });
+                self.visit(id, number, Instant::now());
             }
             Command::Look(id) => {
                 if let Some(turn) = self.streams.get_mut(&id) {

@@ -1,6 +1,7 @@
 //! DESCRIBE: what an asset is, and how it can be received (RFC 2326 10.2).
 
 use super::{Connection, failed, path};
+use crate::library::Asset;
 use crate::rtsp::{
     described::{chosen, described},
     reply::Reply,
@@ -8,7 +9,7 @@ use crate::rtsp::{
     track::ntp,
 };
 use millpond_rtp::{
-    description::{self, Described},
+    description,
     message::{
         Request, StatusCode,
         headers::{BANDWIDTH, CONTENT_BASE, CONTENT_TYPE, LOCATION},
@@ -32,7 +33,10 @@ impl Connection<'_> {
         if all.is_empty() {
             return Reply::new(StatusCode::UnsupportedMediaType);
         }
-        if let Some(elsewhere) = self.elsewhere(&all, request) {
+        let rate = all.iter().map(|track| track.bandwidth).sum();
+        if let Some(elsewhere) = self.elsewhere(request)
+            && !self.has_room(&asset, (&numbers, rate), program.is_some())
+        {
             return Reply::new(StatusCode::Found).with(LOCATION, elsewhere);
         }
         let keys = match self.promise(&path, &numbers) {
@@ -61,15 +65,20 @@ impl Connection<'_> {
         tracks.iter().map(|track| self.promises.make(*track, ntp(SystemTime::now()))).collect()
     }
 
+    /// Whether tracks of an asset, of so many bits a second, could be played now.
+    fn has_room(&self, asset: &Asset, (tracks, rate): (&[usize], u64), is_channel: bool) -> bool {
+        let mut tracks: Vec<u16> = tracks.iter().map(|track| *track as u16).collect();
+        tracks.sort_unstable();
+        let source = self.rtsp.source();
+        let origin = if is_channel { None } else { source.read_from(asset, &tracks.into(), 0.0) };
+        self.rtsp.admission.has_room(self.peer.ip(), rate, origin.map(|origin| &**origin))
+    }
+
     /// The URL that a client is sent to when there is no room for it here.
-    fn elsewhere(&self, tracks: &[Described<'_>], request: &Request<Vec<u8>>) -> Option<String> {
+    fn elsewhere(&self, request: &Request<Vec<u8>>) -> Option<String> {
         // Who came over TLS is not sent where anybody may listen.
         let mut elsewhere =
             self.rtsp.overflow.clone().filter(|url| !self.inlet.is_secure() || url.scheme() == "rtsps")?;
-        let rate = tracks.iter().map(|track| track.bandwidth).sum();
-        if self.rtsp.admission.has_room(self.peer.ip(), rate) {
-            return None;
-        }
         let url = request.request_uri()?;
         elsewhere.set_path(&format!("{}{}", elsewhere.path().trim_end_matches('/'), url.path()));
         elsewhere.set_query(url.query());

@@ -12,6 +12,8 @@ use super::{
     intervals::{Intervals, Subject},
     keys::{self, Keys},
     loader::{self, Loader},
+    media::Media,
+    origins::{Origin, Origins},
     srtp::Srtp,
     track::{SentTrack, Sink},
     transmit::{Progress, Stream, Transmitter},
@@ -23,7 +25,6 @@ use millpond_rtp::{
     play::{self, Part},
     rtcp::{self, Report},
 };
-use millpond_store::Store;
 use std::{sync::Arc, time::Duration};
 use tokio::task::AbortHandle;
 
@@ -237,7 +238,10 @@ impl Session {
         if at > duration || (scale > 0.0 && at >= to) || (scale < 0.0 && at <= to) {
             return Err(CannotPlay::OutOfRange);
         }
-        self.take_share(source)?;
+        if self.share.is_none() {
+            let tracks = self.cursors().0;
+            self.take_share(source, source.read_from(&self.asset, &tracks, at))?;
+        }
         let from = match paused {
             Some(_) => at,
             None if scale == 1.0 => self.seek(at),
@@ -254,8 +258,8 @@ impl Session {
         let (inlet, frames) = millpond_graph::pipe(source.graph, loading.id(), sending.id(), DEPTH);
         let task = match (keys, self.video()) {
             (Some(keys), Some(track)) => {
-                let (store, asset, look) = (source.store.clone(), self.asset.clone(), self.look());
-                let load = async move { loader::load_keys(&store, &asset, (track, keys), &inlet, look).await };
+                let (media, asset, look) = (source.media.clone(), self.asset.clone(), self.look());
+                let load = async move { loader::load_keys(&media, &asset, (track, keys), &inlet, look).await };
                 self.spawn(loading, load)
             }
             _ => {
@@ -265,40 +269,34 @@ impl Session {
             }
         };
         start(&Played { part: Some((from, to)), scale, speed: asked.speed, tracks: self.beginnings(from) });
-        self.send(frames, position, (end, asked.speed), source.lateness, sending);
+        let (lateness, origin) = (source.lateness, source.origins.of(&self.asset).cloned());
+        let stream = self.stream(frames, position, sending);
+        self.transmitter.play(Stream { to: end, speed: asked.speed, lateness, origin, ..stream });
         self.state = State::Playing(task, keys);
         Ok(())
     }
 
-    /// Takes what it needs of the machine, where it hasn't.
-    fn take_share(&mut self, source: &Source<'_>) -> Result<(), CannotPlay> {
-        if self.share.is_none() {
-            let rate = channels::rate(&self.asset, &self.tracks);
-            self.share = Some(source.admission.share(rate).ok_or(CannotPlay::Full)?);
-        }
+    /// Takes what it needs of the machine, and of an origin.
+    fn take_share(&mut self, source: &Source<'_>, origin: Option<&Arc<Origin>>) -> Result<(), CannotPlay> {
+        let rate = channels::rate(&self.asset, &self.tracks);
+        self.share = Some(source.admission.share(rate, origin).ok_or(CannotPlay::Full)?);
         Ok(())
     }
 
-    /// Has the transmitter send what comes out of a pipe.
-    fn send(
-        &self,
-        frames: Outlet,
-        position: Duration,
-        (to, speed): (Duration, f64),
-        lateness: Lateness,
-        member: Member,
-    ) {
-        self.transmitter.play(Stream {
+    /// What comes out of a pipe, as it is sent: to its end, as it plays.
+    fn stream(&self, frames: Outlet, position: Duration, member: Member) -> Stream {
+        Stream {
             id: self.id,
             tracks: self.tracks.clone(),
             frames,
             position,
-            to,
-            speed,
-            lateness,
+            to: Duration::MAX,
+            speed: 1.0,
+            lateness: Lateness::All,
+            origin: None,
             progress: self.progress.clone(),
             _member: member,
-        });
+        }
     }
 
     /// What its modules are called in the graph.
@@ -323,7 +321,7 @@ impl Session {
         let (tracks, next) = self.cursors();
         let subject = Subject { asset: self.asset.id, tracks: tracks.clone() };
         let seat = source.intervals.enter(subject, block_of(position));
-        Loader { store: source.store.clone(), asset: self.asset.clone(), tracks, next, to, seat }
+        Loader { media: source.media.clone(), asset: self.asset.clone(), tracks, next, to, seat }
     }
 
     /// Loads in a task of its own.
@@ -352,7 +350,8 @@ impl Drop for Session {
 
 /// What sessions are played from.
 pub(super) struct Source<'a> {
-    pub(super) store: &'a Store,
+    pub(super) media: &'a Media,
+    pub(super) origins: &'a Origins,
     pub(super) graph: &'a Graph,
     pub(super) intervals: &'a Arc<Intervals>,
     pub(super) admission: &'a Arc<Admission>,
@@ -361,11 +360,25 @@ pub(super) struct Source<'a> {
     pub(super) lateness: Lateness,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// The origin that tracks of an asset would have to be read from, where that could refuse anybody: they neither lie here nor are
+    /// read by somebody a little ahead.
+    pub(super) fn read_from(&self, asset: &Asset, tracks: &Arc<[u16]>, at: f64) -> Option<&'a Arc<Origin>> {
+        let origin = self.origins.of(asset).filter(|origin| origin.is_scarce())?;
+        let subject = Subject { asset: asset.id, tracks: tracks.clone() };
+        let block = block_of(Duration::try_from_secs_f64(at).unwrap_or_default());
+        let all = asset.presentation.tracks();
+        let objects = tracks.iter().filter_map(|track| all.get(usize::from(*track))?.object());
+        let mut objects = objects.filter_map(|object| asset.objects.get(usize::from(object.0)));
+        let reads = !self.intervals.is_led(&subject, block)
+            && objects.any(|object| !self.media.store.is_near(object, &(0..object.meta().len)));
+        reads.then_some(origin)
+    }
+
     /// What channels are made with.
-    pub(super) fn supplies(&self) -> Supplies<'_> {
-        let Self { store, graph, intervals, counters, .. } = *self;
-        Supplies { store, graph, intervals, counters }
+    pub(super) fn supplies(&self) -> Supplies<'a> {
+        let Self { media, graph, intervals, counters, .. } = *self;
+        Supplies { media, graph, intervals, counters }
     }
 }
 

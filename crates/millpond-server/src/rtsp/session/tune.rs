@@ -1,12 +1,9 @@
 //! Channels, as a session watches them: by itself, or through the group that all receive.
 
 use super::{CannotPlay, Played, Session, Source, State};
-use crate::rtsp::{
-    channels::{Channels, Group, Program},
-    deadline::Lateness,
-};
+use crate::rtsp::channels::{Channels, Group, Program};
 use millpond_graph::Gone;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 impl Session {
     /// The group that the session's channel is received from, where it can be, and the session receives nothing otherwise. `number`
@@ -31,14 +28,16 @@ impl Session {
             start(&Played { part: None, scale: 1.0, speed: 1.0, tracks: Vec::new() });
             return Ok(());
         }
-        self.take_share(source)?;
+        if self.share.is_none() {
+            self.take_share(source, None)?;
+        }
         let channel = source.channels.tune(&source.supplies(), program, &self.asset);
         let sending = source.graph.add("transmission", self.label());
         let joined = channel.join(sending.id(), &mut self.tracks).await;
         let (frames, position) = joined.map_err(|Gone| CannotPlay::Ended)?;
         let from = self.tracks.first().map_or(0.0, |sent| sent.start as f64 / f64::from(sent.timescale.max(1)));
         start(&Played { part: None, scale: 1.0, speed: 1.0, tracks: self.beginnings(from) });
-        self.send(frames, position, (Duration::MAX, 1.0), Lateness::All, sending);
+        self.transmitter.play(self.stream(frames, position, sending));
         self.state = State::Tuned(channel);
         Ok(())
     }

@@ -1,0 +1,99 @@
+//! Room in memory for what is in use and can't be put out.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::memory::Memory;
+
+/// One kind of what takes room in a memory for as long as it is in use. Entries make way for it.
+#[derive(Clone)]
+pub struct Holds {
+    memory: Arc<Memory>,
+    kind: usize,
+}
+
+impl Holds {
+    /// A new kind, under a name.
+    pub fn of(memory: &Arc<Memory>, name: &'static str) -> Self {
+        Self { memory: memory.clone(), kind: memory.kind(name) }
+    }
+
+    /// Takes room for so many bytes. It is given always: how much is too much is to be asked beforehand.
+    pub fn take(&self, bytes: u64) -> Hold {
+        self.memory.hold(self.kind, bytes);
+        Hold { holds: self.clone(), bytes: AtomicU64::new(bytes) }
+    }
+
+    /// Bytes that are held now.
+    pub fn weight(&self) -> u64 {
+        self.memory.counters(self.kind).weight
+    }
+
+    /// The budget of the memory in bytes: of these and all that else is there.
+    pub fn budget(&self) -> u64 {
+        self.memory.budget()
+    }
+}
+
+impl fmt::Debug for Holds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holds").field("weight", &self.weight()).finish_non_exhaustive()
+    }
+}
+
+/// Room that was taken, until this is dropped.
+#[derive(Debug)]
+#[must_use = "the room is given back when this is dropped"]
+pub struct Hold {
+    holds: Holds,
+    bytes: AtomicU64,
+}
+
+impl Hold {
+    /// Gives the room back before that: the bytes are counted elsewhere from now on.
+    pub fn give_back(&self) {
+        let bytes = self.bytes.swap(0, Ordering::Relaxed);
+        if bytes > 0 {
+            self.holds.memory.let_go(self.holds.kind, bytes);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cache::Cache, policy::Sieve};
+
+    #[test]
+    fn entries_make_way_for_what_is_held() {
+        let memory = Memory::new(100, Box::new(Sieve::default()));
+        let (cache, holds) = (Cache::of(&memory, "texts"), Holds::of(&memory, "sessions"));
+        let fill = || assert_eq!((0..10).filter(|key| cache.insert(*key, (), 10)).count(), 10);
+        fill();
+        assert_eq!((memory.used(), cache.len()), (100, 10));
+        let (first, second) = (holds.take(35), holds.take(30));
+        assert_eq!((holds.weight(), cache.len(), memory.used()), (65, 3, 95));
+        assert!(!memory.reserve(36), "no room for it beside that");
+        let most = holds.take(200);
+        assert_eq!(cache.len(), 0, "over the budget nothing else is there");
+        drop((first, most));
+        fill();
+        assert_eq!((holds.weight(), cache.len()), (30, 7));
+        second.give_back();
+        second.give_back();
+        assert_eq!(holds.weight(), 0);
+        drop(second);
+        assert_eq!(memory.kinds()[1].1.entries, 0);
+    }
+}
