@@ -1,8 +1,8 @@
-//! Lines of `time,object,length[,from,to[,rate]]`: seconds, any text, bytes of the object, bytes read of it (all where
+//! Lines of `time,object,length[,from,to[,rate]]`: seconds, any text, bytes of the object (64 TiB at most), bytes read of it (all where
 //! they are left out), bytes a second at which they are read (at once where it is left out). A first line that begins
 //! with a letter is taken for a heading; empty lines and those that begin with `#` are passed over.
 
-use super::{TraceError, beginning, name};
+use super::{TraceError, beginning, length, name};
 use crate::simulate::workload::{Visit, Workload};
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ fn visit(line: &str) -> Option<Visit> {
     let mut fields = line.split(',').map(str::trim);
     let at: f64 = fields.next()?.parse().ok().filter(|at: &f64| at.is_finite())?;
     let object = name(fields.next()?);
-    let len: u64 = fields.next()?.parse().ok()?;
+    let len = length(fields.next()?)?;
     let (from, to) = match fields.next() {
         None | Some("") => (0, len),
         Some(from) => (from.parse().ok()?, fields.next()?.parse().ok()?),
@@ -74,9 +74,18 @@ mod tests {
         let first = trace.visits[0];
         assert_eq!((first.at, first.len, first.from, first.to, first.rate), (1.0, 100, 5, 20, 2.5));
         assert_eq!((trace.visits[1].to, trace.visits[1].rate), (10, f64::INFINITY));
-        for wrong in
-            ["x", "1,a", "1,a,-3", "1,a,10,5", "1,a,10,5,3", "1,a,10,0,11", "1,a,10,0,5,0", "nan,a,1", "1,a,1,0,1,x"]
-        {
+        for wrong in [
+            "1,a,70368744177665",
+            "x",
+            "1,a",
+            "1,a,-3",
+            "1,a,10,5",
+            "1,a,10,5,3",
+            "1,a,10,0,11",
+            "1,a,10,0,5,0",
+            "nan,a,1",
+            "1,a,1,0,1,x",
+        ] {
             let error = read(&format!("1,ok,1\n{wrong}")).unwrap_err();
             assert_eq!(error.number, 2, "{wrong}");
         }

@@ -4,7 +4,7 @@
 //! GETs that were answered with 200 or 206 count. How long an object is isn't said: the most bytes that were ever sent
 //! of it are taken; and of a part (206) it isn't said which: its beginning is.
 
-use super::{TraceError, beginning, name};
+use super::{TraceError, beginning, length, name};
 use crate::simulate::workload::{Visit, Workload};
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ fn visit(line: &str) -> Option<Option<Visit>> {
     let status: u16 = fields.next()?.parse().ok()?;
     let bytes = match fields.next()? {
         "-" => 0,
-        bytes => bytes.parse().ok()?,
+        bytes => length(bytes)?,
     };
     let mut words = request.split_ascii_whitespace();
     let (method, path) = (words.next(), words.next());

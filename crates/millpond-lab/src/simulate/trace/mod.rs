@@ -27,6 +27,14 @@ fn beginning(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
+/// The largest object: 64 TiB, beyond what stores take, so that sums of lengths are numbers.
+const LARGEST: u64 = 1 << 46;
+
+/// A length in bytes.
+fn length(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|length| *length <= LARGEST)
+}
+
 /// What names an object: the number that its text is, else a hash of it.
 fn name(text: &str) -> u64 {
     if let Ok(number) = text.parse() {
