@@ -41,7 +41,7 @@ def trial(number: int, streams: int, setting: str, deadlines: str, skew: float, 
     link = Link(options.base + number, options.mbps * 1e6 * 1.05, options.site, work)
     try:
         arguments = ["--workers", 1, "--cache-size", 0, "--memory", memory, "--slice", options.slice, "--prefetch", "on-demand",
-                     "--rtsp-window", window, "--rtsp-deadlines", deadlines]
+                     "--rtsp-window", window, "--rtsp-deadlines", deadlines, "--rtsp-origin-mbps", options.admit]
         with servers.Edge(options.server, link.url, work, *arguments) as server:
             # Titles are indexed before.
             for title in range(1, OBJECTS + 1):
@@ -83,6 +83,7 @@ def main():
     parser.add_argument("--settings", default="8MiB/0s,64MiB/0s,64MiB/10s", help="memory and caching window of each (%(default)s)")
     parser.add_argument("--deadlines", default="none", help="what is done to those behind a missed one: none, half, one (%(default)s)")
     parser.add_argument("--mbps", type=float, default=20, help="of the origin's link, payload (%(default)s)")
+    parser.add_argument("--admit", type=int, default=0, help="most Mbit/s that sessions may read from the origin (%(default)s: no bound)")
     parser.add_argument("--slice", default="64KiB", help="(%(default)s)")
     parser.add_argument("--ramp", type=float, default=20, help="seconds in which streams arrive (%(default)s)")
     parser.add_argument("--seconds", type=float, default=30, help="of each trial after that (%(default)s)")
