@@ -203,9 +203,9 @@ def tried(name: str, clip: str, transport: str, streams: int, options, folder: P
     for _ in range(options.tries):
         try:
             result = trial(name, clip, transport, streams, options, folder)
-        except (OSError, subprocess.SubprocessError) as error:
-            # The server ended in the middle of it.
-            result = Trial(streams, 0, 100.0, 0.0, streams, 0, 0, 0, 0, 0, 0, 0, f"the server fell over: {error}")
+        except (OSError, subprocess.SubprocessError, json.JSONDecodeError) as error:
+            # A program ended in the middle of it.
+            result = Trial(streams, 0, 100.0, 0.0, streams, 0, 0, 0, 0, 0, 0, 0, f"the trial broke off: {error}")
         print(
             f"  {name:9} {clip} {transport} {streams:6} streams  {result.active:7.0f} active {result.late_percent:7.3f} % late "
             f"{result.lost_percent:7.3f} % lost {result.failures:5} failed  CPU {result.cpu:6.1f} %  "
