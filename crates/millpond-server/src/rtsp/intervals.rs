@@ -56,15 +56,15 @@ impl Pool {
         }
     }
 
-    /// Whether somebody is within a window of the beginning.
+    /// Whether somebody is within a window of the beginning, or little more.
     fn is_open(&self, window: u64) -> bool {
-        self.0.keys().next().is_some_and(|last| *last <= window)
+        self.0.keys().next().is_some_and(|last| *last <= window + SLACK)
     }
 
     /// Whether somebody is on the way to a block, within the window or little more.
     fn wants(&self, block: u64, window: u64) -> bool {
         let furthest = block.saturating_sub(window + SLACK);
-        self.0.range(furthest..=block).next().is_some() || (block < window && self.is_open(window))
+        self.0.range(furthest..=block).next().is_some() || (block < window + SLACK && self.is_open(window))
     }
 
     /// Whether somebody is ahead by no more than a window.
@@ -169,7 +169,7 @@ impl Seat {
         // What it jumped over, and what an open pool kept, somebody else has to want.
         let closes = was_open && !pool.is_open(window);
         if closes {
-            self.intervals.drop_unwanted(&self.subject, pool, 0..window);
+            self.intervals.drop_unwanted(&self.subject, pool, 0..window + SLACK);
         }
         if self.next != block {
             self.intervals.drop_unwanted(&self.subject, pool, self.next..self.next.saturating_add(window + SLACK));
@@ -277,6 +277,12 @@ mod tests {
         }
         assert_eq!(intervals.blocks.len(), 8);
         for block in 8..12 {
+            loads(&mut owner, block).await;
+        }
+        let mut near = intervals.enter(subject(), 0);
+        assert!(!loads(&mut near, 0).await, "at the window's edge");
+        drop(near);
+        for block in 12..17 {
             loads(&mut owner, block).await;
         }
         assert_eq!(intervals.blocks.len(), 0, "nobody came within the window");
