@@ -255,7 +255,7 @@ def table(results: list):
         sign = "+" if result["is_bounded"] else ""
         print(
             f"{result['clip'] + ' ' + result['transport']:18}{result['server']:>10}{str(result['capacity']) + sign:>9}"
-            f"{result['cpu_per_100']:>10.1f}{reference['memory']:>8.3f}{reference['startup_p50']:>8.1f}"
+            f"{result['cpu_per_100']:>10.2f}{reference['memory']:>8.3f}{reference['startup_p50']:>8.1f}"
             f"{reference['startup_p99']:>8.1f}{most.get('cpu', 0):>14.1f}{most.get('startup_p50', 0):>8.1f}"
             f"{most.get('startup_p99', 0):>8.1f}"
         )

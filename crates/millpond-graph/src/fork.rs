@@ -1,15 +1,15 @@
 //! One stream of frames for many who join it.
 
 use crate::{
-    Gone, Run,
+    Gone, Inlet, Run,
     graph::{Graph, Member, NodeId},
-    pipe::{Outlet, branch},
+    pipe::{Outlet, pipe},
 };
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// Runs that are kept for who joins: since the last one in which pictures can begin, where that isn't longer ago.
 const KEPT: usize = 64;
@@ -32,7 +32,7 @@ pub struct Fork {
 #[derive(Debug, Default)]
 struct Inner {
     kept: VecDeque<Run>,
-    branches: Vec<mpsc::Sender<Run>>,
+    branches: Vec<Inlet>,
     is_closed: bool,
 }
 
@@ -73,13 +73,13 @@ impl Fork {
         if has_key || !inner.kept.is_empty() {
             inner.kept.push_back(run.clone());
         }
-        inner.branches.retain(|branch| match branch.try_send(run.clone()) {
-            Ok(()) => true,
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                full += 1;
-                true
+        inner.branches.retain(|branch| {
+            match branch.try_room() {
+                Ok(Some(room)) => room.put(run.clone()),
+                Ok(None) => full += 1,
+                Err(Gone) => return false,
             }
-            Err(mpsc::error::TrySendError::Closed(_)) => false,
+            true
         });
         drop(inner);
         if has_key {
@@ -108,10 +108,12 @@ impl Fork {
             return Err(Gone);
         }
         let Some(first) = inner.kept.front().cloned() else { return Ok(None) };
-        let (inlet, outlet) = branch(&self.graph, self.id(), to, DEPTH);
+        let (inlet, outlet) = pipe(&self.graph, self.id(), to, DEPTH);
         for run in &inner.kept {
             // There is room for more than are kept.
-            let _ = inlet.try_send(run.clone());
+            if let Some(room) = inlet.try_room()? {
+                room.put(run.clone());
+            }
         }
         inner.branches.push(inlet);
         let runs = inner.kept.len();
@@ -159,6 +161,7 @@ mod tests {
             all.push(frame.number);
             outlet.pass();
         }
+        outlet.give_back();
         all
     }
 

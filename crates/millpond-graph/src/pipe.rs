@@ -5,7 +5,10 @@ use crate::{
     graph::{Graph, Joined, NodeId},
 };
 use std::sync::Arc;
-use tokio::sync::mpsc::{self, error::TryRecvError};
+use tokio::sync::{
+    Semaphore, SemaphorePermit, TryAcquireError,
+    mpsc::{self, UnboundedReceiver, UnboundedSender, error::TryRecvError},
+};
 
 /// Frames in the order in which they are due, shared by all who have them.
 pub type Run = Arc<[Frame]>;
@@ -17,33 +20,39 @@ pub struct Gone;
 /// Where frames go in.
 #[derive(Debug)]
 pub struct Inlet {
-    runs: mpsc::Sender<Run>,
+    /// Bounded by `room`.
+    runs: UnboundedSender<Run>,
+    room: Arc<Semaphore>,
 }
 
 /// Room in a pipe for one run of frames.
 #[derive(Debug)]
-pub struct Room<'a>(mpsc::Permit<'a, Run>);
+pub struct Room<'a> {
+    runs: &'a UnboundedSender<Run>,
+    permit: SemaphorePermit<'a>,
+}
 
 /// Where they come out.
 #[derive(Debug)]
 pub struct Outlet {
-    runs: mpsc::Receiver<Run>,
+    runs: UnboundedReceiver<Run>,
     /// The run that comes out now, and how many of its frames have.
     run: Option<(Run, usize)>,
+    room: Arc<Semaphore>,
+    /// Runs that came out and whose room has not been given back.
+    owed: usize,
     _joined: Joined,
 }
 
 /// A pipe of at most `depth` runs of frames between two modules of a graph, beside the run that is coming out. Who sends
-/// waits while it is full; what is in it when the inlet goes still comes out.
+/// waits while it is full, until room is [given back](Outlet::give_back); what is in it when the inlet goes still comes
+/// out.
 pub fn pipe(graph: &Graph, from: NodeId, to: NodeId, depth: usize) -> (Inlet, Outlet) {
-    let (inlet, outlet) = branch(graph, from, to, depth);
-    (Inlet { runs: inlet }, outlet)
-}
-
-/// As [`pipe`], for one who puts runs into many and waits for none.
-pub(crate) fn branch(graph: &Graph, from: NodeId, to: NodeId, depth: usize) -> (mpsc::Sender<Run>, Outlet) {
-    let (inlet, outlet) = mpsc::channel(depth.max(1));
-    (inlet, Outlet { runs: outlet, run: None, _joined: graph.join(from, to, depth.max(1)) })
+    let depth = depth.max(1);
+    let (inlet, outlet) = mpsc::unbounded_channel();
+    let room = Arc::new(Semaphore::new(depth));
+    let joined = graph.join(from, to, depth);
+    (Inlet { runs: inlet, room: room.clone() }, Outlet { runs: outlet, run: None, room, owed: 0, _joined: joined })
 }
 
 impl Inlet {
@@ -52,14 +61,29 @@ impl Inlet {
     /// # Errors
     /// Nobody takes frames out any more.
     pub async fn room(&self) -> Result<Room<'_>, Gone> {
-        self.runs.reserve().await.map(Room).map_err(|_| Gone)
+        let permit = self.room.acquire().await.map_err(|_| Gone)?;
+        Ok(Room { runs: &self.runs, permit })
+    }
+
+    /// Room, where there is some now.
+    ///
+    /// # Errors
+    /// Nobody takes frames out any more.
+    pub fn try_room(&self) -> Result<Option<Room<'_>>, Gone> {
+        match self.room.try_acquire() {
+            Ok(permit) => Ok(Some(Room { runs: &self.runs, permit })),
+            Err(TryAcquireError::NoPermits) => Ok(None),
+            Err(TryAcquireError::Closed) => Err(Gone),
+        }
     }
 }
 
 impl Room<'_> {
     /// Puts frames in.
     pub fn put(self, run: Run) {
-        self.0.send(run);
+        // Where nobody takes them out they go, and room is of no use.
+        let _ = self.runs.send(run);
+        self.permit.forget();
     }
 }
 
@@ -72,7 +96,10 @@ impl Outlet {
         while self.run.as_ref().is_none_or(|(run, out)| *out >= run.len()) {
             self.run = None;
             match self.runs.try_recv() {
-                Ok(run) => self.run = Some((run, 0)),
+                Ok(run) => {
+                    self.run = Some((run, 0));
+                    self.owed += 1;
+                }
                 Err(TryRecvError::Empty) => return Ok(None),
                 Err(TryRecvError::Disconnected) => return Err(Gone),
             }
@@ -80,12 +107,14 @@ impl Outlet {
         Ok(self.run.as_ref().and_then(|(run, out)| run.get(*out)))
     }
 
-    /// Waits for the next whole run: for who passes runs on. Cancel safe.
+    /// Waits for the next whole run, and gives its room back: for who passes runs on. Cancel safe.
     ///
     /// # Errors
     /// All have come out, and no more will.
     pub async fn next(&mut self) -> Result<Run, Gone> {
-        self.runs.recv().await.ok_or(Gone)
+        let run = self.runs.recv().await.ok_or(Gone)?;
+        self.room.add_permits(1);
+        Ok(run)
     }
 
     /// The frame that was looked at has been taken.
@@ -93,6 +122,23 @@ impl Outlet {
         if let Some((_, out)) = &mut self.run {
             *out += 1;
         }
+    }
+
+    /// Whether runs came out whose room has not been given back.
+    pub fn owes(&self) -> bool {
+        self.owed > 0
+    }
+
+    /// Gives back the room of the runs that came out. It wakes who waits for it: one after another they are woken cheaply,
+    /// each by itself they are not.
+    pub fn give_back(&mut self) {
+        self.room.add_permits(std::mem::take(&mut self.owed));
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.room.close();
     }
 }
 
@@ -124,9 +170,14 @@ mod tests {
         inlet.room().await.unwrap().put(run(&[]));
         let mut third = Box::pin(inlet.room());
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut third).await.is_err(), "it is full");
+        assert!(!outlet.owes());
         assert_eq!(outlet.peek().unwrap().unwrap().track, 1);
         assert_eq!(outlet.peek().unwrap().unwrap().track, 1, "until it is taken");
         outlet.pass();
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut third).await.is_err(), "it is still owed");
+        assert!(outlet.owes() && inlet.try_room().unwrap().is_none());
+        outlet.give_back();
+        assert!(!outlet.owes());
         third.await.unwrap().put(run(&[3]));
         drop(inlet);
         for track in [2, 3] {
@@ -136,6 +187,6 @@ mod tests {
         assert_eq!(outlet.peek(), Err(Gone));
         let (inlet, outlet) = pipe(&graph, a.id(), b.id(), 2);
         drop(outlet);
-        assert!(inlet.room().await.is_err());
+        assert!(inlet.room().await.is_err() && inlet.try_room().is_err());
     }
 }

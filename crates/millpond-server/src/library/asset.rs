@@ -43,6 +43,14 @@ pub(crate) struct Asset {
     checked_ms: AtomicU64,
 }
 
+impl Asset {
+    /// Bits a second of some of its tracks, on average.
+    pub(crate) fn rate(&self, tracks: impl IntoIterator<Item = usize>) -> u64 {
+        let all = self.presentation.tracks();
+        tracks.into_iter().filter_map(|track| all.get(track)).map(|track| track.bandwidth().average).sum()
+    }
+}
+
 /// Settings of the library.
 #[derive(Clone, Debug)]
 pub(crate) struct LibraryOptions {

@@ -1,6 +1,6 @@
 //! Frames of a short time, as they are loaded together and shared.
 
-use super::{keys::Key, media::Media};
+use super::{cut::Cut, keys::Key, media::Media};
 use crate::library::Asset;
 use bytes::Bytes;
 use millpond_graph::{Frame, Run};
@@ -9,10 +9,7 @@ use millpond_rtp::payload::Conversion;
 use millpond_store::{Hold, OriginError};
 use std::{collections::VecDeque, ops::Range, sync::Arc, time::Duration};
 
-/// Blocks begin at multiples of this time. A session has two of them at most, and an origin is asked for no more ahead of
-/// what the scheduler fetches.
-pub(super) const PERIOD: Duration = Duration::from_millis(200);
-/// The most bytes and frames of a block: 671 Mbit/s, and 20,480 frames a second.
+/// The most bytes and frames of a block: of 200 ms that is 671 Mbit/s, and 20,480 frames a second.
 const BYTES: u64 = 16 << 20;
 const FRAMES: usize = 4096;
 /// Ranges with less than this between them are read as one.
@@ -27,7 +24,7 @@ pub(super) enum LoadError {
     #[error(transparent)]
     Origin(#[from] OriginError),
     /// No stream that one would send.
-    #[error("at {at:.1?}: {bytes} bytes in {frames} frames within {PERIOD:?}, expected at most {BYTES} in {FRAMES}")]
+    #[error("at {at:.1?}: {bytes} bytes in {frames} frames of one block, expected at most {BYTES} in {FRAMES}")]
     TooDense {
         /// Decode time of the frame that is too much.
         at: Duration,
@@ -38,7 +35,7 @@ pub(super) enum LoadError {
     },
 }
 
-/// Frames of some tracks of an asset that are due within one period.
+/// Frames of some tracks of an asset that are due between two [cuts](Cut).
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) frames: Run,
@@ -53,7 +50,10 @@ pub(super) struct Block {
 }
 
 /// Tracks on their way through an asset.
-pub(super) struct Lanes<'a>(Vec<Lane<'a>>);
+pub(super) struct Lanes<'a> {
+    lanes: Vec<Lane<'a>>,
+    cut: Cut,
+}
 
 struct Lane<'a> {
     track: &'a PresentedTrack,
@@ -67,16 +67,6 @@ struct Lane<'a> {
     waiting: VecDeque<Timed>,
 }
 
-/// The block in which a time lies.
-pub(super) fn block_of(time: Duration) -> u64 {
-    (time.as_nanos() / PERIOD.as_nanos()) as u64
-}
-
-/// When a block begins.
-pub(super) fn begin_of(block: u64) -> Duration {
-    PERIOD.checked_mul(u32::try_from(block).unwrap_or(u32::MAX)).unwrap_or(Duration::MAX)
-}
-
 /// Ticks to time; what lies before the beginning is at the beginning.
 pub(super) fn seconds(ticks: i64, timescale: u32) -> Duration {
     let nanos = i128::from(ticks.max(0)) * 1_000_000_000 / i128::from(timescale.max(1));
@@ -85,7 +75,7 @@ pub(super) fn seconds(ticks: i64, timescale: u32) -> Duration {
 
 impl<'a> Lanes<'a> {
     /// Tracks by their numbers in the presentation, each from a sample on.
-    pub(super) fn new(asset: &'a Asset, tracks: &[u16], next: &[u32]) -> Self {
+    pub(super) fn new(asset: &'a Asset, cut: Cut, tracks: &[u16], next: &[u32]) -> Self {
         let lane = |(number, next): (&u16, &u32)| {
             let track = asset.presentation.tracks().get(usize::from(*number))?;
             let source = track.source_track()?;
@@ -93,17 +83,17 @@ impl<'a> Lanes<'a> {
             let object = track.object()?;
             Some(Lane { object, track, number: *number, timescale, conversion, next: *next, waiting: VecDeque::new() })
         };
-        Self(tracks.iter().zip(next).filter_map(lane).collect())
+        Self { lanes: tracks.iter().zip(next).filter_map(lane).collect(), cut }
     }
 
     /// The block of the sample that is due next.
     pub(super) fn following(&mut self) -> Option<u64> {
-        self.0.iter_mut().filter_map(Lane::due).min().map(block_of)
+        self.lanes.iter_mut().filter_map(Lane::due).min().map(|due| self.cut.block_of(due))
     }
 
     /// The next sample of each track.
     pub(super) fn next(&self) -> Vec<u32> {
-        self.0.iter().map(|lane| lane.waiting.front().map_or(lane.next, |timed| timed.ordinal)).collect()
+        self.lanes.iter().map(|lane| lane.waiting.front().map_or(lane.next, |timed| timed.ordinal)).collect()
     }
 
     /// Takes off what is due until the end of a block.
@@ -111,11 +101,11 @@ impl<'a> Lanes<'a> {
     /// # Errors
     /// It is more than a block may have.
     pub(super) fn gather(&mut self, block: u64) -> Result<Gathered, LoadError> {
-        let until = begin_of(block.saturating_add(1));
+        let until = self.cut.begin_of(block.saturating_add(1));
         let mut frames: Vec<Planned> = Vec::new();
         let mut bytes: u64 = 0;
         loop {
-            let first = self.0.iter_mut().filter_map(|lane| Some((lane.due()?, lane))).min_by_key(|(due, _)| *due);
+            let first = self.lanes.iter_mut().filter_map(|lane| Some((lane.due()?, lane))).min_by_key(|(due, _)| *due);
             let Some((due, lane)) = first.filter(|(due, _)| *due < until) else { break };
             let Some(timed) = lane.waiting.pop_front() else { break };
             let place = ObjectRange { object: lane.object, range: timed.sample.range };
@@ -233,12 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_fall_in_blocks() {
-        assert_eq!(block_of(Duration::ZERO), 0);
-        assert_eq!(block_of(PERIOD - Duration::from_nanos(1)), 0);
-        assert_eq!(block_of(PERIOD), 1);
-        assert_eq!(begin_of(3), PERIOD * 3);
-        assert_eq!(begin_of(u64::MAX), begin_of(u64::from(u32::MAX)), "bounded");
+    fn ticks_become_times() {
         assert_eq!(seconds(-5, 1000), Duration::ZERO);
         assert_eq!(seconds(90_000 * 3600 * 24, 90_000), Duration::from_secs(3600 * 24));
     }

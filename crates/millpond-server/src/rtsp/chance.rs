@@ -1,16 +1,15 @@
 //! Bytes that nobody can guess: keys, and names of sessions.
 
 use std::io;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
 
-/// So many of them.
+/// So many of them, of the system's: they cost nothing to begin with, where a generator of our own process would first have to be
+/// seeded, within somebody's first request.
 ///
 /// # Errors
 /// The system has none to give.
 pub(super) fn bytes<const COUNT: usize>() -> io::Result<[u8; COUNT]> {
     let mut bytes = [0; COUNT];
-    let filled = aws_lc_rs::default_provider().secure_random.fill(&mut bytes);
-    filled.map_err(|_| io::Error::other("no random bytes from the system"))?;
+    getrandom::fill(&mut bytes)?;
     Ok(bytes)
 }
 

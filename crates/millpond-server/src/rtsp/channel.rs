@@ -1,7 +1,7 @@
 //! A channel: an asset that plays for all who watch it at once, round and round.
 
 use super::{
-    block::PERIOD,
+    cut::PERIOD,
     intervals::{Intervals, Subject},
     loader::Loader,
     media::Media,
@@ -145,8 +145,7 @@ impl Laps {
     }
 
     fn loader(&self) -> Loader {
-        let subject = Subject { asset: self.asset.id, tracks: self.tracks.clone() };
-        let seat = self.intervals.enter(subject, 0);
+        let seat = self.intervals.enter(Subject::of(&self.asset, self.tracks.clone()), Duration::ZERO);
         let next = vec![0; self.tracks.len()];
         let (asset, tracks) = (self.asset.clone(), self.tracks.clone());
         Loader { media: self.media.clone(), asset, tracks, next, to: Duration::MAX, seat }

@@ -3,13 +3,12 @@
 use super::{
     admission::Share,
     channel::{Channel, Supplies},
-    deadline::Lateness,
     described::{chosen, described},
     groups::Groups,
     intervals::Subject,
     session::{CannotPlay, Source},
     track::{SentTrack, Sink},
-    transmit::{Progress, Stream, Transmitter},
+    transmit::{Stream, Transmitter},
 };
 use crate::library::Asset;
 use millpond_graph::Gone;
@@ -18,7 +17,6 @@ use std::{
     collections::HashMap,
     net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
 };
 use tokio::sync::OnceCell;
 
@@ -70,7 +68,7 @@ impl Channels {
         let mut tracks: Vec<u16> = chosen.iter().map(|(track, _)| *track as u16).collect();
         tracks.sort_unstable();
         let number = Some(number).filter(|_| rendition.is_none());
-        Some(Program { number, subject: Subject { asset: asset.id, tracks: tracks.into() } })
+        Some(Program { number, subject: Subject::of(asset, tracks.into()) })
     }
 
     fn running<T>(&self, act: impl FnOnce(&mut Running) -> T) -> T {
@@ -162,24 +160,14 @@ impl Group {
     /// Begins to send, where that hasn't begun.
     pub(super) async fn play(&self, source: &Source<'_>) -> Result<(), CannotPlay> {
         let begin = async || {
-            let share = source.admission.share(rate(&self.asset, &self.tracks), None).ok_or(CannotPlay::Full)?;
+            let rate = self.asset.rate(self.tracks.iter().map(|sent| sent.track));
+            let share = source.admission.share(rate, None).ok_or(CannotPlay::Full)?;
             let channel = source.channels.tune(&source.supplies(), &self.program, &self.asset);
             let member = source.graph.add("multicast", self.asset.path.clone());
             let mut tracks = self.tracks.clone();
             let joined = channel.join(member.id(), &mut tracks).await;
-            let (frames, position) = joined.map_err(|Gone| CannotPlay::Ended)?;
-            self.transmitter.play(Stream {
-                id: self.id,
-                tracks,
-                frames,
-                position,
-                to: Duration::MAX,
-                speed: 1.0,
-                lateness: Lateness::All,
-                origin: None,
-                progress: Arc::new(Progress::default()),
-                _member: member,
-            });
+            let joined = joined.map_err(|Gone| CannotPlay::Ended)?;
+            self.transmitter.play(Stream::new(self.id, tracks, joined, Arc::default(), member));
             Ok((channel, share))
         };
         let (channel, _) = self.playing.get_or_try_init(begin).await?;
@@ -193,10 +181,4 @@ impl Drop for Group {
             self.transmitter.forget(self.id);
         }
     }
-}
-
-/// Bits a second of an asset's tracks.
-pub(super) fn rate(asset: &Asset, tracks: &[SentTrack]) -> u64 {
-    let all = asset.presentation.tracks();
-    tracks.iter().filter_map(|sent| all.get(sent.track)).map(|track| track.bandwidth().average).sum()
 }

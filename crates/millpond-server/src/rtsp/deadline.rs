@@ -1,6 +1,6 @@
 //! What a missed deadline does to those that follow (Srinilta and Choudhary, row C6).
 
-use super::block::PERIOD;
+use super::cut::PERIOD;
 use std::time::Duration;
 
 /// By how much deadlines move when frames come too late to be sent when they were due.

@@ -7,87 +7,118 @@
 //! begin later. The blocks lie in the memory that all parts of the server share, under its budget; where that puts one
 //! out, the next session reads it again.
 
-use super::block::Block;
-use crate::metrics::StreamCounters;
+use super::{block::Block, cut::Cut};
+use crate::{library::Asset, metrics::StreamCounters};
 use millpond_store::Cache;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    time::Duration,
 };
 use tokio::sync::OnceCell;
 
-/// Tracks of one version of an asset, by their numbers.
+/// Tracks of one version of an asset, by their numbers, and how they are cut.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     pub(super) asset: u64,
     pub(super) tracks: Arc<[u16]>,
+    cut: Cut,
+}
+
+impl Subject {
+    pub(super) fn of(asset: &Asset, tracks: Arc<[u16]>) -> Self {
+        let cut = Cut::of(asset.rate(tracks.iter().map(|track| usize::from(*track))));
+        Self { asset: asset.id, tracks, cut }
+    }
 }
 
 type Cell = Arc<OnceCell<Arc<Block>>>;
 
-/// Blocks stay for those that are so many more behind than the window: who is at its edge reads a little sooner or later.
-const SLACK: u64 = 5;
+/// Blocks stay for those that are so much more behind than the window: who is at its edge reads a little sooner or later.
+const SLACK: Duration = Duration::from_secs(1);
 
 /// All pools.
 pub(super) struct Intervals {
     /// A lock: taken for each block that a session goes on to, for a few steps.
     pools: Mutex<HashMap<Subject, Pool>>,
     blocks: Cache<(Subject, u64), Cell>,
-    /// The caching window, in blocks; at 0 nothing is shared.
-    window: u64,
+    /// The caching window; at 0 nothing is shared.
+    window: Duration,
     counters: Arc<StreamCounters>,
 }
 
-/// Where the sessions of a pool are: how many have which block next.
-#[derive(Debug, Default)]
-struct Pool(BTreeMap<u64, u32>);
+/// Where the sessions of an asset's tracks are.
+#[derive(Debug)]
+struct Pool {
+    /// How many have which block next.
+    sessions: BTreeMap<u64, u32>,
+    /// The caching window, in blocks; and with what is more than that.
+    window: u64,
+    reach: u64,
+}
 
 impl Pool {
+    fn new(window: Duration, cut: Cut) -> Self {
+        Self { sessions: BTreeMap::new(), window: cut.blocks(window), reach: cut.blocks(window + SLACK) }
+    }
+
     fn enter(&mut self, block: u64) {
-        *self.0.entry(block).or_default() += 1;
+        *self.sessions.entry(block).or_default() += 1;
     }
 
     fn leave(&mut self, block: u64) {
-        if let Some(count) = self.0.get_mut(&block) {
+        if let Some(count) = self.sessions.get_mut(&block) {
             *count -= 1;
             if *count == 0 {
-                self.0.remove(&block);
+                self.sessions.remove(&block);
             }
         }
     }
 
     /// Whether somebody is within a window of the beginning, or little more.
-    fn is_open(&self, window: u64) -> bool {
-        self.0.keys().next().is_some_and(|last| *last <= window + SLACK)
+    fn is_open(&self) -> bool {
+        self.sessions.keys().next().is_some_and(|last| *last <= self.reach)
     }
 
     /// Whether somebody is on the way to a block, within the window or little more.
-    fn wants(&self, block: u64, window: u64) -> bool {
-        let furthest = block.saturating_sub(window + SLACK);
-        self.0.range(furthest..=block).next().is_some() || (block < window + SLACK && self.is_open(window))
+    fn wants(&self, block: u64) -> bool {
+        let furthest = block.saturating_sub(self.reach);
+        self.sessions.range(furthest..=block).next().is_some() || (block < self.reach && self.is_open())
     }
 
     /// Whether somebody is ahead by no more than a window.
-    fn follows(&self, block: u64, window: u64) -> bool {
-        self.0.range(block + 1..=block.saturating_add(window)).next().is_some()
+    fn follows(&self, block: u64) -> bool {
+        self.sessions.range(block + 1..=block.saturating_add(self.window)).next().is_some()
+    }
+
+    /// Whether somebody is before a block, or ahead of it by no more than a window.
+    fn leads(&self, block: u64) -> bool {
+        self.sessions.range(block..=block.saturating_add(self.window)).next().is_some()
     }
 }
 
 impl Intervals {
-    pub(super) fn new(blocks: Cache<(Subject, u64), Cell>, window: u64, counters: Arc<StreamCounters>) -> Arc<Self> {
+    pub(super) fn new(
+        blocks: Cache<(Subject, u64), Cell>,
+        window: Duration,
+        counters: Arc<StreamCounters>,
+    ) -> Arc<Self> {
         Arc::new(Self { pools: Mutex::default(), blocks, window, counters })
     }
 
-    /// A session comes in, before a block.
-    pub(super) fn enter(self: &Arc<Self>, subject: Subject, block: u64) -> Seat {
-        self.pools().entry(subject.clone()).or_default().enter(block);
+    /// A session comes in, before the block of a time.
+    pub(super) fn enter(self: &Arc<Self>, subject: Subject, at: Duration) -> Seat {
+        let block = subject.cut.block_of(at);
+        let pool = || Pool::new(self.window, subject.cut);
+        self.pools().entry(subject.clone()).or_insert_with(pool).enter(block);
         Seat { intervals: self.clone(), subject, next: block }
     }
 
-    /// Whether who goes to a block finds it, or waits for it with another: somebody is there, or ahead by no more than the window.
-    pub(super) fn is_led(&self, subject: &Subject, block: u64) -> bool {
-        let is_led = |pool: &Pool| pool.0.range(block..=block.saturating_add(self.window)).next().is_some();
-        self.window > 0 && self.pools().get(subject).is_some_and(is_led)
+    /// Whether who begins at a time finds the block, or waits for it with another: somebody is there, or ahead by no more than the
+    /// window.
+    pub(super) fn is_led(&self, subject: &Subject, at: Duration) -> bool {
+        let leads = |pool: &Pool| pool.leads(subject.cut.block_of(at));
+        !self.window.is_zero() && self.pools().get(subject).is_some_and(leads)
     }
 
     fn pools(&self) -> MutexGuard<'_, HashMap<Subject, Pool>> {
@@ -95,7 +126,7 @@ impl Intervals {
     }
 
     fn drop_unwanted(&self, subject: &Subject, pool: &Pool, blocks: std::ops::Range<u64>) {
-        for block in blocks.filter(|block| !pool.wants(*block, self.window)) {
+        for block in blocks.filter(|block| !pool.wants(*block)) {
             self.blocks.remove(&(subject.clone(), block));
         }
     }
@@ -109,6 +140,11 @@ pub(super) struct Seat {
 }
 
 impl Seat {
+    /// How the session's blocks are cut.
+    pub(super) fn cut(&self) -> Cut {
+        self.subject.cut
+    }
+
     /// The session goes on to a block: from memory, or by `load`, once for all who want it now.
     ///
     /// # Errors
@@ -119,7 +155,7 @@ impl Seat {
         load: impl AsyncFnOnce() -> Result<Block, E>,
     ) -> Result<Arc<Block>, E> {
         let intervals = self.intervals.clone();
-        if intervals.window == 0 {
+        if intervals.window.is_zero() {
             return Ok(Arc::new(load().await?));
         }
         let follows = self.go(block);
@@ -135,7 +171,7 @@ impl Seat {
             Ok(Arc::new(load().await?))
         });
         let loaded = loaded.await?.clone();
-        let wants = intervals.pools().get(&self.subject).is_some_and(|pool| pool.wants(block, intervals.window));
+        let wants = intervals.pools().get(&self.subject).is_some_and(|pool| pool.wants(block));
         if !wants {
             intervals.blocks.remove(&key);
         } else if !is_hit {
@@ -158,21 +194,20 @@ impl Seat {
 
     /// Goes to behind a block; says whether somebody is ahead there.
     fn go(&mut self, block: u64) -> bool {
-        let window = self.intervals.window;
         let next = block.saturating_add(1);
         let mut pools = self.intervals.pools();
         let Some(pool) = pools.get_mut(&self.subject) else { return false };
-        let follows = pool.follows(block, window);
-        let was_open = pool.is_open(window);
+        let follows = pool.follows(block);
+        let was_open = pool.is_open();
         pool.leave(self.next);
         pool.enter(next);
         // What it jumped over, and what an open pool kept, somebody else has to want.
-        let closes = was_open && !pool.is_open(window);
+        let closes = was_open && !pool.is_open();
         if closes {
-            self.intervals.drop_unwanted(&self.subject, pool, 0..window + SLACK);
+            self.intervals.drop_unwanted(&self.subject, pool, 0..pool.reach);
         }
         if self.next != block {
-            self.intervals.drop_unwanted(&self.subject, pool, self.next..self.next.saturating_add(window + SLACK));
+            self.intervals.drop_unwanted(&self.subject, pool, self.next..self.next.saturating_add(pool.reach));
         }
         self.next = next;
         follows
@@ -181,14 +216,13 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let window = self.intervals.window;
         let mut pools = self.intervals.pools();
         let Some(pool) = pools.get_mut(&self.subject) else { return };
-        let was_open = pool.is_open(window);
+        let was_open = pool.is_open();
         pool.leave(self.next);
         let from = if was_open { 0 } else { self.next };
-        self.intervals.drop_unwanted(&self.subject, pool, from..self.next.saturating_add(window + SLACK));
-        if pool.0.is_empty() {
+        self.intervals.drop_unwanted(&self.subject, pool, from..self.next.saturating_add(pool.reach));
+        if pool.sessions.is_empty() {
             pools.remove(&self.subject);
         }
     }
@@ -196,18 +230,24 @@ impl Drop for Seat {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::cut::PERIOD, *};
     use std::convert::Infallible;
 
-    const WINDOW: u64 = 10;
+    /// Blocks.
+    const WINDOW: u32 = 10;
 
     fn intervals() -> (Arc<Intervals>, Arc<StreamCounters>) {
         let counters = Arc::new(StreamCounters::default());
-        (Intervals::new(Cache::new(1 << 20), WINDOW, counters.clone()), counters)
+        (Intervals::new(Cache::new(1 << 20), PERIOD * WINDOW, counters.clone()), counters)
     }
 
     fn subject() -> Subject {
-        Subject { asset: 7, tracks: [0, 1].into() }
+        Subject { asset: 7, tracks: [0, 1].into(), cut: Cut::of(u64::MAX) }
+    }
+
+    /// When a block begins.
+    fn at(block: u32) -> Duration {
+        PERIOD * block
     }
 
     /// Whether a block had to be loaded.
@@ -234,19 +274,19 @@ mod tests {
     #[tokio::test]
     async fn who_follows_within_the_window_reads_memory() {
         let (intervals, counters) = intervals();
-        let mut owner = intervals.enter(subject(), 0);
+        let mut owner = intervals.enter(subject(), at(0));
         let mut follower = None;
         let mut late = None;
         for block in 0..100 {
             assert!(loads(&mut owner, block).await, "{block}");
             if block == 5 {
-                assert!(intervals.is_led(&subject(), 0));
-                follower = Some(intervals.enter(subject(), 0));
+                assert!(intervals.is_led(&subject(), at(0)));
+                follower = Some(intervals.enter(subject(), at(0)));
             }
             if block == 30 {
-                assert!(!intervals.is_led(&subject(), 0) && intervals.is_led(&subject(), 28));
-                assert!(intervals.is_led(&subject(), 31) && !intervals.is_led(&subject(), 32));
-                late = Some(intervals.enter(subject(), 0));
+                assert!(!intervals.is_led(&subject(), at(0)) && intervals.is_led(&subject(), at(28)));
+                assert!(intervals.is_led(&subject(), at(31)) && !intervals.is_led(&subject(), at(32)));
+                late = Some(intervals.enter(subject(), at(0)));
             }
             if let Some(follower) = &mut follower {
                 assert!(!loads(follower, block - 5).await, "{block}: the follower");
@@ -271,7 +311,7 @@ mod tests {
     #[tokio::test]
     async fn an_open_pool_keeps_the_beginning_for_those_to_come() {
         let (intervals, _) = intervals();
-        let mut owner = intervals.enter(subject(), 0);
+        let mut owner = intervals.enter(subject(), at(0));
         for block in 0..8 {
             loads(&mut owner, block).await;
         }
@@ -279,14 +319,14 @@ mod tests {
         for block in 8..12 {
             loads(&mut owner, block).await;
         }
-        let mut near = intervals.enter(subject(), 0);
+        let mut near = intervals.enter(subject(), at(0));
         assert!(!loads(&mut near, 0).await, "at the window's edge");
         drop(near);
         for block in 12..17 {
             loads(&mut owner, block).await;
         }
         assert_eq!(intervals.blocks.len(), 0, "nobody came within the window");
-        let mut jumps = intervals.enter(subject(), 50);
+        let mut jumps = intervals.enter(subject(), at(50));
         assert!(loads(&mut jumps, 50).await);
         assert_eq!(intervals.blocks.len(), 0, "nobody is on the way to it");
         assert!(loads(&mut owner, 45).await, "a seek");
@@ -297,7 +337,7 @@ mod tests {
     #[tokio::test]
     async fn who_comes_at_once_waits_for_one_read() {
         let (intervals, counters) = intervals();
-        let mut seats: Vec<Seat> = (0..20).map(|_| intervals.enter(subject(), 0)).collect();
+        let mut seats: Vec<Seat> = (0..20).map(|_| intervals.enter(subject(), at(0))).collect();
         let reads = std::cell::Cell::new(0);
         let all = seats.iter_mut().map(|seat| {
             seat.take(0, async || {
@@ -319,16 +359,16 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_window_nobody_leads() {
-        let alone = Intervals::new(Cache::new(1 << 20), 0, Arc::default());
-        let mut seat = alone.enter(subject(), 0);
-        assert!(!alone.is_led(&subject(), 0));
-        assert!(loads(&mut seat, 0).await && loads(&mut alone.enter(subject(), 0), 0).await);
+        let alone = Intervals::new(Cache::new(1 << 20), Duration::ZERO, Arc::default());
+        let mut seat = alone.enter(subject(), at(0));
+        assert!(!alone.is_led(&subject(), at(0)));
+        assert!(loads(&mut seat, 0).await && loads(&mut alone.enter(subject(), at(0)), 0).await);
     }
 
     #[tokio::test]
     async fn a_failed_read_is_nobodys_and_is_tried_again() {
         let (intervals, _) = intervals();
-        let mut seat = intervals.enter(subject(), 0);
+        let mut seat = intervals.enter(subject(), at(0));
         assert_eq!(seat.take(0, async || Err::<Block, _>("gone")).await.unwrap_err(), "gone");
         assert!(loads(&mut seat, 0).await);
     }

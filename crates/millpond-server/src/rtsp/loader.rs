@@ -1,7 +1,7 @@
 //! Loads the frames of a session: reads ahead of what is due through the store, a block at a time.
 
 use super::{
-    block::{Gathered, Lanes, LoadError, begin_of},
+    block::{Gathered, Lanes, LoadError},
     intervals::Seat,
     keys::Keys,
     media::Media,
@@ -39,13 +39,14 @@ impl Loader {
                 media.store.fill(object).await?;
             }
         }
-        let mut lanes = Lanes::new(&asset, &tracks, &next);
+        let cut = seat.cut();
+        let mut lanes = Lanes::new(&asset, cut, &tracks, &next);
         let mut watches = Vec::new();
         let mut first = Some(first);
         let mut following = lanes.following();
         // Blocks are the same for all from where the first one ends, or from the very beginning.
         let mut is_shared = next.iter().all(|next| *next == 0);
-        while let Some(number) = following.filter(|number| begin_of(*number) < to) {
+        while let Some(number) = following.filter(|number| cut.begin_of(*number) < to) {
             let Ok(room) = inlet.room().await else { return Ok(()) };
             let mut read = async |lanes: &mut Lanes<'_>| {
                 let gathered = lanes.gather(number)?;
@@ -55,7 +56,7 @@ impl Loader {
             let block = if is_shared {
                 let load = async || {
                     if lanes.next() != next {
-                        lanes = Lanes::new(&asset, &tracks, &next);
+                        lanes = Lanes::new(&asset, cut, &tracks, &next);
                     }
                     read(&mut lanes).await
                 };

@@ -16,6 +16,7 @@ mod chance;
 mod channel;
 mod channels;
 mod connection;
+mod cut;
 mod deadline;
 mod described;
 mod groups;
@@ -49,7 +50,6 @@ use crate::library::{Library, Places};
 use crate::metrics::StreamCounters;
 use access::Access;
 use admission::{Admission, Place};
-use block::block_of;
 use channels::Channels;
 use intervals::Intervals;
 use media::Media;
@@ -153,7 +153,7 @@ impl Rtsp {
             places,
             origins,
             graph: Graph::default(),
-            intervals: Intervals::new(blocks, block_of(options.window), counters.clone()),
+            intervals: Intervals::new(blocks, options.window, counters.clone()),
             lateness: options.lateness,
             channels,
             overflow: options.overflow,

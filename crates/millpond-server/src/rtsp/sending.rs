@@ -2,7 +2,7 @@
 
 use super::{
     batch::Batch,
-    block::PERIOD,
+    cut::PERIOD,
     track::{SentTrack, Sink},
     transmit::Stream,
     wire::Room,

@@ -28,6 +28,8 @@ use tokio::sync::oneshot;
 
 /// Attempts to find two free ports in a row.
 const PORTS: usize = 64;
+/// Rounds between two in which the room that sessions took blocks from is given back: their loaders are woken together.
+const REFILL: u64 = 4;
 
 /// What is known of a session while it is being sent, and after.
 #[derive(Debug, Default)]
@@ -69,6 +71,30 @@ pub(super) struct Stream {
     pub(super) progress: Arc<Progress>,
     /// Its place in the graph.
     pub(super) _member: Member,
+}
+
+impl Stream {
+    /// What comes out of a pipe, to its end, as it plays.
+    pub(super) fn new(
+        id: u64,
+        tracks: Vec<SentTrack>,
+        (frames, position): (Outlet, Duration),
+        progress: Arc<Progress>,
+        member: Member,
+    ) -> Self {
+        Self {
+            id,
+            tracks,
+            frames,
+            position,
+            to: Duration::MAX,
+            speed: 1.0,
+            lateness: Lateness::All,
+            origin: None,
+            progress,
+            _member: member,
+        }
+    }
 }
 
 /// What is left of a session that stopped.
@@ -124,6 +150,7 @@ impl Transmitter {
                 streams: HashMap::new(),
                 wheel: Wheel::new(),
                 turns: 0,
+                owing: Vec::new(),
                 sources: HashMap::new(),
                 sealed: HashMap::new(),
                 outputs: Outputs::new(counters),
@@ -184,13 +211,24 @@ struct Thread {
     /// When round 0 was.
     began: Instant,
     streams: HashMap<u64, Turn>,
-    wheel: Wheel<(u64, u64)>,
+    wheel: Wheel<Entry>,
     turns: u64,
+    /// Sessions that took blocks since room was given back.
+    owing: Vec<u64>,
     /// Whose source it is, for reports.
     sources: HashMap<u32, u64>,
     /// Sources whose reports are sealed, by where those come from.
     sealed: HashMap<SocketAddr, u32>,
     outputs: Outputs,
+}
+
+/// What is to be done in a round.
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    /// A session by its id is looked at, where it is still the entry of this number.
+    Visit(u64, u64),
+    /// Room is given back.
+    Refill,
 }
 
 /// A session, and the number of its entry in the wheel: others of it are of no use.
@@ -221,8 +259,11 @@ impl Thread {
             let now = Instant::now();
             let round = self.round_of(now);
             while self.wheel.take(round, &mut entries) {
-                for (id, number) in entries.drain(..) {
-                    self.visit(id, number, now);
+                for entry in entries.drain(..) {
+                    match entry {
+                        Entry::Visit(id, number) => self.visit(id, number, now),
+                        Entry::Refill => self.refill(),
+                    }
                 }
             }
             self.flush();
@@ -255,6 +296,8 @@ impl Thread {
                     self.turns += 1;
                     turn.number = self.turns;
                     self.visit(id, self.turns, Instant::now());
+                    // The first block may be a short one.
+                    self.give_back(id);
                 }
             }
             Command::Stop(id, reply) => {
@@ -285,17 +328,44 @@ impl Thread {
 
     fn visit(&mut self, id: u64, number: u64, now: Instant) {
         let Some(turn) = self.streams.get_mut(&id).filter(|turn| turn.number == number) else { return };
+        let owed = turn.sending.stream.frames.owes();
         match turn.sending.visit(now, &mut self.outputs) {
             // In the first round that begins no earlier.
             Next::At(at) => {
+                let owes = !owed && turn.sending.stream.frames.owes();
                 let round = self.round_of(at) + 1;
-                self.wheel.put(round, (id, number));
+                self.wheel.put(round, Entry::Visit(id, number));
+                if owes {
+                    self.owe(id, now);
+                }
             }
             Next::Over => {
                 let Some(Sending { stream, last, .. }) = self.remove(id) else { return };
                 let stopped = Stopped { tracks: stream.tracks, position: last };
                 stream.progress.leave(stopped);
             }
+        }
+    }
+
+    /// A session took a block: its loader hears of it in the next round for that.
+    fn owe(&mut self, id: u64, now: Instant) {
+        if self.owing.is_empty() {
+            self.wheel.put((self.round_of(now) / REFILL + 1) * REFILL, Entry::Refill);
+        }
+        self.owing.push(id);
+    }
+
+    fn refill(&mut self) {
+        let mut owing = std::mem::take(&mut self.owing);
+        for id in owing.drain(..) {
+            self.give_back(id);
+        }
+        self.owing = owing;
+    }
+
+    fn give_back(&mut self, id: u64) {
+        if let Some(turn) = self.streams.get_mut(&id) {
+            turn.sending.stream.frames.give_back();
         }
     }
 

@@ -5,9 +5,9 @@ mod tune;
 
 use super::{
     admission::{Admission, Place, Share},
-    block::{LoadError, block_of},
+    block::LoadError,
     channel::{Channel, Supplies},
-    channels::{self, Channels, Group, Program},
+    channels::{Channels, Group, Program},
     deadline::Lateness,
     intervals::{Intervals, Subject},
     keys::{self, Keys},
@@ -278,25 +278,14 @@ impl Session {
 
     /// Takes what it needs of the machine, and of an origin.
     fn take_share(&mut self, source: &Source<'_>, origin: Option<&Arc<Origin>>) -> Result<(), CannotPlay> {
-        let rate = channels::rate(&self.asset, &self.tracks);
+        let rate = self.asset.rate(self.tracks.iter().map(|sent| sent.track));
         self.share = Some(source.admission.share(rate, origin).ok_or(CannotPlay::Full)?);
         Ok(())
     }
 
     /// What comes out of a pipe, as it is sent: to its end, as it plays.
     fn stream(&self, frames: Outlet, position: Duration, member: Member) -> Stream {
-        Stream {
-            id: self.id,
-            tracks: self.tracks.clone(),
-            frames,
-            position,
-            to: Duration::MAX,
-            speed: 1.0,
-            lateness: Lateness::All,
-            origin: None,
-            progress: self.progress.clone(),
-            _member: member,
-        }
+        Stream::new(self.id, self.tracks.clone(), (frames, position), self.progress.clone(), member)
     }
 
     /// What its modules are called in the graph.
@@ -319,8 +308,7 @@ impl Session {
 
     fn loader(&self, source: &Source<'_>, to: Duration, position: Duration) -> Loader {
         let (tracks, next) = self.cursors();
-        let subject = Subject { asset: self.asset.id, tracks: tracks.clone() };
-        let seat = source.intervals.enter(subject, block_of(position));
+        let seat = source.intervals.enter(Subject::of(&self.asset, tracks.clone()), position);
         Loader { media: source.media.clone(), asset: self.asset.clone(), tracks, next, to, seat }
     }
 
@@ -365,12 +353,12 @@ impl<'a> Source<'a> {
     /// read by somebody a little ahead.
     pub(super) fn read_from(&self, asset: &Asset, tracks: &Arc<[u16]>, at: f64) -> Option<&'a Arc<Origin>> {
         let origin = self.origins.of(asset).filter(|origin| origin.is_scarce())?;
-        let subject = Subject { asset: asset.id, tracks: tracks.clone() };
-        let block = block_of(Duration::try_from_secs_f64(at).unwrap_or_default());
+        let subject = Subject::of(asset, tracks.clone());
+        let position = Duration::try_from_secs_f64(at).unwrap_or_default();
         let all = asset.presentation.tracks();
         let objects = tracks.iter().filter_map(|track| all.get(usize::from(*track))?.object());
         let mut objects = objects.filter_map(|object| asset.objects.get(usize::from(object.0)));
-        let reads = !self.intervals.is_led(&subject, block)
+        let reads = !self.intervals.is_led(&subject, position)
             && objects.any(|object| !self.media.store.is_near(object, &(0..object.meta().len)));
         reads.then_some(origin)
     }
