@@ -112,17 +112,24 @@ impl Admission {
             return None;
         }
         let mut share = Share { admission: self.clone(), origin: None, rate };
-        if let Some(origin) = origin {
-            // Without it the share goes back.
-            origin.take(rate).then(|| share.origin = Some(origin.clone()))?;
-        }
-        Some(share)
+        // Without it the share goes back.
+        origin.is_none_or(|origin| share.reads(origin)).then_some(share)
     }
 
     /// How many of the frames of the last second the machine sent late. Says whether that has become too many.
     pub(super) fn observe(&self, frames: u64, late: u64) -> bool {
         let is_late = frames >= FRAMES && late as f64 > frames as f64 * LATE;
         !self.is_late.swap(is_late, Ordering::Relaxed) && is_late
+    }
+}
+
+impl Share {
+    /// Takes what it needs of an origin, where it hasn't yet and there is so much. Says whether it has it.
+    pub(super) fn reads(&mut self, origin: &Arc<Origin>) -> bool {
+        if self.origin.is_none() && origin.take(self.rate) {
+            self.origin = Some(origin.clone());
+        }
+        self.origin.is_some()
     }
 }
 
@@ -195,7 +202,11 @@ mod tests {
         let share = admission.share(400, Some(&origin)).unwrap();
         assert!(admission.share(200, Some(&origin)).is_none() && !admission.has_room(client, 200, Some(&origin)));
         assert!(admission.share(600, None).is_some(), "what was refused took nothing");
+        let mut from_memory = admission.share(200, None).unwrap();
+        assert!(!from_memory.reads(&origin), "jumps to where nobody was");
         drop(share);
+        assert!(from_memory.reads(&origin) && from_memory.reads(&origin) && !origin.has_room(400));
+        drop(from_memory);
         assert!(admission.share(500, Some(&origin)).is_some());
         let hold = holds.take(51);
         assert!(admission.share(1, None).is_none() && !admission.has_room(client, 1, None));

@@ -238,10 +238,8 @@ impl Session {
         if at > duration || (scale > 0.0 && at >= to) || (scale < 0.0 && at <= to) {
             return Err(CannotPlay::OutOfRange);
         }
-        if self.share.is_none() {
-            let tracks = self.cursors().0;
-            self.take_share(source, source.read_from(&self.asset, &tracks, at))?;
-        }
+        let tracks = self.cursors().0;
+        self.take_share(source, source.read_from(&self.asset, &tracks, at))?;
         let from = match paused {
             Some(_) => at,
             None if scale == 1.0 => self.seek(at),
@@ -276,8 +274,12 @@ impl Session {
         Ok(())
     }
 
-    /// Takes what it needs of the machine, and of an origin.
+    /// Takes what it needs of the machine, and of an origin: of that also later, when it goes where nothing is in memory.
     fn take_share(&mut self, source: &Source<'_>, origin: Option<&Arc<Origin>>) -> Result<(), CannotPlay> {
+        if let Some(share) = &mut self.share {
+            let has_it = origin.is_none_or(|origin| share.reads(origin));
+            return has_it.then_some(()).ok_or(CannotPlay::Full);
+        }
         let rate = self.asset.rate(self.tracks.iter().map(|sent| sent.track));
         self.share = Some(source.admission.share(rate, origin).ok_or(CannotPlay::Full)?);
         Ok(())
