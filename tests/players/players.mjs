@@ -55,6 +55,9 @@ for (const engine of engines) {
   await page.waitForFunction(() => window.millpond && window.millpond.ready);
   const state = () => page.evaluate(() => window.millpond.engineState());
   const moves = async (from, what) => until(what, async () => (await state()).time > from);
+  // One thing after the other: in the moment of a seek dash.js sometimes loses a text track that is chosen, and hls.js shows TS of
+  // another rendition with the parameters of the one before.
+  const ended = () => until('the end of a seek', () => page.evaluate(() => !document.querySelector('video').seeking));
   const started = await step(engine, 'startup', async () => {
     const ms = await page.evaluate(([path, e]) => window.millpond.load(path, e), [asset, engine]);
     return `${ms} ms`;
@@ -71,6 +74,7 @@ for (const engine of engines) {
     for (const [name, n] of [['switches up', renditions.length - 1], ['switches down', 0]]) {
       await step(engine, name, async () => {
         await page.evaluate(() => { document.querySelector('video').currentTime = 1; });
+        await ended();
         await page.evaluate(r => window.millpond.player().setRendition(r), n);
         await until(`rendition ${n} of ${renditions}`, async () => (await state()).rendition === n);
         const wanted = n ? 600 : 400;
@@ -88,9 +92,8 @@ for (const engine of engines) {
     });
     await step(engine, 'subtitles', async () => {
       if (texts.length < 2) throw new Error(`only ${texts}`);
-      // One after the other: dash.js sometimes loses a text track that is chosen in the moment of a seek.
       await page.evaluate(() => { document.querySelector('video').currentTime = 1.5; });
-      await until('the end of a seek', () => page.evaluate(() => !document.querySelector('video').seeking));
+      await ended();
       await page.evaluate(() => window.millpond.player().setText(0));
       await until('a cue', () => page.evaluate(() => {
         const shown = [...document.querySelector('video').textTracks].some(t => t.mode !== 'disabled' && t.activeCues && t.activeCues.length);

@@ -43,7 +43,7 @@ pub struct Edge {
     pub from: NodeId,
     /// The module that takes them out.
     pub to: NodeId,
-    /// The most frames in it.
+    /// The most runs of frames in it.
     pub depth: usize,
 }
 
