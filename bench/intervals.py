@@ -29,8 +29,8 @@ from compare import TARGET
 from thin_link import Link
 
 OBJECTS = 100
-# 600 ms of 30 frames a second: what a block of 0.3 Mbit/s has.
-FRAMES_A_BLOCK = 18
+# 200 ms of 30 frames a second: what a block of 0.3 Mbit/s has.
+FRAMES_A_BLOCK = 6
 
 
 def trial(number: int, streams: int, setting: str, deadlines: str, skew: float, options, results: dict):

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 /// What blocks are multiples of, and what late frames are put off by.
 pub(super) const PERIOD: Duration = Duration::from_millis(200);
 /// Thin tracks have blocks of so many bytes, on average, up to [`LONGEST`].
-const BYTES: u64 = 24_000;
+const BYTES: u64 = 12_000;
 /// The most periods of a block: one second.
 const LONGEST: u64 = 5;
 
@@ -48,19 +48,19 @@ mod tests {
 
     #[test]
     fn thin_tracks_have_longer_blocks() {
-        let lengths = [0, 10_000, 200_000, 300_000, 500_000, 1_054_000, u64::MAX].map(|rate| Cut::of(rate).length());
-        assert_eq!(lengths, [1000, 1000, 800, 600, 200, 200, 200].map(Duration::from_millis));
+        let lengths = [0, 10_000, 100_000, 200_000, 300_000, 1_054_000, u64::MAX].map(|rate| Cut::of(rate).length());
+        assert_eq!(lengths, [1000, 1000, 800, 400, 200, 200, 200].map(Duration::from_millis));
     }
 
     #[test]
     fn times_fall_in_blocks() {
-        let cut = Cut::of(300_000);
+        let cut = Cut::of(200_000);
         let length = cut.length();
         assert_eq!(cut.block_of(Duration::ZERO), 0);
         assert_eq!(cut.block_of(length - Duration::from_nanos(1)), 0);
         assert_eq!(cut.block_of(length), 1);
         assert_eq!(cut.begin_of(3), length * 3);
         assert_eq!(cut.begin_of(u64::MAX), cut.begin_of(u64::from(u32::MAX)), "bounded");
-        assert_eq!([0, 1, 600, 601].map(|ms| cut.blocks(Duration::from_millis(ms))), [0, 1, 1, 2]);
+        assert_eq!([0, 1, 400, 401].map(|ms| cut.blocks(Duration::from_millis(ms))), [0, 1, 1, 2]);
     }
 }
