@@ -112,8 +112,11 @@ impl Admission {
             return None;
         }
         let mut share = Share { admission: self.clone(), origin: None, rate };
-        // Without it the share goes back.
-        origin.is_none_or(|origin| share.reads(origin)).then_some(share)
+        if let Some(origin) = origin {
+            // Without it the share goes back.
+            origin.take(rate).then(|| share.origin = Some(origin.clone()))?;
+        }
+        Some(share)
     }
 
     /// How many of the frames of the last second the machine sent late. Says whether that has become too many.
@@ -124,9 +127,9 @@ impl Admission {
 }
 
 impl Share {
-    /// Takes what it needs of an origin, where it hasn't yet and there is so much. Says whether it has it.
+    /// Takes what one who plays needs of an origin, where it hasn't yet and there is so much. Says whether it has it.
     pub(super) fn reads(&mut self, origin: &Arc<Origin>) -> bool {
-        if self.origin.is_none() && origin.take(self.rate) {
+        if self.origin.is_none() && origin.take_more(self.rate) {
             self.origin = Some(origin.clone());
         }
         self.origin.is_some()

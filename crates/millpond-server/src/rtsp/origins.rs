@@ -110,6 +110,11 @@ impl Origin {
         !self.is_short() && self.bandwidth.take(rate)
     }
 
+    /// As [`take`](Self::take), for one who plays already: whether frames come in time is asked of newcomers alone.
+    pub(super) fn take_more(&self, rate: u64) -> bool {
+        self.bandwidth.take(rate)
+    }
+
     pub(super) fn give_back(&self, rate: u64) {
         self.bandwidth.give_back(rate);
     }
@@ -134,6 +139,7 @@ mod tests {
         assert!(second(&origin, 10_000, 300));
         assert!(!second(&origin, 10_000, 300), "known already");
         assert!(origin.is_scarce() && !origin.has_room(1) && !origin.take(1));
+        assert!(origin.take_more(1), "who plays may jump");
         assert!(!second(&origin, 10_000, 0) && !second(&origin, 10_000, 0));
         assert!(!origin.is_scarce() && origin.has_room(1) && origin.take(1));
         assert!(Origin::new(Some(1000)).is_scarce());
