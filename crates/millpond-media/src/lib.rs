@@ -24,6 +24,7 @@ mod progressive;
 pub mod sample_table;
 mod trak;
 pub mod units;
+pub mod work;
 
 pub use codec::*;
 pub use edits::{Span, spans};
@@ -32,3 +33,4 @@ pub use indexer::{Indexer, Limits, Step, index_bytes};
 pub use movie::{Edit, Movie, SkippedTrack, Track, TrackKind};
 pub use sample_table::{Sample, SampleTable, SampleTableBuilder, Samples};
 pub use units::{ByteRange, Timescale};
+pub use work::{Work, WorkError};
