@@ -1,0 +1,272 @@
+"""Attacks on a server, one function each: `attack(target, stop, extras)` goes on until `stop` is set.
+
+A function's attributes say what it needs: `arguments` (of the server), `origin` (a handler of a hostile web server that becomes
+the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`.
+"""
+
+import contextlib
+import http.client
+import http.server
+import os
+import select
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from servers import free_port, nginx
+
+OUTPUTS = ["index.m3u8", "ts/index.m3u8", "index.mpd", "v1/index.m3u8", "v1/iframes.m3u8", "ts/v1/index.m3u8", "v1/1.m4s", "ts/v1/1.ts"]
+
+
+def write_hostile(root: Path, folder: Path):
+    """Media files that cost more than they look like, and folders of very many."""
+    subprocess.run(["cargo", "run", "--quiet", "--release", "-p", "millpond-hostile", "--", folder], cwd=root, check=True)
+    sample = root / "assets/sample/180p.mp4"
+    many = folder / "many"
+    if not many.exists():
+        many.mkdir()
+        (folder / "copy.mp4").write_bytes(sample.read_bytes())
+        for number in range(3000):
+            os.link(folder / "copy.mp4", many / f"film{number}.mp4")
+
+
+class Extras:
+    """What some attacks need beside the server."""
+
+    def __init__(self, stack: contextlib.ExitStack, hostile: Path):
+        self.stack = stack
+        self.hostile = hostile
+        self.files = sorted(path.name for path in hostile.glob("*.mp4") if path.name != "copy.mp4")
+
+    def places(self, attack) -> list:
+        if getattr(attack, "cached", False):
+            site = self.hostile.parent / "site"
+            origin = self.stack.enter_context(nginx("origin", site, self.hostile.parent / "nginx"))
+            return [f"far={origin.url}"]
+        handler = getattr(attack, "origin", None)
+        if handler is None:
+            return []
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.stack.callback(server.shutdown)
+        return [f"far=http://127.0.0.1:{server.server_port}/"]
+
+    def paths(self, attack) -> list:
+        return [f"/far/a.mp4/v1/{n}.m4s" for n in range(1, 12)] if getattr(attack, "cached", False) else []
+
+
+def impatient(target, path: str, patience: float = 2.0):
+    """Asks and hangs up when no answer comes."""
+    connection = http.client.HTTPConnection("127.0.0.1", target.http, timeout=patience)
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", path)
+        connection.getresponse().read(1 << 20)
+    connection.close()
+
+
+def in_turn(target, stop, paths: list, threads: int = 4):
+    """Asks for all paths in turn, several at once, and never waits long."""
+
+    def client(offset: int):
+        turn = offset
+        while not stop.is_set():
+            impatient(target, paths[turn % len(paths)])
+            turn += threads
+            time.sleep(0.01)
+
+    running = [threading.Thread(target=client, args=(number,), daemon=True) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+
+def quiet(target, stop, extras):
+    """Nothing: what the honest see without an attack."""
+    stop.wait()
+
+
+def hostile_files(target, stop, extras):
+    """Every output of every hostile file, by clients that hang up."""
+    in_turn(target, stop, [f"/hostile/{name}/{output}" for name in extras.files for output in OUTPUTS])
+
+
+def of_file(name: str):
+    def attack(target, stop, extras):
+        in_turn(target, stop, [f"/hostile/{name}/{output}" for output in OUTPUTS])
+
+    attack.__name__ = name.removesuffix(".mp4")
+    return attack
+
+
+def folder_of_3000(target, stop, extras):
+    in_turn(target, stop, [f"/hostile/many/{output}" for output in OUTPUTS])
+
+
+class IndexPages(http.server.BaseHTTPRequestHandler):
+    """Any folder has a page of 8 MiB of unended links."""
+
+    protocol_version = "HTTP/1.1"
+    page = b"<a href=X" * ((8 << 20) // 9)
+
+    def do_GET(self):
+        is_folder = self.path.endswith("/")
+        body = self.page if is_folder else b""
+        self.send_response(200 if is_folder else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def index_pages(target, stop, extras):
+    in_turn(target, stop, [f"/far/folder{number}/index.m3u8" for number in range(10_000)], 2)
+
+
+index_pages.origin = IndexPages
+
+
+def tls(target) -> ssl.SSLSocket:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    return context.wrap_socket(socket.create_connection(("127.0.0.1", target.https), timeout=10))
+
+
+def tls_idle(target, stop, extras):
+    """A hundred TLS connections that say nothing, opened again when they are closed."""
+    held = []
+    while not stop.is_set():
+        while len(held) < 100 and not stop.is_set():
+            with contextlib.suppress(OSError):
+                held.append(tls(target))
+        closed = [s for s in select.select(held, [], [], 0.2)[0]]
+        held = [s for s in held if s not in closed]
+
+
+def tls_unread(target, stop, extras):
+    """Fifty TLS clients that ask for all of a file and read nothing."""
+    held = []
+    while not stop.is_set():
+        with contextlib.suppress(OSError):
+            client = tls(target)
+            client.sendall(b"GET /films/a.mp4 HTTP/1.1\r\nhost: a\r\n\r\n")
+            held.append(client)
+        if len(held) > 50:
+            held.pop(0).close()
+        stop.wait(0.05)
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
+    return struct.pack(">I", len(body))[1:] + struct.pack(">BBI", kind, flags, stream) + body
+
+
+def h2_streams(target, stop, connections: int, streams: int, window: int):
+    """HTTP/2 clients (RFC 9113) whose streams have next to no window; they answer PING and SETTINGS."""
+    path = b"/films/a.mp4"
+    head = b"\x82\x86\x04" + bytes([len(path)]) + path + b"\x01\x01a"
+    opening = PREFACE + frame(4, 0, 0, struct.pack(">HI", 4, window))
+    opening += b"".join(frame(1, 5, 2 * number + 1, head) for number in range(streams))
+    held = {}
+    poll = select.poll()
+    while not stop.is_set():
+        while len(held) < connections and not stop.is_set():
+            with contextlib.suppress(OSError):
+                client = socket.create_connection(("127.0.0.1", target.http), timeout=5)
+                client.sendall(opening)
+                client.settimeout(0.5)
+                held[client.fileno()] = (client, bytearray())
+                poll.register(client, select.POLLIN)
+        for fd, _ in poll.poll(200):
+            client, buffer = held[fd]
+            try:
+                got = client.recv(1 << 16)
+            except OSError:
+                got = b""
+            if not got:
+                poll.unregister(fd)
+                del held[fd]
+                client.close()
+                continue
+            buffer += got
+            while len(buffer) >= 9:
+                length = int.from_bytes(buffer[:3], "big")
+                if len(buffer) < 9 + length:
+                    break
+                kind, flags, body = buffer[3], buffer[4], bytes(buffer[9 : 9 + length])
+                del buffer[: 9 + length]
+                if kind in (4, 6) and not flags & 1:
+                    with contextlib.suppress(OSError):
+                        client.sendall(frame(kind, 1, 0, body if kind == 6 else b""))
+
+
+def h2_window_0(target, stop, extras):
+    h2_streams(target, stop, 50, 20, 0)
+
+
+def h2_window_1(target, stop, extras):
+    h2_streams(target, stop, 100, 100, 1)
+
+
+h2_window_1.arguments = ["--memory", "64MiB"]
+
+
+def rtsp_sessions(target, stop, extras):
+    """SETUP without end, never PLAY, on connections that are left."""
+    url = f"rtsp://127.0.0.1:{target.rtsp}/films/a.mp4"
+    while not stop.is_set():
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", target.rtsp), timeout=5) as client:
+            asks = [
+                f"SETUP {url}/v1 RTSP/1.0\r\nCSeq: {n}\r\nTransport: RTP/AVP;unicast;client_port={20000 + 2 * n}-{20001 + 2 * n}\r\n\r\n"
+                for n in range(1, 201)
+            ]
+            client.sendall("".join(asks).encode())
+            client.settimeout(1)
+            with contextlib.suppress(OSError):
+                while client.recv(1 << 16):
+                    pass
+
+
+def blocked_log(target, stop, extras):
+    """Standard error is a pipe that nobody reads; every request is logged."""
+    in_turn(target, stop, [f"/nothing/{number}" for number in range(1000)])
+
+
+blocked_log.blocked_log = True
+
+
+def hang_ups(target, stop, extras):
+    """SIGHUP, again and again."""
+    while not stop.wait(0.2):
+        target.process.send_signal(signal.SIGHUP)
+
+
+def truncated_slabs(target, stop, extras):
+    """Somebody cuts the cache's files while they are sent."""
+    while not stop.wait(0.5):
+        for path in (target.work / "cache").rglob("*"):
+            if path.is_file() and path.stat().st_size > 1 << 16 and "slices" in path.parts:
+                with contextlib.suppress(OSError):
+                    os.truncate(path, path.stat().st_size // 3)
+
+
+truncated_slabs.cached = True
+
+FILES = ["edits", "samples", "tracks", "empty_samples", "zero_durations", "nested_sidx"]
+ALL = [
+    quiet, *(of_file(f"{name}.mp4") for name in FILES), hostile_files, folder_of_3000, index_pages, tls_idle, tls_unread,
+    h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs,
+]
