@@ -2,11 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use millpond_server::Route;
 use millpond_store::{ObjectPath, PlaceSpec};
-
-#[path = "../../crates/millpond-server/src/library/route.rs"]
-#[allow(dead_code, missing_docs, reason = "the module as it is, without the server around it")]
-mod route;
 
 fuzz_target!(|text: &str| {
     if let Ok(path) = ObjectPath::parse(text) {
@@ -15,7 +12,7 @@ fuzz_target!(|text: &str| {
             assert!(below.as_str().starts_with(path.as_str()) || text.contains(".."));
         }
     }
-    if let Some(route) = route::Route::parse(text) {
+    if let Some(route) = Route::parse(text) {
         assert!(text.contains(&route.asset));
     }
     let _ = PlaceSpec::parse(text);

@@ -10,6 +10,9 @@ pub mod config;
 mod delivery;
 mod files;
 mod front;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod library;
 pub mod logging;
 pub mod metrics;

@@ -184,7 +184,7 @@ fn bytes_that_are_no_request_get_400_and_a_closed_connection() {
     let _ = long.write_all(format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(40_000)).as_bytes());
     let mut reply = String::new();
     let _ = long.read_to_string(&mut reply);
-    assert!(reply.is_empty() || reply.starts_with("HTTP/1.1 400 "), "{reply}");
+    assert!(reply.is_empty() || reply.starts_with("HTTP/1.1 431 "), "{reply}");
 }
 
 #[test]

@@ -141,6 +141,14 @@ impl Body {
         }
     }
 
+    /// Whether it has bytes in memory between one chunk and the next: what a reader got, samples being rewritten.
+    pub(crate) fn holds_bytes(&self) -> bool {
+        match &self.source {
+            Source::Pieces(pieces) => pieces.run.is_some(),
+            Source::Rewrite(_) => true,
+        }
+    }
+
     /// A range of one object, unchanged.
     pub(crate) fn object(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Self {
         let len = range.end - range.start;

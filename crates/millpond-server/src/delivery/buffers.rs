@@ -1,6 +1,9 @@
 //! Buffers used again from response to response: fresh large ones cost page faults worth more than the work in them.
 
-use std::cell::RefCell;
+use std::{
+    cell::RefCell,
+    ops::{Deref, DerefMut},
+};
 
 /// Size of every buffer.
 pub(crate) const SIZE: usize = 192 << 10;
@@ -28,4 +31,45 @@ pub(crate) fn give(mut buffer: Vec<u8>) {
             free.push(buffer);
         }
     });
+}
+
+/// A buffer that is given back when it is dropped.
+pub(crate) struct Lent(Vec<u8>);
+
+impl Lent {
+    /// A buffer of [`SIZE`] bytes, what is in them undefined.
+    pub(crate) fn new() -> Self {
+        Self(take())
+    }
+
+    /// A buffer that was taken before and filled.
+    pub(crate) fn of(buffer: Vec<u8>) -> Self {
+        Self(buffer)
+    }
+}
+
+impl Deref for Lent {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        give(std::mem::take(&mut self.0));
+    }
 }

@@ -1,22 +1,19 @@
-//! HTTP/1.1 on a plain connection: one task a connection, file ranges by `sendfile`, nothing copied.
+//! HTTP/1.1, plain and inside TLS: one task a connection, file ranges by `sendfile` where nothing is encrypted.
 
 use super::{
     Body,
     chunk::Chunk,
-    head,
-    head::Framing,
+    head::{self, Framing, Head, Persistence},
     listen::{SendError, Service},
-    residency,
+    rules::Bad,
+    wire::Wire,
 };
-use crate::front::{Reply, Request, Visit};
+use crate::front::{Reply, Visit};
 use bytes::{Buf, BytesMut};
 use http::{Method, StatusCode};
-use rustix::net::SendFlags;
-use std::{fs::File, io, io::IoSlice, net::SocketAddr, ops::Range, time::Duration};
-use tokio::{io::Interest, net::TcpStream, sync::watch, time::timeout};
+use std::{io, io::IoSlice, net::SocketAddr};
+use tokio::{sync::watch, time::timeout};
 
-/// Largest single `sendfile`, so that one fast client doesn't hold a thread.
-const SENDFILE_MOST: u64 = 1 << 20;
 /// Chunks gathered into one `writev`.
 const GATHER: usize = 64;
 /// `writev` is called once this many bytes are gathered.
@@ -27,43 +24,40 @@ pub(crate) enum End {
     /// It is over.
     Closed,
     /// The client speaks HTTP/2: the connection with the bytes already read.
-    Http2(TcpStream, BytesMut),
+    Http2(Wire, BytesMut),
 }
 
 /// Serves one connection until it ends.
-pub(crate) async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
-    service: &Service,
-    stop: &mut watch::Receiver<bool>,
-) -> End {
+pub(crate) async fn serve(wire: Wire, peer: SocketAddr, service: &Service, stop: &mut watch::Receiver<bool>) -> End {
     let visit = service.front.visit(peer);
-    let mut connection = Connection { stream, peer, visit, service, input: BytesMut::new() };
+    let mut connection = Connection { wire, peer, visit, service, input: BytesMut::new() };
     loop {
         let read = match connection.next_request(stop).await {
             Ok(Some(read)) => read,
-            Ok(None) | Err(_) => return End::Closed,
+            Ok(None) | Err(_) => break,
         };
         match read {
-            Read::Request { request, keep_alive } => {
-                let keep_alive = keep_alive && !*stop.borrow();
-                if connection.answer(request, keep_alive).await.is_err() || !keep_alive {
-                    connection.linger().await;
-                    return End::Closed;
+            Read::Request(mut head) => {
+                head.keep_alive &= !*stop.borrow();
+                let keep_alive = head.keep_alive;
+                if connection.answer(*head).await.is_err() || !keep_alive {
+                    break;
                 }
             }
-            Read::Http2 => return End::Http2(connection.stream, connection.input),
+            Read::Http2 => return End::Http2(connection.wire, connection.input),
         }
     }
+    connection.wire.linger().await;
+    End::Closed
 }
 
 enum Read {
-    Request { request: Request, keep_alive: bool },
+    Request(Box<Head>),
     Http2,
 }
 
 struct Connection<'a> {
-    stream: TcpStream,
+    wire: Wire,
     peer: SocketAddr,
     visit: Visit,
     service: &'a Service,
@@ -78,7 +72,7 @@ impl Connection<'_> {
             self.input = BytesMut::new();
             tokio::select! {
                 biased;
-                first = timeout(self.service.limits.idle, self.more_bytes()) => match first {
+                first = timeout(self.service.limits.idle, self.wire.read(&mut self.input)) => match first {
                     Ok(Ok(true)) => {}
                     Ok(Ok(false)) | Err(_) => return Ok(None),
                     Ok(Err(error)) => return Err(error),
@@ -89,7 +83,8 @@ impl Connection<'_> {
         match timeout(self.service.limits.head, self.read_head()).await {
             Ok(read) => read,
             Err(_) => {
-                self.refuse(StatusCode::REQUEST_TIMEOUT, "the request head did not arrive in time").await?;
+                let why = "the request head did not arrive in time";
+                self.refuse(Bad::new(StatusCode::REQUEST_TIMEOUT, why)).await?;
                 Ok(None)
             }
         }
@@ -99,54 +94,39 @@ impl Connection<'_> {
         loop {
             if !self.input.is_empty() {
                 match head::parse(&self.input) {
-                    head::Parsed::Request { request, used, keep_alive, has_body } => {
-                        self.input.advance(used);
+                    head::Parsed::Request(mut head) => {
+                        self.input.advance(head.used);
                         // No resource here takes a body: the connection can't be kept in step behind one.
-                        return Ok(Some(Read::Request { request, keep_alive: keep_alive && !has_body }));
+                        head.keep_alive &= !head.has_body;
+                        return Ok(Some(Read::Request(head)));
                     }
                     head::Parsed::Http2Preface => return Ok(Some(Read::Http2)),
-                    head::Parsed::Bad(why) => {
-                        self.refuse(StatusCode::BAD_REQUEST, why).await?;
+                    head::Parsed::Bad(bad) => {
+                        self.refuse(bad).await?;
                         return Ok(None);
                     }
                     head::Parsed::Partial => {}
                 }
             }
-            if !self.more_bytes().await? {
+            if !self.wire.read(&mut self.input).await? {
                 return Ok(None);
             }
         }
     }
 
-    /// Waits for bytes and takes them; false at the end of the stream.
-    async fn more_bytes(&mut self) -> io::Result<bool> {
-        loop {
-            self.stream.readable().await?;
-            self.input.reserve(2048);
-            match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return Ok(false),
-                Ok(_) => return Ok(true),
-                // Readiness may be out of date.
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.input.is_empty() => {
-                    self.input = BytesMut::new()
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(e) => return Err(e),
-            }
-        }
+    async fn refuse(&mut self, bad: Bad) -> io::Result<()> {
+        let reply = self.service.front.refusal(bad.status, bad.why);
+        let framing = framing(&reply, false);
+        self.send(reply, framing, Persistence::Ends, false).await.map(drop).map_err(SendError::into_io)
     }
 
-    async fn refuse(&mut self, status: StatusCode, why: &str) -> io::Result<()> {
-        let reply = self.service.front.refusal(status, why);
-        self.send(reply, false, false).await.map(drop).map_err(SendError::into_io)
-    }
-
-    async fn answer(&mut self, request: Request, keep_alive: bool) -> io::Result<()> {
+    async fn answer(&mut self, head: Head) -> io::Result<()> {
         let started = std::time::Instant::now();
+        let request = head.request;
         let head_only = request.method == Method::HEAD;
         let front = self.service.front.clone();
         let (reply, note) = {
-            let gone = closed(&self.stream);
+            let gone = self.wire.closed();
             tokio::select! {
                 biased;
                 answer = front.handle(&request, &self.visit, started) => answer,
@@ -154,102 +134,60 @@ impl Connection<'_> {
             }
         };
         let status = reply.status;
-        let sent = self.send(reply, keep_alive, head_only).await;
+        let framing = framing(&reply, head.http10);
+        let keep_alive = head.keep_alive && (framing != Framing::Close || head_only);
+        let persistence = match (keep_alive, head.http10) {
+            (true, false) => Persistence::Stays,
+            (true, true) => Persistence::StaysTold,
+            (false, _) => Persistence::Ends,
+        };
+        let sent = self.send(reply, framing, persistence, head_only).await;
         front.done(note, &request, self.peer, status, started, &sent);
-        sent.map(drop).map_err(SendError::into_io)
+        sent.map_err(SendError::into_io)?;
+        if head.keep_alive && !keep_alive {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
     }
 
     /// Sends a reply; gives the body bytes sent.
-    async fn send(&mut self, reply: Reply, keep_alive: bool, head_only: bool) -> Result<u64, SendError> {
-        let framing = match (reply.status, reply.body.len()) {
-            (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, _) => Framing::None,
-            (_, Some(len)) => Framing::Length(len),
-            (_, None) => Framing::Chunked,
-        };
+    async fn send(
+        &mut self,
+        reply: Reply,
+        framing: Framing,
+        persistence: Persistence,
+        head_only: bool,
+    ) -> Result<u64, SendError> {
         let mut out = Vec::with_capacity(512);
-        head::write(&reply, framing, keep_alive, &mut out);
+        head::write(&reply, framing, persistence, &mut out);
         if head_only || matches!(framing, Framing::None | Framing::Length(0)) {
-            self.write_all(&mut [IoSlice::new(&out)]).await?;
+            self.wire.write_all(&mut [IoSlice::new(&out)]).await?;
+            self.wire.flush().await?;
             return Ok(0);
         }
         let chunked = framing == Framing::Chunked;
-        let mut writer = BodyWriter { connection: self, corked: false, chunked };
+        let mut writer = BodyWriter { wire: &mut self.wire, corked: false, chunked };
         writer.run(out, reply.body).await
-    }
-
-    async fn write_all(&self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-        while !slices.is_empty() {
-            let written = match self.stream.try_write_vectored(slices) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    self.writable().await?;
-                    continue;
-                }
-                Err(e) => return Err(e),
-            };
-            IoSlice::advance_slices(&mut slices, written);
-        }
-        Ok(())
-    }
-
-    /// Waits until the client takes bytes again; one that takes none for too long is gone.
-    async fn writable(&self) -> io::Result<()> {
-        timeout(self.service.limits.write, self.stream.writable())
-            .await
-            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the client took no bytes in time")))
-    }
-
-    async fn send_file(&self, file: &File, range: Range<u64>) -> io::Result<()> {
-        let mut at = range.start;
-        while at < range.end {
-            let want = (range.end - at).min(SENDFILE_MOST) as usize;
-            let sent = self.stream.try_io(Interest::WRITABLE, || {
-                rustix::fs::sendfile(&self.stream, file, Some(&mut at), want).map_err(io::Error::from)
-            });
-            match sent {
-                Ok(0) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "the file became shorter while it was sent",
-                    ));
-                }
-                Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives the last bytes time to arrive before the socket goes: closing with unread input would reset them.
-    async fn linger(&mut self) {
-        use tokio::io::AsyncWriteExt as _;
-        if self.stream.shutdown().await.is_err() {
-            return;
-        }
-        let mut scratch = [0; 512];
-        let drain = async {
-            while self.stream.readable().await.is_ok() {
-                match self.stream.try_read(&mut scratch) {
-                    Ok(0) => return,
-                    Ok(_) => {}
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(_) => return,
-                }
-            }
-        };
-        let _ = timeout(Duration::from_millis(500), drain).await;
     }
 }
 
-struct BodyWriter<'a, 'b> {
-    connection: &'a mut Connection<'b>,
+/// How the end of a reply is told (RFC 9112 section 6.3).
+fn framing(reply: &Reply, http10: bool) -> Framing {
+    match (reply.status, reply.body.len()) {
+        (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, _) => Framing::None,
+        (_, Some(len)) => Framing::Length(len),
+        (_, None) if http10 => Framing::Close,
+        (_, None) => Framing::Chunked,
+    }
+}
+
+struct BodyWriter<'a> {
+    wire: &'a mut Wire,
     corked: bool,
     chunked: bool,
 }
 
-impl BodyWriter<'_, '_> {
+impl BodyWriter<'_> {
     async fn run(&mut self, head: Vec<u8>, mut body: Body) -> Result<u64, SendError> {
         let mut pending: Vec<Chunk> = vec![Chunk::Owned(head)];
         let mut pending_bytes = 0;
@@ -266,7 +204,8 @@ impl BodyWriter<'_, '_> {
                         self.flush(&mut pending, None).await?;
                         pending_bytes = 0;
                         self.cork(false);
-                        let gone = closed(&self.connection.stream);
+                        self.wire.flush().await?;
+                        let gone = self.wire.closed();
                         tokio::select! {
                             biased;
                             chunk = &mut next => chunk?,
@@ -286,9 +225,10 @@ impl BodyWriter<'_, '_> {
                     // One file behind a head needs no cork: the head says that more comes.
                     files += 1;
                     self.cork(files > 1);
-                    self.flush_before_more(&mut pending, &mut body).await?;
-                    residency::ensure(&file, &range).await;
-                    self.connection.send_file(&file, range).await?;
+                    let head = self.lone_head(&mut pending);
+                    self.flush(&mut pending, Some(&mut body)).await?;
+                    pending_bytes = 0;
+                    self.wire.send_file(&head, &file, range).await?;
                 }
                 chunk => {
                     let owned = matches!(chunk, Chunk::Owned(_));
@@ -309,33 +249,23 @@ impl BodyWriter<'_, '_> {
         }
         self.flush(&mut pending, None).await?;
         self.cork(false);
+        self.wire.flush().await?;
         Ok(sent)
     }
 
-    /// As [`flush`](Self::flush), where a file follows at once: its bytes share the packet (send(2), MSG_MORE).
-    async fn flush_before_more(&self, pending: &mut Vec<Chunk>, body: &mut Body) -> io::Result<()> {
-        if let ([Chunk::Owned(only)], false) = (pending.as_slice(), self.corked) {
-            let sent = self.connection.stream.try_io(Interest::WRITABLE, || {
-                rustix::net::send(&self.connection.stream, only, SendFlags::MORE | SendFlags::NOSIGNAL)
-                    .map_err(io::Error::from)
-            });
-            match sent {
-                Ok(count) if count == only.len() => {
-                    pending.clear();
-                    return Ok(());
-                }
-                Ok(count) => {
-                    let rest = only.get(count..).unwrap_or_default().to_vec();
-                    *pending = vec![Chunk::Owned(rest)];
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+    /// The bytes that wait, where they are one buffer: it shares a packet with the file that follows.
+    fn lone_head(&self, pending: &mut Vec<Chunk>) -> Vec<u8> {
+        match (pending.pop(), self.corked) {
+            (Some(Chunk::Owned(only)), false) if pending.is_empty() => only,
+            (Some(last), _) => {
+                pending.push(last);
+                Vec::new()
             }
+            (None, _) => Vec::new(),
         }
-        self.flush(pending, Some(body)).await
     }
 
-    async fn flush(&self, pending: &mut Vec<Chunk>, body: Option<&mut Body>) -> io::Result<()> {
+    async fn flush(&mut self, pending: &mut Vec<Chunk>, body: Option<&mut Body>) -> io::Result<()> {
         if pending.is_empty() {
             return Ok(());
         }
@@ -347,7 +277,7 @@ impl BodyWriter<'_, '_> {
                 Chunk::File { .. } => None,
             })
             .collect();
-        self.connection.write_all(&mut slices).await?;
+        self.wire.write_all(&mut slices).await?;
         drop(slices);
         let last = pending.pop();
         pending.clear();
@@ -357,21 +287,10 @@ impl BodyWriter<'_, '_> {
         Ok(())
     }
 
-    /// Holds back partial packets between the pieces of one response (tcp(7), TCP_CORK).
     fn cork(&mut self, on: bool) {
         if self.corked != on {
             self.corked = on;
-            // Without it the response is the same, in more packets.
-            let _ = rustix::net::sockopt::set_tcp_cork(&self.connection.stream, on);
+            self.wire.cork(on);
         }
-    }
-}
-
-/// Resolves when the client has closed its side; input that waits (pipelining) counts as presence.
-async fn closed(stream: &TcpStream) {
-    let mut byte = [0];
-    match stream.peek(&mut byte).await {
-        Ok(0) | Err(_) => {}
-        Ok(_) => std::future::pending().await,
     }
 }

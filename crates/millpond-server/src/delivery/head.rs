@@ -1,24 +1,38 @@
-//! HTTP/1.1 message heads: reading requests (RFC 9112 section 3) and writing reply heads.
+//! HTTP/1.1 message heads: reading requests (RFC 9112) and writing reply heads.
 
+use super::rules::{self, Bad};
 use crate::front::{Reply, Request};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::io::Write as _;
 
 /// Largest request head.
 pub(crate) const MAX_HEAD: usize = 16 << 10;
 const MAX_HEADERS: usize = 64;
 
+/// A request head that was read.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) request: Request,
+    /// Bytes of the head.
+    pub(crate) used: usize,
+    /// Whether the client speaks HTTP/1.0: it knows no chunked coding.
+    pub(crate) http10: bool,
+    /// Whether the connection may carry another request.
+    pub(crate) keep_alive: bool,
+    pub(crate) has_body: bool,
+}
+
 /// What the bytes read so far hold.
 #[derive(Debug)]
 pub(crate) enum Parsed {
     /// Not yet a whole head.
     Partial,
-    /// A request, and the bytes its head took.
-    Request { request: Request, used: usize, keep_alive: bool, has_body: bool },
+    /// A request.
+    Request(Box<Head>),
     /// HTTP/2 with prior knowledge (RFC 9113 section 3.3).
     Http2Preface,
     /// Not a request.
-    Bad(&'static str),
+    Bad(Bad),
 }
 
 /// Looks for a request head at the start of `bytes`.
@@ -33,42 +47,69 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut raw = httparse::Request::new(&mut headers);
     match raw.parse(bytes) {
-        Ok(httparse::Status::Complete(used)) => request(&raw, used),
-        Ok(httparse::Status::Partial) if bytes.len() >= MAX_HEAD => Parsed::Bad("request head over 16 KiB"),
+        Ok(httparse::Status::Complete(used)) if used > MAX_HEAD => Parsed::Bad(too_long(bytes)),
+        Ok(httparse::Status::Complete(used)) => match request(&raw, used) {
+            Ok(head) => Parsed::Request(Box::new(head)),
+            Err(bad) => Parsed::Bad(bad),
+        },
+        Ok(httparse::Status::Partial) if bytes.len() >= MAX_HEAD => Parsed::Bad(too_long(bytes)),
         Ok(httparse::Status::Partial) => Parsed::Partial,
-        Err(httparse::Error::TooManyHeaders) => Parsed::Bad("more than 64 header fields"),
-        Err(_) => Parsed::Bad("not an HTTP request"),
+        Err(httparse::Error::TooManyHeaders) => {
+            Parsed::Bad(Bad::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "more than 64 header fields"))
+        }
+        Err(httparse::Error::Version) => Parsed::Bad(version(bytes)),
+        Err(_) => Parsed::Bad(Bad::request("not an HTTP request")),
     }
 }
 
-fn request(raw: &httparse::Request<'_, '_>, used: usize) -> Parsed {
+/// A head over [`MAX_HEAD`]: the request line is at fault (RFC 9112 section 3), or the fields are (RFC 6585 section 5).
+fn too_long(bytes: &[u8]) -> Bad {
+    let text = bytes.trim_ascii_start();
+    if text.iter().take(MAX_HEAD / 2).any(|b| *b == b'\n') {
+        Bad::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request head over 16 KiB")
+    } else {
+        Bad::new(StatusCode::URI_TOO_LONG, "request line over 8 KiB")
+    }
+}
+
+/// A version that isn't spoken here (505), or bytes that are no version (400).
+fn version(bytes: &[u8]) -> Bad {
+    let line = bytes.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let told = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
+    match told {
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
+            Bad::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.0 and HTTP/1.1 are spoken here, and HTTP/2")
+        }
+        _ => Bad::request("the request line names no HTTP version"),
+    }
+}
+
+fn request(raw: &httparse::Request<'_, '_>, used: usize) -> Result<Head, Bad> {
     let (Some(method), Some(target), Some(version)) = (raw.method, raw.path, raw.version) else {
-        return Parsed::Bad("incomplete request line");
+        return Err(Bad::request("incomplete request line"));
     };
-    let Ok(method) = Method::from_bytes(method.as_bytes()) else { return Parsed::Bad("unknown method") };
+    if target.len() > MAX_HEAD / 2 {
+        return Err(Bad::new(StatusCode::URI_TOO_LONG, "request target over 8 KiB"));
+    }
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| Bad::request("malformed method"))?;
     let mut headers = HeaderMap::with_capacity(raw.headers.len());
     for header in raw.headers.iter() {
         let (Ok(name), Ok(value)) =
             (HeaderName::from_bytes(header.name.as_bytes()), HeaderValue::from_bytes(header.value))
         else {
-            return Parsed::Bad("bad header field");
+            return Err(Bad::request("malformed header field"));
         };
         headers.append(name, value);
     }
-    let tokens = headers.get(http::header::CONNECTION).and_then(|v| v.to_str().ok()).unwrap_or("").to_ascii_lowercase();
-    let keep_alive = if version == 0 { tokens.contains("keep-alive") } else { !tokens.contains("close") };
-    let has_body = headers.contains_key(http::header::TRANSFER_ENCODING)
-        || headers.get(http::header::CONTENT_LENGTH).is_some_and(|v| v.as_bytes() != b"0");
-    if version == 1 && !headers.contains_key(http::header::HOST) {
-        return Parsed::Bad("no Host header field");
-    }
-    // Absolute form (RFC 9112 3.2.2): the path begins after the authority.
-    let target = match target.split_once("://") {
-        Some((_, rest)) if !target.starts_with('/') => rest.find('/').map_or("/", |at| &rest[at..]),
-        _ => target,
-    };
-    let request = Request { method, target: target.to_owned(), headers };
-    Parsed::Request { request, used, keep_alive, has_body }
+    let http10 = version == 0;
+    rules::check_host(&headers, http10)?;
+    rules::check_expectation(&headers, http10)?;
+    let has_body = rules::has_body(&headers, http10)?;
+    let target = rules::target(&method, target)?.to_owned();
+    let closes = rules::names_token(&headers, http::header::CONNECTION, "close");
+    let stays = rules::names_token(&headers, http::header::CONNECTION, "keep-alive");
+    let keep_alive = !closes && (stays || !http10);
+    Ok(Head { request: Request { method, target, headers }, used, http10, keep_alive, has_body })
 }
 
 /// How the client knows where the body ends.
@@ -78,12 +119,25 @@ pub(crate) enum Framing {
     Length(u64),
     /// `Transfer-Encoding: chunked`.
     Chunked,
+    /// The connection ends with it: HTTP/1.0 knows no chunks.
+    Close,
     /// No body follows (204, 304).
     None,
 }
 
+/// What the reply says of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    /// It stays, as HTTP/1.1 has it by default.
+    Stays,
+    /// It stays, which an HTTP/1.0 client must be told.
+    StaysTold,
+    /// It ends after this reply.
+    Ends,
+}
+
 /// Writes the status line and header fields.
-pub(crate) fn write(reply: &Reply, framing: Framing, keep_alive: bool, out: &mut Vec<u8>) {
+pub(crate) fn write(reply: &Reply, framing: Framing, persistence: Persistence, out: &mut Vec<u8>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(reply.status.as_str().as_bytes());
     out.push(b' ');
@@ -98,10 +152,12 @@ pub(crate) fn write(reply: &Reply, framing: Framing, keep_alive: bool, out: &mut
     match framing {
         Framing::Length(len) => drop(write!(out, "content-length: {len}\r\n")),
         Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-        Framing::None => {}
+        Framing::Close | Framing::None => {}
     }
-    if !keep_alive {
-        out.extend_from_slice(b"connection: close\r\n");
+    match persistence {
+        Persistence::Stays => {}
+        Persistence::StaysTold => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        Persistence::Ends => out.extend_from_slice(b"connection: close\r\n"),
     }
     out.extend_from_slice(b"\r\n");
 }

@@ -1,13 +1,14 @@
 //! Listening sockets and the life of connections: bounded in number, ended by a graceful stop.
 
-use super::{body::BodyError, h1, hyper_front};
+use super::{body::BodyError, h1, http2, room::Room, wire::Wire};
 use crate::{front::Front, metrics::Transport};
+use bytes::Bytes;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 /// How long a connection may do nothing.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct Limits {
     pub(crate) idle: Duration,
     /// From the first byte of a request head to its last, and for a TLS handshake.
     pub(crate) head: Duration,
-    /// While the client takes no byte of a response.
+    /// While the client takes next to nothing of a response.
     pub(crate) write: Duration,
 }
 
@@ -24,6 +25,7 @@ pub(crate) struct Limits {
 pub(crate) struct Service {
     pub(crate) front: Arc<Front>,
     pub(crate) limits: Limits,
+    pub(crate) room: Arc<Room>,
     connections: Arc<Semaphore>,
     most: usize,
 }
@@ -50,7 +52,8 @@ impl SendError {
 
 impl Service {
     pub(crate) fn new(front: Arc<Front>, limits: Limits, most: usize) -> Self {
-        Self { front, limits, connections: Arc::new(Semaphore::new(most)), most }
+        let room = Room::new(front.store().memory());
+        Self { front, limits, room, connections: Arc::new(Semaphore::new(most)), most }
     }
 
     /// Waits until every connection has ended.
@@ -68,8 +71,9 @@ impl Service {
 /// Accepts plain connections until `stop`.
 pub(crate) async fn accept_plain(listener: TcpListener, service: Arc<Service>, stop: watch::Receiver<bool>) {
     accept(listener, Transport::Plain, service, stop, |stream, peer, service, mut stop| async move {
-        if let h1::End::Http2(stream, read) = h1::serve(stream, peer, &service, &mut stop).await {
-            hyper_front::serve_http2(stream, read.freeze(), peer, service, stop).await;
+        let wire = Wire::plain(stream, service.limits.write, service.room.clone());
+        if let h1::End::Http2(wire, read) = h1::serve(wire, peer, &service, &mut stop).await {
+            http2::serve(wire, read.freeze(), peer, service, stop).await;
         }
     })
     .await;
@@ -86,7 +90,7 @@ pub(crate) async fn accept_tls(
         let tls = tls.clone();
         async move {
             match tokio::time::timeout(service.limits.head, tls.accept(stream)).await {
-                Ok(Ok(stream)) => hyper_front::serve_tls(stream, peer, service, stop).await,
+                Ok(Ok(stream)) => serve_tls(stream, peer, service, stop).await,
                 Ok(Err(error)) => {
                     service.front.metrics().handshake_failed();
                     tracing::debug!(%peer, %error, "TLS handshake failed");
@@ -99,6 +103,23 @@ pub(crate) async fn accept_tls(
         }
     })
     .await;
+}
+
+/// Serves a TLS connection in the protocol that ALPN chose, or that the client begins with where it chose none.
+async fn serve_tls(
+    stream: TlsStream<TcpStream>,
+    peer: SocketAddr,
+    service: Arc<Service>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let chose_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let wire = Wire::tls(stream, service.limits.write, service.room.clone());
+    if chose_http2 {
+        return http2::serve(wire, Bytes::new(), peer, service, stop).await;
+    }
+    if let h1::End::Http2(wire, read) = h1::serve(wire, peer, &service, &mut stop).await {
+        http2::serve(wire, read.freeze(), peer, service, stop).await;
+    }
 }
 
 async fn accept<F, C>(

@@ -84,7 +84,10 @@ impl Front {
 
     /// A reply to bytes that are no request.
     pub(crate) fn refusal(&self, status: StatusCode, why: &str) -> Reply {
-        self.problem(RequestId::next(), Problem::new(status).detail(why))
+        let id = RequestId::next();
+        let mut reply = self.problem(id, Problem::new(status).detail(why));
+        self.common_headers(&mut reply.headers, id);
+        reply
     }
 
     /// Somebody connects.
@@ -102,7 +105,8 @@ impl Front {
             Method::OPTIONS => self.options(note.id),
             _ => {
                 let why = format!("{} is not supported: GET, HEAD and OPTIONS are", request.method);
-                let mut reply = self.problem(note.id, Problem::new(StatusCode::METHOD_NOT_ALLOWED).detail(why));
+                let status = refused_method(&request.method);
+                let mut reply = self.problem(note.id, Problem::new(status).detail(why));
                 reply.headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
                 reply
             }
@@ -157,10 +161,10 @@ impl Front {
                 Err(error) => self.failure(note.id, &path, &error),
             };
         }
-        if request.header(HeaderName::from_static("cdn-loop")).is_some_and(|v| v.contains(millpond_store::loop_id())) {
+        if request.contains(HeaderName::from_static("cdn-loop"), millpond_store::loop_id()) {
             return self.failure(note.id, &path, &LibraryError::Loop(path.to_string()));
         }
-        if request.header(header::CACHE_CONTROL).is_some_and(|v| v.contains("only-if-cached")) {
+        if request.contains(header::CACHE_CONTROL, "only-if-cached") {
             return match self.cached(&path, request, note) {
                 Ok(found) => self.send(request, found),
                 Err(error) => self.failure(note.id, &path, &error),
@@ -208,7 +212,7 @@ impl Front {
                 }
                 // A client may insist on a reply made for it (RFC 9111 5.2.1.4): made media is then neither taken from
                 // memory nor put there.
-                let fresh = request.header(header::CACHE_CONTROL).is_some_and(|v| v.contains("no-cache"));
+                let fresh = request.contains(header::CACHE_CONTROL, "no-cache");
                 self.resource(&asset, route.resource, form, fresh).await
             }
             // A folder with ready-made playlists in it is passed through.
@@ -282,7 +286,7 @@ impl Front {
         note.kind = Kind::File;
         let object =
             ObjectPath::parse(inside).ok().and_then(|path| self.store.peek(place, &path)).ok_or_else(absent)?;
-        let range = match range::parse(request.header(header::RANGE), object.meta().len) {
+        let range = match range::parse(request.single(header::RANGE).value(), object.meta().len) {
             Asked::Part(part) => part,
             _ => 0..object.meta().len,
         };
@@ -299,7 +303,7 @@ impl Front {
         let path = ObjectPath::parse(inside)
             .map_err(|e| LibraryError::BadPath { path: inside.to_owned(), why: e.to_string() })?;
         // A HEAD needs no more than the metadata; where the last bytes are isn't known yet.
-        let wanted = match range::parse(request.header(header::RANGE), u64::MAX) {
+        let wanted = match range::parse(request.single(header::RANGE).value(), u64::MAX) {
             Asked::Whole if request.method == Method::GET => 0..u64::MAX,
             Asked::Part(part) if request.method == Method::GET && part.start < u64::MAX / 2 => part,
             _ => 0..1,
@@ -340,7 +344,9 @@ impl Front {
         let mut headers = HeaderMap::with_capacity(16);
         let now = Validators { etag: &found.etag, modified: found.modified };
         let verdict = conditional::evaluate(request, &now);
-        let range = request.header(header::RANGE).filter(|_| conditional::range_applies(request, &now));
+        // Range is defined for GET alone (RFC 9110 14.2).
+        let ranged = request.method == Method::GET && conditional::range_applies(request, &now);
+        let range = request.single(header::RANGE).value().filter(|_| ranged);
         insert(&mut headers, header::ETAG, &found.etag);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(found.cache_control));
         if let Some(modified) = found.modified {
@@ -418,9 +424,15 @@ impl Front {
     }
 }
 
+/// The status of a method that no resource has: known ones are not allowed here, others not implemented (RFC 9110 9.1).
+fn refused_method(method: &Method) -> StatusCode {
+    let known = [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::TRACE, Method::CONNECT];
+    if known.contains(method) { StatusCode::METHOD_NOT_ALLOWED } else { StatusCode::NOT_IMPLEMENTED }
+}
+
 /// The client's program, and whether its connection stays.
 fn who(request: &Request) -> (&str, bool) {
-    let stays = request.header(header::CONNECTION).is_none_or(|v| !v.eq_ignore_ascii_case("close"));
+    let stays = !request.contains(header::CONNECTION, "close");
     (request.header(header::USER_AGENT).unwrap_or_default(), stays)
 }
 

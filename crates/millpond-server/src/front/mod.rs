@@ -13,6 +13,10 @@ mod viewers;
 
 pub(crate) use answer::{Front, FrontOptions};
 pub(crate) use api::encode;
+#[cfg(feature = "fuzz")]
+pub(crate) use conditional::{Validators, evaluate, range_applies};
 pub(crate) use exchange::{Exchange, Note};
-pub(crate) use request::{Reply, Request};
+#[cfg(feature = "fuzz")]
+pub(crate) use range::{Asked, parse as parse_range};
+pub(crate) use request::{Reply, Request, Single};
 pub(crate) use viewers::Visit;

@@ -15,7 +15,11 @@ pub(crate) enum Asked {
 
 /// Reads a `Range` field's value.
 pub(crate) fn parse(value: Option<&str>, len: u64) -> Asked {
-    let Some(spec) = value.and_then(|v| v.trim().strip_prefix("bytes=")) else { return Asked::Whole };
+    // Names of units are case-insensitive (14.1).
+    let Some((unit, spec)) = value.and_then(|v| v.trim().split_once('=')) else { return Asked::Whole };
+    if !unit.eq_ignore_ascii_case("bytes") {
+        return Asked::Whole;
+    }
     if spec.contains(',') {
         return Asked::Whole;
     }
@@ -35,8 +39,10 @@ pub(crate) fn parse(value: Option<&str>, len: u64) -> Asked {
     }
 }
 
+/// Digits as a number; one that is too large lies behind every end.
 fn number(text: &str) -> Option<u64> {
-    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) { None } else { text.parse().ok() }
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -55,8 +61,12 @@ mod tests {
         assert_eq!(ask("bytes=100-"), Asked::Unsatisfiable);
         assert_eq!(ask("bytes=100-120"), Asked::Unsatisfiable);
         assert_eq!(ask("bytes=-0"), Asked::Unsatisfiable);
+        assert_eq!(ask("Bytes=0-9"), Asked::Part(0..10));
+        assert_eq!(ask("bytes=99999999999999999999-"), Asked::Unsatisfiable);
+        assert_eq!(ask("bytes=90-99999999999999999999"), Asked::Part(90..100));
+        assert_eq!(ask("bytes=-99999999999999999999"), Asked::Part(0..100));
         assert_eq!(parse(Some("bytes=-5"), 0), Asked::Unsatisfiable);
-        for ignored in ["bytes=9-0", "bytes=a-b", "bytes=0-1,5-6", "items=0-1", "bytes=", "bytes=-", "bytes=+1-2"] {
+        for ignored in ["bytes=9-0", "bytes=a-b", "bytes=0-1,5-6", "items=0-1", "bytes=", "bytes=-", "bytes=+1-2", "bytes 0-1", "=0-1"] {
             assert_eq!(ask(ignored), Asked::Whole, "{ignored}");
         }
     }

@@ -7,6 +7,7 @@ pub mod decode;
 #[macro_use]
 pub mod origins;
 pub mod rtsp;
+pub mod wire;
 
 use std::{
     io::{BufReader, Read as _, Write as _},

@@ -1,0 +1,198 @@
+//! HTTP/2: one task a connection, one a stream. Bodies are read as the client's window opens, never ahead of it.
+
+use super::{
+    Limits,
+    head::MAX_HEAD,
+    listen::Service,
+    rewound::Rewound,
+    room::{Share, Ticket},
+    rules::{self, Bad},
+    stream::{Flow, Outcome},
+    wire::{Io, Wire},
+};
+use crate::front::{Exchange, Reply, Request, Visit};
+use bytes::Bytes;
+use h2::{
+    Reason, RecvStream,
+    server::{Connection, SendResponse},
+};
+use http::{Method, StatusCode, header};
+use std::{future::poll_fn, io, net::SocketAddr, sync::Arc, time::Instant};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+    task::JoinSet,
+    time::{sleep_until, timeout},
+};
+
+/// Streams that a client may have open on one connection.
+const STREAMS: u32 = 128;
+/// Bytes of one body that wait for the socket.
+const SEND_BUFFER: usize = 128 << 10;
+
+/// What the streams of a connection share.
+struct Shared {
+    service: Arc<Service>,
+    share: Share,
+    visit: Visit,
+    peer: SocketAddr,
+}
+
+/// Serves a connection that speaks HTTP/2, of which `read` was taken already.
+pub(crate) async fn serve(
+    wire: Wire,
+    read: Bytes,
+    peer: SocketAddr,
+    service: Arc<Service>,
+    stop: watch::Receiver<bool>,
+) {
+    match wire.into_io() {
+        Io::Plain(stream) => greet(Rewound::new(read, stream), peer, service, stop).await,
+        Io::Tls(stream) => greet(Rewound::new(read, *stream), peer, service, stop).await,
+    }
+}
+
+/// Waits for the client's preface, then serves.
+async fn greet<I>(io: I, peer: SocketAddr, service: Arc<Service>, stop: watch::Receiver<bool>)
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut builder = h2::server::Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(MAX_HEAD as u32)
+        .max_send_buffer_size(SEND_BUFFER);
+    let connection = match timeout(service.limits.head, builder.handshake(io)).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => return tracing::debug!(%peer, %error, "no HTTP/2 connection"),
+        Err(_) => return tracing::debug!(%peer, "the HTTP/2 preface did not arrive in time"),
+    };
+    let limits = service.limits;
+    let share = service.room.share();
+    let visit = service.front.visit(peer);
+    run(connection, Arc::new(Shared { service, share, visit, peer }), limits, stop).await;
+}
+
+/// Accepts streams until the connection ends: by the client, by a stop, or after `idle` without a stream.
+async fn run<I>(
+    mut connection: Connection<I, Bytes>,
+    shared: Arc<Shared>,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) where
+    I: AsyncRead + AsyncWrite + Unpin,
+{
+    // Dropped with the connection, which ends what still runs for it.
+    let mut streams = JoinSet::new();
+    let mut quiet_since = tokio::time::Instant::now();
+    let mut closing = false;
+    loop {
+        let patience = if closing { limits.write } else { limits.idle };
+        tokio::select! {
+            biased;
+            Some(_) = streams.join_next() => {
+                if streams.is_empty() {
+                    quiet_since = tokio::time::Instant::now();
+                }
+            }
+            next = connection.accept() => match next {
+                Some(Ok((request, respond))) => accept(&shared, &mut streams, request, respond),
+                Some(Err(error)) => return tracing::debug!(peer = %shared.peer, %error, "connection ended"),
+                None => return,
+            },
+            // A client that doesn't even take the farewell is left without one.
+            () = sleep_until(quiet_since + patience), if streams.is_empty() => {
+                if closing {
+                    return;
+                }
+                closing = true;
+                quiet_since = tokio::time::Instant::now();
+                connection.graceful_shutdown();
+            }
+            () = async { drop(stop.wait_for(|stop| *stop).await) }, if !closing => {
+                closing = true;
+                quiet_since = tokio::time::Instant::now();
+                connection.graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// Begins a stream, where there is room for one.
+fn accept(
+    shared: &Arc<Shared>,
+    streams: &mut JoinSet<()>,
+    request: http::Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) {
+    let Some(ticket) = shared.share.stream() else {
+        // The client may send the same again (RFC 9113 section 8.7).
+        return respond.send_reset(Reason::REFUSED_STREAM);
+    };
+    streams.spawn(answer(shared.clone(), request.map(drop), respond, ticket));
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    request: http::Request<()>,
+    mut respond: SendResponse<Bytes>,
+    _ticket: Ticket,
+) {
+    let started = Instant::now();
+    let front = shared.service.front.clone();
+    let (parts, ()) = request.into_parts();
+    if let Err(bad) = check(&parts) {
+        return refuse(&shared, front.refusal(bad.status, bad.why), respond).await;
+    }
+    let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
+    let request = Request { method: parts.method, target, headers: parts.headers };
+    let answered = tokio::select! {
+        biased;
+        answered = front.handle(&request, &shared.visit, started) => Some(answered),
+        _ = poll_fn(|cx| respond.poll_reset(cx)) => None,
+    };
+    let Some((reply, note)) = answered else { return };
+    let head_only = request.method == Method::HEAD;
+    let exchange = Exchange::new(front, note, request, shared.peer, reply.status, started);
+    send(&shared, reply, respond, head_only, Outcome::of(exchange)).await;
+}
+
+/// What h2 leaves to the server (RFC 9113 section 8.3.1, RFC 9110).
+fn check(parts: &http::request::Parts) -> Result<(), Bad> {
+    rules::check_authority(parts.uri.authority().map(|a| a.as_str()), &parts.headers)?;
+    rules::content_length(&parts.headers)?;
+    rules::check_expectation(&parts.headers, false)
+}
+
+async fn refuse(shared: &Shared, reply: Reply, respond: SendResponse<Bytes>) {
+    send(shared, reply, respond, false, Outcome::nobodys()).await;
+}
+
+/// Sends the head at once and the body as the client takes it.
+async fn send(
+    shared: &Shared,
+    reply: Reply,
+    mut respond: SendResponse<Bytes>,
+    head_only: bool,
+    mut outcome: Outcome,
+) {
+    let bodiless = matches!(reply.status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
+    let mut response = http::Response::new(());
+    *response.status_mut() = reply.status;
+    *response.headers_mut() = reply.headers;
+    if let Some(len) = reply.body.len().filter(|_| !bodiless) {
+        response.headers_mut().insert(header::CONTENT_LENGTH, len.into());
+    }
+    let ends = head_only || bodiless || reply.body.len() == Some(0);
+    let sent = match respond.send_response(response, ends) {
+        Ok(_) if ends => Ok(()),
+        Ok(stream) => {
+            let mut flow = Flow::new(stream, reply.body, &shared.share, shared.service.limits.write);
+            let sent = flow.run().await;
+            outcome.sent = flow.sent();
+            sent
+        }
+        Err(error) => Err(io::Error::other(error).into()),
+    };
+    outcome.finish(sent);
+}

@@ -1,0 +1,247 @@
+//! The connection under HTTP/1.1, plain or TLS. Every wait for the client ends after the write timeout, on either.
+
+use super::{buffers, listen::SendError, residency, room::Room};
+use bytes::BytesMut;
+use rustix::net::SendFlags;
+use std::{
+    fs::File,
+    io::{self, IoSlice},
+    ops::Range,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, Interest},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+use tokio_rustls::server::TlsStream;
+
+/// Largest single `sendfile`, so that one fast client doesn't hold a thread.
+const SENDFILE_MOST: u64 = 1 << 20;
+/// Largest step in which a file is read to be encrypted, and the most that is encrypted ahead of the client.
+const ENCRYPT_MOST: usize = 64 << 10;
+/// Interval between looks whether a client whose input waits has left.
+const PRESENCE: Duration = Duration::from_millis(500);
+/// How long the last bytes may take to arrive.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// A socket with or without TLS on it.
+pub(crate) enum Io {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// A connection to a client, with the patience of the server.
+pub(crate) struct Wire {
+    io: Io,
+    /// Longest time in which the client takes no bytes.
+    patience: Duration,
+    room: Arc<Room>,
+}
+
+impl Wire {
+    pub(crate) fn plain(stream: TcpStream, patience: Duration, room: Arc<Room>) -> Self {
+        Self { io: Io::Plain(stream), patience, room }
+    }
+
+    pub(crate) fn tls(mut stream: TlsStream<TcpStream>, patience: Duration, room: Arc<Room>) -> Self {
+        stream.get_mut().1.set_buffer_limit(Some(ENCRYPT_MOST));
+        Self { io: Io::Tls(Box::new(stream)), patience, room }
+    }
+
+    pub(crate) fn into_io(self) -> Io {
+        self.io
+    }
+
+    fn socket(&self) -> &TcpStream {
+        match &self.io {
+            Io::Plain(stream) => stream,
+            Io::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    /// Waits for bytes and appends them; false at the end of the stream. Dropping the future loses nothing.
+    pub(crate) async fn read(&mut self, input: &mut BytesMut) -> io::Result<bool> {
+        match &mut self.io {
+            Io::Plain(stream) => loop {
+                stream.readable().await?;
+                input.reserve(2048);
+                match stream.try_read_buf(input) {
+                    Ok(0) => return Ok(false),
+                    Ok(_) => return Ok(true),
+                    // Readiness may be out of date.
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock && input.is_empty() => *input = BytesMut::new(),
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(e) => return Err(e),
+                }
+            },
+            Io::Tls(stream) => {
+                input.reserve(512);
+                Ok(stream.read_buf(input).await? > 0)
+            }
+        }
+    }
+
+    /// Writes everything.
+    pub(crate) async fn write_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        while !slices.is_empty() {
+            let written = match &mut self.io {
+                Io::Plain(stream) => match stream.try_write_vectored(slices) {
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                        within(self.patience, stream.writable()).await?;
+                        continue;
+                    }
+                    written => written?,
+                },
+                Io::Tls(stream) => within(self.patience, stream.write_vectored(slices)).await?,
+            };
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut slices, written);
+        }
+        Ok(())
+    }
+
+    /// Hands everything written to the system.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        match &mut self.io {
+            Io::Plain(_) => Ok(()),
+            Io::Tls(stream) => {
+                if let Some(flushed) = futures_util::future::poll_immediate(stream.flush()).await {
+                    return flushed;
+                }
+                // What is encrypted can't be made again: it is in memory for as long as the client takes nothing.
+                let _held = self.room.hold(ENCRYPT_MOST as u64);
+                within(self.patience, stream.flush()).await
+            }
+        }
+    }
+
+    /// Sends `head`, which may be empty, and a range of a file behind it.
+    pub(crate) async fn send_file(
+        &mut self,
+        head: &[u8],
+        file: &Arc<File>,
+        range: Range<u64>,
+    ) -> Result<(), SendError> {
+        if matches!(self.io, Io::Tls(_)) {
+            return self.encrypt_file(head, file, range).await;
+        }
+        if !head.is_empty() {
+            self.announce(head).await?;
+        }
+        residency::ensure(file, &range).await;
+        let stream = self.socket();
+        let mut at = range.start;
+        while at < range.end {
+            let want = (range.end - at).min(SENDFILE_MOST) as usize;
+            let sent = stream.try_io(Interest::WRITABLE, || {
+                rustix::fs::sendfile(stream, file, Some(&mut at), want).map_err(io::Error::from)
+            });
+            match sent {
+                Ok(0) => {
+                    let error =
+                        io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was sent");
+                    return Err(error.into());
+                }
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => within(self.patience, stream.writable()).await?,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes that share a packet with what follows (send(2), MSG_MORE).
+    async fn announce(&mut self, head: &[u8]) -> io::Result<()> {
+        let stream = self.socket();
+        let sent = stream.try_io(Interest::WRITABLE, || {
+            rustix::net::send(stream, head, SendFlags::MORE | SendFlags::NOSIGNAL).map_err(io::Error::from)
+        });
+        let count = match sent {
+            Ok(count) => count,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(e) => return Err(e),
+        };
+        match head.get(count..) {
+            Some(rest) if !rest.is_empty() => self.write_all(&mut [IoSlice::new(rest)]).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`send_file`](Self::send_file) over TLS. While the client takes nothing, no bytes of the file are held: they
+    /// are read again, from the page cache.
+    async fn encrypt_file(&mut self, mut head: &[u8], file: &Arc<File>, range: Range<u64>) -> Result<(), SendError> {
+        let mut at = range.start;
+        while !head.is_empty() || at < range.end {
+            let mut buffer = buffers::Lent::new();
+            let want = ENCRYPT_MOST.min(usize::try_from(range.end - at).unwrap_or(usize::MAX));
+            residency::read(file, at, &mut buffer[..want]).await?;
+            let Io::Tls(stream) = &mut self.io else { return Ok(()) };
+            let slices = [IoSlice::new(head), IoSlice::new(&buffer[..want])];
+            let written = futures_util::future::poll_immediate(stream.write_vectored(&slices)).await;
+            drop(buffer);
+            match written.transpose()? {
+                Some(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Some(written) => {
+                    let of_head = written.min(head.len());
+                    head = &head[of_head..];
+                    at += (written - of_head) as u64;
+                }
+                None => self.flush().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds back partial packets between the pieces of one response (tcp(7), TCP_CORK).
+    pub(crate) fn cork(&self, on: bool) {
+        if let Io::Plain(stream) = &self.io {
+            // Without it the response is the same, in more packets.
+            let _ = rustix::net::sockopt::set_tcp_cork(stream, on);
+        }
+    }
+
+    /// Resolves when the client has closed its side, be there input before that or not.
+    pub(crate) async fn closed(&self) {
+        loop {
+            match self.socket().ready(Interest::READABLE).await {
+                Ok(ready) if !ready.is_read_closed() => sleep(PRESENCE).await,
+                _ => return,
+            }
+        }
+    }
+
+    /// Gives the last bytes time to arrive before the socket goes: closing with unread input would reset them.
+    pub(crate) async fn linger(&mut self) {
+        let ended = match &mut self.io {
+            Io::Plain(stream) => timeout(LINGER, stream.shutdown()).await,
+            Io::Tls(stream) => timeout(LINGER, stream.shutdown()).await,
+        };
+        if !matches!(ended, Ok(Ok(()))) {
+            return;
+        }
+        let stream = self.socket();
+        let mut scratch = [0; 512];
+        let drain = async {
+            while stream.readable().await.is_ok() {
+                match stream.try_read(&mut scratch) {
+                    Ok(0) => return,
+                    Ok(_) => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_) => return,
+                }
+            }
+        };
+        let _ = timeout(LINGER, drain).await;
+    }
+}
+
+/// Waits until the client takes bytes again; one that takes none for too long is gone.
+async fn within<T>(patience: Duration, taking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(patience, taking)
+        .await
+        .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the client took no bytes in time")))
+}
