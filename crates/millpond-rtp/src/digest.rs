@@ -3,13 +3,16 @@
 //! A [`Guard`] writes the challenges of a realm and checks what clients answer. It keeps nothing of clients: its nonces
 //! are made so that it knows them again ([`nonce`]). Secrets, times and chance are arguments.
 //!
-//! Old RTSP clients know MD5 only, and answer without `qop` as RFC 2069 had it: both are taken. Within a nonce's
-//! lifetime an answer can be sent again by whoever sees it, for the same method and URL; against that stands TLS.
+//! Old RTSP clients know MD5 only, and answer without `qop` as RFC 2069 had it: both are taken. [`Replays`] refuses an
+//! answer with `qop` that was sent before. One without `qop` has no count: whoever sees it can send it again within the
+//! nonce's lifetime, for the same method and URL; against that stands TLS.
 
 mod authorization;
 pub mod nonce;
+mod replays;
 
 pub use authorization::{Authorization, AuthorizationError, Qop};
+pub use replays::Replays;
 
 use hmac::digest::Digest;
 use md5::Md5;
@@ -132,6 +135,15 @@ pub enum Refusal {
     /// The answer was right, but its nonce isn't any more: 401, with challenges that say so.
     #[error("a nonce that is over")]
     Stale,
+    /// The answer was sent before: 401, with challenges that say that the nonce is over. A client with the password
+    /// answers those.
+    #[error("user {user:?}: an answer that was sent before (nc={count:08x})")]
+    Replayed {
+        /// Whom it names.
+        user: String,
+        /// Its count.
+        count: u32,
+    },
     /// The answer is wrong, or is one to something else: 401, with challenges.
     #[error("user {user:?}: wrong {what}")]
     Wrong {
@@ -149,7 +161,7 @@ impl Refusal {
     /// Whether the client should answer again without asking its user.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        matches!(self, Self::Stale)
+        matches!(self, Self::Stale | Self::Replayed { .. })
     }
 }
 

@@ -1,10 +1,21 @@
 //! A connection's bytes to messages: RTSP requests, and interleaved binary data (RFC 2326 10.12).
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use rtsp_types::{Message, ParseError, Request, Response};
+use rtsp_types::{Message, Request, Response};
 
-/// The most bytes of one message: its head and its body.
-const MESSAGE: usize = 64 * 1024;
+/// The most bytes of a message's parts.
+struct Limits {
+    /// First line and headers.
+    head: usize,
+    body: usize,
+}
+
+/// Requests are short: the longest headers are credentials and keys, and no method has a long body.
+const REQUEST: Limits = Limits { head: 16 << 10, body: 16 << 10 };
+/// Replies may be long descriptions.
+const REPLY: Limits = Limits { head: 64 << 10, body: 64 << 10 };
+/// The most bytes of a message's first word.
+const WORD: usize = 40;
 
 /// What a client sends.
 #[derive(Debug)]
@@ -35,8 +46,13 @@ pub enum FramingError {
     #[error("bytes that are no RTSP message")]
     Malformed,
     /// A message longer than any sensible one.
-    #[error("a message of more than {MESSAGE} bytes")]
-    TooLong,
+    #[error("message {part} of more than {most} bytes")]
+    TooLong {
+        /// Its head or its body.
+        part: &'static str,
+        /// The most bytes that part may have.
+        most: usize,
+    },
 }
 
 /// Takes the first message of a client off; nothing while it is not complete.
@@ -44,7 +60,7 @@ pub enum FramingError {
 /// # Errors
 /// The connection can't be trusted any further.
 pub fn take(input: &mut BytesMut) -> Result<Option<Incoming>, FramingError> {
-    Ok(split(input)?.map(|part| match part {
+    Ok(split(input, &REQUEST)?.map(|part| match part {
         Part::Data(channel, bytes) => Incoming::Data(channel, bytes),
         Part::Message(Message::Request(request)) => Incoming::Request(request),
         Part::Message(Message::Data(data)) => Incoming::Data(data.channel_id(), data.into_body().into()),
@@ -57,7 +73,7 @@ pub fn take(input: &mut BytesMut) -> Result<Option<Incoming>, FramingError> {
 /// # Errors
 /// The connection can't be trusted any further.
 pub fn take_reply(input: &mut BytesMut) -> Result<Option<Reply>, FramingError> {
-    Ok(split(input)?.map(|part| match part {
+    Ok(split(input, &REPLY)?.map(|part| match part {
         Part::Data(channel, bytes) => Reply::Data(channel, bytes),
         Part::Message(Message::Request(request)) => Reply::Request(request),
         Part::Message(Message::Data(data)) => Reply::Data(data.channel_id(), data.into_body().into()),
@@ -71,7 +87,7 @@ enum Part {
     Message(Message<Vec<u8>>),
 }
 
-fn split(input: &mut BytesMut) -> Result<Option<Part>, FramingError> {
+fn split(input: &mut BytesMut, limits: &Limits) -> Result<Option<Part>, FramingError> {
     // Line ends between messages (RFC 2326 4.1).
     while let [b'\r' | b'\n', ..] = input[..] {
         input.advance(1);
@@ -87,15 +103,59 @@ fn split(input: &mut BytesMut) -> Result<Option<Part>, FramingError> {
     if input.is_empty() {
         return Ok(None);
     }
-    match Message::<Vec<u8>>::parse(&input[..]) {
-        Ok((message, length)) => {
+    // The parser starts anew each time: it runs once a message, however its bytes arrive.
+    let Some(length) = length(input, limits)? else { return Ok(None) };
+    match Message::<Vec<u8>>::parse(&input[..length]) {
+        Ok((message, taken)) if taken == length => {
             input.advance(length);
             Ok(Some(Part::Message(message)))
         }
-        Err(ParseError::Incomplete(_)) if input.len() < MESSAGE => Ok(None),
-        Err(ParseError::Incomplete(_)) => Err(FramingError::TooLong),
-        Err(ParseError::Error) => Err(FramingError::Malformed),
+        _ => Err(FramingError::Malformed),
     }
+}
+
+/// Returns the length of the first message; nothing while it is not complete.
+fn length(input: &[u8], limits: &Limits) -> Result<Option<usize>, FramingError> {
+    let most = limits.head;
+    let reach = input.get(..most).unwrap_or(input);
+    let Some(head) = reach.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4) else {
+        return if input.len() >= most {
+            Err(FramingError::TooLong { part: "head", most })
+        } else if may_begin(input) {
+            Ok(None)
+        } else {
+            Err(FramingError::Malformed)
+        };
+    };
+    let body = content_length(&input[..head])?;
+    if body > limits.body {
+        return Err(FramingError::TooLong { part: "body", most: limits.body });
+    }
+    Ok(Some(head + body).filter(|length| *length <= input.len()))
+}
+
+/// Whether bytes may be the beginning of a message: a method or a version comes first.
+fn may_begin(input: &[u8]) -> bool {
+    let word = input.iter().position(|byte| matches!(byte, b' ' | b'/')).unwrap_or(input.len());
+    word <= WORD && input[..word].iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// Returns the length of the body that a head announces (RFC 2326 12.14). Two lengths that differ are no message.
+fn content_length(head: &[u8]) -> Result<usize, FramingError> {
+    let values = head.split(|byte| *byte == b'\n').filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        line[..colon].eq_ignore_ascii_case(b"content-length").then(|| line[colon + 1..].trim_ascii())
+    });
+    let mut found = None;
+    for value in values {
+        let digits = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let length = digits.and_then(|digits| digits.parse().ok()).ok_or(FramingError::Malformed)?;
+        if found.is_some_and(|other| other != length) {
+            return Err(FramingError::Malformed);
+        }
+        found = Some(length);
+    }
+    Ok(found.unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -141,8 +201,28 @@ mod tests {
     fn what_is_no_message_is_found_out() {
         let mut input = BytesMut::from(&b"GET / HTTP/1.1\r\n\r\n"[..]);
         assert_eq!(take(&mut input).unwrap_err(), FramingError::Malformed);
+        let mut input = BytesMut::from(&b"\x16\x03\x01"[..]);
+        assert_eq!(take(&mut input).unwrap_err(), FramingError::Malformed, "before its end");
+        let mut input = BytesMut::from(&[b'A'; 50][..]);
+        assert_eq!(take(&mut input).unwrap_err(), FramingError::Malformed, "no method is as long");
+    }
+
+    #[test]
+    fn long_messages_are_refused_before_they_are_held() {
+        let most = REQUEST.head;
         let mut input = BytesMut::from(&b"OPTIONS * RTSP/1.0\r\nX: "[..]);
-        input.resize(MESSAGE + 10, b'a');
-        assert_eq!(take(&mut input).unwrap_err(), FramingError::TooLong);
+        input.resize(most - 1, b'a');
+        assert!(matches!(take(&mut input), Ok(None)));
+        input.resize(most, b'a');
+        assert_eq!(take(&mut input).unwrap_err(), FramingError::TooLong { part: "head", most });
+        let head = |length: &str| BytesMut::from(&*format!("SET_PARAMETER * RTSP/1.0\r\n{length}\r\n"));
+        let error = take(&mut head("Content-Length: 16385\r\n")).unwrap_err();
+        assert_eq!(error, FramingError::TooLong { part: "body", most: REQUEST.body });
+        assert!(matches!(take(&mut head("Content-Length: 16384\r\n")), Ok(None)));
+        for length in ["Content-Length: +1", "Content-Length:", "Content-Length: 1\r\nContent-length: 2"] {
+            let mut input = head(&format!("{length}\r\n"));
+            input.extend_from_slice(b"ab");
+            assert_eq!(take(&mut input).unwrap_err(), FramingError::Malformed, "{length}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     front::{self, Front, FrontOptions},
     library::{Library, LibraryOptions, Places, is_manifest, is_media},
     metrics::Metrics,
-    rtsp::{self, Rtsp, RtspOptions},
+    rtsp::{self, Rtsp, RtspOptions, Timeouts},
     tls,
 };
 use http::HeaderValue;
@@ -116,7 +116,11 @@ impl Server {
             workers: config.workers,
             connections: config.max_connections,
             users: config.rtsp_users.clone(),
-            head: config.request_timeout,
+            timeouts: Timeouts {
+                idle: config.idle_timeout,
+                head: config.request_timeout,
+                write: config.write_timeout,
+            },
             bounds: config.rtsp_bounds,
             window: config.rtsp_window,
             lateness: config.rtsp_lateness,

@@ -213,10 +213,18 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "rtsp-sessions-per-client",
         form: Form::Count,
-        default: "as rtsp-sessions",
-        help: "Most RTSP sessions of one address",
+        default: "half of rtsp-sessions",
+        help: "Most RTSP sessions of one address (IPv6: of one /64 network)",
         apply: |options, text| value::count(text, 1).map(|v| options.rtsp_sessions_per_client = Some(v)),
         show: |config| Some(config.rtsp_bounds.sessions_per_client.to_string()),
+    },
+    Setting {
+        name: "rtsp-waiting-per-client",
+        form: Form::Count,
+        default: "1024",
+        help: "Most RTSP sessions of one address that were set up and have not played",
+        apply: |options, text| value::count(text, 1).map(|v| options.rtsp_waiting_per_client = Some(v)),
+        show: |config| Some(config.rtsp_bounds.waiting_per_client.to_string()),
     },
     Setting {
         name: "rtsp-channels",

@@ -33,6 +33,7 @@ pub struct Options {
     pub rtsp_origin_mbps: Option<u64>,
     pub rtsp_sessions: Option<usize>,
     pub rtsp_sessions_per_client: Option<usize>,
+    pub rtsp_waiting_per_client: Option<usize>,
     pub rtsp_channels: Option<Vec<String>>,
     pub rtsp_multicast: Option<Groups>,
     pub rtsp_overflow: Option<Url>,

@@ -4,6 +4,7 @@ use super::histogram::Histogram;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +33,17 @@ pub(crate) struct StreamCounters {
     pub(crate) round_trip: Histogram,
     /// Playing now.
     pub(crate) playing: AtomicU64,
+    /// Time of the threads that send on a processor, and waiting for one, in microseconds.
+    pub(crate) sender_run_micros: AtomicU64,
+    pub(crate) sender_wait_micros: AtomicU64,
+    /// 1 while newcomers are refused because sending is late.
+    pub(crate) overloaded: AtomicU64,
+    /// Sessions that were refused, by the places of [`REFUSALS`].
+    pub(crate) refused: [AtomicU64; REFUSALS.len()],
 }
+
+/// Reasons for which sessions are refused, in the order of `rtsp::admission::Full`.
+const REFUSALS: [&str; 7] = ["sessions", "client", "waiting", "bandwidth", "origin", "memory", "sending"];
 
 impl Default for StreamCounters {
     fn default() -> Self {
@@ -53,6 +64,10 @@ impl Default for StreamCounters {
             jitter: Histogram::new(WAY_SECONDS),
             round_trip: Histogram::new(WAY_SECONDS),
             playing: zero(),
+            sender_run_micros: zero(),
+            sender_wait_micros: zero(),
+            overloaded: zero(),
+            refused: Default::default(),
         }
     }
 }
@@ -103,12 +118,25 @@ impl Collector for StreamCollector {
         ] {
             histogram.encode(encoder.encode_descriptor(name, help, None, histogram.metric_type())?)?;
         }
-        let playing = ConstGauge::new(self.0.playing.load(Ordering::Relaxed) as i64);
-        playing.encode(encoder.encode_descriptor(
-            "rtsp_playing",
-            "RTSP sessions that play",
-            None,
-            playing.metric_type(),
-        )?)
+        let help = "RTSP sessions that were refused (453)";
+        let mut family = encoder.encode_descriptor("rtsp_refused", help, None, MetricType::Counter)?;
+        for (reason, count) in REFUSALS.iter().zip(&self.0.refused) {
+            let labels = [("reason", *reason)];
+            ConstCounter::new(count.load(Ordering::Relaxed)).encode(family.encode_family(&labels)?)?;
+        }
+        let help = "Time of the threads that send RTP: running, and waiting for a processor";
+        let mut family = encoder.encode_descriptor("rtp_sender_seconds", help, None, MetricType::Counter)?;
+        for (state, micros) in [("running", &self.0.sender_run_micros), ("waiting", &self.0.sender_wait_micros)] {
+            let seconds = micros.load(Ordering::Relaxed) as f64 / 1e6;
+            ConstCounter::new(seconds).encode(family.encode_family(&[("state", state)])?)?;
+        }
+        for (name, help, value) in [
+            ("rtsp_playing", "RTSP sessions that play", &self.0.playing),
+            ("rtsp_overloaded", "1 while newcomers are refused because sending takes too long", &self.0.overloaded),
+        ] {
+            let gauge = ConstGauge::new(value.load(Ordering::Relaxed) as i64);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     files::{Looks, Stamp},
 };
 use millpond_rtp::{
-    digest::{Algorithm, Asked, Authorization, AuthorizationError, Guard, Refusal, nonce::Nonces},
+    digest::{Algorithm, Asked, Authorization, AuthorizationError, Guard, Refusal, Replays, nonce::Nonces},
     message::{Method, Request, StatusCode, Url, headers::AUTHORIZATION},
 };
 use std::{
@@ -22,10 +22,15 @@ use tokio::sync::watch;
 /// A client answers so long to the same challenge; then it is told to answer a new one, which players do by themselves.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
+/// Most nonces whose answers are counted, some 150 bytes each: beyond them the oldest are to be answered anew.
+const NONCES: usize = 16_384;
+
 /// Knows who may ask.
 #[derive(Debug)]
 pub(super) struct Access {
     guard: Guard,
+    /// A lock: taken for each answer that is right.
+    replays: Mutex<Replays>,
     /// Read by every request, written when the file changed.
     users: RwLock<Arc<Users>>,
     file: PathBuf,
@@ -44,7 +49,8 @@ impl Access {
     /// With a key that nobody can guess.
     pub(super) fn new(RtspUsers { path, users }: RtspUsers, key: &[u8; 32]) -> Self {
         let guard = Guard::new(REALM, &[Algorithm::Sha256, Algorithm::Md5], Nonces::new(key, LIFETIME));
-        Self { guard, users: RwLock::new(Arc::new(users)), file: path, seen: Mutex::default() }
+        let replays = Mutex::new(Replays::new(NONCES));
+        Self { guard, replays, users: RwLock::new(Arc::new(users)), file: path, seen: Mutex::default() }
     }
 
     fn users(&self) -> Arc<Users> {
@@ -83,9 +89,9 @@ impl Access {
         let uri = same.as_deref().or(url.map(Url::as_str)).unwrap_or("*");
         let asked = Asked { method: request.method().into(), uri, authorization };
         let users = self.users();
-        let Err(why) = self.guard.check(&asked, now, |name, algorithm| users.secret(name, algorithm)) else {
-            return Ok(());
-        };
+        let right = self.guard.check(&asked, now, |name, algorithm| users.secret(name, algorithm));
+        let admit = |answer| self.replays.lock().unwrap_or_else(PoisonError::into_inner).admit(&answer);
+        let Err(why) = right.and_then(admit) else { return Ok(()) };
         let reply = match &why {
             // A client that tries another scheme learns which one to take.
             Refusal::Malformed(error) if !matches!(error, AuthorizationError::Scheme(_)) => {
@@ -171,8 +177,12 @@ mod tests {
         );
         assert_eq!(challenges.len(), 2);
         for algorithm in [Algorithm::Sha256, Algorithm::Md5] {
+            let refused = access.check(&request(Method::Describe, URL, None), now).unwrap_err();
             let right = answer(&nonce(&refused), algorithm, URL, "pass");
             assert!(access.check(&request(Method::Describe, URL, Some(&right)), now).is_ok());
+            let replayed = access.check(&request(Method::Describe, URL, Some(&right)), now).unwrap_err();
+            assert!(matches!(replayed.why, Refusal::Replayed { count: 1, .. }), "{:?}", replayed.why);
+            assert!(replayed.reply.challenges[0].contains("stale=true"), "who knows the password may answer anew");
             let other = access.check(&request(Method::Setup, URL, Some(&right)), now).unwrap_err();
             assert!(matches!(other.why, Refusal::Wrong { .. }), "an answer to another method");
             let wrong = answer(&nonce(&refused), algorithm, URL, "guess");

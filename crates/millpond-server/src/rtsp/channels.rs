@@ -161,7 +161,7 @@ impl Group {
     pub(super) async fn play(&self, source: &Source<'_>) -> Result<(), CannotPlay> {
         let begin = async || {
             let rate = self.asset.rate(self.tracks.iter().map(|sent| sent.track));
-            let share = source.admission.share(rate, None).ok_or(CannotPlay::Full)?;
+            let share = source.admission.share(rate, None).map_err(CannotPlay::Full)?;
             let channel = source.channels.tune(&source.supplies(), &self.program, &self.asset);
             let member = source.graph.add("multicast", self.asset.path.clone());
             let mut tracks = self.tracks.clone();

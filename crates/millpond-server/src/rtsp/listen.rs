@@ -1,7 +1,7 @@
 //! Listening for RTSP: connections are accepted, and told apart by what they begin with.
 
 use super::{
-    Rtsp, access, connection,
+    Rtsp, Timeouts, access, connection,
     inlet::Inlet,
     tunnel::{self, Post},
     wire::Wire,
@@ -15,9 +15,6 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 use tokio_rustls::TlsAcceptor;
-
-/// A client without a session that is silent for so long is sent away.
-pub(super) const IDLE: Duration = Duration::from_secs(60);
 
 /// Where connections come from.
 pub(crate) struct Listeners {
@@ -86,28 +83,28 @@ async fn serve(
 ) -> io::Result<()> {
     let _ = stream.set_nodelay(true);
     let wire = Arc::new(match tls {
-        Some(tls) => Wire::secure(timeout(rtsp.head, tls.accept(stream)).await??),
+        Some(tls) => Wire::secure(timeout(rtsp.timeouts.head, tls.accept(stream)).await??),
         None => Wire::new(stream),
     });
     let mut input = BytesMut::new();
-    match begin(&wire, &mut input, rtsp.head).await? {
+    match begin(&wire, &mut input, rtsp.timeouts).await? {
         None => Ok(()),
         Some(Opening::Rtsp) => connection::serve(wire.clone(), Inlet::Wire(wire), input, peer, rtsp).await,
         Some(Opening::Tunnel { half: Half::Get, cookie, .. }) => {
-            let Some(mut tunnel) = rtsp.tunnels.get(&cookie, wire.clone()) else {
+            let Some(mut tunnel) = rtsp.tunnels.get(&cookie, peer.ip(), wire.clone()) else {
                 return refuse(&wire, "409 Conflict");
             };
             wire.send(|pending| pending.extend_from_slice(tunnel::OPENED));
             input.clear();
             // The other half must come, and say something.
-            if timeout(rtsp.head, tunnel.read(&mut input)).await?? == 0 {
+            if timeout(rtsp.timeouts.head, tunnel.read(&mut input)).await?? == 0 {
                 return Ok(());
             }
             connection::serve(wire, Inlet::Tunnel(tunnel), input, peer, rtsp).await
         }
         Some(Opening::Tunnel { half: Half::Post, cookie, length }) => {
             input.advance(length);
-            match rtsp.tunnels.post(&cookie, Post { wire, input, _slot: slot }) {
+            match rtsp.tunnels.post(&cookie, peer.ip(), Post { wire, input, _slot: slot }) {
                 Ok(()) => Ok(()),
                 Err(post) => refuse(&post.wire, "404 Not Found"),
             }
@@ -117,8 +114,8 @@ async fn serve(
 }
 
 /// Reads until it is known what the connection begins with; nothing where it ends before.
-async fn begin(wire: &Wire, input: &mut BytesMut, head: Duration) -> io::Result<Option<Opening>> {
-    let mut deadline = Instant::now() + IDLE;
+async fn begin(wire: &Wire, input: &mut BytesMut, timeouts: Timeouts) -> io::Result<Option<Opening>> {
+    let mut deadline = Instant::now() + timeouts.idle;
     loop {
         if let Some(opening) = recognize(input) {
             return Ok(Some(opening));
@@ -128,7 +125,7 @@ async fn begin(wire: &Wire, input: &mut BytesMut, head: Duration) -> io::Result<
             return Ok(None);
         }
         if is_first {
-            deadline = Instant::now() + head;
+            deadline = Instant::now() + timeouts.head;
         }
     }
 }

@@ -27,11 +27,13 @@ mod listen;
 mod loader;
 mod media;
 mod origins;
+mod overload;
 mod reply;
 mod secure;
 mod sending;
 mod session;
 mod srtp;
+mod thread_time;
 mod track;
 mod transmit;
 mod tunnel;
@@ -49,13 +51,14 @@ use crate::config::RtspUsers;
 use crate::library::{Library, Places};
 use crate::metrics::StreamCounters;
 use access::Access;
-use admission::{Admission, Place};
+use admission::{Admission, Full, Place};
 use channels::Channels;
 use intervals::Intervals;
 use media::Media;
 use millpond_graph::Graph;
 use millpond_store::{Cache, Store};
 use origins::Origins;
+use overload::{Change, Measured};
 use session::{Session, Source};
 use std::{
     collections::HashMap,
@@ -63,11 +66,12 @@ use std::{
     net::IpAddr,
     sync::{
         Arc, Mutex as Lock, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 use tokio::sync::{Mutex, Semaphore, watch};
+use thread_time::ThreadTime;
 use transmit::Transmitter;
 use tunnel::Tunnels;
 use url::Url;
@@ -88,8 +92,7 @@ pub(crate) struct RtspOptions {
     pub(crate) connections: usize,
     /// Who may ask; nothing where everybody may.
     pub(crate) users: Option<RtspUsers>,
-    /// From the first byte of a request to its last, and for a TLS handshake.
-    pub(crate) head: Duration,
+    pub(crate) timeouts: Timeouts,
     pub(crate) bounds: Bounds,
     /// The caching window.
     pub(crate) window: Duration,
@@ -100,6 +103,23 @@ pub(crate) struct RtspOptions {
     pub(crate) groups: Option<Groups>,
     /// Where clients are sent when there is no room here.
     pub(crate) overflow: Option<Url>,
+}
+
+/// How long clients may take, as on HTTP: on plain connections, over TLS and through tunnels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    /// Time without a request, for a client of which nothing plays.
+    pub(crate) idle: Duration,
+    /// Time from the first byte of a request to its last, and for a TLS handshake.
+    pub(crate) head: Duration,
+    /// Time in which a client takes nothing of what is sent to it.
+    pub(crate) write: Duration,
+}
+
+/// A session, and the address that it was given to.
+struct Held {
+    client: IpAddr,
+    session: Arc<Mutex<Session>>,
 }
 
 /// Everything RTSP of a server.
@@ -115,7 +135,7 @@ pub(crate) struct Rtsp {
     overflow: Option<Url>,
     transmitters: Vec<Transmitter>,
     /// A lock: taken when sessions come and go. A session has one of its own: its requests come one after another.
-    sessions: Lock<HashMap<String, Arc<Mutex<Session>>>>,
+    sessions: Lock<HashMap<String, Held>>,
     admission: Arc<Admission>,
     counters: Arc<StreamCounters>,
     /// Numbers of sessions.
@@ -124,8 +144,7 @@ pub(crate) struct Rtsp {
     connections: Arc<Semaphore>,
     access: Option<Arc<Access>>,
     tunnels: Arc<Tunnels>,
-    /// How long a request may take to come in.
-    head: Duration,
+    timeouts: Timeouts,
 }
 
 impl Rtsp {
@@ -165,7 +184,7 @@ impl Rtsp {
             connections: Arc::new(Semaphore::new(options.connections)),
             access,
             tunnels: Arc::default(),
-            head: options.head,
+            timeouts: options.timeouts,
         }))
     }
 
@@ -174,12 +193,14 @@ impl Rtsp {
         &self.graph
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Mutex<Session>>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Held>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn session(&self, name: &str) -> Option<Arc<Mutex<Session>>> {
-        self.all().get(name).cloned()
+    /// The session of a name, for the address that it was given to: a name is of no use to others.
+    fn session(&self, name: &str, client: IpAddr) -> Option<Arc<Mutex<Session>>> {
+        let all = self.all();
+        all.get(name).filter(|held| held.client == client.to_canonical()).map(|held| held.session.clone())
     }
 
     /// What sessions are played from.
@@ -188,21 +209,32 @@ impl Rtsp {
         Source { media, origins, graph, intervals, admission, channels, counters, lateness: *lateness }
     }
 
-    /// A new session of a client under a name that can't be guessed; nothing where there are too many.
+    /// A new session of a client under a name that can't be guessed. `waiting` counts those of its connection that have not
+    /// played.
+    ///
+    /// # Errors
+    /// Why there is no room for it.
     fn add(
         &self,
-        client: IpAddr,
+        (client, waiting): (IpAddr, &Arc<AtomicUsize>),
+        name: String,
         make: impl FnOnce(u64, Place, Transmitter) -> Session,
-    ) -> Option<(String, Arc<Mutex<Session>>)> {
-        let place = self.admission.place(client)?;
+    ) -> Result<(String, Arc<Mutex<Session>>), Full> {
+        let place = self.admission.place(client, waiting)?;
         let id = self.number();
         let transmitter = self.transmitters[id as usize % self.transmitters.len()].clone();
-        let name = format!("{:032x}", u128::from_ne_bytes(chance::bytes().ok()?));
         let session = make(id, place, transmitter);
         session.progress.heard.store(self.now(), Ordering::Relaxed);
         let session = Arc::new(Mutex::new(session));
-        self.all().insert(name.clone(), session.clone());
-        Some((name, session))
+        self.all().insert(name.clone(), Held { client: client.to_canonical(), session: session.clone() });
+        Ok((name, session))
+    }
+
+    /// Counts a refusal.
+    fn refuse(&self, full: Full) {
+        if let Some(count) = self.counters.refused.get(full as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// A number that nothing else that is sent has.
@@ -231,12 +263,12 @@ impl Rtsp {
             let limit = self.now().saturating_sub(TIMEOUT.as_millis() as u64);
             let gone: Vec<_> = self
                 .all()
-                .extract_if(|_, session| {
+                .extract_if(|_, Held { session, .. }| {
                     let silent = |session: &Session| {
                         let is_stuck = session.progress.is_stuck.load(Ordering::Relaxed);
-                        // On a connection it is as alive as that.
                         let is_silent = session.progress.heard.load(Ordering::Relaxed) < limit;
-                        is_stuck || (is_silent && !session.is_interleaved())
+                        // What is sent on a connection tells that its client is there.
+                        is_stuck || (is_silent && !(session.is_interleaved() && session.is_sent()))
                     };
                     session.try_lock().is_ok_and(|session| silent(&session))
                 })
@@ -249,24 +281,58 @@ impl Rtsp {
 }
 
 impl Rtsp {
-    /// Looks whether frames go out in time.
+    /// Measures once a second whether frames go out in time, and why they do not.
     async fn observe(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let read = || [&self.counters.frames, &self.counters.lagging_frames].map(|c| c.load(Ordering::Relaxed));
-        let mut before = read();
+        let mut before = (read(), Instant::now());
+        let mut times: Vec<_> = self.transmitters.iter().map(|sender| ThreadTime::of(sender.thread)).collect();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
-            let now = read();
-            let [frames, late] = [now[0] - before[0], now[1] - before[1]];
+            let now = (read(), Instant::now());
+            let [frames, late] = [now.0[0] - before.0[0], now.0[1] - before.0[1]];
+            let threads = times.iter_mut().filter_map(ThreadTime::spent).collect();
+            let measured = Measured { elapsed: now.1 - before.1, frames, late, threads };
             before = now;
-            if self.admission.observe(frames, late) {
-                tracing::warn!(frames, late, "frames go out late: no more sessions may play for now");
-            }
+            let change = self.admission.observe(now.1, &measured);
+            self.tell(change, &measured);
             for place in self.origins.observe() {
                 tracing::warn!(%place, "frames come late: no more sessions may read from there for now");
             }
+        }
+    }
+
+    /// Counts what the threads spent, and logs what has changed with what it was measured by.
+    fn tell(&self, change: Option<Change>, measured: &Measured) {
+        let Measured { frames, late, threads, .. } = measured;
+        let micros = |time: Duration| time.as_micros() as u64;
+        for spent in threads {
+            self.counters.sender_run_micros.fetch_add(micros(spent.run), Ordering::Relaxed);
+            self.counters.sender_wait_micros.fetch_add(micros(spent.wait), Ordering::Relaxed);
+        }
+        match change {
+            Some(Change::Refuses) => {
+                self.counters.overloaded.store(1, Ordering::Relaxed);
+                tracing::warn!(
+                    frames,
+                    late,
+                    ?threads,
+                    "frames are sent late for seconds: a sending thread has too much to do, newcomers are refused for now"
+                );
+            }
+            Some(Change::Takes) => {
+                self.counters.overloaded.store(0, Ordering::Relaxed);
+                tracing::info!("frames are sent in time again: newcomers are taken");
+            }
+            Some(Change::Starved) => tracing::warn!(
+                frames,
+                late,
+                ?threads,
+                "frames are sent late: the sending threads wait for the processor, which others use; nobody is refused"
+            ),
+            None => {}
         }
     }
 }

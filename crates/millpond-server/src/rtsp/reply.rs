@@ -41,7 +41,8 @@ impl Reply {
             // As RFC 2326 7.1.1 writes it.
             builder = builder.reason_phrase("OK");
         }
-        if let Some(number) = request.header(&CSEQ) {
+        // One that is no number is not sent back.
+        if let Some(number) = request.header(&CSEQ).filter(|number| number.as_str().parse::<u64>().is_ok()) {
             builder = builder.header(CSEQ, number.as_str());
         }
         for (name, value) in &self.headers {

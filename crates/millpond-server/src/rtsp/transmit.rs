@@ -7,12 +7,14 @@ use super::{
     deadline::Lateness,
     origins::Origin,
     sending::{Next, Outputs, ROUND, Sending},
+    thread_time,
     track::{SentTrack, Sink},
     wheel::Wheel,
 };
 use crate::metrics::StreamCounters;
 use millpond_graph::{Member, Outlet};
 use millpond_rtp::rtcp::{self, Reception, Report};
+use rustix::thread::Pid;
 use std::{
     collections::HashMap,
     io,
@@ -30,6 +32,8 @@ use tokio::sync::oneshot;
 const PORTS: usize = 64;
 /// Rounds between two in which the room that sessions took blocks from is given back: their loaders are woken together.
 const REFILL: u64 = 4;
+/// Most reports that are read in a round: whoever floods with them keeps nobody else waiting.
+const REPORTS: usize = 256;
 
 /// What is known of a session while it is being sent, and after.
 #[derive(Debug, Default)]
@@ -47,6 +51,11 @@ pub(super) struct Progress {
 impl Progress {
     fn leave(&self, stopped: Stopped) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopped);
+    }
+
+    /// Whether all frames went out.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Takes what was left when all frames had gone out.
@@ -119,6 +128,8 @@ pub(super) struct Transmitter {
     commands: Sender<Command>,
     /// Its ports of RTP and RTCP.
     pub(super) ports: (u16, u16),
+    /// What the system calls it.
+    pub(super) thread: Pid,
 }
 
 impl Transmitter {
@@ -140,7 +151,10 @@ impl Transmitter {
         }
         let ports = (rtp.local_addr()?.port(), rtcp.local_addr()?.port());
         let (commands, inbox) = mpsc::channel();
+        let (told, thread) = mpsc::sync_channel(1);
         let run = move || {
+            thread_time::come_first();
+            let _ = told.send(thread_time::current());
             let thread = Thread {
                 rtp,
                 rtcp,
@@ -158,7 +172,8 @@ impl Transmitter {
             thread.run();
         };
         std::thread::Builder::new().name(format!("rtp-{number}")).spawn(run)?;
-        Ok(Self { commands, ports })
+        let thread = thread.recv().map_err(io::Error::other)?;
+        Ok(Self { commands, ports, thread })
     }
 
     /// Begins to send a session.
@@ -265,6 +280,8 @@ impl Thread {
                         Entry::Refill => self.refill(),
                     }
                 }
+                // Where rounds were missed, what was due first goes out before the next round is made.
+                self.flush();
             }
             self.flush();
             self.listen();
@@ -341,6 +358,8 @@ impl Thread {
             }
             Next::Over => {
                 let Some(Sending { stream, last, .. }) = self.remove(id) else { return };
+                // Its client may have been silent while it played: it has as long as any other to ask for more.
+                stream.progress.heard.store(self.clock.elapsed().as_millis() as u64, Ordering::Relaxed);
                 let stopped = Stopped { tracks: stream.tracks, position: last };
                 stream.progress.leave(stopped);
             }
@@ -382,7 +401,8 @@ impl Thread {
     /// Reads what receivers report; what comes from strangers is left unread.
     fn listen(&mut self) {
         let mut buffer = [0; 1500];
-        while let Ok((length, from)) = self.rtcp.recv_from(&mut buffer) {
+        for _ in 0..REPORTS {
+            let Ok((length, from)) = self.rtcp.recv_from(&mut buffer) else { return };
             let packet = &mut buffer[..length];
             // Sealed reports are known by where they come from, others by what they are of.
             let sealed = self.sealed.get(&from).copied();

@@ -9,6 +9,7 @@ use millpond_rtp::tunnel::Decoder;
 use std::{
     collections::HashMap,
     io,
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::{
@@ -27,7 +28,14 @@ pub(super) const OPENED: &[u8] =
 #[derive(Debug, Default)]
 pub(super) struct Tunnels {
     /// A lock: taken when tunnels come and go, and for each POST.
-    open: Mutex<HashMap<String, Sender<Post>>>,
+    open: Mutex<HashMap<String, Open>>,
+}
+
+/// A tunnel that takes POSTs of the address that its GET came from.
+#[derive(Debug)]
+struct Open {
+    client: IpAddr,
+    posts: Sender<Post>,
 }
 
 /// The connection of a POST, with its place among connections.
@@ -51,27 +59,28 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnels {
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Sender<Post>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a tunnel on the connection of a GET; nothing where its cookie is taken.
-    pub(super) fn get(self: &Arc<Self>, cookie: &str, get: Arc<Wire>) -> Option<Tunnel> {
+    pub(super) fn get(self: &Arc<Self>, cookie: &str, client: IpAddr, get: Arc<Wire>) -> Option<Tunnel> {
         let mut open = self.open();
         if open.contains_key(cookie) {
             return None;
         }
         let (sender, posts) = mpsc::channel(1);
-        open.insert(cookie.to_owned(), sender);
+        open.insert(cookie.to_owned(), Open { client: client.to_canonical(), posts: sender });
         drop(open);
         let (tunnels, cookie) = (self.clone(), cookie.to_owned());
         Some(Tunnel { tunnels, cookie, get, posts, post: None, decoder: Decoder::default() })
     }
 
-    /// Hands a POST to its tunnel; gives it back where there is none that waits for it.
-    pub(super) fn post(&self, cookie: &str, post: Post) -> Result<(), Post> {
-        let Some(tunnel) = self.open().get(cookie).cloned() else { return Err(post) };
-        tunnel.try_send(post).map_err(mpsc::error::TrySendError::into_inner)
+    /// Hands a POST of a client to its tunnel; gives it back where that client has none that waits for it.
+    pub(super) fn post(&self, cookie: &str, client: IpAddr, post: Post) -> Result<(), Post> {
+        let open = self.open();
+        let Some(tunnel) = open.get(cookie).filter(|open| open.client == client.to_canonical()) else { return Err(post) };
+        tunnel.posts.try_send(post).map_err(mpsc::error::TrySendError::into_inner)
     }
 }
 
@@ -137,6 +146,8 @@ mod tests {
         sync::Semaphore,
     };
 
+    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
     /// A client's end and the server's.
     async fn pair() -> (TcpStream, Arc<Wire>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -154,19 +165,23 @@ mod tests {
     async fn posts_of_a_cookie_follow_each_other() {
         let (tunnels, slots) = (Arc::new(Tunnels::default()), Arc::new(Semaphore::new(3)));
         let (client, get) = pair().await;
-        let mut tunnel = tunnels.get("a", get.clone()).unwrap();
-        assert!(tunnels.get("a", get).is_none(), "taken");
+        let mut tunnel = tunnels.get("a", CLIENT, get.clone()).unwrap();
+        assert!(tunnels.get("a", CLIENT, get).is_none(), "taken");
         let (_other, stranger) = post(&slots, b"").await;
-        assert!(tunnels.post("b", stranger).is_err(), "no such cookie");
+        assert!(tunnels.post("b", CLIENT, stranger).is_err(), "no such cookie");
+        let (_thief, stolen) = post(&slots, b"").await;
+        let stolen = tunnels.post("a", IpAddr::from([192, 0, 2, 2]), stolen);
+        assert!(stolen.is_err(), "a cookie of another address");
+        drop(stolen);
         let (mut first, begun) = post(&slots, b"Zm9v").await;
-        tunnels.post("a", begun).unwrap();
+        tunnels.post("a", CLIENT, begun).unwrap();
         let mut input = BytesMut::new();
         assert_eq!(tunnel.read(&mut input).await.unwrap(), 3);
         first.write_all(b"YmFyZm").await.unwrap();
         assert_eq!(tunnel.read(&mut input).await.unwrap(), 3);
         drop(first);
         let (_second, next) = post(&slots, b"Zm9v").await;
-        tunnels.post("a", next).unwrap();
+        tunnels.post("a", CLIENT, next).unwrap();
         assert_eq!(tunnel.read(&mut input).await.unwrap(), 3);
         assert_eq!(input, "foobarfoo");
         assert_eq!(slots.available_permits(), 2, "those that ended hold no place");
@@ -181,9 +196,9 @@ mod tests {
     async fn what_is_no_base64_ends_it() {
         let (tunnels, slots) = (Arc::new(Tunnels::default()), Arc::new(Semaphore::new(1)));
         let (_client, get) = pair().await;
-        let mut tunnel = tunnels.get("a", get).unwrap();
+        let mut tunnel = tunnels.get("a", CLIENT, get).unwrap();
         let (_other, post) = post(&slots, b"Zm9v?").await;
-        tunnels.post("a", post).unwrap();
+        tunnels.post("a", CLIENT, post).unwrap();
         let error = tunnel.read(&mut BytesMut::new()).await.unwrap_err();
         assert_eq!(error.to_string(), "byte 4: found 0x3f, expected base64");
     }

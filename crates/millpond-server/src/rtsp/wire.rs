@@ -2,11 +2,13 @@
 
 use super::secure::Secure;
 use bytes::BytesMut;
+use rustix::{io::Errno, net::SendFlags};
 use std::{
     io::{self, IoSlice},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
-use tokio::{net::TcpStream, sync::Notify};
+use tokio::{net::TcpStream, sync::Notify, time::timeout};
 use tokio_rustls::server::TlsStream;
 
 /// More than this waiting: frames are left out until there is less.
@@ -135,13 +137,19 @@ impl Wire {
         room(self.lock().pending.len())
     }
 
-    /// Sends what waits whenever the socket takes more. Runs until the connection fails, or the client doesn't read.
-    pub(super) async fn drain(&self) -> io::Result<()> {
+    /// Sends what waits whenever the socket takes more. Runs until the connection fails, or the client takes nothing for `most`.
+    pub(super) async fn drain(&self, most: Duration) -> io::Result<()> {
         loop {
             self.waiting.notified().await;
             loop {
-                self.stream.writable().await?;
+                let is_writable = timeout(most, self.stream.writable()).await;
                 let mut outgoing = self.lock();
+                match is_writable {
+                    Ok(writable) => writable?,
+                    // A socket calls itself writable when a third of its buffer is free: a slow client may have taken less.
+                    Err(_) if !force(&self.stream, &mut outgoing.pending)? => return Err(io::ErrorKind::TimedOut.into()),
+                    Err(_) => continue,
+                }
                 if flush(&self.stream, &mut outgoing.pending) == Room::None {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
@@ -218,6 +226,18 @@ fn flush(stream: &TcpStream, pending: &mut Vec<u8>) -> Room {
         *pending = Vec::new();
     }
     room(pending.len())
+}
+
+/// Sends what fits in the socket's buffer, whether the socket calls itself writable or not; `false` where nothing fits.
+fn force(stream: &TcpStream, pending: &mut Vec<u8>) -> io::Result<bool> {
+    match rustix::net::send(stream, pending, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        Ok(count) => {
+            pending.drain(..count);
+            Ok(count > 0)
+        }
+        Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn room(waiting: usize) -> Room {

@@ -1,14 +1,16 @@
 //! One RTSP connection: requests in, replies out, and interleaved data beside them.
 
+mod channels;
 mod describe;
 mod play;
 mod set_up;
 
 use super::{
     Rtsp,
+    admission::Full,
     inlet::Inlet,
-    listen::IDLE,
     reply::{self, PUBLIC, Reply},
+    session::Session,
     srtp::Promises,
     wire::{Room, Wire},
 };
@@ -17,23 +19,33 @@ use bytes::BytesMut;
 use http::StatusCode as HttpStatus;
 use millpond_rtp::{
     digest::Refusal,
-    framing::{self, Incoming},
+    framing::{self, FramingError, Incoming},
     message::{
-        Method, Request, StatusCode,
-        headers::{PUBLIC as PUBLIC_HEADER, SESSION},
+        HeaderName, Method, Request, StatusCode,
+        headers::{CSEQ, PROXY_REQUIRE, PUBLIC as PUBLIC_HEADER, REQUIRE, SESSION, UNSUPPORTED},
     },
 };
+use channels::Channels;
 use std::{
+    collections::HashSet,
     io,
     net::SocketAddr,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout_at},
+};
 
 /// A client that gives so many wrong answers has to connect again.
 const WRONG: usize = 8;
+/// Most bytes of the options that a reply says are not supported.
+const OPTIONS: usize = 256;
 
-/// Serves a connection until it ends; the sessions whose packets go over it end with it. What came already is in `input`.
+/// Serves a connection until it ends; the sessions whose packets go over it end with it, and those that never played. What came already is in `input`.
 ///
 /// # Errors
 /// What ended it, where that was not the client.
@@ -44,20 +56,43 @@ pub(super) async fn serve(
     peer: SocketAddr,
     rtsp: &Arc<Rtsp>,
 ) -> io::Result<()> {
-    let (own, promises) = (Vec::new(), Promises::default());
-    let mut connection = Connection { wire: wire.clone(), inlet, peer, rtsp, own, promises, wrong: 0 };
+    let mut connection = Connection {
+        wire: wire.clone(),
+        inlet,
+        peer,
+        rtsp,
+        own: Own { peer, rtsp, names: HashSet::new() },
+        channels: Channels::default(),
+        waiting: Arc::default(),
+        promises: Promises::default(),
+        wrong: 0,
+        active: Instant::now(),
+    };
     let ended = tokio::select! {
         ended = connection.run(input) => ended,
-        drained = wire.drain() => drained,
+        drained = wire.drain(rtsp.timeouts.write) => drained,
     };
     wire.close();
-    for name in std::mem::take(&mut connection.own) {
-        let Some(session) = rtsp.session(&name) else { continue };
-        if session.lock().await.is_interleaved() {
-            rtsp.remove(&name);
+    ended
+}
+
+/// Sessions that were set up on a connection. Those that can't outlive it end when this is dropped, on shutdown too.
+struct Own<'a> {
+    peer: SocketAddr,
+    rtsp: &'a Arc<Rtsp>,
+    names: HashSet<String>,
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        for name in std::mem::take(&mut self.names) {
+            let Some(session) = self.rtsp.session(&name, self.peer.ip()) else { continue };
+            // One that is locked is asked for something on another connection, and outlives this one.
+            if session.try_lock().is_ok_and(|session| session.is_interleaved() || !session.has_played()) {
+                self.rtsp.remove(&name);
+            }
         }
     }
-    ended
 }
 
 struct Connection<'a> {
@@ -65,12 +100,16 @@ struct Connection<'a> {
     inlet: Inlet,
     peer: SocketAddr,
     rtsp: &'a Arc<Rtsp>,
-    /// Sessions that were set up here.
-    own: Vec<String>,
+    own: Own<'a>,
+    channels: Channels,
+    /// Sessions of the connection that have not played.
+    waiting: Arc<AtomicUsize>,
     /// Keys that were told here.
     promises: Promises,
     /// Answers that were wrong.
     wrong: usize,
+    /// Time of the last request, or of the last packet on a channel that there is.
+    active: Instant,
 }
 
 impl Connection<'_> {
@@ -82,7 +121,10 @@ impl Connection<'_> {
                 began = None;
             }
             match taken {
-                Ok(Some(Incoming::Request(request))) => self.request(&request).await?,
+                Ok(Some(Incoming::Request(request))) => {
+                    self.request(&request).await?;
+                    self.active = Instant::now();
+                }
                 Ok(Some(Incoming::Data(channel, packet))) => self.hear(channel, packet.into()).await,
                 Ok(Some(Incoming::Response)) => {}
                 Ok(None) => {
@@ -97,37 +139,51 @@ impl Connection<'_> {
                     }
                 }
                 Err(error) => {
-                    self.wire.send(|pending| pending.extend_from_slice(b"RTSP/1.0 400 Bad Request\r\n\r\n"));
+                    let status = match error {
+                        FramingError::Malformed => "400 Bad Request",
+                        FramingError::TooLong { .. } => "413 Request Entity Too Large",
+                    };
+                    let reply = format!("RTSP/1.0 {status}\r\nServer: millpond\r\n\r\n");
+                    self.wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
                     return Err(io::Error::new(io::ErrorKind::InvalidData, error));
                 }
             }
         }
     }
 
-    /// Waits for bytes, of a message that began at some time where one did; `false` at the end, and where the client has
-    /// no session and is silent.
+    /// Waits for bytes, of a message that began at some time where one did; `false` at the end, and where the client is silent
+    /// and has no session that has played.
     async fn more(&mut self, input: &mut BytesMut, began: Option<Instant>) -> io::Result<bool> {
+        let timeouts = self.rtsp.timeouts;
         loop {
-            let has_session = self.own.iter().any(|name| self.rtsp.session(name).is_some());
-            let until = began.map_or_else(|| Instant::now() + IDLE, |began| began + self.rtsp.head);
+            let until = began.map_or(self.active + timeouts.idle, |began| began + timeouts.head);
             match timeout_at(until, self.inlet.read(input)).await {
                 Ok(read) => return Ok(read? > 0),
                 Err(_) if began.is_some() => {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "a request that did not come in completely"));
                 }
-                Err(_) if has_session => {}
+                Err(_) if self.is_needed() => self.active = Instant::now(),
                 Err(_) => return Ok(false),
             }
         }
     }
 
-    /// Receiver reports on the connection; whoever sends anything is there.
-    async fn hear(&self, channel: u8, mut packet: Vec<u8>) {
-        for session in self.own.iter().filter_map(|name| self.rtsp.session(name)) {
-            let mut session = session.lock().await;
-            session.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
-            session.hear(channel, &mut packet, &self.rtsp.counters);
-        }
+    /// Whether a session that was set up here has played and is there still.
+    fn is_needed(&mut self) -> bool {
+        let (rtsp, client) = (self.rtsp, self.peer.ip());
+        self.own.names.retain(|name| rtsp.session(name, client).is_some());
+        let mut sessions = self.own.names.iter().filter_map(|name| rtsp.session(name, client));
+        // One that is locked is being asked for something.
+        sessions.any(|session| session.try_lock().map_or(true, |session| session.has_played()))
+    }
+
+    /// Receiver reports on the connection: its session's client is there. On a channel that no track has they mean nothing.
+    async fn hear(&mut self, channel: u8, mut packet: Vec<u8>) {
+        let Some(session) = self.channels.session(channel) else { return };
+        self.active = Instant::now();
+        let mut session = session.lock().await;
+        session.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
+        session.hear(channel, &mut packet, &self.rtsp.counters);
     }
 
     fn send(&self, request: &Request<Vec<u8>>, reply: &Reply) {
@@ -137,7 +193,7 @@ impl Connection<'_> {
     }
 
     async fn request(&mut self, request: &Request<Vec<u8>>) -> io::Result<()> {
-        let reply = match self.refusal(request) {
+        let reply = match unfit(request).or_else(|| self.refusal(request)) {
             Some(reply) => Some(reply),
             None => self.answer(request).await,
         };
@@ -158,7 +214,7 @@ impl Connection<'_> {
     fn refusal(&mut self, request: &Request<Vec<u8>>) -> Option<Reply> {
         let refused = self.rtsp.access.as_ref()?.check(request, self.rtsp.clock.elapsed()).err()?;
         let (peer, why) = (self.peer, &refused.why);
-        if matches!(why, Refusal::Anonymous | Refusal::Stale) {
+        if matches!(why, Refusal::Anonymous | Refusal::Stale | Refusal::Replayed { .. }) {
             tracing::debug!(%peer, %why, "RTSP request refused");
         } else {
             self.wrong += 1;
@@ -171,11 +227,10 @@ impl Connection<'_> {
     async fn answer(&mut self, request: &Request<Vec<u8>>) -> Option<Reply> {
         let named =
             request.header(&SESSION).map(|value| value.as_str().split(';').next().unwrap_or("").trim().to_owned());
-        let session = named.as_deref().and_then(|name| self.rtsp.session(name));
-        if let Some(session) = &session {
-            session.lock().await.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
-        }
-        let known = session.zip(named.clone());
+        let known = match &named {
+            Some(name) => self.find(name).await.zip(Some(name.clone())),
+            None => None,
+        };
         if named.is_some() && known.is_none() {
             return Some(Reply::new(StatusCode::SessionNotFound));
         }
@@ -195,11 +250,31 @@ impl Connection<'_> {
             (Method::Teardown, Some((session, name))) => {
                 session.lock().await.pause().await;
                 self.rtsp.remove(&name);
-                self.own.retain(|own| *own != name);
+                self.own.names.remove(&name);
                 Reply::ok()
             }
             _ => Reply::new(StatusCode::NotImplemented).with(PUBLIC_HEADER, PUBLIC),
         })
+    }
+
+    /// The session of a name, where it was given to this client; its client is there. One whose packets go over another
+    /// connection is asked for on that one.
+    async fn find(&self, name: &str) -> Option<Arc<Mutex<Session>>> {
+        let found = self.rtsp.session(name, self.peer.ip())?;
+        let session = found.lock().await;
+        if session.is_interleaved() && !self.own.names.contains(name) {
+            return None;
+        }
+        session.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
+        drop(session);
+        Some(found)
+    }
+
+    /// Refuses a session for want of room.
+    fn full(&self, full: Full) -> Reply {
+        tracing::debug!(peer = %self.peer, reason = %full, "RTSP session refused");
+        self.rtsp.refuse(full);
+        Reply::new(StatusCode::NotEnoughBandwidth)
     }
 
     /// Keeps a session alive, mostly; there are no parameters (RFC 2326 10.8).
@@ -228,6 +303,26 @@ impl Connection<'_> {
         }
         Ok((whole?, None))
     }
+}
+
+/// What to reply to a request that can't be understood: without a number (RFC 2326 12.17), or one that needs an option (12.32, 12.27),
+/// of which there are none here.
+fn unfit(request: &Request<Vec<u8>>) -> Option<Reply> {
+    let number = request.header(&CSEQ).map_or("", |value| value.as_str());
+    if number.is_empty() || number.parse::<u64>().is_err() || number.starts_with('+') {
+        return Some(Reply::new(StatusCode::BadRequest));
+    }
+    let header = |name: &HeaderName| request.header(name).map_or("", |value| value.as_str()).to_owned();
+    let options = [header(&REQUIRE), header(&PROXY_REQUIRE)];
+    let mut named: Vec<&str> = options.iter().flat_map(|list| list.split(',')).map(str::trim).collect();
+    named.retain(|option| !option.is_empty());
+    if named.is_empty() {
+        return None;
+    }
+    let mut unsupported = named.join(", ");
+    unsupported.retain(|character| character.is_ascii_graphic() || character == ' ');
+    unsupported.truncate(OPTIONS);
+    Some(Reply::new(StatusCode::OptionNotSupported).with(UNSUPPORTED, unsupported))
 }
 
 /// The path of a request's URL, decoded.

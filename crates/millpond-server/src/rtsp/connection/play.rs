@@ -57,9 +57,12 @@ impl Connection<'_> {
             self.send(request, &reply);
         });
         match started.await {
-            Ok(()) => None,
+            Ok(()) => {
+                session.count_played();
+                None
+            }
             Err(CannotPlay::OutOfRange) => Some(Reply::new(StatusCode::InvalidRange)),
-            Err(CannotPlay::Full) => Some(Reply::new(StatusCode::NotEnoughBandwidth)),
+            Err(CannotPlay::Full(full)) => Some(self.full(full)),
             Err(CannotPlay::Ended) => Some(Reply::new(StatusCode::ServiceUnavailable)),
         }
     }

@@ -1,7 +1,7 @@
 //! SETUP: where a track of an asset goes (RFC 2326 10.4).
 
 use super::{Connection, failed, path};
-use crate::rtsp::{TIMEOUT, described::described, reply::Reply, session::Session, srtp::Srtp, track::Sink};
+use crate::rtsp::{TIMEOUT, chance, described::described, reply::Reply, session::Session, srtp::Srtp, track::Sink};
 use millpond_rtp::{
     description::Described,
     key_management::carriage::{self, CarriageError},
@@ -11,7 +11,10 @@ use millpond_rtp::{
     },
     setup::{self, Offer, Profile, Transport},
 };
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+
+/// First port that media is sent to: those below are of the system (RFC 6335 6).
+const FIRST_PORT: u16 = 1024;
 
 impl Connection<'_> {
     pub(super) async fn set_up(&mut self, request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
@@ -33,17 +36,20 @@ impl Connection<'_> {
         if program.as_ref().is_some_and(|program| !program.has(number)) {
             return Reply::new(StatusCode::NotFound);
         }
-        let (name, session) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name)?))) {
+        let client = self.peer.ip();
+        let (name, shared) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name, client)?))) {
             Some(known) => known,
             None => {
                 let make = |id, place, sender| Session::new(id, base.to_owned(), asset.clone(), program, place, sender);
-                match self.rtsp.add(self.peer.ip(), make) {
-                    Some(added) => added,
-                    None => return Reply::new(StatusCode::NotEnoughBandwidth),
+                let Ok(random) = chance::bytes() else { return Reply::new(StatusCode::InternalServerError) };
+                let name = format!("{:032x}", u128::from_ne_bytes(random));
+                match self.rtsp.add((client, &self.waiting), name, make) {
+                    Ok(added) => added,
+                    Err(full) => return self.full(full),
                 }
             }
         };
-        let mut session = session.lock().await;
+        let mut session = shared.lock().await;
         // A file that was replaced since the first SETUP is another presentation.
         if session.path != base || session.asset.id != asset.id {
             return Reply::new(StatusCode::AggregateOperationNotAllowed);
@@ -55,9 +61,9 @@ impl Connection<'_> {
         let key = key.and_then(|name| request.header(&name)).map(|value| value.as_str());
         let mut accept = |offer: &(Profile, Offer)| {
             let taken = self.accept(*offer, &mut session, (number, &described), key)?;
-            Some(taken.map(|transport| transport.header(offer.0)))
+            Some(taken.map(|transport| (transport, transport.header(offer.0))))
         };
-        let transport = match offers.iter().find_map(&mut accept) {
+        let (transport, header) = match offers.iter().find_map(&mut accept) {
             Some(Ok(transport)) => transport,
             refused => {
                 let is_new = !session.is_set_up();
@@ -71,12 +77,13 @@ impl Connection<'_> {
                 return Reply::new(StatusCode::DestinationProhibited);
             }
         };
-        drop(session);
-        if !self.own.contains(&name) {
-            self.own.push(name.clone());
+        if let Transport::Interleaved { channels, .. } = transport {
+            self.channels.give(channels, session.id, number, &shared);
         }
+        drop(session);
+        self.own.names.insert(name.clone());
         let named = format!("{name};timeout={}", TIMEOUT.as_secs());
-        Reply::ok().with(SESSION, named).with(TRANSPORT, transport)
+        Reply::ok().with(SESSION, named).with(TRANSPORT, header)
     }
 
     /// Sets a track up as it is offered; nothing where that can't be. Media goes only to who asks for it, and to groups that are
@@ -98,12 +105,15 @@ impl Connection<'_> {
         }
         let sink = match offer {
             Offer::Interleaved(channels) => {
-                let next = (session.tracks.len() * 2) as u8;
-                Sink::Tcp { wire: self.wire.clone(), channels: channels.unwrap_or((next, next + 1)) }
+                let channels = self.channels.find(channels, session.id, number)?;
+                Sink::Tcp { wire: self.wire.clone(), channels }
             }
             Offer::Unicast { ports, destination } if self.inlet.takes_udp(profile) => {
                 let address = self.peer.ip();
-                if destination.is_some_and(|elsewhere| elsewhere != address) || ports.0 == 0 || ports.1 == 0 {
+                // Below are services, of this host or another behind the same address: none of them asked for media.
+                let is_reserved = ports.0 < FIRST_PORT || ports.1 < FIRST_PORT;
+                let is_elsewhere = |to: IpAddr| to.to_canonical() != address.to_canonical();
+                if is_reserved || destination.is_some_and(is_elsewhere) {
                     return None;
                 }
                 let to = |port| SocketAddr::new(address, port);

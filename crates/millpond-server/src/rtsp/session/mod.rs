@@ -4,7 +4,7 @@ mod begin;
 mod tune;
 
 use super::{
-    admission::{Admission, Place, Share},
+    admission::{Admission, Full, Place, Share},
     block::LoadError,
     channel::{Channel, Supplies},
     channels::{Channels, Group, Program},
@@ -48,7 +48,7 @@ pub(super) struct Session {
     transmitter: Transmitter,
     /// What it takes of the machine, once it has played.
     share: Option<Share>,
-    _place: Place,
+    place: Place,
 }
 
 enum State {
@@ -92,7 +92,7 @@ pub(super) enum CannotPlay {
     /// The part lies behind the end, or is empty: 457.
     OutOfRange,
     /// There is no room for it beside what plays already: 453.
-    Full,
+    Full(Full),
     /// The channel can't be played: 503.
     Ended,
 }
@@ -108,7 +108,7 @@ impl Session {
     ) -> Self {
         let progress = Arc::new(Progress::default());
         let (tracks, state, share, group) = (Vec::new(), State::Ready, None, None);
-        Self { id, path, asset, program, group, tracks, progress, state, transmitter, share, _place: place }
+        Self { id, path, asset, program, group, tracks, progress, state, transmitter, share, place }
     }
 
     /// The server's ports for its packets.
@@ -118,6 +118,21 @@ impl Session {
 
     pub(super) fn is_playing(&self) -> bool {
         matches!(self.state, State::Playing(..) | State::Tuned(_) | State::Grouped)
+    }
+
+    /// Whether it plays and has not come to its end.
+    pub(super) fn is_sent(&self) -> bool {
+        self.is_playing() && !self.progress.has_ended()
+    }
+
+    /// Whether it has ever played.
+    pub(super) fn has_played(&self) -> bool {
+        self.place.has_played()
+    }
+
+    /// Counts it among those that have played.
+    pub(super) fn count_played(&mut self) {
+        self.place.play();
     }
 
     /// Whether a track was set up.
@@ -278,10 +293,10 @@ impl Session {
     fn take_share(&mut self, source: &Source<'_>, origin: Option<&Arc<Origin>>) -> Result<(), CannotPlay> {
         if let Some(share) = &mut self.share {
             let has_it = origin.is_none_or(|origin| share.reads(origin));
-            return has_it.then_some(()).ok_or(CannotPlay::Full);
+            return has_it.then_some(()).ok_or(CannotPlay::Full(Full::Origin));
         }
         let rate = self.asset.rate(self.tracks.iter().map(|sent| sent.track));
-        self.share = Some(source.admission.share(rate, origin).ok_or(CannotPlay::Full)?);
+        self.share = Some(source.admission.share(rate, origin).map_err(CannotPlay::Full)?);
         Ok(())
     }
 

@@ -60,7 +60,7 @@ async fn carries(client: Box<dyn Client>, wire: Arc<Wire>) {
     let (mut reads, mut writes) = tokio::io::split(client);
     let draining = tokio::spawn({
         let wire = wire.clone();
-        async move { wire.drain().await }
+        async move { wire.drain(Duration::from_secs(60)).await }
     });
     const ROUNDS: usize = 20;
     let reading = tokio::spawn(async move {
@@ -115,7 +115,7 @@ async fn fills(client: Box<dyn Client>, wire: Arc<Wire>) {
     assert_eq!(seen, [Room::Enough, Room::Little, Room::None]);
     assert!(wire.lock().pending.len() < MOST + 2 * piece.len(), "what waits is bounded");
     drop(client);
-    assert!(timeout(Duration::from_secs(5), wire.drain()).await.unwrap().is_err());
+    assert!(timeout(Duration::from_secs(5), wire.drain(Duration::from_secs(60))).await.unwrap().is_err());
 }
 
 #[tokio::test]
@@ -124,4 +124,18 @@ async fn a_client_that_does_not_read_is_found_out() {
     fills(client, wire).await;
     let (client, wire) = secure().await;
     fills(client, wire).await;
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_let_go_in_time() {
+    for (client, wire) in [plain().await, secure().await] {
+        // Less than what ends a connection at once.
+        while wire.room() == Room::Enough && wire.lock().pending.is_empty() {
+            wire.send(|pending| pending.resize(pending.len() + 64_000, 0));
+        }
+        assert_ne!(wire.room(), Room::None);
+        let drained = timeout(Duration::from_secs(60), wire.drain(Duration::from_millis(200))).await.unwrap();
+        assert_eq!(drained.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(client);
+    }
 }

@@ -1,0 +1,104 @@
+//! Processor time of the threads that send, as the kernel counts it, and their priority.
+
+use super::overload::Spent;
+use rustix::{
+    process::{getpriority_process, setpriority_process},
+    thread::{Pid, gettid},
+};
+use std::{path::PathBuf, time::Duration};
+
+/// What threads that send are nicer by than the rest of the process: below 0 they come first. What they have to do takes
+/// less than a millisecond at a time and can't wait; they sleep in between.
+const NICER: i32 = -10;
+/// The best there is (sched(7)).
+const BEST: i32 = -20;
+
+/// The times of one thread.
+#[derive(Debug)]
+pub(super) struct ThreadTime {
+    path: PathBuf,
+    before: Option<Spent>,
+}
+
+/// The calling thread.
+pub(super) fn current() -> Pid {
+    gettid()
+}
+
+impl ThreadTime {
+    /// Of a thread of this process.
+    pub(super) fn of(thread: Pid) -> Self {
+        let path = PathBuf::from(format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero()));
+        Self { path, before: None }
+    }
+
+    /// What the thread spent since the last call; nothing at the first one, and where the kernel does not tell.
+    pub(super) fn spent(&mut self) -> Option<Spent> {
+        let now = std::fs::read_to_string(&self.path).ok().as_deref().and_then(parse);
+        let before = std::mem::replace(&mut self.before, now)?;
+        let now = now?;
+        Some(Spent { run: now.run.saturating_sub(before.run), wait: now.wait.saturating_sub(before.wait) })
+    }
+}
+
+/// Reads a `schedstat` file: nanoseconds on a processor and waiting for one, and the number of time slices
+/// (Documentation/scheduler/sched-stats.rst).
+fn parse(text: &str) -> Option<Spent> {
+    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok().map(Duration::from_nanos));
+    Some(Spent { run: fields.next()??, wait: fields.next()?? })
+}
+
+/// Has the calling thread come before others of the process and of the machine, where that is permitted (root, CAP_SYS_NICE or
+/// RLIMIT_NICE). Else it stays as it is.
+pub(super) fn come_first() {
+    // Without a process Linux means the calling thread.
+    let raised = getpriority_process(None).and_then(|nice| setpriority_process(None, (nice + NICER).max(BEST)));
+    if let Err(error) = raised {
+        tracing::debug!(%error, "RTP is sent with the priority of the rest: a better one is not permitted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_tells_is_read() {
+        let spent = |run, wait| Some(Spent { run: Duration::from_nanos(run), wait: Duration::from_nanos(wait) });
+        assert_eq!(parse("1530000000 42 17\n"), spent(1_530_000_000, 42));
+        for text in ["", "5", "5 x 1", "-1 2 3"] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_works_is_seen_to_run() {
+        let mut time = ThreadTime::of(current());
+        assert_eq!(time.spent(), None, "nothing to compare with");
+        if time.before.is_none() {
+            eprintln!("SKIPPED: this kernel has no schedstat");
+            return;
+        }
+        let mut run = Duration::ZERO;
+        let mut sum = 0_u64;
+        // The kernel counts at its ticks.
+        while run < Duration::from_millis(20) {
+            sum = (0..100_000).fold(sum, |sum, number| std::hint::black_box(sum ^ number));
+            run += time.spent().unwrap().run;
+        }
+        let mut none = ThreadTime { path: "/nonexistent".into(), before: None };
+        assert_eq!((none.spent(), none.spent()), (None, None));
+    }
+
+    #[test]
+    fn a_priority_that_is_not_permitted_changes_nothing() {
+        std::thread::spawn(|| {
+            let before = getpriority_process(None).unwrap();
+            come_first();
+            let after = getpriority_process(None).unwrap();
+            assert!(after == before || after == (before + NICER).max(BEST), "{before} {after}");
+        })
+        .join()
+        .unwrap();
+    }
+}
