@@ -145,10 +145,12 @@ impl Library {
             sidecars.push(self.sidecar(place, file, &mut building).await?);
         }
         let options = Options { target_duration: self.options.segment_duration };
-        let presentation = tokio::task::spawn_blocking(move || Presentation::new(sources, sidecars, &options))
-            .await
-            .map_err(|e| bad(&e))?
-            .map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
+        let presentation = tokio::task::spawn_blocking(move || {
+            Presentation::build(sources, sidecars, &options, &millpond_media::Work::unlimited())
+        })
+        .await
+        .map_err(|e| bad(&e))?
+        .map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
         for warning in presentation.warnings() {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
