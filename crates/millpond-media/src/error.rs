@@ -1,9 +1,11 @@
 //! What can be wrong with a file: where, what was found and what was expected.
 
+use crate::work::WorkError;
+
 /// Why an object gives no index, or a track of it none.
 ///
 /// Every variant leads to the byte: the box path (such as `moov/trak[2]/mdia/minf/stbl/stsz`) and the offset in the
-/// object. None of them is worth a retry with the same bytes.
+/// object. Only [`MediaError::Work`] is worth a retry with the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
     /// A field or a box has a value that the format does not allow.
@@ -52,6 +54,16 @@ pub enum MediaError {
         /// The limit.
         expected: u64,
     },
+    /// The job ended before the index was complete: cancelled, or more steps than its [`Work`](crate::Work) had.
+    #[error("{path} at byte {offset}: {error}")]
+    Work {
+        /// Box path that was read then.
+        path: String,
+        /// Offset in the object.
+        offset: u64,
+        /// Cancellation or exhaustion.
+        error: WorkError,
+    },
     /// The file is readable, but no track of it can be played.
     #[error("{path} at byte {offset}: found no playable track, expected at least one ({})", list(found))]
     NoPlayableTrack {
@@ -90,6 +102,11 @@ impl MediaError {
         Self::TooLarge { path: path.into(), offset, found, expected }
     }
 
+    /// [`MediaError::Work`]: `error` ended the job while the box at `path` was read.
+    pub fn work(path: impl Into<String>, offset: u64, error: WorkError) -> Self {
+        Self::Work { path: path.into(), offset, error }
+    }
+
     /// Box path of the place that is wrong.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -98,6 +115,7 @@ impl MediaError {
             | Self::Unsupported { path, .. }
             | Self::Truncated { path, .. }
             | Self::TooLarge { path, .. }
+            | Self::Work { path, .. }
             | Self::NoPlayableTrack { path, .. } => path,
         }
     }
@@ -110,6 +128,7 @@ impl MediaError {
             | Self::Unsupported { offset, .. }
             | Self::Truncated { offset, .. }
             | Self::TooLarge { offset, .. }
+            | Self::Work { offset, .. }
             | Self::NoPlayableTrack { offset, .. } => *offset,
         }
     }

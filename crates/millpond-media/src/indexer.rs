@@ -8,6 +8,7 @@ use crate::{
     moov::MovieDraft,
     movie::Movie,
     units::ByteRange,
+    work::Work,
 };
 use bytes::Bytes;
 
@@ -56,6 +57,7 @@ pub struct Indexer {
     stage: Stage,
     missing: Vec<ByteRange>,
     arrived: Arrived,
+    work: Work,
 }
 
 #[derive(Debug)]
@@ -87,7 +89,13 @@ impl Indexer {
     pub fn with_limits(object_len: u64, limits: Limits) -> Self {
         let limits = Limits { head: limits.head.max(HEADER), ..limits };
         let stage = Stage::Boxes(Lane::new(0, object_len));
-        Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default() }
+        Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default(), work: Work::unlimited() }
+    }
+
+    /// Spends each step of indexing on `work`; without this call the steps are unlimited.
+    #[must_use]
+    pub fn with_work(self, work: Work) -> Self {
+        Self { work, ..self }
     }
 
     /// What it needs next, or the finished movie.

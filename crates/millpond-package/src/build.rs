@@ -11,6 +11,7 @@ use crate::{
     selection::{Picked, Selection, family},
     track::{Content, Kind, Media, PresentedTrack},
 };
+use millpond_media::Work;
 use std::{collections::HashSet, sync::OnceLock};
 
 /// Bytes that a fragment adds to a segment: `styp`, `moof` without its samples, the head of `mdat`.
@@ -22,8 +23,10 @@ pub(crate) fn presentation(
     sources: Vec<Source>,
     sidecars: Vec<Sidecar>,
     options: &Options,
+    work: &Work,
 ) -> Result<Presentation, PackageError> {
     let target = target(options)?;
+    work.spend(1)?;
     let Selection { video, audio, text, skipped } = Selection::of(&sources)?;
     if video.is_empty() && audio.is_empty() {
         let labels: Vec<&str> = sources.iter().map(|s| s.label.as_str()).collect();

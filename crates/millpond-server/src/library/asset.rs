@@ -13,7 +13,7 @@ use crate::{
     work::{Charge, Pool, Refusal},
 };
 use millpond_media::Work;
-use millpond_package::{Options, Presentation, Sidecar, Source, text};
+use millpond_package::{Options, Presentation, Sidecar, Source, building_bytes, text};
 use millpond_store::{Cache, Entry, Object, ObjectPath, OriginError, PathError, Store};
 use std::{
     path::PathBuf,
@@ -404,11 +404,6 @@ fn external(index: &ObjectPath, location: &str) -> Result<ObjectPath, LibraryErr
         .map_err(|_| wrong(format!("data reference {location:?} is not UTF-8")))?;
     let decoded = decoded.strip_prefix("./").unwrap_or(&decoded);
     index.parent().join(decoded).map_err(|e| wrong(format!("data reference {location:?}: {e}")))
-}
-
-/// Upper estimate of the memory that building a presentation takes.
-fn building_bytes(sources: &[Source]) -> u64 {
-    sources.iter().map(|source| source.movie.heap_bytes() as u64 * 2).sum()
 }
 
 fn identity(depends: &[Arc<Object>], segment_duration: f64) -> u64 {
