@@ -7,7 +7,7 @@ use futures_util::{
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// A job that its callers drive together.
@@ -74,24 +74,26 @@ impl<K: Eq + Hash, V> Drop for Landing<'_, K, V> {
     }
 }
 
-/// Shared by tests: a job that never ends, and says when it was dropped.
-#[cfg(test)]
-fn endless<V>(alive: &Arc<()>) -> impl Future<Output = V> + Send + use<V> {
-    let alive = alive.clone();
-    async move {
-        std::future::pending::<()>().await;
-        drop(alive);
-        unreachable!("it never ends")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::{
-        sync::atomic::{AtomicU32, Ordering},
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
         time::Duration,
     };
+
+    /// A job that never ends, and holds `alive` until it is dropped.
+    fn endless(alive: &Arc<()>) -> impl Future<Output = u8> + Send + use<> {
+        let alive = alive.clone();
+        async move {
+            std::future::pending::<()>().await;
+            drop(alive);
+            0
+        }
+    }
 
     #[tokio::test]
     async fn one_run_for_many_and_a_fresh_one_later() {

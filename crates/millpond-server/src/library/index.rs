@@ -157,7 +157,7 @@ impl Indexes {
                 Step::Done(movie) => return Ok(Built { movie, bytes, charges }),
                 Step::Need(ranges) => ranges,
             };
-            let wanted: u64 = ranges.iter().map(ByteRange::len).sum();
+            let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
             charges.push(charge.map_err(|refusal| refused(object, refusal))?);
             let reads = ranges.into_iter().map(|range: ByteRange| async move {

@@ -12,7 +12,7 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Instant,
 };
 use tokio::sync::oneshot;
 
@@ -214,25 +214,27 @@ pub(crate) fn for_tests(memory: &Arc<Memory>) -> Arc<Pool> {
     Arc::new(Pool::new(PoolOptions { threads: 2 }, memory, WorkCounters::default()).unwrap())
 }
 
-/// Waits until `done`, for what other threads do.
-#[cfg(test)]
-fn until(done: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !done() {
-        assert!(started.elapsed() < Duration::from_secs(30), "it never came to that");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use millpond_media::WorkError;
     use millpond_store::{Store, StoreOptions};
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        time::Duration,
+    };
 
     fn pool() -> Arc<Pool> {
         for_tests(Store::new(&StoreOptions::default()).unwrap().memory())
+    }
+
+    /// Waits until `done`, for what other threads do.
+    fn until(done: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !done() {
+            assert!(started.elapsed() < Duration::from_secs(30), "it never came to that");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// A job that ends only when it is cancelled.
@@ -279,16 +281,22 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_refuses_and_those_who_leave_make_room() {
         let pool = pool();
-        let held: Vec<_> = (0..2 + MOST_WAITING)
-            .map(|_| {
+        let start = |count| {
+            let job = |_| {
                 let pool = pool.clone();
                 tokio::spawn(async move {
                     let work = Work::unlimited();
                     pool.run(&work, endless(&work)).await
                 })
-            })
-            .collect();
-        while pool.shared.lock().waiting.len() < MOST_WAITING || running(&pool) < 2 {
+            };
+            (0..count).map(job).collect::<Vec<_>>()
+        };
+        let mut held = start(2);
+        while running(&pool) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        held.extend(start(MOST_WAITING));
+        while pool.shared.lock().waiting.len() < MOST_WAITING {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let refused = pool.run(&Work::unlimited(), || ()).await;
