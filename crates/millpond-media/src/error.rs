@@ -42,17 +42,19 @@ pub enum MediaError {
         /// Bytes there should be.
         expected: u64,
     },
-    /// More metadata than the limit allows to hold.
-    #[error("{path} at byte {offset}: found {found} bytes of metadata, expected at most {expected}")]
+    /// More of something than the limits allow to hold or to walk over.
+    #[error("{path} at byte {offset}: found {found} {what}, expected at most {expected}")]
     TooLarge {
         /// Box path.
         path: String,
         /// Offset in the object.
         offset: u64,
-        /// Bytes (or samples) the file asks to hold.
+        /// How many the file asks for.
         found: u64,
         /// The limit.
         expected: u64,
+        /// What is counted, such as `bytes of metadata`.
+        what: &'static str,
     },
     /// The job ended before the index was complete: cancelled, or more steps than its [`Work`](crate::Work) had.
     #[error("{path} at byte {offset}: {error}")]
@@ -97,9 +99,9 @@ impl MediaError {
         Self::Truncated { path: path.into(), offset, found, expected }
     }
 
-    /// [`MediaError::TooLarge`]: `found` where at most `expected` is allowed.
-    pub fn too_large(path: impl Into<String>, offset: u64, found: u64, expected: u64) -> Self {
-        Self::TooLarge { path: path.into(), offset, found, expected }
+    /// [`MediaError::TooLarge`]: `found` of `what` where at most `expected` are allowed.
+    pub fn too_large(path: impl Into<String>, offset: u64, found: u64, expected: u64, what: &'static str) -> Self {
+        Self::TooLarge { path: path.into(), offset, found, expected, what }
     }
 
     /// [`MediaError::Work`]: `error` ended the job while the box at `path` was read.
