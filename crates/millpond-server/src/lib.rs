@@ -20,5 +20,5 @@ pub mod tls;
 mod work;
 
 pub use library::{Container, IndexError, Resource, Route};
-pub use work::Refusal;
 pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users, UsersError};
+pub use work::Refusal;

@@ -98,7 +98,11 @@ fn every_output_is_bounded(args: &[&str]) {
         });
         let took = cpu(&server) - before;
         let statuses = replies.iter().map(|reply| reply.status);
-        table += &format!("{name}: {:?}, {took:.2} s, {rounds} rounds, {} MB\n", statuses.clone().collect::<Vec<_>>(), peak(&server) >> 20);
+        table += &format!(
+            "{name}: {:?}, {took:.2} s, {rounds} rounds, {} MB\n",
+            statuses.clone().collect::<Vec<_>>(),
+            peak(&server) >> 20
+        );
         for reply in &replies {
             assert!(matches!(reply.status, 200 | 404 | 422 | 503), "{name}: {reply:?}");
             let kind = reply.header("content-type");
@@ -125,7 +129,8 @@ fn clients_that_hang_up_stop_the_work() {
     let folder = Folder::new();
     let server = folder.serve(&["--workers", "1"]);
     for _ in 0..3 {
-        let asked: Vec<TcpStream> = hostile::NAMES.iter().map(|name| ask(&server, &format!("{name}/index.m3u8"))).collect();
+        let asked: Vec<TcpStream> =
+            hostile::NAMES.iter().map(|name| ask(&server, &format!("{name}/index.m3u8"))).collect();
         std::thread::sleep(Duration::from_millis(50));
         drop(asked);
     }

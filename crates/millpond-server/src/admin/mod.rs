@@ -358,8 +358,7 @@ mod tests {
     #[test]
     fn health_is_answered_while_the_serving_threads_are_stuck() {
         let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (listener, state) =
-            serving.block_on(async { (TcpListener::bind("127.0.0.1:0").await.unwrap(), state()) });
+        let (listener, state) = serving.block_on(async { (TcpListener::bind("127.0.0.1:0").await.unwrap(), state()) });
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
         let entered = serving.enter();

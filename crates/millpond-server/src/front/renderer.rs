@@ -91,8 +91,11 @@ impl Renderer {
 
     /// Makes what a light answer for this resource needs, such as the layout of a track's TS segments.
     pub(super) async fn prepare(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<(), LibraryError> {
+        let segment = matches!(resource, Resource::TsSegment(..) | Resource::IFrame(..));
         match render::lazy(resource) {
-            Some((track, part)) if !asset.has_made(track, part) => self.made(asset, resource).await.map(drop),
+            Some((track, part)) if segment && !asset.has_made(track, part) => {
+                self.made(asset, resource).await.map(drop)
+            }
             _ => Ok(()),
         }
     }

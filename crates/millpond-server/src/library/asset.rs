@@ -228,8 +228,8 @@ impl Library {
             move || Presentation::build(sources, sidecars, &options, &work)
         };
         let presentation = self.pool.run(&work, job).await.map_err(refused)?;
-        let presentation = presentation
-            .map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
+        let presentation =
+            presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
         for warning in presentation.warnings() {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
@@ -334,8 +334,7 @@ impl Library {
     async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
         let bytes = self.read_text(place, &file.path, building).await?;
         let name = file.path.file_name();
-        let parse =
-            if name.to_ascii_lowercase().ends_with(".srt") { text::srt::parse } else { text::vtt::parse };
+        let parse = if name.to_ascii_lowercase().ends_with(".srt") { text::srt::parse } else { text::vtt::parse };
         let parsed = self.job(&file.path, move || parse(&bytes)).await?;
         let subtitles =
             parsed.map_err(|e| LibraryError::Manifest { manifest: file.path.to_string(), why: e.to_string() })?;

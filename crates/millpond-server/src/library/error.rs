@@ -71,9 +71,10 @@ impl LibraryError {
         match self {
             Self::Index(IndexError::Origin(error)) => S::from_u16(error.status()).unwrap_or(S::BAD_GATEWAY),
             // The client asked rightly; the stored media is at fault (RFC 9110 15.5.16 is about requests).
-            Self::Index(IndexError::Media { .. }) | Self::Package { .. } | Self::Manifest { .. } | Self::TooMany { .. } => {
-                S::UNPROCESSABLE_ENTITY
-            }
+            Self::Index(IndexError::Media { .. })
+            | Self::Package { .. }
+            | Self::Manifest { .. }
+            | Self::TooMany { .. } => S::UNPROCESSABLE_ENTITY,
             Self::Index(IndexError::Refused { refusal, .. }) | Self::Refused { refusal, .. } => refusal.status(),
             Self::NoAsset(_) | Self::NoResource { .. } => S::NOT_FOUND,
             Self::BadPath { .. } => S::BAD_REQUEST,

@@ -99,8 +99,7 @@ impl Indexes {
             return Ok(movie);
         }
         let started = Instant::now();
-        let Built { movie, bytes, charges } =
-            self.build(object).await.inspect_err(|_| self.metrics.index_failed())?;
+        let Built { movie, bytes, charges } = self.build(object).await.inspect_err(|_| self.metrics.index_failed())?;
         self.metrics.index_built(started.elapsed(), bytes);
         tracing::info!(
             object = %object.path(),

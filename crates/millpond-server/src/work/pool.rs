@@ -9,7 +9,7 @@ use millpond_media::Work;
 use millpond_store::Memory;
 use std::{
     collections::VecDeque,
-    io,
+    fmt, io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Instant,
@@ -114,6 +114,16 @@ impl Pool {
             self.shared.counters.left_queue();
             self.shared.counters.cancelled();
         }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (waiting, running) = {
+            let state = self.shared.lock();
+            (state.waiting.len(), state.running.len())
+        };
+        f.debug_struct("Pool").field("waiting", &waiting).field("running", &running).finish_non_exhaustive()
     }
 }
 
