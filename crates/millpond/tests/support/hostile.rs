@@ -10,7 +10,7 @@ use std::{
 const HONEST: &[u8] = include_bytes!("../../../../assets/sample/180p.mp4");
 
 /// Names of the files that [`make`] makes.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 13] = [
     "edits.mp4",
     "constant_sizes.mp4",
     "tracks.mp4",
@@ -18,6 +18,13 @@ pub const NAMES: [&str; 7] = [
     "zero_durations.mp4",
     "alternating_durations.mp4",
     "nested_sidx.mp4",
+    // These claim as much as is let through, or little more.
+    "most_samples.mp4",
+    "most_short_samples.mp4",
+    "most_segments.mp4",
+    "most_edits.mp4",
+    "most_tracks.mp4",
+    "many_fragments.mp4",
 ];
 
 /// Makes all of them in a folder.
@@ -46,6 +53,17 @@ pub fn make(folder: &Path) {
     alternating[0] = bx(b"stts", &[&words(&[0, 100_000]), &stts]);
     progressive("alternating_durations.mp4", &[trak(1, &[], &alternating)], 1 << 20);
 
+    for (name, delta) in [("most_samples.mp4", 40), ("most_short_samples.mp4", 0), ("most_segments.mp4", 5000)] {
+        progressive(name, &[trak(1, &[], &tables(2_000_000, delta))], 2_000_000);
+    }
+    for (name, repeated) in [("most_edits.mp4", 1000), ("most_tracks.mp4", 4)] {
+        let edits: Vec<u8> = (0..repeated).flat_map(|_| words(&[0, 40_000, 0, 0, 0x1_0000])).collect();
+        let edts = bx(b"edts", &[&bx(b"elst", &[&words(&[0x0100_0000, repeated]), &edits])]);
+        let count = if name == "most_edits.mp4" { 1 } else { 250 };
+        let traks: Vec<Vec<u8>> = (1..=count).map(|id| trak(id, &edts, &tables(1000, 40))).collect();
+        progressive(name, &traks, 1 << 20);
+    }
+
     // Fragments whose runs claim samples of no bytes.
     let run = bx(b"trun", &[&words(&[0, MILLIONS])]);
     let tfhd = bx(b"tfhd", &[&words(&[0x2_0000, 1])]);
@@ -53,6 +71,16 @@ pub fn make(folder: &Path) {
     let moof = bx(b"moof", &[&bx(b"mfhd", &[&words(&[0, 1])]), &bx(b"traf", &[&tfhd, &tfdt, &run])]);
     let fragment = [moof, bx(b"mdat", &[&[0; 8]])].concat();
     put("empty_samples.mp4", &[ftyp(), fragmented_moov(), fragment.repeat(100)], 0);
+
+    // One sample of a second in each fragment.
+    let fragment = |number: u32| {
+        let run = bx(b"trun", &[&words(&[0x301, 1, 0, 1000, 1])]);
+        let tfhd = bx(b"tfhd", &[&words(&[0x2_0000, 1])]);
+        let tfdt = bx(b"tfdt", &[&words(&[0, number * 1000])]);
+        let traf = bx(b"traf", &[&tfhd, &tfdt, &run]);
+        [bx(b"moof", &[&bx(b"mfhd", &[&words(&[0, number])]), &traf]), bx(b"mdat", &[&[0]])].concat()
+    };
+    put("many_fragments.mp4", &[vec![ftyp(), fragmented_moov()], (0..20_000).map(fragment).collect()].concat(), 0);
 
     // Each index of segments refers to the next one.
     let sidx = bx(b"sidx", &[&words(&[0, 1, 1000, 0, 0, 2, 0x8000_0000 | 56, 40, 0, 0x8000_0000 | 56, 40, 0])]);
