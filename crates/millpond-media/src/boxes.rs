@@ -76,12 +76,18 @@ impl<'a> Node<'a> {
     /// The boxes in the body after its first `skip` bytes.
     pub(crate) fn children_after(&self, skip: usize) -> Children<'a> {
         let rest = self.body.get(skip..).unwrap_or_default();
-        Children { rest, offset: self.body_offset() + skip as u64, path: self.path.clone(), seen: Vec::new() }
+        let (offset, path) = (self.body_offset() + skip as u64, self.path.clone());
+        Children { rest, offset, path, only: None, numbers: [0; NUMBERED.len()] }
+    }
+
+    /// The children of type `kind`. All others are passed over without a path being made for them.
+    pub(crate) fn children_of(&self, kind: &FourCc) -> Children<'a> {
+        Children { only: Some(*kind), ..self.children() }
     }
 
     /// The first child of type `kind`.
     pub(crate) fn child(&self, kind: &FourCc) -> Option<Self> {
-        self.children().find(|child| child.kind == *kind)
+        self.children_of(kind).next()
     }
 
     /// The first child of type `kind`, or an error that says it is missing.
@@ -112,42 +118,65 @@ impl<'a> Node<'a> {
     }
 }
 
+/// Boxes that come in numbers: their paths say which one it is.
+const NUMBERED: [&FourCc; 3] = [b"trak", b"traf", b"trun"];
+
 /// The boxes inside a box.
 #[derive(Debug)]
 pub(crate) struct Children<'a> {
     rest: &'a [u8],
     offset: u64,
     path: String,
-    seen: Vec<(FourCc, u32)>,
+    /// The only type that is handed out.
+    only: Option<FourCc>,
+    /// How many there were of each of [`NUMBERED`].
+    numbers: [u32; NUMBERED.len()],
+}
+
+impl<'a> Children<'a> {
+    /// The next box, without its path.
+    fn step(&mut self) -> Option<Node<'a>> {
+        let node = Node::new(self.rest, self.offset, String::new())?;
+        if let Some(number) = NUMBERED.iter().position(|kind| **kind == node.kind) {
+            self.numbers[number] += 1;
+        }
+        self.rest = self.rest.get(node.whole.len()..)?;
+        self.offset += node.whole.len() as u64;
+        Some(node)
+    }
+
+    fn named(&self, mut node: Node<'a>) -> Node<'a> {
+        let name = show(node.kind);
+        let number = NUMBERED.iter().position(|kind| **kind == node.kind).map(|place| self.numbers[place]);
+        node.path = match (&*self.path, number) {
+            ("", _) => name,
+            (path, Some(number)) => format!("{path}/{name}[{number}]"),
+            (path, None) => format!("{path}/{name}"),
+        };
+        node
+    }
 }
 
 impl<'a> Iterator for Children<'a> {
     type Item = Node<'a>;
 
     fn next(&mut self) -> Option<Node<'a>> {
-        let mut node = Node::new(self.rest, self.offset, String::new())?;
-        let ordinal = match self.seen.iter_mut().find(|(kind, _)| *kind == node.kind) {
-            Some((_, count)) => {
-                *count += 1;
-                *count
-            }
-            None => {
-                // A hostile box could hold a million types; only the repeated ones need a number.
-                if self.seen.len() < 64 {
-                    self.seen.push((node.kind, 1));
-                }
-                1
+        let node = loop {
+            let node = self.step()?;
+            if self.only.is_none_or(|only| only == node.kind) {
+                break node;
             }
         };
-        node.path = match (&*self.path, &node.kind) {
-            ("", _) => show(node.kind),
-            // These come in numbers: which one it is matters.
-            (path, b"trak" | b"traf" | b"trun") => format!("{path}/{}[{ordinal}]", show(node.kind)),
-            (path, _) => format!("{path}/{}", show(node.kind)),
-        };
-        self.rest = self.rest.get(node.whole.len()..)?;
-        self.offset += node.whole.len() as u64;
-        Some(node)
+        Some(self.named(node))
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Node<'a>> {
+        let mut left = n;
+        while left > 0 {
+            let node = self.step()?;
+            left -= usize::from(self.only.is_none_or(|only| only == node.kind));
+        }
+        self.next()
     }
 }
 

@@ -95,7 +95,7 @@ impl Writer {
         body(self)?;
         let size = self.0.len() - start;
         let size = u32::try_from(size).map_err(|_| {
-            MediaError::too_large(crate::boxes::show(*kind), start as u64, size as u64, u32::MAX.into())
+            MediaError::too_large(crate::boxes::show(*kind), start as u64, size as u64, u32::MAX.into(), "bytes")
         })?;
         if let Some(field) = self.0.get_mut(start..start + 4) {
             field.copy_from_slice(&size.to_be_bytes());

@@ -10,6 +10,8 @@ use std::ops::Range;
 
 /// Samples at the end of a track among which the last one to show is: more than any reordering spans.
 const REORDER: u32 = 512;
+/// Samples that are searched one by one.
+const BLOCK: u32 = 128;
 
 /// A run of samples shown by one edit. The presentation time of a sample is `sample.pts() + shift`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +32,8 @@ pub struct Span {
 pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
     let table = &track.samples;
     let Some(first) = table.get(0) else { return Vec::new() };
-    let media = Media { track, first, end: media_end(table), sync: sync_list(table) };
+    let end = media_end(table);
+    let media = (!track.edits.is_empty()).then(|| Media::new(track, first, end));
     let mut spans: Vec<Span> = Vec::new();
     // Summed in movie ticks: the rounding of many edits must not add up.
     let mut elapsed = 0_i64;
@@ -39,14 +42,14 @@ pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
         let duration = i64::try_from(edit.duration).unwrap_or(i64::MAX);
         let until = elapsed.saturating_add(duration);
         let times = movie_timescale.convert(elapsed, track.timescale)..movie_timescale.convert(until, track.timescale);
-        if let Some(span) = media.span(*edit, times, index + 1 == count) {
+        if let Some(span) = media.as_ref().and_then(|media| media.span(*edit, times, index + 1 == count)) {
             push(&mut spans, span, movie_timescale, track.timescale);
         }
         elapsed = until;
     }
     if spans.is_empty() {
-        let start = media.first_shown();
-        return vec![Span { samples: 0..table.len(), shift: 0, start, end: media.end.max(start) }];
+        let start = first_shown(table);
+        return vec![Span { samples: 0..table.len(), shift: 0, start, end: end.max(start) }];
     }
     close_gap(&mut spans, track);
     spans
@@ -91,11 +94,19 @@ struct Media<'a> {
     first: Sample,
     /// Composition time at which the last sample ends.
     end: i64,
-    /// Sync samples, unless all are.
-    sync: Option<Vec<u32>>,
+    /// All samples by composition time.
+    all: Shown<'a>,
+    /// Sync samples by composition time, unless all samples are.
+    sync: Option<Shown<'a>>,
 }
 
-impl Media<'_> {
+impl<'a> Media<'a> {
+    fn new(track: &'a Track, first: Sample, end: i64) -> Self {
+        let table = &track.samples;
+        let sync = (!table.all_sync()).then(|| Shown::of(table, |sample| sample.sync));
+        Self { track, first, end, all: Shown::of(table, |_| true), sync }
+    }
+
     /// What `edit` shows at the presentation `times`; `None` where that is nothing.
     fn span(&self, edit: Edit, times: Range<i64>, last: bool) -> Option<Span> {
         let time = edit.media_time?;
@@ -133,54 +144,76 @@ impl Media<'_> {
 
     /// The last sync sample that shows at or before `time`; the first sample where there is none.
     fn sync_at(&self, time: i64) -> u32 {
-        let table = &self.track.samples;
-        let (least, _) = table.composition_bounds();
-        let Some(candidate) = table.at_dts(time.saturating_sub(i64::from(least))) else { return 0 };
-        let Some(sync) = &self.sync else {
-            return last_where(table, candidate, |sample| sample.pts() <= time).unwrap_or(0);
-        };
-        let candidates = sync.partition_point(|&index| index <= candidate);
-        let found = sync
-            .iter()
-            .take(candidates)
-            .rev()
-            .find(|&&index| table.get(index).is_some_and(|sample| sample.pts() <= time));
-        found.copied().unwrap_or(0)
+        self.sync.as_ref().unwrap_or(&self.all).last_before(time.saturating_add(1)).unwrap_or(0)
     }
 
-    /// The last sync sample at or before sample `index`.
+    /// The last sync sample at or before sample `index`; the first sample where there is none.
     fn sync_before(&self, index: u32) -> u32 {
-        match &self.sync {
-            None => index,
-            Some(sync) => sync.partition_point(|&s| s <= index).checked_sub(1).map_or(0, |i| sync[i]),
-        }
+        self.sync.as_ref().map_or(Some(index), |sync| sync.last_up_to(index)).unwrap_or(0)
     }
 
     /// The last sample in decoding order that shows before `time`.
     fn before(&self, time: i64) -> Option<u32> {
-        let table = &self.track.samples;
-        let (least, _) = table.composition_bounds();
-        let candidate = table.at_dts(time.saturating_sub(i64::from(least)))?;
-        last_where(table, candidate, |sample| sample.pts() < time)
-    }
-
-    /// The least composition time at the head of the track.
-    fn first_shown(&self) -> i64 {
-        self.track.samples.range(0..REORDER).map(|sample| sample.pts()).min().unwrap_or(0)
+        self.all.last_before(time)
     }
 }
 
-/// The last sample up to `from` for which `test` holds.
-fn last_where(table: &SampleTable, from: u32, test: impl Fn(&Sample) -> bool) -> Option<u32> {
-    let mut end = from.saturating_add(1);
-    while end > 0 {
-        let start = end.saturating_sub(64);
-        if let Some(found) = table.range(start..end).filter(|sample| test(sample)).last() {
-            return Some(found.index);
+/// Samples of a kind, to be found by composition time: in time that grows with the logarithm of the table, whatever
+/// the order is in which they show.
+struct Shown<'a> {
+    table: &'a SampleTable,
+    is_meant: fn(&Sample) -> bool,
+    /// For each block the least composition time in it and all blocks after it: these rise.
+    least: Vec<i64>,
+    /// For each block the last block up to it that has such a sample.
+    last: Vec<u32>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(table: &'a SampleTable, is_meant: fn(&Sample) -> bool) -> Self {
+        let blocks = table.len().div_ceil(BLOCK) as usize;
+        let mut shown = Self { table, is_meant, least: vec![i64::MAX; blocks], last: vec![u32::MAX; blocks] };
+        for sample in table.iter().filter(is_meant) {
+            let block = sample.index / BLOCK;
+            if let Some(least) = shown.least.get_mut(block as usize) {
+                *least = sample.pts().min(*least);
+                shown.last[block as usize] = block;
+            }
         }
-        end = start;
+        for block in (1..blocks).rev() {
+            shown.least[block - 1] = shown.least[block - 1].min(shown.least[block]);
+        }
+        for block in 1..blocks {
+            if shown.last[block] == u32::MAX {
+                shown.last[block] = shown.last[block - 1];
+            }
+        }
+        shown
     }
-    None
+
+    /// The last one in decoding order that shows before `time`.
+    fn last_before(&self, time: i64) -> Option<u32> {
+        let block = self.least.partition_point(|least| *least < time).checked_sub(1)?;
+        self.last_in(u32::try_from(block).ok()?, |sample| sample.pts() < time)
+    }
+
+    /// The last one in decoding order up to sample `index`.
+    fn last_up_to(&self, index: u32) -> Option<u32> {
+        let block = index / BLOCK;
+        let here = self.last_in(block, |sample| sample.index <= index);
+        here.or_else(|| self.last_in(*self.last.get(block.checked_sub(1)? as usize)?, |_| true))
+    }
+
+    fn last_in(&self, block: u32, test: impl Fn(&Sample) -> bool) -> Option<u32> {
+        let start = block.checked_mul(BLOCK)?;
+        let samples = self.table.range(start..start.saturating_add(BLOCK));
+        samples.filter(|sample| (self.is_meant)(sample) && test(sample)).last().map(|sample| sample.index)
+    }
+}
+
+/// The least composition time at the head of the track.
+fn first_shown(table: &SampleTable) -> i64 {
+    table.range(0..REORDER).map(|sample| sample.pts()).min().unwrap_or(0)
 }
 
 /// The composition time at which the last sample ends.
@@ -188,10 +221,6 @@ pub(crate) fn media_end(table: &SampleTable) -> i64 {
     let tail = table.len().saturating_sub(REORDER)..table.len();
     let ends = table.range(tail).map(|sample| sample.pts().saturating_add(i64::from(sample.duration)));
     ends.max().unwrap_or(0)
-}
-
-fn sync_list(table: &SampleTable) -> Option<Vec<u32>> {
-    (!table.all_sync()).then(|| table.sync_samples().collect())
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What can be wrong with a file: where, what was found and what was expected.
 
+use crate::work::WorkError;
+
 /// Why an object gives no index, or a track of it none.
 ///
 /// Every variant leads to the byte: the box path (such as `moov/trak[2]/mdia/minf/stbl/stsz`) and the offset in the
-/// object. None of them is worth a retry with the same bytes.
+/// object. Only [`MediaError::Work`] is worth a retry with the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
     /// A field or a box has a value that the format does not allow.
@@ -40,17 +42,29 @@ pub enum MediaError {
         /// Bytes there should be.
         expected: u64,
     },
-    /// More metadata than the limit allows to hold.
-    #[error("{path} at byte {offset}: found {found} bytes of metadata, expected at most {expected}")]
+    /// More of something than the limits allow to hold or to walk over.
+    #[error("{path} at byte {offset}: found {found} {what}, expected at most {expected}")]
     TooLarge {
         /// Box path.
         path: String,
         /// Offset in the object.
         offset: u64,
-        /// Bytes (or samples) the file asks to hold.
+        /// How many the file asks for.
         found: u64,
         /// The limit.
         expected: u64,
+        /// What is counted, such as `bytes of metadata`.
+        what: &'static str,
+    },
+    /// The job ended before the index was complete: cancelled, or more steps than its [`Work`](crate::Work) had.
+    #[error("{path} at byte {offset}: {error}")]
+    Work {
+        /// Box path that was read then.
+        path: String,
+        /// Offset in the object.
+        offset: u64,
+        /// Cancellation or exhaustion.
+        error: WorkError,
     },
     /// The file is readable, but no track of it can be played.
     #[error("{path} at byte {offset}: found no playable track, expected at least one ({})", list(found))]
@@ -85,9 +99,14 @@ impl MediaError {
         Self::Truncated { path: path.into(), offset, found, expected }
     }
 
-    /// [`MediaError::TooLarge`]: `found` where at most `expected` is allowed.
-    pub fn too_large(path: impl Into<String>, offset: u64, found: u64, expected: u64) -> Self {
-        Self::TooLarge { path: path.into(), offset, found, expected }
+    /// [`MediaError::TooLarge`]: `found` of `what` where at most `expected` are allowed.
+    pub fn too_large(path: impl Into<String>, offset: u64, found: u64, expected: u64, what: &'static str) -> Self {
+        Self::TooLarge { path: path.into(), offset, found, expected, what }
+    }
+
+    /// [`MediaError::Work`]: `error` ended the job while the box at `path` was read.
+    pub fn work(path: impl Into<String>, offset: u64, error: WorkError) -> Self {
+        Self::Work { path: path.into(), offset, error }
     }
 
     /// Box path of the place that is wrong.
@@ -98,6 +117,7 @@ impl MediaError {
             | Self::Unsupported { path, .. }
             | Self::Truncated { path, .. }
             | Self::TooLarge { path, .. }
+            | Self::Work { path, .. }
             | Self::NoPlayableTrack { path, .. } => path,
         }
     }
@@ -110,6 +130,7 @@ impl MediaError {
             | Self::Unsupported { offset, .. }
             | Self::Truncated { offset, .. }
             | Self::TooLarge { offset, .. }
+            | Self::Work { offset, .. }
             | Self::NoPlayableTrack { offset, .. } => *offset,
         }
     }

@@ -6,10 +6,12 @@
 
 use crate::{
     boxes::{FourCc, Node, show},
+    budget::Rounds,
     error::MediaError,
     fragment_places::{random_access, random_access_size, segment_index},
     lane::{Arrived, Here, Lane},
     units::ByteRange,
+    work::Work,
 };
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -26,6 +28,10 @@ const MOST: u64 = 64 << 10;
 const BATCH: u64 = 32 << 20;
 /// Indexes used: more than a tree of them has. A file with one before each fragment gains nothing from them.
 const MAX_CUTS: u32 = 256;
+/// Most lanes: places beyond that are found by walking. A day of fragments of one second has fewer.
+const MAX_LANES: usize = 1 << 17;
+/// Bytes of heap that a fragment takes beside its own.
+const FRAGMENT_HEAP: u64 = 128;
 
 /// The walk over the fragments of one object.
 #[derive(Debug)]
@@ -44,6 +50,8 @@ pub(crate) struct FragmentWalk {
     cuts: u32,
     /// Why the walk ended before the object did.
     broken: Option<MediaError>,
+    rounds: Rounds,
+    work: Work,
 }
 
 /// The end of the object, where an `mfra` may be.
@@ -71,15 +79,31 @@ enum Look {
 
 impl FragmentWalk {
     /// A walk over `rest`, the lane after the movie box, that holds at most `limit` bytes of metadata.
-    pub(crate) fn new(rest: Lane, limit: u64) -> Self {
+    /// Steps are spent on `work`.
+    pub(crate) fn new(rest: Lane, limit: u64, work: Work) -> Self {
         let tail = if rest.left() <= WHOLE { Tail::Settled } else { Tail::Unknown };
         let all = ByteRange::new(rest.at(), rest.end());
         let moofs = BTreeMap::new();
-        Self { all, lanes: vec![rest], moofs, held: 0, limit, tail, largest: 0, believe: true, cuts: 0, broken: None }
+        Self {
+            all,
+            lanes: vec![rest],
+            moofs,
+            held: 0,
+            limit,
+            tail,
+            largest: 0,
+            believe: true,
+            cuts: 0,
+            broken: None,
+            rounds: Rounds::to_fragments(),
+            work,
+        }
     }
 
     /// Walks as far as the bytes at hand go, and gives the ranges it needs next; none when it is through.
     pub(crate) fn step(&mut self, arrived: &mut Arrived) -> Result<Vec<ByteRange>, MediaError> {
+        let first = self.lanes.first().map_or(self.all.end, Lane::at);
+        self.rounds.begin(self.lanes.len(), first, &self.work)?;
         if let Some(places) = self.read_tail(arrived) {
             self.cut(places);
         }
@@ -105,11 +129,12 @@ impl FragmentWalk {
                 }
                 Look::Wants(size) => {
                     let range = lane.want(size);
-                    if asked < BATCH {
-                        asked += range.len();
-                        wanted.push(range);
-                    }
+                    asked += range.len();
+                    wanted.push(range);
                     index += 1;
+                    if asked >= BATCH {
+                        break;
+                    }
                 }
             }
         }
@@ -157,6 +182,7 @@ impl FragmentWalk {
     /// Walks `lane` until bytes are missing.
     fn look(&mut self, lane: &mut Lane) -> Result<Look, MediaError> {
         loop {
+            self.work.spend(1).map_err(|error| MediaError::work("moof", lane.at(), error))?;
             let (header, size) = match lane.here() {
                 Here::End => return Ok(Look::Through),
                 Here::Unknown => return Ok(Look::Wants(self.ask_at(lane))),
@@ -176,12 +202,12 @@ impl FragmentWalk {
                 b"moof" => {
                     self.room_for(lane, size, header.kind)?;
                     let Some(bytes) = lane.bytes(size) else { return Ok(Look::Wants(size)) };
-                    self.held += size;
+                    self.held += size + FRAGMENT_HEAP;
                     self.largest = self.largest.max(size);
                     // A copy: a slice would hold all that was read with it.
                     self.moofs.insert(lane.at(), Bytes::copy_from_slice(&bytes));
                 }
-                b"sidx" if self.believe && self.cuts < MAX_CUTS && size <= lane.left() => {
+                b"sidx" if self.may_cut() && size <= lane.left() => {
                     self.room_for(lane, size, header.kind)?;
                     let Some(bytes) = lane.bytes(size) else { return Ok(Look::Wants(size)) };
                     let places = Node::new(&bytes, lane.at(), "sidx").and_then(|sidx| segment_index(&sidx));
@@ -194,6 +220,11 @@ impl FragmentWalk {
         }
     }
 
+    /// Whether another index is used.
+    fn may_cut(&mut self) -> bool {
+        self.believe && self.cuts < MAX_CUTS && self.lanes.len() < MAX_LANES && self.rounds.cut(self.lanes.len())
+    }
+
     /// Ends `lane` here.
     fn leave(lane: &mut Lane) -> Look {
         lane.advance(lane.left());
@@ -203,7 +234,7 @@ impl FragmentWalk {
     fn room_for(&self, lane: &Lane, size: u64, kind: FourCc) -> Result<(), MediaError> {
         let total = self.held.saturating_add(size);
         if total > self.limit {
-            return Err(MediaError::too_large(show(kind), lane.at(), total, self.limit));
+            return Err(MediaError::too_large(show(kind), lane.at(), total, self.limit, "bytes of metadata"));
         }
         Ok(())
     }
@@ -222,6 +253,7 @@ impl FragmentWalk {
         self.cuts += 1;
         places.sort_unstable();
         places.dedup();
+        places.truncate(MAX_LANES.saturating_sub(self.lanes.len()));
         let mut places = places.into_iter().peekable();
         let mut lanes = Vec::with_capacity(self.lanes.len() + places.len());
         for mut lane in std::mem::take(&mut self.lanes) {

@@ -2,10 +2,10 @@
 
 use crate::{
     boxes::{Fields, Node},
+    budget::Budget,
     error::MediaError,
     moov::{MovieDraft, TrackDraft, Trex},
     pcm_units::PcmUnits,
-    progressive::Budget,
     sample_table::{MAX_SAMPLES, SampleTableBuilder},
 };
 
@@ -46,13 +46,19 @@ struct Traf {
 
 impl MovieDraft {
     /// Appends the samples of `moof`. A track fragment that is broken ends its track, and no other.
-    pub(crate) fn add_fragment(&mut self, moof: &Node<'_>) {
+    ///
+    /// # Errors
+    /// The job has ended.
+    pub(crate) fn add_fragment(&mut self, moof: &Node<'_>) -> Result<(), MediaError> {
+        self.budget.justify(moof.whole.len());
         // Without a base, data begins at the moof for the first track, after the last one's for the others (8.8.7.1).
         let mut implicit = moof.offset;
-        for traf in moof.children().filter(|node| &node.kind == b"traf") {
+        for traf in moof.children_of(b"traf") {
             let mut track = 0;
+            self.budget.step(&traf, 1)?;
             match self.add_track_fragment(&traf, moof.offset, implicit, &mut track) {
                 Ok(end) => implicit = end,
+                Err(error @ MediaError::Work { .. }) => return Err(error),
                 Err(error) => match self.tracks.iter_mut().find(|t| t.header.id == track) {
                     Some(draft) if draft.cut.is_none() => draft.cut = Some(error.to_string()),
                     Some(_) => {}
@@ -60,6 +66,7 @@ impl MovieDraft {
                 },
             }
         }
+        Ok(())
     }
 
     /// Notes an error of a track that is not played, or that could not be named, once.
@@ -91,7 +98,8 @@ impl MovieDraft {
                 draft.samples.set_start_dts(time);
             }
         }
-        for run in node.children().filter(|child| &child.kind == b"trun") {
+        for run in node.children_of(b"trun") {
+            self.budget.step(&run, 1)?;
             self.add_run(&run, &mut traf)?;
         }
         Ok(traf.next)
@@ -107,7 +115,7 @@ impl MovieDraft {
     ) -> Result<Traf, MediaError> {
         let (_, flags, mut fields) = tfhd.full()?;
         *track = fields.u32()?;
-        let known = self.defaults.iter().find(|trex| trex.track == *track).copied();
+        let known = self.defaults.get(track).copied();
         let mut defaults = known.unwrap_or(Trex { track: *track, description: 1, ..Trex::default() });
         let base = if flags & flag::BASE_DATA_OFFSET != 0 {
             fields.u64()?
@@ -205,15 +213,15 @@ impl Run<'_, '_> {
                         let found = format!("sample {index} of {size} bytes");
                         return Err(self.node.invalid(found, format!("whole frames of {frame}")));
                     }
-                    budget.spend(self.node, units.needed(size / frame).max(1))?;
+                    budget.samples(self.node, units.needed(size / frame).max(1))?;
                     units.sample(samples, traf.next, size, duration);
                 }
                 Some(draft) => {
-                    budget.spend(self.node, 1)?;
+                    budget.samples(self.node, 1)?;
                     let sync = !draft.is_video() || sample_flags & (NON_SYNC | DEPENDS) == 0;
                     draft.samples.push(traf.next, size, duration, composition, sync);
                 }
-                None => budget.spend(self.node, 1)?,
+                None => budget.samples(self.node, 1)?,
             }
             traf.next = end;
         }
@@ -231,7 +239,7 @@ impl Run<'_, '_> {
         let Trex { size, duration, .. } = traf.defaults;
         let room = self.limit.saturating_sub(traf.next) / u64::from(size.max(1));
         let fit = self.count.min(u32::try_from(room).unwrap_or(u32::MAX));
-        budget.spend(self.node, units.needed(fit))?;
+        budget.samples(self.node, units.needed(fit))?;
         units.begin(fit);
         units.frames(samples, traf.next, fit, duration);
         traf.next += u64::from(fit) * u64::from(size);

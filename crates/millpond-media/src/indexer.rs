@@ -2,12 +2,14 @@
 
 use crate::{
     boxes::{HEADER, Node, show},
+    budget::Rounds,
     error::MediaError,
     fragment_walk::FragmentWalk,
     lane::{Arrived, Here, Lane},
     moov::MovieDraft,
     movie::Movie,
     units::ByteRange,
+    work::Work,
 };
 use bytes::Bytes;
 
@@ -56,12 +58,13 @@ pub struct Indexer {
     stage: Stage,
     missing: Vec<ByteRange>,
     arrived: Arrived,
+    work: Work,
 }
 
 #[derive(Debug)]
 enum Stage {
     /// Looking for the movie box.
-    Boxes(Lane),
+    Boxes(Lane, Rounds),
     /// Looking for fragments.
     Fragments(Box<(MovieDraft, FragmentWalk)>),
     /// Handed out.
@@ -86,8 +89,14 @@ impl Indexer {
     #[must_use]
     pub fn with_limits(object_len: u64, limits: Limits) -> Self {
         let limits = Limits { head: limits.head.max(HEADER), ..limits };
-        let stage = Stage::Boxes(Lane::new(0, object_len));
-        Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default() }
+        let stage = Stage::Boxes(Lane::new(0, object_len), Rounds::to_movie_box());
+        Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default(), work: Work::unlimited() }
+    }
+
+    /// Spends each step of indexing on `work`; without this call the steps are unlimited.
+    #[must_use]
+    pub fn with_work(self, work: Work) -> Self {
+        Self { work, ..self }
     }
 
     /// What it needs next, or the finished movie.
@@ -128,33 +137,34 @@ impl Indexer {
 
     fn advance(&mut self) -> Result<Step, MediaError> {
         match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Boxes(lane) => self.find_moov(lane),
+            Stage::Boxes(lane, rounds) => self.find_moov(lane, rounds),
             Stage::Fragments(parts) => self.find_fragments(*parts),
             Stage::Done => Err(MediaError::invalid("the object", 0, "a poll after the movie was handed out", "none")),
             Stage::Failed(error) => Err(error),
         }
     }
 
-    fn find_moov(&mut self, mut lane: Lane) -> Result<Step, MediaError> {
+    fn find_moov(&mut self, mut lane: Lane, mut rounds: Rounds) -> Result<Step, MediaError> {
+        rounds.begin(1, lane.at(), &self.work)?;
         if let Some(bytes) = self.arrived.take_from(lane.held_to()) {
             lane.append(bytes);
         }
         let moov = match self.walk(&mut lane)? {
             Found::Wants(range) => {
-                self.stage = Stage::Boxes(lane);
+                self.stage = Stage::Boxes(lane, rounds);
                 return Ok(Step::Need(vec![range]));
             }
             Found::Moov(moov) => moov,
         };
         let node = Node::new(&moov, lane.at(), "moov")
             .ok_or_else(|| MediaError::truncated("moov", lane.at(), moov.len() as u64, 8))?;
-        let draft = MovieDraft::parse(&node, self.object_len)?;
+        let draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
         if !draft.fragmented() {
             return draft.finish().map(Step::Done);
         }
         lane.advance(moov.len() as u64);
         let limit = self.limits.max_metadata.saturating_sub(moov.len() as u64);
-        self.find_fragments((draft, FragmentWalk::new(lane, limit)))
+        self.find_fragments((draft, FragmentWalk::new(lane, limit, self.work.clone())))
     }
 
     fn find_fragments(&mut self, (mut draft, mut walk): (MovieDraft, FragmentWalk)) -> Result<Step, MediaError> {
@@ -166,7 +176,7 @@ impl Indexer {
         let (moofs, broken) = walk.into_fragments();
         for (number, (place, bytes)) in moofs.iter().enumerate() {
             if let Some(moof) = Node::new(bytes, *place, format!("moof[{}]", number + 1)) {
-                draft.add_fragment(&moof);
+                draft.add_fragment(&moof)?;
             }
         }
         if let Some(broken) = broken {
@@ -200,13 +210,14 @@ impl Indexer {
                     return Err(MediaError::truncated("moov", at, lane.left(), size));
                 }
                 if size > self.limits.max_metadata {
-                    return Err(MediaError::too_large("moov", at, size, self.limits.max_metadata));
+                    return Err(MediaError::too_large("moov", at, size, self.limits.max_metadata, "bytes of metadata"));
                 }
                 return Ok(match lane.bytes(size) {
                     Some(moov) => Found::Moov(moov),
                     None => Found::Wants(lane.want(size)),
                 });
             }
+            self.work.spend(1).map_err(|error| MediaError::work(show(header.kind), at, error))?;
             passed = Some((header.kind, at, size));
             lane.advance(size);
         }

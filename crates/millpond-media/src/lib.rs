@@ -6,6 +6,7 @@
 mod alias;
 mod bits;
 mod boxes;
+mod budget;
 pub mod codec;
 pub mod dref;
 pub mod edits;

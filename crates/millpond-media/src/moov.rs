@@ -2,14 +2,18 @@
 
 use crate::{
     boxes::Node,
+    budget::{Budget, MOST_SKIPPED, MOST_TRACKS},
+    edits,
     error::MediaError,
     movie::{Movie, SkippedTrack, Track, TrackKind},
     pcm_units::PcmUnits,
-    progressive::{Budget, Tables},
+    progressive::Tables,
     sample_table::{SampleTable, SampleTableBuilder},
     trak::{self, Tkhd, TrackHeader},
     units::Timescale,
+    work::Work,
 };
+use std::collections::HashMap;
 
 /// A movie that may still get samples.
 #[derive(Debug)]
@@ -22,7 +26,7 @@ pub(crate) struct MovieDraft {
     /// Tracks that can be played so far, in file order.
     pub(crate) tracks: Vec<TrackDraft>,
     /// Defaults of all tracks, also of those that can't be played.
-    pub(crate) defaults: Vec<Trex>,
+    pub(crate) defaults: HashMap<u32, Trex>,
     pub(crate) skipped: Vec<SkippedTrack>,
     pub(crate) budget: Budget,
     object_len: u64,
@@ -35,8 +39,8 @@ pub(crate) struct TrackDraft {
     pub(crate) samples: SampleTableBuilder,
     /// What makes samples of PCM.
     pub(crate) pcm: Option<PcmUnits>,
-    /// Place in the file, for reasons.
-    place: String,
+    /// Path and offset of its `trak`, for reasons.
+    place: (String, u64),
     /// Why samples are left out; there come no more then.
     pub(crate) cut: Option<String>,
     /// Samples of the movie box, before any fragment.
@@ -54,8 +58,8 @@ pub(crate) struct Trex {
 }
 
 impl MovieDraft {
-    /// What `moov` says, for an object of `object_len` bytes.
-    pub(crate) fn parse(moov: &Node<'_>, object_len: u64) -> Result<Self, MediaError> {
+    /// What `moov` says, for an object of `object_len` bytes. Steps are spent on `work`.
+    pub(crate) fn parse(moov: &Node<'_>, object_len: u64, work: Work) -> Result<Self, MediaError> {
         let (timescale, duration) = movie_header(moov)?;
         let mvex = moov.child(b"mvex");
         let mut draft = Self {
@@ -65,16 +69,25 @@ impl MovieDraft {
             fragmented: mvex.is_some(),
             external_media: None,
             tracks: Vec::new(),
-            defaults: mvex.iter().flat_map(Node::children).filter_map(|node| Trex::parse(&node)).collect(),
+            defaults: mvex.as_ref().map(defaults).unwrap_or_default(),
             skipped: Vec::new(),
-            budget: Budget::new(),
+            budget: Budget::new(work),
             object_len,
         };
-        for trak in moov.children().filter(|node| &node.kind == b"trak") {
+        draft.budget.justify(moov.whole.len());
+        // Every box is looked at some twenty times.
+        draft.budget.step(moov, u32::try_from(moov.whole.len() / 8).unwrap_or(u32::MAX))?;
+        for (number, trak) in (1_usize..).zip(moov.children_of(b"trak")) {
+            if number > MOST_TRACKS {
+                let (found, most) = (number as u64, MOST_TRACKS as u64);
+                draft.skip(0, MediaError::too_large(trak.path, trak.offset, found, most, "tracks").to_string());
+                break;
+            }
             let tkhd = Tkhd::parse(&trak);
             let id = tkhd.as_ref().map_or(0, |tkhd| tkhd.id);
             match tkhd.and_then(|tkhd| draft.track(&trak, tkhd)) {
                 Ok(track) => draft.tracks.push(track),
+                Err(error @ MediaError::Work { .. }) => return Err(error),
                 Err(error) => draft.skip(id, error.to_string()),
             }
         }
@@ -91,8 +104,11 @@ impl MovieDraft {
         self.external_media.is_none().then_some(self.object_len)
     }
 
-    /// Notes why a track, or a part of it, is left out.
+    /// Notes why a track, or a part of it, is left out, as far as there is room for reasons.
     pub(crate) fn skip(&mut self, id: u32, reason: String) {
+        if self.skipped.len() >= MOST_SKIPPED {
+            return;
+        }
         self.skipped.push(SkippedTrack { id, reason });
     }
 
@@ -103,16 +119,26 @@ impl MovieDraft {
             draft.open_edits();
             let id = draft.header.id;
             let empty = draft.samples.is_empty();
+            let (path, offset) = draft.place;
             match draft.cut {
                 Some(reason) => self.skip(id, reason),
                 None if empty => {
-                    let place = &draft.place;
-                    self.skip(id, format!("{place}: found no samples in the movie or any fragment, expected some"));
+                    self.skip(
+                        id,
+                        format!(
+                            "{path} at byte {offset}: found no samples in the movie or any fragment, expected some"
+                        ),
+                    );
                 }
                 None => {}
             }
             if !empty {
-                tracks.push(draft.header.with_samples(draft.samples.finish()));
+                let track = draft.header.with_samples(draft.samples.finish());
+                match self.check_edits(&track, &path, offset) {
+                    Ok(()) => tracks.push(track),
+                    Err(error @ MediaError::Work { .. }) => return Err(error),
+                    Err(error) => self.skip(id, error.to_string()),
+                }
             }
         }
         if tracks.is_empty() {
@@ -129,6 +155,19 @@ impl MovieDraft {
         })
     }
 
+    /// Errs where the edits of the track present more samples than the budget has.
+    fn check_edits(&mut self, track: &Track, path: &str, offset: u64) -> Result<(), MediaError> {
+        // One edit presents no sample twice.
+        if track.edits.len() < 2 {
+            return Ok(());
+        }
+        let path = format!("{path}/edts/elst");
+        let steps = u64::from(track.samples.len()) + 64 * track.edits.len() as u64;
+        self.budget.spend(steps).map_err(|error| MediaError::work(&*path, offset, error))?;
+        let presented = edits::spans(track, self.timescale).iter().map(|span| span.samples.len() as u64).sum();
+        self.budget.repeated(&path, offset, presented, track.samples.len())
+    }
+
     fn track(&mut self, trak: &Node<'_>, tkhd: Tkhd) -> Result<TrackDraft, MediaError> {
         if self.tracks.iter().any(|track| track.header.id == tkhd.id) {
             return Err(trak.invalid(format!("a second track {}", tkhd.id), "an id of its own"));
@@ -137,7 +176,7 @@ impl MovieDraft {
         let tables = Tables::parse(&stbl);
         let mut described = tables.as_ref().map(Tables::descriptions).unwrap_or_default();
         if described.is_empty() {
-            described.extend(self.defaults.iter().find(|trex| trex.track == tkhd.id).map(|trex| trex.description));
+            described.extend(self.defaults.get(&tkhd.id).map(|trex| trex.description));
         }
         // Headers first: that a track has no playable codec says more than that its tables are odd.
         let header = trak::parse(trak, tkhd, &described)?;
@@ -153,7 +192,7 @@ impl MovieDraft {
             Some(units) => tables.fill_pcm(units, &mut samples, end, budget)?,
             None => tables.fill(&mut samples, end, budget)?,
         };
-        let place = format!("{} at byte {}", trak.path, trak.offset);
+        let place = (trak.path.clone(), trak.offset);
         let unfragmented = samples.len();
         Ok(TrackDraft { header, samples, pcm, place, cut, unfragmented })
     }
@@ -202,11 +241,17 @@ impl TrackDraft {
     }
 }
 
+/// The defaults of all tracks in `mvex` (8.8.1), by track; the first of a track counts.
+fn defaults(mvex: &Node<'_>) -> HashMap<u32, Trex> {
+    let mut defaults = HashMap::new();
+    for trex in mvex.children_of(b"trex").filter_map(|node| Trex::parse(&node)) {
+        defaults.entry(trex.track).or_insert(trex);
+    }
+    defaults
+}
+
 impl Trex {
     fn parse(node: &Node<'_>) -> Option<Self> {
-        if &node.kind != b"trex" {
-            return None;
-        }
         let (_, _, mut fields) = node.full().ok()?;
         let mut next = || fields.u32().ok();
         let (track, description) = (next()?, next()?.max(1));

@@ -46,6 +46,15 @@ pub struct Track {
     pub samples: SampleTable,
 }
 
+impl Track {
+    fn heap_bytes(&self) -> usize {
+        let texts = self.language.len() + self.name.as_ref().map_or(0, String::len);
+        let edits = self.edits.capacity() * size_of::<Edit>();
+        let codec = self.sample_entry.len() + self.codec.heap_bytes();
+        size_of::<Self>() + texts + edits + codec + self.samples.heap_bytes()
+    }
+}
+
 /// Kinds of track.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TrackKind {
@@ -93,12 +102,7 @@ impl Movie {
     /// Bytes of heap the index holds, for memory budgets.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.tracks
-            .iter()
-            .map(|t| {
-                std::mem::size_of::<Track>() + t.samples.heap_bytes() + t.sample_entry.len() + t.codec.heap_bytes()
-            })
-            .sum::<usize>()
+        self.tracks.iter().map(Track::heap_bytes).sum::<usize>()
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }
 }

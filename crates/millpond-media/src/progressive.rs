@@ -1,36 +1,18 @@
 //! The sample tables of a progressive track (`stbl`, ISO/IEC 14496-12 8.5 to 8.7), walked side by side.
 //!
 //! Nothing is expanded: cursors run over the bytes of the boxes, and a count claims no more than the bytes show.
-//! Only a constant sample size stands for many samples with few bytes; there the size of the object is the bound.
+//! Only a constant sample size stands for many samples with few bytes; there the size of the object and the movie's
+//! budget are the bounds.
 
 use crate::{
     boxes::{Entries, Node},
+    budget::Budget,
     error::MediaError,
-    sample_table::{MAX_SAMPLES, SampleTableBuilder},
+    sample_table::SampleTableBuilder,
 };
 
 /// Most samples of one constant size in another object, whose length is unknown: three days of AC-3 and more.
 const MAX_CONSTANT_ELSEWHERE: u32 = 1 << 24;
-
-/// Samples that a whole movie may still have, so that many tracks can't do together what one can't.
-#[derive(Debug)]
-pub(crate) struct Budget(u32);
-
-impl Budget {
-    /// The budget of one movie.
-    pub(crate) fn new() -> Self {
-        Self(MAX_SAMPLES)
-    }
-
-    /// Takes `count` samples out.
-    pub(crate) fn spend(&mut self, node: &Node<'_>, count: u32) -> Result<(), MediaError> {
-        self.0 = self.0.checked_sub(count).ok_or_else(|| {
-            let limit = u64::from(MAX_SAMPLES);
-            MediaError::too_large(node.path.clone(), node.offset, limit + 1, limit)
-        })?;
-        Ok(())
-    }
-}
 
 /// The tables of one track.
 #[derive(Debug)]
@@ -131,6 +113,7 @@ impl<'a> Tables<'a> {
         let mut run = RunCursor::new(&self.runs);
         let mut index = 0;
         for chunk in 0..self.chunks.len() {
+            budget.step(self.stbl, 1)?;
             let mut offset = self.chunks.get(chunk);
             for _ in 0..run.samples_in(chunk) {
                 if index >= count {
@@ -140,7 +123,7 @@ impl<'a> Tables<'a> {
                 let Some(end) = offset.checked_add(u64::from(size)).filter(|&end| end <= limit) else {
                     return Ok(self.cut(index, &format!("{size} bytes at {offset} pass the end of the object")));
                 };
-                budget.spend(self.stbl, 1)?;
+                budget.samples(self.stbl, 1)?;
                 let (_, duration) = times.next_or_last(1);
                 // Offsets are signed in version 1 only (8.6.1.3), but writers put negative ones into version 0.
                 let composition = composition.next_or_zero() as i32;

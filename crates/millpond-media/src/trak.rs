@@ -12,6 +12,9 @@ use crate::{
 /// Most entries of an edit list: real ones have a handful.
 const MAX_EDITS: usize = 10_000;
 
+/// Most bytes of a track's name.
+const MAX_NAME: usize = 256;
+
 /// A track but for its samples.
 #[derive(Debug)]
 pub(crate) struct TrackHeader {
@@ -86,7 +89,7 @@ pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<Tr
         enabled: tkhd.enabled,
         timescale,
         language,
-        name: named.into_iter().chain(handler.name).map(|n| n.trim().to_owned()).find(|n| is_useful(n)),
+        name: named.into_iter().chain(handler.name).map(|n| front(n.trim()).to_owned()).find(|n| is_useful(n)),
         kind,
         codec: parsed.codec,
         sample_entry: entry.whole.to_vec(),
@@ -116,6 +119,11 @@ fn handler(mdia: &Node<'_>) -> Result<Handler, MediaError> {
         name => text(name),
     });
     Ok(Handler { kind, name })
+}
+
+/// The front of a name: it is repeated in every playlist.
+fn front(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MAX_NAME)]
 }
 
 /// Whether a name tells a viewer anything: most handler names only tell what wrote the file.

@@ -3,15 +3,20 @@
 use crate::{
     PackageError,
     bandwidth::{Bandwidth, Load},
+    budget::Budget,
     grid::Grid,
     language,
     presentation::{Options, Presentation, Sidecar, Source},
-    scan::{Facts, SyncScan},
-    segmentation::{Candidates, Segments, TimeCut, choose},
+    scan::{Facts, sync_points},
+    segmentation::{Candidates, Points, Segments, SyncPoint, TimeCut, choose},
     selection::{Picked, Selection, family},
     track::{Content, Kind, Media, PresentedTrack},
 };
-use std::{collections::HashSet, sync::OnceLock};
+use millpond_media::Work;
+use std::{
+    collections::{HashMap, HashSet, hash_map},
+    sync::OnceLock,
+};
 
 /// Bytes that a fragment adds to a segment: `styp`, `moof` without its samples, the head of `mdat`.
 const FRAGMENT_BYTES: u64 = 132;
@@ -22,22 +27,35 @@ pub(crate) fn presentation(
     sources: Vec<Source>,
     sidecars: Vec<Sidecar>,
     options: &Options,
+    work: &Work,
 ) -> Result<Presentation, PackageError> {
     let target = target(options)?;
-    let Selection { video, audio, text, skipped } = Selection::of(&sources)?;
+    let mut budget = Budget::new(&sources, work);
+    let Selection { video, audio, text, skipped } = Selection::of(&sources, &budget)?;
     if video.is_empty() && audio.is_empty() {
         let labels: Vec<&str> = sources.iter().map(|s| s.label.as_str()).collect();
         return Err(PackageError::NoTracks { sources: labels.join(", "), skipped });
     }
     let mut warnings = skipped;
     warnings.extend(audio.iter().filter(|p| !p.track().codec.fits_fmp4()).map(unpackaged));
-    let (mut tracks, aligned) = videos(video, target, &mut warnings);
+    let (mut tracks, aligned) = videos(video, target, &mut warnings, &mut budget)?;
     let grid = Grid::new(tracks.first().map(|t| &t.segments), target);
-    tracks.extend(audio.into_iter().filter_map(|p| timed(p, Kind::Audio, &grid)));
+    for picked in audio {
+        tracks.extend(timed(picked, Kind::Audio, &grid, &mut budget)?);
+    }
     let duration = |t: &PresentedTrack| t.segments.timescale().seconds(t.segments.end());
     let duration = tracks.iter().map(duration).fold(0.0, f64::max);
-    tracks.extend(text.into_iter().filter_map(|p| texts(p, &grid, duration)));
-    tracks.extend(unrepeated(sidecars, &tracks).into_iter().map(|s| sidecar(s, &grid, duration)));
+    for picked in text {
+        if let Err(error) = Budget::text(&picked.timeline) {
+            warnings.push(format!("{}: track {}: {error}", picked.label, picked.track().id));
+            continue;
+        }
+        tracks.extend(texts(picked, &grid, duration, &mut budget)?);
+    }
+    for picked in unrepeated(sidecars, &tracks) {
+        tracks.push(sidecar(picked, &grid, duration, &mut budget)?);
+    }
+    budget.tracks(tracks.len())?;
     name(&mut tracks);
     Ok(Presentation { tracks, warnings, duration, aligned, target, muxed: OnceLock::new() })
 }
@@ -62,35 +80,47 @@ fn target(options: &Options) -> Result<i64, PackageError> {
 }
 
 /// The video tracks by rising bandwidth, and whether their boundaries are common.
-fn videos(picked: Vec<Picked>, target: i64, warnings: &mut Vec<String>) -> (Vec<PresentedTrack>, bool) {
-    let mut scanned: Vec<(Picked, Facts, SyncScan)> = picked
-        .into_iter()
-        .filter_map(|p| {
-            let mut sync = SyncScan::default();
-            let facts = Facts::of(p.track(), &p.timeline, |t| sync.add(t))?;
-            Some((p, facts, sync))
-        })
-        .collect();
-    scanned.sort_by_key(|(p, facts, _)| p.bandwidth.unwrap_or_else(|| average(p, facts)));
-    let candidates: Vec<Candidates> = scanned
-        .iter_mut()
-        .map(|(p, facts, sync)| Candidates {
-            timescale: p.track().timescale,
-            points: std::mem::take(&mut sync.points),
-            end: facts.end,
-            frame: i64::from(facts.shortest),
-        })
-        .collect();
-    let cuts = choose(&candidates, target);
+fn videos(
+    picked: Vec<Picked>,
+    target: i64,
+    warnings: &mut Vec<String>,
+    budget: &mut Budget<'_>,
+) -> Result<(Vec<PresentedTrack>, bool), PackageError> {
+    let mut scanned: Vec<(Picked, Facts)> = Vec::with_capacity(picked.len());
+    for p in picked {
+        // For the facts, the common points, and those of its own.
+        budget.walk(&p.timeline, 3)?;
+        if let Some(facts) = Facts::of(p.track(), &p.timeline, |_| {}) {
+            scanned.push((p, facts));
+        }
+    }
+    scanned.sort_by_key(|(p, facts)| p.bandwidth.unwrap_or_else(|| average(p, facts)));
+    let candidates: Vec<Candidates<'_>> = scanned.iter().map(|(p, facts)| candidates(p, facts)).collect();
+    let cuts = choose(&candidates, target, budget.room(scanned.len()));
+    drop(candidates);
     if !cuts.aligned {
-        let labels: Vec<&str> = scanned.iter().map(|(p, _, _)| p.label.as_str()).collect();
+        let labels: Vec<&str> = scanned.iter().map(|(p, _)| p.label.as_str()).collect();
         warnings.push(format!(
             "{}: found no common sync samples at most three target durations apart, segments of the renditions don't line up",
             labels.join(", ")
         ));
     }
-    let tracks = scanned.into_iter().zip(candidates).zip(cuts.chosen);
-    (tracks.map(|(((p, facts, _), c), chosen)| video(p, facts, &c, &chosen)).collect(), cuts.aligned)
+    let most_iframes = Budget::iframes(scanned.len());
+    let mut tracks = Vec::with_capacity(scanned.len());
+    for ((picked, facts), chosen) in scanned.into_iter().zip(cuts.chosen) {
+        tracks.push(video(picked, facts, chosen, most_iframes, budget)?);
+    }
+    Ok((tracks, cuts.aligned))
+}
+
+fn candidates<'a>(picked: &'a Picked, facts: &Facts) -> Candidates<'a> {
+    let (track, timeline) = (picked.track(), &picked.timeline);
+    Candidates {
+        timescale: track.timescale,
+        points: Box::new(move || -> Points<'a> { Box::new(sync_points(track, timeline)) }),
+        end: facts.end,
+        frame: i64::from(facts.shortest),
+    }
 }
 
 fn average(picked: &Picked, facts: &Facts) -> u64 {
@@ -98,12 +128,18 @@ fn average(picked: &Picked, facts: &Facts) -> u64 {
     (facts.bytes as f64 * 8.0 / seconds) as u64
 }
 
-fn video(picked: Picked, facts: Facts, candidates: &Candidates, chosen: &[usize]) -> PresentedTrack {
-    let points = || chosen.iter().filter_map(|c| candidates.points.get(*c));
-    let mut first: Vec<u32> = points().map(|p| p.ordinal).collect();
-    let mut time: Vec<i64> = points().map(|p| p.time).collect();
-    let befores = points().map(|p| p.bytes);
+fn video(
+    picked: Picked,
+    facts: Facts,
+    chosen: Vec<SyncPoint>,
+    most_iframes: usize,
+    budget: &mut Budget<'_>,
+) -> Result<PresentedTrack, PackageError> {
+    let mut first: Vec<u32> = chosen.iter().map(|p| p.ordinal).collect();
+    let mut time: Vec<i64> = chosen.iter().map(|p| p.time).collect();
+    let befores = chosen.iter().map(|p| p.bytes);
     let bytes: Vec<u64> = befores.clone().zip(befores.skip(1).chain([facts.bytes])).map(|(a, b)| b - a).collect();
+    drop(chosen);
     if let Some(start) = time.first_mut() {
         *start = (*start).max(0);
     }
@@ -111,7 +147,8 @@ fn video(picked: Picked, facts: Facts, candidates: &Candidates, chosen: &[usize]
     time.push(facts.end.max(time.last().map_or(1, |t| t.saturating_add(1))));
     first.push(picked.timeline.len());
     let segments = Segments::new(picked.track().timescale, first, time);
-    present(picked, facts, Kind::Video, segments, &bytes)
+    budget.segments(&segments)?;
+    Ok(present(picked, facts, Kind::Video, segments, &bytes, most_iframes))
 }
 
 /// A first boundary moved up to time 0 must stay before the second.
@@ -122,39 +159,62 @@ fn rising(time: &mut [i64]) {
 }
 
 /// An audio track, or a text track that is delivered in fragments: cut where its samples allow.
-fn timed(picked: Picked, kind: Kind, grid: &Grid) -> Option<PresentedTrack> {
+fn timed(
+    picked: Picked,
+    kind: Kind,
+    grid: &Grid,
+    budget: &mut Budget<'_>,
+) -> Result<Option<PresentedTrack>, PackageError> {
+    budget.walk(&picked.timeline, 1)?;
+    budget.convert(grid.len())?;
     let timescale = picked.track().timescale;
     let end = picked.timeline.dts_at(&picked.track().samples, picked.timeline.len());
     let most = usize::try_from(picked.timeline.len()).unwrap_or(usize::MAX);
     let boundaries = grid.boundaries(timescale, end.min(picked.timeline.edit_end()), most);
     let mut cut = TimeCut::by_sample(&boundaries);
-    let facts = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t))?;
+    let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), facts.end);
-    Some(present(picked, facts, kind, segments, &bytes))
+    budget.segments(&segments)?;
+    Ok(Some(present(picked, facts, kind, segments, &bytes, 0)))
 }
 
 /// A text track: with a segment between any two boundaries where it is delivered as WebVTT.
-fn texts(picked: Picked, grid: &Grid, duration: f64) -> Option<PresentedTrack> {
+fn texts(
+    picked: Picked,
+    grid: &Grid,
+    duration: f64,
+    budget: &mut Budget<'_>,
+) -> Result<Option<PresentedTrack>, PackageError> {
     if family(&picked.track().codec) == "stpp" {
-        return timed(picked, Kind::Text, grid);
+        return timed(picked, Kind::Text, grid, budget);
     }
+    budget.walk(&picked.timeline, 1)?;
+    budget.convert(grid.len())?;
     let timescale = picked.track().timescale;
     let end = seconds_to(duration, timescale.get());
     let boundaries = grid.boundaries(timescale, end, usize::MAX);
     let mut cut = TimeCut::by_time(&boundaries, 0);
-    let facts = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t))?;
+    let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), end);
-    Some(present(picked, facts, Kind::Text, segments, &bytes))
+    budget.segments(&segments)?;
+    Ok(Some(present(picked, facts, Kind::Text, segments, &bytes, 0)))
 }
 
-fn sidecar(sidecar: Sidecar, grid: &Grid, duration: f64) -> PresentedTrack {
+fn sidecar(
+    sidecar: Sidecar,
+    grid: &Grid,
+    duration: f64,
+    budget: &mut Budget<'_>,
+) -> Result<PresentedTrack, PackageError> {
+    budget.convert(grid.len())?;
     let timescale = grid.timescale();
     let end = seconds_to(duration, timescale.get());
     let boundaries = grid.boundaries(timescale, end, usize::MAX);
     let (segments, _) = TimeCut::by_time(&boundaries, 0).finish(timescale, 0, end);
+    budget.segments(&segments)?;
     let bytes = sidecar.cues.iter().map(|c| c.text.len() as u64 + 32).sum();
     let micros = (duration.max(1e-6) * 1e6) as u64;
-    PresentedTrack {
+    Ok(PresentedTrack {
         name: String::new(),
         kind: Kind::Text,
         language: language::tag(&sidecar.language),
@@ -164,14 +224,21 @@ fn sidecar(sidecar: Sidecar, grid: &Grid, duration: f64) -> PresentedTrack {
         bandwidth: Bandwidth::of(&[Load { micros, bytes }]),
         content: Content::Sidecar(sidecar),
         segments,
-    }
+    })
 }
 
 fn seconds_to(seconds: f64, timescale: u32) -> i64 {
     (seconds * f64::from(timescale)).round() as i64
 }
 
-fn present(picked: Picked, facts: Facts, kind: Kind, segments: Segments, bytes: &[u64]) -> PresentedTrack {
+fn present(
+    picked: Picked,
+    facts: Facts,
+    kind: Kind,
+    segments: Segments,
+    bytes: &[u64],
+    most_iframes: usize,
+) -> PresentedTrack {
     let rows = segments.iter().map(|s| u64::from(s.samples.end.saturating_sub(s.samples.start)));
     let loads: Vec<Load> = segments
         .micros()
@@ -198,6 +265,7 @@ fn present(picked: Picked, facts: Facts, kind: Kind, segments: Segments, bytes: 
             index: picked.index,
             timeline: picked.timeline,
             facts,
+            most_iframes,
             iframes: OnceLock::new(),
             fits_ts: OnceLock::new(),
             ts: OnceLock::new(),
@@ -223,7 +291,8 @@ fn unrepeated(sidecars: Vec<Sidecar>, tracks: &[PresentedTrack]) -> Vec<Sidecar>
 /// track of each group the default: the first in the language of the first of all.
 fn name(tracks: &mut [PresentedTrack]) {
     let mut counts = [0_u32; 3];
-    let mut labels: HashSet<(Kind, &'static str, String)> = HashSet::new();
+    // With each label, the next number to try behind it.
+    let mut labels: HashMap<(Kind, &'static str, String), u32> = HashMap::new();
     let first_language = tracks.iter().find(|t| t.kind == Kind::Audio).and_then(|t| t.language.clone());
     for track in tracks.iter_mut() {
         let count = &mut counts[track.kind as usize];
@@ -231,12 +300,7 @@ fn name(tracks: &mut [PresentedTrack]) {
         track.name = format!("{}{count}", track.kind.letter());
         let group = group(track);
         let plain = label(track, *count);
-        track.label = plain.clone();
-        let mut place = 2;
-        while !labels.insert((track.kind, group, track.label.clone())) {
-            track.label = format!("{plain} ({place})");
-            place += 1;
-        }
+        track.label = unique(&mut labels, (track.kind, group, plain));
     }
     let mut done = HashSet::new();
     for same_language in [true, false] {
@@ -249,6 +313,28 @@ fn name(tracks: &mut [PresentedTrack]) {
     let mut defaults = tracks.iter_mut().filter(|t| t.kind == Kind::Text && t.default);
     defaults.next();
     defaults.for_each(|t| t.default = false);
+}
+
+/// The label, with a number behind it where another track has it.
+fn unique(labels: &mut HashMap<(Kind, &'static str, String), u32>, wanted: (Kind, &'static str, String)) -> String {
+    let (kind, group, plain) = wanted.clone();
+    let mut next = match labels.entry(wanted) {
+        hash_map::Entry::Vacant(new) => {
+            new.insert(2);
+            return plain;
+        }
+        hash_map::Entry::Occupied(known) => *known.get(),
+    };
+    let label = loop {
+        let label = format!("{plain} ({next})");
+        next += 1;
+        if let hash_map::Entry::Vacant(new) = labels.entry((kind, group, label.clone())) {
+            new.insert(2);
+            break label;
+        }
+    };
+    labels.insert((kind, group, plain), next);
+    label
 }
 
 fn group(track: &PresentedTrack) -> &'static str {

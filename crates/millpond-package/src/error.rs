@@ -1,7 +1,7 @@
 //! What can go wrong in packaging.
 
 use crate::plan::ObjectIndex;
-use millpond_media::units::ByteRange;
+use millpond_media::{units::ByteRange, work::WorkError};
 
 /// Why an asset, a segment or a text file can't be packaged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +24,9 @@ pub enum PackageError {
         /// How many there may be.
         limit: u64,
     },
+    /// The presentation was not completed: cancelled, or more steps than its [`Work`](millpond_media::Work) had.
+    #[error("presentation: {0}")]
+    Work(#[from] WorkError),
     /// An option is outside of what makes sense.
     #[error("option {name}: found {found}, expected {expected}")]
     Option {

@@ -37,6 +37,11 @@ impl Grid {
         self.timescale
     }
 
+    /// How many boundaries are inside the video.
+    pub(crate) fn len(&self) -> usize {
+        self.boundaries.len()
+    }
+
     /// The boundaries inside the video, in ticks of `timescale`.
     pub(crate) fn inner(&self, timescale: Timescale) -> Vec<i64> {
         self.boundaries.iter().map(|b| self.timescale.convert(*b, timescale)).collect()

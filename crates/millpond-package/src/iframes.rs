@@ -18,13 +18,16 @@ pub(crate) struct IFrames {
 
 impl IFrames {
     /// Every sync sample of the track that is at least half a second after the one before, so that a track of
-    /// nothing but sync samples doesn't become one entry a frame.
-    pub(crate) fn of(track: &Track, timeline: &Timeline, end: i64) -> Self {
+    /// nothing but sync samples doesn't become one entry a frame; `most` at most.
+    pub(crate) fn of(track: &Track, timeline: &Timeline, end: i64, most: usize) -> Self {
         let scale = track.timescale.get();
         let spacing = i64::from(scale / 2);
         let mut frames: Vec<(u32, i64)> = Vec::new();
         let mut sizes = Vec::new();
-        for timed in timeline.sync_ordinals(&track.samples).filter_map(|o| timeline.at(&track.samples, o)) {
+        for timed in timeline.sync_samples(&track.samples) {
+            if frames.len() >= most {
+                break;
+            }
             let spaced = frames.last().is_none_or(|(_, time)| timed.pts >= time.saturating_add(spacing));
             if spaced && timed.pts < end {
                 frames.push((timed.ordinal, timed.pts));

@@ -10,6 +10,7 @@
 //! function of a presentation: [`hls`], [`dash`], [`fmp4`], [`ts`], [`text`].
 
 pub mod bandwidth;
+pub mod budget;
 pub mod dash;
 pub mod delivery;
 pub mod error;
@@ -38,6 +39,7 @@ mod stretch;
 mod testing;
 mod xml;
 
+pub use budget::building_bytes;
 pub use error::PackageError;
 pub use plan::{ObjectIndex, ObjectRange, Part, Plan, Rewrite};
 pub use presentation::{NamedTrack, Options, Presentation, Sidecar, Source};

@@ -6,7 +6,7 @@ use crate::{
     track::{Kind, PresentedTrack},
     transport::MuxedAudio,
 };
-use millpond_media::movie::Movie;
+use millpond_media::{Work, movie::Movie};
 use std::sync::{Arc, OnceLock};
 
 /// One object of an asset.
@@ -108,13 +108,18 @@ impl Presentation {
     /// The presentation of an asset's objects (renditions of one title, in any order) and sidecars. An
     /// [`ObjectIndex`](crate::ObjectIndex) is a place in `sources`.
     ///
-    /// Takes one pass over the sample tables, and no media.
+    /// Takes two passes over the sample tables, and no media; each sample, edit and segment is a step of `work`.
     ///
     /// # Errors
-    /// Options out of range, more than 65,536 sources, or no playable video or audio at all. Tracks that can't be
+    /// Options out of range, more than 65,536 sources, no playable video or audio at all, or `work` ended. Tracks that can't be
     /// presented are left out with a [warning](Self::warnings).
-    pub fn new(sources: Vec<Source>, sidecars: Vec<Sidecar>, options: &Options) -> Result<Self, PackageError> {
-        build::presentation(sources, sidecars, options)
+    pub fn build(
+        sources: Vec<Source>,
+        sidecars: Vec<Sidecar>,
+        options: &Options,
+        work: &Work,
+    ) -> Result<Self, PackageError> {
+        build::presentation(sources, sidecars, options, work)
     }
 
     /// All tracks: video, audio, text.

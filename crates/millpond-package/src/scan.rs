@@ -122,19 +122,16 @@ fn reduced(mut numerator: u64, mut denominator: u64) -> Option<(u32, u32)> {
     Some((u32::try_from(numerator).ok().filter(|n| *n > 0)?, u32::try_from(denominator).ok().filter(|d| *d > 0)?))
 }
 
-/// Gathers the sync samples of a track as places to cut.
-#[derive(Default)]
-pub(crate) struct SyncScan {
-    pub(crate) points: Vec<SyncPoint>,
-    bytes: u64,
-}
-
-impl SyncScan {
-    pub(crate) fn add(&mut self, timed: &Timed) {
-        let later = self.points.last().is_none_or(|p| timed.pts > p.time);
-        if self.points.is_empty() || (timed.sample.sync && later) {
-            self.points.push(SyncPoint { ordinal: timed.ordinal, time: timed.pts, bytes: self.bytes });
-        }
-        self.bytes = self.bytes.saturating_add(timed.sample.range.len());
-    }
+/// The sync samples of a track as places to cut, in order of time; the first sample always is one.
+pub(crate) fn sync_points<'a>(track: &'a Track, timeline: &'a Timeline) -> impl Iterator<Item = SyncPoint> + 'a {
+    let (mut bytes, mut latest) = (0_u64, None);
+    timeline.walk(&track.samples, 0..timeline.len()).filter_map(move |timed| {
+        let before = bytes;
+        bytes = bytes.saturating_add(timed.sample.range.len());
+        let is_point = latest.is_none_or(|latest| timed.sample.sync && timed.pts > latest);
+        is_point.then(|| {
+            latest = Some(timed.pts);
+            SyncPoint { ordinal: timed.ordinal, time: timed.pts, bytes: before }
+        })
+    })
 }

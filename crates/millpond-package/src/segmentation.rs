@@ -95,6 +95,11 @@ impl Segments {
         self.time.last().copied().unwrap_or(0)
     }
 
+    /// Samples of the segment that has the most.
+    pub(crate) fn most_samples(&self) -> u32 {
+        self.first.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0)
+    }
+
     /// Whether the other has the same boundaries on the same clock.
     pub(crate) fn same_times(&self, other: &Self) -> bool {
         self.timescale == other.timescale && self.time == other.time
@@ -117,10 +122,14 @@ pub(crate) struct SyncPoint {
     pub(crate) bytes: u64,
 }
 
-/// The sync samples of one rendition, in order of time.
-pub(crate) struct Candidates {
+/// Sync samples in order of time.
+pub(crate) type Points<'a> = Box<dyn Iterator<Item = SyncPoint> + 'a>;
+
+/// The sync samples of one rendition, which are walked over and never collected.
+pub(crate) struct Candidates<'a> {
     pub(crate) timescale: Timescale,
-    pub(crate) points: Vec<SyncPoint>,
+    /// Begins at the first sync sample again.
+    pub(crate) points: Box<dyn Fn() -> Points<'a> + 'a>,
     /// End of the track in ticks.
     pub(crate) end: i64,
     /// The shortest frame in ticks.
@@ -129,96 +138,95 @@ pub(crate) struct Candidates {
 
 /// Where the renditions are cut.
 pub(crate) struct Cuts {
-    /// For each rendition, which of its points begin a segment; the first always does.
-    pub(crate) chosen: Vec<Vec<usize>>,
+    /// For each rendition, the points that begin a segment; the first always does.
+    pub(crate) chosen: Vec<Vec<SyncPoint>>,
     /// Whether the boundaries are common to all.
     pub(crate) aligned: bool,
 }
 
-impl Candidates {
-    fn nanos(&self) -> Vec<i64> {
-        self.points.iter().map(|p| nanos(p.time, self.timescale)).collect()
+impl Candidates<'_> {
+    fn nanos(&self, point: &SyncPoint) -> i64 {
+        nanos(point.time, self.timescale)
+    }
+
+    fn end(&self) -> i64 {
+        nanos(self.end, self.timescale)
+    }
+
+    /// The longest segment in nanoseconds.
+    fn longest(&self, chosen: impl Iterator<Item = SyncPoint> + Clone) -> i64 {
+        let times = chosen.map(|point| self.nanos(&point));
+        let ends = times.clone().skip(1).chain([self.end()]);
+        times.zip(ends).map(|(from, to)| to.saturating_sub(from)).max().unwrap_or(0)
     }
 }
 
-/// Chooses the boundaries of all renditions. See the module's rules. `target` in nanoseconds.
-pub(crate) fn choose(renditions: &[Candidates], target: i64) -> Cuts {
-    let clocks: Vec<Vec<i64>> = renditions.iter().map(Candidates::nanos).collect();
-    let ends: Vec<i64> = renditions.iter().map(|r| nanos(r.end, r.timescale)).collect();
-    let alone = || clocks.iter().zip(&ends).map(|(points, end)| spaced(points, *end, target));
-    if clocks.len() < 2 {
-        return Cuts { chosen: alone().collect(), aligned: true };
-    }
-    let tolerance = renditions.iter().map(|r| nanos(r.frame, r.timescale) / 2).min().unwrap_or(0);
-    let common = common(&clocks, tolerance);
-    let times: Vec<i64> = common.iter().filter_map(|c| clocks[0].get(*c.first()?).copied()).collect();
-    let end = ends.iter().copied().max().unwrap_or(0);
-    let picked = spaced(&times, end, target);
-    let shared: Vec<Vec<usize>> = (0..clocks.len()).map(|r| picked.iter().map(|p| common[*p][r]).collect()).collect();
-    let longest = |chosen: &[Vec<usize>]| {
-        let each = chosen.iter().zip(&clocks).zip(&ends);
-        each.map(|((c, points), end)| longest(c, points, *end)).max().unwrap_or(0)
+/// Chooses the boundaries of all renditions, `most` and one more at most of each. See the module's rules. `target` in
+/// nanoseconds.
+pub(crate) fn choose(renditions: &[Candidates<'_>], target: i64, most: usize) -> Cuts {
+    let alone = |r: &Candidates<'_>| spaced((r.points)(), |point| r.nanos(point), r.end(), target, most);
+    let Some((first, [_, ..])) = renditions.split_first() else {
+        return Cuts { chosen: renditions.iter().map(alone).collect(), aligned: true };
     };
-    let spacing = longest(&shared);
+    let tolerance = renditions.iter().map(|r| nanos(r.frame, r.timescale) / 2).min().unwrap_or(0);
+    let end = renditions.iter().map(Candidates::end).max().unwrap_or(0);
+    let time = |row: &Vec<SyncPoint>| row.first().map_or(0, |point| first.nanos(point));
+    let rows = spaced(common(renditions, tolerance), time, end, target, most);
+    let shared = |place: usize| rows.iter().filter_map(move |row| row.get(place).copied());
+    let spacing = (0..).zip(renditions).map(|(place, r)| r.longest(shared(place))).max().unwrap_or(0);
+    let all_shared = || Cuts { chosen: (0..renditions.len()).map(|r| shared(r).collect()).collect(), aligned: true };
     if spacing <= target.saturating_mul(3) {
-        return Cuts { chosen: shared, aligned: true };
+        return all_shared();
     }
-    let own: Vec<Vec<usize>> = alone().collect();
-    if spacing <= longest(&own) {
-        return Cuts { chosen: shared, aligned: true };
-    }
-    Cuts { chosen: own, aligned: false }
+    let own: Vec<Vec<SyncPoint>> = renditions.iter().map(alone).collect();
+    let longest = renditions.iter().zip(&own).map(|(r, own)| r.longest(own.iter().copied())).max().unwrap_or(0);
+    if spacing <= longest { all_shared() } else { Cuts { chosen: own, aligned: false } }
 }
 
-/// Which of `points` to cut at; always the first.
-fn spaced(points: &[i64], end: i64, target: i64) -> Vec<usize> {
-    let mut chosen = Vec::new();
-    let mut at = 0;
-    while let Some(from) = points.get(at) {
-        chosen.push(at);
+/// Which of `points` to cut at, `most` and one more at most; always the first.
+fn spaced<T>(points: impl Iterator<Item = T>, time: impl Fn(&T) -> i64, end: i64, target: i64, most: usize) -> Vec<T> {
+    let mut points = points.peekable();
+    let mut chosen: Vec<T> = points.next().into_iter().collect();
+    while let Some(from) = chosen.last().map(&time).filter(|_| chosen.len() <= most) {
         let want = from.saturating_add(target);
-        let after = at + 1 + points[at + 1..].partition_point(|p| *p < want);
-        let before = (after - 1 > at).then(|| after - 1);
-        let after = (after < points.len()).then_some(after);
-        let distance = |place: usize| points[place].abs_diff(want);
-        let nearest = [before, after].into_iter().flatten().min_by_key(|p| distance(*p));
-        match nearest.filter(|p| points[*p] < end && distance(*p) <= end.abs_diff(want)) {
-            Some(place) => at = place,
+        let mut before = None;
+        while let Some(point) = points.next_if(|point| time(point) < want) {
+            before = Some(point);
+        }
+        let distance = |point: &T| time(point).abs_diff(want);
+        let nearer = |before: &T| points.peek().is_none_or(|after| distance(before) <= distance(after));
+        let nearest = match before.filter(nearer) {
+            Some(before) => Some(before),
+            None => points.next(),
+        };
+        match nearest.filter(|point| time(point) < end && distance(point) <= end.abs_diff(want)) {
+            Some(point) => chosen.push(point),
             None => break,
         }
     }
     chosen
 }
 
-/// Points that all clocks have within `tolerance`: for each, its place in every clock. The first is always one.
-fn common(clocks: &[Vec<i64>], tolerance: i64) -> Vec<Vec<usize>> {
-    let Some((reference, others)) = clocks.split_first() else { return Vec::new() };
-    let mut cursors = vec![0_usize; others.len()];
-    let mut found = Vec::new();
-    for (place, time) in reference.iter().enumerate() {
-        let mut places = Vec::with_capacity(clocks.len());
-        places.push(place);
-        for (other, cursor) in others.iter().zip(&mut cursors) {
-            while other.get(*cursor).is_some_and(|t| *t < time.saturating_sub(tolerance)) {
-                *cursor += 1;
+/// Points that all renditions have within `tolerance` nanoseconds: for each, that of every rendition. The first is
+/// always one.
+fn common<'a>(renditions: &'a [Candidates<'_>], tolerance: i64) -> impl Iterator<Item = Vec<SyncPoint>> + 'a {
+    let mut lanes = renditions.iter().map(|r| (r.points)().peekable());
+    let reference = lanes.next().into_iter().flatten().enumerate();
+    let mut others: Vec<_> = renditions.iter().skip(1).zip(lanes.map(|lane| (lane, false))).collect();
+    reference.filter_map(move |(place, point)| {
+        let time = renditions.first().map_or(0, |r| r.nanos(&point));
+        let mut row = Vec::with_capacity(others.len() + 1);
+        row.push(point);
+        for (rendition, (lane, advanced)) in &mut others {
+            let first = lane.peek().copied().filter(|_| place == 0);
+            while lane.next_if(|p| rendition.nanos(p) < time.saturating_sub(tolerance)).is_some() {
+                *advanced = true;
             }
-            if place == 0 {
-                places.push(0);
-            } else if other.get(*cursor).is_some_and(|t| *cursor > 0 && *t <= time.saturating_add(tolerance)) {
-                places.push(*cursor);
-            }
+            let is_near = |p: &SyncPoint| *advanced && rendition.nanos(p) <= time.saturating_add(tolerance);
+            row.push(first.or_else(|| lane.peek().copied().filter(|p| place > 0 && is_near(p)))?);
         }
-        if places.len() == clocks.len() {
-            found.push(places);
-        }
-    }
-    found
-}
-
-fn longest(chosen: &[usize], points: &[i64], end: i64) -> i64 {
-    let times = chosen.iter().filter_map(|c| points.get(*c).copied());
-    let ends = times.clone().skip(1).chain([end]);
-    times.zip(ends).map(|(from, to)| to.saturating_sub(from)).max().unwrap_or(0)
+        Some(row)
+    })
 }
 
 /// Ticks in nanoseconds, rounded down.
@@ -310,9 +318,14 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    fn rendition(times: &[i64], end: i64) -> Candidates {
-        let points = (0..).zip(times).map(|(ordinal, time)| SyncPoint { ordinal, time: *time, bytes: 0 }).collect();
-        Candidates { timescale: Timescale::MILLIS, points, end, frame: 40 }
+    fn rendition(times: &[i64], end: i64) -> Candidates<'_> {
+        let point = |(ordinal, time): (u32, &i64)| SyncPoint { ordinal, time: *time, bytes: 0 };
+        let points = move || -> Points<'_> { Box::new((0..).zip(times).map(point)) };
+        Candidates { timescale: Timescale::MILLIS, points: Box::new(points), end, frame: 40 }
+    }
+
+    fn chosen(cuts: &Cuts) -> Vec<Vec<u32>> {
+        cuts.chosen.iter().map(|points| points.iter().map(|point| point.ordinal).collect()).collect()
     }
 
     fn times(every: i64, end: i64) -> Vec<i64> {
@@ -320,7 +333,7 @@ mod tests {
     }
 
     fn cut(points: &[i64], end: i64) -> Vec<i64> {
-        spaced(points, end, 4 * S).into_iter().map(|c| points[c]).collect()
+        spaced(points.iter().copied(), |point| *point, end, 4 * S, usize::MAX)
     }
 
     #[test]
@@ -342,9 +355,9 @@ mod tests {
     #[test]
     fn renditions_are_cut_at_common_points() {
         let (a, b) = (times(2000, 24_000), times(3000, 24_000));
-        let cuts = choose(&[rendition(&a, 24_000), rendition(&b, 24_000)], 4 * S);
+        let cuts = choose(&[rendition(&a, 24_000), rendition(&b, 24_000)], 4 * S, usize::MAX);
         assert!(cuts.aligned);
-        assert_eq!(cuts.chosen, [[0, 3, 6, 9], [0, 2, 4, 6]]);
+        assert_eq!(chosen(&cuts), [[0, 3, 6, 9], [0, 2, 4, 6]]);
     }
 
     #[test]
@@ -352,7 +365,7 @@ mod tests {
         for (off, aligned) in [(20, true), (21, false)] {
             let a = times(1000, 60_000);
             let b: Vec<i64> = a.iter().map(|t| if *t == 0 { 0 } else { t + off }).collect();
-            let cuts = choose(&[rendition(&a, 60_000), rendition(&b, 60_000)], 4 * S);
+            let cuts = choose(&[rendition(&a, 60_000), rendition(&b, 60_000)], 4 * S, usize::MAX);
             assert_eq!(cuts.aligned, aligned, "{off} ms");
         }
     }
@@ -360,8 +373,8 @@ mod tests {
     #[test]
     fn long_gops_are_no_reason_to_cut_apart() {
         let a = times(20_000, 60_000);
-        let cuts = choose(&[rendition(&a, 60_000), rendition(&times(1000, 60_000), 60_000)], 4 * S);
+        let cuts = choose(&[rendition(&a, 60_000), rendition(&times(1000, 60_000), 60_000)], 4 * S, usize::MAX);
         assert!(cuts.aligned, "one rendition has segments of 20 s anyway");
-        assert_eq!(cuts.chosen, [[0, 1, 2], [0, 20, 40]]);
+        assert_eq!(chosen(&cuts), [[0, 1, 2], [0, 20, 40]]);
     }
 }

@@ -1,12 +1,15 @@
 //! Which tracks of the sources are presented.
 
-use crate::{PackageError, language, plan::ObjectIndex, presentation::Source, timeline::Timeline};
+use crate::{PackageError, budget::Budget, language, plan::ObjectIndex, presentation::Source, timeline::Timeline};
 use millpond_media::{
     codec::Codec,
     movie::{Movie, Track, TrackKind},
     units::Timescale,
 };
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 /// A track to present.
 pub(crate) struct Picked {
@@ -36,13 +39,50 @@ pub(crate) struct Selection {
     pub(crate) skipped: Vec<String>,
 }
 
+/// What audio and text tracks of different sources that have the same content have in common.
+type Alike = (bool, Option<String>, &'static str, u16, Option<String>);
+
 /// What tells audio and text tracks of different sources apart: two with the same are the same content. The last
 /// is the place among those alike within a source, so that two in one source stay two.
-type Identity = (bool, Option<String>, &'static str, u16, Option<String>, usize);
+type Identity = (Alike, usize);
+
+/// Kinds of which a source names tracks.
+#[derive(Default)]
+struct NamedKinds {
+    video: bool,
+    audio: bool,
+    text: bool,
+    /// Whether the source has a video track at all.
+    has_video: bool,
+}
+
+impl NamedKinds {
+    fn of(source: &Source) -> Self {
+        let ids: HashSet<u32> = source.named.iter().map(|named| named.id).collect();
+        let mut kinds = Self::default();
+        for track in &source.movie.tracks {
+            let named = ids.contains(&track.id);
+            match track.kind {
+                TrackKind::Video { .. } => (kinds.has_video, kinds.video) = (true, kinds.video || named),
+                TrackKind::Audio { .. } => kinds.audio |= named,
+                TrackKind::Text => kinds.text |= named,
+            }
+        }
+        kinds
+    }
+
+    fn has(&self, kind: TrackKind) -> bool {
+        match kind {
+            TrackKind::Video { .. } => self.video,
+            TrackKind::Audio { .. } => self.audio,
+            TrackKind::Text => self.text,
+        }
+    }
+}
 
 impl Selection {
     /// Chooses from all sources, enabled tracks first; audio and text that every rendition repeats is taken once.
-    pub(crate) fn of(sources: &[Source]) -> Result<Self, PackageError> {
+    pub(crate) fn of(sources: &[Source], budget: &Budget<'_>) -> Result<Self, PackageError> {
         if sources.len() > usize::from(u16::MAX) + 1 {
             let (found, limit) = (sources.len() as u64, u64::from(u16::MAX) + 1);
             return Err(PackageError::TooMany { what: "objects of one asset", found, limit });
@@ -53,13 +93,17 @@ impl Selection {
         for (object, source) in (0_u16..).zip(sources) {
             let reasons = source.movie.skipped.iter();
             selection.skipped.extend(reasons.map(|s| format!("{}: track {}: {}", source.label, s.id, s.reason)));
-            let mut own = HashSet::new();
-            for index in 0..source.movie.tracks.len() {
-                if let Some(picked) = pick(source, ObjectIndex(object), index, origin, &mut selection.skipped) {
+            let mut own = HashMap::new();
+            let kinds = NamedKinds::of(source);
+            for (index, track) in source.movie.tracks.iter().enumerate() {
+                budget.pick(track)?;
+                if let Some(picked) = pick(source, &kinds, ObjectIndex(object), index, origin, &mut selection.skipped) {
                     selection.add(picked, &seen, &mut own);
+                    budget.tracks(selection.video.len() + selection.audio.len() + selection.text.len())?;
                 }
             }
-            seen.extend(own);
+            let alike = |(identity, count): (Alike, usize)| (0..count).map(move |place| (identity.clone(), place));
+            seen.extend(own.into_iter().flat_map(alike));
         }
         for list in [&mut selection.audio, &mut selection.text] {
             list.sort_by_key(|p| !p.track().enabled);
@@ -67,7 +111,7 @@ impl Selection {
         Ok(selection)
     }
 
-    fn add(&mut self, picked: Picked, seen: &HashSet<Identity>, own: &mut HashSet<Identity>) {
+    fn add(&mut self, picked: Picked, seen: &HashSet<Identity>, own: &mut HashMap<Alike, usize>) {
         let track = picked.track();
         let (list, text, channels) = match track.kind {
             TrackKind::Video { .. } => return self.video.push(picked),
@@ -75,10 +119,10 @@ impl Selection {
             TrackKind::Text => (&mut self.text, true, 0),
         };
         let family = if text { "" } else { family(&track.codec) };
-        let mut identity = (text, picked.language.clone(), family, channels, track.name.clone(), 0);
-        while !own.insert(identity.clone()) {
-            identity.5 += 1;
-        }
+        let alike = (text, picked.language.clone(), family, channels, track.name.clone());
+        let count = own.entry(alike.clone()).or_default();
+        let identity = (alike, *count);
+        *count += 1;
         if !seen.contains(&identity) {
             list.push(picked);
         }
@@ -87,6 +131,7 @@ impl Selection {
 
 fn pick(
     source: &Source,
+    kinds: &NamedKinds,
     object: ObjectIndex,
     index: usize,
     origin: Option<i64>,
@@ -100,10 +145,7 @@ fn pick(
         TrackKind::Text => source.use_text,
     };
     let named = source.named.iter().find(|named| named.id == track.id);
-    let same_kind = |other: &Track| std::mem::discriminant(&other.kind) == std::mem::discriminant(&track.kind);
-    let others = || source.movie.tracks.iter().filter(|other| same_kind(other));
-    let left_out = named.is_none() && others().any(|other| source.named.iter().any(|named| named.id == other.id));
-    if !used || left_out {
+    if !used || (named.is_none() && kinds.has(track.kind)) {
         return None;
     }
     let said = named.and_then(|named| named.language.as_deref()).or(source.language.as_deref());
@@ -113,7 +155,6 @@ fn pick(
         skipped.push(format!("{}: track {}: found no sample that is presented", source.label, track.id));
         return None;
     }
-    let has_video = || source.movie.tracks.iter().any(|t| matches!(t.kind, TrackKind::Video { .. }));
     Some(Picked {
         object,
         movie: source.movie.clone(),
@@ -122,7 +163,7 @@ fn pick(
         // A language said of a file is that of its sound and its texts.
         language: language::tag(said.filter(|_| !video).unwrap_or(&track.language)),
         label: source.label.clone(),
-        bandwidth: source.bandwidth.filter(|_| video || !source.use_video || !has_video()),
+        bandwidth: source.bandwidth.filter(|_| video || !source.use_video || !kinds.has_video),
     })
 }
 

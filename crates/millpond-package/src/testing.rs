@@ -5,7 +5,7 @@ use crate::{
     presentation::{Options, Presentation, Source},
 };
 use millpond_media::{
-    Codec, Timescale,
+    Codec, Timescale, Work,
     codec::{AacConfig, AvcConfig},
     movie::{Edit, Movie, Track, TrackKind},
     sample_table::SampleTable,
@@ -118,7 +118,7 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
 
 pub(crate) fn presentation(movies: Vec<Arc<Movie>>) -> Presentation {
     let sources = movies.into_iter().map(|m| Source::new(m, "film.mp4".into())).collect();
-    Presentation::new(sources, Vec::new(), &Options::default()).unwrap()
+    Presentation::build(sources, Vec::new(), &Options::default(), &Work::unlimited()).unwrap()
 }
 
 /// A video of 25 frames a second at 12,800 ticks, with a key frame every `gop` and two reordered frames after it.

@@ -108,7 +108,10 @@ impl Timeline {
 
     /// The samples of some ordinals (cut to what there is), in decode order.
     pub fn walk<'a>(&'a self, table: &'a SampleTable, ordinals: Range<u32>) -> impl Iterator<Item = Timed> + 'a {
-        self.runs.iter().flat_map(move |run| {
+        let after = self.runs.partition_point(|run| run.end_ordinal() <= ordinals.start);
+        let runs = self.runs.get(after..).unwrap_or_default().iter();
+        let end = ordinals.end;
+        runs.take_while(move |run| run.first < end).flat_map(move |run| {
             let from = ordinals.start.clamp(run.first, run.end_ordinal());
             let to = ordinals.end.clamp(from, run.end_ordinal());
             let base = run.samples.start;
@@ -119,7 +122,8 @@ impl Timeline {
     /// The sample of one ordinal.
     #[must_use]
     pub fn at(&self, table: &SampleTable, ordinal: u32) -> Option<Timed> {
-        let run = self.runs.iter().find(|r| (r.first..r.end_ordinal()).contains(&ordinal))?;
+        let after = self.runs.partition_point(|run| run.end_ordinal() <= ordinal);
+        let run = self.runs.get(after).filter(|run| run.first <= ordinal)?;
         table.get(run.samples.start + (ordinal - run.first)).map(|s| run.timed(s))
     }
 
@@ -148,6 +152,11 @@ impl Timeline {
         });
         let from_walk = self.walk(table, 0..if single { 0 } else { self.len }).filter(|t| t.sample.sync);
         from_index.chain(from_walk.map(|t| t.ordinal))
+    }
+
+    /// Sync samples with their times, in decode order.
+    pub(crate) fn sync_samples<'a>(&'a self, table: &'a SampleTable) -> impl Iterator<Item = Timed> + 'a {
+        self.walk(table, 0..self.len).filter(|timed| timed.sample.sync)
     }
 
     /// Bytes of heap held.

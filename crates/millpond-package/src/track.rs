@@ -68,6 +68,8 @@ pub(crate) struct Media {
     pub(crate) index: usize,
     pub(crate) timeline: Timeline,
     pub(crate) facts: Facts,
+    /// Most pictures for trick play.
+    pub(crate) most_iframes: usize,
     pub(crate) iframes: OnceLock<IFrames>,
     /// Whether a transport stream can carry the track.
     pub(crate) fits_ts: OnceLock<bool>,
@@ -78,7 +80,7 @@ pub(crate) struct Media {
 impl Media {
     /// Pictures for trick play.
     pub(crate) fn iframes(&self, end: i64) -> &IFrames {
-        self.iframes.get_or_init(|| IFrames::of(self.track(), &self.timeline, end))
+        self.iframes.get_or_init(|| IFrames::of(self.track(), &self.timeline, end, self.most_iframes))
     }
 
     /// The track in the index.
@@ -232,14 +234,12 @@ impl PresentedTrack {
     pub fn sync_before(&self, seconds: f64) -> Option<u32> {
         let media = self.media()?;
         let table = &media.track().samples;
-        let shows = |ordinal: &u32| {
-            let scale = f64::from(media.track().timescale.get());
-            // A tick of grace: times come back rounded to the millisecond.
-            media.timeline.at(table, *ordinal).is_some_and(|timed| timed.pts as f64 / scale <= seconds + 0.001)
-        };
-        let mut all = media.timeline.sync_ordinals(table).peekable();
-        let first = all.peek().copied()?;
-        Some(all.take_while(shows).last().unwrap_or(first))
+        let scale = f64::from(media.track().timescale.get());
+        // A tick of grace: times come back rounded to the millisecond.
+        let shows = |timed: &Timed| timed.pts as f64 / scale <= seconds + 0.001;
+        let mut all = media.timeline.sync_samples(table).peekable();
+        let first = all.peek()?.ordinal;
+        Some(all.take_while(shows).last().map_or(first, |timed| timed.ordinal))
     }
 
     /// The first sample that shows no earlier than a time in seconds; none behind the last, and for sidecars.

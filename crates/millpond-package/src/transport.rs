@@ -8,6 +8,7 @@
 use crate::{
     PackageError, Plan,
     bandwidth::Bandwidth,
+    budget::MOST_SEGMENT_SAMPLES,
     counters::{TsLayout, units},
     grid::Grid,
     presentation::Presentation,
@@ -42,6 +43,9 @@ impl MuxedAudio {
         }
         let boundaries = Grid::new(Some(&video.segments), presentation.target).inner(media.track().timescale);
         let ordinals = partition(&media.timeline, &media.track().samples, &boundaries);
+        if ordinals.windows(2).any(|pair| pair[1].saturating_sub(pair[0]) > MOST_SEGMENT_SAMPLES) {
+            return None;
+        }
         let layout = TsLayout::of(media, &ordinals, &video.segments, 0);
         let place = presentation.tracks.iter().position(|t| t.name == audio.name)?;
         Some(Self { place, ordinals: ordinals.into(), layout })

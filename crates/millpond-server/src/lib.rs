@@ -20,6 +20,8 @@ pub mod problem;
 mod rtsp;
 pub mod serve;
 pub mod tls;
+mod work;
 
 pub use library::{Container, IndexError, Resource, Route};
 pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users, UsersError};
+pub use work::Refusal;

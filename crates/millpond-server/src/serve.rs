@@ -10,6 +10,7 @@ use crate::{
     metrics::Metrics,
     rtsp::{self, Rtsp, RtspOptions, Timeouts},
     tls,
+    work::{Pool, PoolOptions},
 };
 use http::HeaderValue;
 use millpond_store::{DiskOptions, ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreError, StoreOptions};
@@ -52,6 +53,9 @@ pub enum ServeError {
     /// The certificate can't be used.
     #[error("{0}")]
     Tls(#[from] tls::TlsError),
+    /// The system gives no threads.
+    #[error("starting threads: {0}")]
+    Threads(io::Error),
     /// A configured value can't be sent in a header field.
     #[error("cors-origin {0:?}: not a value for a header field")]
     CorsOrigin(String),
@@ -68,6 +72,7 @@ pub struct Server {
     store: Store,
     places: Places,
     metrics: Arc<Metrics>,
+    pool: Arc<Pool>,
 }
 
 impl Server {
@@ -93,11 +98,15 @@ impl Server {
                 https = Some((listen("https", addr)?, TlsAcceptor::from(http), certificates));
             }
         }
+        let pool = Pool::new(PoolOptions { threads: config.workers }, store.memory(), metrics.work().clone());
+        let pool = Arc::new(pool.map_err(ServeError::Threads)?);
         let library = Arc::new(Library::new(
             store.clone(),
+            pool.clone(),
             LibraryOptions {
                 segment_duration: config.segment_duration.as_secs_f64(),
                 index_folder: Some(config.cache.join("index")),
+                cache_size: config.cache_size,
             },
             metrics.clone(),
         ));
@@ -133,7 +142,7 @@ impl Server {
         let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
         let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
         let service = Arc::new(Service::new(front, limits, config.max_connections));
-        Ok(Self { config, http, https, admin, rtsp: (listeners, rtsp), service, store, places, metrics })
+        Ok(Self { config, http, https, admin, rtsp: (listeners, rtsp), service, store, places, metrics, pool })
     }
 
     /// The address of plain HTTP.
@@ -194,7 +203,8 @@ impl Server {
 
     /// Serves until `stop` turns true, then finishes what is under way within the configured grace.
     pub async fn run(self, stop: watch::Receiver<bool>) {
-        let Self { config, http, https, admin, rtsp: (rtsp_listeners, rtsp), service, store, places, metrics } = self;
+        let Self { config, http, https, admin, rtsp: (rtsp_listeners, rtsp), service, store, places, metrics, pool } =
+            self;
         let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
         let front = service.front.clone();
         let admin_state = admin::AdminState {
@@ -202,9 +212,13 @@ impl Server {
             readiness: readiness.clone(),
             front,
             graph: rtsp.graph().clone(),
+            serving: tokio::runtime::Handle::current(),
         };
         let (admin_stop, admin_stopped) = watch::channel(false);
-        let admin_task = tokio::spawn(admin::serve(admin, admin_state, admin_stopped));
+        let admin_ended = admin::start(admin, admin_state, admin_stopped);
+        if let Err(error) = &admin_ended {
+            tracing::error!(%error, "metrics and health are not served");
+        }
         for place in places.iter() {
             tokio::spawn(watch_place(store.clone(), place.clone(), readiness.clone(), stop.clone()));
         }
@@ -233,8 +247,11 @@ impl Server {
         if timeout(config.shutdown_grace, service.drained()).await.is_err() {
             tracing::warn!(connections = service.open(), "responses cut off: the grace for shutting down is over");
         }
+        pool.stop();
         let _ = admin_stop.send(true);
-        let _ = timeout(Duration::from_secs(1), admin_task).await;
+        if let Ok(ended) = admin_ended {
+            let _ = timeout(Duration::from_secs(2), ended).await;
+        }
     }
 }
 

@@ -29,6 +29,12 @@ impl Holds {
         Hold { holds: self.clone(), bytes: AtomicU64::new(bytes) }
     }
 
+    /// Takes room for so many bytes where that keeps this kind to `most` and everything held to the budget.
+    pub fn try_take(&self, bytes: u64, most: u64) -> Option<Hold> {
+        let taken = self.memory.try_hold(self.kind, bytes, most);
+        taken.then(|| Hold { holds: self.clone(), bytes: AtomicU64::new(bytes) })
+    }
+
     /// Bytes that are held now.
     pub fn weight(&self) -> u64 {
         self.memory.counters(self.kind).weight
@@ -95,5 +101,19 @@ mod tests {
         assert_eq!(holds.weight(), 0);
         drop(second);
         assert_eq!(memory.kinds()[1].1.entries, 0);
+    }
+
+    #[test]
+    fn room_is_taken_within_a_share_of_the_budget() {
+        let memory = Memory::new(100, Box::new(Sieve::default()));
+        let (work, sessions) = (Holds::of(&memory, "work"), Holds::of(&memory, "sessions"));
+        let first = work.try_take(30, 50).unwrap();
+        assert!(work.try_take(21, 50).is_none(), "over the share");
+        let others = sessions.take(60);
+        assert!(work.try_take(11, 50).is_none(), "over the budget");
+        drop(others);
+        assert!(work.try_take(20, 50).is_some());
+        drop(first);
+        assert_eq!(memory.used(), 0);
     }
 }

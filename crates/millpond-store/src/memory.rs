@@ -256,14 +256,19 @@ impl Memory {
         if bytes == 0 {
             return;
         }
+        self.change(|inner, now| inner.hold(kind, bytes, now));
+    }
+
+    /// As [`Memory::hold`], where this kind then weighs at most `most` and nothing is over the budget; returns whether.
+    pub(crate) fn try_hold(&self, kind: usize, bytes: u64, most: u64) -> bool {
         self.change(|inner, now| {
-            inner.held += bytes;
-            let counters = &mut inner.kinds[kind].1;
-            counters.weight += bytes;
-            counters.entries += 1;
-            counters.insertions += 1;
-            inner.fit(now)
-        });
+            let fits = inner.kinds[kind].1.weight.saturating_add(bytes) <= most
+                && inner.taken().saturating_add(bytes) <= inner.budget;
+            match (fits, bytes) {
+                (true, 1..) => inner.hold(kind, bytes, now),
+                _ => (fits, Vec::new()),
+            }
+        })
     }
 
     /// Gives held room back.
@@ -306,6 +311,15 @@ impl Inner {
         let mut slots = Vec::new();
         self.ledger.resize(self.budget.saturating_sub(self.taken()), now, &mut slots);
         (true, self.out(&slots))
+    }
+
+    fn hold(&mut self, kind: usize, bytes: u64, now: Time) -> (bool, Vec<Held>) {
+        self.held += bytes;
+        let counters = &mut self.kinds[kind].1;
+        counters.weight += bytes;
+        counters.entries += 1;
+        counters.insertions += 1;
+        self.fit(now)
     }
 
     fn out(&mut self, slots: &[(Slot, Item)]) -> Vec<Held> {

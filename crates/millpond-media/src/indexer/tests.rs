@@ -118,7 +118,7 @@ fn metadata_has_a_limit() {
     let object = [ftyp(), moov_at(100)].concat();
     let limits = Limits { max_metadata: 200, ..Limits::default() };
     let error = run(&object, limits).0.unwrap_err();
-    assert_eq!(error, MediaError::too_large("moov", 16, object.len() as u64 - 16, 200));
+    assert_eq!(error, MediaError::too_large("moov", 16, object.len() as u64 - 16, 200, "bytes of metadata"));
 }
 
 #[test]

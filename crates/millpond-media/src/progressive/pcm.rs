@@ -1,7 +1,7 @@
 //! The tables of a PCM track: their samples are single frames mostly, too many to look at one by one.
 
-use super::{Budget, MAX_CONSTANT_ELSEWHERE, RunCursor, Runs, Sizes, Tables};
-use crate::{error::MediaError, pcm_units::PcmUnits, sample_table::SampleTableBuilder};
+use super::{MAX_CONSTANT_ELSEWHERE, RunCursor, Runs, Sizes, Tables};
+use crate::{budget::Budget, error::MediaError, pcm_units::PcmUnits, sample_table::SampleTableBuilder};
 
 impl Tables<'_> {
     /// As [`fill`](Self::fill), in access units, none of which goes over the end of a chunk. Composition times and
@@ -28,16 +28,18 @@ impl Tables<'_> {
         let mut run = RunCursor::new(&self.runs);
         let mut index = 0;
         for chunk in 0..self.chunks.len() {
+            budget.step(self.stbl, 1)?;
             let mut offset = self.chunks.get(chunk);
             let in_chunk = run.samples_in(chunk);
             let mut left = in_chunk.min(count - index);
             if is_single {
                 let room = limit.saturating_sub(offset) / u64::from(frame);
                 let fit = left.min(u32::try_from(room).unwrap_or(u32::MAX));
-                budget.spend(self.stbl, units.needed(fit))?;
+                budget.samples(self.stbl, units.needed(fit))?;
                 units.begin(fit);
                 let mut here = fit;
                 while here > 0 {
+                    budget.step(self.stbl, 1)?;
                     let (alike, duration) = times.next_or_last(here);
                     units.frames(out, offset, alike, duration);
                     offset += u64::from(alike) * u64::from(frame);
@@ -56,7 +58,7 @@ impl Tables<'_> {
                     units.end(out);
                     return Ok(self.cut(index, &format!("a sample of {size} bytes, expected whole frames of {frame}")));
                 }
-                budget.spend(self.stbl, units.needed(size / frame).max(1))?;
+                budget.samples(self.stbl, units.needed(size / frame).max(1))?;
                 let (_, duration) = times.next_or_last(1);
                 units.sample(out, offset, size, duration);
                 (offset, index, left) = (end, index + 1, left - 1);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::work::Work;
 use crate::{
     codec::{ByteOrder, Codec, PcmCoding, PcmConfig},
     fixture::{bx, fields},
@@ -10,7 +11,7 @@ fn fill(tables: &[Vec<u8>], len: Option<u64>) -> Result<(Vec<Sample>, Option<Str
     let bytes = bx(b"stbl", &[&tables.concat()]);
     let stbl = Node::new(&bytes, 0, "stbl").unwrap();
     let mut out = SampleTable::builder();
-    let cut = Tables::parse(&stbl)?.fill(&mut out, len, &mut Budget::new())?;
+    let cut = Tables::parse(&stbl)?.fill(&mut out, len, &mut Budget::new(Work::unlimited()))?;
     Ok((out.finish().iter().collect(), cut))
 }
 
@@ -154,7 +155,7 @@ fn fill_pcm(tables: &[Vec<u8>], len: Option<u64>) -> Result<(SampleTable, Option
     let coding = PcmCoding::Signed16(ByteOrder::Little);
     let codec = Codec::Pcm(PcmConfig { fourcc: *b"sowt", coding, channels: 2, sample_rate: 48_000 });
     let (mut out, mut units) = (SampleTable::builder(), PcmUnits::of(&codec).unwrap());
-    let cut = Tables::parse(&stbl)?.fill_pcm(&mut units, &mut out, len, &mut Budget::new())?;
+    let cut = Tables::parse(&stbl)?.fill_pcm(&mut units, &mut out, len, &mut Budget::new(Work::unlimited()))?;
     Ok((out.finish(), cut))
 }
 

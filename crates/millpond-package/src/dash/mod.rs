@@ -9,8 +9,14 @@ mod sets;
 #[cfg(test)]
 mod tests;
 
-use crate::{PackageError, bandwidth::seconds, digits, presentation::Presentation, track::Kind, xml::Writer};
-use sets::sets;
+use crate::{
+    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, presentation::Presentation, track::Kind, xml::Writer,
+};
+
+use sets::{entries, sets};
+
+/// Bytes that an entry of a segment timeline takes at most, but for very long segments: it is never copied to grow.
+const ENTRY: usize = 40;
 
 /// The MPD of an asset.
 ///
@@ -22,7 +28,8 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
     }
     let sets = sets(presentation);
     let longest = presentation.packaged().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
-    let mut w = Writer::new(1024 + 512 * presentation.tracks.len());
+    let entries: usize = presentation.packaged().filter(|t| !is_webvtt(t)).map(|t| entries(&t.segments)).sum();
+    let mut w = Writer::new(1024 + 512 * presentation.tracks.len() + ENTRY * entries);
     w.start("MPD")
         .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
         .attribute("profiles", "urn:mpeg:dash:profile:isoff-live:2011")

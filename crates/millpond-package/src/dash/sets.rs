@@ -9,6 +9,7 @@ use crate::{
     xml::Writer,
 };
 use millpond_media::{codec::Codec, movie::TrackKind};
+use std::collections::{HashMap, HashSet};
 
 /// MPEG audio channel configuration as a channel count (23003-3 as DASH uses it: values 1 to 7 are layouts).
 const CHANNELS: &str = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011";
@@ -23,27 +24,29 @@ pub(super) struct Set<'a> {
     main: bool,
 }
 
-/// The adaptation sets of an asset: video by codec, audio by language and codec, text each by itself.
+/// The adaptation sets of an asset: video by codec, audio by language and codec, text each by itself. Audio tracks are
+/// different content, as what is repeated in renditions was taken once.
 pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
     let mut sets: Vec<Set<'_>> = Vec::new();
+    let mut places = HashMap::new();
+    let mut kinds = HashSet::new();
     for track in presentation.packaged() {
-        let same = sets.iter_mut().find(|s| s.tracks.first().is_some_and(|t| is_switchable(t, track)));
-        if let Some(set) = same {
+        let place = switchable(track).map(|codec| *places.entry(codec).or_insert(sets.len()));
+        if let Some(set) = place.and_then(|place| sets.get_mut(place)) {
             set.tracks.push(track);
             continue;
         }
-        let main = !sets.iter().any(|s| s.tracks.first().is_some_and(|t| t.kind == track.kind));
+        let main = kinds.insert(track.kind);
         let aligned = track.kind != Kind::Video || presentation.aligned;
         sets.push(Set { tracks: vec![track], aligned, main });
     }
     sets
 }
 
-/// Whether players may switch between the two: video of one codec. Audio tracks are different content, as
-/// what is repeated in renditions was taken once.
-fn is_switchable(a: &PresentedTrack, b: &PresentedTrack) -> bool {
-    let codec = |t: &PresentedTrack| t.codec().map(|c| (family(c), c.parameter().get(..4).map(str::to_owned)));
-    a.kind == Kind::Video && b.kind == Kind::Video && codec(a) == codec(b)
+/// What the video tracks have in common between which players may switch: the codec.
+fn switchable(track: &PresentedTrack) -> Option<(&'static str, Option<String>)> {
+    let codec = track.codec().filter(|_| track.kind == Kind::Video)?;
+    Some((family(codec), codec.parameter().get(..4).map(str::to_owned)))
 }
 
 impl Set<'_> {
@@ -191,6 +194,12 @@ fn range(w: &mut Writer, track: &PresentedTrack) {
             .number("value", u64::from(transfer))
             .end();
     }
+}
+
+/// Entries of the segment timeline.
+pub(super) fn entries(segments: &Segments) -> usize {
+    let lengths = || segments.times().windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    1 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
 }
 
 /// 5.3.9.4 and 5.3.9.6.

@@ -6,7 +6,7 @@ use crate::{
     track::PresentedTrack,
 };
 use millpond_media::{
-    index_bytes,
+    Work, index_bytes,
     movie::{Edit, Movie, TrackKind},
 };
 use proptest::prelude::*;
@@ -156,7 +156,7 @@ proptest! {
             testing::audio(table(&sound, 1 << 20, 0), "deu", edits.1),
         ]);
         let source = crate::Source::new(film, "film.mp4".into());
-        let Ok(p) = Presentation::new(vec![source], Vec::new(), &crate::Options::default()) else { return Ok(()) };
+        let Ok(p) = Presentation::build(vec![source], Vec::new(), &crate::Options::default(), &Work::unlimited()) else { return Ok(()) };
         for t in p.tracks() {
             let times: Vec<i64> = t.all_samples().map(|s| s.dts).collect();
             prop_assert!(times.windows(2).all(|w| w[0] < w[1]), "decode times rise");

@@ -11,6 +11,7 @@ use crate::{
     track::{Kind, PresentedTrack},
     transport,
 };
+use std::collections::HashSet;
 
 /// Group of all subtitles.
 const SUBTITLES: &str = "text";
@@ -20,6 +21,8 @@ struct Group<'a> {
     id: &'static str,
     tracks: Vec<&'a PresentedTrack>,
     bandwidth: Bandwidth,
+    /// Codecs of its variants but for the video's, each once.
+    codecs: Vec<String>,
 }
 
 /// What goes into the playlist of one container.
@@ -29,6 +32,8 @@ struct Content<'a> {
     video: Vec<&'a PresentedTrack>,
     groups: Vec<Group<'a>>,
     text: Vec<&'a PresentedTrack>,
+    /// Codecs of variants without audio of a group, but for the video's.
+    codecs: Vec<String>,
 }
 
 /// The multivariant playlist of an asset: a variant for each video track and audio codec.
@@ -80,7 +85,7 @@ impl<'a> Content<'a> {
                     group.tracks.push(track);
                     group.bandwidth = larger(group.bandwidth, bandwidth);
                 }
-                None => groups.push(Group { id, tracks: vec![track], bandwidth }),
+                None => groups.push(Group { id, tracks: vec![track], bandwidth, codecs: Vec::new() }),
             }
         }
         if video.is_empty() && groups.is_empty() {
@@ -89,8 +94,15 @@ impl<'a> Content<'a> {
                 Container::Ts => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MP3, AC-3 or E-AC-3"),
             });
         }
-        let text = presentation.of_kind(Kind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
-        Ok(Self { presentation, container, video, groups, text })
+        let text: Vec<_> =
+            presentation.of_kind(Kind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
+        let muxed = (container == Container::Ts).then(|| transport::muxed_audio(presentation)).flatten();
+        let beside = || muxed.into_iter().chain(text.iter().copied().filter(|t| !is_webvtt(t)));
+        for group in &mut groups {
+            group.codecs = codecs(group.tracks.iter().copied().chain(beside()));
+        }
+        let codecs = codecs(beside());
+        Ok(Self { presentation, container, video, groups, text, codecs })
     }
 
     /// Whether audio tracks are named by `EXT-X-MEDIA`: a lone audio track is a variant of its own.
@@ -146,18 +158,10 @@ impl<'a> Content<'a> {
     }
 
     fn codecs(&self, out: &mut String, video: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
-        let muxed =
-            video.filter(|_| self.container == Container::Ts).and_then(|_| transport::muxed_audio(self.presentation));
-        let audio = group.into_iter().flat_map(|g| g.tracks.iter().copied());
-        let text = self.text.iter().copied().filter(|t| !is_webvtt(t));
-        let mut codecs: Vec<String> = Vec::new();
-        for track in video.into_iter().chain(audio).chain(muxed).chain(text) {
-            let codec = track.codec_parameter();
-            if !codecs.contains(&codec) {
-                codecs.push(codec);
-            }
-        }
-        attribute(out, "CODECS", &codecs.join(","));
+        let own = video.map(PresentedTrack::codec_parameter);
+        let others = group.map_or(&self.codecs, |g| &g.codecs).iter().filter(|codec| Some(*codec) != own.as_ref());
+        let all: Vec<&str> = own.iter().chain(others).map(String::as_str).collect();
+        attribute(out, "CODECS", &all.join(","));
     }
 
     /// 4.3.4.3.
@@ -172,6 +176,12 @@ impl<'a> Content<'a> {
         out.push_str(&video.name);
         out.push_str("/iframes.m3u8\"\n");
     }
+}
+
+/// Codecs of tracks, each once.
+fn codecs<'a>(tracks: impl Iterator<Item = &'a PresentedTrack>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    tracks.map(PresentedTrack::codec_parameter).filter(|codec| seen.insert(codec.clone())).collect()
 }
 
 fn bandwidth(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Bandwidth {

@@ -5,7 +5,7 @@ use crate::{
     text::Cue,
 };
 use millpond_media::{
-    Codec,
+    Codec, Work,
     codec::{Ac3Config, ByteOrder, PcmCoding, PcmConfig},
     movie::{Edit, Movie, TrackKind},
 };
@@ -152,7 +152,7 @@ fn sidecars_are_subtitles_of_both_containers() {
     };
     let source = Source::new(film(1000, &["eng"]), "film.mp4".into());
     let sidecars = vec![sidecar("ger", false), sidecar("de", false), sidecar("ger", true)];
-    let p = Presentation::new(vec![source], sidecars, &Options::default()).unwrap();
+    let p = Presentation::build(vec![source], sidecars, &Options::default(), &Work::unlimited()).unwrap();
     let list = multivariant(&p, Container::Ts).unwrap();
     let expected = "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO,URI=\"s1/index.m3u8\"\n\
         #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German (forced)\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,URI=\"s2/index.m3u8\"\n";
@@ -181,9 +181,12 @@ fn renditions_without_common_key_frames_are_cut_apart() {
 #[test]
 fn no_track_is_an_error() {
     let source = Source::new(movie(Vec::new()), "film.mp4".into());
-    let found = Presentation::new(vec![source], Vec::new(), &Options::default()).unwrap_err();
+    let found = Presentation::build(vec![source], Vec::new(), &Options::default(), &Work::unlimited()).unwrap_err();
     assert!(matches!(found, PackageError::NoTracks { .. }));
     let source = Source::new(film(1, &[]), "film.mp4".into());
     let options = Options { target_duration: f64::NAN };
-    assert!(matches!(Presentation::new(vec![source], Vec::new(), &options), Err(PackageError::Option { .. })));
+    assert!(matches!(
+        Presentation::build(vec![source], Vec::new(), &options, &Work::unlimited()),
+        Err(PackageError::Option { .. })
+    ));
 }

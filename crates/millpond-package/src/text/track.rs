@@ -115,7 +115,8 @@ impl Rewrite for Rewriter {
 
     fn next_read(&mut self) -> Option<ObjectRange> {
         if self.pending.is_none() {
-            self.pending = reads::merge(self.reads().skip(self.at));
+            let rest = self.units.get(self.at..).unwrap_or_default().iter();
+            self.pending = reads::merge(rest.map(|unit| ObjectRange { object: self.object, range: unit.range }));
         }
         self.pending.map(|(_, read)| read)
     }

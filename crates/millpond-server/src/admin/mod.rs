@@ -7,6 +7,7 @@
 mod cache;
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +20,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use millpond_graph::Graph;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::task::JoinHandle;
 
 use crate::front::Front;
 use crate::logging::RequestId;
@@ -31,6 +34,9 @@ const CONNECTIONS: usize = 64;
 
 /// A request's head must be in by then.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Replies under way at the end of the server have this long.
+const LAST_REPLIES: Duration = Duration::from_secs(1);
 
 /// A pause after a failed accept: the usual cause is that no file can be opened for the moment.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -99,16 +105,47 @@ pub(crate) struct AdminState {
     pub(crate) front: Arc<Front>,
     /// What streams go through.
     pub(crate) graph: Graph,
+    /// The threads that serve viewers. Media is read there, and not on the admin thread.
+    pub(crate) serving: Handle,
+}
+
+/// Starts a thread that serves the admin address until `shutdown` becomes true or its sender is gone. The receiver
+/// that it gives learns of the end.
+///
+/// It has a runtime of its own, so that health and metrics are answered however busy the serving threads are.
+///
+/// # Errors
+/// The system's, where it gives no thread.
+pub(crate) fn start(
+    listener: TcpListener,
+    state: AdminState,
+    shutdown: watch::Receiver<bool>,
+) -> io::Result<oneshot::Receiver<()>> {
+    let listener = listener.into_std()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _entered = runtime.enter();
+        TcpListener::from_std(listener)?
+    };
+    let (end, ended) = oneshot::channel();
+    std::thread::Builder::new().name("admin".to_owned()).spawn(move || {
+        runtime.block_on(serve(listener, state, shutdown));
+        let _ = end.send(());
+    })?;
+    Ok(ended)
 }
 
 /// Serves the admin address until `shutdown` becomes true or its sender is gone.
 ///
-/// Connections under way are then left to end by themselves; each lasts at most for one more request.
-pub(crate) async fn serve(listener: TcpListener, state: AdminState, mut shutdown: watch::Receiver<bool>) {
+/// Connections under way then have a second to end by themselves; each lasts at most for one more request.
+async fn serve(listener: TcpListener, state: AdminState, mut shutdown: watch::Receiver<bool>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let accepted = tokio::select! {
-            () = down(&mut shutdown) => return,
+            () = down(&mut shutdown) => {
+                let _ = tokio::time::timeout(LAST_REPLIES, slots.acquire_many(CONNECTIONS as u32)).await;
+                return;
+            }
             accepted = listener.accept() => accepted,
         };
         let stream = match accepted {
@@ -166,7 +203,7 @@ async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<B
     let (method, uri) = (request.method(), request.uri());
     // A page in the operator's browser must not steer the server: browsers say where a POST comes from.
     let foreign = *method == Method::POST && request.headers().contains_key(ORIGIN);
-    let asked = if foreign { None } else { cache::answer(method, uri.path(), uri.query().unwrap_or(""), state).await };
+    let asked = if foreign { None } else { steered(request, state).await };
     let response = match asked {
         _ if foreign => refuse(Problem::new(StatusCode::FORBIDDEN).detail("web pages may not change anything here")),
         Some(response) => response,
@@ -174,6 +211,29 @@ async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<B
     };
     state.metrics.request(Kind::Admin, response.status(), started.elapsed());
     response
+}
+
+/// The answer to a request about the cache, made by the threads that serve; `None` where it is about something else.
+async fn steered<B>(request: &Request<B>, state: &AdminState) -> Option<Response<Full<Bytes>>> {
+    let path = request.uri().path();
+    if path != "/explain" && path != "/cache" && !path.starts_with("/cache/") {
+        return None;
+    }
+    let (method, path) = (request.method().clone(), path.to_owned());
+    let query = request.uri().query().unwrap_or("").to_owned();
+    let owned = state.clone();
+    let mut task = Task(state.serving.spawn(async move { cache::answer(&method, &path, &query, &owned).await }));
+    let stopped = || refuse(Problem::new(StatusCode::SERVICE_UNAVAILABLE).detail("the server is shutting down"));
+    (&mut task.0).await.unwrap_or_else(|_| Some(stopped()))
+}
+
+/// A task that ends with the request it is for.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 const INDEX: &str = "\
@@ -246,8 +306,9 @@ mod tests {
         let store = Store::new(&StoreOptions::default()).unwrap();
         let metrics = Arc::new(Metrics::new(&store));
         let readiness = Arc::new(Readiness::new(["films".to_owned()]));
-        let options = LibraryOptions { segment_duration: 4.0, index_folder: None };
-        let library = Arc::new(Library::new(store.clone(), options, metrics.clone()));
+        let options = LibraryOptions { segment_duration: 4.0, index_folder: None, cache_size: 0 };
+        let pool = crate::work::for_tests(store.memory());
+        let library = Arc::new(Library::new(store.clone(), pool, options, metrics.clone()));
         let options = FrontOptions { cors_origin: None, access_log: false, folder: std::env::temp_dir() };
         let front = Arc::new(Front::new(
             store,
@@ -256,7 +317,7 @@ mod tests {
             metrics.clone(),
             options,
         ));
-        AdminState { metrics, readiness, front, graph: Graph::default() }
+        AdminState { metrics, readiness, front, graph: Graph::default(), serving: Handle::current() }
     }
 
     async fn text(response: Response<Full<Bytes>>) -> String {
@@ -284,14 +345,39 @@ mod tests {
         assert_eq!(get("/livez").status(), StatusCode::OK, "draining is still alive");
     }
 
-    #[test]
-    fn what_is_not_there_is_a_problem() {
+    #[tokio::test]
+    async fn what_is_not_there_is_a_problem() {
         let state = state();
         assert_eq!(answer(&Method::GET, "/films", &state).status(), StatusCode::NOT_FOUND);
         let refused = answer(&Method::POST, "/metrics", &state);
         assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(refused.headers()[ALLOW], "GET, HEAD");
         assert!(refused.headers().contains_key(RequestId::HEADER));
+    }
+
+    #[test]
+    fn health_is_answered_while_the_serving_threads_are_stuck() {
+        let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (listener, state) = serving.block_on(async { (TcpListener::bind("127.0.0.1:0").await.unwrap(), state()) });
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let entered = serving.enter();
+        let ended = start(listener, state, stopped).unwrap();
+        drop(entered);
+        let (release, stuck) = std::sync::mpsc::channel::<()>();
+        serving.spawn(async move { stuck.recv() });
+        for path in ["/livez", "/readyz", "/metrics"] {
+            use std::io::{Read, Write};
+            let mut client = std::net::TcpStream::connect(address).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            write!(client, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+            let mut reply = String::new();
+            client.read_to_string(&mut reply).unwrap();
+            assert!(reply.starts_with("HTTP/1.1 "), "{path}: {reply}");
+        }
+        drop(release);
+        stop.send(true).unwrap();
+        ended.blocking_recv().unwrap();
     }
 
     #[tokio::test]

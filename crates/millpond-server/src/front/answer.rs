@@ -3,21 +3,20 @@
 use super::{
     Note, Reply, Request, api,
     conditional::{self, Validators, Verdict},
-    packed::PackedSegments,
     range::{self, Asked},
     render,
+    renderer::Renderer,
     viewers::{Receipt, Viewers, Visit},
 };
 use crate::{
-    delivery::{Body, BodyError, SendError},
+    delivery::{Body, SendError},
     library::{Asset, Library, LibraryError, Places, Resource, Route, content_type, is_manifest, is_media},
     logging::RequestId,
     metrics::{Kind, Metrics, PlaceBytes},
     problem::{self, Problem},
 };
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use millpond_store::{Cache, ErrorKind, Object, ObjectPath, Store, Whence, schedule::Mode};
+use millpond_store::{ErrorKind, Object, ObjectPath, Store, Whence, schedule::Mode};
 use std::{
     borrow::Cow,
     net::SocketAddr,
@@ -44,8 +43,7 @@ pub(crate) struct Front {
     out: Vec<Option<PlaceBytes>>,
     metrics: Arc<Metrics>,
     options: FrontOptions,
-    rendered: Cache<(u64, Resource), Bytes>,
-    packed: PackedSegments,
+    pub(super) renderer: Arc<Renderer>,
     viewers: Arc<Viewers>,
 }
 
@@ -66,10 +64,9 @@ impl Front {
         metrics: Arc<Metrics>,
         options: FrontOptions,
     ) -> Self {
-        let rendered = Cache::of(store.memory(), "texts");
-        let packed = PackedSegments::new(store.memory(), options.folder.clone());
+        let renderer = Renderer::new(store.clone(), library.clone(), options.folder.clone());
         let out = places.iter().map(|place| metrics.place(place)).collect();
-        Self { store, library, places, out, metrics, options, rendered, packed, viewers: Viewers::new() }
+        Self { store, library, places, out, metrics, options, renderer, viewers: Viewers::new() }
     }
 
     /// The store that everything is read through.
@@ -207,6 +204,7 @@ impl Front {
             Ok(asset) => {
                 let form = render::form(&route.resource);
                 note.kind = form.kind;
+                self.renderer.prepare(&asset, &route.resource).await?;
                 if request.method == Method::GET {
                     note.receipt = self.watched(&asset, &route.resource, request, visit).await?;
                 }
@@ -217,6 +215,9 @@ impl Front {
             }
             // A folder with ready-made playlists in it is passed through.
             Err(LibraryError::NoAsset(_)) if !certain => self.file(place, inside, request, visit).await,
+            Err(error @ LibraryError::TooMany { .. }) if !certain => {
+                self.file(place, inside, request, visit).await.map_err(|_| error)
+            }
             Err(error) => Err(error),
         }
     }
@@ -241,7 +242,7 @@ impl Front {
 
     async fn resource(
         &self,
-        asset: &Asset,
+        asset: &Arc<Asset>,
         resource: Resource,
         form: render::Form,
         fresh: bool,
@@ -253,29 +254,7 @@ impl Front {
             modified: asset.modified,
             body,
         };
-        if fresh {
-            return Ok(found(render::render(&self.store, asset, &resource).await?));
-        }
-        let key = (asset.id, resource);
-        if !form.keep {
-            if let Some(body) = self.packed.get(&key) {
-                return Ok(found(body));
-            }
-            let body = render::render(&self.store, asset, &key.1).await?;
-            if self.packed.wants(&key, &body) {
-                return Ok(found(self.packed.pack(key, body).await.map_err(|e| broken(asset, &e))?));
-            }
-            return Ok(found(body));
-        }
-        if let Some(bytes) = self.rendered.get(&key) {
-            return Ok(found(Body::bytes(bytes)));
-        }
-        let body = render::render(&self.store, asset, &key.1).await?;
-        if let Some(bytes) = body.as_bytes() {
-            let weight = bytes.len() as u64 + 256;
-            self.rendered.insert(key, bytes, weight);
-        }
-        Ok(found(body))
+        Ok(found(self.renderer.body(asset, resource, fresh).await?))
     }
 
     /// A file as it is, where the range that is asked for is cached: nobody is asked for it. Sibling caches ask so.
@@ -434,13 +413,6 @@ fn refused_method(method: &Method) -> StatusCode {
 fn who(request: &Request) -> (&str, bool) {
     let stays = !request.contains(header::CONNECTION, "close");
     (request.header(header::USER_AGENT).unwrap_or_default(), stays)
-}
-
-fn broken(asset: &Asset, error: &BodyError) -> LibraryError {
-    match error {
-        BodyError::Origin(error) => error.clone().into(),
-        error => LibraryError::Manifest { manifest: asset.path.clone(), why: error.to_string() },
-    }
 }
 
 /// What a client may read of an error: everything but where the storage is.

@@ -1,10 +1,13 @@
 //! The page at `/` and what it asks for below `/.millpond/`.
 
 use super::Front;
-use crate::library::{Asset, LibraryError, folder_path, is_manifest, is_media};
+use crate::library::{Asset, Container, LibraryError, Resource, folder_path, is_manifest, is_media};
 use bytes::Bytes;
-use millpond_package::{Kind, PresentedTrack, dash, hls};
+use millpond_media::Work;
+use millpond_package::{Kind, PresentedTrack};
+use millpond_store::Entry;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const NO_STORE: &str = "no-store";
 const PAGE: &str = "no-cache";
@@ -34,12 +37,12 @@ pub(super) async fn answer(
     if let Some((_, kind, content)) = FILES.iter().find(|(p, ..)| *p == path) {
         return Ok((kind, PAGE, Bytes::from_static(content)));
     }
-    let value = match path {
+    let text = match path {
         "/.millpond/assets" => assets(front, &parameter(query, "folder")).await?,
         "/.millpond/asset" => asset(front, &parameter(query, "path")).await?,
         _ => return Err(LibraryError::NoAsset(path.to_owned())),
     };
-    Ok(("application/json", NO_STORE, Bytes::from(value.to_string())))
+    Ok(("application/json", NO_STORE, Bytes::from(text)))
 }
 
 fn parameter(query: &str, name: &str) -> String {
@@ -54,17 +57,23 @@ fn parameter(query: &str, name: &str) -> String {
 }
 
 /// What a folder holds, as the page lists it.
-async fn assets(front: &Front, folder: &str) -> Result<Value, LibraryError> {
+async fn assets(front: &Front, folder: &str) -> Result<String, LibraryError> {
     let folder = folder.trim_matches('/');
     let named = front.places.are_named();
     if named && folder.is_empty() {
         let folders: Vec<String> = front.places.iter().map(|p| format!("{p}/")).collect();
-        return Ok(json!({ "folder": "", "assets": [], "folders": folders }));
+        return Ok(json!({ "folder": "", "assets": [], "folders": folders }).to_string());
     }
     let Some((_, place, inside)) = front.place(folder) else { return Err(LibraryError::NoAsset(folder.to_owned())) };
     let path =
         folder_path(inside).map_err(|e| LibraryError::BadPath { path: folder.to_owned(), why: e.to_string() })?;
     let entries = front.store.list(place, &path).await?;
+    let owned = folder.to_owned();
+    let refused = |refusal| LibraryError::Refused { asset: folder.to_owned(), refusal };
+    front.library.pool().run(&Work::unlimited(), move || listing(&owned, &entries).to_string()).await.map_err(refused)
+}
+
+fn listing(folder: &str, entries: &[Entry]) -> Value {
     let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let media = entries.iter().filter(|e| !e.folder && is_media(&e.name)).count();
     let mut assets: Vec<Value> = entries
@@ -86,22 +95,23 @@ async fn assets(front: &Front, folder: &str) -> Result<Value, LibraryError> {
         assets.insert(0, json!({ "path": folder, "kind": "folder", "bytes": bytes }));
     }
     let folders: Vec<String> = entries.iter().filter(|e| e.folder).map(|e| format!("{prefix}{}/", e.name)).collect();
-    Ok(json!({ "folder": prefix, "assets": assets, "folders": folders }))
+    json!({ "folder": prefix, "assets": assets, "folders": folders })
 }
 
 /// What an asset is and under which URL each protocol has it.
-async fn asset(front: &Front, path: &str) -> Result<Value, LibraryError> {
+async fn asset(front: &Front, path: &str) -> Result<String, LibraryError> {
     let path = path.trim_matches('/');
     let Some((_, place, inside)) = front.place(path) else { return Err(LibraryError::NoAsset(path.to_owned())) };
     let asset = front.library.open(place, inside).await?;
     let tracks: Vec<Value> = asset.presentation.tracks().iter().map(track).collect();
-    Ok(json!({
+    let value = json!({
         "path": path,
         "duration": asset.presentation.duration(),
         "tracks": tracks,
-        "outputs": outputs(&asset, path),
+        "outputs": outputs(front, &asset, path).await,
         "warnings": asset.presentation.warnings(),
-    }))
+    });
+    Ok(value.to_string())
 }
 
 fn track(track: &PresentedTrack) -> Value {
@@ -123,18 +133,18 @@ fn track(track: &PresentedTrack) -> Value {
     })
 }
 
-fn outputs(asset: &Asset, path: &str) -> Value {
+async fn outputs(front: &Front, asset: &Arc<Asset>, path: &str) -> Value {
     let encoded = encode(path);
-    let output = |result: Result<String, millpond_package::PackageError>, tail: &str| match result {
+    let output = async |resource, tail: &str| match front.renderer.body(asset, resource, false).await {
         Ok(_) => json!({ "url": format!("/{encoded}/{tail}") }),
+        Err(LibraryError::Package { error, .. }) => json!({ "url": null, "reason": error.to_string() }),
         Err(error) => json!({ "url": null, "reason": error.to_string() }),
     };
-    let p = &*asset.presentation;
     let file = if is_media(path) { json!({ "url": format!("/{encoded}") }) } else { Value::Null };
     json!({
-        "hls": output(hls::multivariant(p, hls::Container::Fmp4), "index.m3u8"),
-        "hls_ts": output(hls::multivariant(p, hls::Container::Ts), "ts/index.m3u8"),
-        "dash": output(dash::mpd(p), "index.mpd"),
+        "hls": output(Resource::Multivariant(Container::Fmp4), "index.m3u8").await,
+        "hls_ts": output(Resource::Multivariant(Container::Ts), "ts/index.m3u8").await,
+        "dash": output(Resource::Mpd, "index.mpd").await,
         "file": file,
     })
 }

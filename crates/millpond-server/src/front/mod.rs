@@ -7,6 +7,7 @@ mod exchange;
 mod packed;
 mod range;
 mod render;
+mod renderer;
 mod request;
 mod steer;
 mod viewers;

@@ -9,6 +9,7 @@
 use crate::{
     delivery::{Body, BodyError},
     library::Resource,
+    work::Pool,
 };
 use millpond_store::{Cache, Memory};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
@@ -45,16 +46,18 @@ pub(super) struct PackedSegments {
     /// Being packed now: others are sent the long way meanwhile. A lock held for a look-up only.
     packing: Mutex<HashSet<Key>>,
     memory: Arc<Memory>,
+    pool: Arc<Pool>,
     folder: PathBuf,
 }
 
 impl PackedSegments {
-    pub(super) fn new(memory: &Arc<Memory>, folder: PathBuf) -> Self {
+    pub(super) fn new(memory: &Arc<Memory>, pool: Arc<Pool>, folder: PathBuf) -> Self {
         Self {
             segments: Cache::of(memory, "segments"),
             seen: Cache::new(SEEN),
             packing: Mutex::default(),
             memory: memory.clone(),
+            pool,
             folder,
         }
     }
@@ -80,6 +83,8 @@ impl PackedSegments {
     /// Packs a segment that [`wants`](Self::wants) said yes to, and gives it in its new form.
     pub(super) async fn pack(&self, key: Key, body: Body) -> Result<Body, BodyError> {
         let packing = Packing { packed: self, key: &key };
+        // Without room it is sent the long way.
+        let Ok(_charge) = self.pool.charge(body.len().unwrap_or(LARGEST)).await else { return Ok(body) };
         let bytes = body.collect(LARGEST as usize).await?.unwrap_or_default();
         let len = bytes.len() as u64;
         let Ok(file) = unnamed(&self.folder, &bytes) else { return Ok(Body::bytes(bytes)) };

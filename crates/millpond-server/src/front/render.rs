@@ -1,13 +1,11 @@
-//! Resources of an asset: which function makes each, its media type and how long it may be kept.
+//! Resources of an asset: which function makes each, its media type, how long it may be kept, and what making it takes.
 
 use crate::{
-    delivery::Body,
-    library::{Asset, Container, LibraryError, Resource},
+    library::{Asset, Container, Lazy, LibraryError, Resource},
     metrics::Kind,
 };
 use bytes::Bytes;
 use millpond_package::{PackageError, Plan, PresentedTrack, dash, delivery, fmp4, hls, transport};
-use millpond_store::Store;
 
 /// What kind of response a resource is.
 pub(crate) struct Form {
@@ -23,8 +21,8 @@ const MANIFEST: &str = "public, max-age=10";
 /// Segments have an entity tag that changes with their file.
 const SEGMENT: &str = "public, max-age=3600";
 
-/// Largest text or rare TS segment that is made in memory to learn its length.
-const MOST_COLLECTED: usize = 64 << 20;
+/// Segments of at most so many samples are planned on the serving threads: a hundred microseconds of work.
+const FEW_SAMPLES: u32 = 2048;
 
 /// The form of a resource, before anything is made.
 pub(crate) fn form(resource: &Resource) -> Form {
@@ -49,33 +47,62 @@ pub(crate) fn form(resource: &Resource) -> Form {
     }
 }
 
-/// Makes a resource.
-pub(crate) async fn render(store: &Store, asset: &Asset, resource: &Resource) -> Result<Body, LibraryError> {
-    let failed = |error: PackageError| LibraryError::Package { asset: asset.path.clone(), error: error.into() };
-    let body = match make(asset, resource)? {
-        Made::Text(text) => return Ok(Body::bytes(Bytes::from(text))),
-        Made::Bytes(bytes) => return Ok(Body::bytes(bytes)),
-        Made::Plan(plan) => Body::plan(store, &asset.objects, plan),
-    };
-    if body.len().is_some() {
-        return Ok(body);
-    }
-    match body.collect(MOST_COLLECTED).await {
-        Ok(Some(bytes)) => Ok(Body::bytes(bytes)),
-        Ok(None) => Err(nothing(asset, format!("the segment has more than {MOST_COLLECTED} bytes"))),
-        Err(crate::delivery::BodyError::Origin(error)) => Err(error.into()),
-        Err(crate::delivery::BodyError::Package(error)) => Err(failed(error)),
-        Err(error) => Err(LibraryError::Manifest { manifest: asset.path.clone(), why: error.to_string() }),
-    }
-}
-
-enum Made {
+/// What a resource is made as.
+pub(super) enum Made {
     Text(String),
     Bytes(Bytes),
     Plan(Plan),
 }
 
-fn nothing(asset: &Asset, what: String) -> LibraryError {
+/// Whether making a resource takes so little that a serving thread may do it.
+pub(super) fn is_light(asset: &Asset, resource: &Resource) -> bool {
+    let few = |name: &str, number| {
+        let segment = asset.presentation.track(name).and_then(|track| track.segment(number));
+        segment.is_none_or(|segment| segment.samples.end.saturating_sub(segment.samples.start) <= FEW_SAMPLES)
+    };
+    match resource {
+        Resource::Init(_) => true,
+        Resource::Segment(name, number) => few(name, *number),
+        Resource::TsSegment(name, number) => asset.has_made(name, Lazy::Ts) && few(name, *number),
+        Resource::IFrame(name, _) => asset.has_made(name, Lazy::IFrames),
+        _ => false,
+    }
+}
+
+/// The part of a track that is made with the resource where nothing asked for it before.
+pub(super) fn lazy(resource: &Resource) -> Option<(&str, Lazy)> {
+    match resource {
+        Resource::TsSegment(name, _) => Some((name, Lazy::Ts)),
+        Resource::IFrame(name, _) | Resource::IFrames(name) => Some((name, Lazy::IFrames)),
+        _ => None,
+    }
+}
+
+/// Upper estimate of the memory that making a resource takes, in bytes.
+pub(super) fn memory(asset: &Asset, resource: &Resource) -> u64 {
+    const FIXED: u64 = 64 << 10;
+    let segments = |track: &PresentedTrack| u64::from(track.segment_count());
+    let samples = |track: &PresentedTrack| u64::from(track.sample_count());
+    let of = |name: &str, size: &dyn Fn(&PresentedTrack) -> u64| asset.presentation.track(name).map_or(0, size);
+    let tracks = asset.presentation.tracks();
+    FIXED
+        + match resource {
+            Resource::Init(_) | Resource::TextSegment(..) => 0,
+            // A line for each track and a rendition of each group; addressing of each segment.
+            Resource::Multivariant(_) => tracks.len() as u64 * 2048,
+            Resource::Mpd => tracks.iter().map(|track| 2048 + segments(track) * 96).sum(),
+            Resource::Media(_, name) => of(name, &|track| segments(track) * 160),
+            Resource::IFrames(name) => of(name, &|track| segments(track) * 1024 + samples(track) * 4),
+            Resource::IFrame(name, _) | Resource::TsSegment(name, _) => of(name, &|track| samples(track) * 16),
+            Resource::Text(name) => of(name, &|track| samples(track) * 64),
+            Resource::Segment(name, number) => of(name, &|track| {
+                let range = track.segment(*number).map(|segment| segment.samples);
+                range.map_or(0, |range| u64::from(range.end.saturating_sub(range.start)) * 128)
+            }),
+        }
+}
+
+pub(super) fn nothing(asset: &Asset, what: String) -> LibraryError {
     LibraryError::NoResource { asset: asset.path.clone(), what }
 }
 
@@ -86,7 +113,8 @@ fn track<'a>(asset: &'a Asset, name: &str) -> Result<&'a PresentedTrack, Library
     })
 }
 
-fn make(asset: &Asset, resource: &Resource) -> Result<Made, LibraryError> {
+/// Makes a resource, or the plan of one. Heavy unless [`is_light`] says otherwise.
+pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Made, LibraryError> {
     let p = &*asset.presentation;
     let failed = |error: PackageError| LibraryError::Package { asset: asset.path.clone(), error: error.into() };
     let text = |made: Option<String>, name: &str| match made {

@@ -1,7 +1,7 @@
 //! What an operator asks of the front end: what a request needs and where it would come from, and which objects a
 //! path stands for.
 
-use super::{answer::Front, render};
+use super::answer::Front;
 use crate::delivery::{Body, Needs};
 use crate::library::{LibraryError, Route};
 use millpond_store::{Object, ObjectPath, Way, Whence};
@@ -61,7 +61,7 @@ impl Front {
         let body = match Route::parse(inside) {
             Some(route) => {
                 let asset = self.library.open(place, &route.asset).await?;
-                render::render(&self.store, &asset, &route.resource).await?
+                self.renderer.make(&asset, &route.resource).await?
             }
             None => {
                 let object = self.object(place, inside).await?;

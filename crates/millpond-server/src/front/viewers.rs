@@ -5,7 +5,7 @@
 //! gone. Where several are taken for one, slices are sent for as for somebody who seeks: too early or too late, never
 //! wrongly. Who reads a file as it is, range after range, is a viewer too: its own pace tells when it needs what.
 
-use crate::library::{Asset, Resource};
+use crate::library::{Asset, Lazy, Resource};
 use millpond_package::Stretch;
 use millpond_store::{
     Object, Store, Watch,
@@ -143,7 +143,9 @@ impl Visit {
         }
         let track = asset.presentation.track(name)?;
         let own = course(number, |number| track.stretch(number));
-        let sound = course(number, |number| track.muxed_stretch(&asset.presentation, number).filter(|_| muxed));
+        // Where the sound lies is worked out with the first segment; that is heavy work, and not for here.
+        let muxed = muxed && asset.has_made(name, Lazy::Ts);
+        let sound = muxed.then(|| course(number, |number| track.muxed_stretch(&asset.presentation, number))).flatten();
         let courses: Vec<_> = [own, sound].into_iter().flatten().collect();
         let kind = name.bytes().next().unwrap_or(0);
         self.follow(asset.id, kind, program, stays, |viewer| viewer.moves(store, asset, courses))

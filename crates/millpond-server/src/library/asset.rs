@@ -4,17 +4,22 @@ use super::{
     LibraryError,
     flights::Flights,
     grouping::{self, Member, Recipe, SidecarFile},
-    index::{Indexes, SEED, fnv},
+    index::Indexes,
+    index_files::{IndexFiles, SEED, fnv},
     names,
 };
-use crate::metrics::Metrics;
-use millpond_package::{Options, Presentation, Sidecar, Source, text};
+use crate::{
+    metrics::Metrics,
+    work::{Charge, Pool, Refusal},
+};
+use millpond_media::Work;
+use millpond_package::{Options, Presentation, Sidecar, Source, building_bytes, text};
 use millpond_store::{Cache, Entry, Object, ObjectPath, OriginError, PathError, Store};
 use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -23,6 +28,12 @@ use std::{
 const TRUSTED: Duration = Duration::from_secs(1);
 /// Largest server manifest or subtitle file.
 const MOST_TEXT: u64 = 8 << 20;
+/// Bytes of memory for each byte of a server manifest or subtitle file: the text, and what is parsed of it.
+const MEMORY_A_BYTE: u64 = 4;
+/// Listings up to this size are sorted out where they are; longer ones are heavy work.
+const FEW_ENTRIES: usize = 256;
+/// Steps that building a presentation may take: some ten nanoseconds each.
+const MOST_STEPS: u64 = 1 << 26;
 
 /// An asset that can be served.
 pub(crate) struct Asset {
@@ -41,6 +52,20 @@ pub(crate) struct Asset {
     /// What the folder held, where the asset is a folder or has neighbours.
     listed: Option<(ObjectPath, Vec<Entry>)>,
     checked_ms: AtomicU64,
+    key: AssetKey,
+    /// Bytes that it is counted as in memory.
+    weight: AtomicU64,
+    /// What was made once of each track, as bits of [`Lazy`].
+    made: Vec<AtomicU8>,
+}
+
+/// A part of a track's presentation that is made when it is first used, in proportion to the track's samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lazy {
+    /// The key frames that trick play shows.
+    IFrames = 1,
+    /// The layout of TS segments, sound included.
+    Ts = 2,
 }
 
 impl Asset {
@@ -48,6 +73,28 @@ impl Asset {
     pub(crate) fn rate(&self, tracks: impl IntoIterator<Item = usize>) -> u64 {
         let all = self.presentation.tracks();
         tracks.into_iter().filter_map(|track| all.get(track)).map(|track| track.bandwidth().average).sum()
+    }
+
+    /// Whether a part of the track of this name is made already.
+    pub(crate) fn has_made(&self, track: &str, part: Lazy) -> bool {
+        self.made_of(track).is_some_and(|made| made.load(Ordering::Relaxed) & part as u8 != 0)
+    }
+
+    /// Notes that a part of the track of this name is made.
+    pub(crate) fn set_made(&self, track: &str, part: Lazy) {
+        if let Some(made) = self.made_of(track) {
+            made.fetch_or(part as u8, Ordering::Relaxed);
+        }
+    }
+
+    fn made_of(&self, track: &str) -> Option<&AtomicU8> {
+        self.made.get(self.presentation.tracks().iter().position(|t| t.name() == track)?)
+    }
+
+    fn measured(&self) -> u64 {
+        let listed = self.listed.iter().flat_map(|(_, entries)| entries);
+        let listed: usize = listed.map(|entry| size_of::<Entry>() + entry.name.len()).sum();
+        (self.presentation.heap_bytes() + listed + self.made.len()) as u64 + 4096
     }
 }
 
@@ -58,6 +105,8 @@ pub(crate) struct LibraryOptions {
     pub(crate) segment_duration: f64,
     /// Folder for indexes, across restarts.
     pub(crate) index_folder: Option<PathBuf>,
+    /// Bytes of the disk cache, of which indexes have a share.
+    pub(crate) cache_size: u64,
 }
 
 type AssetKey = (Arc<str>, String);
@@ -65,7 +114,8 @@ type AssetKey = (Arc<str>, String);
 /// All assets of all places.
 pub(crate) struct Library {
     store: Store,
-    indexes: Indexes,
+    pool: Arc<Pool>,
+    indexes: Arc<Indexes>,
     assets: Cache<AssetKey, Arc<Asset>>,
     flights: Flights<AssetKey, Result<Arc<Asset>, LibraryError>>,
     options: LibraryOptions,
@@ -74,14 +124,20 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    pub(crate) fn new(store: Store, options: LibraryOptions, metrics: Arc<Metrics>) -> Self {
-        let indexes = Indexes::new(store.clone(), options.index_folder.clone(), metrics.clone());
+    pub(crate) fn new(store: Store, pool: Arc<Pool>, options: LibraryOptions, metrics: Arc<Metrics>) -> Self {
+        let files = options.index_folder.clone().map(|folder| IndexFiles::new(folder, options.cache_size));
+        let indexes = Indexes::new(store.clone(), pool.clone(), files, metrics.clone());
         let assets = Cache::of(store.memory(), "presentations");
-        Self { store, indexes, assets, flights: Flights::new(), options, metrics, started: Instant::now() }
+        Self { store, pool, indexes, assets, flights: Flights::new(), options, metrics, started: Instant::now() }
+    }
+
+    /// Where heavy work is done.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
 
     /// The asset at `path` of a place.
-    pub(crate) async fn open(&self, place: &Arc<str>, path: &str) -> Result<Arc<Asset>, LibraryError> {
+    pub(crate) async fn open(self: &Arc<Self>, place: &Arc<str>, path: &str) -> Result<Arc<Asset>, LibraryError> {
         let key = (place.clone(), path.to_owned());
         let known = self.assets.get(&key);
         if let Some(asset) = &known
@@ -90,24 +146,43 @@ impl Library {
             self.metrics.asset_hit();
             return Ok(asset.clone());
         }
-        self.flights
-            .join(&key, || async {
-                if let Some(asset) = known
-                    && self.unchanged(place, &asset).await
-                {
-                    asset.checked_ms.store(self.now_ms(), Ordering::Relaxed);
-                    self.metrics.asset_hit();
-                    return Ok(asset);
-                }
-                self.metrics.asset_miss();
-                let asset = Arc::new(self.build(place, path).await.inspect_err(|_| {
-                    self.assets.remove(&key);
-                })?);
-                let weight = asset.presentation.heap_bytes() as u64 + 4096;
-                self.assets.insert(key.clone(), asset.clone(), weight);
-                Ok(asset)
-            })
-            .await
+        let job = || {
+            let (library, key) = (self.clone(), key.clone());
+            async move { library.check_or_build(key, known).await }
+        };
+        self.flights.join(&key, job).await
+    }
+
+    async fn check_or_build(&self, key: AssetKey, known: Option<Arc<Asset>>) -> Result<Arc<Asset>, LibraryError> {
+        if let Some(asset) = known
+            && self.unchanged(&key.0, &asset).await
+        {
+            asset.checked_ms.store(self.now_ms(), Ordering::Relaxed);
+            self.metrics.asset_hit();
+            return Ok(asset);
+        }
+        self.metrics.asset_miss();
+        let mut building = Building::default();
+        let asset = self.build(&key, &mut building).await.inspect_err(|_| {
+            self.assets.remove(&key);
+        })?;
+        let asset = Arc::new(asset);
+        self.keep(&asset);
+        Ok(asset)
+    }
+
+    /// Counts an asset as what it weighs now, for parts of it are made when they are first used.
+    pub(crate) fn weigh(&self, asset: &Arc<Asset>) {
+        let known = asset.weight.load(Ordering::Relaxed);
+        if asset.measured() > known && self.assets.contains(&asset.key) {
+            self.keep(asset);
+        }
+    }
+
+    fn keep(&self, asset: &Arc<Asset>) {
+        let weight = asset.measured();
+        asset.weight.store(weight, Ordering::Relaxed);
+        self.assets.insert(asset.key.clone(), asset.clone(), weight);
     }
 
     fn now_ms(&self) -> u64 {
@@ -127,28 +202,34 @@ impl Library {
         }
     }
 
-    async fn build(&self, place: &Arc<str>, path: &str) -> Result<Asset, LibraryError> {
+    async fn build(&self, key: &AssetKey, building: &mut Building) -> Result<Asset, LibraryError> {
+        let (place, path) = key;
         let shown = if place.is_empty() { path.to_owned() } else { format!("{place}/{path}") };
         let bad = |e: &dyn std::fmt::Display| LibraryError::BadPath { path: shown.clone(), why: e.to_string() };
         let object_path = folder_path(path).map_err(|e| bad(&e))?;
-        let mut building = Building::default();
-        let recipe = self.recipe(place, &object_path, &mut building).await?;
+        let recipe = self.recipe(place, &object_path, building).await?;
         if recipe.members.is_empty() {
             return Err(LibraryError::NoAsset(shown));
         }
         let mut sources = Vec::with_capacity(recipe.members.len());
         for member in &recipe.members {
-            sources.push(self.source(place, member, &mut building).await?);
+            sources.push(self.source(place, member, building).await?);
         }
         let mut sidecars = Vec::with_capacity(recipe.sidecars.len());
         for file in &recipe.sidecars {
-            sidecars.push(self.sidecar(place, file, &mut building).await?);
+            sidecars.push(self.sidecar(place, file, building).await?);
         }
         let options = Options { target_duration: self.options.segment_duration };
-        let presentation = tokio::task::spawn_blocking(move || Presentation::new(sources, sidecars, &options))
-            .await
-            .map_err(|e| bad(&e))?
-            .map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
+        let refused = |refusal| LibraryError::Refused { asset: shown.clone(), refusal };
+        building.charge(&self.pool, building_bytes(&sources)).await.map_err(refused)?;
+        let work = Work::new(MOST_STEPS);
+        let job = {
+            let work = work.clone();
+            move || Presentation::build(sources, sidecars, &options, &work)
+        };
+        let presentation = self.pool.run(&work, job).await.map_err(refused)?;
+        let presentation =
+            presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
         for warning in presentation.warnings() {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
@@ -156,11 +237,14 @@ impl Library {
             path: shown,
             id: identity(&building.depends, self.options.segment_duration),
             modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
-            objects: building.objects,
+            objects: std::mem::take(&mut building.objects),
+            made: presentation.tracks().iter().map(|_| AtomicU8::new(0)).collect(),
             presentation: Arc::new(presentation),
-            depends: building.depends,
-            listed: building.listed,
+            depends: std::mem::take(&mut building.depends),
+            listed: building.listed.take(),
             checked_ms: AtomicU64::new(self.now_ms()),
+            key: key.clone(),
+            weight: AtomicU64::new(0),
         })
     }
 
@@ -171,16 +255,17 @@ impl Library {
         }
         if names::is_manifest(name) {
             let text = self.read_text(place, path, building).await?;
-            return grouping::manifest(path, &String::from_utf8_lossy(&text));
+            let manifest = path.clone();
+            return self.job(path, move || grouping::manifest(&manifest, &String::from_utf8_lossy(&text))).await?;
         }
         if names::is_media(name) {
             // Only where looking costs nothing: a listing of a large bucket would delay the first picture.
             if self.store.open(place, path).await?.file().is_none() {
-                return Ok(grouping::single(path, &[]));
+                return grouping::single(path, &[]);
             }
             let folder = path.parent();
             let beside: Vec<Entry> = self.store.list(place, &folder).await.unwrap_or_default();
-            let recipe = grouping::single(path, &beside);
+            let (recipe, beside) = self.grouped(path, beside, grouping::single).await?;
             if !recipe.sidecars.is_empty() {
                 building.listed = Some((folder, beside));
             }
@@ -191,9 +276,33 @@ impl Library {
             Err(OriginError::Unsupported { .. } | OriginError::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let recipe = grouping::folder(path, &entries);
+        let (recipe, entries) = self.grouped(path, entries, grouping::folder).await?;
         building.listed = Some((path.clone(), entries));
         Ok(recipe)
+    }
+
+    /// What a listing makes of a path; the listing comes back.
+    async fn grouped(
+        &self,
+        path: &ObjectPath,
+        entries: Vec<Entry>,
+        group: fn(&ObjectPath, &[Entry]) -> Result<Recipe, LibraryError>,
+    ) -> Result<(Recipe, Vec<Entry>), LibraryError> {
+        if entries.len() <= FEW_ENTRIES {
+            return Ok((group(path, &entries)?, entries));
+        }
+        let owned = path.clone();
+        self.job(path, move || group(&owned, &entries).map(|recipe| (recipe, entries))).await?
+    }
+
+    /// Runs a short job of the pool for the object or folder at `path`.
+    async fn job<T: Send + 'static>(
+        &self,
+        path: &ObjectPath,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, LibraryError> {
+        let refused = |refusal| LibraryError::Refused { asset: path.to_string(), refusal };
+        self.pool.run(&Work::unlimited(), job).await.map_err(refused)
     }
 
     async fn source(&self, place: &str, member: &Member, building: &mut Building) -> Result<Source, LibraryError> {
@@ -225,11 +334,8 @@ impl Library {
     async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
         let bytes = self.read_text(place, &file.path, building).await?;
         let name = file.path.file_name();
-        let parsed = if name.to_ascii_lowercase().ends_with(".srt") {
-            text::srt::parse(&bytes)
-        } else {
-            text::vtt::parse(&bytes)
-        };
+        let parse = if name.to_ascii_lowercase().ends_with(".srt") { text::srt::parse } else { text::vtt::parse };
+        let parsed = self.job(&file.path, move || parse(&bytes)).await?;
         let subtitles =
             parsed.map_err(|e| LibraryError::Manifest { manifest: file.path.to_string(), why: e.to_string() })?;
         for warning in &subtitles.warnings {
@@ -256,6 +362,8 @@ impl Library {
             let why = format!("it has {len} bytes, expected at most {MOST_TEXT}");
             return Err(LibraryError::Manifest { manifest: path.to_string(), why });
         }
+        let refused = |refusal| LibraryError::Refused { asset: path.to_string(), refusal };
+        building.charge(&self.pool, len * MEMORY_A_BYTE).await.map_err(refused)?;
         let bytes = self.store.read_all(&object, 0..len).await?;
         building.depends.push(object);
         Ok(bytes)
@@ -273,6 +381,15 @@ struct Building {
     objects: Vec<Arc<Object>>,
     depends: Vec<Arc<Object>>,
     listed: Option<(ObjectPath, Vec<Entry>)>,
+    /// Memory of what is being made, until the asset is counted itself.
+    charges: Vec<Charge>,
+}
+
+impl Building {
+    async fn charge(&mut self, pool: &Pool, bytes: u64) -> Result<(), Refusal> {
+        self.charges.push(pool.charge(bytes).await?);
+        Ok(())
+    }
 }
 
 /// The object that a data reference names, relative to the index file's folder and never outside the place.

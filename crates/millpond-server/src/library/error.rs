@@ -1,5 +1,6 @@
 //! Why an asset can't be had.
 
+use crate::work::Refusal;
 use millpond_media::MediaError;
 use millpond_package::PackageError;
 use millpond_store::OriginError;
@@ -18,6 +19,14 @@ pub enum IndexError {
         /// What is wrong, and where.
         error: MediaError,
     },
+    /// The server has no room for the work now.
+    #[error("{object}: {refusal}")]
+    Refused {
+        /// Path of the object in its place.
+        object: String,
+        /// What there is no room for.
+        refusal: Refusal,
+    },
 }
 
 /// Why an asset can't be opened, or has no such resource.
@@ -27,6 +36,12 @@ pub(crate) enum LibraryError {
     Index(#[from] IndexError),
     #[error("{asset}: {error}")]
     Package { asset: String, error: std::sync::Arc<PackageError> },
+    /// The server has no room for the work now.
+    #[error("{asset}: {refusal}")]
+    Refused { asset: String, refusal: Refusal },
+    /// A folder is too large to be one title.
+    #[error("{folder}: found {found} {what} files, expected at most {most} in a folder that is one asset")]
+    TooMany { folder: String, what: &'static str, found: usize, most: usize },
     #[error("{0}: no such asset")]
     NoAsset(String),
     #[error("{asset}: {what}")]
@@ -56,9 +71,11 @@ impl LibraryError {
         match self {
             Self::Index(IndexError::Origin(error)) => S::from_u16(error.status()).unwrap_or(S::BAD_GATEWAY),
             // The client asked rightly; the stored media is at fault (RFC 9110 15.5.16 is about requests).
-            Self::Index(IndexError::Media { .. }) | Self::Package { .. } | Self::Manifest { .. } => {
-                S::UNPROCESSABLE_ENTITY
-            }
+            Self::Index(IndexError::Media { .. })
+            | Self::Package { .. }
+            | Self::Manifest { .. }
+            | Self::TooMany { .. } => S::UNPROCESSABLE_ENTITY,
+            Self::Index(IndexError::Refused { refusal, .. }) | Self::Refused { refusal, .. } => refusal.status(),
             Self::NoAsset(_) | Self::NoResource { .. } => S::NOT_FOUND,
             Self::BadPath { .. } => S::BAD_REQUEST,
             Self::NotCached(_) => S::GATEWAY_TIMEOUT,

@@ -6,9 +6,12 @@ use super::{
 };
 use millpond_package::{NamedTrack, smil};
 use millpond_store::{Entry, ObjectPath};
+use std::collections::HashSet;
 
-/// Largest number of files in one asset.
+/// Largest number of media files in one asset, and of subtitle files.
 const MOST_MEMBERS: usize = 256;
+/// Largest number of entries in a server manifest: several may name tracks of one file.
+const MOST_ENTRIES: usize = 4096;
 
 /// The files of an asset, before any of them was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,38 +47,43 @@ impl Member {
 }
 
 /// One file; subtitle files beside it whose names begin with its own (`film.mp4`, `film.en.vtt`) belong to it.
-pub(super) fn single(path: &ObjectPath, beside: &[Entry]) -> Recipe {
+pub(super) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, LibraryError> {
     let folder = path.parent();
     let title = names::stem(path.file_name());
-    let sidecars = beside
+    let sidecars: Vec<&Entry> = beside
         .iter()
         .filter(|e| !e.folder && is_subtitle(&e.name))
         .filter(|e| e.name.strip_prefix(title).is_some_and(|rest| rest.starts_with('.')))
-        .filter_map(|e| sidecar(&folder, &e.name, Some(title)))
         .collect();
-    Recipe { members: vec![Member::whole(path.clone())], sidecars }
+    bounded(&folder, "subtitle", sidecars.len())?;
+    let sidecars = sidecars.iter().filter_map(|e| sidecar(&folder, &e.name, Some(title))).collect();
+    Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars })
 }
 
 /// A folder: every media file in it is a rendition of one title, every subtitle file belongs to it. An index file
 /// (`a.dref.mp4`) stands for the file it was made from, where both are there.
-pub(super) fn folder(path: &ObjectPath, entries: &[Entry]) -> Recipe {
-    let media: Vec<&Entry> = entries.iter().filter(|e| !e.folder && is_media(&e.name)).collect();
-    let shadowed = |name: &str| {
-        let dref = format!("{}.dref.mp4", names::stem(name));
-        media.iter().any(|e| e.name == dref)
-    };
-    Recipe {
-        members: media
-            .iter()
-            .filter(|e| !shadowed(&e.name))
-            .filter_map(|e| path.join(&e.name).ok().map(Member::whole))
-            .collect(),
-        sidecars: entries
-            .iter()
-            .filter(|e| !e.folder && is_subtitle(&e.name))
-            .filter_map(|e| sidecar(path, &e.name, None))
-            .collect(),
+pub(super) fn folder(path: &ObjectPath, entries: &[Entry]) -> Result<Recipe, LibraryError> {
+    let media = || entries.iter().filter(|e| !e.folder && is_media(&e.name));
+    let indexed: HashSet<&str> = media().filter_map(|e| e.name.strip_suffix(".dref.mp4")).collect();
+    let members: Vec<&Entry> = media().filter(|e| !indexed.contains(names::stem(&e.name))).collect();
+    bounded(path, "media", members.len())?;
+    let sidecars: Vec<&Entry> = entries.iter().filter(|e| !e.folder && is_subtitle(&e.name)).collect();
+    bounded(path, "subtitle", sidecars.len())?;
+    Ok(Recipe {
+        members: members.iter().filter_map(|e| path.join(&e.name).ok().map(Member::whole)).collect(),
+        sidecars: sidecars.iter().filter_map(|e| sidecar(path, &e.name, None)).collect(),
+    })
+}
+
+fn bounded(folder: &ObjectPath, what: &'static str, found: usize) -> Result<(), LibraryError> {
+    if found <= MOST_MEMBERS {
+        return Ok(());
     }
+    let folder = match folder.as_str() {
+        "" => "the top folder".to_owned(),
+        name => name.to_owned(),
+    };
+    Err(LibraryError::TooMany { folder, what, found, most: MOST_MEMBERS })
 }
 
 fn sidecar(folder: &ObjectPath, name: &str, title: Option<&str>) -> Option<SidecarFile> {
@@ -111,9 +119,15 @@ pub(super) fn url_set(path: &ObjectPath) -> Result<Recipe, LibraryError> {
 pub(super) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryError> {
     let wrong = |why: String| LibraryError::Manifest { manifest: path.to_string(), why };
     let parsed = smil::parse(text).map_err(|e| wrong(e.to_string()))?;
+    if parsed.entries.len() > MOST_ENTRIES {
+        return Err(wrong(format!("it has {} entries, expected at most {MOST_ENTRIES}", parsed.entries.len())));
+    }
     let any_audio = parsed.entries.iter().any(|e| e.kind == smil::Kind::Audio);
     let mut recipe = Recipe::default();
     for entry in &parsed.entries {
+        if recipe.members.len().max(recipe.sidecars.len()) > MOST_MEMBERS {
+            return Err(wrong(format!("found more than {MOST_MEMBERS} files of one kind, expected at most that")));
+        }
         let member = path.parent().join(&entry.src).map_err(|e| wrong(format!("{}: {e}", entry.src)))?;
         if is_subtitle(&entry.src) {
             let said = names::subtitle_name(member.file_name(), None);
@@ -148,8 +162,47 @@ pub(super) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
     if recipe.members.is_empty() {
         return Err(wrong("it names no media file".to_owned()));
     }
-    if recipe.members.len() > MOST_MEMBERS {
-        return Err(wrong(format!("it names {} files, more than {MOST_MEMBERS}", recipe.members.len())));
-    }
     Ok(recipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: String) -> Entry {
+        Entry { name, folder: false, len: 1 }
+    }
+
+    fn path(text: &str) -> ObjectPath {
+        ObjectPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_folder_of_too_many_files_is_not_one_asset() {
+        let films = |count: usize| (0..count).map(|n| entry(format!("film{n}.mp4"))).collect::<Vec<_>>();
+        let films_folder = path("films");
+        assert_eq!(folder(&films_folder, &films(MOST_MEMBERS)).unwrap().members.len(), MOST_MEMBERS);
+        let error = folder(&films_folder, &films(3000)).unwrap_err();
+        let text = "films: found 3000 media files, expected at most 256 in a folder that is one asset";
+        assert_eq!((error.to_string().as_str(), error.status().as_u16()), (text, 422));
+
+        let texts: Vec<Entry> = (0..300).map(|n| entry(format!("film.en.{n}.vtt"))).collect();
+        assert!(matches!(folder(&films_folder, &texts), Err(LibraryError::TooMany { found: 300, .. })));
+        assert!(matches!(single(&path("films/film.mp4"), &texts), Err(LibraryError::TooMany { found: 300, .. })));
+        assert_eq!(single(&path("films/other.mp4"), &texts).unwrap().sidecars, []);
+    }
+
+    #[test]
+    fn an_index_file_stands_for_its_media_however_many_there_are() {
+        let pair = |n: usize| [entry(format!("f{n}.mp4")), entry(format!("f{n}.dref.mp4"))];
+        let recipe = folder(&path("films"), &(0..MOST_MEMBERS).flat_map(pair).collect::<Vec<_>>()).unwrap();
+        assert_eq!(recipe.members.len(), MOST_MEMBERS);
+        assert!(recipe.members.iter().all(|m| m.path.as_str().ends_with(".dref.mp4")));
+
+        // Looking each name up in a list took minutes here.
+        let started = std::time::Instant::now();
+        let many: Vec<Entry> = (0..200_000).flat_map(pair).collect();
+        assert!(matches!(folder(&path("films"), &many), Err(LibraryError::TooMany { found: 200_000, .. })));
+        assert!(started.elapsed() < std::time::Duration::from_secs(60));
+    }
 }

@@ -12,6 +12,7 @@ mod storage;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -31,6 +32,7 @@ use histogram::{BUILD_SECONDS, DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
 use storage::StorageCollector;
 use streams::StreamCollector;
 pub(crate) use streams::StreamCounters;
+pub(crate) use work::WorkCounters;
 
 /// Media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -209,12 +211,18 @@ pub struct Metrics {
     handles: Handles,
     places: Vec<PlaceBytes>,
     streams: Arc<StreamCounters>,
+    work: WorkCounters,
 }
 
 impl Metrics {
     /// What RTSP sessions are sent, to be counted.
     pub(crate) fn streams(&self) -> &Arc<StreamCounters> {
         &self.streams
+    }
+
+    /// Jobs of heavy work, to be counted.
+    pub(crate) fn work(&self) -> &WorkCounters {
+        &self.work
     }
 
     /// Metrics of a server over this store: its places become labels, its numbers are asked at each scrape.
@@ -259,7 +267,9 @@ impl Metrics {
         own.register("connections", "Client connections open", connections);
         own.register("index_builds", "Indexes built from media files", builds);
         handles.register(own);
-        Self { registry, kinds, handles, places, streams }
+        let work = WorkCounters::default();
+        work.register(own);
+        Self { registry, kinds, handles, places, streams, work }
     }
 
     /// Counts a request and the time until its response was complete or given up.

@@ -40,6 +40,11 @@ fn all_families_are_there_from_the_start() {
         "millpond_index_build_duration_seconds histogram",
         "millpond_index_read_bytes counter",
         "millpond_asset_cache_hits counter",
+        "millpond_work_jobs_running gauge",
+        "millpond_work_jobs_waiting gauge",
+        "millpond_work_jobs_refused counter",
+        "millpond_work_jobs_cancelled counter",
+        "millpond_work_job_duration_seconds histogram",
         "millpond_origin_requests counter",
         "millpond_origin_errors counter",
         "millpond_slice_memory_hit_bytes counter",
@@ -56,7 +61,7 @@ fn all_families_are_there_from_the_start() {
     }
     assert!(text.ends_with("# EOF\n"));
     let lines = text.lines().count();
-    assert!(lines < 700, "{lines} lines");
+    assert!(lines < 800, "{lines} lines");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Frames of a short time, as they are loaded together and shared.
 
 use super::{cut::Cut, keys::Key, media::Media};
-use crate::library::Asset;
+use crate::{library::Asset, work::Refusal};
 use bytes::Bytes;
 use millpond_graph::{Frame, Run};
 use millpond_package::{ObjectIndex, ObjectRange, PresentedTrack, timeline::Timed};
@@ -23,6 +23,9 @@ pub(super) enum LoadError {
     /// The origin's fault.
     #[error(transparent)]
     Origin(#[from] OriginError),
+    /// The server has no room for the work now.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// No stream that one would send.
     #[error("at {at:.1?}: {bytes} bytes in {frames} frames of one block, expected at most {BYTES} in {FRAMES}")]
     TooDense {

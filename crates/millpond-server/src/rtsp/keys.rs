@@ -40,31 +40,31 @@ pub(super) fn honest(scale: f64) -> f64 {
 }
 
 impl Keys {
-    /// The key frames on the way, in the order in which they are sent.
+    /// The key frames on the way, in the order in which they are sent. Heavy work: it looks at every key frame.
     pub(super) fn of(self, track: &PresentedTrack) -> Vec<Key> {
         let Some(timescale) = track.source_track().map(|source| source.timescale.get()) else { return Vec::new() };
-        let timed: Vec<Timed> = track
-            .sync_ordinals()
-            .filter_map(|ordinal| track.samples_of(ordinal..ordinal.saturating_add(1)).pop())
-            .collect();
-        self.choose(timed, timescale)
+        let timed = |ordinal: u32| track.samples_of(ordinal..ordinal.saturating_add(1)).pop();
+        let all = track.sync_ordinals().filter_map(|ordinal| timed(ordinal).map(|timed| (ordinal, timed.pts)));
+        let chosen = self.choose(all, timescale);
+        chosen.into_iter().filter_map(|(ordinal, due)| timed(ordinal).map(|timed| Key { timed, due })).collect()
     }
 
-    fn choose(self, mut all: Vec<Timed>, timescale: u32) -> Vec<Key> {
-        let at = |timed: &Timed| timed.pts as f64 / f64::from(timescale.max(1));
+    /// Ordinals and due times of key frames that are sent, of ordinals and presentation times of `all`.
+    fn choose(self, all: impl Iterator<Item = (u32, i64)>, timescale: u32) -> Vec<(u32, Duration)> {
+        let at = |pts: i64| pts as f64 / f64::from(timescale.max(1));
         let (low, high) = (self.from.min(self.to), self.from.max(self.to));
-        all.retain(|timed| (low - 0.001..=high).contains(&at(timed)));
+        let mut all: Vec<(u32, i64)> = all.filter(|(_, pts)| (low - 0.001..=high).contains(&at(*pts))).collect();
         if self.scale < 0.0 {
             all.reverse();
         }
         let mut next = Duration::ZERO;
         let mut keys = Vec::new();
-        for timed in all {
-            let due = Duration::try_from_secs_f64(((at(&timed) - self.from) / self.scale).max(0.0));
+        for (ordinal, pts) in all {
+            let due = Duration::try_from_secs_f64(((at(pts) - self.from) / self.scale).max(0.0));
             let Ok(due) = due else { continue };
             if due >= next {
                 next = due + APART;
-                keys.push(Key { timed, due });
+                keys.push((ordinal, due));
             }
         }
         keys
@@ -87,29 +87,12 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_media::{sample_table::Sample, units::ByteRange};
-
-    /// Key frames two seconds apart.
-    fn all() -> Vec<Timed> {
-        let timed = |number: u32| Timed {
-            ordinal: number * 50,
-            sample: Sample {
-                index: number,
-                range: ByteRange { start: 0, end: 1 },
-                dts: 0,
-                composition: 0,
-                duration: 1,
-                sync: true,
-            },
-            dts: i64::from(number) * 2000,
-            pts: i64::from(number) * 2000,
-        };
-        (0..10).map(timed).collect()
-    }
 
     fn chosen(from: f64, to: f64, scale: f64) -> Vec<(u32, f64)> {
-        let keys = Keys { from, to, scale }.choose(all(), 1000);
-        keys.iter().map(|key| (key.timed.ordinal / 50, key.due.as_secs_f64())).collect()
+        // Key frames two seconds apart.
+        let all = (0..10).map(|number| (number * 50, i64::from(number) * 2000));
+        let keys = Keys { from, to, scale }.choose(all, 1000);
+        keys.iter().map(|(ordinal, due)| (ordinal / 50, due.as_secs_f64())).collect()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::library::Asset;
 use millpond_graph::Inlet;
+use millpond_media::Work;
 use millpond_store::{
     Store, Watch,
     schedule::{Course, Mode},
@@ -79,15 +80,20 @@ impl Loader {
 /// Loads key frames on a way through them, one by one.
 pub(super) async fn load_keys(
     media: &Media,
-    asset: &Asset,
+    asset: &Arc<Asset>,
     (track, keys): (u16, Keys),
     inlet: &Inlet,
     first: impl FnOnce(),
 ) -> Result<(), LoadError> {
     let Some(presented) = asset.presentation.tracks().get(usize::from(track)) else { return Ok(()) };
     let (Some(source), Some(object)) = (presented.source_track(), presented.object()) else { return Ok(()) };
+    let list = {
+        let asset = asset.clone();
+        move || asset.presentation.tracks().get(usize::from(track)).map(|track| keys.of(track)).unwrap_or_default()
+    };
+    let listed = media.pool.run(&Work::unlimited(), list).await?;
     let mut first = Some(first);
-    for (number, key) in (0..).zip(keys.of(presented)) {
+    for (number, key) in (0..).zip(listed) {
         let Ok(room) = inlet.room().await else { return Ok(()) };
         let shown = keys.shown(key.due, source.timescale.get());
         let gathered = Gathered::key(track, number, shown, &key, object);

@@ -1,5 +1,6 @@
 //! The bytes of frames, as sessions read them from the store, and the room that they take in memory.
 
+use crate::work::Pool;
 use bytes::{Bytes, BytesMut};
 use millpond_store::{Chunk, Hold, Holds, Object, OriginError, Store};
 use std::{ops::Range, sync::Arc};
@@ -10,12 +11,14 @@ pub(super) struct Media {
     pub(super) store: Store,
     /// Of what sessions have in use.
     pub(super) holds: Holds,
+    /// Where heavy work is done.
+    pub(super) pool: Arc<Pool>,
 }
 
 impl Media {
-    pub(super) fn new(store: Store) -> Self {
+    pub(super) fn new(store: Store, pool: Arc<Pool>) -> Self {
         let holds = Holds::of(store.memory(), "sessions");
-        Self { store, holds }
+        Self { store, holds, pool }
     }
 
     /// Reads a range into memory, under a hold that lasts until nobody has any of it; slices of the cache are pinned only as long

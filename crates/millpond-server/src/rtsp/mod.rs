@@ -164,7 +164,7 @@ impl Rtsp {
         let access = options.users.map(guard).transpose()?;
         let blocks = Cache::of(store.memory(), "frames");
         let origins = Origins::new(&places, options.bounds.origin_bandwidth);
-        let media = Media::new(store);
+        let media = Media::new(store, library.pool().clone());
         Ok(Arc::new(Self {
             admission: Admission::new(options.bounds, media.holds.clone()),
             media,

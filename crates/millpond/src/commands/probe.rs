@@ -3,7 +3,7 @@
 use super::{Outcome, runtime};
 use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use millpond_media::{Movie, Track, TrackKind, spans};
+use millpond_media::{Movie, Track, TrackKind, Work, spans};
 use millpond_package::{Options, Presentation, PresentedTrack, Source, dash, hls};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
     let movie = Arc::new(indexed.movie);
     let target_duration = matches.get_one::<f64>("segment-duration").copied().unwrap_or(4.0);
     let source = Source::new(movie.clone(), opened.path.file_name().to_owned());
-    let presentation = Presentation::new(vec![source], Vec::new(), &Options { target_duration })?;
+    let presentation = Presentation::build(vec![source], Vec::new(), &Options { target_duration }, &Work::unlimited())?;
     Ok(json!({
         "file": name,
         "bytes": object.meta().len,

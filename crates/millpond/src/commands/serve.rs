@@ -7,11 +7,14 @@ use millpond_server::{
     logging,
     serve::Server,
 };
-use std::{collections::HashMap, path::PathBuf};
+use std::{collections::HashMap, path::PathBuf, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
+
+/// Time beyond the grace for shutting down, after which the process is ended by force.
+const OVERTIME: Duration = Duration::from_secs(5);
 
 pub(crate) fn command() -> Command {
     let about = "Serves the media under places; with none, a small sample";
@@ -65,29 +68,45 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(config.workers).enable_all().build()?;
     let done = runtime.block_on(async {
         let (stop, stopped) = watch::channel(false);
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        stop_on_signals(stop, config.shutdown_grace)?;
         let server = Server::bind(config).await?;
         greet(&server).await?;
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::info!("stopping: responses under way are finished");
-            let _ = stop.send(true);
-            // A second signal is from somebody who won't wait.
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            std::process::exit(130);
-        });
         server.run(stopped).await;
         Ok(())
     });
     // Nothing that still runs is worth waiting for: every response had its grace.
     runtime.shutdown_background();
     done
+}
+
+/// Sends `stop` at the first signal that asks for it, and ends the process at the second or when `grace` is long over.
+///
+/// Signals are waited for on a thread of their own: they are heeded however busy the serving threads are.
+fn stop_on_signals(stop: watch::Sender<bool>, grace: Duration) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _entered = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    let wait = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: responses under way are finished");
+        let _ = stop.send(true);
+        // A second signal is from somebody who won't wait.
+        tokio::select! {
+            _ = terminate.recv() => std::process::exit(130),
+            _ = interrupt.recv() => std::process::exit(130),
+            () = tokio::time::sleep(grace + OVERTIME) => {
+                tracing::error!("the server did not end within its grace: ended by force");
+                std::process::exit(1);
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(wait))?;
+    Ok(())
 }
 
 /// Tells where to find what.

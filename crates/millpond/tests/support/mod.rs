@@ -4,6 +4,7 @@
 
 pub mod clips;
 pub mod decode;
+pub mod hostile;
 #[macro_use]
 pub mod origins;
 pub mod rtsp;

@@ -1,0 +1,146 @@
+//! What a movie may cost to index, and to present.
+//!
+//! A count in a table is a claim. The rule: what is held and what is walked over grows with the bytes of metadata that
+//! were read, plus a base that small files with few and regular tables need. What goes beyond that is refused with the
+//! box named, before memory or time is spent on it. All limits are here, and hold for one object:
+//!
+//! | of what | at most | reason |
+//! |---|---|---|
+//! | samples | 2,097,152, and two for each byte of metadata | `stz2` has two sizes in a byte; 18 hours of AC-3 in one chunk |
+//! | samples that edits present again | 1,048,576 | edit lists of phones and editors have tens of edits |
+//! | tracks | 256 | a hundred languages, and as many subtitles |
+//! | reasons why tracks are left out | 512 | two for each track |
+//! | rounds of reading up to the movie box | 1,024 | real files have a handful of boxes before it |
+//! | rounds of reading fragments | 100,000 | a day of fragments of one second without an index |
+//! | lanes looked at in all rounds | 16,777,216 | two hundred rounds over a day of fragments of one second |
+//!
+//! Every sample, edit, box and lane is a step of the job's [`Work`] besides, so that it can be cancelled.
+
+use crate::{
+    boxes::Node,
+    error::MediaError,
+    work::{Work, WorkError},
+};
+
+/// Samples of a movie that its tables need not justify.
+const BASE_SAMPLES: u64 = 1 << 21;
+/// Samples that a byte of metadata justifies.
+const SAMPLES_A_BYTE: u64 = 2;
+/// Samples that edits of a movie present beyond the first time.
+const REPEATED_SAMPLES: u64 = 1 << 20;
+/// Tracks of which tables are read.
+pub(crate) const MOST_TRACKS: usize = 256;
+/// Reasons that are kept for tracks left out.
+pub(crate) const MOST_SKIPPED: usize = 512;
+/// Rounds of reading up to the movie box.
+const MOST_BOX_ROUNDS: u32 = 1024;
+/// Rounds of reading fragments.
+const MOST_FRAGMENT_ROUNDS: u32 = 100_000;
+/// Lanes looked at in all rounds together.
+const MOST_LOOKS: u64 = 1 << 24;
+/// Steps that are spent at once.
+const BATCH: u32 = 1024;
+
+/// What is left of a movie's limits.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    work: Work,
+    /// Steps that were taken but not spent yet.
+    owed: u32,
+    samples: u64,
+    most_samples: u64,
+    repeated: u64,
+}
+
+impl Budget {
+    /// The budget of one movie, whose steps are spent on `work`.
+    pub(crate) fn new(work: Work) -> Self {
+        Self { work, owed: 0, samples: 0, most_samples: BASE_SAMPLES, repeated: 0 }
+    }
+
+    /// Counts `bytes` of metadata that were read: they justify samples.
+    pub(crate) fn justify(&mut self, bytes: usize) {
+        self.most_samples = self.most_samples.saturating_add(bytes as u64 * SAMPLES_A_BYTE);
+    }
+
+    /// Takes `steps` steps for what is read in `node`.
+    pub(crate) fn step(&mut self, node: &Node<'_>, steps: u32) -> Result<(), MediaError> {
+        self.owed = self.owed.saturating_add(steps);
+        if self.owed < BATCH {
+            return Ok(());
+        }
+        let owed = u64::from(std::mem::take(&mut self.owed));
+        self.work.spend(owed).map_err(|error| MediaError::work(node.path.clone(), node.offset, error))
+    }
+
+    /// Takes `count` samples out, and as many steps.
+    pub(crate) fn samples(&mut self, node: &Node<'_>, count: u32) -> Result<(), MediaError> {
+        self.samples += u64::from(count);
+        if self.samples > self.most_samples {
+            let (found, most) = (self.samples, self.most_samples);
+            return Err(MediaError::too_large(node.path.clone(), node.offset, found, most, "samples"));
+        }
+        self.step(node, count)
+    }
+
+    /// Takes out the samples that edits present again: `presented` of a track that has `samples`.
+    pub(crate) fn repeated(&mut self, path: &str, offset: u64, presented: u64, samples: u32) -> Result<(), MediaError> {
+        self.repeated = self.repeated.saturating_add(presented.saturating_sub(u64::from(samples)));
+        if self.repeated > REPEATED_SAMPLES {
+            let (found, what) = (self.repeated, "samples presented again by edits");
+            return Err(MediaError::too_large(path, offset, found, REPEATED_SAMPLES, what));
+        }
+        Ok(())
+    }
+
+    /// Spends `steps` at once.
+    pub(crate) fn spend(&self, steps: u64) -> Result<(), WorkError> {
+        self.work.spend(steps)
+    }
+}
+
+/// Rounds of reading that a search may still take: each may cost a request to the origin.
+#[derive(Clone, Debug)]
+pub(crate) struct Rounds {
+    path: &'static str,
+    rounds: u32,
+    most: u32,
+    looks: u64,
+}
+
+impl Rounds {
+    /// For the search for the movie box.
+    pub(crate) fn to_movie_box() -> Self {
+        Self { path: "moov", rounds: 0, most: MOST_BOX_ROUNDS, looks: 0 }
+    }
+
+    /// For the search for all fragments.
+    pub(crate) fn to_fragments() -> Self {
+        Self { path: "moof", rounds: 0, most: MOST_FRAGMENT_ROUNDS, looks: 0 }
+    }
+
+    /// Begins a round that looks at `lanes` lanes, the first at `offset`.
+    pub(crate) fn begin(&mut self, lanes: usize, offset: u64, work: &Work) -> Result<(), MediaError> {
+        self.rounds += 1;
+        self.looks = self.looks.saturating_add(lanes as u64);
+        let too_large = |found, most, what| Err(MediaError::too_large(self.path, offset, found, most, what));
+        if self.rounds > self.most {
+            return too_large(u64::from(self.rounds), u64::from(self.most), "reads one after the other");
+        }
+        if self.looks > MOST_LOOKS {
+            return too_large(self.looks, MOST_LOOKS, "places to look for fragments");
+        }
+        work.spend(lanes as u64 + 1).map_err(|error| MediaError::work(self.path, offset, error))
+    }
+
+    /// Whether another index may cut `lanes` lanes, which is a look at each of them.
+    pub(crate) fn cut(&mut self, lanes: usize) -> bool {
+        // Half is left for reading them.
+        let looks = self.looks.saturating_add(lanes as u64);
+        let fits = looks <= MOST_LOOKS / 2;
+        if fits {
+            self.looks = looks;
+        }
+        fits
+    }
+}

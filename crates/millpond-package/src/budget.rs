@@ -1,0 +1,131 @@
+//! What an asset may cost to present.
+//!
+//! Memory and work of [`Presentation::build`](crate::Presentation::build) and of everything rendered afterwards grow
+//! with tracks, edits and segments, never with samples alone: samples are walked, not collected. The limits here bound
+//! the first three, so that each render is bounded too. Samples are bounded by `millpond_media`. One asset has at most:
+//!
+//! | of what | at most | reason |
+//! |---|---|---|
+//! | tracks | 1,024 | a hundred languages in three codecs, as many subtitles, ten pictures |
+//! | segments of all tracks | 524,288, and one for each 16 bytes of index | 24 tracks of 24 hours; long tracks have large indexes |
+//! | samples in a segment | 262,144 | an hour of 60 pictures a second without a key frame |
+//! | samples of a text track | 262,144 | all are in one file too: three cues a second for 24 hours |
+//! | boundaries of the first video, times other tracks | 8,388,608 | 300 tracks of 24 hours |
+//! | pictures of trick play of all tracks | 1,048,576 | six videos of 24 hours |
+//!
+//! Every sample walked over, edit and segment is a step of the job's [`Work`] besides.
+
+use crate::{PackageError, presentation::Source, segmentation::Segments, timeline::Timeline};
+use millpond_media::{Track, Work};
+
+/// Tracks of an asset.
+const MOST_TRACKS: u64 = 1024;
+/// Segments of an asset that its indexes need not justify.
+const BASE_SEGMENTS: u64 = 1 << 19;
+/// Bytes of index that justify a segment more.
+const INDEX_A_SEGMENT: u64 = 16;
+/// Samples in one segment.
+pub(crate) const MOST_SEGMENT_SAMPLES: u32 = 1 << 18;
+/// Samples of one text track.
+const MOST_TEXT_SAMPLES: u32 = 1 << 18;
+/// Boundaries that are converted to the clocks of other tracks.
+const MOST_BOUNDARIES: u64 = 1 << 23;
+/// Pictures of trick play in all videos.
+const MOST_IFRAMES: usize = 1 << 20;
+
+/// Most heap bytes that a segment takes while a presentation is built: boundary, ordinal, bytes and load, each in a
+/// list that doubles as it grows.
+const SEGMENT_BYTES: u64 = 96;
+/// Most heap bytes that an edit takes: its span and its run, each in a list that doubles as it grows.
+const EDIT_BYTES: u64 = 512;
+/// Heap bytes of a track without its segments and edits: names, facts, codec parameters.
+const TRACK_BYTES: u64 = 4096;
+/// Shortest segments in a row: two of them are longer than the shortest target duration of half a second.
+const SEGMENTS_A_SECOND: f64 = 4.0;
+
+/// Upper estimate of the heap bytes that [`Presentation::build`](crate::Presentation::build) takes for `sources`, and
+/// that the presentation keeps. The indexes themselves and sidecar cues are not counted.
+#[must_use]
+pub fn building_bytes(sources: &[Source]) -> u64 {
+    let tracks = || sources.iter().flat_map(|source| &source.movie.tracks);
+    let of_track = |track: &Track| {
+        let samples = &track.samples;
+        let ticks = samples.end_dts().saturating_sub(samples.start_dts());
+        let timed = (track.timescale.seconds(ticks).max(0.0) * SEGMENTS_A_SECOND) as u64;
+        let segments = timed.saturating_add(2).min(u64::from(samples.len()) + 1);
+        let edits = track.edits.len() as u64 + 1;
+        let names = track.name.as_ref().map_or(0, String::len) as u64;
+        TRACK_BYTES + 4 * names + edits * EDIT_BYTES + segments * SEGMENT_BYTES
+    };
+    tracks().map(of_track).fold(0, u64::saturating_add)
+}
+
+/// What is left of an asset's limits.
+#[derive(Debug)]
+pub(crate) struct Budget<'a> {
+    work: &'a Work,
+    segments: u64,
+    most_segments: u64,
+    boundaries: u64,
+}
+
+impl<'a> Budget<'a> {
+    /// The budget of an asset of `sources`, whose steps are spent on `work`.
+    pub(crate) fn new(sources: &[Source], work: &'a Work) -> Self {
+        let tracks = sources.iter().flat_map(|source| &source.movie.tracks);
+        let index: u64 = tracks.map(|track| track.samples.heap_bytes() as u64).sum();
+        Self { work, segments: 0, most_segments: BASE_SEGMENTS + index / INDEX_A_SEGMENT, boundaries: 0 }
+    }
+
+    /// Takes the steps of choosing `track`.
+    pub(crate) fn pick(&self, track: &Track) -> Result<(), PackageError> {
+        // Edits are found by the times of all samples.
+        let samples = if track.edits.is_empty() { 0 } else { u64::from(track.samples.len()) };
+        Ok(self.work.spend(1 + 64 * track.edits.len() as u64 + samples)?)
+    }
+
+    /// Takes the steps of walking over all samples `times` times.
+    pub(crate) fn walk(&self, timeline: &Timeline, times: u64) -> Result<(), PackageError> {
+        Ok(self.work.spend(times * (1 + u64::from(timeline.len())))?)
+    }
+
+    /// Errs where there are more tracks than players can be told of.
+    pub(crate) fn tracks(&self, found: usize) -> Result<(), PackageError> {
+        at_most("tracks of one asset", found as u64, MOST_TRACKS)
+    }
+
+    /// Takes the steps of converting `boundaries` to the clock of another track.
+    pub(crate) fn convert(&mut self, boundaries: usize) -> Result<(), PackageError> {
+        self.boundaries += boundaries as u64;
+        at_most("boundaries of one asset", self.boundaries, MOST_BOUNDARIES)?;
+        Ok(self.work.spend(1 + boundaries as u64)?)
+    }
+
+    /// Most segments that a track may still have where `tracks` are cut together.
+    pub(crate) fn room(&self, tracks: usize) -> usize {
+        let left = self.most_segments.saturating_sub(self.segments) / (tracks as u64).max(1);
+        usize::try_from(left).unwrap_or(usize::MAX)
+    }
+
+    /// Takes out the segments of a track.
+    pub(crate) fn segments(&mut self, segments: &Segments) -> Result<(), PackageError> {
+        self.segments += u64::from(segments.count());
+        at_most("segments of one asset", self.segments, self.most_segments)?;
+        at_most("samples in one segment", segments.most_samples().into(), MOST_SEGMENT_SAMPLES.into())?;
+        Ok(self.work.spend(u64::from(segments.count()))?)
+    }
+
+    /// Errs where a text track has more samples than one file can have.
+    pub(crate) fn text(timeline: &Timeline) -> Result<(), PackageError> {
+        at_most("samples of a text track", timeline.len().into(), MOST_TEXT_SAMPLES.into())
+    }
+
+    /// Most pictures of trick play in each of `videos` tracks.
+    pub(crate) fn iframes(videos: usize) -> usize {
+        MOST_IFRAMES / videos.max(1)
+    }
+}
+
+fn at_most(what: &'static str, found: u64, limit: u64) -> Result<(), PackageError> {
+    if found > limit { Err(PackageError::TooMany { what, found, limit }) } else { Ok(()) }
+}

@@ -1,0 +1,346 @@
+//! Threads for heavy work, and the queue before them.
+
+use super::{
+    Refusal,
+    charges::{Charge, Charges},
+};
+use crate::metrics::WorkCounters;
+use millpond_media::Work;
+use millpond_store::Memory;
+use std::{
+    collections::VecDeque,
+    fmt, io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+use tokio::sync::oneshot;
+
+/// Jobs that may wait for a thread.
+const MOST_WAITING: usize = 1024;
+/// Niceness of the threads: serving threads go first, and a busy machine still gets to the jobs.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 5;
+
+/// Sizes of a [`Pool`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolOptions {
+    /// Threads. Two at least, so that one long job doesn't hold up all others.
+    pub(crate) threads: usize,
+}
+
+/// Runs heavy jobs on threads of its own.
+///
+/// A job is a closure and the [`Work`] that it spends. It waits in a bounded queue. Dropping the future of
+/// [`run`](Self::run) takes it out of the queue, or cancels its work where it runs already.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    charges: Charges,
+}
+
+struct Shared {
+    // A lock held for a few words of bookkeeping, never while a job runs.
+    state: Mutex<State>,
+    ready: Condvar,
+    counters: WorkCounters,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Job>,
+    running: Vec<(u64, Work)>,
+    next: u64,
+    stopped: bool,
+}
+
+struct Job {
+    id: u64,
+    work: Work,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+impl Pool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// The system's, where it gives no thread.
+    pub(crate) fn new(options: PoolOptions, memory: &Arc<Memory>, counters: WorkCounters) -> io::Result<Self> {
+        let shared = Arc::new(Shared { state: Mutex::default(), ready: Condvar::new(), counters });
+        let pool = Self { shared, charges: Charges::new(memory) };
+        for _ in 0..options.threads.max(2) {
+            let shared = pool.shared.clone();
+            std::thread::Builder::new().name("heavy-work".to_owned()).spawn(move || shared.serve())?;
+        }
+        Ok(pool)
+    }
+
+    /// Runs a job on a thread of the pool and returns its result.
+    ///
+    /// # Errors
+    /// When the queue is full, the pool was stopped, or the job panicked.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: &Work,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (sender, receiver) = oneshot::channel();
+        let run = Box::new(move || {
+            let _ = sender.send(job());
+        });
+        let id = self.shared.push(work, run)?;
+        let mut waiter = Waiter { shared: &self.shared, id, work, ended: false };
+        let result = receiver.await;
+        waiter.ended = true;
+        result.map_err(|_| if self.shared.lock().stopped { Refusal::Stopping } else { Refusal::Failed })
+    }
+
+    /// Charges memory to the budget for as long as the charge lives.
+    ///
+    /// # Errors
+    /// When jobs may not have that much, or others had it for too long.
+    pub(crate) async fn charge(&self, bytes: u64) -> Result<Charge, Refusal> {
+        self.charges.charge(bytes).await.inspect_err(|_| self.shared.counters.refused())
+    }
+
+    /// Cancels every job and takes no more.
+    pub(crate) fn stop(&self) {
+        let mut state = self.shared.lock();
+        state.stopped = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        state.running.iter().for_each(|(_, work)| work.cancel());
+        drop(state);
+        self.shared.ready.notify_all();
+        for _ in &waiting {
+            self.shared.counters.left_queue();
+            self.shared.counters.cancelled();
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (waiting, running) = {
+            let state = self.shared.lock();
+            (state.waiting.len(), state.running.len())
+        };
+        f.debug_struct("Pool").field("waiting", &waiting).field("running", &running).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, work: &Work, run: Box<dyn FnOnce() + Send>) -> Result<u64, Refusal> {
+        let mut state = self.lock();
+        if state.stopped {
+            return Err(Refusal::Stopping);
+        }
+        let waiting = state.waiting.len();
+        if waiting >= MOST_WAITING {
+            drop(state);
+            self.counters.refused();
+            return Err(Refusal::Full { waiting, most: MOST_WAITING });
+        }
+        let id = state.next;
+        state.next += 1;
+        state.waiting.push_back(Job { id, work: work.clone(), run });
+        self.counters.joined_queue();
+        drop(state);
+        self.ready.notify_one();
+        Ok(id)
+    }
+
+    /// The next job, which counts as running from now on; `None` when the pool is stopped.
+    fn take(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(job) = state.waiting.pop_front() {
+                state.running.push((job.id, job.work.clone()));
+                self.counters.left_queue();
+                return Some(job);
+            }
+            state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// What a thread of the pool does.
+    fn serve(&self) {
+        // On Linux a priority is of a thread; lowering it is permitted to everybody (setpriority(2)).
+        #[cfg(target_os = "linux")]
+        if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+            tracing::debug!(%error, "heavy work runs at the usual priority");
+        }
+        while let Some(Job { id, run, .. }) = self.take() {
+            let started = Instant::now();
+            let running = self.counters.running();
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                tracing::error!("a job of heavy work panicked");
+            }
+            drop(running);
+            self.counters.took(started.elapsed());
+            self.lock().running.retain(|(other, _)| *other != id);
+        }
+    }
+}
+
+/// Somebody who waits for a job: leaving cancels it.
+struct Waiter<'a> {
+    shared: &'a Shared,
+    id: u64,
+    work: &'a Work,
+    ended: bool,
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.work.cancel();
+        let mut state = self.shared.lock();
+        let at = state.waiting.iter().position(|job| job.id == self.id);
+        let job = at.and_then(|at| state.waiting.remove(at));
+        drop(state);
+        if job.is_some() {
+            self.shared.counters.left_queue();
+        }
+        self.shared.counters.cancelled();
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn for_tests(memory: &Arc<Memory>) -> Arc<Pool> {
+    Arc::new(Pool::new(PoolOptions { threads: 2 }, memory, WorkCounters::default()).unwrap())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_media::WorkError;
+    use millpond_store::{Store, StoreOptions};
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        time::Duration,
+    };
+
+    fn pool() -> Arc<Pool> {
+        for_tests(Store::new(&StoreOptions::default()).unwrap().memory())
+    }
+
+    /// Waits until `done`, for what other threads do.
+    fn until(done: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !done() {
+            assert!(started.elapsed() < Duration::from_secs(30), "it never came to that");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A job that ends only when it is cancelled.
+    fn endless(work: &Work) -> impl FnOnce() -> WorkError + Send + 'static {
+        let work = work.clone();
+        move || {
+            loop {
+                if let Err(error) = work.spend(1) {
+                    return error;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn running(pool: &Pool) -> usize {
+        pool.shared.lock().running.len()
+    }
+
+    #[tokio::test]
+    async fn results_come_back_and_a_panic_ends_one_job_only() {
+        let pool = pool();
+        let work = Work::unlimited();
+        assert_eq!(pool.run(&work, || 6 * 7).await, Ok(42));
+        for _ in 0..4 {
+            assert_eq!(pool.run(&work, || -> u8 { panic!("of the test") }).await, Err(Refusal::Failed));
+        }
+        assert_eq!(pool.run(&work, || 1).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn leaving_cancels_the_job() {
+        let pool = pool();
+        for _ in 0..8 {
+            let work = Work::unlimited();
+            let left = tokio::time::timeout(Duration::from_millis(20), pool.run(&work, endless(&work))).await;
+            assert!(left.is_err());
+            assert_eq!(work.spend(0), Err(WorkError::Cancelled));
+        }
+        until(|| running(&pool) == 0);
+        assert_eq!(pool.run(&Work::unlimited(), || 1).await, Ok(1), "its threads are free again");
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_those_who_leave_make_room() {
+        let pool = pool();
+        let start = |count| {
+            let job = |_| {
+                let pool = pool.clone();
+                tokio::spawn(async move {
+                    let work = Work::unlimited();
+                    pool.run(&work, endless(&work)).await
+                })
+            };
+            (0..count).map(job).collect::<Vec<_>>()
+        };
+        let mut held = start(2);
+        while running(&pool) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        held.extend(start(MOST_WAITING));
+        while pool.shared.lock().waiting.len() < MOST_WAITING {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let refused = pool.run(&Work::unlimited(), || ()).await;
+        assert_eq!(refused, Err(Refusal::Full { waiting: MOST_WAITING, most: MOST_WAITING }));
+        held.iter().for_each(tokio::task::JoinHandle::abort);
+        for task in held {
+            assert!(task.await.is_err());
+        }
+        assert_eq!(pool.shared.lock().waiting.len(), 0);
+        assert_eq!(pool.run(&Work::unlimited(), || 5).await, Ok(5));
+    }
+
+    #[tokio::test]
+    async fn stopping_cancels_what_runs_and_what_waits() {
+        let pool = pool();
+        let ran = Arc::new(AtomicU32::new(0));
+        let works: Vec<Work> = (0..5).map(|_| Work::unlimited()).collect();
+        let jobs = works.iter().map(|work| {
+            let (job, ran) = (endless(work), ran.clone());
+            pool.run(work, move || {
+                ran.fetch_add(1, Ordering::Relaxed);
+                job()
+            })
+        });
+        let stop = async {
+            while running(&pool) < 2 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            pool.stop();
+        };
+        let (results, ()) = tokio::join!(futures_util::future::join_all(jobs), stop);
+        let cancelled = results.iter().filter(|result| **result == Ok(WorkError::Cancelled)).count();
+        let stopped = results.iter().filter(|result| **result == Err(Refusal::Stopping)).count();
+        assert_eq!((cancelled, stopped, ran.load(Ordering::Relaxed)), (2, 3, 2));
+        assert_eq!(pool.run(&Work::unlimited(), || ()).await, Err(Refusal::Stopping));
+    }
+}
