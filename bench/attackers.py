@@ -1,7 +1,7 @@
 """Attacks on a server, one function each: `attack(target, stop, extras)` goes on until `stop` is set.
 
 A function's attributes say what it needs: `arguments` (of the server), `origin` (a handler of a hostile web server that becomes
-the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`.
+the place `far`), `cached` (the place `far` is an honest nginx that the honest viewer plays too), `blocked_log`, `plain` (no TLS).
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-from servers import free_port, nginx
+from servers import nginx
 
 OUTPUTS = ["index.m3u8", "ts/index.m3u8", "index.mpd", "v1/index.m3u8", "v1/iframes.m3u8", "ts/v1/index.m3u8", "v1/1.m4s", "ts/v1/1.ts"]
 
@@ -58,7 +58,7 @@ class Extras:
         return [f"far=http://127.0.0.1:{server.server_port}/"]
 
     def paths(self, attack) -> list:
-        return [f"/far/a.mp4/v1/{n}.m4s" for n in range(1, 12)] if getattr(attack, "cached", False) else []
+        return ["/far/a.mp4"] if getattr(attack, "cached", False) else []
 
 
 def impatient(target, path: str, patience: float = 2.0):
@@ -251,7 +251,11 @@ blocked_log.blocked_log = True
 def hang_ups(target, stop, extras):
     """SIGHUP, again and again."""
     while not stop.wait(0.2):
-        target.process.send_signal(signal.SIGHUP)
+        with contextlib.suppress(ProcessLookupError):
+            target.process.send_signal(signal.SIGHUP)
+
+
+hang_ups.plain = True
 
 
 def truncated_slabs(target, stop, extras):

@@ -33,15 +33,16 @@ TIMEOUTS = ["--idle-timeout", "5s", "--request-timeout", "5s", "--write-timeout"
 class Target:
     """The server under attack: its ports, its process, what it takes."""
 
-    def __init__(self, binary: Path, work: Path, places: list, arguments: list, stderr=None):
+    def __init__(self, binary: Path, work: Path, places: list, arguments: list, tls: bool, stderr=None):
         self.http, self.https, self.admin, self.rtsp = (free_port() for _ in range(4))
         self.work = work
         work.mkdir(parents=True, exist_ok=True)
         command = [
-            binary, "serve", *places, "--http", f"127.0.0.1:{self.http}", "--https", f"127.0.0.1:{self.https}",
-            "--admin", f"127.0.0.1:{self.admin}", "--rtsp", f"127.0.0.1:{self.rtsp}", "--rtsps", "127.0.0.1:0",
-            "--tls-self-signed", "--cache", work / "cache", *TIMEOUTS, *arguments,
+            binary, "serve", *places, "--http", f"127.0.0.1:{self.http}", "--admin", f"127.0.0.1:{self.admin}",
+            "--rtsp", f"127.0.0.1:{self.rtsp}", "--cache", work / "cache", *TIMEOUTS, *arguments,
         ]
+        if tls:
+            command += ["--https", f"127.0.0.1:{self.https}", "--rtsps", "127.0.0.1:0", "--tls-self-signed"]
         log = stderr or (work / "log").open("wb")
         self.process = subprocess.Popen(
             [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log
@@ -106,16 +107,15 @@ def trial(attack, args, site: Path, hostile: Path, work: Path) -> dict:
             arguments += ["--workers", str(args.workers)]
         places = [f"films={site}", f"hostile={hostile}", *extras.places(attack)]
         stderr = subprocess.PIPE if getattr(attack, "blocked_log", False) else None
-        target = Target(args.binary, work / name, places, arguments, stderr)
+        target = Target(args.binary, work / name, places, arguments, not getattr(attack, "plain", False), stderr)
         stack.callback(target.process.kill)
         target.wait()
         paths = [f"/films/a.mp4/v1/{n}.m4s" for n in range(1, 12)] + [f"/films/a.mp4/ts/v1/{n}.ts" for n in range(1, 12)]
         for path in ["/films/a.mp4/index.m3u8", *paths]:
             urllib.request.urlopen(f"http://127.0.0.1:{target.http}{path}", timeout=30).read()
         paths += extras.paths(attack)
-        stop, slowest = threading.Event(), []
-        threads = [threading.Thread(target=livez, args=(target, stop, slowest), daemon=True)]
-        threads[0].start()
+        stop, over, slowest = threading.Event(), threading.Event(), []
+        threading.Thread(target=livez, args=(target, over, slowest), daemon=True).start()
         honest = subprocess.Popen(
             [sys.executable, str(HERE / "honest.py"), f"127.0.0.1:{target.http}", str(args.seconds), *paths],
             stdout=subprocess.PIPE, text=True,
@@ -139,6 +139,8 @@ def trial(attack, args, site: Path, hostile: Path, work: Path) -> dict:
             streams.wait(30)
         streams.kill()
         cpu = target.cpu_seconds() - cpu
+        over.set()
+        time.sleep(0.3)
         ended = target.ends_in()
         stop.set()
     rtsp = json.loads(report.read_text()) if report.exists() else {}
