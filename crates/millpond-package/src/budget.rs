@@ -11,7 +11,7 @@
 //! | samples in a segment | 262,144 | an hour of 60 pictures a second without a key frame |
 //! | samples of a text track | 262,144 | all are in one file too: three cues a second for 24 hours |
 //! | boundaries of the first video, times other tracks | 8,388,608 | 300 tracks of 24 hours |
-//! | pictures of trick play of all tracks | 1,048,576 | six videos of 24 hours |
+//! | pictures of trick play of all tracks | as many as segments | six videos of 24 hours, a key frame a second |
 //!
 //! Every sample walked over, edit and segment is a step of the job's [`Work`] besides.
 
@@ -30,8 +30,6 @@ pub(crate) const MOST_SEGMENT_SAMPLES: u32 = 1 << 18;
 const MOST_TEXT_SAMPLES: u32 = 1 << 18;
 /// Boundaries that are converted to the clocks of other tracks.
 const MOST_BOUNDARIES: u64 = 1 << 23;
-/// Pictures of trick play in all videos.
-const MOST_IFRAMES: usize = 1 << 20;
 
 /// Most heap bytes that a segment takes while a presentation is built: boundary, ordinal, bytes and load, each in a
 /// list that doubles as it grows.
@@ -107,6 +105,11 @@ impl<'a> Budget<'a> {
         usize::try_from(left).unwrap_or(usize::MAX)
     }
 
+    /// Errs where `count` segments more are too many, before they are made.
+    pub(crate) fn fits(&self, count: usize) -> Result<(), PackageError> {
+        at_most("segments of one asset", self.segments.saturating_add(count as u64), self.most_segments)
+    }
+
     /// Takes out the segments of a track.
     pub(crate) fn segments(&mut self, segments: &Segments) -> Result<(), PackageError> {
         self.segments += u64::from(segments.count());
@@ -121,8 +124,8 @@ impl<'a> Budget<'a> {
     }
 
     /// Most pictures of trick play in each of `videos` tracks.
-    pub(crate) fn iframes(videos: usize) -> usize {
-        MOST_IFRAMES / videos.max(1)
+    pub(crate) fn iframes(&self, videos: usize) -> usize {
+        usize::try_from(self.most_segments).unwrap_or(usize::MAX) / videos.max(1)
     }
 }
 

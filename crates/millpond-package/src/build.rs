@@ -105,7 +105,8 @@ fn videos(
             labels.join(", ")
         ));
     }
-    let most_iframes = Budget::iframes(scanned.len());
+    budget.fits(cuts.chosen.iter().map(Vec::len).sum())?;
+    let most_iframes = budget.iframes(scanned.len());
     let mut tracks = Vec::with_capacity(scanned.len());
     for ((picked, facts), chosen) in scanned.into_iter().zip(cuts.chosen) {
         tracks.push(video(picked, facts, chosen, most_iframes, budget)?);

@@ -174,7 +174,12 @@ pub(crate) fn choose(renditions: &[Candidates<'_>], target: i64, most: usize) ->
     let rows = spaced(common(renditions, tolerance), time, end, target, most);
     let shared = |place: usize| rows.iter().filter_map(move |row| row.get(place).copied());
     let spacing = (0..).zip(renditions).map(|(place, r)| r.longest(shared(place))).max().unwrap_or(0);
-    let all_shared = || Cuts { chosen: (0..renditions.len()).map(|r| shared(r).collect()).collect(), aligned: true };
+    let column = |place| {
+        let mut column = Vec::with_capacity(rows.len());
+        column.extend(shared(place));
+        column
+    };
+    let all_shared = || Cuts { chosen: (0..renditions.len()).map(column).collect(), aligned: true };
     if spacing <= target.saturating_mul(3) {
         return all_shared();
     }

@@ -300,3 +300,37 @@ proptest! {
         }
     }
 }
+
+/// Answers every read of `indexer` with an empty box of a mebibyte, until it is through or refuses.
+fn answer_with_free_boxes(mut indexer: Indexer) -> MediaError {
+    let mut bytes = vec![0; 1 << 16];
+    bytes[..8].copy_from_slice(b"\0\x10\0\0free");
+    let bytes = Bytes::from(bytes);
+    loop {
+        match indexer.poll() {
+            Err(error) => return error,
+            Ok(Step::Done(movie)) => panic!("done: {movie:?}"),
+            Ok(Step::Need(ranges)) => {
+                for range in ranges {
+                    indexer.supply(range, bytes.slice(..range.len() as usize));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_of_empty_boxes_is_not_read_to_its_end() {
+    let error = answer_with_free_boxes(Indexer::new(1 << 50));
+    let offset = 1024 << 20;
+    assert_eq!(error, MediaError::too_large("moov", offset, 1025, 1024, "reads one after the other"));
+}
+
+#[test]
+fn a_job_that_is_cancelled_ends_with_its_place() {
+    let work = Work::unlimited();
+    let indexer = Indexer::new(1 << 50).with_work(work.clone());
+    work.cancel();
+    let error = answer_with_free_boxes(indexer);
+    assert_eq!(error, MediaError::work("moov", 0, crate::work::WorkError::Cancelled));
+}

@@ -1,0 +1,16 @@
+//! Movies made to cost as much as they can, for tests and fuzzing: nothing of the server depends on this crate.
+//!
+//! A [`Movie`] describes an MP4 file, progressive or fragmented, whose tables claim what nobody would write: huge
+//! counts, zero sizes, loops, contradictions. [`Movie::object`] writes it. [`outputs::run`] drives an [`Object`] through
+//! the indexer, a presentation and every output, and [`outputs::justified_steps`] says how many steps that may take.
+
+mod boxes;
+pub mod fragments;
+pub mod movie;
+pub mod outputs;
+pub mod tables;
+
+pub use fragments::{Fragment, Fragments, SegmentIndex};
+pub use movie::{Media, Movie, Object, Track};
+pub use outputs::Refusal;
+pub use tables::{Sizes, Tables};

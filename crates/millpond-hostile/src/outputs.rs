@@ -1,0 +1,111 @@
+//! A movie through the indexer, a presentation, and every output of it.
+
+use crate::movie::Object;
+use millpond_media::{Indexer, MediaError, Movie, Step, Work};
+use millpond_package::{
+    Options, PackageError, Part, Plan, Presentation, PresentedTrack, Source, dash, delivery, fmp4, hls, transport,
+};
+use std::sync::Arc;
+
+/// Tracks of which outputs are made: the first, the last, and some between.
+const TRACKS: usize = 8;
+/// Reads of a rewritten segment that are answered.
+const READS: usize = 64;
+/// Longest read that is answered.
+const READ: u64 = 64 << 10;
+
+/// Why a movie has no output.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// The indexer refused it.
+    Media(MediaError),
+    /// The packager refused it.
+    Package(PackageError),
+}
+
+/// Steps that a movie of so many bytes without its media may take: its tables are read and walked over a few times,
+/// as are the samples that it need not justify. A run that takes more is a fault.
+#[must_use]
+pub const fn justified_steps(metadata: u64) -> u64 {
+    (1 << 25) + 128 * metadata
+}
+
+/// Indexes an object.
+///
+/// # Errors
+/// As [`Indexer::poll`].
+pub fn index(object: &Object, work: &Work) -> Result<Movie, MediaError> {
+    let mut indexer = Indexer::new(object.len).with_work(work.clone());
+    loop {
+        match indexer.poll()? {
+            Step::Done(movie) => return Ok(movie),
+            Step::Need(ranges) => ranges.into_iter().for_each(|range| indexer.supply(range, object.read(range))),
+        }
+    }
+}
+
+/// Makes every output of an object and gives the bytes of them all, media not counted.
+///
+/// # Errors
+/// The object is refused: it, or its presentation. Outputs that refuse are passed over.
+pub fn run(object: &Object, work: &Work) -> Result<u64, Refusal> {
+    let movie = Arc::new(index(object, work).map_err(Refusal::Media)?);
+    let source = Source::new(movie, "hostile.mp4".to_owned());
+    let presentation = Presentation::build(vec![source], Vec::new(), &Options::default(), work);
+    Ok(render(&presentation.map_err(Refusal::Package)?))
+}
+
+fn render(p: &Presentation) -> u64 {
+    let text = |text: Option<String>| text.map_or(0, |text| text.len() as u64);
+    let mut bytes = text(dash::mpd(p).ok());
+    for container in [hls::Container::Fmp4, hls::Container::Ts] {
+        bytes += text(hls::multivariant(p, container).ok());
+    }
+    let tracks = p.tracks();
+    for track in tracks.iter().step_by(tracks.len().div_ceil(TRACKS).max(1)).chain(tracks.last()) {
+        for container in [hls::Container::Fmp4, hls::Container::Ts] {
+            bytes += text(hls::media(p, track, container)) + text(hls::iframes(p, track, container));
+        }
+        if track.source_track().is_some() {
+            bytes += fmp4::init(p, track).len() as u64;
+        }
+        bytes += plan(delivery::whole(p, track).ok().flatten());
+        let count = track.segment_count();
+        for number in [0, 1, 2, count / 2, count, count.saturating_add(1)] {
+            bytes += segments(p, track, number);
+        }
+    }
+    bytes
+}
+
+fn segments(p: &Presentation, track: &PresentedTrack, number: u32) -> u64 {
+    let mut bytes = plan(fmp4::segment(p, track, number)) + plan(fmp4::iframe(p, track, number));
+    bytes += plan(transport::segment(p, track, number).ok().flatten());
+    for container in [hls::Container::Fmp4, hls::Container::Ts] {
+        bytes += plan(delivery::segment(p, track, number, container).ok().flatten());
+    }
+    let stretch = track.stretch(number).or_else(|| track.muxed_stretch(p, number));
+    bytes + stretch.map_or(0, |_| 1)
+}
+
+/// Bytes that a plan makes, of media that is all zeros.
+fn plan(plan: Option<Plan>) -> u64 {
+    let mut rewrite = match plan {
+        None => return 0,
+        Some(Plan::Parts(parts)) => {
+            let generated = |part: &Part| if let Part::Bytes(bytes) = part { bytes.len() as u64 } else { 0 };
+            return parts.iter().map(generated).sum();
+        }
+        Some(Plan::Rewrite(rewrite)) => rewrite,
+    };
+    let mut out = Vec::new();
+    let _ = (rewrite.len(), rewrite.covering());
+    for _ in 0..READS {
+        let Some(read) = rewrite.next_read().filter(|read| read.range.len() <= READ) else { break };
+        if rewrite.push(&vec![0; read.range.len() as usize], &mut out).is_err() {
+            break;
+        }
+    }
+    let _ = rewrite.finish(&mut out);
+    out.len() as u64
+}

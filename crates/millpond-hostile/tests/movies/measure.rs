@@ -1,0 +1,52 @@
+//! What a movie costs: memory of the process, its CPU time, and steps of work.
+
+use millpond_hostile::{Object, Refusal, outputs};
+use millpond_media::Work;
+use peak_alloc::PeakAlloc;
+use rustix::time::{ClockId, clock_gettime};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+#[global_allocator]
+static HEAP: PeakAlloc = PeakAlloc;
+
+/// One movie is measured at a time: heap and CPU are those of the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Most heap bytes beside the file itself.
+const MOST_HEAP: usize = 64 << 20;
+/// Most CPU time. The development build is up to five times slower than the release build.
+const MOST_CPU: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
+
+/// What came of a movie.
+pub(crate) struct Outcome {
+    pub(crate) result: Result<u64, Refusal>,
+}
+
+/// Makes every output of a movie, and fails where that costs more than its bytes justify.
+pub(crate) fn measured(name: &str, object: &Object) -> Outcome {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let steps = outputs::justified_steps(object.head.len() as u64);
+    let work = Work::new(steps);
+    HEAP.reset_peak_usage();
+    let (heap, cpu) = (HEAP.current_usage(), cpu_time());
+    let result = outputs::run(object, &work);
+    let cpu = cpu_time().saturating_sub(cpu);
+    let heap = HEAP.peak_usage().saturating_sub(heap);
+    if std::env::var_os("HOSTILE_FIGURES").is_some() {
+        let shown = format!("{result:?}").chars().take(160).collect::<String>();
+        println!("{name}: {} bytes, {cpu:?}, {heap} heap, {} steps: {shown}", object.head.len(), work.spent());
+    }
+    let exhausted = format!("{result:?}").contains("Exhausted");
+    assert!(!exhausted, "{name}: {} bytes of metadata took more than {steps} steps: {result:?}", object.head.len());
+    assert!(cpu <= MOST_CPU, "{name}: {cpu:?} of CPU, expected at most {MOST_CPU:?}");
+    assert!(heap <= MOST_HEAP, "{name}: {heap} bytes of heap, expected at most {MOST_HEAP}");
+    Outcome { result }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
