@@ -13,6 +13,7 @@ mod front;
 mod library;
 pub mod logging;
 pub mod metrics;
+pub mod priority;
 pub mod problem;
 mod rtsp;
 pub mod serve;
