@@ -66,6 +66,7 @@ def trial(binary: Path, loops: int, options) -> dict:
         "lagging": 100 * counted["millpond_rtp_lagging_frames_total"] / frames,
         "missed": counted["millpond_rtp_missed_deadlines_total"],
         "failed": report["sessions"]["failed"],
+        "why": "; ".join(f"{failure['count']} x {failure['kind']}" for failure in (report["failures"] + came["failures"])[:3]),
         "refused": came["sessions"]["failed"],
         "cpu": 100 * (after[1] - before[1]) / (after[2] - before[2]),
         "warnings": warnings[:2],
@@ -84,7 +85,7 @@ def run(options) -> dict:
                 print(
                     f"binary {place}  {options.streams} streams  {loops} loops: {one['late']:6.2f} % late {one['lost']:5.2f} % lost  "
                     f"p50 {p50:6.1f} p90 {p90:6.1f} p99 {p99:7.1f} ms  lagging frames {one['lagging']:5.2f} %  missed {one['missed']:6.0f}  "
-                    f"CPU {one['cpu']:4.0f} %  {one['failed']} failed, {one['refused']} of {options.newcomers} newcomers refused",
+                    f"CPU {one['cpu']:4.0f} %  {one['failed']} failed, {one['refused']} of {options.newcomers} newcomers refused  {one['why']}",
                     flush=True,
                 )
                 for line in one["warnings"]:

@@ -16,6 +16,7 @@ pub mod fuzzing;
 mod library;
 pub mod logging;
 pub mod metrics;
+pub mod priority;
 pub mod problem;
 mod rtsp;
 pub mod serve;

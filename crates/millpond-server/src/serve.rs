@@ -125,11 +125,7 @@ impl Server {
             workers: config.workers,
             connections: config.max_connections,
             users: config.rtsp_users.clone(),
-            timeouts: Timeouts {
-                idle: config.idle_timeout,
-                head: config.request_timeout,
-                write: config.write_timeout,
-            },
+            timeouts: Timeouts { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout },
             bounds: config.rtsp_bounds,
             window: config.rtsp_window,
             lateness: config.rtsp_lateness,

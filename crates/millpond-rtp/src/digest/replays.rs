@@ -42,10 +42,9 @@ impl Replays {
         let nonce = answer.nonce.to_ascii_lowercase();
         if let Some(counts) = self.seen.get_mut(&nonce) {
             let is_new = counts.take(qop.count);
-            return is_new.then_some(()).ok_or_else(|| Refusal::Replayed {
-                user: answer.user.clone(),
-                count: qop.count,
-            });
+            return is_new
+                .then_some(())
+                .ok_or_else(|| Refusal::Replayed { user: answer.user.clone(), count: qop.count });
         }
         if nonce <= self.forgotten {
             return Err(Refusal::Stale);

@@ -273,8 +273,13 @@ mod tests {
     use millpond_store::{Memory, policy::Sieve};
     use std::time::Duration;
 
-    const BOUNDS: Bounds =
-        Bounds { sessions: 3, sessions_per_client: 2, waiting_per_client: 2, bandwidth: Some(1000), origin_bandwidth: None };
+    const BOUNDS: Bounds = Bounds {
+        sessions: 3,
+        sessions_per_client: 2,
+        waiting_per_client: 2,
+        bandwidth: Some(1000),
+        origin_bandwidth: None,
+    };
 
     fn holds() -> Holds {
         Holds::of(&Memory::new(100, Box::new(Sieve::default())), "sessions")

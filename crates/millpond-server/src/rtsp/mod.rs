@@ -70,8 +70,8 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::sync::{Mutex, Semaphore, watch};
 use thread_time::ThreadTime;
+use tokio::sync::{Mutex, Semaphore, watch};
 use transmit::Transmitter;
 use tunnel::Tunnels;
 use url::Url;

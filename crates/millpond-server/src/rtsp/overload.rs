@@ -122,13 +122,11 @@ impl Overload {
                     return Some(Change::Refuses);
                 }
             }
-            Some(Cause::Waiting) => {
-                if self.reported.is_none_or(|at| now.saturating_duration_since(at) >= REPORTS) {
-                    self.reported = Some(now);
-                    return Some(Change::Starved);
-                }
+            Some(Cause::Waiting) if self.reported.is_none_or(|at| now.saturating_duration_since(at) >= REPORTS) => {
+                self.reported = Some(now);
+                return Some(Change::Starved);
             }
-            None => {}
+            Some(Cause::Waiting) | None => {}
         }
         None
     }

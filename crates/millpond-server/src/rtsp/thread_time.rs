@@ -1,17 +1,8 @@
-//! Processor time of the threads that send, as the kernel counts it, and their priority.
+//! Processor time of the threads that send, as the kernel counts it.
 
 use super::overload::Spent;
-use rustix::{
-    process::{getpriority_process, setpriority_process},
-    thread::{Pid, gettid},
-};
+use rustix::thread::{Pid, gettid};
 use std::{path::PathBuf, time::Duration};
-
-/// What threads that send are nicer by than the rest of the process: below 0 they come first. What they have to do takes
-/// less than a millisecond at a time and can't wait; they sleep in between.
-const NICER: i32 = -10;
-/// The best there is (sched(7)).
-const BEST: i32 = -20;
 
 /// The times of one thread.
 #[derive(Debug)]
@@ -48,16 +39,6 @@ fn parse(text: &str) -> Option<Spent> {
     Some(Spent { run: fields.next()??, wait: fields.next()?? })
 }
 
-/// Has the calling thread come before others of the process and of the machine, where that is permitted (root, CAP_SYS_NICE or
-/// RLIMIT_NICE). Else it stays as it is.
-pub(super) fn come_first() {
-    // Without a process Linux means the calling thread.
-    let raised = getpriority_process(None).and_then(|nice| setpriority_process(None, (nice + NICER).max(BEST)));
-    if let Err(error) = raised {
-        tracing::debug!(%error, "RTP is sent with the priority of the rest: a better one is not permitted");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,17 +69,5 @@ mod tests {
         }
         let mut none = ThreadTime { path: "/nonexistent".into(), before: None };
         assert_eq!((none.spent(), none.spent()), (None, None));
-    }
-
-    #[test]
-    fn a_priority_that_is_not_permitted_changes_nothing() {
-        std::thread::spawn(|| {
-            let before = getpriority_process(None).unwrap();
-            come_first();
-            let after = getpriority_process(None).unwrap();
-            assert!(after == before || after == (before + NICER).max(BEST), "{before} {after}");
-        })
-        .join()
-        .unwrap();
     }
 }

@@ -11,7 +11,10 @@ use super::{
     track::{SentTrack, Sink},
     wheel::Wheel,
 };
-use crate::metrics::StreamCounters;
+use crate::{
+    metrics::StreamCounters,
+    priority::{self, Duty},
+};
 use millpond_graph::{Member, Outlet};
 use millpond_rtp::rtcp::{self, Reception, Report};
 use rustix::thread::Pid;
@@ -153,7 +156,7 @@ impl Transmitter {
         let (commands, inbox) = mpsc::channel();
         let (told, thread) = mpsc::sync_channel(1);
         let run = move || {
-            thread_time::come_first();
+            priority::raise(Duty::Sending);
             let _ = told.send(thread_time::current());
             let thread = Thread {
                 rtp,

@@ -79,7 +79,9 @@ impl Tunnels {
     /// Hands a POST of a client to its tunnel; gives it back where that client has none that waits for it.
     pub(super) fn post(&self, cookie: &str, client: IpAddr, post: Post) -> Result<(), Post> {
         let open = self.open();
-        let Some(tunnel) = open.get(cookie).filter(|open| open.client == client.to_canonical()) else { return Err(post) };
+        let Some(tunnel) = open.get(cookie).filter(|open| open.client == client.to_canonical()) else {
+            return Err(post);
+        };
         tunnel.posts.try_send(post).map_err(mpsc::error::TrySendError::into_inner)
     }
 }

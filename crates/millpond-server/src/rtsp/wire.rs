@@ -147,7 +147,9 @@ impl Wire {
                 match is_writable {
                     Ok(writable) => writable?,
                     // A socket calls itself writable when a third of its buffer is free: a slow client may have taken less.
-                    Err(_) if !force(&self.stream, &mut outgoing.pending)? => return Err(io::ErrorKind::TimedOut.into()),
+                    Err(_) if !force(&self.stream, &mut outgoing.pending)? => {
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, "a client that takes nothing"));
+                    }
                     Err(_) => continue,
                 }
                 if flush(&self.stream, &mut outgoing.pending) == Room::None {

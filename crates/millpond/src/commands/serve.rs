@@ -4,7 +4,7 @@ use super::Outcome;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config::{self, Inputs, Loaded, declare::SETTINGS, value::Form},
-    logging,
+    logging, priority,
     serve::Server,
 };
 use std::{collections::HashMap, path::PathBuf, time::Duration};
@@ -65,7 +65,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(config.workers).enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(config.workers).on_thread_start(priority::of_runtime(config.workers)).enable_all();
+    let runtime = runtime.build()?;
     let done = runtime.block_on(async {
         let (stop, stopped) = watch::channel(false);
         stop_on_signals(stop, config.shutdown_grace)?;

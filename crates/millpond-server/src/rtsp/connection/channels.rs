@@ -22,9 +22,9 @@ impl Channels {
     /// Nothing where one of them is another track's, or there is none.
     pub(super) fn find(&self, asked: Option<(u8, u8)>, id: u64, track: usize) -> Option<(u8, u8)> {
         let is_free = |channel: u8| {
-            self.0.get(&channel).is_none_or(|owner| {
-                (owner.id, owner.track) == (id, track) || owner.session.strong_count() == 0
-            })
+            self.0
+                .get(&channel)
+                .is_none_or(|owner| (owner.id, owner.track) == (id, track) || owner.session.strong_count() == 0)
         };
         let fits = |(rtp, rtcp): &(u8, u8)| rtp != rtcp && is_free(*rtp) && is_free(*rtcp);
         match asked {

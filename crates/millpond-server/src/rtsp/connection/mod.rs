@@ -16,6 +16,7 @@ use super::{
 };
 use crate::library::{Asset, LibraryError};
 use bytes::BytesMut;
+use channels::Channels;
 use http::StatusCode as HttpStatus;
 use millpond_rtp::{
     digest::Refusal,
@@ -25,7 +26,6 @@ use millpond_rtp::{
         headers::{CSEQ, PROXY_REQUIRE, PUBLIC as PUBLIC_HEADER, REQUIRE, SESSION, UNSUPPORTED},
     },
 };
-use channels::Channels;
 use std::{
     collections::HashSet,
     io,
