@@ -269,7 +269,7 @@ def truncated_slabs(target, stop, extras):
 
 truncated_slabs.cached = True
 
-FILES = ["edits", "samples", "tracks", "empty_samples", "zero_durations", "nested_sidx"]
+FILES = ["edits", "constant_sizes", "tracks", "empty_samples", "zero_durations", "alternating_durations", "nested_sidx"]
 ALL = [
     quiet, *(of_file(f"{name}.mp4") for name in FILES), hostile_files, folder_of_3000, index_pages, tls_idle, tls_unread,
     h2_window_0, h2_window_1, rtsp_sessions, blocked_log, hang_ups, truncated_slabs,

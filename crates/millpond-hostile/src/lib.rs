@@ -5,6 +5,7 @@
 //! the indexer, a presentation and every output, and [`outputs::justified_steps`] says how many steps that may take.
 
 mod boxes;
+pub mod catalogue;
 pub mod fragments;
 pub mod movie;
 pub mod outputs;
