@@ -10,7 +10,7 @@ use crate::{
     work::{Charge, Pool, Refusal},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use millpond_media::{ByteRange, Indexer, Movie, Step, Work};
+use millpond_media::{ByteRange, Indexer, MediaError, Movie, Step, Work, WorkError};
 use millpond_store::{Cache, Object, Store};
 use std::{sync::Arc, time::Instant};
 
@@ -56,6 +56,8 @@ pub(super) struct Indexes {
     store: Store,
     pool: Arc<Pool>,
     memory: Cache<Key, Arc<Movie>>,
+    /// What is wrong with objects that have no index: the same bytes are not read again.
+    unplayable: Cache<Key, IndexError>,
     flights: Flights<Key, Result<Arc<Movie>, IndexError>>,
     files: Option<Arc<IndexFiles>>,
     metrics: Arc<Metrics>,
@@ -64,6 +66,7 @@ pub(super) struct Indexes {
 impl Indexes {
     pub(super) fn new(store: Store, pool: Arc<Pool>, files: Option<IndexFiles>, metrics: Arc<Metrics>) -> Arc<Self> {
         let memory = Cache::of(store.memory(), "indexes");
+        let unplayable = Cache::of(store.memory(), "unplayable");
         let files = files.map(Arc::new);
         if let Some(files) = files.clone() {
             let scan = std::thread::Builder::new().name("index-files".to_owned()).spawn(move || files.scan());
@@ -71,7 +74,7 @@ impl Indexes {
                 tracing::warn!(%error, "stored indexes are not bounded before the next start");
             }
         }
-        Arc::new(Self { store, pool, memory, flights: Flights::new(), files, metrics })
+        Arc::new(Self { store, pool, memory, unplayable, flights: Flights::new(), files, metrics })
     }
 
     /// The index of an object.
@@ -80,16 +83,32 @@ impl Indexes {
         if let Some(movie) = self.memory.get(&key) {
             return Ok(movie);
         }
+        if let Some(error) = self.unplayable.get(&key) {
+            return Err(error);
+        }
         let job = || {
             let (indexes, object, key) = (self.clone(), object.clone(), key.clone());
             async move {
-                let movie = Arc::new(indexes.load_or_build(&key, &object).await?);
+                let movie = indexes.load_or_build(&key, &object).await;
+                let movie = Arc::new(movie.inspect_err(|error| indexes.remember(&key, error))?);
                 let weight = movie.heap_bytes() as u64 + 1024;
                 indexes.memory.insert(key, movie.clone(), weight);
                 Ok(movie)
             }
         };
         self.flights.join(&key, job).await
+    }
+
+    /// Keeps an error that the same bytes would cause again.
+    fn remember(&self, key: &Key, error: &IndexError) {
+        match error {
+            IndexError::Media { error: MediaError::Work { error: WorkError::Cancelled, .. }, .. } => {}
+            IndexError::Media { .. } => {
+                let weight = error.to_string().len() as u64 + 1024;
+                self.unplayable.insert(key.clone(), error.clone(), weight);
+            }
+            _ => {}
+        }
     }
 
     async fn load_or_build(&self, key: &Key, object: &Arc<Object>) -> Result<Movie, IndexError> {
@@ -186,4 +205,60 @@ fn refused(object: &Object, refusal: Refusal) -> IndexError {
 /// A short name for bytes: entity tags.
 pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     fnv(bytes, SEED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_store::{MemoryOrigin, ObjectPath, StoreOptions};
+
+    const SAMPLE: &[u8] = include_bytes!("../../../../assets/sample/180p.mp4");
+
+    async fn indexes(memory: u64, name: &str, bytes: &[u8]) -> (Arc<Indexes>, Arc<Object>) {
+        let store = Store::new(&StoreOptions { memory, ..StoreOptions::default() }).unwrap();
+        let origin = MemoryOrigin::new("films");
+        origin.put(name, bytes::Bytes::copy_from_slice(bytes));
+        store.add_place("films", Arc::new(origin));
+        let metrics = Arc::new(Metrics::new(&store));
+        let pool = crate::work::for_tests(store.memory());
+        let object = store.open("films", &ObjectPath::parse(name).unwrap()).await.unwrap();
+        (Indexes::new(store, pool, None, metrics), object)
+    }
+
+    fn builds(indexes: &Indexes, outcome: &str) -> String {
+        let text = indexes.metrics.render();
+        let name = format!("millpond_index_builds_total{{outcome=\"{outcome}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&name)).unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn an_unplayable_object_is_read_once() {
+        let (indexes, object) = indexes(64 << 20, "a.mp4", &[b'x'; 4096]).await;
+        for _ in 0..3 {
+            assert!(matches!(indexes.get(&object).await, Err(IndexError::Media { .. })));
+        }
+        assert_eq!(builds(&indexes, "failed"), "1");
+    }
+
+    #[tokio::test]
+    async fn what_is_read_is_charged_before_and_given_back_after() {
+        let (indexes, object) = indexes(64 << 20, "a.mp4", SAMPLE).await;
+        indexes.get(&object).await.unwrap();
+        let held = |kinds: Vec<(&str, millpond_store::CacheCounters)>| {
+            kinds
+                .iter()
+                .find(|(name, _)| *name == "work")
+                .map(|(_, counters)| (counters.weight, counters.insertions > 0))
+        };
+        assert_eq!(held(indexes.store.memory().kinds()), Some((0, true)));
+        assert_eq!(builds(&indexes, "ok"), "1");
+
+        // Twice the first read is over half of the budget.
+        let (indexes, object) = super::tests::indexes(64 << 20, "a.mp4", SAMPLE).await;
+        indexes.store.memory().set_budget(200 << 10);
+        let error = indexes.get(&object).await.unwrap_err().to_string();
+        let told =
+            "a.mp4: needs 131072 bytes of memory, expected at most 102400: half of the budget of 204800 (memory)";
+        assert_eq!(error, told);
+    }
 }
