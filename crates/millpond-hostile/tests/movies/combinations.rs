@@ -126,7 +126,7 @@ fn movie() -> impl Strategy<Value = Movie> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 30, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_combination_is_answered_or_refused_in_bounds(movie in movie()) {

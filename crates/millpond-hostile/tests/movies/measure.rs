@@ -15,7 +15,7 @@ static HEAP: PeakAlloc = PeakAlloc;
 /// One movie is measured at a time: heap and CPU are those of the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Most heap bytes beside the file itself.
+/// Most heap bytes beside the file, and beside its movie box, which is held once while it is read.
 const MOST_HEAP: usize = 64 << 20;
 /// Most CPU time. The development build is up to five times slower than the release build.
 const MOST_CPU: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
@@ -42,7 +42,8 @@ pub(crate) fn measured(name: &str, object: &Object) -> Outcome {
     let exhausted = format!("{result:?}").contains("Exhausted");
     assert!(!exhausted, "{name}: {} bytes of metadata took more than {steps} steps: {result:?}", object.head.len());
     assert!(cpu <= MOST_CPU, "{name}: {cpu:?} of CPU, expected at most {MOST_CPU:?}");
-    assert!(heap <= MOST_HEAP, "{name}: {heap} bytes of heap, expected at most {MOST_HEAP}");
+    let most = MOST_HEAP + object.head.len();
+    assert!(heap <= most, "{name}: {heap} bytes of heap, expected at most {most}");
     Outcome { result }
 }
 
