@@ -7,7 +7,7 @@
 //! | of what | at most | reason |
 //! |---|---|---|
 //! | tracks | 1,024 | a hundred languages in three codecs, as many subtitles, ten pictures |
-//! | segments of all tracks | 524,288, and one for each 16 bytes of index | 24 tracks of 24 hours; long tracks have large indexes |
+//! | segments of all tracks | 262,144, and one for each 16 bytes of index | 12 tracks of 24 hours; long tracks have large indexes |
 //! | samples in a segment | 262,144 | an hour of 60 pictures a second without a key frame |
 //! | samples of a text track | 262,144 | all are in one file too: three cues a second for 24 hours |
 //! | boundaries of the first video, times other tracks | 8,388,608 | 300 tracks of 24 hours |
@@ -21,7 +21,7 @@ use millpond_media::{Track, Work};
 /// Tracks of an asset.
 const MOST_TRACKS: u64 = 1024;
 /// Segments of an asset that its indexes need not justify.
-const BASE_SEGMENTS: u64 = 1 << 19;
+const BASE_SEGMENTS: u64 = 1 << 18;
 /// Bytes of index that justify a segment more.
 const INDEX_A_SEGMENT: u64 = 16;
 /// Samples in one segment.

@@ -1,8 +1,8 @@
 //! Hundreds of movies whose tables, edits, tracks and fragments are any combination of bad values.
 
-use crate::measure::measured;
+use crate::measure::{alone, measured};
 use millpond_hostile::{Fragment, Fragments, Media, Movie, SegmentIndex, Sizes, Tables, Track};
-use proptest::{collection::vec, option, prelude::*};
+use proptest::{collection::vec, option, prelude::*, test_runner::TestRunner};
 
 fn count() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), Just(1), Just(30), Just(1000), Just(100_000), Just(1 << 21), Just(1 << 24), Just(u32::MAX)]
@@ -125,11 +125,13 @@ fn movie() -> impl Strategy<Value = Movie> {
     )
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, ..ProptestConfig::default() })]
-
-    #[test]
-    fn every_combination_is_answered_or_refused_in_bounds(movie in movie()) {
+#[test]
+fn every_combination_is_answered_or_refused_in_bounds() {
+    let _alone = alone();
+    let config = ProptestConfig { cases: 256, max_shrink_iters: 30, failure_persistence: None, ..Default::default() };
+    let measure = |movie: Movie| {
         measured("combination", &movie.object());
-    }
+        Ok(())
+    };
+    TestRunner::new(config).run(&movie(), measure).unwrap();
 }

@@ -2,7 +2,7 @@
 
 mod measure;
 
-use measure::{Outcome, measured};
+use measure::{Outcome, alone, measured};
 use millpond_hostile::{Fragment, Fragments, Media, Movie, Refusal, SegmentIndex, Sizes, Tables, Track};
 use millpond_media::{MediaError, Work, WorkError};
 
@@ -23,6 +23,7 @@ fn refused_as(outcome: &Outcome, what: &str) {
 
 #[test]
 fn ten_thousand_edits_over_a_thousand_samples() {
+    let _alone = alone();
     for (name, edits) in [
         ("a picture each", (0..10_000).map(|n| (40, n % 1000 * 40)).collect::<Vec<_>>()),
         ("back and forth", (0..10_000).map(|n| (40, if n % 2 == 0 { 0 } else { 39_000 })).collect()),
@@ -38,6 +39,7 @@ fn ten_thousand_edits_over_a_thousand_samples() {
 
 #[test]
 fn edits_that_multiply_samples_are_refused_with_their_box() {
+    let _alone = alone();
     let mut track = Track::new(1, Media::Video, film());
     track.edits = vec![(40_000, 0); 10_000];
     let outcome = measured("all of the film each", &Movie::new(vec![track], 1 << 20).object());
@@ -47,6 +49,7 @@ fn edits_that_multiply_samples_are_refused_with_their_box() {
 
 #[test]
 fn edits_over_composition_times_that_hide_the_order() {
+    let _alone = alone();
     let mut tables = Tables::constant(1 << 20, 1, 1);
     tables.composition = vec![(1, i32::MIN), ((1 << 20) - 1, i32::MAX)];
     tables.sync = Some(vec![1, 2]);
@@ -57,6 +60,7 @@ fn edits_over_composition_times_that_hide_the_order() {
 
 #[test]
 fn sparse_files_of_many_samples_in_few_bytes() {
+    let _alone = alone();
     for (media, count, size) in [
         (Media::Video, 1 << 24, 1),
         (Media::Audio, 1 << 24, 1),
@@ -78,6 +82,7 @@ fn sparse_files_of_many_samples_in_few_bytes() {
 
 #[test]
 fn samples_that_the_tables_do_not_justify_are_refused_with_their_box() {
+    let _alone = alone();
     let track = Track::new(1, Media::Video, Tables::constant(1 << 24, 1, 40));
     let outcome = measured("2^24", &Movie::new(vec![track], 16 << 20).object());
     refused_as(&outcome, "moov/trak[1]/mdia/minf/stbl at byte");
@@ -86,6 +91,7 @@ fn samples_that_the_tables_do_not_justify_are_refused_with_their_box() {
 
 #[test]
 fn renditions_that_are_all_key_frames() {
+    let _alone = alone();
     for duration in [1, 500, 4000] {
         let tracks = (1..=8).map(|id| Track::new(id, Media::Video, Tables::constant(250_000, 1, duration)));
         measured("renditions", &Movie::new(tracks.collect(), 16 << 20).object());
@@ -94,6 +100,7 @@ fn renditions_that_are_all_key_frames() {
 
 #[test]
 fn ten_thousand_tracks() {
+    let _alone = alone();
     for media in [Media::Video, Media::Audio, Media::Text] {
         let mut tracks: Vec<Track> =
             (2..=10_000).map(|id| Track::new(id, media, Tables::constant(10, 1, 40_000))).collect();
@@ -106,6 +113,7 @@ fn ten_thousand_tracks() {
 
 #[test]
 fn fragments_of_samples_without_bytes() {
+    let _alone = alone();
     for (runs, claimed, fields) in [(1, u32::MAX, 0), (4000, 1024, 0), (20_000, 1024, 0), (10, u32::MAX, 1000)] {
         for duration in [0, 1, u32::MAX] {
             let fragment = Fragment { track: 1, time: Some(0), duration, size: 0, runs, claimed, fields };
@@ -119,6 +127,7 @@ fn fragments_of_samples_without_bytes() {
 
 #[test]
 fn durations_of_zero() {
+    let _alone = alone();
     for media in [Media::Video, Media::Audio, Media::Text] {
         let video = Track::new(1, Media::Video, Tables::constant(200_000, 1, 0));
         let mut mixed = Tables::constant(200_000, 1, 0);
@@ -132,6 +141,7 @@ fn durations_of_zero() {
 
 #[test]
 fn indexes_that_lead_to_themselves() {
+    let _alone = alone();
     let fragment = Fragment { track: 1, time: None, duration: 40, size: 1, runs: 1, claimed: 25, fields: 0 };
     for (indexes, references, size) in [(1, u16::MAX, 0), (300, 1000, 1), (2000, 8, 44), (40, u16::MAX, 8)] {
         for random_access in [None, Some((100_000, 1)), Some((100_000, 8))] {
@@ -150,6 +160,7 @@ fn indexes_that_lead_to_themselves() {
 
 #[test]
 fn boxes_that_hold_nothing() {
+    let _alone = alone();
     let mut movie = Movie::new(vec![Track::new(1, Media::Video, film())], 1 << 20);
     (movie.junk, movie.nesting) = (500_000, 10_000);
     let outcome = measured("junk", &movie.object());
@@ -158,6 +169,7 @@ fn boxes_that_hold_nothing() {
 
 #[test]
 fn real_lengths_are_answered() {
+    let _alone = alone();
     // 24 hours of video and sound, and five hours of AC-3 of one size in one chunk.
     let day = Tables {
         sizes: Sizes::Each(vec![100; 24 * 3600 * 25]),
@@ -177,6 +189,7 @@ fn real_lengths_are_answered() {
 
 #[test]
 fn a_cancelled_job_ends_at_its_next_step() {
+    let _alone = alone();
     let object = Movie::new(vec![Track::new(1, Media::Video, film())], 1 << 20).object();
     let work = Work::unlimited();
     work.cancel();

@@ -322,7 +322,7 @@ fn answer_with_free_boxes(mut indexer: Indexer) -> MediaError {
 #[test]
 fn a_file_of_empty_boxes_is_not_read_to_its_end() {
     let error = answer_with_free_boxes(Indexer::new(1 << 50));
-    let offset = 1024 << 20;
+    let offset = 1023 << 20;
     assert_eq!(error, MediaError::too_large("moov", offset, 1025, 1024, "reads one after the other"));
 }
 
@@ -333,4 +333,26 @@ fn a_job_that_is_cancelled_ends_with_its_place() {
     work.cancel();
     let error = answer_with_free_boxes(indexer);
     assert_eq!(error, MediaError::work("moov", 0, crate::work::WorkError::Cancelled));
+}
+
+#[test]
+fn a_movie_box_of_empty_boxes_is_read_in_linear_time() {
+    let junk = bx(b"free", &[]).repeat(1 << 17);
+    let tracks: Vec<Vec<u8>> = (1..=300).map(|id| trak(id, b"soun", AAC, &tables(1, 1, 0))).collect();
+    let object = [ftyp(), bx(b"moov", &[&mvhd(), &junk, &tracks.concat()])].concat();
+    let work = Work::new(object.len() as u64);
+    let mut indexer = Indexer::new(object.len() as u64).with_work(work.clone());
+    let movie = loop {
+        match indexer.poll().unwrap() {
+            Step::Done(movie) => break movie,
+            Step::Need(ranges) => ranges.into_iter().for_each(|range| {
+                indexer.supply(range, Bytes::copy_from_slice(&object[range.start as usize..range.end as usize]));
+            }),
+        }
+    };
+    assert_eq!(movie.tracks.len(), 256);
+    let reasons: Vec<&str> = movie.skipped.iter().map(|skipped| &*skipped.reason).collect();
+    assert_eq!(reasons.len(), 1);
+    assert!(reasons[0].starts_with("moov/trak[257] at byte "), "{reasons:?}");
+    assert!(reasons[0].ends_with("found 257 tracks, expected at most 256"), "{reasons:?}");
 }
