@@ -138,7 +138,12 @@ fn accept(
     streams.spawn(answer(shared.clone(), request, respond, ticket));
 }
 
-async fn answer(shared: Arc<Shared>, request: http::Request<()>, mut respond: SendResponse<Bytes>, _ticket: Ticket) {
+async fn answer(
+    shared: Arc<Shared>,
+    request: http::Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+    _ticket: Ticket,
+) {
     let started = Instant::now();
     let front = shared.service.front.clone();
     let (parts, body) = request.into_parts();
