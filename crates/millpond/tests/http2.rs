@@ -72,6 +72,9 @@ fn status_of(block: &[u8]) -> String {
     }
 }
 
+/// Name with its section, fields beside the pseudo-fields of a GET, and status and length of the reply; none for a reset.
+type Row = (&'static str, &'static [(&'static str, &'static str)], Option<(&'static str, usize)>);
+
 #[test]
 fn requests_follow_the_rules_of_http1() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +83,7 @@ fn requests_follow_the_rules_of_http1() {
     let mut client = Client::plain(server.port);
     client.write_all(&frames::hello(65_535)).unwrap();
     let base = [(":method", "GET"), (":scheme", "http"), (":path", "/f.bin")];
-    let rows: [(&str, &[(&str, &str)], Option<(&str, usize)>); 13] = [
+    let rows: [Row; 13] = [
         ("9113 8.3.1: :authority", &[(":authority", "x")], Some(("200", 100))),
         ("9113 8.3.1: Host alone", &[("host", "x")], Some(("200", 100))),
         ("9113 8.3.1: neither", &[], Some(("400", 0))),
