@@ -5,6 +5,7 @@ use super::{
     chunk::Chunk,
     head::{self, Framing, Head, Persistence},
     listen::{SendError, Service},
+    residency,
     rules::Bad,
     wire::Wire,
 };
@@ -166,8 +167,11 @@ impl Connection<'_> {
             return Ok(0);
         }
         let chunked = framing == Framing::Chunked;
-        let mut writer = BodyWriter { wire: &mut self.wire, corked: false, chunked };
-        writer.run(out, reply.body).await
+        let encrypted = self.wire.begin_body();
+        let mut writer = BodyWriter { wire: &mut self.wire, corked: false, chunked, encrypted };
+        let sent = writer.run(out, reply.body).await;
+        self.wire.end_body();
+        sent
     }
 }
 
@@ -185,6 +189,8 @@ struct BodyWriter<'a> {
     wire: &'a mut Wire,
     corked: bool,
     chunked: bool,
+    /// Most bytes that are encrypted at a time, where they are.
+    encrypted: Option<usize>,
 }
 
 impl BodyWriter<'_> {
@@ -193,34 +199,18 @@ impl BodyWriter<'_> {
         let mut pending_bytes = 0;
         let mut sent = 0;
         let mut files = 0;
+        let gather_bytes = self.encrypted.unwrap_or(GATHER_BYTES);
         loop {
-            let chunk = {
-                let next = body.next();
-                tokio::pin!(next);
-                // What is ready goes out before anything is waited for.
-                match futures_util::future::poll_immediate(&mut next).await {
-                    Some(chunk) => chunk?,
-                    None => {
-                        self.flush(&mut pending, None).await?;
-                        pending_bytes = 0;
-                        self.cork(false);
-                        self.wire.flush().await?;
-                        let gone = self.wire.closed();
-                        tokio::select! {
-                            biased;
-                            chunk = &mut next => chunk?,
-                            () = gone => return Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
-                        }
-                    }
-                }
-            };
-            let Some(chunk) = chunk else { break };
+            let Some(chunk) = self.next(&mut body, &mut pending).await? else { break };
+            if pending.is_empty() {
+                pending_bytes = 0;
+            }
             let len = chunk.len();
             sent += len;
             if self.chunked {
                 pending.push(Chunk::Owned(format!("{len:x}\r\n").into_bytes()));
             }
-            match chunk {
+            match self.gathered(chunk).await? {
                 Chunk::File { file, range, pin: _pin } => {
                     // One file behind a head needs no cork: the head says that more comes.
                     files += 1;
@@ -234,7 +224,7 @@ impl BodyWriter<'_> {
                     let owned = matches!(chunk, Chunk::Owned(_));
                     pending.push(chunk);
                     pending_bytes += len as usize;
-                    if owned || pending.len() >= GATHER || pending_bytes >= GATHER_BYTES {
+                    if owned || pending.len() >= GATHER || pending_bytes >= gather_bytes {
                         self.flush(&mut pending, Some(&mut body)).await?;
                         pending_bytes = 0;
                     }
@@ -251,6 +241,38 @@ impl BodyWriter<'_> {
         self.cork(false);
         self.wire.flush().await?;
         Ok(sent)
+    }
+
+    /// The next chunk of the body; what is ready goes out before anything is waited for.
+    async fn next(&mut self, body: &mut Body, pending: &mut Vec<Chunk>) -> Result<Option<Chunk>, SendError> {
+        let next = body.next();
+        tokio::pin!(next);
+        if let Some(chunk) = futures_util::future::poll_immediate(&mut next).await {
+            return Ok(chunk?);
+        }
+        self.flush(pending, None).await?;
+        self.cork(false);
+        self.wire.flush().await?;
+        let gone = self.wire.closed();
+        tokio::select! {
+            biased;
+            chunk = &mut next => Ok(chunk?),
+            () = gone => Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
+        }
+    }
+
+    /// A chunk as it goes out best: small ranges that must be encrypted are read, so that they share records and writes.
+    async fn gathered(&self, chunk: Chunk) -> Result<Chunk, SendError> {
+        match chunk {
+            Chunk::File { file, range, pin: _pin }
+                if self.encrypted.is_some_and(|most| range.end - range.start < most as u64 / 2) =>
+            {
+                let mut bytes = Vec::with_capacity((range.end - range.start) as usize);
+                residency::append(&file, range, &mut bytes).await?;
+                Ok(Chunk::Bytes(bytes.into()))
+            }
+            chunk => Ok(chunk),
+        }
     }
 
     /// The bytes that wait, where they are one buffer: it shares a packet with the file that follows.

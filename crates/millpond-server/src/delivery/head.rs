@@ -75,8 +75,9 @@ fn too_long(bytes: &[u8]) -> Bad {
 /// A version that isn't spoken here (505), or bytes that are no version (400).
 fn version(bytes: &[u8]) -> Bad {
     let line = bytes.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii_end();
-    let told = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
-    match told {
+    // Method, target, version: what has more parts is no request line at all.
+    let mut parts = line.split(|b| *b == b' ').skip(2);
+    match parts.next().filter(|_| parts.next().is_none()).unwrap_or_default() {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
             Bad::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.0 and HTTP/1.1 are spoken here, and HTTP/2")
         }

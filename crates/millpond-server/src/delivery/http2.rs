@@ -17,7 +17,13 @@ use h2::{
     server::{Connection, SendResponse},
 };
 use http::{Method, StatusCode, header};
-use std::{future::poll_fn, io, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::watch,
@@ -29,6 +35,9 @@ use tokio::{
 const STREAMS: u32 = 128;
 /// Bytes of one body that wait for the socket.
 const SEND_BUFFER: usize = 128 << 10;
+
+/// Bytes of a request's body that are waited for.
+const BODY_MOST: usize = 16 << 10;
 
 /// What the streams of a connection share.
 struct Shared {
@@ -58,10 +67,7 @@ where
     I: AsyncRead + AsyncWrite + Unpin,
 {
     let mut builder = h2::server::Builder::new();
-    builder
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(MAX_HEAD as u32)
-        .max_send_buffer_size(SEND_BUFFER);
+    builder.max_concurrent_streams(STREAMS).max_header_list_size(MAX_HEAD as u32).max_send_buffer_size(SEND_BUFFER);
     let connection = match timeout(service.limits.head, builder.handshake(io)).await {
         Ok(Ok(connection)) => connection,
         Ok(Err(error)) => return tracing::debug!(%peer, %error, "no HTTP/2 connection"),
@@ -129,18 +135,21 @@ fn accept(
         // The client may send the same again (RFC 9113 section 8.7).
         return respond.send_reset(Reason::REFUSED_STREAM);
     };
-    streams.spawn(answer(shared.clone(), request.map(drop), respond, ticket));
+    streams.spawn(answer(shared.clone(), request, respond, ticket));
 }
 
 async fn answer(
     shared: Arc<Shared>,
-    request: http::Request<()>,
+    request: http::Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
     _ticket: Ticket,
 ) {
     let started = Instant::now();
     let front = shared.service.front.clone();
-    let (parts, ()) = request.into_parts();
+    let (parts, body) = request.into_parts();
+    if whole(body, &parts.headers, shared.service.limits.head).await.is_err() {
+        return;
+    }
     if let Err(bad) = check(&parts) {
         return refuse(&shared, front.refusal(bad.status, bad.why), respond).await;
     }
@@ -157,6 +166,25 @@ async fn answer(
     send(&shared, reply, respond, head_only, Outcome::of(exchange)).await;
 }
 
+/// Waits until a request is there to its end, for it may turn out malformed (RFC 9113 section 8.1.1). No resource takes a
+/// body: one that is large, late or waits for a reply first is left unread. An error is of a stream that was reset.
+async fn whole(mut body: RecvStream, headers: &http::HeaderMap, patience: Duration) -> Result<(), h2::Error> {
+    if body.is_end_stream() || headers.contains_key(header::EXPECT) {
+        return Ok(());
+    }
+    let drain = async {
+        let mut taken = 0;
+        while let Some(data) = body.data().await {
+            taken += data?.len();
+            if taken > BODY_MOST {
+                return Ok(());
+            }
+        }
+        body.trailers().await.map(drop)
+    };
+    timeout(patience, drain).await.unwrap_or(Ok(()))
+}
+
 /// What h2 leaves to the server (RFC 9113 section 8.3.1, RFC 9110).
 fn check(parts: &http::request::Parts) -> Result<(), Bad> {
     rules::check_authority(parts.uri.authority().map(|a| a.as_str()), &parts.headers)?;
@@ -169,13 +197,7 @@ async fn refuse(shared: &Shared, reply: Reply, respond: SendResponse<Bytes>) {
 }
 
 /// Sends the head at once and the body as the client takes it.
-async fn send(
-    shared: &Shared,
-    reply: Reply,
-    mut respond: SendResponse<Bytes>,
-    head_only: bool,
-    mut outcome: Outcome,
-) {
+async fn send(shared: &Shared, reply: Reply, mut respond: SendResponse<Bytes>, head_only: bool, mut outcome: Outcome) {
     let bodiless = matches!(reply.status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
     let mut response = http::Response::new(());
     *response.status_mut() = reply.status;

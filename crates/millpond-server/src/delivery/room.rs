@@ -33,9 +33,10 @@ impl Room {
         Arc::new(Self { streams: shared(STREAM), bodies: shared(BODY), holds: Holds::of(memory, "connections") })
     }
 
-    /// Charges bytes that a connection holds while its client takes none.
-    pub(crate) fn hold(&self, bytes: u64) -> Hold {
-        self.holds.take(bytes)
+    /// Room for the bytes of a body beside those that every connection may have, where there is any.
+    pub(crate) fn body(&self) -> Option<Ticket> {
+        let permit = self.bodies.clone().try_acquire_owned().ok()?;
+        Some(Ticket { _permit: permit, _hold: Some(self.holds.take(BODY)) })
     }
 
     /// The share of one connection.
@@ -58,26 +59,31 @@ pub(crate) struct Share {
 impl Share {
     /// Room for one more stream, where there is any.
     pub(crate) fn stream(&self) -> Option<Ticket> {
-        let own = self.streams.clone().try_acquire_owned();
-        let permit = own.or_else(|_| self.room.streams.clone().try_acquire_owned()).ok()?;
-        Some(Ticket { _permit: permit, _hold: self.room.hold(STREAM) })
+        if let Ok(permit) = self.streams.clone().try_acquire_owned() {
+            return Some(Ticket { _permit: permit, _hold: None });
+        }
+        let permit = self.room.streams.clone().try_acquire_owned().ok()?;
+        Some(Ticket { _permit: permit, _hold: Some(self.room.holds.take(STREAM)) })
     }
 
     /// Waits for room for the bytes of a body; `None` never happens while the server runs.
     pub(crate) async fn body(&self) -> Option<Ticket> {
-        let permit = tokio::select! {
+        tokio::select! {
             biased;
-            common = self.room.bodies.clone().acquire_owned() => common,
-            own = self.bodies.clone().acquire_owned() => own,
-        };
-        Some(Ticket { _permit: permit.ok()?, _hold: self.room.hold(BODY) })
+            own = self.bodies.clone().acquire_owned() => Some(Ticket { _permit: own.ok()?, _hold: None }),
+            common = self.room.bodies.clone().acquire_owned() => {
+                Some(Ticket { _permit: common.ok()?, _hold: Some(self.room.holds.take(BODY)) })
+            }
+        }
     }
 }
 
 /// Room that was taken, until this is dropped.
 pub(crate) struct Ticket {
     _permit: OwnedSemaphorePermit,
-    _hold: Hold,
+    /// What is charged to the budget: common room alone. Were each connection's own charged too, many connections would
+    /// leave nothing to read with.
+    _hold: Option<Hold>,
 }
 
 #[cfg(test)]
@@ -94,13 +100,15 @@ mod tests {
         assert_eq!(streams.len(), STREAMS_ALWAYS + 64, "a quarter of 4 MiB by 16 KiB");
         let others: Vec<Ticket> = std::iter::from_fn(|| modest.stream()).collect();
         assert_eq!(others.len(), STREAMS_ALWAYS);
-        assert_eq!(memory.used(), STREAM * (64 + 2 * STREAMS_ALWAYS as u64));
+        assert_eq!(memory.used(), STREAM * 64, "a quarter and no more");
         drop((streams, others));
         let mut bodies = Vec::new();
         while let Some(Some(body)) = futures_util::FutureExt::now_or_never(greedy.body()) {
             bodies.push(body);
         }
         assert_eq!(bodies.len(), 5);
+        assert!(room.body().is_none());
+        assert_eq!(memory.used(), BODY * 4);
         assert!(futures_util::FutureExt::now_or_never(modest.body()).is_some());
         drop(bodies);
         assert_eq!(memory.used(), 0);

@@ -95,7 +95,11 @@ pub(crate) fn target<'a>(method: &Method, target: &'a str) -> Result<&'a str, Ba
         return Ok("/");
     }
     if target == "*" {
-        return if *method == Method::OPTIONS { Ok("*") } else { Err(Bad::request("the target * is for OPTIONS alone")) };
+        return if *method == Method::OPTIONS {
+            Ok("*")
+        } else {
+            Err(Bad::request("the target * is for OPTIONS alone"))
+        };
     }
     let Some((scheme, rest)) = target.split_once("://") else {
         return Err(Bad::request("the request target is neither a path nor a URI"));
@@ -196,7 +200,9 @@ mod tests {
         for good in ["", "a", "a.b-c:80", "127.0.0.1:8080", "[::1]", "[2001:db8::1]:443", "a:", "%41b", "x,y"] {
             assert!(is_authority(good.as_bytes()), "{good}");
         }
-        for bad in ["a b", "a/b", "u@a", "a:b", "a:65536", "[::1", "[x]", "[::1]x", "a?b", "a#", "%4", "ü", "a:1:2", "a\\b"] {
+        for bad in
+            ["a b", "a/b", "u@a", "a:b", "a:65536", "[::1", "[x]", "[::1]x", "a?b", "a#", "%4", "ü", "a:1:2", "a\\b"]
+        {
             assert!(!is_authority(bad.as_bytes()), "{bad}");
         }
         let host = |h| headers(&[(header::HOST, h)]);

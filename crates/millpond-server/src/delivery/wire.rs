@@ -1,6 +1,11 @@
 //! The connection under HTTP/1.1, plain or TLS. Every wait for the client ends after the write timeout, on either.
 
-use super::{buffers, listen::SendError, residency, room::Room};
+use super::{
+    buffers,
+    listen::SendError,
+    residency,
+    room::{Room, Ticket},
+};
 use bytes::BytesMut;
 use rustix::net::SendFlags;
 use std::{
@@ -19,8 +24,10 @@ use tokio_rustls::server::TlsStream;
 
 /// Largest single `sendfile`, so that one fast client doesn't hold a thread.
 const SENDFILE_MOST: u64 = 1 << 20;
-/// Largest step in which a file is read to be encrypted, and the most that is encrypted ahead of the client.
+/// Step in which a file is read to be encrypted, and the most that is encrypted ahead of the client.
 const ENCRYPT_MOST: usize = 64 << 10;
+/// The same where memory is short: one TLS record.
+const ENCRYPT_LEAST: usize = 16 << 10;
 /// Interval between looks whether a client whose input waits has left.
 const PRESENCE: Duration = Duration::from_millis(500);
 /// How long the last bytes may take to arrive.
@@ -38,16 +45,33 @@ pub(crate) struct Wire {
     /// Longest time in which the client takes no bytes.
     patience: Duration,
     room: Arc<Room>,
+    /// Room in memory for a body under way.
+    ticket: Option<Ticket>,
 }
 
 impl Wire {
     pub(crate) fn plain(stream: TcpStream, patience: Duration, room: Arc<Room>) -> Self {
-        Self { io: Io::Plain(stream), patience, room }
+        Self { io: Io::Plain(stream), patience, room, ticket: None }
     }
 
     pub(crate) fn tls(mut stream: TlsStream<TcpStream>, patience: Duration, room: Arc<Room>) -> Self {
-        stream.get_mut().1.set_buffer_limit(Some(ENCRYPT_MOST));
-        Self { io: Io::Tls(Box::new(stream)), patience, room }
+        stream.get_mut().1.set_buffer_limit(Some(ENCRYPT_LEAST));
+        Self { io: Io::Tls(Box::new(stream)), patience, room, ticket: None }
+    }
+
+    /// Begins a body; gives the most that is gathered for one write. What is encrypted can't be made again, so it is in
+    /// memory until the client takes it: larger steps need room there.
+    pub(crate) fn begin_body(&mut self) -> Option<usize> {
+        let Io::Tls(stream) = &mut self.io else { return None };
+        self.ticket = self.room.body();
+        let step = if self.ticket.is_some() { ENCRYPT_MOST } else { ENCRYPT_LEAST };
+        stream.get_mut().1.set_buffer_limit(Some(step));
+        Some(step)
+    }
+
+    /// Ends a body and gives its room back.
+    pub(crate) fn end_body(&mut self) {
+        self.ticket = None;
     }
 
     pub(crate) fn into_io(self) -> Io {
@@ -108,14 +132,7 @@ impl Wire {
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         match &mut self.io {
             Io::Plain(_) => Ok(()),
-            Io::Tls(stream) => {
-                if let Some(flushed) = futures_util::future::poll_immediate(stream.flush()).await {
-                    return flushed;
-                }
-                // What is encrypted can't be made again: it is in memory for as long as the client takes nothing.
-                let _held = self.room.hold(ENCRYPT_MOST as u64);
-                within(self.patience, stream.flush()).await
-            }
+            Io::Tls(stream) => within(self.patience, stream.flush()).await,
         }
     }
 
@@ -175,9 +192,10 @@ impl Wire {
     /// are read again, from the page cache.
     async fn encrypt_file(&mut self, mut head: &[u8], file: &Arc<File>, range: Range<u64>) -> Result<(), SendError> {
         let mut at = range.start;
+        let step = if self.ticket.is_some() { ENCRYPT_MOST } else { ENCRYPT_LEAST };
         while !head.is_empty() || at < range.end {
             let mut buffer = buffers::Lent::new();
-            let want = ENCRYPT_MOST.min(usize::try_from(range.end - at).unwrap_or(usize::MAX));
+            let want = step.min(usize::try_from(range.end - at).unwrap_or(usize::MAX));
             residency::read(file, at, &mut buffer[..want]).await?;
             let Io::Tls(stream) = &mut self.io else { return Ok(()) };
             let slices = [IoSlice::new(head), IoSlice::new(&buffer[..want])];
@@ -206,10 +224,18 @@ impl Wire {
 
     /// Resolves when the client has closed its side, be there input before that or not.
     pub(crate) async fn closed(&self) {
+        let socket = self.socket();
+        let mut byte = [0];
         loop {
-            match self.socket().ready(Interest::READABLE).await {
-                Ok(ready) if !ready.is_read_closed() => sleep(PRESENCE).await,
+            match socket.ready(Interest::READABLE).await {
+                Ok(ready) if !ready.is_read_closed() => {}
                 _ => return,
+            }
+            // Readiness may be out of date, which a vain attempt corrects; input that waits keeps it.
+            match futures_util::future::poll_immediate(socket.peek(&mut byte)).await {
+                None => {}
+                Some(Ok(waiting)) if waiting > 0 => sleep(PRESENCE).await,
+                Some(_) => return,
             }
         }
     }

@@ -66,7 +66,17 @@ mod tests {
         assert_eq!(ask("bytes=90-99999999999999999999"), Asked::Part(90..100));
         assert_eq!(ask("bytes=-99999999999999999999"), Asked::Part(0..100));
         assert_eq!(parse(Some("bytes=-5"), 0), Asked::Unsatisfiable);
-        for ignored in ["bytes=9-0", "bytes=a-b", "bytes=0-1,5-6", "items=0-1", "bytes=", "bytes=-", "bytes=+1-2", "bytes 0-1", "=0-1"] {
+        for ignored in [
+            "bytes=9-0",
+            "bytes=a-b",
+            "bytes=0-1,5-6",
+            "items=0-1",
+            "bytes=",
+            "bytes=-",
+            "bytes=+1-2",
+            "bytes 0-1",
+            "=0-1",
+        ] {
             assert_eq!(ask(ignored), Asked::Whole, "{ignored}");
         }
     }
