@@ -5,7 +5,8 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, SERVER,
+    CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    HeaderName, LAST_MODIFIED, SERVER,
 };
 
 use super::{ObjectMeta, Version, is_strong};
@@ -128,6 +129,10 @@ pub(crate) fn meta(headers: &HeaderMap, len: u64) -> ObjectMeta {
         etag: etag.map(str::to_owned),
         modified,
         content_type: text(headers, &CONTENT_TYPE).map(str::to_owned),
+        content_disposition: text(headers, &CONTENT_DISPOSITION).map(str::to_owned),
+        content_language: text(headers, &CONTENT_LANGUAGE).map(str::to_owned),
+        // A reply in a coding is refused.
+        content_encoding: None,
         freshness: Freshness::of(headers),
     }
 }
