@@ -9,7 +9,7 @@ use super::{
 };
 use crate::metrics::Metrics;
 use millpond_package::{Options, Presentation, Sidecar, Source, text};
-use millpond_store::{Cache, Entry, Object, ObjectPath, OriginError, PathError, Store};
+use millpond_store::{Cache, Entry, Object, ObjectPath, OriginError, PathError, Permission, Store};
 use std::{
     path::PathBuf,
     sync::{
@@ -44,6 +44,14 @@ pub(crate) struct Asset {
 }
 
 impl Asset {
+    /// What the origin permits caches to do with what is made of the asset: the strictest of all that it is made of.
+    pub(crate) fn permission(&self, store: &Store) -> Permission {
+        let place = self.depends.first().map_or("", |object| object.place());
+        let listed = self.listed.as_ref().map(|(folder, _)| store.listing_permission(place, folder));
+        let objects = self.depends.iter().map(|object| store.permission(object));
+        objects.chain(listed).fold(Permission::default(), Permission::strictest)
+    }
+
     /// Bits a second of some of its tracks, on average.
     pub(crate) fn rate(&self, tracks: impl IntoIterator<Item = usize>) -> u64 {
         let all = self.presentation.tracks();

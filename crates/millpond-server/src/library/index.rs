@@ -65,7 +65,8 @@ impl Indexes {
     }
 
     async fn load_or_build(&self, key: &Key, object: &Arc<Object>) -> Result<Movie, IndexError> {
-        let file = self.folder.as_ref().map(|folder| folder.join(file_name(key)));
+        let folder = self.folder.as_ref().filter(|_| object.is_storable());
+        let file = folder.map(|folder| folder.join(file_name(key)));
         if let Some(file) = &file
             && let Some(movie) = load(file.clone(), key.clone()).await
         {
