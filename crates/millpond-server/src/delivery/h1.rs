@@ -1,7 +1,7 @@
 //! HTTP/1.1 on a plain connection: one task a connection, file ranges by `sendfile`, nothing copied.
 
 use super::{
-    Body,
+    Body, BodyError,
     chunk::Chunk,
     head,
     head::Framing,
@@ -200,7 +200,9 @@ impl Connection<'_> {
             .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the client took no bytes in time")))
     }
 
-    async fn send_file(&self, file: &File, range: Range<u64>) -> io::Result<()> {
+    /// Sends a range of a file, and returns where it ended: before the range does where the file has no more bytes, or its
+    /// disk fails.
+    async fn send_file(&self, file: &File, range: Range<u64>) -> io::Result<u64> {
         let mut at = range.start;
         while at < range.end {
             let want = (range.end - at).min(SENDFILE_MOST) as usize;
@@ -208,18 +210,15 @@ impl Connection<'_> {
                 rustix::fs::sendfile(&self.stream, file, Some(&mut at), want).map_err(io::Error::from)
             });
             match sent {
-                Ok(0) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "the file became shorter while it was sent",
-                    ));
-                }
+                Ok(0) => break,
                 Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
+                // Only the file's side fails in this way (sendfile(2)).
+                Err(e) if e.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => break,
                 Err(e) => return Err(e),
             }
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Gives the last bytes time to arrive before the socket goes: closing with unread input would reset them.
@@ -288,7 +287,17 @@ impl BodyWriter<'_, '_> {
                     self.cork(files > 1);
                     self.flush_before_more(&mut pending, &mut body).await?;
                     residency::ensure(&file, &range).await;
-                    self.connection.send_file(&file, range).await?;
+                    let end = range.end;
+                    let stopped = self.connection.send_file(&file, range).await?;
+                    if stopped < end {
+                        let cut = BodyError::cut(stopped);
+                        // The length of an HTTP chunk is on its way already.
+                        if self.chunked {
+                            return Err(cut.into());
+                        }
+                        body.resume(end - stopped, cut)?;
+                        sent -= end - stopped;
+                    }
                 }
                 chunk => {
                     let owned = matches!(chunk, Chunk::Owned(_));

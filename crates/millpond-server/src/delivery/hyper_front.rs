@@ -147,23 +147,30 @@ impl Pump {
     }
 
     async fn pull(&mut self) -> Result<Option<Bytes>, SendError> {
-        if self.file.is_none() {
-            match self.body.next().await? {
-                None => return Ok(None),
-                Some(Chunk::Bytes(bytes)) => return Ok(Some(bytes)),
-                Some(Chunk::Owned(buffer)) => return Ok(Some(buffer.into())),
-                Some(Chunk::File { file, range, pin }) => self.file = Some((file, range, pin)),
+        loop {
+            if self.file.is_none() {
+                match self.body.next().await? {
+                    None => return Ok(None),
+                    Some(Chunk::Bytes(bytes)) => return Ok(Some(bytes)),
+                    Some(Chunk::Owned(buffer)) => return Ok(Some(buffer.into())),
+                    Some(Chunk::File { file, range, pin }) => self.file = Some((file, range, pin)),
+                }
             }
+            let Some((file, range, _)) = &mut self.file else { return Ok(None) };
+            let end = range.end.min(range.start + READ);
+            let mut buffer = Vec::with_capacity((end - range.start) as usize);
+            if let Err(error) = residency::append(file, range.start..end, &mut buffer).await {
+                let rest = range.end - range.start;
+                self.file = None;
+                self.body.resume(rest, error)?;
+                continue;
+            }
+            range.start = end;
+            if range.is_empty() {
+                self.file = None;
+            }
+            return Ok(Some(buffer.into()));
         }
-        let Some((file, range, _)) = &mut self.file else { return Ok(None) };
-        let end = range.end.min(range.start + READ);
-        let mut buffer = Vec::with_capacity((end - range.start) as usize);
-        residency::append(file, range.start..end, &mut buffer).await?;
-        range.start = end;
-        if range.is_empty() {
-            self.file = None;
-        }
-        Ok(Some(buffer.into()))
     }
 }
 
