@@ -297,6 +297,8 @@ impl DiskTier {
     /// Drops all slices of a slab that was cut off, and puts a new file in its place.
     fn give_up_slab(&self, slot: Slot) {
         let slots = match self.slabs.renew(slot) {
+            // Somebody else was here first.
+            Ok(slots) if slots.is_empty() => return,
             Ok(slots) => slots,
             Err(error) => {
                 self.errors.fetch_add(1, Ordering::Relaxed);

@@ -53,7 +53,7 @@ fn a_slab_cut_under_a_running_server_is_mended_in_the_same_reply() {
     std::fs::write(folder.path().join("film.bin"), &bytes).unwrap();
     std::fs::copy(clips::folder().join("h264_aac.mp4"), folder.path().join("film.mp4")).unwrap();
     let Some((_origin, port)) = origins::nginx(folder.path(), scratch.path(), "") else { return };
-    let server = Server::start(&[&format!("http://127.0.0.1:{port}"), "--prefetch", "off"]);
+    let server = Server::start(&[&format!("http://127.0.0.1:{port}"), "--prefetch", "on-demand"]);
     assert!(server.get("film.bin").body == bytes);
     written(&server, 10.0);
     let whole = fresh(&server, "film.mp4");

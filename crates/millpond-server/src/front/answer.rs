@@ -445,7 +445,8 @@ fn is_unspecific(told: &str, name: &str) -> bool {
         || guessed.starts_with("audio/")
         || guessed.starts_with("text/vtt")
         || matches!(guessed, "application/vnd.apple.mpegurl" | "application/dash+xml");
-    bare.is_empty() || (is_played && matches!(bare.as_str(), "application/octet-stream" | "binary/octet-stream"))
+    let is_default = matches!(bare.as_str(), "application/octet-stream" | "binary/octet-stream" | "text/plain");
+    bare.is_empty() || (is_played && is_default)
 }
 
 /// Whether a text is an entity tag (RFC 9110 8.8.3), strong or weak.
