@@ -21,7 +21,7 @@ use super::exact::exact;
 use super::signing;
 use super::timed::{first_byte, stalling};
 use super::transport::{broken, chain};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, Version, is_strong};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, Version, is_strong, kept};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -134,6 +134,10 @@ impl CloudOrigin {
         match error {
             OriginError::Forbidden { at, detail } => OriginError::Forbidden { at, detail: more(detail) },
             OriginError::Unauthorized { at, detail } => OriginError::Unauthorized { at, detail: more(detail) },
+            // A list that is refused.
+            OriginError::Status { at, code: code @ (401 | 403), detail } => {
+                OriginError::Status { at, code, detail: more(detail) }
+            }
             error => error,
         }
     }
@@ -265,13 +269,14 @@ fn pieces(result: GetResult, at: At) -> Body {
 
 fn meta_of(meta: &object_store::ObjectMeta, attributes: &Attributes) -> ObjectMeta {
     let modified = SystemTime::from(meta.last_modified);
-    let text = |name: &Attribute| attributes.get(name).map(|value| value.as_ref().to_owned());
-    let said = text(&Attribute::CacheControl).and_then(|said| HeaderValue::from_str(&said).ok());
+    let text = |name: &Attribute| kept(attributes.get(name).map(|value| value.as_ref()));
+    let etag = kept(meta.e_tag.as_deref());
+    let said = attributes.get(&Attribute::CacheControl).and_then(|said| HeaderValue::from_str(said.as_ref()).ok());
     let headers = said.into_iter().map(|said| (CACHE_CONTROL, said)).collect();
     ObjectMeta {
         len: meta.size,
-        version: Version::of_reply(meta.e_tag.as_deref(), Some(modified), meta.size),
-        etag: meta.e_tag.clone(),
+        version: Version::of_reply(etag.as_deref(), Some(modified), meta.size),
+        etag,
         modified: Some(modified),
         content_type: text(&Attribute::ContentType),
         content_disposition: text(&Attribute::ContentDisposition),

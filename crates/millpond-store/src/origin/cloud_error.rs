@@ -70,9 +70,6 @@ impl Request<'_> {
             Some(416) => {
                 return OriginError::OutOfRange { at, start: self.start, len: None };
             }
-            // A listing that is refused is as generic as all that goes wrong with one.
-            Some(401) => return OriginError::Unauthorized { at, detail },
-            Some(403) => return OriginError::Forbidden { at, detail },
             Some(code) => return OriginError::Status { at, code, detail },
             None => {}
         }
@@ -177,8 +174,6 @@ mod tests {
     fn what_the_library_calls_generic_is_told_apart() {
         let busy = map(generic("Server returned non-2xx status code: 503 Service Unavailable: "));
         assert!(matches!(busy, OriginError::Status { code: 503, .. }) && busy.is_retryable());
-        let refused = map(generic("Server returned non-2xx status code: 403 Forbidden: "));
-        assert!(matches!(refused, OriginError::Forbidden { .. }));
         assert!(matches!(
             map(generic("Server returned non-2xx status code: 416 : ")),
             OriginError::OutOfRange { start: 5, .. }

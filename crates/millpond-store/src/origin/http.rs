@@ -19,7 +19,7 @@ use super::http_reply::{self, Asked, Condition};
 use super::index_page;
 use super::timed::{first_byte, stalling};
 use super::transport::{self, broken};
-use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, shown};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -166,7 +166,7 @@ impl HttpOrigin {
             return Err(OriginError::BadReply {
                 at: at.clone(),
                 expected: "a URL in Location".into(),
-                found: text.unwrap_or("none").to_owned(),
+                found: shown(text.unwrap_or("none")),
             });
         };
         let listed = is_listed(&self.0.redirects, &next);

@@ -72,6 +72,19 @@ impl Version {
     }
 }
 
+/// The longest field of a reply that is kept with an object, in bytes: tens of thousands of objects are remembered.
+const LONGEST_FIELD: usize = 1024;
+
+/// A field that is kept with an object; one that is too long counts as none.
+pub(crate) fn kept(field: Option<&str>) -> Option<String> {
+    field.filter(|field| field.len() <= LONGEST_FIELD).map(str::to_owned)
+}
+
+/// The beginning of a text of an origin, for messages.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
 /// Whether an ETag is strong (RFC 9110 8.8.3): only such a one tells versions apart byte by byte.
 pub(crate) fn is_strong(etag: &str) -> bool {
     !etag.is_empty() && !etag.starts_with("W/")
