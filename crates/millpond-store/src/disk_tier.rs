@@ -1,4 +1,10 @@
 //! Slices on the disk: which there are, who streams them, and a thread that writes them.
+//!
+//! A slice is compared with its checksum before its first use after a start, before it is used again after an hour in
+//! which nobody read it, and in the background, the whole disk round and round (see `scrub`). One that differs is
+//! dropped, counted and fetched again.
+
+mod scrub;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -8,13 +14,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::object::Named;
 use crate::policy::{Counters, Item, Ledger, Policy, Slot, Time};
 use crate::reader::Chunk;
 use crate::slab::{self, Found, ObjectName, SlabError, Slabs};
 use crate::slices::Slice;
+
+/// A slice that nobody read for this long is compared with its checksum before it is used again, in milliseconds.
+const UNREAD: Time = 3600 * 1000;
 
 /// After a failure the disk is left alone for this long.
 const REST: Duration = Duration::from_secs(10);
@@ -34,8 +45,10 @@ pub struct DiskStats {
     pub passed_over: u64,
     /// Writes and reads that failed; the cache went on without the disk.
     pub errors: u64,
-    /// Slices found after a start whose bytes were not what had been written.
+    /// Slices whose bytes were not what had been written, or no longer there.
     pub damaged: u64,
+    /// Slices compared with their checksum.
+    pub verified: u64,
     /// Whether the disk is left alone after a failure, and what it was.
     pub failure: Option<String>,
 }
@@ -51,6 +64,7 @@ pub(crate) struct DiskTier {
     passed_over: AtomicU64,
     errors: AtomicU64,
     damaged: AtomicU64,
+    verified: AtomicU64,
 }
 
 struct Inner {
@@ -83,7 +97,21 @@ enum State {
     Writing,
     /// There since an earlier run: to be proven before its first use.
     Found,
-    Ready,
+    /// Compared with its checksum, or written, and used since.
+    Ready { proven: Time, used: Time },
+}
+
+impl State {
+    /// Whether the bytes need not be compared with their checksum before they are used: they were lately, or somebody
+    /// reads them all the time, and the background compares them.
+    fn is_usable(self, now: Time) -> bool {
+        matches!(self, Self::Ready { used, .. } if now.saturating_sub(used) < UNREAD)
+    }
+
+    /// Whether the bytes were compared lately.
+    fn is_proven(self, now: Time) -> bool {
+        matches!(self, Self::Ready { proven, .. } if now.saturating_sub(proven) < UNREAD)
+    }
 }
 
 /// A slice to write.
@@ -129,11 +157,16 @@ impl DiskTier {
             passed_over: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             damaged: AtomicU64::new(0),
+            verified: AtomicU64::new(0),
         });
+        let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name.into());
+            thread.spawn(work).map_err(SlabError::of(folder, "starting a thread", 0))
+        };
         let writer = Arc::downgrade(&tier);
-        let work = move || write_all(&jobs, &writer);
-        let thread = std::thread::Builder::new().name("slab-writer".into());
-        thread.spawn(work).map_err(SlabError::of(folder, "starting a thread", 0))?;
+        start("slab-writer", Box::new(move || write_all(&jobs, &writer)))?;
+        let scrubber = Arc::downgrade(&tier);
+        start("slab-scrub", Box::new(move || scrub::scrub(&scrubber)))?;
         Ok(tier)
     }
 }
@@ -150,11 +183,17 @@ impl DiskTier {
         }
         let slot = inner.ledger.ask(&Item { size: self.place, ..*item }, now)?;
         inner.ledger.pin(slot);
-        let proven = inner.states[slot as usize] == State::Ready;
+        let state = &mut inner.states[slot as usize];
+        let proven = state.is_usable(now);
+        if let State::Ready { used, .. } = state
+            && proven
+        {
+            *used = now;
+        }
         drop(inner);
-        let pin = Pin(Arc::new(Pinned { tier: self.clone(), slot }));
+        let pin = Pin(Arc::new(Pinned { tier: self.clone(), slot, key: item.key }));
         let (file, start) = self.slabs.location(slot).ok()?;
-        Some(DiskSlice { pin, key: item.key, file, range: start..start + len, proven })
+        Some(DiskSlice { pin, file, range: start..start + len, proven })
     }
 
     /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte.
@@ -239,10 +278,52 @@ impl DiskTier {
         kept as u64 * u64::from(self.place)
     }
 
-    /// Forgets a slice whose bytes are not what was written.
-    pub(crate) fn forget(&self, slice: &DiskSlice) {
+    /// Drops a slice whose bytes are not what was written, or no longer there; with it, where the file was cut off, all
+    /// that is in its slab. The caller holds a pin, so that the slot is still that of the slice.
+    fn drop_damaged(&self, slot: Slot, key: u64) {
+        if self.lock().ledger.find(key) != Some(slot) {
+            // Somebody else saw it before.
+            return;
+        }
         self.damaged.fetch_add(1, Ordering::Relaxed);
-        self.remove(slice.key);
+        let (file, offset) = self.slabs.place(slot);
+        tracing::error!(file = %file.display(), offset, "a slice of the disk cache is damaged: it is fetched again");
+        if self.slabs.is_cut(slot) {
+            self.give_up_slab(slot);
+        }
+        self.remove(key);
+    }
+
+    /// Drops all slices of a slab that was cut off, and puts a new file in its place.
+    fn give_up_slab(&self, slot: Slot) {
+        let slots = match self.slabs.renew(slot) {
+            // Somebody else was here first.
+            Ok(slots) if slots.is_empty() => return,
+            Ok(slots) => slots,
+            Err(error) => {
+                self.errors.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(%error, "a slab of the disk cache was cut off and can't be made anew");
+                return;
+            }
+        };
+        let inner = self.lock();
+        let is_lost = |slot: &Slot| inner.states[*slot as usize] != State::Writing;
+        let keys: Vec<_> = slots.filter(is_lost).filter_map(|slot| Some(inner.ledger.item(slot)?.key)).collect();
+        drop(inner);
+        let lost = keys.iter().filter(|key| self.remove(**key)).count();
+        let (file, _) = self.slabs.place(slot);
+        tracing::error!(file = %file.display(), lost, "a slab of the disk cache was cut off: it begins anew");
+    }
+
+    /// Whether a slot's bytes are those that were written. The caller holds a pin on it. May wait for the disk.
+    fn prove(&self, slot: Slot) -> bool {
+        let sound = self.slabs.verify(slot);
+        self.verified.fetch_add(1, Ordering::Relaxed);
+        if sound {
+            let now = self.now();
+            self.lock().states[slot as usize] = State::Ready { proven: now, used: now };
+        }
+        sound
     }
 
     /// Changes the policy; slices stay.
@@ -273,6 +354,7 @@ impl DiskTier {
             passed_over: read(&self.passed_over),
             errors: read(&self.errors),
             damaged: read(&self.damaged),
+            verified: read(&self.verified),
             failure: inner.failure.as_ref().map(|(_, why)| why.clone()),
         }
     }
@@ -296,6 +378,9 @@ impl DiskTier {
             self.free(other, item.key);
         }
         let Some(slot) = slot else { return false };
+        if self.slabs.is_cut(slot) {
+            self.give_up_slab(slot);
+        }
         let Item { key, object, index, of, .. } = job.item;
         let name = job.of.name();
         let slice = slab::Slice { key, object, index, of, name: &name };
@@ -304,7 +389,7 @@ impl DiskTier {
         match &result {
             Ok(()) => {
                 inner.failure = None;
-                inner.states[slot as usize] = State::Ready;
+                inner.states[slot as usize] = State::Ready { proven: now, used: now };
                 inner.keep(job.item.object, slot);
                 self.written.fetch_add(1, Ordering::Relaxed);
             }
@@ -368,6 +453,14 @@ pub struct Pin(Arc<Pinned>);
 struct Pinned {
     tier: Arc<DiskTier>,
     slot: Slot,
+    key: u64,
+}
+
+impl Pin {
+    /// Drops the slice, whose bytes are not all there or not what was written: the next reader fetches it again.
+    pub(crate) fn drop_damaged(&self) {
+        self.0.tier.drop_damaged(self.0.slot, self.0.key);
+    }
 }
 
 impl Drop for Pinned {
@@ -386,7 +479,6 @@ impl fmt::Debug for Pin {
 #[derive(Clone, Debug)]
 pub(crate) struct DiskSlice {
     pin: Pin,
-    key: u64,
     file: Arc<File>,
     range: Range<u64>,
     proven: bool,
@@ -404,19 +496,18 @@ impl DiskSlice {
         self.pin.0.tier.slabs.detaches()
     }
 
-    /// Whether the bytes are those that were written: looked at once after a start, on a thread that may wait.
+    /// Drops the slice, whose bytes are not all there or not what was written.
+    pub(crate) fn drop_damaged(&self) {
+        self.pin.drop_damaged();
+    }
+
+    /// Whether the bytes are those that were written: compared after a start and after a time in which nobody read them,
+    /// on a thread that may wait.
     pub(crate) async fn is_proven(&self) -> bool {
         if self.proven {
             return true;
         }
-        let (tier, slot) = (self.pin.0.tier.clone(), self.pin.0.slot);
-        let proven = tokio::task::spawn_blocking(move || {
-            let proven = tier.slabs.verify(slot);
-            if proven {
-                tier.lock().states[slot as usize] = State::Ready;
-            }
-            proven
-        });
-        proven.await.unwrap_or(false)
+        let pin = self.pin.clone();
+        tokio::task::spawn_blocking(move || pin.0.tier.prove(pin.0.slot)).await.unwrap_or(false)
     }
 }

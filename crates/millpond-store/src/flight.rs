@@ -282,6 +282,7 @@ async fn fly(
         Some(fetched) => fetched,
         None => object.source().read(object, range.clone()).await?,
     };
+    object.restrict(&fetched.meta.freshness);
     if fetched.range != range {
         return Err(OriginError::BadReply {
             at: object.source().at(object.path()),
@@ -374,7 +375,7 @@ async fn fill(
     tracing::trace!(path = %object.path(), index, "slice complete");
     let slice = Arc::new(slice);
     // Into the cache before the flight goes on: a slice is always in at least one of the two.
-    seat.fill(object.slice_id(index), object.named(), slice.clone());
+    seat.fill(object.slice_id(index), object.named(), slice.clone(), object.is_storable());
     flight.advance(slice);
     Ok(())
 }

@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::collapse::Collapse;
 use crate::error::OriginError;
 use crate::flight::{self, Flight, Ticket};
+use crate::freshness::{Freshness, Permission};
 use crate::origin::{Fetched, ObjectMeta, Version, is_strong};
 use crate::path::ObjectPath;
 use crate::slab::ObjectName;
@@ -34,8 +35,9 @@ pub struct Object {
     path: ObjectPath,
     meta: ObjectMeta,
     file: Option<Arc<File>>,
-    /// When the origin last said that this is the version. A lock, for it is written once in seconds.
-    checked: Mutex<Instant>,
+    /// When the origin last said that this is the version, and what it said of keeping it. A lock, for it is written once
+    /// in seconds.
+    checked: Mutex<(Instant, Freshness)>,
     changed: AtomicBool,
     /// Origin requests under way. A lock: readers and flights come and go from many tasks.
     flights: Mutex<Vec<Arc<Flight>>>,
@@ -53,15 +55,16 @@ pub(crate) struct Named {
     pub(crate) version: Version,
     /// Length of the object in bytes.
     pub(crate) len: u64,
-    /// Whether the version tells one content from another for good. What has only a length to go by doesn't outlive
-    /// its object, and is not kept on the disk.
+    /// Whether the version tells one content from another for good, and the origin lets it be stored. What has only a
+    /// length to go by doesn't outlive its object, and is not kept on the disk.
     pub(crate) lasting: bool,
 }
 
 impl Named {
     pub(crate) fn new(place: &Arc<str>, path: &ObjectPath, meta: &ObjectMeta) -> Self {
         static UNNAMED: AtomicU64 = AtomicU64::new(1);
-        let lasting = meta.etag.as_deref().is_some_and(is_strong) || meta.modified.is_some();
+        let told = meta.etag.as_deref().is_some_and(is_strong) || meta.modified.is_some();
+        let lasting = told && meta.freshness.permission.is_storable();
         let mut hash = Xxh3Default::new();
         for text in [&**place, path.as_str(), meta.version.as_str()] {
             hash.update(&(text.len() as u64).to_le_bytes());
@@ -109,9 +112,9 @@ impl Object {
             named: Arc::new(named),
             source,
             path,
+            checked: Mutex::new((Instant::now(), meta.freshness)),
             meta,
             file,
-            checked: Mutex::new(Instant::now()),
             changed: AtomicBool::new(false),
             flights: Mutex::default(),
             exact: Collapse::new(),
@@ -157,19 +160,46 @@ impl Object {
 
     /// Whether the metadata is younger than `freshness` and not known to be out of date.
     pub(crate) fn is_fresh(&self, freshness: Duration) -> bool {
-        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.changed.load(Ordering::Relaxed) && checked.elapsed() < freshness
+        !self.changed.load(Ordering::Relaxed) && self.checked().0.elapsed() < freshness
+    }
+
+    fn checked(&self) -> MutexGuard<'_, (Instant, Freshness)> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For how long the origin lets it be trusted, `usual` being how long where the origin doesn't say.
+    pub(crate) fn fresh_for(&self, usual: Duration) -> Duration {
+        self.checked().1.fresh.unwrap_or(usual)
+    }
+
+    /// What the origin permits now, as far as this object knows: see [`Store::permission`](crate::Store::permission).
+    pub(crate) fn permission(&self) -> Permission {
+        let (at, freshness) = *self.checked();
+        freshness.permission.after(at.elapsed())
+    }
+
+    /// Whether its bytes may reach a disk.
+    pub fn is_storable(&self) -> bool {
+        self.checked().1.permission.is_storable()
+    }
+
+    /// Takes in what a later reply says of keeping the object: it may be stricter, but its lifetime is not ours to count
+    /// from, for it may be a sibling's.
+    pub(crate) fn restrict(&self, said: &Freshness) {
+        let permission = &mut self.checked().1.permission;
+        permission.storage = permission.storage.max(said.permission.storage);
+        permission.no_cache |= said.permission.no_cache;
     }
 
     /// Whether it may be used though the origin fails, `usual` being how long where the origin doesn't say.
     pub(crate) fn outlasts_errors(&self, fresh: Duration, usual: Duration) -> bool {
-        let more = self.meta.freshness.stale_if_error.unwrap_or(usual);
+        let more = self.checked().1.stale_if_error.unwrap_or(usual);
         self.is_fresh(fresh.saturating_add(more))
     }
 
-    /// The origin said that this still is the version.
-    pub(crate) fn confirm(&self) {
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    /// The origin said that this still is the version, and for how long that is to be trusted.
+    pub(crate) fn confirm(&self, freshness: Freshness) {
+        *self.checked() = (Instant::now(), freshness);
     }
 
     /// Whether the origin was seen to have another version.
@@ -183,6 +213,19 @@ impl Object {
         if error.is_changed() || error.is_not_found() {
             self.changed.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// The open file was found to end at `offset`, before its end. Gives the failure, counted.
+    pub(crate) fn is_cut(&self, offset: u64) -> OriginError {
+        let error = OriginError::Truncated {
+            at: self.source.at(&self.path),
+            expected: self.meta.len,
+            received: offset,
+            detail: "the file became shorter while it was sent".into(),
+        };
+        self.note(&error);
+        self.changed.store(true, Ordering::Relaxed);
+        error
     }
 
     pub(crate) fn flights(&self) -> MutexGuard<'_, Vec<Arc<Flight>>> {

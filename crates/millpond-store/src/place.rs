@@ -255,6 +255,9 @@ pub struct OriginOptions {
     pub az_endpoint: Option<String>,
     /// Whether Azure requests go unsigned.
     pub az_anonymous: bool,
+    /// Whether a machine of the cloud that has a role is asked for keys where none are configured. By default only where
+    /// the environment names the service that gives them out.
+    pub instance_credentials: bool,
 }
 
 impl Default for OriginOptions {
@@ -277,6 +280,7 @@ impl Default for OriginOptions {
             az_account: None,
             az_endpoint: None,
             az_anonymous: false,
+            instance_credentials: false,
         }
     }
 }

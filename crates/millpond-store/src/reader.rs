@@ -23,6 +23,9 @@ const AHEAD: u64 = 1024 * 1024;
 /// So much is read by who wants it where no disk is needed, and by another thread otherwise.
 const AT_ONCE: u64 = 256 * 1024;
 
+/// Damaged parts that one reader fetches again before it fails.
+const MOST_DAMAGED: u32 = 64;
+
 /// A part of what was asked for, in order.
 #[derive(Clone, Debug)]
 pub enum Chunk {
@@ -85,13 +88,16 @@ pub struct Reader {
     begun: Option<u64>,
     /// Since when it waits for a slice that it has nothing of yet.
     waiting: Option<Instant>,
+    /// Parts that could not be read from their file.
+    damaged: u32,
 }
 
 impl Reader {
     /// What lies behind the end of the object is cut off.
     pub(crate) fn new(slices: Arc<SliceCache>, object: Arc<Object>, range: Range<u64>) -> Self {
         let end = range.end.min(object.meta().len);
-        Self { slices, object, position: range.start, end, held: None, tickets: Vec::new(), begun: None, waiting: None }
+        let position = range.start;
+        Self { slices, object, position, end, held: None, tickets: Vec::new(), begun: None, waiting: None, damaged: 0 }
     }
 
     /// The range that is still to come, cut at the end of the object.
@@ -120,13 +126,38 @@ impl Reader {
         Some(result)
     }
 
+    /// The next part in memory, read from its file where it is a range of one. Bytes that the cache has lost are fetched
+    /// again. None at the end; after an error there is nothing more.
+    ///
+    /// Not cancel safe: a dropped future may have taken a part.
+    pub async fn next_bytes(&mut self) -> Option<Result<Bytes, OriginError>> {
+        loop {
+            let at = self.position;
+            let (file, range, pin) = match self.next().await? {
+                Ok(Chunk::Bytes(bytes)) => return Some(Ok(bytes)),
+                Ok(Chunk::File { file, range, pin }) => (file, range, pin),
+                Err(error) => return Some(Err(error)),
+            };
+            let error = match self.read_cached(file, range, pin.clone()).await {
+                Ok(bytes) => return Some(Ok(bytes)),
+                Err(error) => error,
+            };
+            self.damaged += 1;
+            match pin.filter(|_| self.damaged <= MOST_DAMAGED) {
+                Some(pin) => pin.drop_damaged(),
+                None => {
+                    self.stop();
+                    let is_short = matches!(error, OriginError::Io { kind: std::io::ErrorKind::UnexpectedEof, .. });
+                    return Some(Err(if is_short { self.object.is_cut(at) } else { error }));
+                }
+            }
+            self.held = None;
+            self.position = at;
+        }
+    }
+
     /// Bytes of the cache's own files, in memory.
-    pub(crate) async fn read_cached(
-        &self,
-        file: Arc<File>,
-        range: Range<u64>,
-        pin: Option<Pin>,
-    ) -> Result<Bytes, OriginError> {
+    async fn read_cached(&self, file: Arc<File>, range: Range<u64>, pin: Option<Pin>) -> Result<Bytes, OriginError> {
         if range.end.saturating_sub(range.start) <= AT_ONCE
             && let Some(bytes) = disk::read_resident(&file, &range)
         {
@@ -219,17 +250,19 @@ impl Reader {
             Stored::Memory(slice) => return Ok(slice.at(offset).map(Chunk::Bytes)),
             Stored::Disk(slice) => slice.clone(),
         };
-        if !slice.is_proven().await {
-            self.slices.forget(&slice);
-            self.held = None;
-            return Ok(None);
-        }
-        match slice.rest(offset as u64) {
-            Chunk::File { file, range, pin } if !slice.is_sendable() => {
-                self.read_cached(file, range, pin).await.map(Chunk::Bytes).map(Some)
+        if slice.is_proven().await {
+            match slice.rest(offset as u64) {
+                Chunk::File { file, range, pin } if !slice.is_sendable() => {
+                    if let Ok(bytes) = self.read_cached(file, range, pin).await {
+                        return Ok(Some(Chunk::Bytes(bytes)));
+                    }
+                }
+                chunk => return Ok(Some(chunk)),
             }
-            chunk => Ok(Some(chunk)),
         }
+        slice.drop_damaged();
+        self.held = None;
+        Ok(None)
     }
 
     /// Gets a slice that is neither held nor on its way to us.

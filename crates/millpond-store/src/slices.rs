@@ -131,13 +131,6 @@ impl SliceCache {
         self.cache.contains(&id) || self.disk.as_ref().is_some_and(|disk| disk.contains(id.key()))
     }
 
-    /// Forgets a slice of the disk whose bytes are not what was written.
-    pub(crate) fn forget(&self, slice: &DiskSlice) {
-        if let Some(disk) = &self.disk {
-            disk.forget(slice);
-        }
-    }
-
     /// Whether a complete slice is in memory.
     pub(crate) fn memory_contains(&self, id: SliceId) -> bool {
         self.cache.contains(&id)
@@ -238,12 +231,12 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Makes the room a cached slice.
-    pub(crate) fn fill(mut self, id: SliceId, of: &Arc<Named>, slice: Arc<Slice>) {
+    /// Makes the room a cached slice, one for the disk too where it is `storable`.
+    pub(crate) fn fill(mut self, id: SliceId, of: &Arc<Named>, slice: Arc<Slice>, storable: bool) {
         let len = std::mem::take(&mut self.len);
         let item = self.slices.item(id, of);
         self.slices.cache.insert_item(id, InMemory { slice: slice.clone(), of: of.clone() }, item, len);
-        if let Some(disk) = &self.slices.disk {
+        if let Some(disk) = self.slices.disk.as_ref().filter(|_| storable) {
             let cache = self.slices.cache.clone();
             disk.store(item, of.clone(), slice, Box::new(move || drop(cache.remove(&id))));
         }
@@ -325,10 +318,13 @@ mod tests {
             etag: None,
             modified: None,
             content_type: None,
+            content_disposition: None,
+            content_language: None,
+            content_encoding: None,
             freshness: Default::default(),
         };
         let of = Arc::new(Named::new(&Arc::from("p"), &ObjectPath::root(), &meta));
-        seats.pop().unwrap().fill(id, &of, Arc::default());
+        seats.pop().unwrap().fill(id, &of, Arc::default(), true);
         waiting.await.unwrap();
         assert!(!slices.cache.contains(&id));
     }

@@ -77,6 +77,7 @@ impl Source {
     /// Asks the origin for exactly a range, and waits for all of it.
     pub(crate) async fn read_whole(&self, object: &Object, range: Range<u64>) -> Result<Bytes, OriginError> {
         let mut fetched = self.read(object, range.clone()).await?;
+        object.restrict(&fetched.meta.freshness);
         let expected = range.end - range.start;
         let mut bytes = Vec::with_capacity(expected.min(AHEAD) as usize);
         while let Some(piece) = fetched.body.next().await {

@@ -12,16 +12,17 @@ use tokio::time::Instant;
 
 use crate::cache::Cache;
 use crate::collapse::Collapse;
-use crate::disk_tier::DiskTier;
+use crate::disk_tier::{DiskTier, Pin};
 use crate::error::OriginError;
+use crate::freshness::Permission;
 use crate::memory::Memory;
 use crate::object::{Named, Object};
-use crate::origin::{Entry, ObjectMeta, Origin, disk};
+use crate::origin::{Entry, Listing, ObjectMeta, Origin, disk};
 use crate::path::ObjectPath;
 use crate::policy::{self, Policy};
-use crate::reader::{Chunk, Reader, check_file};
+use crate::reader::{Reader, check_file};
 use crate::schedule::Mode;
-use crate::slab::SlabError;
+use crate::slab::{ObjectName, SlabError};
 use crate::slices::SliceCache;
 use crate::source::Source;
 use crate::stats::{self, PlaceStats, Stats};
@@ -132,7 +133,9 @@ struct Place {
     /// Stale objects that stand in for a failing origin, with when they last did.
     standing_in: Cache<ObjectPath, Instant>,
     opening: Collapse<ObjectPath, Result<Arc<Object>, OriginError>>,
-    listing: Collapse<ObjectPath, Result<Vec<Entry>, OriginError>>,
+    listing: Collapse<ObjectPath, Result<Listing, OriginError>>,
+    /// What the origin said of keeping a folder's list, where it said anything, and when.
+    listed: Cache<ObjectPath, (Instant, Permission)>,
 }
 
 impl Store {
@@ -231,6 +234,7 @@ impl Store {
             standing_in: Cache::new(REMEMBERED),
             opening: Collapse::new(),
             listing: Collapse::new(),
+            listed: Cache::new(REMEMBERED),
         };
         let mut places = self.0.places.write().unwrap_or_else(PoisonError::into_inner);
         places.insert(name.to_owned(), Arc::new(place));
@@ -327,7 +331,30 @@ impl Store {
         if joined {
             stats::add(&place.source.counters.collapsed, 1);
         }
-        result
+        let Listing { entries, freshness } = result?;
+        if freshness.permission == Permission::default() {
+            place.listed.remove(folder);
+        } else {
+            place.listed.insert(folder.clone(), (Instant::now(), freshness.permission), 1);
+        }
+        Ok(entries)
+    }
+
+    /// Returns what the origin permits caches to do with an object now: what it said last of the version, of whichever
+    /// [`Object`] it said that.
+    pub fn permission(&self, object: &Object) -> Permission {
+        if object.file().is_some() {
+            return object.permission();
+        }
+        let known = self.peek(object.place(), object.path());
+        let same = known.filter(|known| known.meta().version == object.meta().version);
+        same.map_or_else(|| object.permission(), |known| known.permission())
+    }
+
+    /// Returns what the origin permitted caches to do with the list of a folder when it was last asked for one.
+    pub fn listing_permission(&self, place: &str, folder: &ObjectPath) -> Permission {
+        let listed = self.place(place).ok().and_then(|place| place.listed.get(folder));
+        listed.map_or_else(Permission::default, |(at, permission)| permission.after(at.elapsed()))
     }
 
     /// Reads a range piece by piece; what lies behind the end of the object is cut off. Nothing is asked of the
@@ -336,16 +363,19 @@ impl Store {
         Reader::new(self.0.slices.clone(), object.clone(), range)
     }
 
-    /// The bytes of a chunk, read into memory where it is a range of a file.
+    /// Takes note that a range of a file, which a [`Reader`] of an object gave with `pin`, could not be read to its end;
+    /// `offset` says where in the object that was. A slice of the cache is dropped, so that another read from there on
+    /// fetches it again.
     ///
     /// # Errors
     ///
-    /// What the file's system says.
-    pub async fn load(&self, object: &Arc<Object>, chunk: Chunk) -> Result<Bytes, OriginError> {
-        match chunk {
-            Chunk::Bytes(bytes) => Ok(bytes),
-            Chunk::File { file, range, pin } => self.read(object, 0..0).read_cached(file, range, pin).await,
+    /// [`OriginError::Truncated`] where the file is the object itself: it became shorter, and has no other bytes.
+    pub fn lost(&self, object: &Object, offset: u64, pin: Option<&Pin>) -> Result<(), OriginError> {
+        match pin {
+            Some(pin) => pin.drop_damaged(),
+            None => return Err(object.is_cut(offset)),
         }
+        Ok(())
     }
 
     /// Reads exactly a range, and waits for all of it: for metadata. It is taken from slices where all of them are
@@ -435,7 +465,7 @@ impl Place {
     /// What need not be asked: a fresh object, one that stands in for it, or that there is none.
     fn known(&self, path: &ObjectPath) -> Option<Result<Arc<Object>, OriginError>> {
         if let Some(object) = self.objects.get(path) {
-            let fresh = object.meta().freshness.fresh.unwrap_or(self.freshness);
+            let fresh = object.fresh_for(self.freshness);
             let stands_in = || self.standing_in.get(path).is_some_and(|at| at.elapsed() < STALE_STEP);
             if object.is_fresh(fresh) || (!object.is_outdated() && stands_in()) {
                 return Some(Ok(object));
@@ -453,7 +483,7 @@ impl Place {
             return Err(error);
         }
         let known = self.objects.get(path).filter(|_| error.may_pass());
-        let fresh = |object: &Object| object.meta().freshness.fresh.unwrap_or(self.freshness);
+        let fresh = |object: &Object| object.fresh_for(self.freshness);
         let Some(known) = known.filter(|object| object.outlasts_errors(fresh(object), STALE_IF_ERROR)) else {
             return Err(error);
         };
@@ -481,6 +511,7 @@ impl Inner {
         if known.is_none() && !is_cached() {
             match source.origin.read(path, self.first_read(source, wanted), None).await {
                 Ok(fetched) => {
+                    self.obey(source, path, &fetched.meta);
                     let object = self.remember(place, path, fetched.meta.clone(), None);
                     object.adopt(&self.slices, fetched);
                     return Ok(object);
@@ -490,10 +521,23 @@ impl Inner {
             }
         }
         let meta = source.origin.head(path).await?;
+        self.obey(source, path, &meta);
         if let Some(known) = still(known, &meta) {
             return Ok(known);
         }
         Ok(self.remember(place, path, meta, None))
+    }
+
+    /// Takes slices off the disk that the origin no longer lets be stored.
+    fn obey(&self, source: &Source, path: &ObjectPath, meta: &ObjectMeta) {
+        let Some(disk) = self.slices.disk() else { return };
+        if meta.freshness.permission.is_storable() || !disk.knows(&source.name, path.as_str()) {
+            return;
+        }
+        let of = |name: &ObjectName| *name.place == *source.name && *name.path == *path.as_str();
+        for (object, _, _) in disk.objects().into_iter().filter(|(_, name, _)| of(name)) {
+            disk.purge(|item| item.object == object);
+        }
     }
 
     /// What is asked for of an object that nobody knows yet: whole slices of what is wanted. Where sibling caches may
@@ -531,7 +575,7 @@ fn still(known: Option<Arc<Object>>, meta: &ObjectMeta) -> Option<Arc<Object>> {
     if !same || known.is_outdated() {
         return None;
     }
-    known.confirm();
+    known.confirm(meta.freshness);
     Some(known)
 }
 
@@ -563,11 +607,8 @@ async fn read_file(object: &Arc<Object>, file: Arc<std::fs::File>, range: Range<
 
 async fn collect(mut reader: Reader) -> Result<Bytes, OriginError> {
     let mut whole = BytesMut::new();
-    while let Some(chunk) = reader.next().await {
-        let bytes = match chunk? {
-            Chunk::Bytes(bytes) => bytes,
-            Chunk::File { file, range, pin } => reader.read_cached(file, range, pin).await?,
-        };
+    while let Some(bytes) = reader.next_bytes().await {
+        let bytes = bytes?;
         if whole.is_empty() && reader.remaining().is_empty() {
             return Ok(bytes);
         }

@@ -72,3 +72,48 @@ fn origins_that_lie_or_fail_have_a_status_each() {
     assert_eq!(support::get(server.admin, "/livez", &[]).status, 200);
     assert_eq!(support::get(server.admin, "/readyz", &[]).status, 503);
 }
+
+/// A proxy that everything but the loopback goes through: it notes what is asked of it, and has nothing.
+fn proxy() -> (String, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
+    let notes = asked.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut line = String::new();
+            let _ = BufReader::new(stream.try_clone().unwrap()).read_line(&mut line);
+            notes.lock().unwrap().push(line);
+            let _ = (&stream).write_all(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    (url, asked)
+}
+
+#[test]
+fn a_bucket_without_keys_asks_no_metadata_service() {
+    let denied = b"HTTP/1.1 403 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let endpoint = format!("http://127.0.0.1:{}", answer_with(denied));
+    let home = tempfile::tempdir().unwrap();
+    for instance in [false, true] {
+        let (proxy, asked) = proxy();
+        let config = home.path().join("millpond.toml");
+        let credentials = if instance { "instance" } else { "auto" };
+        let text =
+            format!("[places.b]\nurl = \"s3://bucket\"\nendpoint = \"{endpoint}\"\ncredentials = \"{credentials}\"\n");
+        std::fs::write(&config, text).unwrap();
+        let env = [
+            ("HTTP_PROXY", proxy.as_str()),
+            ("http_proxy", proxy.as_str()),
+            ("NO_PROXY", "127.0.0.1"),
+            ("no_proxy", "127.0.0.1"),
+            ("HOME", home.path().to_str().unwrap()),
+        ];
+        let server = Server::start_with(&["--config", config.to_str().unwrap()], &env);
+        assert!(matches!(server.get("b/a.mp4/index.m3u8").status, 403 | 502));
+        let asked = asked.lock().unwrap().iter().any(|line| line.contains("169.254.169.254"));
+        assert_eq!(asked, instance);
+        let hinted = server.log_text().contains("AWS_ACCESS_KEY_ID");
+        assert_eq!(hinted, !instance, "{}", server.log_text());
+    }
+}

@@ -135,7 +135,8 @@ fn stats(stats: &Stats, prefetch: Mode) -> Value {
             "bytes": disk.ledger.bytes, "limit-bytes": disk.capacity, "slices": disk.ledger.entries,
             "policy": disk.policy, "hits": disk.ledger.hits, "misses": disk.ledger.misses,
             "evictions": disk.ledger.evictions, "pinned-bytes": disk.ledger.pinned, "written": disk.written,
-            "passed-over": disk.passed_over, "errors": disk.errors, "damaged": disk.damaged, "failure": disk.failure,
+            "passed-over": disk.passed_over, "errors": disk.errors, "damaged": disk.damaged,
+            "verified": disk.verified, "failure": disk.failure,
         })
     });
     let kinds: serde_json::Map<String, Value> = stats

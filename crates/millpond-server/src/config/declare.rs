@@ -507,6 +507,20 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         },
     },
     PlaceSetting {
+        name: "credentials",
+        form: Form::Text,
+        help: "\"instance\": where no keys are configured, ask the machine for those of its role in the cloud; by \
+               default only where the environment names the service that gives them out",
+        apply: |options, text| {
+            options.instance_credentials = match text {
+                "auto" => false,
+                "instance" => true,
+                _ => return Err(BadValue::new("\"auto\" or \"instance\"")),
+            };
+            Ok(())
+        },
+    },
+    PlaceSetting {
         name: "connect-timeout",
         form: Form::Duration,
         help: "Time to connect",

@@ -212,14 +212,16 @@ fn places_in_each_way_to_write_them() {
 
     let full = Case::new().file(
         "[places.films]\nurl = \"s3://bucket/films\"\nendpoint = \"http://minio:9000\"\nregion = \"eu-1\"\n\
-         path_style = true\nanonymous = true\nconnect-timeout = \"2s\"\nfirst-byte-timeout = 3\n\
+         path_style = true\nanonymous = true\ncredentials = \"instance\"\nconnect-timeout = \"2s\"\nfirst-byte-timeout = 3\n\
          stall-timeout = 1.5\nretries = 5\nfollow-redirects-to = [\"cdn.example\", \"b.example\"]\n",
     );
     let place = full.ok().config.places.remove(0);
     assert_eq!(place.spec.name, "films");
     assert_eq!(place.options.s3_endpoint.as_deref(), Some("http://minio:9000"));
     assert_eq!(place.options.s3_region.as_deref(), Some("eu-1"));
-    assert!(place.options.s3_path_style == Some(true) && place.options.s3_anonymous);
+    assert!(
+        place.options.s3_path_style == Some(true) && place.options.s3_anonymous && place.options.instance_credentials
+    );
     assert_eq!(place.options.connect_timeout, Duration::from_secs(2));
     assert_eq!(place.options.first_byte_timeout, Duration::from_secs(3));
     assert_eq!(place.options.stall_timeout, Duration::from_millis(1500));

@@ -6,8 +6,8 @@ use millpond_package::{
     PackageError,
     plan::{ObjectRange, Part, Plan, Rewrite},
 };
-use millpond_store::{Object, OriginError, Reader, Store};
-use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
+use millpond_store::{Object, OriginError, Pin, Reader, Store};
+use std::{collections::VecDeque, fs::File, io::ErrorKind, ops::Range, sync::Arc};
 
 /// Rewritten bytes are handed on once this many are ready: large enough for few system calls, small enough to
 /// stay in the processor's second-level cache between the rewriting and the kernel's copy.
@@ -15,6 +15,9 @@ const REWRITE_FLUSH: usize = 64 << 10;
 /// Pieces of a remote object this near to each other are read by one reader; the bytes between are dropped. They
 /// are most often those of the other track of the same seconds, which somebody wants from the cache a moment later.
 const JOIN_GAP: u64 = 4 << 20;
+
+/// Damaged slices of the cache that one body fetches again before it fails.
+pub(super) const MOST_RESUMED: u32 = 64;
 
 /// Why a body could not be sent to its end.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +42,7 @@ pub(crate) enum BodyError {
         /// Its place in the asset's list.
         object: u16,
     },
-    /// A file range could not be read.
+    /// A file range could not be read, and nothing else has its bytes.
     #[error("reading a file at byte {offset}: {error}")]
     File {
         /// Where.
@@ -47,6 +50,13 @@ pub(crate) enum BodyError {
         /// What the system said.
         error: std::io::Error,
     },
+}
+
+impl BodyError {
+    /// A file ended at an offset, before its range did.
+    pub(crate) fn cut(offset: u64) -> Self {
+        Self::File { offset, error: std::io::ErrorKind::UnexpectedEof.into() }
+    }
 }
 
 /// What it takes to make a body.
@@ -89,10 +99,26 @@ impl Piece {
     }
 }
 
+/// What was given last, where it is a range of a file: for when the file turns out to end before it.
+struct Given {
+    object: Arc<Object>,
+    /// Where in the object its bytes end.
+    end: u64,
+    pin: Option<Pin>,
+}
+
 struct Pieces {
     store: Option<Store>,
     queue: VecDeque<Piece>,
     run: Option<Box<Run>>,
+    given: Option<Given>,
+    resumed: u32,
+}
+
+impl Pieces {
+    fn new(store: Option<&Store>, queue: VecDeque<Piece>) -> Self {
+        Self { store: store.cloned(), queue, run: None, given: None, resumed: 0 }
+    }
 }
 
 /// One reader over pieces that lie near each other in a remote object.
@@ -124,13 +150,13 @@ impl Body {
     pub(crate) fn bytes(bytes: Bytes) -> Self {
         let len = bytes.len() as u64;
         let queue = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([Piece::Bytes(bytes)]) };
-        Self { source: Source::Pieces(Pieces { store: None, queue, run: None }), skip: 0, take: len, len: Some(len) }
+        Self { source: Source::Pieces(Pieces::new(None, queue)), skip: 0, take: len, len: Some(len) }
     }
 
     /// A whole file that belongs to the server.
     pub(crate) fn file(file: Arc<File>, len: u64) -> Self {
         let queue = VecDeque::from([Piece::File(file, 0..len)]);
-        Self { source: Source::Pieces(Pieces { store: None, queue, run: None }), skip: 0, take: len, len: Some(len) }
+        Self { source: Source::Pieces(Pieces::new(None, queue)), skip: 0, take: len, len: Some(len) }
     }
 
     /// Whether sending it takes notably more work than sending as many bytes in one piece.
@@ -153,12 +179,7 @@ impl Body {
     pub(crate) fn object(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Self {
         let len = range.end - range.start;
         let queue = VecDeque::from([Piece::Object(object.clone(), range)]);
-        Self {
-            source: Source::Pieces(Pieces { store: Some(store.clone()), queue, run: None }),
-            skip: 0,
-            take: len,
-            len: Some(len),
-        }
+        Self { source: Source::Pieces(Pieces::new(Some(store), queue)), skip: 0, take: len, len: Some(len) }
     }
 
     /// The body a plan describes; `objects` are the asset's, in the order the plan counts them.
@@ -177,12 +198,7 @@ impl Body {
                         }
                     })
                     .collect();
-                Self {
-                    source: Source::Pieces(Pieces { store: Some(store.clone()), queue, run: None }),
-                    skip: 0,
-                    take: len,
-                    len: Some(len),
-                }
+                Self { source: Source::Pieces(Pieces::new(Some(store), queue)), skip: 0, take: len, len: Some(len) }
             }
             Plan::Rewrite(rewrite) => {
                 let len = rewrite.len();
@@ -269,7 +285,13 @@ impl Body {
                     all.extend_from_slice(&v);
                     self.recycle(v);
                 }
-                Chunk::File { file, range, pin: _pin } => super::residency::append(&file, range, &mut all).await?,
+                Chunk::File { file, range, pin: _pin } => {
+                    let (whole, before) = (range.end - range.start, all.len());
+                    if let Err(error) = super::residency::append(&file, range, &mut all).await {
+                        all.truncate(before);
+                        self.resume(whole, error)?;
+                    }
+                }
             }
         }
         Ok(Some(all.into()))
@@ -291,11 +313,37 @@ impl Body {
             }
             let chunk =
                 if self.skip > 0 || len - self.skip > self.take { chunk.cut(self.skip, self.take) } else { chunk };
+            if let Source::Pieces(Pieces { given: Some(given), .. }) = &mut self.source {
+                given.end -= len - self.skip - chunk.len();
+            }
             self.skip = 0;
             self.take -= chunk.len();
             return Ok(Some(chunk));
         }
         Ok(None)
+    }
+
+    /// Goes on from where the last chunk, a range of a file, could be read no further: its last `rest` bytes come again
+    /// with the next chunks. What the disk cache has lost is fetched from the origin, so that the body is right to its
+    /// last byte; the slice is dropped and counted.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing else has the bytes: a local file became shorter, which is counted as its origin's failure.
+    pub(crate) fn resume(&mut self, rest: u64, why: BodyError) -> Result<(), BodyError> {
+        let Source::Pieces(pieces) = &mut self.source else { return Err(why) };
+        let (Some(given), Some(store)) = (pieces.given.take(), &pieces.store) else { return Err(why) };
+        let is_short = matches!(&why, BodyError::File { error, .. } if error.kind() == ErrorKind::UnexpectedEof);
+        pieces.resumed += 1;
+        if pieces.resumed > MOST_RESUMED || (given.pin.is_none() && !is_short) {
+            return Err(why);
+        }
+        let start = given.end.saturating_sub(rest);
+        store.lost(&given.object, start, given.pin.as_ref())?;
+        pieces.run = None;
+        pieces.queue.push_front(Piece::Object(given.object, start..given.end));
+        self.take += rest;
+        Ok(())
     }
 
     /// Gives a written buffer back for the next chunk.
@@ -349,6 +397,7 @@ impl Pieces {
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>, BodyError> {
+        self.given = None;
         loop {
             match self.queue.front_mut() {
                 None => return Ok(None),
@@ -365,6 +414,7 @@ impl Pieces {
                 Some(Piece::Object(object, range)) => {
                     if let Some(file) = object.file() {
                         let chunk = Chunk::File { file: file.clone(), range: range.clone(), pin: None };
+                        self.given = Some(Given { object: object.clone(), end: range.end, pin: None });
                         self.queue.pop_front();
                         return Ok(Some(chunk));
                     }
@@ -398,9 +448,12 @@ impl Pieces {
         let Some(Piece::Object(_, range)) = self.queue.front_mut() else { return Ok(None) };
         let take = (range.end - range.start).min(chunk.len());
         range.start += take;
-        let done = range.is_empty();
+        let (end, done) = (range.start, range.is_empty());
         run.at += take;
         let first = chunk.split_to(take);
+        if let millpond_store::Chunk::File { pin, .. } = &first {
+            self.given = Some(Given { object, end, pin: pin.clone() });
+        }
         if !chunk.is_empty() {
             run.held = Some(chunk);
         }

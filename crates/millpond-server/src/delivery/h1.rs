@@ -1,7 +1,7 @@
 //! HTTP/1.1, plain and inside TLS: one task a connection, file ranges by `sendfile` where nothing is encrypted.
 
 use super::{
-    Body,
+    Body, BodyError,
     chunk::Chunk,
     head::{self, Framing, Head, Persistence},
     listen::{SendError, Service},
@@ -210,7 +210,7 @@ impl BodyWriter<'_> {
             if self.chunked {
                 pending.push(Chunk::Owned(format!("{len:x}\r\n").into_bytes()));
             }
-            match self.gathered(chunk).await? {
+            match self.gathered(chunk).await {
                 Chunk::File { file, range, pin: _pin } => {
                     // One file behind a head needs no cork: the head says that more comes.
                     files += 1;
@@ -218,7 +218,17 @@ impl BodyWriter<'_> {
                     let head = self.lone_head(&mut pending);
                     self.flush(&mut pending, Some(&mut body)).await?;
                     pending_bytes = 0;
-                    self.wire.send_file(&head, &file, range).await?;
+                    let end = range.end;
+                    let stopped = self.wire.send_file(&head, &file, range).await?;
+                    if stopped < end {
+                        let cut = BodyError::cut(stopped);
+                        // The length of an HTTP chunk is on its way already.
+                        if self.chunked {
+                            return Err(cut.into());
+                        }
+                        body.resume(end - stopped, cut)?;
+                        sent -= end - stopped;
+                    }
                 }
                 chunk => {
                     let owned = matches!(chunk, Chunk::Owned(_));
@@ -262,17 +272,17 @@ impl BodyWriter<'_> {
     }
 
     /// A chunk as it goes out best: small ranges that must be encrypted are read, so that they share records and writes.
-    async fn gathered(&self, chunk: Chunk) -> Result<Chunk, SendError> {
-        match chunk {
-            Chunk::File { file, range, pin: _pin }
-                if self.encrypted.is_some_and(|most| range.end - range.start < most as u64 / 2) =>
-            {
-                let mut bytes = Vec::with_capacity((range.end - range.start) as usize);
-                residency::append(&file, range, &mut bytes).await?;
-                Ok(Chunk::Bytes(bytes.into()))
+    /// What can't be read stays a range: sending it tells where it stops.
+    async fn gathered(&self, chunk: Chunk) -> Chunk {
+        if let Chunk::File { file, range, pin: _ } = &chunk
+            && self.encrypted.is_some_and(|most| range.end - range.start < most as u64 / 2)
+        {
+            let mut bytes = Vec::with_capacity((range.end - range.start) as usize);
+            if residency::append(file, range.clone(), &mut bytes).await.is_ok() {
+                return Chunk::Bytes(bytes.into());
             }
-            chunk => Ok(chunk),
         }
+        chunk
     }
 
     /// The bytes that wait, where they are one buffer: it shares a packet with the file that follows.

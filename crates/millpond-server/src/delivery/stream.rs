@@ -83,6 +83,10 @@ impl<'a> Flow<'a> {
             }
             let piece = self.piece(granted).await?;
             let len = piece.len();
+            // What was held could not be read: the body gives it again.
+            if len == 0 {
+                continue;
+            }
             self.sent += len as u64;
             self.left = self.left.map(|left| left.saturating_sub(len as u64));
             self.clock.took(len, Instant::now());
@@ -159,7 +163,12 @@ impl<'a> Flow<'a> {
             Some(Held::File { file, range, .. }) => {
                 let end = range.end.min(range.start + granted as u64);
                 let mut buffer = Vec::with_capacity((end - range.start) as usize);
-                residency::append(file, range.start..end, &mut buffer).await?;
+                if let Err(error) = residency::append(file, range.start..end, &mut buffer).await {
+                    let rest = range.end - range.start;
+                    self.held = None;
+                    self.body.resume(rest, error)?;
+                    return Ok(Bytes::new());
+                }
                 range.start = end;
                 (Bytes::from(buffer), range.is_empty())
             }

@@ -1,10 +1,13 @@
 //! A moving view of one object for rewriting: samples are asked for in nearly rising order, the object is read in
 //! large steps, and a sample comes back as one slice.
 
-use super::{body::BodyError, buffers, residency};
+use super::{
+    body::{BodyError, MOST_RESUMED},
+    buffers, residency,
+};
 use bytes::Bytes;
-use millpond_store::{Chunk, Object, Reader, Store};
-use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
+use millpond_store::{Chunk, Object, Pin, Reader, Store};
+use std::{collections::VecDeque, fs::File, io::ErrorKind, ops::Range, sync::Arc};
 
 /// One read of a file: large enough that system calls don't count, small enough to stay in the cache.
 const BLOCK: u64 = 128 << 10;
@@ -24,6 +27,8 @@ pub(crate) struct Window {
     at: u64,
     blocks: VecDeque<(u64, Block)>,
     scratch: Vec<u8>,
+    /// Parts that could not be read and were fetched again.
+    resumed: u32,
 }
 
 enum Block {
@@ -45,7 +50,8 @@ impl Window {
     /// A window over `span` of `object`.
     pub(crate) fn new(store: Store, object: Arc<Object>, span: Range<u64>) -> Self {
         let at = span.start;
-        Self { store, object, span, reader: None, given: None, at, blocks: VecDeque::new(), scratch: Vec::new() }
+        let (blocks, scratch) = (VecDeque::new(), Vec::new());
+        Self { store, object, span, reader: None, given: None, at, blocks, scratch, resumed: 0 }
     }
 
     /// The bytes of `range`.
@@ -88,7 +94,10 @@ impl Window {
             self.drop_first();
         }
         let block = match self.object.file().cloned() {
-            Some(file) => Self::of_file(&file, self.at..self.span.end.min(self.at + BLOCK)).await?,
+            Some(file) => {
+                let read = Self::of_file(&file, self.at..self.span.end.min(self.at + BLOCK)).await;
+                read.or_else(|error| self.lost(None, error).and_then(|()| Err(BodyError::cut(self.at))))?
+            }
             None => self.next_given().await?,
         };
         let offset = self.at;
@@ -106,8 +115,8 @@ impl Window {
     }
 
     async fn next_given(&mut self) -> Result<Block, BodyError> {
-        let reader = self.reader.get_or_insert_with(|| self.store.read(&self.object, self.at..self.span.end));
         loop {
+            let reader = self.reader.get_or_insert_with(|| self.store.read(&self.object, self.at..self.span.end));
             let mut chunk = match self.given.take() {
                 Some(chunk) => chunk,
                 None => reader
@@ -123,10 +132,26 @@ impl Window {
             if !chunk.is_empty() {
                 self.given = Some(chunk);
             }
-            if let Chunk::File { file, range, pin: _pin } = first {
-                return Self::of_file(&file, range).await;
+            if let Chunk::File { file, range, pin } = first {
+                match Self::of_file(&file, range).await {
+                    Ok(block) => return Ok(block),
+                    Err(error) => self.lost(pin, error)?,
+                }
             }
         }
+    }
+
+    /// Takes note of bytes that could not be read. Those that the disk cache has lost are fetched again.
+    fn lost(&mut self, pin: Option<Pin>, error: BodyError) -> Result<(), BodyError> {
+        let is_short = matches!(&error, BodyError::File { error, .. } if error.kind() == ErrorKind::UnexpectedEof);
+        self.resumed += 1;
+        if self.resumed > MOST_RESUMED || (pin.is_none() && !is_short) {
+            return Err(error);
+        }
+        self.store.lost(&self.object, self.at, pin.as_ref())?;
+        self.reader = None;
+        self.given = None;
+        Ok(())
     }
 
     fn find(&mut self, range: Range<u64>) -> Result<&[u8], BodyError> {

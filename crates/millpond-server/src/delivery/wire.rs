@@ -2,7 +2,6 @@
 
 use super::{
     buffers,
-    listen::SendError,
     residency,
     room::{Room, Ticket},
 };
@@ -136,13 +135,14 @@ impl Wire {
         }
     }
 
-    /// Sends `head`, which may be empty, and a range of a file behind it.
+    /// Sends `head`, which may be empty, and a range of a file behind it. Returns where it ended: before the range does
+    /// where the file has no more bytes, or its disk fails.
     pub(crate) async fn send_file(
         &mut self,
         head: &[u8],
         file: &Arc<File>,
         range: Range<u64>,
-    ) -> Result<(), SendError> {
+    ) -> io::Result<u64> {
         if matches!(self.io, Io::Tls(_)) {
             return self.encrypt_file(head, file, range).await;
         }
@@ -158,17 +158,15 @@ impl Wire {
                 rustix::fs::sendfile(stream, file, Some(&mut at), want).map_err(io::Error::from)
             });
             match sent {
-                Ok(0) => {
-                    let error =
-                        io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was sent");
-                    return Err(error.into());
-                }
+                Ok(0) => break,
                 Ok(_) => {}
+                // Only the file's side fails in this way (sendfile(2)).
+                Err(e) if e.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => break,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => within(self.patience, stream.writable()).await?,
-                Err(e) => return Err(e.into()),
+                Err(e) => return Err(e),
             }
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Writes bytes that share a packet with what follows (send(2), MSG_MORE).
@@ -190,19 +188,23 @@ impl Wire {
 
     /// As [`send_file`](Self::send_file) over TLS. While the client takes nothing, no bytes of the file are held: they
     /// are read again, from the page cache.
-    async fn encrypt_file(&mut self, mut head: &[u8], file: &Arc<File>, range: Range<u64>) -> Result<(), SendError> {
+    async fn encrypt_file(&mut self, mut head: &[u8], file: &Arc<File>, range: Range<u64>) -> io::Result<u64> {
         let mut at = range.start;
         let step = if self.ticket.is_some() { ENCRYPT_MOST } else { ENCRYPT_LEAST };
         while !head.is_empty() || at < range.end {
             let mut buffer = buffers::Lent::new();
             let want = step.min(usize::try_from(range.end - at).unwrap_or(usize::MAX));
-            residency::read(file, at, &mut buffer[..want]).await?;
-            let Io::Tls(stream) = &mut self.io else { return Ok(()) };
+            if residency::read(file, at, &mut buffer[..want]).await.is_err() {
+                drop(buffer);
+                self.write_all(&mut [IoSlice::new(head)]).await?;
+                return Ok(at);
+            }
+            let Io::Tls(stream) = &mut self.io else { return Ok(at) };
             let slices = [IoSlice::new(head), IoSlice::new(&buffer[..want])];
             let written = futures_util::future::poll_immediate(stream.write_vectored(&slices)).await;
             drop(buffer);
             match written.transpose()? {
-                Some(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Some(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Some(written) => {
                     let of_head = written.min(head.len());
                     head = &head[of_head..];
@@ -211,7 +213,7 @@ impl Wire {
                 None => self.flush().await?,
             }
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Holds back partial packets between the pieces of one response (tcp(7), TCP_CORK).

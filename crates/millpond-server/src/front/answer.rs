@@ -1,7 +1,7 @@
 //! The front end: one request in, one reply out.
 
 use super::{
-    Note, Reply, Request, api,
+    Note, Reply, Request, api, caching,
     conditional::{self, Validators, Verdict},
     range::{self, Asked},
     render,
@@ -10,7 +10,9 @@ use super::{
 };
 use crate::{
     delivery::{Body, SendError},
-    library::{Asset, Library, LibraryError, Places, Resource, Route, content_type, is_manifest, is_media},
+    library::{
+        Asset, Library, LibraryError, Places, Resource, Route, content_type as content_type_of, is_manifest, is_media,
+    },
     logging::RequestId,
     metrics::{Kind, Metrics, PlaceBytes},
     problem::{self, Problem},
@@ -50,9 +52,11 @@ pub(crate) struct Front {
 /// Something that can be sent, before its body is made.
 struct Found {
     content_type: HeaderValue,
-    cache_control: &'static str,
+    cache_control: HeaderValue,
     etag: String,
     modified: Option<SystemTime>,
+    /// What else the origin says of a file: its disposition, language and coding.
+    more: Vec<(HeaderName, HeaderValue)>,
     body: Body,
 }
 
@@ -129,6 +133,7 @@ impl Front {
         self.metrics.sent(note.kind, note.place.as_ref(), bytes);
         match sent {
             Err(SendError::Body(error)) => {
+                self.metrics.response_broken();
                 tracing::error!(id = %note.id, %peer, uri = %request.target, %error, "response broken off");
             }
             Err(SendError::Client(error)) => {
@@ -178,9 +183,10 @@ impl Front {
         let etag = format!("\"{:016x}\"", crate::library::fingerprint(&body));
         Ok(Found {
             content_type: HeaderValue::from_static(content_type),
-            cache_control,
+            cache_control: HeaderValue::from_static(cache_control),
             etag,
             modified: None,
+            more: Vec::new(),
             body: Body::bytes(body),
         })
     }
@@ -247,11 +253,13 @@ impl Front {
         form: render::Form,
         fresh: bool,
     ) -> Result<Found, LibraryError> {
+        let permission = asset.permission(&self.store);
         let found = |body| Found {
             content_type: HeaderValue::from_static(form.content_type),
-            cache_control: form.cache_control,
+            cache_control: caching::made(form.max_age, &permission),
             etag: format!("\"{:016x}\"", asset.id),
             modified: asset.modified,
+            more: Vec::new(),
             body,
         };
         Ok(found(self.renderer.body(asset, resource, fresh).await?))
@@ -300,20 +308,25 @@ impl Front {
 
     fn as_it_is(&self, object: &Arc<Object>, name: &str) -> Found {
         let meta = object.meta();
-        let guessed = content_type(name);
-        let content_type = match &meta.content_type {
-            Some(told) if guessed == "application/octet-stream" => HeaderValue::from_str(told).ok(),
-            _ => None,
-        };
+        let told = meta.content_type.as_deref().filter(|told| !is_unspecific(told, name));
+        let content_type = told.and_then(|told| HeaderValue::from_str(told).ok());
         let etag = match &meta.etag {
-            Some(etag) if etag.starts_with('"') => etag.clone(),
+            Some(etag) if is_etag(etag) => etag.clone(),
             _ => format!("\"{:016x}\"", crate::library::fingerprint(meta.version.as_str().as_bytes())),
         };
+        let more = [
+            (header::CONTENT_DISPOSITION, &meta.content_disposition),
+            (header::CONTENT_LANGUAGE, &meta.content_language),
+            (header::CONTENT_ENCODING, &meta.content_encoding),
+        ];
+        let more =
+            more.into_iter().filter_map(|(name, said)| Some((name, HeaderValue::from_str(said.as_ref()?).ok()?)));
         Found {
-            content_type: content_type.unwrap_or(HeaderValue::from_static(guessed)),
-            cache_control: "public, max-age=60",
+            content_type: content_type.unwrap_or(HeaderValue::from_static(content_type_of(name))),
+            cache_control: caching::passed(&self.store.permission(object)),
             etag,
             modified: meta.modified,
+            more: more.collect(),
             body: Body::object(&self.store, object, 0..meta.len),
         }
     }
@@ -327,7 +340,7 @@ impl Front {
         let ranged = request.method == Method::GET && conditional::range_applies(request, &now);
         let range = request.single(header::RANGE).value().filter(|_| ranged);
         insert(&mut headers, header::ETAG, &found.etag);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(found.cache_control));
+        headers.insert(header::CACHE_CONTROL, found.cache_control);
         if let Some(modified) = found.modified {
             insert(&mut headers, header::LAST_MODIFIED, &httpdate::fmt_http_date(modified));
         }
@@ -337,6 +350,7 @@ impl Front {
             Verdict::Send => {}
         }
         headers.insert(header::CONTENT_TYPE, found.content_type);
+        headers.extend(found.more);
         let Some(len) = found.body.len() else { return Reply { status: StatusCode::OK, headers, body: found.body } };
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         match range::parse(range, len) {
@@ -347,7 +361,9 @@ impl Front {
             }
             Asked::Unsatisfiable => {
                 insert(&mut headers, header::CONTENT_RANGE, &format!("bytes */{len}"));
-                headers.remove(header::CONTENT_TYPE);
+                for name in [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::CONTENT_DISPOSITION] {
+                    headers.remove(name);
+                }
                 Reply { status: StatusCode::RANGE_NOT_SATISFIABLE, headers, body: Body::empty() }
             }
         }
@@ -407,6 +423,26 @@ impl Front {
 fn refused_method(method: &Method) -> StatusCode {
     let known = [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::TRACE, Method::CONNECT];
     if known.contains(method) { StatusCode::METHOD_NOT_ALLOWED } else { StatusCode::NOT_IMPLEMENTED }
+}
+
+/// Whether a media type is what servers and buckets say where they know nothing better, and the name of the file says that
+/// it is played: players want to know.
+fn is_unspecific(told: &str, name: &str) -> bool {
+    let bare = told.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let guessed = content_type_of(name);
+    let is_played = guessed.starts_with("video/")
+        || guessed.starts_with("audio/")
+        || guessed.starts_with("text/vtt")
+        || matches!(guessed, "application/vnd.apple.mpegurl" | "application/dash+xml");
+    let is_default = matches!(bare.as_str(), "application/octet-stream" | "binary/octet-stream" | "text/plain");
+    bare.is_empty() || (is_played && is_default)
+}
+
+/// Whether a text is an entity tag (RFC 9110 8.8.3), strong or weak.
+fn is_etag(text: &str) -> bool {
+    let opaque = text.strip_prefix("W/").unwrap_or(text);
+    let inner = opaque.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.is_some_and(|inner| inner.bytes().all(|byte| byte > b' ' && byte != b'"' && byte != 0x7f))
 }
 
 /// The client's program, and whether its connection stays.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod api;
+mod caching;
 mod conditional;
 mod exchange;
 mod packed;

@@ -3,7 +3,7 @@
 //! A segment gathered from a hundred places of a file, or rewritten to TS, costs several times the processor of one
 //! that lies in one piece. What is asked for a second time is therefore put into a file without a name in the cache
 //! folder (open(2), O_TMPFILE), from which the kernel sends it as it would any file; where that can't be, into a file
-//! in memory (memfd_create(2)). Each segment has a file of its own: pages that a slow client has not taken yet stay
+//! in memory (memfd_create(2)), and so it is with what an origin forbids to store. Each segment has a file of its own: pages that a slow client has not taken yet stay
 //! valid when the segment is evicted, and nothing is left behind when the process ends.
 
 use crate::{
@@ -17,7 +17,7 @@ use std::{
     collections::HashSet,
     fs::File,
     io::Write as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -80,14 +80,15 @@ impl PackedSegments {
         self.packing.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone())
     }
 
-    /// Packs a segment that [`wants`](Self::wants) said yes to, and gives it in its new form.
-    pub(super) async fn pack(&self, key: Key, body: Body) -> Result<Body, BodyError> {
+    /// Packs a segment that [`wants`](Self::wants) said yes to, and gives it in its new form. Only one that is `storable`
+    /// may reach a disk.
+    pub(super) async fn pack(&self, key: Key, body: Body, storable: bool) -> Result<Body, BodyError> {
         let packing = Packing { packed: self, key: &key };
         // Without room it is sent the long way.
         let Ok(_charge) = self.pool.charge(body.len().unwrap_or(LARGEST)).await else { return Ok(body) };
         let bytes = body.collect(LARGEST as usize).await?.unwrap_or_default();
         let len = bytes.len() as u64;
-        let Ok(file) = unnamed(&self.folder, &bytes) else { return Ok(Body::bytes(bytes)) };
+        let Ok(file) = unnamed(storable.then_some(&self.folder), &bytes) else { return Ok(Body::bytes(bytes)) };
         let file = Arc::new(file);
         self.segments.insert(key.clone(), Packed { file: file.clone(), len }, len + OVERHEAD);
         drop(packing);
@@ -107,16 +108,34 @@ impl Drop for Packing<'_> {
     }
 }
 
-/// A file of its own that nobody else can open.
-fn unnamed(folder: &Path, bytes: &[u8]) -> std::io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let written =
-        rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).map_err(std::io::Error::from).and_then(|file| {
-            let mut file = File::from(file);
-            file.write_all(bytes).map(|()| file)
-        });
-    written.or_else(|_| {
-        let mut file = File::from(rustix::fs::memfd_create("segment", MemfdFlags::CLOEXEC)?);
+/// A file of its own that nobody else can open: in a folder, else in memory.
+fn unnamed(folder: Option<&PathBuf>, bytes: &[u8]) -> std::io::Result<File> {
+    let on_disk = |folder: &PathBuf| {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?);
         file.write_all(bytes).map(|()| file)
-    })
+    };
+    if let Some(Ok(file)) = folder.map(on_disk) {
+        return Ok(file);
+    }
+    let mut file = File::from(rustix::fs::memfd_create("segment", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes).map(|()| file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::fstat;
+
+    #[test]
+    fn what_may_not_be_stored_stays_in_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let device = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(dir.path()).unwrap());
+        let folder = dir.path().to_owned();
+        let packed = unnamed(None, b"secret").unwrap();
+        assert_ne!(fstat(&packed).unwrap().st_dev, device);
+        assert_eq!(packed.metadata().unwrap().len(), 6);
+        let elsewhere = unnamed(Some(&folder.join("missing")), b"x").unwrap();
+        assert_ne!(fstat(&elsewhere).unwrap().st_dev, device, "where the folder can't be used");
+    }
 }

@@ -13,20 +13,21 @@ pub(crate) struct Form {
     pub(crate) kind: Kind,
     /// Rendered text that is worth keeping.
     pub(crate) keep: bool,
-    pub(crate) cache_control: &'static str,
+    /// Usual lifetime in caches, in seconds: less where an origin says less.
+    pub(crate) max_age: u32,
 }
 
 /// Manifests change when a file is replaced: players and caches ask again soon.
-const MANIFEST: &str = "public, max-age=10";
+const MANIFEST: u32 = 10;
 /// Segments have an entity tag that changes with their file.
-const SEGMENT: &str = "public, max-age=3600";
+const SEGMENT: u32 = 3600;
 
 /// Segments of at most so many samples are planned on the serving threads: a hundred microseconds of work.
 const FEW_SAMPLES: u32 = 2048;
 
 /// The form of a resource, before anything is made.
 pub(crate) fn form(resource: &Resource) -> Form {
-    let form = |content_type, kind, keep, cache_control| Form { content_type, kind, keep, cache_control };
+    let form = |content_type, kind, keep, max_age| Form { content_type, kind, keep, max_age };
     match resource {
         Resource::Multivariant(c) | Resource::Media(c, _) => {
             let kind = if *c == Container::Ts { Kind::HlsTs } else { Kind::Hls };

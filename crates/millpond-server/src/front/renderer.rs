@@ -58,7 +58,8 @@ impl Renderer {
         }
         let body = self.make(asset, &key.1).await?;
         if self.packed.wants(&key, &body) {
-            return self.packed.pack(key, body).await.map_err(|error| broken(asset, error));
+            let storable = asset.permission(&self.store).is_storable();
+            return self.packed.pack(key, body, storable).await.map_err(|error| broken(asset, error));
         }
         Ok(body)
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 use millpond_media::Work;
 use millpond_package::{Options, Presentation, Sidecar, Source, building_bytes, text};
-use millpond_store::{Cache, Entry, Object, ObjectPath, OriginError, PathError, Store};
+use millpond_store::{Cache, Entry, Object, ObjectPath, OriginError, PathError, Permission, Store};
 use std::{
     path::PathBuf,
     sync::{
@@ -69,6 +69,14 @@ pub(crate) enum Lazy {
 }
 
 impl Asset {
+    /// What the origin permits caches to do with what is made of the asset: the strictest of all that it is made of.
+    pub(crate) fn permission(&self, store: &Store) -> Permission {
+        let place = self.depends.first().map_or("", |object| object.place());
+        let listed = self.listed.as_ref().map(|(folder, _)| store.listing_permission(place, folder));
+        let objects = self.depends.iter().map(|object| store.permission(object));
+        objects.chain(listed).fold(Permission::default(), Permission::strictest)
+    }
+
     /// Bits a second of some of its tracks, on average.
     pub(crate) fn rate(&self, tracks: impl IntoIterator<Item = usize>) -> u64 {
         let all = self.presentation.tracks();

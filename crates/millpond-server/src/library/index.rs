@@ -112,7 +112,9 @@ impl Indexes {
     }
 
     async fn load_or_build(&self, key: &Key, object: &Arc<Object>) -> Result<Movie, IndexError> {
-        if let Some(files) = &self.files
+        // What its origin forbids to store reaches no disk.
+        let files = self.files.as_ref().filter(|_| object.is_storable());
+        if let Some(files) = files
             && let Some(movie) = self.load(files, key).await
         {
             return Ok(movie);
@@ -131,7 +133,7 @@ impl Indexes {
         for track in &movie.skipped {
             tracing::warn!(object = %object.path(), track = track.id, reason = %track.reason, "track left out");
         }
-        let Some(files) = self.files.clone() else { return Ok(movie) };
+        let Some(files) = files.cloned() else { return Ok(movie) };
         let (name, key) = (key.file_name(), key.bytes());
         let save = move || {
             files.save(&name, &key, &movie);

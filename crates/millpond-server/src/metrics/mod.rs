@@ -192,6 +192,7 @@ struct Handles {
     accepted: Counter,
     refused: Counter,
     handshakes_failed: Counter,
+    broken: Counter,
     builds_ok: Counter,
     builds_failed: Counter,
     build_seconds: Histogram,
@@ -254,6 +255,7 @@ impl Metrics {
             accepted: Counter::default(),
             refused: Counter::default(),
             handshakes_failed: Counter::default(),
+            broken: Counter::default(),
             builds_ok: built("ok"),
             builds_failed: built("failed"),
             build_seconds: Histogram::new(BUILD_SECONDS),
@@ -323,6 +325,11 @@ impl Metrics {
         self.handles.handshakes_failed.inc();
     }
 
+    /// Counts a response that could not be sent to its end though its client was there.
+    pub fn response_broken(&self) {
+        self.handles.broken.inc();
+    }
+
     /// Counts an index that was built, from this many bytes of the object.
     pub fn index_built(&self, took: Duration, bytes: u64) {
         self.handles.builds_ok.inc();
@@ -377,6 +384,11 @@ impl Handles {
             "connections_refused",
             "Client connections refused because too many were open",
             self.refused.clone(),
+        );
+        registry.register(
+            "responses_broken",
+            "Responses broken off because the storage or the media failed",
+            self.broken.clone(),
         );
         registry.register(
             "tls_handshakes_failed",

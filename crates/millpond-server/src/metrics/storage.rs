@@ -157,7 +157,8 @@ fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         ("disk_writes_passed_over", "Slices not written because too many waited", disk.passed_over),
         ("disk_evictions", "Slices put out of the disk for want of room", disk.ledger.evictions),
         ("disk_errors", "Writes to the disk that failed", disk.errors),
-        ("disk_damaged", "Slices found after a start that were not what had been written", disk.damaged),
+        ("disk_damaged", "Slices on the disk whose bytes were not what had been written, or gone", disk.damaged),
+        ("disk_verified", "Slices on the disk compared with their checksum", disk.verified),
     ];
     for (name, help, value) in counters {
         let counter = ConstCounter::new(value);

@@ -2,7 +2,7 @@
 
 use crate::work::Pool;
 use bytes::{Bytes, BytesMut};
-use millpond_store::{Chunk, Hold, Holds, Object, OriginError, Store};
+use millpond_store::{Hold, Holds, Object, OriginError, Store};
 use std::{ops::Range, sync::Arc};
 
 /// What frames are read from.
@@ -51,21 +51,13 @@ async fn read(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Result<
     let length = (range.end - range.start) as usize;
     let mut reader = store.read(object, range);
     let mut whole = BytesMut::new();
-    while let Some(chunk) = reader.next().await {
-        match chunk? {
-            Chunk::Bytes(bytes) => {
-                whole.reserve(length - whole.len());
-                whole.extend_from_slice(&bytes);
-            }
-            chunk => {
-                let bytes = store.load(object, chunk).await?;
-                if bytes.len() == length {
-                    return Ok(bytes);
-                }
-                whole.reserve(length - whole.len());
-                whole.extend_from_slice(&bytes);
-            }
+    while let Some(bytes) = reader.next_bytes().await {
+        let bytes = bytes?;
+        if bytes.len() == length && bytes.is_unique() {
+            return Ok(bytes);
         }
+        whole.reserve(length - whole.len());
+        whole.extend_from_slice(&bytes);
     }
     Ok(whole.freeze())
 }

@@ -6,18 +6,22 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::{StreamExt, stream};
+use http::HeaderValue;
+use http::header::CACHE_CONTROL;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, ClientOptions, GetOptions, GetRange, GetResult, ObjectStore, RetryConfig};
 
 use super::aws_profile::Profile;
 use super::cloud_error::Request;
 use super::exact::exact;
+use super::signing;
 use super::timed::{first_byte, stalling};
 use super::transport::{broken, chain};
-use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, Origin, Timeouts, Version, is_strong};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, Version, is_strong, kept};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -25,6 +29,9 @@ use crate::place::OriginOptions;
 
 /// A listing may take so many times as long as the head of another reply: it comes in pages, whole.
 const LISTING: u32 = 6;
+
+/// Entries taken of one folder; those behind them are left out.
+const MOST_ENTRIES: usize = 65_536;
 
 /// Which kind of bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +47,13 @@ pub(crate) enum CloudKind {
 /// Objects of a bucket, below a prefix of their keys.
 ///
 /// Credentials come from the environment as the tools of each cloud have them, for S3 also from the shared profile
-/// files, and from the machine's role.
+/// files, and from the machine's role where something says that it has one. Without any, requests go unsigned.
 #[derive(Clone)]
 pub struct CloudOrigin {
     store: Arc<dyn ObjectStore>,
+    pages: Arc<dyn PaginatedListStore>,
+    /// What can be set, where requests go unsigned because there are no keys.
+    hint: Option<&'static str>,
     name: Arc<str>,
     bucket: Arc<str>,
     prefix: Arc<str>,
@@ -71,14 +81,16 @@ impl CloudOrigin {
         timeouts: Timeouts,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let (store, scheme): (Arc<dyn ObjectStore>, _) = match kind {
+        let (Client { store, pages, hint }, scheme) = match kind {
             CloudKind::S3 => (s3(bucket, options, timeouts, env)?, "s3"),
-            CloudKind::Gs => (gs(bucket, options, timeouts)?, "gs"),
-            CloudKind::Az => (az(bucket, options, timeouts)?, "az"),
+            CloudKind::Gs => (gs(bucket, options, timeouts, env)?, "gs"),
+            CloudKind::Az => (az(bucket, options, timeouts, env)?, "az"),
         };
         let slash = if prefix.is_empty() { "" } else { "/" };
         Ok(Self {
             store,
+            pages,
+            hint,
             name: Arc::from(format!("{scheme}://{bucket}{slash}{prefix}")),
             bucket: Arc::from(bucket),
             prefix: Arc::from(prefix),
@@ -111,7 +123,44 @@ impl CloudOrigin {
         let key = self.key(path)?;
         let Timeouts { connect, first_byte: reply, .. } = self.timeouts;
         let request = Request { at: &at, bucket: &self.bucket, start, expected, connect };
-        first_byte(self.store.get_opts(&key, options), &at, connect, reply).await?.map_err(|error| request.error(error))
+        let result = first_byte(self.store.get_opts(&key, options), &at, connect, reply).await?;
+        result.map_err(|error| self.explained(request.error(error)))
+    }
+
+    /// A refusal of a request that went unsigned for want of keys says what can be set.
+    fn explained(&self, error: OriginError) -> OriginError {
+        let Some(hint) = self.hint else { return error };
+        let more = |detail: String| format!("{detail} (unsigned, for there are no credentials: {hint})");
+        match error {
+            OriginError::Forbidden { at, detail } => OriginError::Forbidden { at, detail: more(detail) },
+            OriginError::Unauthorized { at, detail } => OriginError::Unauthorized { at, detail: more(detail) },
+            // A list that is refused.
+            OriginError::Status { at, code: code @ (401 | 403), detail } => {
+                OriginError::Status { at, code, detail: more(detail) }
+            }
+            error => error,
+        }
+    }
+
+    /// Names and sizes below a key, of as many pages as it takes; cut off behind [`MOST_ENTRIES`].
+    async fn pages(&self, key: &Path) -> object_store::Result<Vec<(Path, bool, u64)>> {
+        let prefix = (!key.as_ref().is_empty()).then(|| format!("{key}/"));
+        let mut found = Vec::new();
+        let mut page_token = None;
+        loop {
+            let options = PaginatedListOptions { delimiter: Some("/".into()), page_token, ..Default::default() };
+            let page = self.pages.list_paginated(prefix.as_deref(), options).await?;
+            found.extend(page.result.common_prefixes.into_iter().map(|path| (path, true, 0)));
+            found.extend(page.result.objects.into_iter().map(|meta| (meta.location, false, meta.size)));
+            if page.page_token.is_none() {
+                return Ok(found);
+            }
+            if found.len() >= MOST_ENTRIES {
+                tracing::warn!(bucket = %self.name, folder = %key, read = found.len(), "the rest of a folder is left out");
+                return Ok(found);
+            }
+            page_token = page.page_token;
+        }
     }
 
     async fn head_now(&self, path: &ObjectPath, expected: Option<&ObjectMeta>) -> Result<ObjectMeta, OriginError> {
@@ -193,13 +242,10 @@ impl CloudOrigin {
         let request =
             Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect: self.timeouts.connect };
         let Timeouts { connect, first_byte: reply, .. } = self.timeouts;
-        let list = self.store.list_with_delimiter(Some(&key));
-        let result = first_byte(list, &at, connect, reply.saturating_mul(LISTING)).await?;
-        let result = result.map_err(|error| request.error(error))?;
-        let folders = result.common_prefixes.iter().map(|path| (path, true, 0));
-        let files = result.objects.iter().map(|meta| (&meta.location, false, meta.size));
-        let mut entries: Vec<_> = folders
-            .chain(files)
+        let result = first_byte(self.pages(&key), &at, connect, reply.saturating_mul(LISTING)).await?;
+        let found = result.map_err(|error| self.explained(request.error(error)))?;
+        let mut entries: Vec<_> = found
+            .into_iter()
             .filter_map(|(path, folder, len)| {
                 // Some tools put an empty object where they mean a folder: that one is the folder itself.
                 let name = path.as_ref().strip_prefix(key.as_ref())?;
@@ -223,13 +269,22 @@ fn pieces(result: GetResult, at: At) -> Body {
 
 fn meta_of(meta: &object_store::ObjectMeta, attributes: &Attributes) -> ObjectMeta {
     let modified = SystemTime::from(meta.last_modified);
+    let text = |name: &Attribute| kept(attributes.get(name).map(|value| value.as_ref()));
+    let etag = kept(meta.e_tag.as_deref());
+    let said = attributes.get(&Attribute::CacheControl).and_then(|said| HeaderValue::from_str(said.as_ref()).ok());
+    let headers = said.into_iter().map(|said| (CACHE_CONTROL, said)).collect();
     ObjectMeta {
         len: meta.size,
-        version: Version::of_reply(meta.e_tag.as_deref(), Some(modified), meta.size),
-        etag: meta.e_tag.clone(),
+        version: Version::of_reply(etag.as_deref(), Some(modified), meta.size),
+        etag,
         modified: Some(modified),
-        content_type: attributes.get(&Attribute::ContentType).map(|value| value.as_ref().to_owned()),
-        freshness: Freshness::default(),
+        content_type: text(&Attribute::ContentType),
+        content_disposition: text(&Attribute::ContentDisposition),
+        content_language: text(&Attribute::ContentLanguage),
+        // What tools leave behind that is no coding of the object.
+        content_encoding: text(&Attribute::ContentEncoding)
+            .filter(|coding| !matches!(coding.as_str(), "" | "identity" | "aws-chunked")),
+        freshness: Freshness::of(&headers),
     }
 }
 
@@ -251,12 +306,26 @@ fn client(timeouts: Timeouts, endpoint: Option<&str>) -> ClientOptions {
         .with_pool_max_idle_per_host(64)
 }
 
+/// The client library's part of an origin.
+struct Client {
+    store: Arc<dyn ObjectStore>,
+    pages: Arc<dyn PaginatedListStore>,
+    hint: Option<&'static str>,
+}
+
+impl Client {
+    fn new(store: impl ObjectStore + PaginatedListStore, hint: Option<&'static str>) -> Self {
+        let store = Arc::new(store);
+        Self { pages: store.clone(), store, hint }
+    }
+}
+
 fn s3(
     bucket: &str,
     options: &OriginOptions,
     timeouts: Timeouts,
     env: impl Fn(&str) -> Option<String>,
-) -> Result<Arc<dyn ObjectStore>, String> {
+) -> Result<Client, String> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
     // What the environment says of keys goes before the profile, and what is left of it is asked of the machine.
     let keys_elsewhere =
@@ -291,13 +360,23 @@ fn s3(
         // The more specific of the two settings, so that none of the environment overrides it.
         builder = builder.with_config(AmazonS3ConfigKey::S3Endpoint, url);
     }
+    if let Some(machine) = env("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
+        builder = builder.with_metadata_endpoint(machine);
+    }
+    let is_public = options.s3_anonymous || is_on(builder.get_config_value(&AmazonS3ConfigKey::SkipSignature));
+    let is_signed = !is_public && signing::is_signed_s3(&builder, options, &env);
     builder
-        .with_skip_signature(options.s3_anonymous)
+        .with_skip_signature(!is_signed)
         .with_retry(no_retries())
         .with_client_options(client(timeouts, endpoint.as_deref()))
         .build()
-        .map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::S3_HINT)))
         .map_err(|error| error.to_string())
+}
+
+/// A switch of the client library, of the environment.
+fn is_on(value: Option<String>) -> bool {
+    value.is_some_and(|value| value == "true")
 }
 
 /// Where the name of the bucket goes.
@@ -329,7 +408,12 @@ impl Style {
     }
 }
 
-fn gs(bucket: &str, options: &OriginOptions, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>, String> {
+fn gs(
+    bucket: &str,
+    options: &OriginOptions,
+    timeouts: Timeouts,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<Client, String> {
     let endpoint = options.gs_endpoint.as_deref();
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(bucket)
@@ -338,13 +422,21 @@ fn gs(bucket: &str, options: &OriginOptions, timeouts: Timeouts) -> Result<Arc<d
     if let Some(endpoint) = endpoint {
         builder = builder.with_base_url(endpoint.trim_end_matches('/'));
     }
-    if options.gs_anonymous {
-        builder = builder.with_skip_signature(true);
-    }
-    builder.build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>).map_err(|error| error.to_string())
+    let is_public = options.gs_anonymous || is_on(builder.get_config_value(&GoogleConfigKey::SkipSignature));
+    let is_signed = !is_public && signing::is_signed_gs(&builder, options, env);
+    builder
+        .with_skip_signature(!is_signed)
+        .build()
+        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::GS_HINT)))
+        .map_err(|error| error.to_string())
 }
 
-fn az(container: &str, options: &OriginOptions, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>, String> {
+fn az(
+    container: &str,
+    options: &OriginOptions,
+    timeouts: Timeouts,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<Client, String> {
     let endpoint = options.az_endpoint.as_deref();
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_container_name(container)
@@ -356,10 +448,13 @@ fn az(container: &str, options: &OriginOptions, timeouts: Timeouts) -> Result<Ar
     if let Some(endpoint) = endpoint {
         builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
     }
-    if options.az_anonymous {
-        builder = builder.with_skip_signature(true);
-    }
-    builder.build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>).map_err(|error| error.to_string())
+    let is_public = options.az_anonymous || is_on(builder.get_config_value(&AzureConfigKey::SkipSignature));
+    let is_signed = !is_public && signing::is_signed_az(&builder, options, env);
+    builder
+        .with_skip_signature(!is_signed)
+        .build()
+        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::AZ_HINT)))
+        .map_err(|error| error.to_string())
 }
 
 impl fmt::Debug for CloudOrigin {
@@ -386,8 +481,8 @@ impl Origin for CloudOrigin {
         Box::pin(self.read_now(path, range, expected))
     }
 
-    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
-        Box::pin(self.list_now(folder))
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
+        Box::pin(async move { self.list_now(folder).await.map(Listing::from) })
     }
 }
 

@@ -113,7 +113,7 @@ async fn names_what_is_missing(origin: &dyn Origin) {
 
 async fn lists_folders(origin: &dyn Origin) {
     let list = |folder: ObjectPath| async move {
-        let entries = origin.list(&folder).await?;
+        let entries = origin.list(&folder).await?.entries;
         Ok::<_, OriginError>(entries.into_iter().map(|entry| (entry.name, entry.folder, entry.len)).collect::<Vec<_>>())
     };
     let root = list(ObjectPath::root()).await.unwrap();
@@ -394,6 +394,35 @@ async fn a_listing_that_never_comes_has_its_limit() {
     let origin = CloudOrigin::with_env(CloudKind::S3, "bucket", "", &options, timeouts(20), no_env).unwrap();
     let error = origin.list(&ObjectPath::root()).await.unwrap_err();
     assert!(matches!(error, OriginError::Timeout { phase: Phase::FirstByte, .. }), "{error}");
+}
+
+/// A service that would give out keys, if it were asked.
+#[tokio::test]
+async fn a_machine_is_asked_for_keys_only_where_something_says_so() {
+    for (options, disabled, asked) in [
+        (OriginOptions::default(), "true", false),
+        (OriginOptions { instance_credentials: true, ..OriginOptions::default() }, "true", true),
+        (OriginOptions::default(), "false", true),
+        (OriginOptions { s3_anonymous: true, ..OriginOptions::default() }, "false", false),
+    ] {
+        let (machine, bucket) = (TestServer::start().await, TestServer::start().await);
+        bucket.always(Fault::Status(403));
+        machine.always(Fault::Status(404));
+        let endpoint = machine.url("");
+        let env = |name: &str| match name {
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT" => Some(endpoint.clone()),
+            "AWS_EC2_METADATA_DISABLED" => Some(disabled.to_owned()),
+            _ => None,
+        };
+        let options = OriginOptions { s3_endpoint: Some(bucket.url("")), ..options };
+        let origin = CloudOrigin::with_env(CloudKind::S3, "bucket", "", &options, timeouts(5000), env).unwrap();
+        let error = read(&origin, "hello.txt", 0..5, None).await.unwrap_err();
+        assert_eq!(!machine.seen().is_empty(), asked, "{error}");
+        let signed = bucket.seen().iter().any(|seen| seen.headers.contains_key("authorization"));
+        assert!(!signed);
+        let hints = error.to_string().contains("credentials = \"instance\"");
+        assert_eq!(hints, !asked && !options.s3_anonymous, "{error}");
+    }
 }
 
 /// A versitygw over a folder, ended on drop.

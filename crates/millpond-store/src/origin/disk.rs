@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, fstat, statat};
 use rustix::io::{ReadWriteFlags, preadv2};
 
 use super::resolve::{ResolveError, Root};
-use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin, Version};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, Version};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -267,6 +267,9 @@ fn meta_of(stat: &Stat) -> ObjectMeta {
         etag: None,
         modified: modified(stat),
         content_type: None,
+        content_disposition: None,
+        content_language: None,
+        content_encoding: None,
         freshness: Freshness::default(),
     }
 }
@@ -298,8 +301,8 @@ impl Origin for DiskOrigin {
         Box::pin(self.read_range(path, range, expected))
     }
 
-    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
-        Box::pin(self.blocking(folder, |origin, folder| origin.list_now(folder)))
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
+        Box::pin(self.blocking(folder, |origin, folder| origin.list_now(folder).map(Listing::from)))
     }
 
     fn open_file<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<Option<OpenFile>, OriginError>> {
@@ -341,7 +344,7 @@ mod tests {
             assert!(error.is_not_found(), "{error}");
         }
         assert!(matches!(origin.list(&path("file")).await, Err(OriginError::NotAFile { .. })));
-        let names: Vec<_> = origin.list(&ObjectPath::root()).await.unwrap();
+        let names = origin.list(&ObjectPath::root()).await.unwrap().entries;
         assert_eq!(names.len(), 2, "the FIFO and the socket are left out");
     }
 
@@ -358,7 +361,7 @@ mod tests {
         let error = origin.head(&path("out")).await.unwrap_err();
         assert!(matches!(error, OriginError::Outside { .. }));
         assert_eq!(error.status(), 404);
-        let entries = origin.list(&ObjectPath::root()).await.unwrap();
+        let entries = origin.list(&ObjectPath::root()).await.unwrap().entries;
         let names: Vec<_> = entries.iter().map(|e| (e.name.as_str(), e.len)).collect();
         assert_eq!(names, [("file", 5), ("in", 5)]);
     }

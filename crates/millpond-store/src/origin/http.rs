@@ -19,8 +19,9 @@ use super::http_reply::{self, Asked, Condition};
 use super::index_page;
 use super::timed::{first_byte, stalling};
 use super::transport::{self, broken};
-use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, Origin, Timeouts};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, shown};
 use crate::error::{At, OriginError};
+use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 use crate::place::{decoded, without_secrets};
 
@@ -32,6 +33,9 @@ const HOPS: u32 = 5;
 
 /// Largest index page read, in bytes.
 const LARGEST_PAGE: usize = 8 << 20;
+
+/// A longer index page is parsed on a thread that may take its time.
+const AT_ONCE: usize = 64 << 10;
 
 /// What this process calls itself in `CDN-Loop` (RFC 8586 2): a request that comes in with it has been round.
 pub fn loop_id() -> &'static str {
@@ -162,7 +166,7 @@ impl HttpOrigin {
             return Err(OriginError::BadReply {
                 at: at.clone(),
                 expected: "a URL in Location".into(),
-                found: text.unwrap_or("none").to_owned(),
+                found: shown(text.unwrap_or("none")),
             });
         };
         let listed = is_listed(&self.0.redirects, &next);
@@ -251,7 +255,7 @@ impl HttpOrigin {
 
 impl HttpOrigin {
     /// What the server's own index page of a folder links to; [`OriginError::Unsupported`] where it makes none.
-    async fn list_now(&self, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {
+    async fn list_now(&self, folder: &ObjectPath) -> Result<Listing, OriginError> {
         let at = self.at(folder);
         let unsupported = || OriginError::Unsupported { at: at.clone(), what: "listing a folder" };
         let mut url = self.url(folder);
@@ -265,6 +269,7 @@ impl HttpOrigin {
             401 | 500.. => return Err(status_error(&at, status, None)),
             _ => return Err(unsupported()),
         }
+        let headers = response.headers().clone();
         let mut page = Vec::new();
         let mut body = stalling(pieces(response, at.clone()), at.clone(), self.0.timeouts.stall);
         while let Some(piece) = body.next().await {
@@ -273,8 +278,19 @@ impl HttpOrigin {
                 return Err(unsupported());
             }
         }
+        let freshness = Freshness::of(&headers);
+        let names = if page.len() > AT_ONCE {
+            let work = tokio::task::spawn_blocking(move || index_page::entries(&url, &page));
+            work.await.map_err(|error| OriginError::Io {
+                at: at.clone(),
+                kind: std::io::ErrorKind::Other,
+                detail: error.to_string(),
+            })?
+        } else {
+            index_page::entries(&url, &page)
+        };
         let entry = |(name, folder)| Entry { name, folder, len: 0 };
-        Ok(index_page::entries(&url, &String::from_utf8_lossy(&page)).into_iter().map(entry).collect())
+        Ok(Listing { entries: names.into_iter().map(entry).collect(), freshness })
     }
 }
 
@@ -368,7 +384,7 @@ impl Origin for HttpOrigin {
         Box::pin(self.read_now(path, range, expected))
     }
 
-    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
         Box::pin(self.list_now(folder))
     }
 }

@@ -5,10 +5,11 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, SERVER,
+    CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    HeaderName, LAST_MODIFIED, SERVER,
 };
 
-use super::{ObjectMeta, Version, is_strong};
+use super::{ObjectMeta, Version, is_strong, kept, shown};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 
@@ -80,7 +81,7 @@ impl Asked<'_> {
         if self.start > SKIP {
             return Err(OriginError::RangeIgnored {
                 at: self.at.clone(),
-                server: text(headers, &SERVER).unwrap_or("without a name").to_owned(),
+                server: shown(text(headers, &SERVER).unwrap_or("without a name")),
                 start: self.start,
             });
         }
@@ -114,20 +115,24 @@ impl Asked<'_> {
     }
 
     fn bad(&self, expected: &str, found: &str) -> OriginError {
-        OriginError::BadReply { at: self.at.clone(), expected: expected.to_owned(), found: found.to_owned() }
+        OriginError::BadReply { at: self.at.clone(), expected: expected.to_owned(), found: shown(found) }
     }
 }
 
 /// What the headers of a reply say of the object.
 pub(crate) fn meta(headers: &HeaderMap, len: u64) -> ObjectMeta {
-    let etag = text(headers, &ETAG).filter(|etag| !etag.is_empty());
+    let etag = kept(text(headers, &ETAG).filter(|etag| !etag.is_empty()));
     let modified = text(headers, &LAST_MODIFIED).and_then(|text| httpdate::parse_http_date(text).ok());
     ObjectMeta {
         len,
-        version: Version::of_reply(etag, modified, len),
-        etag: etag.map(str::to_owned),
+        version: Version::of_reply(etag.as_deref(), modified, len),
+        etag,
         modified,
-        content_type: text(headers, &CONTENT_TYPE).map(str::to_owned),
+        content_type: kept(text(headers, &CONTENT_TYPE)),
+        content_disposition: kept(text(headers, &CONTENT_DISPOSITION)),
+        content_language: kept(text(headers, &CONTENT_LANGUAGE)),
+        // A reply in a coding is refused.
+        content_encoding: None,
         freshness: Freshness::of(headers),
     }
 }
@@ -227,6 +232,18 @@ mod tests {
         ] {
             assert_eq!(parsed(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn fields_that_are_kept_have_a_bound() {
+        let long = format!("\"{}\"", "x".repeat(2000));
+        let modified = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let pairs = [(ETAG, &*long), (CONTENT_TYPE, &*long), (CONTENT_DISPOSITION, &*long), (LAST_MODIFIED, modified)];
+        let meta = meta(&headers(&pairs), 5);
+        assert_eq!((&meta.etag, &meta.content_type, &meta.content_disposition), (&None, &None, &None));
+        assert!(meta.version.as_str().len() < 50, "of the time instead");
+        let error = judge((10, 100), None, 206, &[(CONTENT_RANGE, &*long)]).unwrap_err();
+        assert!(error.to_string().len() < 500);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use super::disk::check;
-use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, Origin, Version};
+use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Version};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
@@ -48,6 +48,9 @@ impl MemoryOrigin {
             etag: Some(etag),
             modified: None,
             content_type: None,
+            content_disposition: None,
+            content_language: None,
+            content_encoding: None,
             freshness: Freshness::default(),
         };
         objects.by_path.insert(path.to_owned(), (bytes, meta));
@@ -134,7 +137,7 @@ impl Origin for MemoryOrigin {
         Box::pin(async move { self.read_now(path, range, expected) })
     }
 
-    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
-        Box::pin(async move { self.list_now(folder) })
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
+        Box::pin(async move { self.list_now(folder).map(Listing::from) })
     }
 }

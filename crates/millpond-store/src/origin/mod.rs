@@ -22,11 +22,12 @@ pub(crate) mod disk;
 mod exact;
 pub(crate) mod http;
 pub(crate) mod http_reply;
-mod index_page;
+pub(crate) mod index_page;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
 pub(crate) mod resolve;
 pub(crate) mod retry;
+mod signing;
 pub(crate) mod timed;
 pub(crate) mod transport;
 
@@ -71,6 +72,19 @@ impl Version {
     }
 }
 
+/// The longest field of a reply that is kept with an object, in bytes: tens of thousands of objects are remembered.
+const LONGEST_FIELD: usize = 1024;
+
+/// A field that is kept with an object; one that is too long counts as none.
+pub(crate) fn kept(field: Option<&str>) -> Option<String> {
+    field.filter(|field| field.len() <= LONGEST_FIELD).map(str::to_owned)
+}
+
+/// The beginning of a text of an origin, for messages.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
 /// Whether an ETag is strong (RFC 9110 8.8.3): only such a one tells versions apart byte by byte.
 pub(crate) fn is_strong(etag: &str) -> bool {
     !etag.is_empty() && !etag.starts_with("W/")
@@ -101,6 +115,12 @@ pub struct ObjectMeta {
     pub modified: Option<SystemTime>,
     /// The media type as the origin sent it.
     pub content_type: Option<String>,
+    /// How a client is to present it (`Content-Disposition`, RFC 6266), as the origin sent it.
+    pub content_disposition: Option<String>,
+    /// Its language (`Content-Language`), as the origin sent it.
+    pub content_language: Option<String>,
+    /// The coding of its bytes (`Content-Encoding`), where the origin has stored them in one.
+    pub content_encoding: Option<String>,
     /// How long all this may be trusted, as far as the origin says.
     pub freshness: Freshness,
 }
@@ -135,6 +155,21 @@ pub struct Entry {
     pub len: u64,
 }
 
+/// What an origin says of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Its entries by name.
+    pub entries: Vec<Entry>,
+    /// How long the list may be kept and by whom, as far as the origin says.
+    pub freshness: Freshness,
+}
+
+impl From<Vec<Entry>> for Listing {
+    fn from(entries: Vec<Entry>) -> Self {
+        Self { entries, freshness: Freshness::default() }
+    }
+}
+
 /// A place where objects are.
 ///
 /// All methods are cancel safe: dropping the future or the body ends the work.
@@ -157,7 +192,7 @@ pub trait Origin: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'a, Result<Fetched, OriginError>>;
 
     /// The entries of a folder by name, hidden ones (`.name`) left out.
-    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>>;
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>>;
 
     /// The object as an open file, where it is one: its bytes can then go out by sendfile, and are not cached.
     fn open_file<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<Option<OpenFile>, OriginError>> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin};
+use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
 
@@ -146,7 +146,7 @@ impl Origin for NeighbourOrigin {
         })
     }
 
-    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
         self.origin.list(folder)
     }
 

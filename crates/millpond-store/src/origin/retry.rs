@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 
 use super::neighbours::NeighbourStats;
-use super::{Body, BoxFuture, Entry, Fetched, ObjectMeta, OpenFile, Origin};
+use super::{Body, BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
 
@@ -188,7 +188,7 @@ impl Origin for RetryOrigin {
         })
     }
 
-    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
         Box::pin(self.again(move || self.inner.list(folder)))
     }
 

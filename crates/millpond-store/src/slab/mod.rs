@@ -5,8 +5,10 @@
 //! of them together keep to the quota. Which slice goes into which slot is the caller's business.
 //!
 //! A slot's record is taken back before its data are overwritten, and written after them: a process killed at any
-//! moment loses at most what it was writing. After a loss of power the record may be there without its data: so the
-//! first use after a start compares a checksum, [`Slabs::verify`].
+//! moment loses at most what it was writing. After a loss of power the record may be there without its data, and disks
+//! lose bits: so a checksum is compared, [`Slabs::verify`], before the first use after a start and now and then. A slab
+//! that another program has cut off is given up for a new file, [`Slabs::renew`]: were it written to, what is missing
+//! before the new bytes would read as zeros.
 
 mod error;
 mod names;
@@ -21,15 +23,18 @@ pub use names::ObjectName;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Read as _};
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::origin::disk;
 use crate::policy::Slot;
 use record::Record;
 
@@ -82,8 +87,9 @@ pub(crate) struct Slabs {
     folder: PathBuf,
     slice: u64,
     slots: u32,
-    /// Opened and allocated when the first slot in them is written.
-    slabs: Vec<OnceLock<Arc<File>>>,
+    /// Opened and allocated when the first slot in them is written. A lock each: taken for a look, and to put a new file
+    /// in the place of a broken one.
+    slabs: Vec<RwLock<Option<Arc<File>>>>,
     records: File,
     /// A lock: what is written is one slice at a time.
     state: Mutex<State>,
@@ -169,7 +175,7 @@ impl Slabs {
             folder: folder.to_owned(),
             slice,
             slots,
-            slabs: (0..count).map(|_| OnceLock::new()).collect(),
+            slabs: (0..count).map(|_| RwLock::default()).collect(),
             records,
             state: Mutex::new(state),
             detaches: AtomicBool::new(true),
@@ -202,11 +208,56 @@ impl Slabs {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "no such slot");
             return Err(SlabError::of(&self.folder, "finding a slot", u64::from(slot))(error));
         };
-        if let Some(file) = slab.get() {
+        if let Some(file) = &*slab.read().unwrap_or_else(PoisonError::into_inner) {
             return Ok((file.clone(), offset));
         }
-        let file = self.open_slab(number)?;
-        Ok((slab.get_or_init(|| file).clone(), offset))
+        let mut slab = slab.write().unwrap_or_else(PoisonError::into_inner);
+        let file = match &*slab {
+            Some(file) => file.clone(),
+            None => slab.insert(self.open_slab(number)?).clone(),
+        };
+        Ok((file, offset))
+    }
+
+    /// The file that a slot lies in, and the offset there, for messages.
+    pub(crate) fn place(&self, slot: Slot) -> (PathBuf, u64) {
+        let file = self.folder.join(slab_name(slot_slab(slot, self.slice)));
+        (file, u64::from(slot) % (SLAB / self.slice) * self.slice)
+    }
+
+    /// Whether the slab of a slot has become shorter than it was made.
+    pub(crate) fn is_cut(&self, slot: Slot) -> bool {
+        let Ok((file, _)) = self.location(slot) else { return false };
+        let most = self.slab_len(slot_slab(slot, self.slice));
+        file.metadata().is_ok_and(|meta| meta.len() < most)
+    }
+
+    /// Gives a slab that was cut off up for a new file, and returns the slots in it: none holds anything now. Those who
+    /// read the old file keep it.
+    ///
+    /// # Errors
+    ///
+    /// Where a new file can't be made.
+    pub(crate) fn renew(&self, slot: Slot) -> Result<Range<Slot>, SlabError> {
+        let number = slot_slab(slot, self.slice);
+        let per_slab = SLAB / self.slice;
+        let first = (number as u64 * per_slab) as Slot;
+        let slots = first..first.saturating_add(per_slab as Slot).min(self.slots);
+        let Some(slab) = self.slabs.get(number) else { return Ok(0..0) };
+        let mut slab = slab.write().unwrap_or_else(PoisonError::into_inner);
+        let whole = |file: &Arc<File>| file.metadata().is_ok_and(|meta| meta.len() >= self.slab_len(number));
+        if slab.as_ref().is_some_and(whole) {
+            // Somebody else was here first.
+            return Ok(0..0);
+        }
+        let path = self.folder.join(slab_name(number));
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(SlabError::of(&path, "removing", 0)(error));
+            }
+            _ => *slab = Some(self.open_slab(number)?),
+        }
+        Ok(slots)
     }
 
     /// Writes a slice into a slot, in place of what is there.
@@ -230,7 +281,12 @@ impl Slabs {
         self.name(&mut state, slice)?;
         // The lock is not held while data are written: the slot has no record, so nobody looks at it.
         drop(state);
-        let written = fill(&file, start, self.slice, data).map_err(SlabError::of(&path, "writing", start));
+        let written = fill(&file, start, self.slice, data)
+            .and_then(|written| match self.location(slot) {
+                Ok((now, _)) if Arc::ptr_eq(&now, &file) => Ok(written),
+                _ => Err(io::Error::other("the slab was given up meanwhile")),
+            })
+            .map_err(SlabError::of(&path, "writing", start));
         let mut state = self.state();
         let recorded = written.and_then(|(len, sum)| {
             let Slice { key, object, index, of, .. } = *slice;
@@ -264,8 +320,13 @@ impl Slabs {
     pub(crate) fn verify(&self, slot: Slot) -> bool {
         let Some(record) = self.state().held.get(slot as usize).copied().flatten() else { return false };
         let Ok((file, start)) = self.location(slot) else { return false };
+        // What was not in the system's memory before is not kept there for this.
+        let is_cold = disk::read_resident(&file, &(start..start + 1)).is_none();
         let mut data = vec![0; (record.len as usize).min(self.slice as usize)];
         let sound = file.read_exact_at(&mut data, start).is_ok() && record::sum(&data) == record.sum;
+        if is_cold {
+            let _ = rustix::fs::fadvise(&*file, start, NonZeroU64::new(self.slice), Advice::DontNeed);
+        }
         self.state().used[slot as usize] = true;
         sound
     }
@@ -285,9 +346,7 @@ impl Slabs {
     fn open_slab(&self, number: usize) -> Result<Arc<File>, SlabError> {
         let path = self.folder.join(slab_name(number));
         let file = open(&path)?;
-        let per_slab = SLAB / self.slice;
-        let slots = (u64::from(self.slots) - number as u64 * per_slab).min(per_slab);
-        let len = slots * self.slice;
+        let len = self.slab_len(number);
         let allocated = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len).map_err(io::Error::from);
         match allocated {
             // Not every file system can: then room is found when it is written to.
@@ -298,6 +357,11 @@ impl Slabs {
         }
         .map_err(SlabError::of(&path, "allocating", 0))?;
         Ok(Arc::new(file))
+    }
+
+    fn slab_len(&self, number: usize) -> u64 {
+        let per_slab = SLAB / self.slice;
+        u64::from(self.slots).saturating_sub(number as u64 * per_slab).min(per_slab) * self.slice
     }
 
     /// Gives a range of a slab new pages and keeps its blocks, so that bytes of the old pages that the kernel has not

@@ -8,8 +8,10 @@ use tokio::sync::Semaphore;
 
 use super::*;
 use crate::error::{At, ErrorKind};
+use crate::freshness::{Freshness, Storage};
 use crate::origin::memory::MemoryOrigin;
 use crate::origin::{BoxFuture, Fetched};
+use crate::reader::Chunk;
 
 mod disk;
 mod flights;
@@ -27,6 +29,8 @@ struct Watched {
     given: AtomicU64,
     broken: AtomicBool,
     down: AtomicBool,
+    /// What it says of keeping its objects.
+    said: Mutex<Freshness>,
 }
 
 impl Watched {
@@ -39,6 +43,7 @@ impl Watched {
             given: AtomicU64::new(0),
             broken: AtomicBool::new(false),
             down: AtomicBool::new(false),
+            said: Mutex::default(),
         })
     }
 
@@ -87,7 +92,10 @@ impl Origin for Handle {
             let at = At::new("watched", path.as_str());
             return Box::pin(async { Err(OriginError::Status { at, code: 503, detail: "down".into() }) });
         }
-        self.0.inner.head(path)
+        Box::pin(async {
+            let meta = self.0.inner.head(path).await?;
+            Ok(ObjectMeta { freshness: *self.0.said.lock().unwrap(), ..meta })
+        })
     }
 
     fn read<'a>(
@@ -109,11 +117,12 @@ impl Origin for Handle {
                     item
                 }
             });
-            Ok(Fetched { body: body.boxed(), ..fetched })
+            let meta = ObjectMeta { freshness: *self.0.said.lock().unwrap(), ..fetched.meta };
+            Ok(Fetched { meta, range: fetched.range, body: body.boxed() })
         })
     }
 
-    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Vec<Entry>, OriginError>> {
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
         self.0.inner.list(folder)
     }
 }

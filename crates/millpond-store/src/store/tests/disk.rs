@@ -89,3 +89,146 @@ async fn a_pinned_slice_stays_as_it_is_while_others_come_and_go() {
     assert!(stats.ledger.evictions > 0 && stats.ledger.bytes <= stats.capacity, "{stats:?}");
     assert_eq!(crate::origin::disk::read_at(&file, range).unwrap(), rig.content[..SLICE as usize]);
 }
+
+/// A range in memory, what the disk has lost fetched again.
+async fn loaded(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Vec<u8> {
+    let mut reader = store.read(object, range);
+    let mut whole = Vec::new();
+    while let Some(bytes) = reader.next_bytes().await {
+        whole.extend_from_slice(&bytes.unwrap());
+    }
+    whole
+}
+
+/// An object of six slices that are all on the disk.
+async fn six_on_disk(folder: &std::path::Path) -> (Rig, Arc<Object>) {
+    let rig = Rig::new(SLICE * 6, false, on_disk(folder));
+    let object = rig.open().await;
+    read(&rig.store, &object, 0..u64::MAX).await.unwrap();
+    written(&rig.store, 6).await;
+    settle().await;
+    rig.origin.reads();
+    (rig, object)
+}
+
+fn cut(folder: &std::path::Path) -> u64 {
+    let slab = std::fs::OpenOptions::new().write(true).open(folder.join("slab-0000")).unwrap();
+    let len = slab.metadata().unwrap().len();
+    slab.set_len(SLICE * 2 + 10).unwrap();
+    len
+}
+
+fn turn_over(folder: &std::path::Path, at: u64) {
+    use std::os::unix::fs::FileExt as _;
+    let slab = std::fs::OpenOptions::new().read(true).write(true).open(folder.join("slab-0000")).unwrap();
+    let mut byte = [0];
+    slab.read_exact_at(&mut byte, at).unwrap();
+    slab.write_all_at(&[byte[0] ^ 1], at).unwrap();
+}
+
+#[tokio::test]
+async fn a_slab_that_was_cut_off_is_fetched_again_in_the_same_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (rig, object) = six_on_disk(dir.path()).await;
+    let len = cut(dir.path());
+    assert_eq!(loaded(&rig.store, &object, 3..u64::MAX).await, rig.content[3..]);
+    let stats = rig.store.stats().disk.unwrap();
+    assert!(stats.damaged >= 1, "{stats:?}");
+    let asked: u64 = rig.origin.reads().iter().map(|range| range.end - range.start).sum();
+    assert!((SLICE * 4..=SLICE * 6).contains(&asked), "{asked}");
+    written(&rig.store, 10).await;
+    settle().await;
+    assert_eq!(std::fs::metadata(dir.path().join("slab-0000")).unwrap().len(), len, "a new file");
+    assert_eq!(loaded(&rig.store, &object, 0..u64::MAX).await, rig.content);
+}
+
+#[tokio::test]
+async fn what_is_written_behind_a_cut_shows_no_zeros_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (rig, object) = six_on_disk(dir.path()).await;
+    let mut early = rig.store.read(&object, SLICE * 3..SLICE * 4);
+    let Some(Ok(Chunk::File { file, range, pin })) = early.next().await else { panic!("no file") };
+    cut(dir.path());
+    rig.origin.inner.put("b", bytes(SLICE * 3));
+    let other = rig.store.open("p", &ObjectPath::parse("b").unwrap()).await.unwrap();
+    read(&rig.store, &other, 0..u64::MAX).await.unwrap();
+    written(&rig.store, 9).await;
+    assert_eq!(loaded(&rig.store, &object, 0..u64::MAX).await, rig.content);
+    let found = crate::origin::disk::read_at(&file, range.clone());
+    assert!(found.is_err(), "the file that was cut off stays short for those who still send from it");
+    rig.store.lost(&object, SLICE * 3, pin.as_ref()).unwrap();
+    assert_eq!(
+        loaded(&rig.store, &object, SLICE * 3..SLICE * 4).await,
+        rig.content[SLICE as usize * 3..SLICE as usize * 4]
+    );
+}
+
+#[tokio::test]
+async fn a_slice_not_read_for_an_hour_is_compared_before_it_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let (rig, object) = six_on_disk(dir.path()).await;
+    tokio::time::pause();
+    turn_over(dir.path(), SLICE * 2 + 99);
+    tokio::time::advance(Duration::from_secs(3599)).await;
+    loaded(&rig.store, &object, 0..SLICE).await;
+    assert_eq!(rig.store.stats().disk.unwrap().verified, 0);
+    tokio::time::advance(Duration::from_secs(3599)).await;
+    assert_eq!(loaded(&rig.store, &object, 0..u64::MAX).await, rig.content);
+    let stats = rig.store.stats().disk.unwrap();
+    assert_eq!((stats.damaged, stats.verified), (1, 5), "the first was read lately");
+}
+
+#[tokio::test]
+async fn damage_is_found_in_the_background() {
+    let dir = tempfile::tempdir().unwrap();
+    let (rig, object) = six_on_disk(dir.path()).await;
+    tokio::time::pause();
+    turn_over(dir.path(), SLICE * 2 + 99);
+    let disk = rig.store.slices().disk().unwrap().clone();
+    let round = || {
+        let mut slot = 0;
+        while let (next, 1..) = disk.scrub_step(slot) {
+            slot = next;
+        }
+        (disk.stats().verified, disk.stats().damaged, disk.stats().ledger.entries, disk.stats().ledger.pinned)
+    };
+    assert_eq!(round(), (0, 0, 6, 0), "written lately");
+    tokio::time::advance(Duration::from_secs(3601)).await;
+    assert_eq!(round(), (6, 1, 5, 0));
+    assert_eq!(round(), (6, 1, 5, 0), "proven lately");
+    tokio::time::advance(Duration::from_secs(1800)).await;
+    loaded(&rig.store, &object, 0..SLICE).await;
+    tokio::time::advance(Duration::from_secs(1801)).await;
+    assert_eq!(round(), (11, 1, 5, 0), "what is read all the time too");
+    assert_eq!(loaded(&rig.store, &object, 0..u64::MAX).await, rig.content);
+}
+
+#[tokio::test]
+async fn what_must_not_be_stored_never_reaches_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let rig = Rig::new(SLICE * 6, false, StoreOptions { freshness: Some(Duration::ZERO), ..on_disk(dir.path()) });
+    let forbidden = Permission { storage: Storage::Never, ..Permission::default() };
+    let said = |permission| Freshness { permission, ..Freshness::default() };
+    *rig.origin.said.lock().unwrap() = said(forbidden);
+    let object = rig.open().await;
+    assert_eq!(read(&rig.store, &object, 0..u64::MAX).await.unwrap(), rig.content);
+    settle().await;
+    assert!(!object.is_storable() && !dir.path().join("slab-0000").exists());
+    assert_eq!(rig.store.stats().disk.unwrap().written, 0);
+
+    rig.origin.inner.put("b", bytes(SLICE * 6));
+    *rig.origin.said.lock().unwrap() = said(Permission::default());
+    let path = ObjectPath::parse("b").unwrap();
+    let object = rig.store.open("p", &path).await.unwrap();
+    read(&rig.store, &object, 0..SLICE * 4).await.unwrap();
+    written(&rig.store, 4).await;
+    settle().await;
+    *rig.origin.said.lock().unwrap() = said(forbidden);
+    let same = rig.store.open("p", &path).await.unwrap();
+    assert_eq!(rig.store.stats().disk.unwrap().ledger.entries, 0, "what was there is taken off");
+    assert_eq!(rig.store.permission(&object), forbidden);
+    assert_eq!(read(&rig.store, &same, 0..u64::MAX).await.unwrap(), bytes(SLICE * 6));
+    assert_eq!(read(&rig.store, &object, 0..u64::MAX).await.unwrap(), bytes(SLICE * 6));
+    settle().await;
+    assert_eq!(rig.store.stats().disk.unwrap().written, 4);
+}
