@@ -56,14 +56,17 @@ fn one_client_takes_few_sessions_and_leaves_none() {
         assert_eq!(take(&mut client, transport, 100), (16, 453), "{transport}: of a connection");
         drop(client);
     }
-    // By default an address has 1,024 that wait.
+    // By default an address has 2,048 that wait, of 128 connections; the first two may take a moment to be gone.
     let mut clients: Vec<Client> = Vec::new();
-    comes("the bound of an address", &server, || {
+    loop {
         clients.push(Client::new(&server, CLIP));
         let (count, status) = take(clients.last_mut().unwrap(), OVER_UDP, 16);
-        status == 453 && count < 16
-    });
-    assert!((60..=68).contains(&clients.len()), "{}", clients.len());
+        if count < 16 {
+            assert_eq!(status, 453);
+            break;
+        }
+    }
+    assert!((126..=130).contains(&clients.len()), "{}", clients.len());
     assert!(server.metric("millpond_rtsp_refused_total", "reason=\"waiting\"") >= 3.0);
     let mut next = Client::new(&server, CLIP);
     assert_eq!(next.set_up("v1", OVER_UDP).status, 453);

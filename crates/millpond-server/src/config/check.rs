@@ -167,7 +167,7 @@ pub fn resolve(
         rtsp_bounds: Bounds {
             sessions: rtsp_sessions,
             sessions_per_client: options.rtsp_sessions_per_client.unwrap_or((rtsp_sessions / 2).max(1)),
-            waiting_per_client: options.rtsp_waiting_per_client.unwrap_or(1024),
+            waiting_per_client: options.rtsp_waiting_per_client.unwrap_or(2048),
             bandwidth: options.rtsp_mbps.and_then(bits),
             origin_bandwidth: options.rtsp_origin_mbps.and_then(bits),
         },

@@ -221,7 +221,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "rtsp-waiting-per-client",
         form: Form::Count,
-        default: "1024",
+        default: "2048",
         help: "Most RTSP sessions of one address that were set up and have not played",
         apply: |options, text| value::count(text, 1).map(|v| options.rtsp_waiting_per_client = Some(v)),
         show: |config| Some(config.rtsp_bounds.waiting_per_client.to_string()),
