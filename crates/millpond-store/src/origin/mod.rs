@@ -29,6 +29,7 @@ pub(crate) mod resolve;
 pub(crate) mod retry;
 pub(crate) mod timed;
 pub(crate) mod transport;
+pub(crate) mod visible;
 
 #[cfg(test)]
 mod conformance;
