@@ -198,6 +198,8 @@ impl Server {
             readiness: readiness.clone(),
             front,
             graph: rtsp.graph().clone(),
+            hosts: admin::AllowedHosts::new(config.admin, &config.admin_hosts),
+            limits: service.limits,
         };
         let (admin_stop, admin_stopped) = watch::channel(false);
         let admin_task = tokio::spawn(admin::serve(admin, admin_state, admin_stopped));
