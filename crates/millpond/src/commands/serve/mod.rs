@@ -1,17 +1,17 @@
 //! `millpond serve`: the server.
 
+mod signals;
+
 use super::Outcome;
+use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
-    config::{self, Inputs, Loaded, declare::SETTINGS, value::Form},
+    config::{self, Inputs, Loaded, TlsSource, declare::SETTINGS, value::Form},
     logging,
     serve::Server,
 };
-use std::{collections::HashMap, path::PathBuf};
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-};
+use std::{collections::HashMap, fmt::Write as _, path::PathBuf};
+use tokio::sync::watch;
 
 pub(crate) fn command() -> Command {
     let about = "Serves the media under places; with none, a small sample";
@@ -62,55 +62,45 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    let (stop, stopped) = watch::channel(false);
+    let reloads = matches!(config.tls, Some(TlsSource::Files { .. })) || config.rtsp_users.is_some();
+    signals::watch(reloads, config.shutdown_grace, stop)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(config.workers).enable_all().build()?;
     let done = runtime.block_on(async {
-        let (stop, stopped) = watch::channel(false);
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let server = Server::bind(config).await?;
-        greet(&server).await?;
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::info!("stopping: responses under way are finished");
-            let _ = stop.send(true);
-            // A second signal is from somebody who won't wait.
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            std::process::exit(130);
-        });
+        let greeting = greeting(&server).await?;
+        // Not on this thread: serving neither waits for who reads this nor ends with it.
+        std::thread::spawn(move || out::lines(&greeting).is_ok());
         server.run(stopped).await;
         Ok(())
     });
     // Nothing that still runs is worth waiting for: every response had its grace.
     runtime.shutdown_background();
+    logging::flush();
     done
 }
 
 /// Tells where to find what.
-async fn greet(server: &Server) -> Result<(), Box<dyn std::error::Error>> {
+async fn greeting(server: &Server) -> Result<String, Box<dyn std::error::Error>> {
     let http = server.http_addr()?;
     let host = if http.ip().is_unspecified() { "localhost".to_owned() } else { http.ip().to_string() };
     let base = format!("http://{host}:{}", http.port());
-    println!("millpond {} serves {base}/", env!("CARGO_PKG_VERSION"));
+    let mut text = format!("millpond {} serves {base}/\n", env!("CARGO_PKG_VERSION"));
     if let Some(https) = server.https_addr() {
-        println!("  https    https://{host}:{}/", https.port());
+        writeln!(text, "  https    https://{host}:{}/", https.port())?;
     }
     let rtsp = format!("rtsp://{host}:{}", server.rtsp_addr()?.port());
-    println!("  rtsp     {rtsp}/");
+    writeln!(text, "  rtsp     {rtsp}/")?;
     if let Some(rtsps) = server.rtsps_addr() {
-        println!("  rtsps    rtsps://{host}:{}/", rtsps.port());
+        writeln!(text, "  rtsps    rtsps://{host}:{}/", rtsps.port())?;
     }
-    println!("  metrics  http://{}/metrics", server.admin_addr()?);
+    writeln!(text, "  metrics  http://{}/metrics", server.admin_addr()?)?;
     for asset in server.some_assets(5).await {
-        println!("  {asset}");
-        println!("    HLS     {base}/{asset}/index.m3u8");
-        println!("    HLS TS  {base}/{asset}/ts/index.m3u8");
-        println!("    DASH    {base}/{asset}/index.mpd");
-        println!("    RTSP    {rtsp}/{asset}");
+        writeln!(text, "  {asset}")?;
+        writeln!(text, "    HLS     {base}/{asset}/index.m3u8")?;
+        writeln!(text, "    HLS TS  {base}/{asset}/ts/index.m3u8")?;
+        writeln!(text, "    DASH    {base}/{asset}/index.mpd")?;
+        writeln!(text, "    RTSP    {rtsp}/{asset}")?;
     }
-    Ok(())
+    Ok(text)
 }
