@@ -8,6 +8,7 @@
 mod admin;
 pub mod config;
 mod delivery;
+pub mod escape;
 mod files;
 mod front;
 #[cfg(feature = "fuzz")]

@@ -1,13 +1,29 @@
 //! The log, and the ids that tie its lines to requests.
 
+mod fields;
+mod queue;
+
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::io::IsTerminal;
-use std::sync::LazyLock;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Duration;
 
 use http::HeaderValue;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::escape;
+use fields::EscapedFields;
+use queue::Queue;
+
+/// Longest wait for the last lines when the process ends.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// The log of this process, where one was started.
+static LOG: OnceLock<Arc<Queue>> = OnceLock::new();
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +59,9 @@ pub enum LogError {
         /// What the parser said.
         reason: String,
     },
+    /// There is no thread to write the lines, or no standard error.
+    #[error("the log can't be written: {0}")]
+    Output(io::Error),
     /// A log was started before in this process.
     #[error("the log is already started: {0}")]
     Started(String),
@@ -55,22 +74,89 @@ pub fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
 }
 
 /// Starts the log of this process on standard error. To be called once, by the command.
+///
+/// Lines are written by a thread of their own: where standard error takes none, the oldest wait and new ones are lost.
+/// Panics become lines of the log, for the usual message would wait for standard error.
 pub fn init(filter: &str, format: LogFormat) -> Result<(), LogError> {
-    let terminal = std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt().with_env_filter(parse_filter(filter)?).with_writer(std::io::stderr);
+    let filter = parse_filter(filter)?;
+    let terminal = io::stderr().is_terminal();
+    // A descriptor of its own: a blocked write must not hold the lock of the standard library's.
+    let output = io::stderr().as_fd().try_clone_to_owned().map_err(LogError::Output)?;
+    let queue = Queue::start(std::fs::File::from(output), |lines| {
+        tracing::warn!(lines, "log lines were lost: standard error did not take them in time");
+    })
+    .map_err(LogError::Output)?;
     let json = match format {
         LogFormat::Auto => !terminal,
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
-    let started = if json {
+    // https://no-color.org: any non-empty value means plain text.
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let lines = Lines { queue: queue.clone(), json };
+    subscribe(filter, lines, terminal && !plain).map_err(|error| LogError::Started(error.to_string()))?;
+    let _ = LOG.set(queue);
+    std::panic::set_hook(Box::new(|panic| {
+        let at = panic.location().map(ToString::to_string).unwrap_or_default();
+        let backtrace = std::backtrace::Backtrace::capture();
+        let backtrace = (backtrace.status() == std::backtrace::BacktraceStatus::Captured).then_some(backtrace);
+        let backtrace = backtrace.map(|trace| tracing::field::display(trace.to_string()));
+        let reason = panic.payload_as_str().unwrap_or("no message");
+        tracing::error!(at, reason, backtrace, "panic: a fault of Millpond");
+    }));
+    Ok(())
+}
+
+fn subscribe(filter: EnvFilter, lines: Lines, colours: bool) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let json = lines.json;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines);
+    if json {
         builder.json().flatten_event(true).with_span_list(false).try_init()
     } else {
-        // https://no-color.org: any non-empty value means plain text.
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        builder.with_ansi(terminal && !plain).with_target(false).try_init()
-    };
-    started.map_err(|error| LogError::Started(error.to_string()))
+        builder.fmt_fields(EscapedFields).with_ansi(colours).with_target(false).try_init()
+    }
+}
+
+/// Waits until the log is written, for a second at most: to be called before the process ends.
+pub fn flush() {
+    if let Some(queue) = LOG.get() {
+        queue.flush(FLUSH);
+    }
+}
+
+/// Lines of the log that were not written, since the process started.
+pub(crate) fn lost_lines() -> u64 {
+    LOG.get().map_or(0, |queue| queue.lost())
+}
+
+/// Where formatted lines go: each event is one `write`.
+#[derive(Clone)]
+struct Lines {
+    queue: Arc<Queue>,
+    json: bool,
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+impl Write for &Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(line) {
+            // The serializer escapes C0 only.
+            Ok(text) if self.json && !escape::is_safe(text) => self.queue.push(escape::json(text).as_bytes()),
+            _ => self.queue.push(line),
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Names one request in the log and in its `X-Request-Id`: 16 hexadecimal characters.
@@ -145,6 +231,59 @@ mod tests {
         let id = RequestId::from_parts(0xffff_ffff_ffab_cdef, 0x1_0000_0000_000f);
         assert_eq!(id.as_str(), "abcdef000000000f");
         assert_eq!(id.header_value(), "abcdef000000000f");
+    }
+
+    /// Everything that a field may be, with a value that would clear the screen and forge a line.
+    fn hostile_line(json: bool) -> String {
+        #[derive(Clone, Default)]
+        struct Output(Arc<std::sync::Mutex<Vec<u8>>>);
+        impl Write for Output {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        #[derive(Debug)]
+        #[allow(dead_code, reason = "read by Debug")]
+        struct Raw(&'static str);
+        let output = Output::default();
+        let queue = Queue::start(output.clone(), |_| ()).unwrap();
+        let lines = Lines { queue: queue.clone(), json };
+        let builder = tracing_subscriber::fmt().with_writer(lines);
+        let subscriber: Box<dyn tracing::Subscriber + Send + Sync> = if json {
+            Box::new(builder.json().flatten_event(true).finish())
+        } else {
+            Box::new(builder.fmt_fields(EscapedFields).with_ansi(false).finish())
+        };
+        let evil = "\x1b[2J\r\n\u{7f}\u{9b}31m\u{2028}\u{202e}\u{2066}\0end";
+        let error: Box<dyn std::error::Error + 'static> = evil.into();
+        tracing::subscriber::with_default(subscriber, || {
+            let span = tracing::info_span!("request", span_field = %evil);
+            let _in = span.enter();
+            tracing::warn!(text = evil, display = %evil, debug = ?Raw(evil), raw = ?format_args!("{evil}"),
+                error = &*error, number = 1u64, "message {evil}");
+        });
+        queue.flush(Duration::from_secs(60));
+        let bytes = output.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn no_field_of_any_kind_can_forge_a_line_or_steer_a_terminal() {
+        for json in [false, true] {
+            let line = hostile_line(json);
+            let inner = line.strip_suffix('\n').unwrap();
+            let hostile = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            assert!(!inner.contains(hostile), "{line:?}");
+            assert!(inner.matches("end").count() >= 6, "every field is there: {line:?}");
+            if json {
+                let value: serde_json::Value = serde_json::from_str(inner).unwrap();
+                assert!(value["display"].as_str().unwrap().contains("\u{9b}31m"), "JSON keeps the value: {line}");
+            }
+        }
     }
 
     #[test]

@@ -209,6 +209,8 @@ impl Server {
             front,
             graph: rtsp.graph().clone(),
             serving: tokio::runtime::Handle::current(),
+            hosts: admin::AllowedHosts::new(config.admin, &config.admin_hosts),
+            limits: service.limits,
         };
         let (admin_stop, admin_stopped) = watch::channel(false);
         let admin_ended = admin::start(admin, admin_state, admin_stopped);

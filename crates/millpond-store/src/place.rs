@@ -14,6 +14,7 @@ use crate::origin::disk::DiskOrigin;
 use crate::origin::http::HttpOrigin;
 use crate::origin::neighbours::NeighbourOrigin;
 use crate::origin::retry::{RetryOrigin, RetryPolicy};
+use crate::origin::visible::VisibleOrigin;
 use crate::origin::{Origin, Timeouts};
 
 /// Where the objects of a place are.
@@ -237,6 +238,8 @@ pub struct OriginOptions {
     pub siblings: Vec<Url>,
     /// How long a sibling has to begin its reply.
     pub sibling_timeout: Duration,
+    /// Whether files and folders whose names begin with a dot can be read; not by default. They are never listed.
+    pub hidden_files: Option<bool>,
     /// The URL of a service that speaks S3; AWS where there is none here, in the environment and in the profile.
     pub s3_endpoint: Option<String>,
     /// The region of the bucket; else of the environment, the profile, or `us-east-1`.
@@ -271,6 +274,7 @@ impl Default for OriginOptions {
             follow_redirects_to: Vec::new(),
             siblings: Vec::new(),
             sibling_timeout: Duration::from_millis(100),
+            hidden_files: None,
             s3_endpoint: None,
             s3_region: None,
             s3_path_style: None,
@@ -309,6 +313,11 @@ impl OriginOptions {
 ///
 /// Where a folder is not there or a client can't be made. A remote origin is not asked anything yet.
 pub fn build(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
+    let origin = with_hidden_names(spec, options)?;
+    Ok(if options.hidden_files == Some(true) { origin } else { Arc::new(VisibleOrigin::new(origin)) })
+}
+
+fn with_hidden_names(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
     let timeouts = options.timeouts();
     let client = |detail: String| PlaceError::Client { place: spec.source.to_string(), detail };
     let origin: Arc<dyn Origin> = match &spec.source {

@@ -1,6 +1,7 @@
 //! The `millpond` command.
 
 mod commands;
+mod out;
 mod target;
 
 use std::process::ExitCode;
@@ -15,8 +16,10 @@ fn main() -> ExitCode {
     };
     match commands::run(&matches) {
         Ok(()) => ExitCode::SUCCESS,
+        // `millpond probe FILE | head -1`: the reader has what it wants.
+        Err(error) if error.is::<out::Closed>() => ExitCode::from(out::CLOSED),
         Err(error) => {
-            eprintln!("millpond: {error}");
+            out::note!("millpond: {error}");
             ExitCode::FAILURE
         }
     }

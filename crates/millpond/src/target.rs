@@ -23,7 +23,9 @@ pub(crate) fn open(target: &str) -> Result<Opened, Box<dyn Error>> {
     };
     let folder = if local && !folder.starts_with(['/', '.']) { format!("./{folder}") } else { folder.to_owned() };
     let store = Store::new(&StoreOptions::default())?;
-    store.add_place("", build(&PlaceSpec::parse(&folder)?, &OriginOptions::default())?);
+    // Whoever runs the command may name any file.
+    let options = OriginOptions { hidden_files: Some(true), ..OriginOptions::default() };
+    store.add_place("", build(&PlaceSpec::parse(&folder)?, &options)?);
     let path = if name.is_empty() { ObjectPath::root() } else { ObjectPath::parse(name)? };
     Ok(Opened { store, path })
 }

@@ -23,15 +23,14 @@ fn origin(folder: &Path, scratch: &Path) -> Option<(support::Running, u16, Vec<u
 
 /// Bytes of bodies that the origin sent since it was started.
 fn sent(scratch: &Path) -> u64 {
-    std::thread::sleep(Duration::from_millis(100));
-    let text = std::fs::read_to_string(scratch.join("ranges.log")).unwrap();
+    let text = origins::settled_log(scratch);
     let film = text.lines().filter(|line| line.contains("film.bin"));
     film.filter_map(|line| line.rsplit('|').next()?.parse::<u64>().ok()).sum()
 }
 
 /// Waits until the disk has as many slices, then for what is left to be told.
 fn written(server: &Server, slices: f64) {
-    for _ in 0..200 {
+    for _ in 0..3_000 {
         if server.metric("millpond_disk_slices", "") >= slices {
             return;
         }

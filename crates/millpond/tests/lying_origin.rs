@@ -193,7 +193,7 @@ fn whatever_the_origin_does_nothing_wrong_is_served_and_nothing_leaks() {
         if status == 206 && body.len() == SIZE && body != old {
             break body;
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "the new version does not come: {status}, {}", body.len());
+        assert!(began.elapsed() < Duration::from_secs(60), "the new version does not come: {status}, {}", body.len());
         std::thread::sleep(Duration::from_millis(100));
     };
     assert!(new == origin.bytes());
@@ -203,7 +203,7 @@ fn whatever_the_origin_does_nothing_wrong_is_served_and_nothing_leaks() {
             && server.metric("millpond_origin_requests_in_flight", "{place=\"films\"}") == 0.0
             && server.metric("millpond_disk_pinned_bytes", "") == 0.0
     };
-    for _ in 0..200 {
+    for _ in 0..1_200 {
         if gone() {
             assert!(!server.log_text().contains("panic"), "{}", server.log_text());
             return;
@@ -254,7 +254,7 @@ fn a_clock_that_jumps_changes_nothing() {
     origin.change(2);
     let began = Instant::now();
     while read(server.port, 0, SIZE).1 != origin.bytes() {
-        assert!(began.elapsed() < Duration::from_secs(30), "the new version does not come");
+        assert!(began.elapsed() < Duration::from_secs(60), "the new version does not come");
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(!server.log_text().contains("panic"), "{}", server.log_text());

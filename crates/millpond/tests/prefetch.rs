@@ -55,8 +55,22 @@ impl Rig {
             if wanted(value) {
                 return value;
             }
-            assert!(started.elapsed() < Duration::from_secs(10), "{name} stays at {value}");
+            assert!(started.elapsed() < Duration::from_secs(60), "{name} stays at {value}");
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Rig {
+    /// Waits until a figure stays the same for a second.
+    fn rests(&self, name: &str) {
+        let (mut value, mut since) = (self.metric(name), Instant::now());
+        while since.elapsed() < Duration::from_secs(1) {
+            std::thread::sleep(Duration::from_millis(50));
+            let now = self.metric(name);
+            if now != value {
+                (value, since) = (now, Instant::now());
+            }
         }
     }
 }
@@ -91,7 +105,7 @@ fn what_a_viewer_needs_next_is_there_and_who_leaves_is_forgotten() {
     assert!(rig.metric(WATCHED) >= 1.0);
     // Eight slices of 128 KiB ahead of the first, four of which the segment itself has.
     rig.comes(AHEAD, |bytes| bytes >= 3.0 * 131_072.0);
-    std::thread::sleep(Duration::from_millis(300));
+    rig.rests(AHEAD);
     let (missed, unused) = (rig.metric(MISSED), rig.metric(UNUSED));
     assert!(unused > 0.0);
     viewer.get("film.mp4/ts/v1/2.ts");

@@ -10,8 +10,7 @@ use support::{
 
 /// Requests in nginx's log: (path, range, status, bytes).
 fn origin_log(stack: &Stack) -> Vec<(String, String, u16, u64)> {
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    let text = std::fs::read_to_string(stack.scratch.path().join("ranges.log")).unwrap();
+    let text = origins::settled_log(stack.scratch.path());
     text.lines()
         .map(|l| {
             let f: Vec<&str> = l.split('|').collect();

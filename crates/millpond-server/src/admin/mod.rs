@@ -5,6 +5,7 @@
 //! orchestrator, not for viewers.
 
 mod cache;
+mod hosts;
 
 use std::convert::Infallible;
 use std::io;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, ORIGIN};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::service::service_fn;
@@ -23,17 +24,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio_io_timeout::TimeoutStream;
 
+use crate::delivery::Limits;
 use crate::front::Front;
 use crate::logging::RequestId;
 use crate::metrics::{self, Kind, Metrics};
 use crate::problem::{self, Problem};
 
+pub(crate) use hosts::AllowedHosts;
+
 /// Connections to the admin address at a time: scrapers and probes are few.
 const CONNECTIONS: usize = 64;
 
-/// A request's head must be in by then.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest request head, as on the other listeners.
+const MAX_HEAD: usize = 16 << 10;
 
 /// Replies under way at the end of the server have this long.
 const LAST_REPLIES: Duration = Duration::from_secs(1);
@@ -107,6 +112,10 @@ pub(crate) struct AdminState {
     pub(crate) graph: Graph,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.
     pub(crate) serving: Handle,
+    /// What the address may be called.
+    pub(crate) hosts: AllowedHosts,
+    /// How long a connection may do nothing.
+    pub(crate) limits: Limits,
 }
 
 /// Starts a thread that serves the admin address until `shutdown` becomes true or its sender is gone. The receiver
@@ -173,14 +182,19 @@ async fn down(shutdown: &mut watch::Receiver<bool>) {
 }
 
 async fn connection(stream: TcpStream, state: AdminState, mut shutdown: watch::Receiver<bool>) {
+    let limits = state.limits;
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let state = state.clone();
         async move { Ok::<_, Infallible>(counted(&request, &state).await) }
     });
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.write));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
+        // Runs from the end of one request to that of the next one's head: it bounds idling too.
+        .header_read_timeout(limits.head.min(limits.idle))
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
@@ -201,13 +215,12 @@ async fn connection(stream: TcpStream, state: AdminState, mut shutdown: watch::R
 async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<Bytes>> {
     let started = Instant::now();
     let (method, uri) = (request.method(), request.uri());
-    // A page in the operator's browser must not steer the server: browsers say where a POST comes from.
-    let foreign = *method == Method::POST && request.headers().contains_key(ORIGIN);
-    let asked = if foreign { None } else { steered(request, state).await };
-    let response = match asked {
-        _ if foreign => refuse(Problem::new(StatusCode::FORBIDDEN).detail("web pages may not change anything here")),
-        Some(response) => response,
-        None => answer(method, uri.path(), state),
+    let response = match state.hosts.check(request) {
+        Err(problem) => refuse(problem),
+        Ok(()) => match steered(request, state).await {
+            Some(response) => response,
+            None => answer(method, uri.path(), state),
+        },
     };
     state.metrics.request(Kind::Admin, response.status(), started.elapsed());
     response
@@ -317,7 +330,11 @@ mod tests {
             metrics.clone(),
             options,
         ));
-        AdminState { metrics, readiness, front, graph: Graph::default(), serving: Handle::current() }
+        let hosts = AllowedHosts::new("127.0.0.1:0".parse().unwrap(), &[]);
+        let wait = Duration::from_millis(300);
+        let limits = Limits { idle: wait, head: wait, write: wait };
+        let serving = Handle::current();
+        AdminState { metrics, readiness, front, graph: Graph::default(), serving, hosts, limits }
     }
 
     async fn text(response: Response<Full<Bytes>>) -> String {
@@ -387,13 +404,13 @@ mod tests {
         let (stop, stopped) = watch::channel(false);
         let server = tokio::spawn(serve(listener, state(), stopped));
         let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        client.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
         let mut reply = String::new();
         client.read_to_string(&mut reply).await.unwrap();
         assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("alive\n"), "{reply}");
 
         let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(b"GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        client.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
         let mut reply = String::new();
         client.read_to_string(&mut reply).await.unwrap();
         let counted = "millpond_http_requests_total{kind=\"admin\",status=\"2xx\"} 1";
@@ -401,5 +418,62 @@ mod tests {
 
         stop.send(true).unwrap();
         tokio::time::timeout(Duration::from_secs(5), server).await.unwrap().unwrap();
+    }
+
+    /// What a client sends, and how it then behaves.
+    enum Client {
+        Idle,
+        HalfHead,
+        IdleAfterReply,
+        Unread,
+    }
+
+    /// Connects, behaves, and tells whether the server ended the connection.
+    async fn is_ended(address: std::net::SocketAddr, client: &Client) -> bool {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let get = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        match client {
+            Client::Idle => {}
+            Client::HalfHead => stream.write_all(&get[..20]).await.unwrap(),
+            Client::IdleAfterReply => stream.write_all(get).await.unwrap(),
+            Client::Unread => {
+                // More than the buffers of both sockets hold, in either direction.
+                let requests = get.repeat(20_000);
+                let send = async { while stream.write_all(&requests).await.is_ok() {} };
+                return tokio::time::timeout(Duration::from_secs(60), send).await.is_ok();
+            }
+        }
+        let mut reply = Vec::new();
+        tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut reply)).await.is_ok()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_silent_client_holds_a_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_stop, stopped) = watch::channel(false);
+        tokio::spawn(serve(listener, state(), stopped));
+        for (name, client) in [
+            ("idle", Client::Idle),
+            ("half a head", Client::HalfHead),
+            ("idle after a reply", Client::IdleAfterReply),
+            ("unread replies", Client::Unread),
+        ] {
+            assert!(is_ended(address, &client).await, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_over_the_bound_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_stop, stopped) = watch::channel(false);
+        tokio::spawn(serve(listener, state(), stopped));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let head = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}", "y".repeat(MAX_HEAD));
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut reply = Vec::new();
+        let _ = client.read_to_end(&mut reply).await;
+        assert!(reply.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&reply));
     }
 }

@@ -135,7 +135,11 @@ pub fn resolve(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> (Config, Vec<ConfigError>) {
     let mut errors = Vec::new();
-    let places = places(std::mem::take(&mut options.places), &mut errors);
+    let hidden_files = options.hidden_files.unwrap_or(false);
+    let mut places = places(std::mem::take(&mut options.places), &mut errors);
+    for place in &mut places {
+        place.options.hidden_files.get_or_insert(hidden_files);
+    }
     let tls = tls(&options, &mut errors);
     let mut secure = |name: &str, given: Option<SocketAddr>, port| match (given, &tls) {
         (given, Some(_)) => Some(given.unwrap_or_else(|| any_address(port))),
@@ -175,6 +179,8 @@ pub fn resolve(
         rtsp_multicast: options.rtsp_multicast,
         rtsp_overflow: options.rtsp_overflow.take(),
         admin: options.admin.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9090))),
+        admin_hosts: options.admin_hosts.take().unwrap_or_default(),
+        hidden_files,
         cache_size: options.cache_size.unwrap_or_else(|| default_cache_size(&cache)),
         cache,
         workers: options.workers.unwrap_or(machine.cores),

@@ -93,6 +93,15 @@ fn prefetch(text: &str) -> Result<Mode, BadValue> {
     text.parse().map_err(|_| BadValue::new(PREFETCH))
 }
 
+fn host_names(text: &str) -> Result<Vec<String>, BadValue> {
+    let names = value::list(text);
+    let is_name = |name: &String| name == "*" || url::Host::parse(name).is_ok();
+    match names.iter().all(is_name) {
+        true => Ok(names),
+        false => Err(BadValue::new("host names without a port such as \"edge1.internal\", or \"*\"")),
+    }
+}
+
 fn timeout(text: &str) -> Result<Duration, BadValue> {
     value::duration_in(text, TIMEOUT.0, TIMEOUT.1)
 }
@@ -145,6 +154,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "Address of metrics and health",
         apply: |options, text| value::address(text).map(|v| options.admin = Some(v)),
         show: |config| Some(config.admin.to_string()),
+    },
+    Setting {
+        name: "admin-hosts",
+        form: Form::List,
+        default: "none: IP addresses and localhost; the loopback's alone where admin is on the loopback",
+        help: "Host names by which clients may call the admin address too; \"*\" for any",
+        apply: |options, text| host_names(text).map(|v| options.admin_hosts = Some(v)),
+        show: |config| Some(config.admin_hosts.join(",")),
     },
     Setting {
         name: "rtsp",
@@ -253,6 +270,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "Another server, as rtsp://other:8554, that RTSP clients are sent to when there is no room here",
         apply: |options, text| rtsp_url(text).map(|v| options.rtsp_overflow = Some(v)),
         show: |config| config.rtsp_overflow.as_ref().map(Url::to_string),
+    },
+    Setting {
+        name: "hidden-files",
+        form: Form::Switch,
+        default: "false",
+        help: "Serve files whose name or folder begins with a dot; they are never listed",
+        apply: |options, text| value::switch(text).map(|v| options.hidden_files = Some(v)),
+        show: |config| Some(config.hidden_files.to_string()),
     },
     Setting {
         name: "cache",
@@ -578,6 +603,12 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
             options.sibling_timeout = value::duration_in(text, Duration::from_millis(1), TIMEOUT.1)?;
             Ok(())
         },
+    },
+    PlaceSetting {
+        name: "hidden-files",
+        form: Form::Switch,
+        help: "Serve files whose name or folder begins with a dot, whatever the setting of the same name says",
+        apply: |options, text| value::switch(text).map(|v| options.hidden_files = Some(v)),
     },
 ];
 

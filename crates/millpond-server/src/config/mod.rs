@@ -43,6 +43,8 @@ pub struct Config {
     pub https: Option<SocketAddr>,
     /// Address of metrics and health.
     pub admin: SocketAddr,
+    /// Names by which clients may call the admin address, besides its own.
+    pub admin_hosts: Vec<String>,
     /// Address of RTSP.
     pub rtsp: SocketAddr,
     /// Address of RTSP over TLS, where TLS is on.
@@ -61,6 +63,8 @@ pub struct Config {
     pub rtsp_multicast: Option<Groups>,
     /// Where RTSP clients are sent when there is no room here.
     pub rtsp_overflow: Option<Url>,
+    /// Whether places that don't say otherwise serve files whose names begin with a dot.
+    pub hidden_files: bool,
     /// Folder for what is kept between runs.
     pub cache: PathBuf,
     /// Threads that serve.

@@ -22,6 +22,7 @@ pub struct Options {
     pub http: Option<SocketAddr>,
     pub https: Option<SocketAddr>,
     pub admin: Option<SocketAddr>,
+    pub admin_hosts: Option<Vec<String>>,
     /// Address of RTSP.
     pub rtsp: Option<SocketAddr>,
     pub rtsps: Option<SocketAddr>,
@@ -37,6 +38,7 @@ pub struct Options {
     pub rtsp_channels: Option<Vec<String>>,
     pub rtsp_multicast: Option<Groups>,
     pub rtsp_overflow: Option<Url>,
+    pub hidden_files: Option<bool>,
     pub cache: Option<PathBuf>,
     pub workers: Option<usize>,
     pub memory: Option<u64>,

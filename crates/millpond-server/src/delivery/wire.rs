@@ -1,8 +1,7 @@
 //! The connection under HTTP/1.1, plain or TLS. Every wait for the client ends after the write timeout, on either.
 
 use super::{
-    buffers,
-    residency,
+    buffers, residency,
     room::{Room, Ticket},
 };
 use bytes::BytesMut;
@@ -137,12 +136,7 @@ impl Wire {
 
     /// Sends `head`, which may be empty, and a range of a file behind it. Returns where it ended: before the range does
     /// where the file has no more bytes, or its disk fails.
-    pub(crate) async fn send_file(
-        &mut self,
-        head: &[u8],
-        file: &Arc<File>,
-        range: Range<u64>,
-    ) -> io::Result<u64> {
+    pub(crate) async fn send_file(&mut self, head: &[u8], file: &Arc<File>, range: Range<u64>) -> io::Result<u64> {
         if matches!(self.io, Io::Tls(_)) {
             return self.encrypt_file(head, file, range).await;
         }

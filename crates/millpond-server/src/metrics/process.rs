@@ -48,6 +48,10 @@ impl Collector for ProcessCollector {
             let encoder = encoder.encode_descriptor("process_cpu_seconds", help, None, counter.metric_type())?;
             counter.encode(encoder)?;
         }
+        let counter = ConstCounter::new(crate::logging::lost_lines());
+        let help = "Lines of the log that standard error did not take in time";
+        let encoder = encoder.encode_descriptor("millpond_log_lines_lost", help, None, counter.metric_type())?;
+        counter.encode(encoder)?;
         Ok(())
     }
 }

@@ -30,6 +30,7 @@ pub(crate) mod retry;
 mod signing;
 pub(crate) mod timed;
 pub(crate) mod transport;
+pub(crate) mod visible;
 
 #[cfg(test)]
 mod conformance;

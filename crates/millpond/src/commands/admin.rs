@@ -1,6 +1,7 @@
 //! Talking to the admin address of a running server.
 
 use super::{Outcome, runtime};
+use crate::out;
 use clap::{Arg, ArgMatches};
 use reqwest::Method;
 use std::error::Error;
@@ -44,6 +45,5 @@ pub(super) fn ask(
 
 /// Prints what a running server answers.
 pub(super) fn print(matches: &ArgMatches, method: Method, path: &str, query: &[(&str, &str)]) -> Outcome {
-    print!("{}", ask(matches, method, path, query)?);
-    Ok(())
+    out::json(&ask(matches, method, path, query)?)
 }

@@ -1,6 +1,7 @@
 //! `millpond cache`: what a running server has cached, and steering it.
 
 use super::{Outcome, admin};
+use crate::out::say;
 use clap::{Arg, ArgMatches, Command};
 use reqwest::Method;
 use serde_json::Value;
@@ -56,10 +57,15 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 
 fn list(matches: &ArgMatches) -> Outcome {
     let objects: Value = serde_json::from_str(&admin::ask(matches, Method::GET, "/cache/objects", &[])?)?;
-    println!(
+    say!(
         "{:>14} {:>8} {:>8} {:>8} {:>14} {:>14}      PATH",
-        "BYTES", "SLICES", "MEMORY", "DISK", "HIT BYTES", "MISS BYTES"
-    );
+        "BYTES",
+        "SLICES",
+        "MEMORY",
+        "DISK",
+        "HIT BYTES",
+        "MISS BYTES"
+    )?;
     for object in objects.as_array().into_iter().flatten() {
         let number = |name: &str| object[name].as_u64().unwrap_or(0);
         let text = |name: &str| object[name].as_str().unwrap_or("").to_owned();
@@ -68,7 +74,7 @@ fn list(matches: &ArgMatches) -> Outcome {
             [text("place"), text("path")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
         let (bytes, slices, memory, disk) = (number("bytes"), number("slices"), number("in-memory"), number("on-disk"));
         let (hit, miss) = (number("hit-bytes"), number("miss-bytes"));
-        println!("{bytes:>14} {slices:>8} {memory:>8} {disk:>8} {hit:>14} {miss:>14} {pinned:>4} {path}");
+        say!("{bytes:>14} {slices:>8} {memory:>8} {disk:>8} {hit:>14} {miss:>14} {pinned:>4} {path}")?;
     }
     Ok(())
 }

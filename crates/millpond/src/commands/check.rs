@@ -1,6 +1,7 @@
 //! `millpond check`: is the configuration right, and what is in force?
 
 use super::{Outcome, serve};
+use crate::out::{self, say};
 use clap::{ArgMatches, Command};
 use millpond_server::config;
 
@@ -14,9 +15,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let inputs = serve::inputs(matches);
     let loaded = config::load(&inputs)?;
     for warning in &loaded.warnings {
-        println!("# warning: {warning}");
+        say!("# warning: {warning}")?;
     }
-    print!("{}", config::check::show(&loaded.effective, inputs.file.as_deref()));
-    println!("# ok");
-    Ok(())
+    out::lines(&config::check::show(&loaded.effective, inputs.file.as_deref()))?;
+    say!("# ok")
 }

@@ -1,6 +1,7 @@
 //! `millpond explain`: what a request needs, what of it is cached, and what would be asked from the origin.
 
 use super::{Outcome, admin};
+use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use reqwest::Method;
 use serde_json::Value;
@@ -21,28 +22,27 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     };
     let text = admin::ask(matches, Method::GET, "/explain", &[("url", path)])?;
     if matches.get_flag("json") {
-        print!("{text}");
-        return Ok(());
+        return out::json(&text);
     }
     let told: Value = serde_json::from_str(&text)?;
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     match told["bytes"].as_u64() {
-        Some(bytes) => println!("{path}: {bytes} bytes, {} of them made", number(&told["made-bytes"])),
-        None => println!("{path}: length known when it is made"),
+        Some(bytes) => say!("{path}: {bytes} bytes, {} of them made", number(&told["made-bytes"]))?,
+        None => say!("{path}: length known when it is made")?,
     }
     if told["rewritten"] == true {
-        println!("  samples are rewritten on the way");
+        say!("  samples are rewritten on the way")?;
     }
     for part in told["parts"].as_array().into_iter().flatten() {
         let (first, end) = (number(&part["first"]), number(&part["end"]));
         let (object, from) = (part["object"].as_str().unwrap_or(""), part["from"].as_str().unwrap_or(""));
-        println!("  {from:<7} {:>12} bytes  {object} [{first}, {end})", end - first);
+        say!("  {from:<7} {:>12} bytes  {object} [{first}, {end})", end - first)?;
     }
-    println!("  {} bytes would be asked from the origin now", number(&told["origin-bytes"]));
+    say!("  {} bytes would be asked from the origin now", number(&told["origin-bytes"]))?;
     if let Some(first) = told["origin"]["first-byte-seconds"].as_f64() {
         let last = told["origin"]["last-byte-seconds"].as_f64().unwrap_or(first);
         let siblings = if told["origin"]["siblings-first"] == true { ", after sibling caches" } else { "" };
-        println!("  which takes about {first:.3} s to the first and {last:.3} s to the last of them{siblings}");
+        say!("  which takes about {first:.3} s to the first and {last:.3} s to the last of them{siblings}")?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `millpond index`: writes index files (dref MP4s) that stand for media elsewhere.
 
 use super::{Outcome, runtime};
+use crate::out::{Closed, note, say};
 use crate::target::{self, Opened};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::dref;
@@ -59,11 +60,14 @@ async fn write_all(matches: &ArgMatches) -> Outcome {
     }
     let mut failed = 0;
     for path in &paths {
-        if let Err(error) =
-            write_one(&opened, path, &output, text("location").unwrap_or(""), matches.get_flag("url")).await
-        {
-            eprintln!("millpond: {error}");
-            failed += 1;
+        let written = write_one(&opened, path, &output, text("location").unwrap_or(""), matches.get_flag("url")).await;
+        match written {
+            Err(error) if !error.is::<Closed>() => {
+                note!("millpond: {error}");
+                failed += 1;
+            }
+            // The files are what the command is for: nobody reads their names any more.
+            _ => {}
         }
     }
     if failed > 0 { Err(format!("{failed} of {} files could not be indexed", paths.len()).into()) } else { Ok(()) }
@@ -93,6 +97,5 @@ async fn write_one(opened: &Opened, path: &ObjectPath, output: &std::path::Path,
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let file = output.join(format!("{stem}.dref.mp4"));
     std::fs::write(&file, &bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-    println!("{}: {} bytes for {} bytes of media", file.display(), bytes.len(), object.meta().len);
-    Ok(())
+    say!("{}: {} bytes for {} bytes of media", file.display(), bytes.len(), object.meta().len)
 }

@@ -1,6 +1,7 @@
 //! `millpond probe`: what is in a file, how it will be segmented, and which outputs can carry it.
 
 use super::{Outcome, runtime};
+use crate::out::{self, say};
 use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::{Movie, Track, TrackKind, Work, spans};
@@ -30,12 +31,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let report = runtime()?.block_on(report(matches))?;
-    if matches.get_flag("json") {
-        println!("{report:#}");
-    } else {
-        print_text(&report);
-    }
-    Ok(())
+    if matches.get_flag("json") { out::json(&format!("{report:#}")) } else { print_text(&report) }
 }
 
 async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error>> {
@@ -124,19 +120,22 @@ fn presented(track: &PresentedTrack) -> Value {
     })
 }
 
-fn print_text(report: &Value) {
+fn print_text(report: &Value) -> Outcome {
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
-    println!("{}: {} bytes, {}", text(&report["file"]), report["bytes"], text(&report["layout"]));
+    say!("{}: {} bytes, {}", text(&report["file"]), report["bytes"], text(&report["layout"]))?;
     if let Some(location) = report["external-media"].as_str() {
-        println!("  media in {location}");
+        say!("  media in {location}")?;
     }
     let index = &report["index"];
-    println!(
+    say!(
         "  index: {} ranges in {} round trips, {} bytes read, {} bytes in memory",
-        index["ranges"], index["round-trips"], index["bytes-read"], index["bytes-in-memory"]
-    );
+        index["ranges"],
+        index["round-trips"],
+        index["bytes-read"],
+        index["bytes-in-memory"]
+    )?;
     for t in report["tracks"].as_array().into_iter().flatten() {
-        println!(
+        say!(
             "  track {}: {} ({}), {}, {}, {:.3} s, {} samples ({} sync), {} kbit/s",
             t["id"],
             text(&t["codec"]),
@@ -147,21 +146,21 @@ fn print_text(report: &Value) {
             t["samples"],
             t["sync-samples"],
             t["bits-per-second"].as_u64().unwrap_or(0) / 1000
-        );
+        )?;
         for s in t["shown"].as_array().into_iter().flatten() {
-            println!(
+            say!(
                 "    shown: samples {} from {:.3} s to {:.3} s",
                 s["samples"],
                 s["start"].as_f64().unwrap_or(0.0),
                 s["end"].as_f64().unwrap_or(0.0)
-            );
+            )?;
         }
     }
     for s in report["left-out"].as_array().into_iter().flatten() {
-        println!("  track {} left out: {}", s["id"], text(&s["reason"]));
+        say!("  track {} left out: {}", s["id"], text(&s["reason"]))?;
     }
     for t in report["presentation"]["tracks"].as_array().into_iter().flatten() {
-        println!(
+        say!(
             "  {} {}: {} segments of {:.3} to {:.3} s, peak {} kbit/s",
             text(&t["name"]),
             text(&t["label"]),
@@ -169,12 +168,13 @@ fn print_text(report: &Value) {
             t["shortest"].as_f64().unwrap_or(0.0),
             t["longest"].as_f64().unwrap_or(0.0),
             t["peak-bandwidth"].as_u64().unwrap_or(0) / 1000
-        );
+        )?;
     }
     for warning in report["presentation"]["warnings"].as_array().into_iter().flatten() {
-        println!("  warning: {}", text(warning));
+        say!("  warning: {}", text(warning))?;
     }
     for (name, key) in [("HLS fMP4", "hls-fmp4"), ("HLS TS", "hls-ts"), ("DASH", "dash")] {
-        println!("  {name}: {}", text(&report["outputs"][key]));
+        say!("  {name}: {}", text(&report["outputs"][key]))?;
     }
+    Ok(())
 }

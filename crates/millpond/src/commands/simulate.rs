@@ -1,6 +1,7 @@
 //! `millpond simulate`: what a policy, a mode or a larger cache would change, before it is bought.
 
 use super::Outcome as Done;
+use crate::out::{self, say};
 use clap::{Arg, ArgMatches, Command};
 use millpond_lab::simulate::{
     Outcome, Plot, Setting, Way, Workload, ZipfOptions, byte_miss_ratio, replay, run, sproxy, trace, zipf,
@@ -10,7 +11,7 @@ use millpond_store::{policy, schedule::Mode};
 use std::{
     collections::BTreeMap,
     error::Error,
-    io::{IsTerminal as _, Write as _},
+    io::IsTerminal as _,
     path::{Path, PathBuf},
 };
 
@@ -69,7 +70,7 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
     let quiet = text("json") == "-";
     let totals = workload.totals();
     if !quiet {
-        println!(
+        say!(
             "{}: {} visits of {} objects, {:.3} GB read, {:.3} GB of objects, {:.0} % of visits to one",
             workload.name,
             totals.visits,
@@ -77,7 +78,7 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
             totals.bytes as f64 / 1e9,
             totals.unique_bytes as f64 / 1e9,
             100.0 * totals.most as f64 / totals.visits.max(1) as f64
-        );
+        )?;
     }
     let link = link(text("bandwidth"), text("delay"))?;
     let plain = workload.visits.iter().all(|visit| visit.rate.is_infinite());
@@ -96,12 +97,12 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
     let elapsed = started.elapsed().as_secs_f64();
     let bounds = bounds(&workload, &outcomes);
     if !quiet {
-        table(&outcomes, &bounds);
+        table(&outcomes, &bounds)?;
         let asks: u64 = outcomes.iter().map(|outcome| outcome.asks).sum();
-        println!("{asks} requests in {elapsed:.2} s: {:.2} million a second", asks as f64 / elapsed / 1e6);
+        say!("{asks} requests in {elapsed:.2} s: {:.2} million a second", asks as f64 / elapsed / 1e6)?;
     }
     match matches.get_one::<String>("json").map(String::as_str) {
-        Some("-") => println!("{}", serde_json::to_string_pretty(&outcomes)?),
+        Some("-") => out::json(&serde_json::to_string_pretty(&outcomes)?)?,
         Some(file) => {
             std::fs::write(file, serde_json::to_string_pretty(&outcomes)?).map_err(|e| format!("{file}: {e}"))?
         }
@@ -188,8 +189,7 @@ fn combinations(matches: &ArgMatches) -> Result<Vec<Combination>, Box<dyn Error>
 fn tell(label: &str, share: f64) {
     if std::io::stderr().is_terminal() {
         let text = if label.is_empty() { String::new() } else { format!("{label}: {:.0} %", share * 100.0) };
-        eprint!("\r{text}\x1b[K");
-        let _ = std::io::stderr().flush();
+        out::progress(&text);
     }
 }
 
@@ -204,8 +204,8 @@ fn bounds(workload: &Workload, outcomes: &[Outcome]) -> BTreeMap<(u64, u64), f64
     bounds
 }
 
-fn table(outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) {
-    println!(
+fn table(outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) -> Done {
+    say!(
         "{:>10} {:>9} {:<10} {:<10} {:>10} {:>7} {:>7} {:>7} {:>10} {:>9} {:>7} {:>8}",
         "cache",
         "slice",
@@ -219,11 +219,11 @@ fn table(outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) {
         "startup",
         "stalls",
         "stalled"
-    );
+    )?;
     for o in outcomes {
         let slice = if o.slice_bytes == 0 { "-".to_owned() } else { value::show_size(o.slice_bytes) };
         let bound = bounds.get(&(o.slice_bytes, o.cache_bytes)).copied().unwrap_or(0.0);
-        println!(
+        say!(
             "{:>10} {:>9} {:<10} {:<10} {:>10.3} {:>7.4} {:>7.4} {:>7.4} {:>10.3} {:>7.0}ms {:>7} {:>7.0}s",
             value::show_size(o.cache_bytes),
             slice,
@@ -237,8 +237,9 @@ fn table(outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) {
             o.startup_seconds * 1000.0,
             o.stalls,
             o.stall_seconds
-        );
+        )?;
     }
+    Ok(())
 }
 
 fn plots(folder: &Path, name: &str, outcomes: &[Outcome], bounds: &BTreeMap<(u64, u64), f64>) -> Done {

@@ -132,8 +132,18 @@ impl Server {
         get(self.port, &format!("/{path}"), &[])
     }
 
+    /// The log, once nothing is added to it any more: a thread of the server writes it, behind what it tells about.
     pub fn log_text(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        let read = || std::fs::read_to_string(&self.log).unwrap_or_default();
+        let (mut text, began, mut since) = (read(), Instant::now(), Instant::now());
+        while since.elapsed() < Duration::from_millis(300) && began.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = read();
+            if now != text {
+                (text, since) = (now, Instant::now());
+            }
+        }
+        text
     }
 
     /// A value of the metrics, summed over all label sets that contain `labels`.
@@ -150,7 +160,7 @@ pub fn wait_for_port(port: u16, log: &Path) {
     let start = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(
-            start.elapsed() < Duration::from_secs(20),
+            start.elapsed() < Duration::from_secs(60),
             "nothing listens on port {port}: {}",
             std::fs::read_to_string(log).unwrap_or_default()
         );

@@ -208,3 +208,18 @@ fn copy_folder(from: &Path, to: &Path) {
         }
     }
 }
+
+/// The log of requests that `nginx` writes in its folder, once nothing is added to it any more: a line follows the last
+/// byte of its reply, on a busy machine much later.
+pub fn settled_log(scratch: &Path) -> String {
+    let log = scratch.join("ranges.log");
+    let mut text = std::fs::read_to_string(&log).unwrap();
+    let mut still = 0;
+    while still < 5 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let now = std::fs::read_to_string(&log).unwrap();
+        still = if now == text { still + 1 } else { 0 };
+        text = now;
+    }
+    text
+}

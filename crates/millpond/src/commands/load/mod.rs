@@ -5,10 +5,11 @@ mod rtsp;
 mod trace;
 
 use super::{Outcome, runtime};
+use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
 use millpond_lab::Arrivals;
 use millpond_server::config::value;
-use std::{fmt::Display, io::Write as _, time::Duration};
+use std::{fmt::Display, time::Duration};
 
 /// Options that mean nothing to RTSP.
 const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "insecure"];
@@ -167,24 +168,22 @@ impl Given<'_> {
 
     /// Shows a report, and writes its JSON where that was asked for.
     fn publish(&self, report: impl Display, json: serde_json::Result<String>) -> Outcome {
-        eprintln!();
+        out::note!("");
         let json = json?;
         match self.text("json") {
-            "-" => println!("{json}"),
-            "" => println!("{report}"),
+            "-" => out::json(&json),
+            "" => out::lines(&report.to_string()),
             file => {
                 std::fs::write(file, json).map_err(|e| format!("{file}: {e}"))?;
-                println!("{report}");
+                out::lines(&report.to_string())
             }
         }
-        Ok(())
     }
 }
 
 /// Shows how far it is, in place of what was shown before.
 fn show(progress: impl Display) {
-    eprint!("\r{progress}\x1b[K");
-    let _ = std::io::stderr().flush();
+    out::progress(&progress.to_string());
 }
 
 /// Ready at Ctrl-C.

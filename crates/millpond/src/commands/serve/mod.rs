@@ -1,20 +1,17 @@
 //! `millpond serve`: the server.
 
+mod signals;
+
 use super::Outcome;
+use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
-    config::{self, Inputs, Loaded, declare::SETTINGS, value::Form},
+    config::{self, Inputs, Loaded, TlsSource, declare::SETTINGS, value::Form},
     logging, priority,
     serve::Server,
 };
-use std::{collections::HashMap, path::PathBuf, time::Duration};
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-};
-
-/// Time beyond the grace for shutting down, after which the process is ended by force.
-const OVERTIME: Duration = Duration::from_secs(5);
+use std::{collections::HashMap, fmt::Write as _, path::PathBuf};
+use tokio::sync::watch;
 
 pub(crate) fn command() -> Command {
     let about = "Serves the media under places; with none, a small sample";
@@ -65,73 +62,47 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    let (stop, stopped) = watch::channel(false);
+    let reloads = matches!(config.tls, Some(TlsSource::Files { .. })) || config.rtsp_users.is_some();
+    signals::watch(reloads, config.shutdown_grace, stop)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(config.workers).on_thread_start(priority::of_runtime(config.workers)).enable_all();
     let runtime = runtime.build()?;
     let done = runtime.block_on(async {
-        let (stop, stopped) = watch::channel(false);
-        stop_on_signals(stop, config.shutdown_grace)?;
         let server = Server::bind(config).await?;
-        greet(&server).await?;
+        let greeting = greeting(&server).await?;
+        // Not on this thread: serving neither waits for who reads this nor ends with it.
+        std::thread::spawn(move || out::lines(&greeting).is_ok());
         server.run(stopped).await;
         Ok(())
     });
     // Nothing that still runs is worth waiting for: every response had its grace.
     runtime.shutdown_background();
+    logging::flush();
     done
 }
 
-/// Sends `stop` at the first signal that asks for it, and ends the process at the second or when `grace` is long over.
-///
-/// Signals are waited for on a thread of their own: they are heeded however busy the serving threads are.
-fn stop_on_signals(stop: watch::Sender<bool>, grace: Duration) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut terminate, mut interrupt) = {
-        let _entered = runtime.enter();
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
-    };
-    let wait = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("stopping: responses under way are finished");
-        let _ = stop.send(true);
-        // A second signal is from somebody who won't wait.
-        tokio::select! {
-            _ = terminate.recv() => std::process::exit(130),
-            _ = interrupt.recv() => std::process::exit(130),
-            () = tokio::time::sleep(grace + OVERTIME) => {
-                tracing::error!("the server did not end within its grace: ended by force");
-                std::process::exit(1);
-            }
-        }
-    };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(wait))?;
-    Ok(())
-}
-
 /// Tells where to find what.
-async fn greet(server: &Server) -> Result<(), Box<dyn std::error::Error>> {
+async fn greeting(server: &Server) -> Result<String, Box<dyn std::error::Error>> {
     let http = server.http_addr()?;
     let host = if http.ip().is_unspecified() { "localhost".to_owned() } else { http.ip().to_string() };
     let base = format!("http://{host}:{}", http.port());
-    println!("millpond {} serves {base}/", env!("CARGO_PKG_VERSION"));
+    let mut text = format!("millpond {} serves {base}/\n", env!("CARGO_PKG_VERSION"));
     if let Some(https) = server.https_addr() {
-        println!("  https    https://{host}:{}/", https.port());
+        writeln!(text, "  https    https://{host}:{}/", https.port())?;
     }
     let rtsp = format!("rtsp://{host}:{}", server.rtsp_addr()?.port());
-    println!("  rtsp     {rtsp}/");
+    writeln!(text, "  rtsp     {rtsp}/")?;
     if let Some(rtsps) = server.rtsps_addr() {
-        println!("  rtsps    rtsps://{host}:{}/", rtsps.port());
+        writeln!(text, "  rtsps    rtsps://{host}:{}/", rtsps.port())?;
     }
-    println!("  metrics  http://{}/metrics", server.admin_addr()?);
+    writeln!(text, "  metrics  http://{}/metrics", server.admin_addr()?)?;
     for asset in server.some_assets(5).await {
-        println!("  {asset}");
-        println!("    HLS     {base}/{asset}/index.m3u8");
-        println!("    HLS TS  {base}/{asset}/ts/index.m3u8");
-        println!("    DASH    {base}/{asset}/index.mpd");
-        println!("    RTSP    {rtsp}/{asset}");
+        writeln!(text, "  {asset}")?;
+        writeln!(text, "    HLS     {base}/{asset}/index.m3u8")?;
+        writeln!(text, "    HLS TS  {base}/{asset}/ts/index.m3u8")?;
+        writeln!(text, "    DASH    {base}/{asset}/index.mpd")?;
+        writeln!(text, "    RTSP    {rtsp}/{asset}")?;
     }
-    Ok(())
+    Ok(text)
 }
