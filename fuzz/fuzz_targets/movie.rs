@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     let len = head.len() as u64 + (u64::from(u16::from_be_bytes(*sparse)) << 16);
     let object = Object { head: head.to_vec().into(), len };
     let steps = outputs::justified_steps(head.len() as u64);
-    match outputs::run(&object, &Work::new(steps)) {
+    match outputs::run(&object, &Work::new(steps), &mut |_| ()) {
         Err(Refusal::Media(MediaError::Work { error: WorkError::Exhausted { .. }, path, offset })) => {
             panic!("{path} at byte {offset}: more than {steps} steps for {} bytes", head.len());
         }

@@ -44,48 +44,58 @@ pub fn index(object: &Object, work: &Work) -> Result<Movie, MediaError> {
     }
 }
 
-/// Makes every output of an object and gives the bytes of them all, media not counted.
+/// Makes every output of an object and gives the bytes of them all, media not counted. Calls `done` with the name of
+/// each output, and of the index and the presentation, when it is made.
 ///
 /// # Errors
 /// The object is refused: it, or its presentation. Outputs that refuse are passed over.
-pub fn run(object: &Object, work: &Work) -> Result<u64, Refusal> {
-    let movie = Arc::new(index(object, work).map_err(Refusal::Media)?);
-    let source = Source::new(movie, "hostile.mp4".to_owned());
+pub fn run(object: &Object, work: &Work, done: &mut dyn FnMut(&'static str)) -> Result<u64, Refusal> {
+    let movie = index(object, work);
+    done("index");
+    let source = Source::new(Arc::new(movie.map_err(Refusal::Media)?), "hostile.mp4".to_owned());
     let presentation = Presentation::build(vec![source], Vec::new(), &Options::default(), work);
-    Ok(render(&presentation.map_err(Refusal::Package)?))
+    done("presentation");
+    Ok(render(&presentation.map_err(Refusal::Package)?, done))
 }
 
-fn render(p: &Presentation) -> u64 {
+fn render(p: &Presentation, done: &mut dyn FnMut(&'static str)) -> u64 {
     let text = |text: Option<String>| text.map_or(0, |text| text.len() as u64);
-    let mut bytes = text(dash::mpd(p).ok());
+    let mut bytes = 0;
+    let mut made = |name, len: u64| {
+        bytes += len;
+        done(name);
+    };
+    made("MPD", text(dash::mpd(p).ok()));
     for container in [hls::Container::Fmp4, hls::Container::Ts] {
-        bytes += text(hls::multivariant(p, container).ok());
+        made("multivariant playlist", text(hls::multivariant(p, container).ok()));
     }
     let tracks = p.tracks();
     for track in tracks.iter().step_by(tracks.len().div_ceil(TRACKS).max(1)).chain(tracks.last()) {
         for container in [hls::Container::Fmp4, hls::Container::Ts] {
-            bytes += text(hls::media(p, track, container)) + text(hls::iframes(p, track, container));
+            made("media playlist", text(hls::media(p, track, container)));
+            made("I-frame playlist", text(hls::iframes(p, track, container)));
         }
         if track.source_track().is_some() {
-            bytes += fmp4::init(p, track).len() as u64;
+            made("init segment", fmp4::init(p, track).len() as u64);
         }
-        bytes += plan(delivery::whole(p, track).ok().flatten());
+        made("whole text", plan(delivery::whole(p, track).ok().flatten()));
         let count = track.segment_count();
         for number in [0, 1, 2, count / 2, count, count.saturating_add(1)] {
-            bytes += segments(p, track, number);
+            segments(p, track, number, &mut made);
         }
     }
     bytes
 }
 
-fn segments(p: &Presentation, track: &PresentedTrack, number: u32) -> u64 {
-    let mut bytes = plan(fmp4::segment(p, track, number)) + plan(fmp4::iframe(p, track, number));
-    bytes += plan(transport::segment(p, track, number).ok().flatten());
+fn segments(p: &Presentation, track: &PresentedTrack, number: u32, made: &mut dyn FnMut(&'static str, u64)) {
+    made("fMP4 segment", plan(fmp4::segment(p, track, number)));
+    made("I-frame", plan(fmp4::iframe(p, track, number)));
+    made("TS segment", plan(transport::segment(p, track, number).ok().flatten()));
     for container in [hls::Container::Fmp4, hls::Container::Ts] {
-        bytes += plan(delivery::segment(p, track, number, container).ok().flatten());
+        made("delivered segment", plan(delivery::segment(p, track, number, container).ok().flatten()));
     }
     let stretch = track.stretch(number).or_else(|| track.muxed_stretch(p, number));
-    bytes + stretch.map_or(0, |_| 1)
+    made("stretch", stretch.map_or(0, |_| 1));
 }
 
 /// Bytes that a plan makes, of media that is all zeros.

@@ -6,8 +6,9 @@
 //!
 //! | of what | at most | reason |
 //! |---|---|---|
-//! | samples | 2,097,152, and two for each byte of metadata | `stz2` has two sizes in a byte; 18 hours of AC-3 in one chunk |
-//! | samples that edits present again | 1,048,576 | edit lists of phones and editors have tens of edits |
+//! | samples | 2,097,152, and one for each byte of metadata | tables have a byte and more a sample; 18 hours of AC-3 in one chunk |
+//! | edits of all tracks | 16,384 | each is a look into a block of 128 samples; phones and editors write tens |
+//! | samples that edits present again | 1,048,576 | loops that somebody edits are short |
 //! | tracks | 256 | a hundred languages, and as many subtitles |
 //! | reasons why tracks are left out | 512 | two for each track |
 //! | rounds of reading up to the movie box | 1,024 | real files have a handful of boxes before it |
@@ -25,7 +26,9 @@ use crate::{
 /// Samples of a movie that its tables need not justify.
 const BASE_SAMPLES: u64 = 1 << 21;
 /// Samples that a byte of metadata justifies.
-const SAMPLES_A_BYTE: u64 = 2;
+const SAMPLES_A_BYTE: u64 = 1;
+/// Edits of all tracks of a movie.
+const MOST_EDITS: u64 = 1 << 14;
 /// Samples that edits of a movie present beyond the first time.
 const REPEATED_SAMPLES: u64 = 1 << 20;
 /// Tracks of which tables are read.
@@ -49,13 +52,14 @@ pub(crate) struct Budget {
     owed: u32,
     samples: u64,
     most_samples: u64,
+    edits: u64,
     repeated: u64,
 }
 
 impl Budget {
     /// The budget of one movie, whose steps are spent on `work`.
     pub(crate) fn new(work: Work) -> Self {
-        Self { work, owed: 0, samples: 0, most_samples: BASE_SAMPLES, repeated: 0 }
+        Self { work, owed: 0, samples: 0, most_samples: BASE_SAMPLES, edits: 0, repeated: 0 }
     }
 
     /// Counts `bytes` of metadata that were read: they justify samples.
@@ -81,6 +85,15 @@ impl Budget {
             return Err(MediaError::too_large(node.path.clone(), node.offset, found, most, "samples"));
         }
         self.step(node, count)
+    }
+
+    /// Takes out the edits of a track.
+    pub(crate) fn edits(&mut self, path: &str, offset: u64, count: usize) -> Result<(), MediaError> {
+        self.edits = self.edits.saturating_add(count as u64);
+        if self.edits > MOST_EDITS {
+            return Err(MediaError::too_large(path, offset, self.edits, MOST_EDITS, "edits of all tracks"));
+        }
+        Ok(())
     }
 
     /// Takes out the samples that edits present again: `presented` of a track that has `samples`.

@@ -155,13 +155,14 @@ impl MovieDraft {
         })
     }
 
-    /// Errs where the edits of the track present more samples than the budget has.
+    /// Errs where the budget has fewer edits than the track, or fewer samples than its edits present.
     fn check_edits(&mut self, track: &Track, path: &str, offset: u64) -> Result<(), MediaError> {
         // One edit presents no sample twice.
         if track.edits.len() < 2 {
             return Ok(());
         }
         let path = format!("{path}/edts/elst");
+        self.budget.edits(&path, offset, track.edits.len())?;
         let steps = u64::from(track.samples.len()) + 64 * track.edits.len() as u64;
         self.budget.spend(steps).map_err(|error| MediaError::work(&*path, offset, error))?;
         let presented = edits::spans(track, self.timescale).iter().map(|span| span.samples.len() as u64).sum();

@@ -3,6 +3,7 @@
 
 mod support;
 
+use millpond_hostile::catalogue;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     io::Write as _,
@@ -11,7 +12,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-use support::{Response, Server, get, hostile, request};
+use support::{Response, Server, get, request};
 
 /// What is asked of each hostile file.
 const OUTPUTS: [&str; 3] = ["index.m3u8", "index.mpd", "ts/index.m3u8"];
@@ -33,7 +34,7 @@ impl Folder {
     /// Hostile files, and two honest ones.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        hostile::make(folder.path());
+        catalogue::write(folder.path()).unwrap();
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/sample");
         for name in ["180p.mp4", "360p.mp4"] {
             std::fs::copy(sample.join(name), folder.path().join(name)).unwrap();
@@ -92,7 +93,7 @@ fn every_output_is_bounded(args: &[&str]) {
     let server = folder.serve(args);
     assert_eq!(server.get("180p.mp4/index.m3u8").status, 200);
     let mut table = String::new();
-    for name in hostile::NAMES {
+    for (name, _) in catalogue::ALL {
         let over = AtomicBool::new(false);
         let before = cpu(&server);
         let (replies, mut waits) = std::thread::scope(|scope| {
@@ -140,7 +141,7 @@ fn clients_that_hang_up_stop_the_work() {
     let server = folder.serve(&["--workers", "1"]);
     for _ in 0..3 {
         let asked: Vec<TcpStream> =
-            hostile::NAMES.iter().map(|name| ask(&server, &format!("{name}/index.m3u8"))).collect();
+            catalogue::ALL.iter().map(|(name, _)| ask(&server, &format!("{name}/index.m3u8"))).collect();
         std::thread::sleep(Duration::from_millis(50));
         drop(asked);
     }
@@ -164,7 +165,7 @@ fn sigterm_ends_the_server_while_heavy_work_runs() {
         let mut server = folder.serve(&["--workers", workers, "--shutdown-grace", "2s"]);
         let asked: Vec<TcpStream> = OUTPUTS
             .iter()
-            .flat_map(|output| hostile::NAMES.map(|name| ask(&server, &format!("{name}/{output}"))))
+            .flat_map(|output| catalogue::ALL.map(|(name, _)| ask(&server, &format!("{name}/{output}"))))
             .collect();
         std::thread::sleep(Duration::from_millis(50));
         kill_process(Pid::from_child(&server.process.0), Signal::TERM).unwrap();

@@ -168,13 +168,18 @@ fn whatever_the_origin_does_nothing_wrong_is_served_and_nothing_leaks() {
             let (status, right) = reader.join().unwrap();
             assert!(right && matches!(status, 206 | 502 | 503 | 504), "{manner:?}: {status}");
         }
-        // Who joins a request that was answered so gets what it gets.
-        while server.metric("millpond_origin_requests_in_flight", "place=\"films\"") > 0.0 {
-            std::thread::sleep(Duration::from_millis(20));
-        }
         origin.behaves(Manner::Honest);
-        let (status, body) = read(server.port, 0, SIZE);
-        assert!(status == 206 && body == origin.bytes(), "after {manner:?}: {status}, {} bytes", body.len());
+        // A reader that joins a request which was answered so gets a part, and it is right.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let (status, body) = read(server.port, 0, SIZE);
+            assert!(status != 206 || origin.bytes().starts_with(&body), "after {manner:?}: {} bytes", body.len());
+            if status == 206 && body.len() == SIZE {
+                break;
+            }
+            assert!(Instant::now() < deadline, "after {manner:?}: {status}, {} bytes", body.len());
+            std::thread::sleep(Duration::from_millis(50));
+        }
         support::request(server.admin, "POST", "/cache/purge?object=films/film.bin", &[]);
     }
     // Another version under way: who reads the old one is broken off or has it whole, who comes then gets the new one.

@@ -101,7 +101,7 @@ fn fragments() -> impl Strategy<Value = Fragments> {
 }
 
 fn movie() -> impl Strategy<Value = Movie> {
-    let tracks = (vec(track(), 1..5), prop_oneof![4 => Just(1_usize), 1 => Just(100), 1 => Just(3000)]).prop_map(
+    let tracks = (vec(track(), 1..5), prop_oneof![16 => Just(1_usize), 3 => Just(100), 1 => Just(3000)]).prop_map(
         |(tracks, times)| {
             let mut all: Vec<Track> = std::iter::repeat_n(tracks, times).flatten().collect();
             if times > 1 {

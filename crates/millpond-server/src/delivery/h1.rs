@@ -41,7 +41,8 @@ pub(crate) async fn serve(wire: Wire, peer: SocketAddr, service: &Service, stop:
             Read::Request(mut head) => {
                 head.keep_alive &= !*stop.borrow();
                 let keep_alive = head.keep_alive;
-                if connection.answer(*head).await.is_err() || !keep_alive {
+                // On the heap, so that an idle connection has no room for it in its task.
+                if Box::pin(connection.answer(*head)).await.is_err() || !keep_alive {
                     break;
                 }
             }

@@ -73,7 +73,8 @@ pub(crate) async fn accept_plain(listener: TcpListener, service: Arc<Service>, s
     accept(listener, Transport::Plain, service, stop, |stream, peer, service, mut stop| async move {
         let wire = Wire::plain(stream, service.limits.write, service.room.clone());
         if let h1::End::Http2(wire, read) = h1::serve(wire, peer, &service, &mut stop).await {
-            http2::serve(wire, read.freeze(), peer, service, stop).await;
+            // On the heap: a connection that stays with HTTP/1 has no room for this in its task.
+            Box::pin(http2::serve(wire, read.freeze(), peer, service, stop)).await;
         }
     })
     .await;
@@ -115,10 +116,10 @@ async fn serve_tls(
     let chose_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let wire = Wire::tls(stream, service.limits.write, service.room.clone());
     if chose_http2 {
-        return http2::serve(wire, Bytes::new(), peer, service, stop).await;
+        return Box::pin(http2::serve(wire, Bytes::new(), peer, service, stop)).await;
     }
     if let h1::End::Http2(wire, read) = h1::serve(wire, peer, &service, &mut stop).await {
-        http2::serve(wire, read.freeze(), peer, service, stop).await;
+        Box::pin(http2::serve(wire, read.freeze(), peer, service, stop)).await;
     }
 }
 

@@ -4,7 +4,6 @@
 
 pub mod clips;
 pub mod decode;
-pub mod hostile;
 #[macro_use]
 pub mod origins;
 pub mod rtsp;
