@@ -264,7 +264,7 @@ def truncated_slabs(target, stop, extras):
         for path in (target.work / "cache").rglob("*"):
             if path.is_file() and path.stat().st_size > 1 << 16 and "slices" in path.parts:
                 with contextlib.suppress(OSError):
-                    os.truncate(path, path.stat().st_size // 3)
+                    os.truncate(path, path.stat().st_size // 3 // 4096 * 4096)
 
 
 truncated_slabs.cached = True

@@ -95,6 +95,8 @@ impl Inner {
 enum State {
     #[default]
     Writing,
+    /// In a slab that was cut off, about to be taken out.
+    Lost,
     /// There since an earlier run: to be proven before its first use.
     Found,
     /// Compared with its checksum, or written, and used since.
@@ -102,6 +104,11 @@ enum State {
 }
 
 impl State {
+    /// Whether the bytes are there.
+    fn is_whole(self) -> bool {
+        !matches!(self, Self::Writing | Self::Lost)
+    }
+
     /// Whether the bytes need not be compared with their checksum before they are used: they were lately, or somebody
     /// reads them all the time, and the background compares them.
     fn is_usable(self, now: Time) -> bool {
@@ -177,7 +184,7 @@ impl DiskTier {
         let now = self.now();
         let mut inner = self.lock();
         if let Some(slot) = inner.ledger.find(item.key)
-            && inner.states[slot as usize] == State::Writing
+            && !inner.states[slot as usize].is_whole()
         {
             return None;
         }
@@ -190,9 +197,11 @@ impl DiskTier {
         {
             *used = now;
         }
+        // Under the lock: a new file, which holds none of these bytes yet, comes only after the slot was marked as lost.
+        let location = self.slabs.location(slot);
         drop(inner);
         let pin = Pin(Arc::new(Pinned { tier: self.clone(), slot, key: item.key }));
-        let (file, start) = self.slabs.location(slot).ok()?;
+        let (file, start) = location.ok()?;
         Some(DiskSlice { pin, file, range: start..start + len, proven })
     }
 
@@ -205,7 +214,7 @@ impl DiskTier {
     /// Whether a slice is there to be read.
     pub(crate) fn contains(&self, key: u64) -> bool {
         let inner = self.lock();
-        inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize] != State::Writing)
+        inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize].is_whole())
     }
 
     /// Has a slice written when the thread comes to it; `then` is called once it can be read from here.
@@ -294,22 +303,28 @@ impl DiskTier {
         self.remove(key);
     }
 
-    /// Drops all slices of a slab that was cut off, and puts a new file in its place.
+    /// Drops all slices of a slab that was cut off, and puts a new file in its place. In this order: else a reader would
+    /// find the slices in the ledger and zeros in the file.
     fn give_up_slab(&self, slot: Slot) {
-        let slots = match self.slabs.renew(slot) {
+        let mut inner = self.lock();
+        if !self.slabs.is_cut(slot) {
             // Somebody else was here first.
-            Ok(slots) if slots.is_empty() => return,
-            Ok(slots) => slots,
-            Err(error) => {
-                self.errors.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(%error, "a slab of the disk cache was cut off and can't be made anew");
-                return;
+            return;
+        }
+        let mut keys = Vec::new();
+        for slot in self.slabs.neighbours(slot) {
+            if inner.states[slot as usize].is_whole() {
+                inner.states[slot as usize] = State::Lost;
+                keys.extend(inner.ledger.item(slot).map(|item| item.key));
             }
-        };
-        let inner = self.lock();
-        let is_lost = |slot: &Slot| inner.states[*slot as usize] != State::Writing;
-        let keys: Vec<_> = slots.filter(is_lost).filter_map(|slot| Some(inner.ledger.item(slot)?.key)).collect();
+        }
+        // Under the lock as well: a slice that is being written sees afterwards that its file was given up.
+        let renewed = self.slabs.renew(slot);
         drop(inner);
+        if let Err(error) = renewed {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(%error, "a slab of the disk cache was cut off and can't be made anew");
+        }
         let lost = keys.iter().filter(|key| self.remove(**key)).count();
         let (file, _) = self.slabs.place(slot);
         tracing::error!(file = %file.display(), lost, "a slab of the disk cache was cut off: it begins anew");
@@ -321,7 +336,10 @@ impl DiskTier {
         self.verified.fetch_add(1, Ordering::Relaxed);
         if sound {
             let now = self.now();
-            self.lock().states[slot as usize] = State::Ready { proven: now, used: now };
+            let state = &mut self.lock().states[slot as usize];
+            if state.is_whole() {
+                *state = State::Ready { proven: now, used: now };
+            }
         }
         sound
     }
@@ -386,8 +404,11 @@ impl DiskTier {
         let slice = slab::Slice { key, object, index, of, name: &name };
         let result = self.slabs.write(slot, &slice, job.slice.pieces());
         let mut inner = self.lock();
+        let is_kept = result.as_ref().is_ok_and(|file| self.slabs.is_current(slot, file));
         match &result {
-            Ok(()) => {
+            // The slab was cut off meanwhile: that is no failure of the disk.
+            Ok(_) if !is_kept => drop(inner.ledger.remove(job.item.key)),
+            Ok(_) => {
                 inner.failure = None;
                 inner.states[slot as usize] = State::Ready { proven: now, used: now };
                 inner.keep(job.item.object, slot);
@@ -406,7 +427,7 @@ impl DiskTier {
             drop(inner);
             self.free(slot, key);
         }
-        result.is_ok()
+        is_kept
     }
 
     fn free(&self, slot: Slot, key: u64) {

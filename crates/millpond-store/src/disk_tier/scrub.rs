@@ -5,7 +5,7 @@ use std::sync::Weak;
 use std::thread;
 use std::time::Duration;
 
-use super::{DiskTier, Pin, Pinned, State};
+use super::{DiskTier, Pin, Pinned};
 use crate::policy::Slot;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl DiskTier {
         let end = (start + STEP).min(count);
         let is_due = |slot: &usize| {
             let state = inner.states[*slot];
-            state != State::Writing && !state.is_proven(now) && inner.ledger.item(*slot as Slot).is_some()
+            state.is_whole() && !state.is_proven(now) && inner.ledger.item(*slot as Slot).is_some()
         };
         let Some(slot) = (start..end).find(is_due).map(|slot| slot as Slot) else { return (end as Slot, 0) };
         let Some(key) = inner.ledger.item(slot).map(|item| item.key) else { return (end as Slot, 0) };

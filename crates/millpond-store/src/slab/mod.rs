@@ -232,23 +232,27 @@ impl Slabs {
         file.metadata().is_ok_and(|meta| meta.len() < most)
     }
 
-    /// Gives a slab that was cut off up for a new file, and returns the slots in it: none holds anything now. Those who
-    /// read the old file keep it.
+    /// The slots that lie in one slab with a slot, itself included.
+    pub(crate) fn neighbours(&self, slot: Slot) -> Range<Slot> {
+        let per_slab = SLAB / self.slice;
+        let first = (slot_slab(slot, self.slice) as u64 * per_slab) as Slot;
+        first..first.saturating_add(per_slab as Slot).min(self.slots)
+    }
+
+    /// Gives a slab that was cut off up for a new file, in which no slot holds anything. Those who read the old file keep
+    /// it.
     ///
     /// # Errors
     ///
     /// Where a new file can't be made.
-    pub(crate) fn renew(&self, slot: Slot) -> Result<Range<Slot>, SlabError> {
+    pub(crate) fn renew(&self, slot: Slot) -> Result<(), SlabError> {
         let number = slot_slab(slot, self.slice);
-        let per_slab = SLAB / self.slice;
-        let first = (number as u64 * per_slab) as Slot;
-        let slots = first..first.saturating_add(per_slab as Slot).min(self.slots);
-        let Some(slab) = self.slabs.get(number) else { return Ok(0..0) };
+        let Some(slab) = self.slabs.get(number) else { return Ok(()) };
         let mut slab = slab.write().unwrap_or_else(PoisonError::into_inner);
         let whole = |file: &Arc<File>| file.metadata().is_ok_and(|meta| meta.len() >= self.slab_len(number));
         if slab.as_ref().is_some_and(whole) {
             // Somebody else was here first.
-            return Ok(0..0);
+            return Ok(());
         }
         let path = self.folder.join(slab_name(number));
         match fs::remove_file(&path) {
@@ -257,10 +261,15 @@ impl Slabs {
             }
             _ => *slab = Some(self.open_slab(number)?),
         }
-        Ok(slots)
+        Ok(())
     }
 
-    /// Writes a slice into a slot, in place of what is there.
+    /// Whether a slot that was written still lies in that file, and the file is whole.
+    pub(crate) fn is_current(&self, slot: Slot, file: &Arc<File>) -> bool {
+        self.location(slot).is_ok_and(|(now, _)| Arc::ptr_eq(&now, file)) && !self.is_cut(slot)
+    }
+
+    /// Writes a slice into a slot, in place of what is there. Returns the file that it lies in.
     ///
     /// # Errors
     ///
@@ -270,7 +279,7 @@ impl Slabs {
         slot: Slot,
         slice: &Slice<'_>,
         data: impl Iterator<Item = &'a Bytes>,
-    ) -> Result<(), SlabError> {
+    ) -> Result<Arc<File>, SlabError> {
         let (file, start) = self.location(slot)?;
         let mut state = self.state();
         self.take_back(&mut state, slot)?;
@@ -281,12 +290,7 @@ impl Slabs {
         self.name(&mut state, slice)?;
         // The lock is not held while data are written: the slot has no record, so nobody looks at it.
         drop(state);
-        let written = fill(&file, start, self.slice, data)
-            .and_then(|written| match self.location(slot) {
-                Ok((now, _)) if Arc::ptr_eq(&now, &file) => Ok(written),
-                _ => Err(io::Error::other("the slab was given up meanwhile")),
-            })
-            .map_err(SlabError::of(&path, "writing", start));
+        let written = fill(&file, start, self.slice, data).map_err(SlabError::of(&path, "writing", start));
         let mut state = self.state();
         let recorded = written.and_then(|(len, sum)| {
             let Slice { key, object, index, of, .. } = *slice;
@@ -296,7 +300,7 @@ impl Slabs {
         match recorded {
             Ok(record) => {
                 state.held[slot as usize] = Some(record);
-                Ok(())
+                Ok(file)
             }
             Err(error) => {
                 state.forget(slice.object);
