@@ -9,9 +9,10 @@ pub mod origins;
 pub mod rtsp;
 pub mod wire;
 
+use socket2::{Domain, Socket, Type};
 use std::{
     io::{BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
@@ -25,7 +26,11 @@ pub fn free_port() -> u16 {
     loop {
         let number = std::process::id().wrapping_mul(211).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
         let port = 10_000 + (number % 20_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        // Not listening: a process that another test starts has this socket too until it becomes its program (execve(2)),
+        // and would keep the port from the server that is to have it.
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.set_reuse_address(true).unwrap();
+        if socket.bind(&SocketAddr::from(([127, 0, 0, 1], port)).into()).is_ok() {
             return port;
         }
     }
