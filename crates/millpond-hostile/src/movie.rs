@@ -32,7 +32,7 @@ impl Object {
     }
 }
 
-/// What a track has.
+/// Media type of a track: its handler and sample entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
     /// H.264.
@@ -103,7 +103,7 @@ impl Movie {
             fragments.write(&mut file);
         }
         let len = self.len.max(file.len() as u64);
-        // What follows is media, up to the end.
+        // An `mdat` box fills the object up to its end.
         if len > file.len() as u64 {
             file.extend(words(&[1]));
             file.extend(b"mdat");

@@ -23,7 +23,7 @@ pub enum Refusal {
     Package(PackageError),
 }
 
-/// Steps that a movie of so many bytes without its media may take: its tables are read and walked over a few times,
+/// Steps that a movie with `metadata` bytes of boxes may take: its tables are read and walked over a few times,
 /// as are the samples that it need not justify. A run that takes more is a fault.
 #[must_use]
 pub const fn justified_steps(metadata: u64) -> u64 {

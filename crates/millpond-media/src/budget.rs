@@ -1,8 +1,8 @@
-//! What a movie may cost to index, and to present.
+//! Limits on the memory and work that one movie takes to index and to present.
 //!
-//! A count in a table is a claim. The rule: what is held and what is walked over grows with the bytes of metadata that
-//! were read, plus a base that small files with few and regular tables need. What goes beyond that is refused with the
-//! box named, before memory or time is spent on it. All limits are here, and hold for one object:
+//! A count in a table is a claim. The rule: the samples held and walked over grow with the bytes of metadata that were
+//! read, plus a base that small files with regular tables need. A movie over a limit is refused and the box named, before
+//! memory or time is spent on it. All limits are here, and hold for one object:
 //!
 //! | of what | at most | reason |
 //! |---|---|---|
@@ -44,7 +44,7 @@ const MOST_LOOKS: u64 = 1 << 24;
 /// Steps that are spent at once.
 const BATCH: u32 = 1024;
 
-/// What is left of a movie's limits.
+/// Remaining allowance of one movie under these limits.
 #[derive(Debug)]
 pub(crate) struct Budget {
     work: Work,

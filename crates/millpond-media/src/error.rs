@@ -53,7 +53,7 @@ pub enum MediaError {
         found: u64,
         /// The limit.
         expected: u64,
-        /// What is counted, such as `bytes of metadata`.
+        /// Counted thing, such as `bytes of metadata`.
         what: &'static str,
     },
     /// The job ended before the index was complete: cancelled, or more steps than its [`Work`](crate::Work) had.

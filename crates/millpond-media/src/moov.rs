@@ -75,7 +75,7 @@ impl MovieDraft {
             object_len,
         };
         draft.budget.justify(moov.whole.len());
-        // Every box is looked at some twenty times.
+        // The parser visits each box about twenty times.
         draft.budget.step(moov, u32::try_from(moov.whole.len() / 8).unwrap_or(u32::MAX))?;
         for (number, trak) in (1_usize..).zip(moov.children_of(b"trak")) {
             if number > MOST_TRACKS {

@@ -1,4 +1,4 @@
-//! What a job may cost: steps of work, and whether anybody still waits for the result.
+//! A bound on the steps of one job, and its cancellation.
 
 use std::sync::{
     Arc,

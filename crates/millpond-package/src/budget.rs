@@ -1,4 +1,4 @@
-//! What an asset may cost to present.
+//! Limits on the memory and work that one asset takes to present.
 //!
 //! Memory and work of [`Presentation::build`](crate::Presentation::build) and of everything rendered afterwards grow
 //! with tracks, edits and segments, never with samples alone: samples are walked, not collected. The limits here bound

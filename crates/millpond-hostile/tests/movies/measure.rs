@@ -1,4 +1,4 @@
-//! What a movie costs: memory of the process, its CPU time, and steps of work.
+//! Measures the heap, the CPU time and the steps of work that one movie takes.
 
 use millpond_hostile::{Object, Refusal, outputs};
 use millpond_media::Work;
@@ -26,7 +26,7 @@ const MOST_CPU: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } e
 /// Bytes of metadata up to which that holds: longer tables take in proportion to their length.
 const LONG: usize = 16 << 20;
 
-/// What came of a movie.
+/// Result of one measured movie.
 pub(crate) struct Outcome {
     pub(crate) result: Result<u64, Refusal>,
 }
