@@ -13,6 +13,7 @@
 //! | reasons why tracks are left out | 512 | two for each track |
 //! | rounds of reading up to the movie box | 1,024 | real files have a handful of boxes before it |
 //! | rounds of reading fragments | 100,000 | a day of fragments of one second without an index |
+//! | samples read for where decoding can begin | 2,112, of each 512 bytes and 2,048 where much stands before its slice | 32 to doubt the flags, then four in each second of eight minutes |
 //! | lanes looked at in all rounds | 16,777,216 | two hundred rounds over a day of fragments of one second |
 //!
 //! Every sample, edit, box and lane is a step of the job's [`Work`] besides, so that it can be cancelled.
@@ -41,6 +42,10 @@ const MOST_BOX_ROUNDS: u32 = 1024;
 const MOST_FRAGMENT_ROUNDS: u32 = 100_000;
 /// Lanes looked at in all rounds together.
 const MOST_LOOKS: u64 = 1 << 24;
+/// Samples that are read for where decoding can begin.
+pub(crate) const MOST_LOOKS_AT_SAMPLES: usize = 2112;
+/// Reads of such a sample.
+pub(crate) const MOST_READS_OF_A_SAMPLE: u32 = 4;
 /// Steps that are spent at once.
 const BATCH: u32 = 1024;
 

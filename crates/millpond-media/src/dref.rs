@@ -17,7 +17,8 @@ const CHUNK: u64 = 1 << 20;
 /// is at `location`, a URL or a path, by the offsets that `movie` has.
 ///
 /// # Errors
-/// Where a track does not fit the format: more than 2^32 bytes of tables, or a sample entry that is none.
+/// Where a track does not fit the format: more than 2^32 bytes of tables, a sample entry that is none, or an encrypted
+/// track.
 pub fn write(movie: &Movie, location: &str) -> Result<Vec<u8>, MediaError> {
     let mut entry = location.as_bytes().to_vec();
     entry.push(0);
@@ -53,6 +54,10 @@ fn file(movie: &Movie, kind: &FourCc, reference: &[u8]) -> Result<Vec<u8>, Media
             if track.sample_entry.len() < 16 {
                 let found = format!("a sample entry of {} bytes", track.sample_entry.len());
                 return Err(MediaError::invalid(path, 0, found, "16 at least"));
+            }
+            if let Some(protection) = &track.protection {
+                let found = format!("a track encrypted by {} in an index file", protection.scheme.name());
+                return Err(MediaError::unsupported(path, 0, found));
             }
             out.boxed(b"trak", |out| trak(out, movie, track, reference))?;
         }

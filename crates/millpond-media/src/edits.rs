@@ -1,12 +1,13 @@
 //! What of a track shows when: the edit list (ISO/IEC 14496-12 8.6.6) as runs of samples.
 
 use crate::{
-    codec::Codec,
     movie::{Edit, Track, TrackKind},
     sample_table::{Sample, SampleTable},
     units::Timescale,
 };
 use std::ops::Range;
+
+mod preroll;
 
 /// Samples at the end of a track among which the last one to show is: more than any reordering spans.
 const REORDER: u32 = 512;
@@ -31,9 +32,11 @@ pub struct Span {
 #[must_use]
 pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
     let table = &track.samples;
-    let Some(first) = table.get(0) else { return Vec::new() };
+    if table.is_empty() {
+        return Vec::new();
+    }
     let end = media_end(table);
-    let media = (!track.edits.is_empty()).then(|| Media::new(track, first, end));
+    let media = (!track.edits.is_empty()).then(|| Media::new(track, end));
     let mut spans: Vec<Span> = Vec::new();
     // Summed in movie ticks: the rounding of many edits must not add up.
     let mut elapsed = 0_i64;
@@ -91,7 +94,6 @@ fn push(spans: &mut Vec<Span>, span: Span, movie: Timescale, track: Timescale) {
 
 struct Media<'a> {
     track: &'a Track,
-    first: Sample,
     /// Composition time at which the last sample ends.
     end: i64,
     /// All samples by composition time.
@@ -101,10 +103,10 @@ struct Media<'a> {
 }
 
 impl<'a> Media<'a> {
-    fn new(track: &'a Track, first: Sample, end: i64) -> Self {
+    fn new(track: &'a Track, end: i64) -> Self {
         let table = &track.samples;
         let sync = (!table.all_sync()).then(|| Shown::of(table, |sample| sample.sync));
-        Self { track, first, end, all: Shown::of(table, |_| true), sync }
+        Self { track, end, all: Shown::of(table, |_| true), sync }
     }
 
     /// What `edit` shows at the presentation `times`; `None` where that is nothing.
@@ -129,17 +131,11 @@ impl<'a> Media<'a> {
 
     /// The sample that decoding begins with to show from composition time `time` on.
     fn first_sample(&self, time: i64) -> u32 {
-        // PCM needs nothing before it.
-        if !matches!(self.track.kind, TrackKind::Audio { .. }) || matches!(self.track.codec, Codec::Pcm(_)) {
-            return self.sync_at(time);
+        let shown = self.sync_at(time);
+        if !matches!(self.track.kind, TrackKind::Audio { .. }) {
+            return shown;
         }
-        // What an encoder put in front to fill its filters: the decoder wants it, and drops what it makes of it.
-        if time.saturating_sub(self.first.pts()) < i64::from(self.track.timescale.get()) {
-            return 0;
-        }
-        // Transforms overlap: the sample before fills the first one's left half.
-        let before = self.sync_at(time).saturating_sub(1);
-        self.sync_before(before)
+        self.sync_before(preroll::start(self.track, shown))
     }
 
     /// The last sync sample that shows at or before `time`; the first sample where there is none.

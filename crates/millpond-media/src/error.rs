@@ -75,6 +75,14 @@ pub enum MediaError {
         offset: u64,
         /// Each track's reason, in file order.
         found: Vec<String>,
+        /// Whether the object ends before the first sample of some track.
+        cut_short: bool,
+    },
+    /// The boxes of the file are none of them the movie.
+    #[error("the file at byte {offset}: found its end and no moov box, expected one")]
+    NoMovieBox {
+        /// Length of the object.
+        offset: u64,
     },
 }
 
@@ -119,6 +127,7 @@ impl MediaError {
             | Self::TooLarge { path, .. }
             | Self::Work { path, .. }
             | Self::NoPlayableTrack { path, .. } => path,
+            Self::NoMovieBox { .. } => "the file",
         }
     }
 
@@ -131,7 +140,19 @@ impl MediaError {
             | Self::Truncated { offset, .. }
             | Self::TooLarge { offset, .. }
             | Self::Work { offset, .. }
-            | Self::NoPlayableTrack { offset, .. } => *offset,
+            | Self::NoPlayableTrack { offset, .. }
+            | Self::NoMovieBox { offset } => *offset,
+        }
+    }
+
+    /// Whether more bytes behind an object of `object_len` bytes could cure it: a copy that goes on will have them.
+    #[must_use]
+    pub const fn is_cut_short(&self, object_len: u64) -> bool {
+        match self {
+            Self::Truncated { offset, expected, .. } => offset.saturating_add(*expected) > object_len,
+            Self::NoPlayableTrack { cut_short, .. } => *cut_short,
+            Self::NoMovieBox { .. } => true,
+            Self::Invalid { .. } | Self::Unsupported { .. } | Self::TooLarge { .. } | Self::Work { .. } => false,
         }
     }
 }

@@ -12,8 +12,9 @@ pub(crate) const AVC: &str = "000000af617663310000000000000001000000000000000000
 /// An `mp4a` sample entry: AAC-LC, 48 kHz.
 pub(crate) const AAC: &str = "0000006e6d703461000000000000000100000000000000000002001000000000bb800000000000366573647300000000038080802500020004808080174015000000000177f4000177f40580808005118856e500068080800102000000146274727400000000000177f4000177f4";
 
-/// A `sowt` sample entry: mono of 16 bits, 48 kHz.
-pub(crate) const PCM: &str = "00000024736f7774000000000000000100000000000000000001001000000000bb800000";
+/// An `ipcm` sample entry: mono of 16 bits, the least significant byte first, 48 kHz.
+pub(crate) const PCM: &str =
+    "000000326970636d000000000000000100000000000000000001001000000000bb8000000000000e70636d43000000000110";
 
 /// Bytes written as hexadecimal digits.
 pub(crate) fn hex(digits: &str) -> Vec<u8> {
@@ -89,6 +90,7 @@ pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable
         sample_entry,
         edits,
         samples,
+        protection: None,
     }
 }
 
@@ -101,5 +103,8 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
         tracks,
         skipped: Vec::new(),
         external_media: None,
+        system_headers: Vec::new(),
+        fragment_headers: Vec::new(),
+        cut_short: false,
     }
 }

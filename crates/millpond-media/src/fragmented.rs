@@ -6,6 +6,7 @@ use crate::{
     error::MediaError,
     moov::{MovieDraft, TrackDraft, Trex},
     pcm_units::PcmUnits,
+    protection::Container,
     sample_table::{MAX_SAMPLES, SampleTableBuilder},
 };
 
@@ -51,12 +52,16 @@ impl MovieDraft {
     /// The job has ended.
     pub(crate) fn add_fragment(&mut self, moof: &Node<'_>) -> Result<(), MediaError> {
         self.budget.justify(moof.whole.len());
+        let headers = self.system_headers.of_fragment(moof).unwrap_or_else(|error| {
+            self.skip_once(0, error);
+            Vec::new()
+        });
         // Without a base, data begins at the moof for the first track, after the last one's for the others (8.8.7.1).
         let mut implicit = moof.offset;
         for traf in moof.children_of(b"traf") {
             let mut track = 0;
             self.budget.step(&traf, 1)?;
-            match self.add_track_fragment(&traf, moof.offset, implicit, &mut track) {
+            match self.add_track_fragment(&traf, moof, implicit, &headers, &mut track) {
                 Ok(end) => implicit = end,
                 Err(error @ MediaError::Work { .. }) => return Err(error),
                 Err(error) => match self.tracks.iter_mut().find(|t| t.header.id == track) {
@@ -80,13 +85,16 @@ impl MovieDraft {
     fn add_track_fragment(
         &mut self,
         node: &Node<'_>,
-        moof: u64,
+        moof: &Node<'_>,
         implicit: u64,
+        headers: &[u32],
         track: &mut u32,
     ) -> Result<u64, MediaError> {
-        let mut traf = self.track_fragment_header(&node.need(b"tfhd")?, moof, implicit, track)?;
-        if let Some(draft) = self.tracks.iter_mut().find(|t| t.header.id == traf.defaults.track) {
-            if traf.defaults.description != draft.header.description {
+        let mut traf = self.track_fragment_header(&node.need(b"tfhd")?, moof.offset, implicit, track)?;
+        let Self { tracks, budget, .. } = self;
+        if let Some(draft) = tracks.iter_mut().find(|t| t.header.id == traf.defaults.track) {
+            let is_clear = draft.header.clear_description == Some(traf.defaults.description);
+            if traf.defaults.description != draft.header.description && !is_clear {
                 let (from, to) = (draft.header.description, traf.defaults.description);
                 return Err(node.unsupported(format!("a change from sample entry {from} to {to} within the track")));
             }
@@ -96,6 +104,16 @@ impl MovieDraft {
                 let time = i64::try_from(time)
                     .map_err(|_| tfdt.invalid(format!("a decode time of {time}"), format!("at most {}", i64::MAX)))?;
                 draft.samples.set_start_dts(time);
+            }
+            if let Some(protection) = draft.protection.as_mut().filter(|_| draft.cut.is_none()) {
+                let (first, count) = (draft.samples.len(), claimed_samples(node));
+                if is_clear {
+                    protection.add_clear(node, first, count)?;
+                } else {
+                    let at = Container { tables: node, track: node, whole: moof, base: traf.base };
+                    protection.add(at, first, count, budget)?;
+                }
+                protection.add_headers(first, headers);
             }
         }
         for run in node.children_of(b"trun") {
@@ -175,6 +193,12 @@ impl MovieDraft {
         }
         added
     }
+}
+
+/// Samples that the runs of a `traf` claim to have.
+fn claimed_samples(traf: &Node<'_>) -> u32 {
+    let count = |run: Node<'_>| run.full().and_then(|(_, _, mut fields)| fields.u32()).unwrap_or(0);
+    traf.children_of(b"trun").map(count).fold(0, u32::saturating_add)
 }
 
 /// A `trun` (8.8.8), read up to its samples.

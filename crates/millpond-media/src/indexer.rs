@@ -3,7 +3,9 @@
 use crate::{
     boxes::{HEADER, Node, show},
     budget::Rounds,
+    entry_points::EntrySearch,
     error::MediaError,
+    first_frames,
     fragment_walk::FragmentWalk,
     lane::{Arrived, Here, Lane},
     moov::MovieDraft,
@@ -50,7 +52,8 @@ pub enum Step {
 /// [`Step::Done`].
 ///
 /// A progressive file takes one batch, or two where the movie box is large or at the end. A fragmented one takes
-/// two or three where it has an index of its fragments (`sidx`, `mfra`), else one for each fragment.
+/// two or three where it has an index of its fragments (`sidx`, `mfra`), else one for each fragment. Where sync flags
+/// look wrong, a few samples' first bytes are read too: up to 21 batches more. MP3 takes one more, of a few bytes a track.
 #[derive(Debug)]
 pub struct Indexer {
     object_len: u64,
@@ -67,6 +70,10 @@ enum Stage {
     Boxes(Lane, Rounds),
     /// Looking for fragments.
     Fragments(Box<(MovieDraft, FragmentWalk)>),
+    /// Looking at first frames.
+    Frames(Box<Movie>),
+    /// Comparing sync flags with the media.
+    Entries(Box<EntrySearch>),
     /// Handed out.
     Done,
     Failed(MediaError),
@@ -139,6 +146,11 @@ impl Indexer {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Boxes(lane, rounds) => self.find_moov(lane, rounds),
             Stage::Fragments(parts) => self.find_fragments(*parts),
+            Stage::Frames(mut movie) => {
+                first_frames::learn(&mut movie, &self.arrived);
+                Ok(Step::Done(*movie))
+            }
+            Stage::Entries(search) => self.find_entries(*search),
             Stage::Done => Err(MediaError::invalid("the object", 0, "a poll after the movie was handed out", "none")),
             Stage::Failed(error) => Err(error),
         }
@@ -160,7 +172,7 @@ impl Indexer {
             .ok_or_else(|| MediaError::truncated("moov", lane.at(), moov.len() as u64, 8))?;
         let draft = MovieDraft::parse(&node, self.object_len, self.work.clone())?;
         if !draft.fragmented() {
-            return draft.finish().map(Step::Done);
+            return self.finish(draft);
         }
         lane.advance(moov.len() as u64);
         let limit = self.limits.max_metadata.saturating_sub(moov.len() as u64);
@@ -182,7 +194,32 @@ impl Indexer {
         if let Some(broken) = broken {
             draft.skip(0, broken.to_string());
         }
-        draft.finish().map(Step::Done)
+        self.finish(draft)
+    }
+
+    fn finish(&mut self, draft: MovieDraft) -> Result<Step, MediaError> {
+        let search = EntrySearch::of(draft.finish()?, self.work.clone())?;
+        self.find_entries(search)
+    }
+
+    fn find_entries(&mut self, mut search: EntrySearch) -> Result<Step, MediaError> {
+        let wanted = search.step(&mut self.arrived)?;
+        if wanted.is_empty() {
+            return self.look_at_frames(search.finish()?);
+        }
+        self.stage = Stage::Entries(Box::new(search));
+        Ok(Step::Need(wanted))
+    }
+
+    /// Asks for the frames that tell what the movie box doesn't.
+    fn look_at_frames(&mut self, movie: Movie) -> Result<Step, MediaError> {
+        let wanted = first_frames::wanted(&movie);
+        if wanted.is_empty() {
+            return Ok(Step::Done(movie));
+        }
+        self.arrived = Arrived::default();
+        self.stage = Stage::Frames(Box::new(movie));
+        Ok(Step::Need(wanted))
     }
 
     /// Walks the boxes of the file up to the movie box.
@@ -194,6 +231,8 @@ impl Indexer {
             let (header, size) = match lane.here() {
                 Here::End => return Err(self.no_moov(passed)),
                 Here::Unknown => return Ok(Found::Wants(lane.want(self.ask_at(at, passed)))),
+                // Too few bytes to be one: the beginning of a box.
+                Here::Garbage if lane.left() < 8 => return Err(self.no_moov(passed)),
                 Here::Garbage => {
                     let bytes = lane.bytes(lane.left().min(8)).unwrap_or_default();
                     let found = format!("the bytes \"{}\"", bytes.escape_ascii());
@@ -241,7 +280,7 @@ impl Indexer {
             Some((kind, at, size)) if size > self.object_len - at => {
                 MediaError::truncated(show(kind), at, self.object_len - at, size)
             }
-            _ => MediaError::invalid("the file", self.object_len, "its end and no moov box", "one"),
+            _ => MediaError::NoMovieBox { offset: self.object_len },
         }
     }
 }

@@ -17,6 +17,11 @@ impl Arrived {
         self.0.insert(range, bytes);
     }
 
+    /// The bytes of exactly `range`, which stay.
+    pub(crate) fn get(&self, range: ByteRange) -> Option<&Bytes> {
+        self.0.get(&range)
+    }
+
     /// The bytes of exactly `range`.
     pub(crate) fn take(&mut self, range: ByteRange) -> Option<Bytes> {
         self.0.remove(&range)

@@ -8,6 +8,7 @@ use crate::{
     movie::{Movie, SkippedTrack, Track, TrackKind},
     pcm_units::PcmUnits,
     progressive::Tables,
+    protection::{Container, ProtectionDraft, SystemHeaders},
     sample_table::{SampleTable, SampleTableBuilder},
     trak::{self, Tkhd, TrackHeader},
     units::Timescale,
@@ -30,6 +31,9 @@ pub(crate) struct MovieDraft {
     pub(crate) skipped: Vec<SkippedTrack>,
     pub(crate) budget: Budget,
     object_len: u64,
+    pub(crate) system_headers: SystemHeaders,
+    /// Whether samples lie behind the end of the object.
+    cut_short: bool,
 }
 
 /// A track that may still get samples.
@@ -39,6 +43,8 @@ pub(crate) struct TrackDraft {
     pub(crate) samples: SampleTableBuilder,
     /// What makes samples of PCM.
     pub(crate) pcm: Option<PcmUnits>,
+    /// Encryption of the samples.
+    pub(crate) protection: Option<ProtectionDraft>,
     /// Path and offset of its `trak`, for reasons.
     place: (String, u64),
     /// Why samples are left out; there come no more then.
@@ -73,10 +79,15 @@ impl MovieDraft {
             skipped: Vec::new(),
             budget: Budget::new(work),
             object_len,
+            system_headers: SystemHeaders::default(),
+            cut_short: false,
         };
         draft.budget.justify(moov.whole.len());
         // The parser visits each box about twenty times.
         draft.budget.step(moov, u32::try_from(moov.whole.len() / 8).unwrap_or(u32::MAX))?;
+        if let Err(error) = draft.system_headers.of_movie(moov) {
+            draft.skip(0, error.to_string());
+        }
         for (number, trak) in (1_usize..).zip(moov.children_of(b"trak")) {
             if number > MOST_TRACKS {
                 let (found, most) = (number as u64, MOST_TRACKS as u64);
@@ -85,7 +96,7 @@ impl MovieDraft {
             }
             let tkhd = Tkhd::parse(&trak);
             let id = tkhd.as_ref().map_or(0, |tkhd| tkhd.id);
-            match tkhd.and_then(|tkhd| draft.track(&trak, tkhd)) {
+            match tkhd.and_then(|tkhd| draft.track(moov, &trak, tkhd)) {
                 Ok(track) => draft.tracks.push(track),
                 Err(error @ MediaError::Work { .. }) => return Err(error),
                 Err(error) => draft.skip(id, error.to_string()),
@@ -133,7 +144,7 @@ impl MovieDraft {
                 None => {}
             }
             if !empty {
-                let track = draft.header.with_samples(draft.samples.finish());
+                let track = draft.header.with_samples(draft.samples.finish(), draft.protection);
                 match self.check_edits(&track, &path, offset) {
                     Ok(()) => tracks.push(track),
                     Err(error @ MediaError::Work { .. }) => return Err(error),
@@ -143,7 +154,8 @@ impl MovieDraft {
         }
         if tracks.is_empty() {
             let found = self.skipped.into_iter().map(|skipped| skipped.reason).collect();
-            return Err(MediaError::NoPlayableTrack { path: "moov".to_owned(), offset: self.moov_offset, found });
+            let (path, offset, cut_short) = ("moov".to_owned(), self.moov_offset, self.cut_short);
+            return Err(MediaError::NoPlayableTrack { path, offset, found, cut_short });
         }
         Ok(Movie {
             timescale: self.timescale,
@@ -152,6 +164,9 @@ impl MovieDraft {
             tracks,
             skipped: self.skipped,
             external_media: self.external_media,
+            system_headers: self.system_headers.movie,
+            fragment_headers: self.system_headers.fragments,
+            cut_short: self.cut_short,
         })
     }
 
@@ -169,7 +184,7 @@ impl MovieDraft {
         self.budget.repeated(&path, offset, presented, track.samples.len())
     }
 
-    fn track(&mut self, trak: &Node<'_>, tkhd: Tkhd) -> Result<TrackDraft, MediaError> {
+    fn track(&mut self, moov: &Node<'_>, trak: &Node<'_>, tkhd: Tkhd) -> Result<TrackDraft, MediaError> {
         if self.tracks.iter().any(|track| track.header.id == tkhd.id) {
             return Err(trak.invalid(format!("a second track {}", tkhd.id), "an id of its own"));
         }
@@ -180,22 +195,37 @@ impl MovieDraft {
             described.extend(self.defaults.get(&tkhd.id).map(|trex| trex.description));
         }
         // Headers first: that a track has no playable codec says more than that its tables are odd.
-        let header = trak::parse(trak, tkhd, &described)?;
+        let mut header = trak::parse(trak, tkhd, &described)?;
         let tables = tables?;
         if tables.is_empty() && !self.fragmented {
             return Err(stbl.invalid("no samples", "one at least"));
         }
         self.agree_on_location(trak, &header)?;
         let mut samples = SampleTable::builder();
+        // A text that lasts no time isn't shown, and takes none from the next one.
+        if header.kind != TrackKind::Text {
+            samples = samples.even(header.usual_duration(tables.len()));
+        }
         let mut pcm = PcmUnits::of(&header.codec);
         let (end, budget) = (self.media_end(), &mut self.budget);
         let cut = match &mut pcm {
             Some(units) => tables.fill_pcm(units, &mut samples, end, budget)?,
             None => tables.fill(&mut samples, end, budget)?,
         };
+        let mut protection = None;
+        if let Some(found) = header.protection.take() {
+            if pcm.is_some() {
+                return Err(trak.unsupported("encrypted PCM"));
+            }
+            let mut draft = ProtectionDraft::new(found, &stbl, budget)?;
+            draft.add(Container { tables: &stbl, track: trak, whole: moov, base: 0 }, 0, samples.len(), budget)?;
+            protection = Some(draft);
+        }
+        self.cut_short |= cut.as_ref().is_some_and(|cut| cut.by_end);
+        let cut = cut.map(|cut| cut.reason);
         let place = (trak.path.clone(), trak.offset);
         let unfragmented = samples.len();
-        Ok(TrackDraft { header, samples, pcm, place, cut, unfragmented })
+        Ok(TrackDraft { header, samples, pcm, protection, place, cut, unfragmented })
     }
 
     /// All tracks of a movie are in one object: the first one decides which.
@@ -210,7 +240,7 @@ impl MovieDraft {
 }
 
 impl TrackHeader {
-    fn with_samples(self, samples: SampleTable) -> Track {
+    fn with_samples(self, samples: SampleTable, protection: Option<ProtectionDraft>) -> Track {
         Track {
             id: self.id,
             kind: self.kind,
@@ -222,6 +252,7 @@ impl TrackHeader {
             sample_entry: self.sample_entry,
             edits: self.edits,
             samples,
+            protection: protection.map(|protection| Box::new(protection.finish())),
         }
     }
 }

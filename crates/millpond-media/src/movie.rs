@@ -1,6 +1,11 @@
 //! What is left of an object without its media: tracks, edits and sample tables.
 
-use crate::{codec::Codec, sample_table::SampleTable, units::Timescale};
+use crate::{
+    codec::Codec,
+    protection::{Protection, SystemHeader},
+    sample_table::SampleTable,
+    units::Timescale,
+};
 use serde::{Deserialize, Serialize};
 
 /// The index of one object.
@@ -19,6 +24,13 @@ pub struct Movie {
     pub skipped: Vec<SkippedTrack>,
     /// Where the media is, when a data reference names another file (8.7.2): the URL as written.
     pub external_media: Option<String>,
+    /// Protection system headers (`pssh`) of the movie box.
+    pub system_headers: Vec<SystemHeader>,
+    /// Those of fragments, each once; [`Protection::headers`] says which samples they come before.
+    pub fragment_headers: Vec<SystemHeader>,
+    /// Whether samples of the movie box are left out because the object ends before them: a file that is still being
+    /// copied, or was cut off.
+    pub cut_short: bool,
 }
 
 /// One playable track.
@@ -38,12 +50,14 @@ pub struct Track {
     pub enabled: bool,
     /// Codec and its configuration.
     pub codec: Codec,
-    /// The whole sample entry box (with its header), as the file has it: goes unchanged into init segments.
+    /// The whole sample entry box (with its header), as ISO base media files have it: init segments contain it.
     pub sample_entry: Vec<u8>,
     /// Edit list, in order; empty where the file has none.
     pub edits: Vec<Edit>,
     /// Sizes, places and times of the samples.
     pub samples: SampleTable,
+    /// Encryption of the samples; `None` where they are clear.
+    pub protection: Option<Box<Protection>>,
 }
 
 impl Track {
@@ -51,7 +65,8 @@ impl Track {
         let texts = self.language.len() + self.name.as_ref().map_or(0, String::len);
         let edits = self.edits.capacity() * size_of::<Edit>();
         let codec = self.sample_entry.len() + self.codec.heap_bytes();
-        size_of::<Self>() + texts + edits + codec + self.samples.heap_bytes()
+        let protection = self.protection.as_ref().map_or(0, |protection| protection.heap_bytes());
+        protection + size_of::<Self>() + texts + edits + codec + self.samples.heap_bytes()
     }
 }
 
@@ -103,6 +118,7 @@ impl Movie {
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.tracks.iter().map(Track::heap_bytes).sum::<usize>()
+            + self.system_headers.iter().chain(&self.fragment_headers).map(SystemHeader::heap_bytes).sum::<usize>()
             + self.skipped.iter().map(|s| std::mem::size_of::<SkippedTrack>() + s.reason.len()).sum::<usize>()
     }
 }

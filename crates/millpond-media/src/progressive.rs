@@ -39,6 +39,15 @@ enum Sizes<'a> {
     Compact { bits: u8, bytes: &'a [u8], count: u32 },
 }
 
+/// Samples that are left out.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// Place, first of the samples, and cause.
+    pub(crate) reason: String,
+    /// Whether the object ends before them.
+    pub(crate) by_end: bool,
+}
+
 /// Places of the chunks (8.7.5).
 #[derive(Clone, Copy, Debug)]
 enum Chunks<'a> {
@@ -82,9 +91,14 @@ impl<'a> Tables<'a> {
         Ok(tables)
     }
 
+    /// Samples that the tables claim.
+    pub(crate) fn len(&self) -> u32 {
+        self.sizes.count()
+    }
+
     /// Whether the tables hold no sample.
     pub(crate) fn is_empty(&self) -> bool {
-        self.sizes.count() == 0
+        self.len() == 0
     }
 
     /// Sample descriptions that chunks use, from 1, in order of first use.
@@ -98,13 +112,13 @@ impl<'a> Tables<'a> {
         used
     }
 
-    /// Appends all samples that lie before `object_len` (`None`: in another object). What is left out is said.
+    /// Appends all samples that lie before `object_len` (`None`: in another object). Returns the cut, where samples are left out.
     pub(crate) fn fill(
         &self,
         out: &mut SampleTableBuilder,
         object_len: Option<u64>,
         budget: &mut Budget,
-    ) -> Result<Option<String>, MediaError> {
+    ) -> Result<Option<Cut>, MediaError> {
         let count = self.sizes.count_within(object_len, MAX_CONSTANT_ELSEWHERE);
         let limit = object_len.unwrap_or(u64::MAX);
         let mut times = Runs::new(self.times);
@@ -117,11 +131,12 @@ impl<'a> Tables<'a> {
             let mut offset = self.chunks.get(chunk);
             for _ in 0..run.samples_in(chunk) {
                 if index >= count {
-                    return Ok(self.cut(index, "the object holds no more"));
+                    return Ok(self.cut(index, "the object holds no more", true));
                 }
                 let size = self.sizes.get(index);
                 let Some(end) = offset.checked_add(u64::from(size)).filter(|&end| end <= limit) else {
-                    return Ok(self.cut(index, &format!("{size} bytes at {offset} pass the end of the object")));
+                    let why = format!("{size} bytes at {offset} pass the end of the object");
+                    return Ok(self.cut(index, &why, true));
                 };
                 budget.samples(self.stbl, 1)?;
                 let (_, duration) = times.next_or_last(1);
@@ -132,14 +147,15 @@ impl<'a> Tables<'a> {
                 index += 1;
             }
         }
-        Ok(self.cut(index, "no chunk holds them"))
+        Ok(self.cut(index, "no chunk holds them", false))
     }
 
-    fn cut(&self, index: u32, why: &str) -> Option<String> {
+    fn cut(&self, index: u32, why: &str, by_end: bool) -> Option<Cut> {
         let count = self.sizes.count();
         (index < count).then(|| {
             let (path, offset) = (&self.stbl.path, self.stbl.offset);
-            format!("{path} at byte {offset}: samples from {index} of {count} on are left out: {why}")
+            let reason = format!("{path} at byte {offset}: samples from {index} of {count} on are left out: {why}");
+            Cut { reason, by_end }
         })
     }
 }

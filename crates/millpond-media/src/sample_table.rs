@@ -8,6 +8,7 @@ use crate::{
     bits::{BitReader, BitWriter, COLUMN},
     units::ByteRange,
 };
+use even::Even;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -172,6 +173,21 @@ impl SampleTable {
         self.all_sync
     }
 
+    /// The same samples with other sync flags.
+    pub(crate) fn with_sync(&self, is_sync: impl Fn(&Sample) -> bool) -> Self {
+        let mut builder = Self::builder();
+        builder.set_start_dts(self.start_dts());
+        let mut samples = self.iter().peekable();
+        while let Some(sample) = samples.next() {
+            let Sample { range, duration, composition, .. } = sample;
+            let size = u32::try_from(range.len()).unwrap_or(u32::MAX);
+            builder.push(range.start, size, duration, composition, is_sync(&sample));
+            // A hole in the timeline can pass the 32 bits of a duration.
+            builder.set_start_dts(samples.peek().map_or(self.end_dts, |next| next.dts));
+        }
+        builder.finish()
+    }
+
     /// Bytes of heap that the table holds.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
@@ -310,6 +326,7 @@ pub struct SampleTableBuilder {
     total_bytes: u64,
     not_all_sync: bool,
     composition: Option<(i32, i32)>,
+    even: Option<Even>,
 }
 
 /// A sample of the block that is being filled.
@@ -323,13 +340,20 @@ struct Pending {
 }
 
 impl SampleTableBuilder {
+    /// Gives samples of no duration one: samples that share a decode time share the time up to the next one, and those
+    /// of a track that tells no time last `usual` ticks.
+    #[must_use]
+    pub fn even(self, usual: u32) -> Self {
+        Self { even: Some(Even::new(usual)), ..self }
+    }
+
     /// Appends a sample. A table takes 67,108,864 samples; what is pushed beyond that is dropped.
     pub fn push(&mut self, offset: u64, size: u32, duration: u32, composition: i32, sync: bool) {
         if self.len() >= MAX_SAMPLES {
             return;
         }
         if self.block.len() == COLUMN {
-            self.flush();
+            self.flush(false);
         }
         if self.block.is_empty() {
             self.block_dts = self.next_dts;
@@ -338,8 +362,6 @@ impl SampleTableBuilder {
         self.next_dts = self.next_dts.saturating_add(i64::from(duration));
         self.total_bytes = self.total_bytes.saturating_add(u64::from(size));
         self.not_all_sync |= !sync;
-        let (least, most) = self.composition.unwrap_or((composition, composition));
-        self.composition = Some((least.min(composition), most.max(composition)));
     }
 
     /// Sets the decoding time of the next sample: a jump forward stretches the duration of the last one, a jump
@@ -350,6 +372,9 @@ impl SampleTableBuilder {
             if let Ok(step @ 0..) = i64::try_from(step) {
                 last.step = step;
                 self.next_dts = dts;
+                if let Some(even) = &mut self.even {
+                    even.late = 0;
+                }
             }
         } else {
             self.next_dts = dts;
@@ -377,7 +402,7 @@ impl SampleTableBuilder {
     /// The table of what was pushed.
     #[must_use]
     pub fn finish(mut self) -> SampleTable {
-        self.flush();
+        self.flush(true);
         self.heads.shrink_to_fit();
         self.packed.shrink_to_fit();
         SampleTable {
@@ -391,8 +416,16 @@ impl SampleTableBuilder {
         }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self, is_last: bool) {
+        if let Some(even) = self.even.as_mut().filter(|_| !self.block.is_empty()) {
+            even.apply(&mut self.block, is_last);
+            self.next_dts = self.block.iter().fold(self.block_dts, |dts, sample| dts.saturating_add(sample.step));
+        }
         let Some(first) = self.block.first() else { return };
+        for composition in self.block.iter().map(|sample| sample.composition) {
+            let (least, most) = self.composition.unwrap_or((composition, composition));
+            self.composition = Some((least.min(composition), most.max(composition)));
+        }
         // 2^26 samples of at most 33 bytes each keep the position in 32 bits.
         let position = self.packed.len() as u32;
         self.heads.push(Head { offset: first.offset, dts: self.block_dts, position });
@@ -424,6 +457,8 @@ impl SampleTableBuilder {
         self.block.clear();
     }
 }
+
+mod even;
 
 #[cfg(test)]
 mod tests;

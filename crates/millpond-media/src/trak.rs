@@ -3,9 +3,10 @@
 use crate::{
     alias,
     boxes::{Entries, FourCc, Node, show, text},
-    codec::{Codec, parse_sample_entry},
+    codec::{Codec, iso, parse_sample_entry, sps},
     error::MediaError,
     movie::{Edit, TrackKind},
+    protection::{self, Protection},
     units::Timescale,
 };
 
@@ -21,16 +22,41 @@ pub(crate) struct TrackHeader {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
     pub(crate) timescale: Timescale,
+    /// Length in ticks as `mdhd` has it; 0 where it is unknown.
+    pub(crate) duration: u64,
     pub(crate) language: String,
     pub(crate) name: Option<String>,
     pub(crate) kind: TrackKind,
     pub(crate) codec: Codec,
     pub(crate) sample_entry: Vec<u8>,
+    /// The encryption of the samples.
+    pub(crate) protection: Option<Protection>,
+    /// The sample description, from 1, of the same format without encryption.
+    pub(crate) clear_description: Option<u32>,
     pub(crate) edits: Vec<Edit>,
     /// The other file that holds the samples.
     pub(crate) location: Option<String>,
     /// The sample description in use, from 1.
     pub(crate) description: u32,
+}
+
+impl TrackHeader {
+    /// Ticks of a sample where the tables give no sample a duration: those of the codec's frames, else an equal part of
+    /// the track, else 40 ms.
+    pub(crate) fn usual_duration(&self, samples: u32) -> u32 {
+        let frame = match (&self.codec, self.kind) {
+            (Codec::Pcm(config), TrackKind::Audio { sample_rate, .. }) => Some((config.frames_per_unit(), sample_rate)),
+            (codec, TrackKind::Audio { sample_rate, .. }) => {
+                codec.samples_per_frame().map(|frame| (frame, sample_rate))
+            }
+            _ => None,
+        };
+        let scale = u64::from(self.timescale.get());
+        let of_frame = frame.and_then(|(frame, rate)| (u64::from(frame) * scale).checked_div(u64::from(rate)));
+        let part = || self.duration.checked_div(u64::from(samples)).filter(|part| *part > 0);
+        let ticks = of_frame.or_else(part).unwrap_or(scale / 25);
+        u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
+    }
 }
 
 /// `tkhd` (8.3.2).
@@ -70,29 +96,41 @@ fn rotation(a: i32, b: i32) -> u16 {
 pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<TrackHeader, MediaError> {
     let mdia = trak.need(b"mdia")?;
     let handler = handler(&mdia)?;
-    let (timescale, language) = media_header(&mdia)?;
+    let (timescale, duration, language) = media_header(&mdia)?;
     let language = extended_language(&mdia).unwrap_or(language);
     let minf = mdia.need(b"minf")?;
     let stsd = minf.need(b"stbl")?.need(b"stsd")?;
     let (description, entry) = sample_entry(&stsd, described)?;
     let location = data_location(&minf, entry.whole)?;
     let parsed = parse_sample_entry(entry.whole, handler.kind, &entry.path, entry.offset)?.with_clock(timescale);
-    let kind = match parsed.kind {
+    let protection = protection::parse(&entry)?;
+    let clear_description = match &protection {
+        Some(_) => clear_description(&stsd, handler.kind, &parsed.codec),
+        None => None,
+    };
+    let mut kind = match parsed.kind {
         TrackKind::Video { width, height, pixel_aspect, .. } => {
             TrackKind::Video { width, height, pixel_aspect, rotation: tkhd.rotation }
         }
         other => other,
     };
+    let mut sample_entry = iso::sample_entry(&entry, &parsed.codec, kind);
+    if let Some(size) = sps::configured_size(&parsed.codec).filter(|_| sps::lacks_size(&kind)) {
+        sps::fill_size(&mut kind, &mut sample_entry, size);
+    }
     let named = trak.child(b"udta").and_then(|udta| udta.child(b"name")).map(|name| text(name.body));
     Ok(TrackHeader {
         id: tkhd.id,
         enabled: tkhd.enabled,
         timescale,
+        duration,
         language,
         name: named.into_iter().chain(handler.name).map(|n| front(n.trim()).to_owned()).find(|n| is_useful(n)),
         kind,
         codec: parsed.codec,
-        sample_entry: entry.whole.to_vec(),
+        sample_entry,
+        protection,
+        clear_description,
         edits: edits(trak)?,
         location,
         description,
@@ -145,16 +183,17 @@ fn is_useful(name: &str) -> bool {
     !name.is_empty() && !name.contains(char::is_control) && !WRITERS.iter().any(|writer| lower.contains(writer))
 }
 
-/// `mdhd` (8.4.2): timescale and language.
-fn media_header(mdia: &Node<'_>) -> Result<(Timescale, String), MediaError> {
+/// `mdhd` (8.4.2): timescale, duration and language.
+fn media_header(mdia: &Node<'_>) -> Result<(Timescale, u64, String), MediaError> {
     let node = mdia.need(b"mdhd")?;
     let (version, _, mut fields) = node.full()?;
     fields.skip(if version == 1 { 16 } else { 8 })?;
     let timescale = fields.u32()?;
     let timescale = Timescale::new(timescale).ok_or_else(|| node.invalid("a timescale of 0", "ticks a second"))?;
-    fields.versioned(version)?;
+    let unknown = if version == 1 { u64::MAX } else { u64::from(u32::MAX) };
+    let duration = Some(fields.versioned(version)?).filter(|duration| *duration != unknown).unwrap_or(0);
     let language = fields.u16().map_or_else(|_| "und".to_owned(), language);
-    Ok((timescale, language))
+    Ok((timescale, duration, language))
 }
 
 /// The ISO 639-2/T code packed into 15 bits (8.4.2.3), or a QuickTime (Macintosh) language number.
@@ -195,6 +234,20 @@ fn sample_entry<'a>(stsd: &Node<'a>, described: &[u32]) -> Result<(u32, Node<'a>
         }
     }
     Ok((number, used))
+}
+
+/// Most sample entries among which one without encryption is searched.
+const MOST_ENTRIES: usize = 16;
+
+/// The number, from 1, of the entry of `stsd` that has `codec` without encryption: fragments before the first encrypted
+/// one use it.
+fn clear_description(stsd: &Node<'_>, handler: FourCc, codec: &Codec) -> Option<u32> {
+    let mut entries = (1_u32..).zip(stsd.children_after(8)).take(MOST_ENTRIES);
+    let is_clear = |entry: &Node<'_>| {
+        let same = || parse_sample_entry(entry.whole, handler, &entry.path, entry.offset);
+        !matches!(&entry.kind, b"encv" | b"enca") && same().is_ok_and(|parsed| parsed.codec == *codec)
+    };
+    entries.find(|(_, entry)| is_clear(entry)).map(|(number, _)| number)
 }
 
 /// The location of the samples (8.7.2), or `None` where they are in this file.

@@ -1,7 +1,7 @@
 //! Sample entries to codec configurations: what a player must be told, and what a packager must know.
 //!
 //! One file a codec family. [`Codec`] is what comes out: its [`parameter`](Codec::parameter) goes into manifests,
-//! its configuration into transport streams. The sample entry itself goes into init segments unread.
+//! its configuration into transport streams. `iso` writes the sample entry for init segments.
 
 mod aac;
 mod ac3;
@@ -10,14 +10,17 @@ mod asc;
 mod av1;
 mod avc;
 mod bits;
+mod chan;
 mod color;
 mod esds;
 mod flac;
 mod hevc;
+pub(crate) mod iso;
 mod mp3;
 mod opus;
 mod pcm;
 mod sound;
+pub(crate) mod sps;
 mod text;
 mod unsupported;
 mod visual;
@@ -44,6 +47,7 @@ use crate::{
     boxes::{FourCc, Node, show},
     error::MediaError,
     movie::TrackKind,
+    protection,
 };
 use serde::{Deserialize, Serialize};
 use sound::Sound;
@@ -94,7 +98,7 @@ impl Codec {
             Self::Av1(config) => config.parameter(),
             Self::Vp9(config) => config.parameter(),
             Self::Aac(config) => config.parameter(),
-            Self::Mp3(_) => "mp4a.40.34".to_owned(),
+            Self::Mp3(config) => config.parameter(),
             Self::Ac3(_) => "ac-3".to_owned(),
             Self::Eac3(_) => "ec-3".to_owned(),
             Self::Opus(_) => "opus".to_owned(),
@@ -156,10 +160,10 @@ impl Codec {
         }
     }
 
-    /// Whether HLS and DASH can carry it in fragmented MP4: players of either take no PCM.
+    /// Whether HLS and DASH can carry it in fragmented MP4: all but the kinds of PCM that ISO/IEC 23003-5 leaves out.
     #[must_use]
     pub fn fits_fmp4(&self) -> bool {
-        !matches!(self, Self::Pcm(_))
+        !matches!(self, Self::Pcm(config) if config.iso_type().is_none())
     }
 
     /// Samples of each channel that one frame gives, at the track's sample rate; `None` where frames differ, where
@@ -214,6 +218,7 @@ pub(crate) fn parse_sample_entry(
         found @ ..8 => MediaError::truncated(path, offset, found as u64, 8),
         found => MediaError::invalid(path, offset, "a size smaller than the header", format!("8 to {found}")),
     })?;
+    let node = protection::clear_format(node)?;
     let video = |parse: fn(&Visual<'_, '_>) -> Result<SampleEntry, MediaError>| {
         expect_handler(&node, handler, &[*b"vide"])?;
         parse(&Visual::parse(&node)?)
@@ -238,13 +243,14 @@ pub(crate) fn parse_sample_entry(
         b"Opus" => audio(opus::parse),
         b"fLaC" => audio(flac::parse),
         b"alac" => audio(alac::parse),
-        b"twos" | b"sowt" | b"in24" | b"lpcm" | b"ulaw" | b"alaw" | b"ipcm" => audio(pcm::parse),
+        b"twos" | b"sowt" | b"in24" | b"in32" | b"fl32" | b"fl64" | b"lpcm" => audio(pcm::parse),
+        b"ulaw" | b"alaw" | b"ipcm" | b"fpcm" => audio(pcm::parse),
         // The same types are uncompressed pictures too.
         b"raw " | b"NONE" if &handler == b"soun" => audio(pcm::parse),
         b"tx3g" => text(text::tx3g),
         b"wvtt" => text(text::wvtt),
         b"stpp" => text(text::stpp),
-        b"encv" | b"enca" | b"enct" | b"encs" | b"drms" | b"drmi" => Err(unsupported::encrypted(&node)),
+        b"enct" | b"encs" | b"drms" | b"drmi" => Err(unsupported::encrypted(&node)),
         _ => Err(unsupported::unknown(&node, handler)),
     }
 }

@@ -1,5 +1,5 @@
-//! Linear PCM and G.711: QuickTime's `raw `, `NONE`, `twos`, `sowt`, `in24`, `lpcm`, `ulaw` and `alaw` (QuickTime File
-//! Format, "Sound Sample Descriptions"), and `ipcm` (ISO/IEC 23003-5 5.1).
+//! Linear PCM and G.711: QuickTime's `raw `, `NONE`, `twos`, `sowt`, `in24`, `in32`, `fl32`, `fl64`, `lpcm`, `ulaw` and
+//! `alaw` (QuickTime File Format, "Sound Sample Descriptions"), and `ipcm` and `fpcm` (ISO/IEC 23003-5 5.1).
 
 use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
 use crate::{boxes::show, error::MediaError, movie::TrackKind, units::Timescale};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// each channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PcmConfig {
-    /// Type of the sample entry, such as `sowt`.
+    /// Type of the sample entry in the file, such as `sowt`.
     pub fourcc: [u8; 4],
     /// What a value is.
     pub coding: PcmCoding,
@@ -30,6 +30,12 @@ pub enum PcmCoding {
     Signed16(ByteOrder),
     /// 24 bits, two's complement.
     Signed24(ByteOrder),
+    /// 32 bits, two's complement.
+    Signed32(ByteOrder),
+    /// 32 bits, floating point (IEEE 754).
+    Float32(ByteOrder),
+    /// 64 bits, floating point (IEEE 754).
+    Float64(ByteOrder),
     /// ITU-T G.711 μ-law.
     MuLaw,
     /// ITU-T G.711 A-law.
@@ -62,12 +68,30 @@ impl PcmConfig {
     /// Bytes of a frame.
     #[must_use]
     pub fn frame_bytes(&self) -> u32 {
-        let value = match self.coding {
-            PcmCoding::Unsigned8 | PcmCoding::Signed8 | PcmCoding::MuLaw | PcmCoding::ALaw => 1,
-            PcmCoding::Signed16(_) => 2,
-            PcmCoding::Signed24(_) => 3,
-        };
-        value * u32::from(self.channels)
+        u32::from(self.value_bits() / 8) * u32::from(self.channels)
+    }
+
+    /// Bits of a value.
+    #[must_use]
+    pub fn value_bits(&self) -> u16 {
+        match self.coding {
+            PcmCoding::Unsigned8 | PcmCoding::Signed8 | PcmCoding::MuLaw | PcmCoding::ALaw => 8,
+            PcmCoding::Signed16(_) => 16,
+            PcmCoding::Signed24(_) => 24,
+            PcmCoding::Signed32(_) | PcmCoding::Float32(_) => 32,
+            PcmCoding::Float64(_) => 64,
+        }
+    }
+
+    /// The type of its sample entry in ISO base media files (ISO/IEC 23003-5 5.1); `None` where that has none: for G.711,
+    /// and for values of 8 bits.
+    #[must_use]
+    pub fn iso_type(&self) -> Option<[u8; 4]> {
+        match self.coding {
+            PcmCoding::Signed16(_) | PcmCoding::Signed24(_) | PcmCoding::Signed32(_) => Some(*b"ipcm"),
+            PcmCoding::Float32(_) | PcmCoding::Float64(_) => Some(*b"fpcm"),
+            PcmCoding::Unsigned8 | PcmCoding::Signed8 | PcmCoding::MuLaw | PcmCoding::ALaw => None,
+        }
     }
 
     /// Most frames of an access unit.
@@ -77,9 +101,10 @@ impl PcmConfig {
         fit.min(self.sample_rate / Self::UNITS_A_SECOND).max(1)
     }
 
-    /// The type of the sample entry (RFC 6381 3.3).
+    /// The type of the sample entry (RFC 6381 3.3): that of ISO, which init segments have, or else the file's.
     pub(super) fn parameter(&self) -> String {
-        String::from_utf8_lossy(&self.fourcc).trim_end().to_owned()
+        let fourcc = self.iso_type().unwrap_or(self.fourcc);
+        String::from_utf8_lossy(&fourcc).trim_end().to_owned()
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -112,8 +137,11 @@ pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
         b"ulaw" => PcmCoding::MuLaw,
         b"alaw" => PcmCoding::ALaw,
         b"in24" => PcmCoding::Signed24(byte_order(sound)?),
+        b"in32" => PcmCoding::Signed32(byte_order(sound)?),
+        b"fl32" => PcmCoding::Float32(byte_order(sound)?),
+        b"fl64" => PcmCoding::Float64(byte_order(sound)?),
         b"lpcm" => return lpcm(sound),
-        b"ipcm" => return ipcm(sound),
+        b"ipcm" | b"fpcm" => return of_configuration(sound),
         // What is longer than a byte has a sign ("Uncompressed 16-bit sound").
         b"raw " | b"NONE" if bits == 8 => PcmCoding::Unsigned8,
         b"sowt" => signed(sound, bits, ByteOrder::Little)?,
@@ -129,12 +157,13 @@ fn lpcm(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     };
     let has = |flag| format.flags & flag != 0;
     let packed = u64::from(format.bits) * u64::from(sound.channels) == u64::from(format.packet_bytes) * 8;
-    if has(flag::FLOAT) || has(flag::NON_INTERLEAVED) || !packed {
+    if has(flag::NON_INTERLEAVED) || !packed {
         let (bits, flags) = (format.bits, format.flags);
         return Err(sound.node.unsupported(format!("'lpcm' (PCM of {bits} bits, format {flags:#x})")));
     }
     let order = if has(flag::BIG_ENDIAN) { ByteOrder::Big } else { ByteOrder::Little };
     let coding = match (format.bits, has(flag::SIGNED)) {
+        (bits, _) if has(flag::FLOAT) => float(sound, bits, order)?,
         (8, false) => PcmCoding::Unsigned8,
         (bits, true) => signed(sound, bits, order)?,
         (bits, false) => return Err(sound.node.unsupported(format!("'lpcm' (unsigned PCM of {bits} bits)"))),
@@ -142,14 +171,28 @@ fn lpcm(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     entry(sound, coding)
 }
 
-/// `ipcm` with `PCMConfig` (ISO/IEC 23003-5 5.2).
-fn ipcm(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
+/// `ipcm` and `fpcm` with `PCMConfig` (ISO/IEC 23003-5 5.2).
+fn of_configuration(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let config = sound.need(b"pcmC")?;
     let (_, mut fields) = BitReader::of_full(&config)?;
     fields.skip(7)?;
     let order = if fields.flag()? { ByteOrder::Little } else { ByteOrder::Big };
-    let bits = fields.u8()?;
-    entry(sound, signed(sound, u32::from(bits), order)?)
+    let bits = u32::from(fields.u8()?);
+    let is_float = &sound.node.kind == b"fpcm";
+    entry(sound, if is_float { float(sound, bits, order)? } else { signed(sound, bits, order)? })
+}
+
+/// The body of `pcmC` (ISO/IEC 23003-5 5.2): version and flags, the byte order, and the bits of a value.
+pub(super) fn configuration(config: &PcmConfig) -> [u8; 6] {
+    let little = matches!(
+        config.coding,
+        PcmCoding::Signed16(ByteOrder::Little)
+            | PcmCoding::Signed24(ByteOrder::Little)
+            | PcmCoding::Signed32(ByteOrder::Little)
+            | PcmCoding::Float32(ByteOrder::Little)
+            | PcmCoding::Float64(ByteOrder::Little)
+    );
+    [0, 0, 0, 0, u8::from(little), config.value_bits() as u8]
 }
 
 /// `enda` says which byte comes first where the type does not: 1 for the least significant.
@@ -163,7 +206,19 @@ fn signed(sound: &Sound<'_, '_>, bits: u32, order: ByteOrder) -> Result<PcmCodin
         8 => Ok(PcmCoding::Signed8),
         16 => Ok(PcmCoding::Signed16(order)),
         24 => Ok(PcmCoding::Signed24(order)),
+        32 => Ok(PcmCoding::Signed32(order)),
         bits => Err(sound.node.unsupported(format!("'{}' (PCM of {bits} bits)", show(sound.node.kind)))),
+    }
+}
+
+fn float(sound: &Sound<'_, '_>, bits: u32, order: ByteOrder) -> Result<PcmCoding, MediaError> {
+    match bits {
+        32 => Ok(PcmCoding::Float32(order)),
+        64 => Ok(PcmCoding::Float64(order)),
+        bits => {
+            let kind = show(sound.node.kind);
+            Err(sound.node.unsupported(format!("'{kind}' (PCM in floating point of {bits} bits)")))
+        }
     }
 }
 

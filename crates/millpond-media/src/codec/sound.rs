@@ -100,12 +100,16 @@ impl<'n, 'a> Sound<'n, 'a> {
         fields.u32().ok()
     }
 
+    /// The boxes of the entry.
+    pub(super) fn boxes(&self) -> impl Iterator<Item = Node<'a>> {
+        self.node.children_after(self.boxes_at)
+    }
+
     /// The box of type `kind`, in the entry or in its `wave` box (QuickTime's place for decoder configurations).
     pub(super) fn child(&self, kind: &[u8; 4]) -> Option<Node<'a>> {
-        let children = || self.node.children_after(self.boxes_at);
-        children()
+        self.boxes()
             .find(|child| child.kind == *kind)
-            .or_else(|| children().filter(|child| child.kind == *b"wave").find_map(|wave| wave.child(kind)))
+            .or_else(|| self.boxes().filter(|child| child.kind == *b"wave").find_map(|wave| wave.child(kind)))
     }
 
     /// The box of type `kind`, which the codec can't do without.

@@ -86,7 +86,7 @@ fn aac(entry: &[u8]) -> (AacConfig, TrackKind) {
 /// Every entry that is played: what is read, `Codec::parameter`, the kind, samples a frame, whether TS takes it.
 type Row = (&'static str, &'static str, &'static str, TrackKind, Option<u32>, bool);
 
-const ROWS: [Row; 28] = [
+const ROWS: [Row; 29] = [
     (e::AVC, "H.264", "avc1.64000c", SMALL, None, true),
     (e::AVC_IN_BAND, "H.264", "avc3.42c00c", video(320, 180, (4, 3)), None, true),
     (e::AVC_HIGH_10, "H.264", "avc1.6e000c", SMALL, None, true),
@@ -100,9 +100,9 @@ const ROWS: [Row; 28] = [
     (e::AAC_QUICKTIME, "AAC", "mp4a.40.2", audio(6, 48_000), Some(1024), true),
     (e::AAC_QUAD, "AAC", "mp4a.40.2", audio(4, 44_100), Some(1024), false),
     (e::AAC_7_1, "AAC", "mp4a.40.2", audio(8, 48_000), Some(1024), true),
-    (e::MP3, "MP3", "mp4a.40.34", audio(2, 48_000), Some(1152), true),
-    (e::MP3_LOW, "MP3", "mp4a.40.34", audio(2, 22_050), Some(576), true),
-    (e::MP3_QUICKTIME, "MP3", "mp4a.40.34", audio(1, 48_000), Some(1152), true),
+    (e::MP3, "MP3", "mp4a.6B", audio(2, 48_000), Some(1152), true),
+    (e::MP3_LOW, "MP3", "mp4a.69", audio(2, 22_050), Some(576), true),
+    (e::MP3_QUICKTIME, "MP3", "mp4a.6B", audio(1, 48_000), Some(1152), true),
     (e::AC3, "AC-3", "ac-3", audio(6, 48_000), Some(1536), true),
     (e::EAC3, "E-AC-3", "ec-3", audio(6, 48_000), Some(1536), true),
     (e::OPUS, "Opus", "opus", audio(2, 48_000), None, false),
@@ -110,9 +110,10 @@ const ROWS: [Row; 28] = [
     (e::FLAC, "FLAC", "fLaC", audio(1, 48_000), Some(4608), false),
     (e::ALAC, "Apple Lossless", "alac", audio(1, 48_000), Some(4096), false),
     (e::ALAC_QUICKTIME, "Apple Lossless", "alac", audio(2, 48_000), Some(4096), false),
-    (e::PCM_QUICKTIME, "PCM", "sowt", audio(1, 48_000), None, false),
-    (e::PCM_IN24, "PCM", "in24", audio(2, 48_000), None, false),
-    (e::PCM_LPCM, "PCM", "lpcm", audio(6, 96_000), None, false),
+    (e::PCM_QUICKTIME, "PCM", "ipcm", audio(1, 48_000), None, false),
+    (e::PCM_IN24, "PCM", "ipcm", audio(2, 48_000), None, false),
+    (e::PCM_LPCM, "PCM", "ipcm", audio(6, 96_000), None, false),
+    (e::PCM_FLOAT, "PCM", "fpcm", audio(2, 48_000), None, false),
     (e::PCM_ULAW, "G.711 μ-law", "ulaw", audio(2, 48_000), None, false),
     (e::TX3G, "3GPP timed text", "tx3g", TrackKind::Text, None, false),
 ];
@@ -127,20 +128,121 @@ fn real_sample_entries_are_read() {
     }
 }
 
+/// The entry as ISO has it: boxes to its end, the same codec, and itself when it is written again.
+fn iso_agrees(entry: &[u8], codec: &Codec, kind: TrackKind) -> Vec<u8> {
+    let written = iso::sample_entry(&Node::new(entry, 0, PATH).unwrap(), codec, kind);
+    let mut back = parse(&written).unwrap();
+    let again = iso::sample_entry(&Node::new(&written, 0, PATH).unwrap(), &back.codec, back.kind);
+    let same_codec = match (&mut back.codec, codec) {
+        (Codec::Pcm(found), Codec::Pcm(config)) => {
+            found.fourcc = config.fourcc;
+            // A rate that doesn't fit into the field is the clock's.
+            found.sample_rate = config.sample_rate;
+            found == config
+        }
+        // No rate of MP3 is too high for the field.
+        (Codec::Mp3(_), Codec::Mp3(config)) if config.sample_rate > u32::from(u16::MAX) => true,
+        (found, codec) => found == codec,
+    };
+    assert!(same_codec, "{:?} and {codec:?}", back.codec);
+    assert_eq!(again, written);
+    written
+}
+
+/// The boxes of an entry behind its fields, which must fill it.
+fn boxes_of(entry: &[u8], fields: usize) -> Vec<(FourCc, Vec<u8>)> {
+    let node = Node::new(entry, 0, PATH).unwrap();
+    assert_eq!(node.whole.len(), entry.len());
+    let boxes: Vec<_> = node.children_after(fields).map(|child| (child.kind, child.body.to_vec())).collect();
+    assert_eq!(8 + fields + boxes.iter().map(|(_, body)| body.len() + 8).sum::<usize>(), entry.len());
+    boxes
+}
+
+#[test]
+fn entries_of_iso_stay_and_those_of_quicktime_become_them() {
+    let written = |hex: &str| {
+        let entry = bytes(hex);
+        let SampleEntry { codec, kind } = read(&entry);
+        iso_agrees(&entry, &codec, kind)
+    };
+    for same in
+        [e::AVC, e::AVC_IN_BAND, e::AAC, e::AAC_QUAD, e::AAC_7_1, e::AC3, e::OPUS_5_1, e::FLAC, e::ALAC, e::TX3G]
+    {
+        assert_eq!(written(same), bytes(same));
+    }
+    assert_eq!(written(e::PCM_ULAW), bytes(e::PCM_ULAW), "ISO has no such entry");
+    for hex in [e::HEVC, e::AV1, e::VP9_HDR] {
+        let kinds: Vec<FourCc> = boxes_of(&written(hex), 78).into_iter().map(|(kind, _)| kind).collect();
+        assert!(!kinds.contains(b"fiel") && kinds.contains(b"pasp"));
+    }
+}
+
+#[test]
+fn quicktime_pictures_lose_what_is_reserved_and_keep_their_colors() {
+    let entry = bytes(e::AVC_QUICKTIME);
+    let SampleEntry { codec, kind } = read(&entry);
+    let written = iso_agrees(&entry, &codec, kind);
+    assert_eq!(written[16..32], [0; 16], "no vendor, no quality");
+    let boxes = boxes_of(&written, 78);
+    let kinds: Vec<String> = boxes.iter().map(|(kind, _)| show(*kind)).collect();
+    assert_eq!(kinds, ["avcC", "colr", "pasp"]);
+    assert_eq!(boxes[1].1, *b"nclx\0\x01\0\x01\0\x01\0");
+    assert_eq!(read(&written).kind, video(320, 180, (4, 3)));
+}
+
+#[test]
+fn quicktime_sounds_become_version_0_with_their_configuration() {
+    for (hex, kind, fields, kinds) in [
+        (e::AAC_QUICKTIME, "mp4a", (6, 16, 48_000), vec!["esds"]),
+        (e::ALAC_QUICKTIME, "alac", (2, 16, 48_000), vec!["alac"]),
+        (e::MP3_QUICKTIME, "mp4a", (1, 16, 48_000), vec!["esds"]),
+        (e::PCM_QUICKTIME, "ipcm", (1, 16, 48_000), vec!["pcmC", "chnl"]),
+        (e::PCM_IN24, "ipcm", (2, 24, 48_000), vec!["pcmC", "chnl"]),
+        (e::PCM_LPCM, "ipcm", (6, 24, 0), vec!["pcmC", "chnl"]),
+        (e::PCM_FLOAT, "fpcm", (2, 32, 48_000), vec!["pcmC", "chnl"]),
+    ] {
+        let entry = bytes(hex);
+        let SampleEntry { codec, kind: track } = read(&entry);
+        let written = iso_agrees(&entry, &codec, track);
+        let field = |at: usize| u16::from_be_bytes([written[at], written[at + 1]]);
+        assert_eq!(String::from_utf8_lossy(&written[4..8]), kind);
+        assert_eq!(written[16..24], [0; 8], "version 0");
+        assert_eq!((field(24), field(26), field(32)), fields, "{kind}");
+        let found: Vec<String> = boxes_of(&written, 28).iter().map(|(kind, _)| show(*kind)).collect();
+        assert_eq!(found, kinds);
+    }
+    let of = |hex| {
+        let entry = bytes(hex);
+        let SampleEntry { codec, kind } = read(&entry);
+        boxes_of(&iso_agrees(&entry, &codec, kind), 28).remove(0).1
+    };
+    assert_eq!(of(e::PCM_QUICKTIME), [0, 0, 0, 0, 1, 16], "least significant byte first");
+    assert_eq!(of(e::PCM_FLOAT), [0, 0, 0, 0, 1, 32]);
+    let entry = bytes(e::AAC_QUICKTIME);
+    let node = Node::new(&entry, 0, PATH).unwrap();
+    let wave = node.children_after(44).find(|child| &child.kind == b"wave").unwrap();
+    assert_eq!(of(e::AAC_QUICKTIME), wave.child(b"esds").unwrap().body);
+}
+
+#[test]
+fn encrypted_entries_are_read_as_the_format_before_encryption() {
+    let (avc, aac) = (read(&bytes(e::AVC_ENCRYPTED)), parse_sample_entry(&bytes(e::AAC_ENCRYPTED), *b"soun", PATH, 0));
+    assert_eq!((&*avc.codec.parameter(), avc.kind), ("avc1.64000c", SMALL));
+    assert_eq!(aac.unwrap().codec.parameter(), "mp4a.40.2");
+}
+
 #[test]
 fn what_is_not_played_is_named() {
-    let cases = [
-        (e::AVC_ENCRYPTED, "'avc1' encrypted: cenc is not supported"),
-        (e::AAC_ENCRYPTED, "'mp4a' encrypted: cenc is not supported"),
-        (e::TEXT_QUICKTIME, "'text' (QuickTime text; tx3g, wvtt and stpp are) is not supported"),
-        (e::PCM_FLOAT, "'fl32' (PCM in floating point) is not supported"),
-    ];
+    let cases = [(e::TEXT_QUICKTIME, "'text' (QuickTime text; tx3g, wvtt and stpp are) is not supported")];
     for (hex, reason) in cases {
         assert_eq!(refused(&bytes(hex)), format!("{PATH} at byte 1000: {reason}"));
     }
     assert!(refused(&boxed(b"x\0yz", &[])).contains("sample entry 'x\\x00yz' (handler 'soun') is not supported"));
     assert!(refused(&boxed(b"drms", &[])).contains("'drms' encrypted: FairPlay"));
-    assert!(refused(&visual(b"encv", &[])).contains("'encv' encrypted: unknown scheme"));
+    assert!(
+        refused(&visual(b"encv", &[]))
+            .contains("'encv' encrypted by an unknown scheme (cenc, cens, cbc1 and cbcs are)")
+    );
     assert!(refused(&mp4a(0xdd, &[1, 2])).contains("object type 0xdd (Vorbis) is not supported"));
     assert!(refused(&mp4a(0x40, &[0xf8, 0x98, 0x40])).contains("MPEG-4 audio object type 36 is not supported"));
     assert!(refused(&mp4a(0x40, &[])).contains("found no AudioSpecificConfig, expected one"));
@@ -203,18 +305,23 @@ fn pcm_of_all_kinds() {
         (b"in24", 16, vec![], PcmCoding::Signed24(Big)),
         (b"in24", 16, enda(0), PcmCoding::Signed24(Big)),
         (b"in24", 16, enda(1), PcmCoding::Signed24(Little)),
+        (b"in32", 16, enda(1), PcmCoding::Signed32(Little)),
+        (b"fl32", 16, vec![], PcmCoding::Float32(Big)),
+        (b"fl64", 16, enda(1), PcmCoding::Float64(Little)),
+        (b"twos", 32, vec![], PcmCoding::Signed32(Big)),
         (b"alaw", 16, vec![], PcmCoding::ALaw),
         (b"ipcm", 16, pcmc(0, 24), PcmCoding::Signed24(Big)),
         (b"ipcm", 16, pcmc(1, 16), PcmCoding::Signed16(Little)),
+        (b"ipcm", 16, pcmc(0, 32), PcmCoding::Signed32(Big)),
+        (b"fpcm", 16, pcmc(1, 64), PcmCoding::Float64(Little)),
     ] {
         assert_eq!(of(kind, bits, &boxes), Ok(expected), "{}", show(*kind));
     }
     for (kind, boxes, expected) in [
-        (b"ipcm", pcmc(0, 32), "'ipcm' (PCM of 32 bits) is not supported"),
+        (b"ipcm", pcmc(0, 20), "'ipcm' (PCM of 20 bits) is not supported"),
         (b"ipcm", vec![], "found no pcmC box, expected one"),
         (b"lpcm", vec![], "found 'lpcm' without a description of version 2, expected one"),
-        (b"in32", vec![], "'in32' (PCM of 32 bits) is not supported"),
-        (b"fpcm", pcmc(0, 32), "'fpcm' (PCM in floating point) is not supported"),
+        (b"fpcm", pcmc(0, 16), "'fpcm' (PCM in floating point of 16 bits) is not supported"),
     ] {
         let error = of(kind, 16, &boxes).unwrap_err();
         assert!(error.ends_with(expected), "{error}");
@@ -232,7 +339,7 @@ fn lpcm_is_what_its_flags_say() {
     entry[flags + 3] = 0xe;
     assert_eq!(pcm(&entry).0, PcmCoding::Signed24(ByteOrder::Big));
     for (format, reason) in [
-        (0xd, "'lpcm' (PCM of 24 bits, format 0xd) is not supported"),
+        (0xd, "'lpcm' (PCM in floating point of 24 bits) is not supported"),
         (0x2c, "'lpcm' (PCM of 24 bits, format 0x2c) is not supported"),
         (8, "'lpcm' (unsigned PCM of 24 bits) is not supported"),
     ] {
@@ -437,7 +544,7 @@ fn heap_is_counted() {
 
 fn every_entry() -> Vec<Vec<u8>> {
     let mut all: Vec<_> = ROWS.iter().map(|row| bytes(row.0)).collect();
-    all.extend([e::AVC_ENCRYPTED, e::AAC_ENCRYPTED, e::TEXT_QUICKTIME, e::PCM_FLOAT].map(bytes));
+    all.extend([e::AVC_ENCRYPTED, e::AAC_ENCRYPTED, e::TEXT_QUICKTIME, e::AVC_QUICKTIME].map(bytes));
     all.push(mp4a(0x40, &[0xeb, 0x8a, 0x08, 0x00]));
     all.push(mp4a(0x40, &[0xf9, 0x46, 0x43, 0x22, 0x00]));
     all.push(sound(b"ec-3", &boxed(b"dec3", &[&[0x0c, 0x01, 0x20, 0x0f, 0x02, 0x02, 0x20, 0x0f, 0, 1, 16]])));
@@ -452,7 +559,8 @@ fn every_entry() -> Vec<Vec<u8>> {
 
 /// Whatever is read, the methods must hold too.
 fn use_it(entry: &[u8]) {
-    if let Ok(SampleEntry { codec, .. }) = parse(entry) {
+    if let Ok(SampleEntry { codec, kind }) = parse(entry) {
+        iso_agrees(entry, &codec, kind);
         let parameter = codec.parameter();
         assert!(parameter.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b','), "{parameter}");
         assert_ne!(codec.samples_per_frame(), Some(0));

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Names of formats that turn up in files and that are not played.
-const NAMES: [(&[u8; 4], &str); 27] = [
+const NAMES: [(&[u8; 4], &str); 23] = [
     (b"mp4v", "MPEG-4 Visual"),
     (b"s263", "H.263"),
     (b"jpeg", "Motion JPEG"),
@@ -21,10 +21,6 @@ const NAMES: [(&[u8; 4], &str); 27] = [
     (b"dvhe", "Dolby Vision without an HEVC base"),
     (b"vvc1", "VVC"),
     (b"vvi1", "VVC"),
-    (b"in32", "PCM of 32 bits"),
-    (b"fl32", "PCM in floating point"),
-    (b"fl64", "PCM in floating point"),
-    (b"fpcm", "PCM in floating point"),
     (b"raw ", "uncompressed video"),
     (b"NONE", "uncompressed video"),
     (b"samr", "AMR"),
@@ -63,12 +59,7 @@ pub(super) fn encrypted(node: &Node<'_>) -> MediaError {
     node.unsupported(format!("'{}' encrypted: {scheme}", show(format)))
 }
 
-/// The `sinf` box, after the fields of whichever kind of sample entry it is.
+/// The `sinf` box of a text sample entry.
 fn protection_scheme_info<'a>(node: &Node<'a>) -> Option<Node<'a>> {
-    let skip = match &node.kind {
-        b"encv" => 78,
-        b"enca" => 28,
-        _ => 8,
-    };
-    node.children_after(skip).find(|child| child.kind == *b"sinf")
+    node.children_after(8).find(|child| child.kind == *b"sinf")
 }

@@ -1,5 +1,8 @@
 use super::*;
-use crate::fixture::{AAC, AVC, track};
+use crate::{
+    codec::{AlacConfig, Codec, Mp3Config, OpusConfig},
+    fixture::{AAC, AVC, track},
+};
 
 /// Groups of I B B P pictures of 40 ticks, 12 a group, with the composition shift that B pictures need.
 fn video(edits: &[Edit]) -> Track {
@@ -69,10 +72,36 @@ fn a_picture_that_begins_before_the_end_shows() {
 }
 
 #[test]
-fn priming_is_kept_and_preroll_is_one_sample() {
-    assert_eq!(of(&sound(&[edit(0, 50)])), [(0..500, -50, 0, 9950)]);
-    assert_eq!(of(&sound(&[edit(0, 999)]))[0].0, 0..500);
+fn priming_is_kept_and_what_is_cut_leaves_one_sample() {
+    assert_eq!(of(&sound(&[edit(0, 50)])), [(0..500, -50, 0, 9950)], "the encoder's delay");
+    // 0.6 s were cut off, of which the decoder needs one frame.
+    assert_eq!(of(&sound(&[edit(0, 600)])), [(29..500, -600, 0, 9400)]);
     assert_eq!(of(&sound(&[edit(0, 4010)]))[0].0, 199..500);
+}
+
+#[test]
+fn preroll_is_what_a_codec_needs() {
+    let first = |codec: Codec| {
+        let mut track = sound(&[edit(0, 4010)]);
+        track.codec = codec;
+        of(&track)[0].0.start
+    };
+    assert_eq!(
+        first(Codec::Mp3(Mp3Config { channels: 2, sample_rate: 44_100 })),
+        175,
+        "24 frames of 10 bytes, and one"
+    );
+    let opus = OpusConfig {
+        channels: 2,
+        pre_skip: 312,
+        input_sample_rate: 48_000,
+        output_gain: 0,
+        mapping_family: 0,
+        mapping: Vec::new(),
+    };
+    assert_eq!(first(Codec::Opus(opus)), 196, "80 ms");
+    let alac = AlacConfig { frame_length: 4096, bit_depth: 16, channels: 2, average_bitrate: 0, sample_rate: 48_000 };
+    assert_eq!(first(Codec::Alac(alac)), 200, "none");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The tables of a PCM track: their samples are single frames mostly, too many to look at one by one.
 
-use super::{MAX_CONSTANT_ELSEWHERE, RunCursor, Runs, Sizes, Tables};
+use super::{Cut, MAX_CONSTANT_ELSEWHERE, RunCursor, Runs, Sizes, Tables};
 use crate::{budget::Budget, error::MediaError, pcm_units::PcmUnits, sample_table::SampleTableBuilder};
 
 impl Tables<'_> {
@@ -12,7 +12,7 @@ impl Tables<'_> {
         out: &mut SampleTableBuilder,
         object_len: Option<u64>,
         budget: &mut Budget,
-    ) -> Result<Option<String>, MediaError> {
+    ) -> Result<Option<Cut>, MediaError> {
         let frame = units.frame();
         let (sizes, elsewhere) = match self.sizes {
             // QuickTime says 1 of frames of any size.
@@ -52,11 +52,13 @@ impl Tables<'_> {
                 let size = sizes.get(index);
                 let Some(end) = offset.checked_add(u64::from(size)).filter(|&end| end <= limit) else {
                     units.end(out);
-                    return Ok(self.cut(index, &format!("{size} bytes at {offset} pass the end of the object")));
+                    let why = format!("{size} bytes at {offset} pass the end of the object");
+                    return Ok(self.cut(index, &why, true));
                 };
                 if !size.is_multiple_of(frame) {
                     units.end(out);
-                    return Ok(self.cut(index, &format!("a sample of {size} bytes, expected whole frames of {frame}")));
+                    let why = format!("a sample of {size} bytes, expected whole frames of {frame}");
+                    return Ok(self.cut(index, &why, false));
                 }
                 budget.samples(self.stbl, units.needed(size / frame).max(1))?;
                 let (_, duration) = times.next_or_last(1);
@@ -65,9 +67,9 @@ impl Tables<'_> {
             }
             units.end(out);
             if index >= count {
-                return Ok(self.cut(index, "the object holds no more"));
+                return Ok(self.cut(index, "the object holds no more", true));
             }
         }
-        Ok(self.cut(index, "no chunk holds them"))
+        Ok(self.cut(index, "no chunk holds them", false))
     }
 }

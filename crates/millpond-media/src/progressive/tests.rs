@@ -12,7 +12,7 @@ fn fill(tables: &[Vec<u8>], len: Option<u64>) -> Result<(Vec<Sample>, Option<Str
     let stbl = Node::new(&bytes, 0, "stbl").unwrap();
     let mut out = SampleTable::builder();
     let cut = Tables::parse(&stbl)?.fill(&mut out, len, &mut Budget::new(Work::unlimited()))?;
-    Ok((out.finish().iter().collect(), cut))
+    Ok((out.finish().iter().collect(), cut.map(|cut| cut.reason)))
 }
 
 fn offsets(tables: &[Vec<u8>]) -> Vec<u64> {
@@ -156,7 +156,7 @@ fn fill_pcm(tables: &[Vec<u8>], len: Option<u64>) -> Result<(SampleTable, Option
     let codec = Codec::Pcm(PcmConfig { fourcc: *b"sowt", coding, channels: 2, sample_rate: 48_000 });
     let (mut out, mut units) = (SampleTable::builder(), PcmUnits::of(&codec).unwrap());
     let cut = Tables::parse(&stbl)?.fill_pcm(&mut units, &mut out, len, &mut Budget::new(Work::unlimited()))?;
-    Ok((out.finish(), cut))
+    Ok((out.finish(), cut.map(|cut| cut.reason)))
 }
 
 fn pcm_rows(tables: &[Vec<u8>], len: u64) -> (Vec<(u64, u64, u32)>, Option<String>) {

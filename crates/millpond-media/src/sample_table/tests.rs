@@ -153,3 +153,16 @@ proptest! {
         same(&pushed);
     }
 }
+
+proptest! {
+    #[test]
+    fn other_flags_leave_all_else(pushed in pushes()) {
+        let table = build(&pushed);
+        prop_assert_eq!(&table.with_sync(|sample| sample.sync), &table);
+        let turned = table.with_sync(|sample| !sample.sync);
+        prop_assert_eq!((turned.total_bytes(), turned.end_dts()), (table.total_bytes(), table.end_dts()));
+        for (a, b) in turned.iter().zip(table.iter()) {
+            prop_assert_eq!(a, Sample { sync: !b.sync, ..b });
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Sound that a decoder takes in before what it shows.
+
+use crate::{codec::Codec, movie::Track};
+
+/// Frames that an encoder's delay reaches over: 2,112 samples of AAC are the most usual.
+const DELAY: u32 = 2;
+/// Frames of spectral band replication whose filters overlap (ISO/IEC 14496-3 4.6.18); of other transforms, one does.
+const REPLICATION: u32 = 2;
+/// Object types of AAC with spectral band replication (ISO/IEC 14496-3 table 1.17).
+const REPLICATED: [u8; 2] = [5, 29];
+/// Most bytes before an MP3 frame that `main_data_begin` leads back to (ISO/IEC 11172-3 2.4.2.7).
+const RESERVOIR: u64 = 511;
+/// Most MP3 frames that are searched for the reservoir: those of 8 kbit/s have 24 bytes.
+const MOST_FRAMES: u32 = 24;
+/// Opus decoders converge within 80 ms (RFC 7845 4.6).
+const OPUS_MILLIS: i64 = 80;
+
+/// The sample with which decoding begins so that sample `shown` is right.
+pub(super) fn start(track: &Track, shown: u32) -> u32 {
+    match &track.codec {
+        Codec::Pcm(_) | Codec::Flac(_) | Codec::Alac(_) => shown,
+        Codec::Mp3(_) => reservoir(track, shown),
+        Codec::Opus(_) => convergence(track, shown),
+        _ if shown <= DELAY => 0,
+        Codec::Aac(config) if REPLICATED.contains(&config.signalled_object_type) => shown - REPLICATION,
+        _ => shown - 1,
+    }
+}
+
+/// Back over the bytes that a frame may refer to, and one frame more, whose transform overlaps.
+fn reservoir(track: &Track, shown: u32) -> u32 {
+    let mut bytes = 0;
+    let least = shown.saturating_sub(MOST_FRAMES);
+    let mut first = shown;
+    while first > least && bytes < RESERVOIR {
+        first -= 1;
+        bytes += track.samples.get(first).map_or(0, |sample| sample.range.len());
+    }
+    first.saturating_sub(1)
+}
+
+/// Back over the time in which a decoder comes near to what it would give from the start. It is never quite the same, so
+/// cuts in the first second keep all: what carries Opus has edit lists, and players follow them.
+fn convergence(track: &Track, shown: u32) -> u32 {
+    let second = i64::from(track.timescale.get());
+    let Some(time) = track.samples.get(shown).map(|sample| sample.dts) else { return shown };
+    if time.saturating_sub(track.samples.start_dts()) < second {
+        return 0;
+    }
+    track.samples.at_dts(time.saturating_sub(second * OPUS_MILLIS / 1000)).unwrap_or(0).min(shown)
+}

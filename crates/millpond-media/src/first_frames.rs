@@ -1,0 +1,45 @@
+//! Channels and sampling rate of MP3, read from the first frame of a track. The sample entry is no evidence: ffmpeg writes
+//! two channels for mono.
+
+use crate::{
+    boxes::Node,
+    codec::{Codec, Mp3Config, iso},
+    lane::Arrived,
+    movie::{Movie, Track, TrackKind},
+    units::ByteRange,
+};
+
+/// Bytes of a frame's header.
+const HEADER: u64 = 4;
+/// Most tracks whose first frame is read.
+const MOST: usize = 16;
+
+/// The bytes to read: none where the media is in another object.
+pub(crate) fn wanted(movie: &Movie) -> Vec<ByteRange> {
+    if movie.external_media.is_some() {
+        return Vec::new();
+    }
+    let mut ranges: Vec<ByteRange> = movie.tracks.iter().filter_map(header).take(MOST).collect();
+    ranges.sort_unstable();
+    ranges.dedup();
+    ranges
+}
+
+/// Makes the tracks what the frames that arrived say.
+pub(crate) fn learn(movie: &mut Movie, arrived: &Arrived) {
+    for track in &mut movie.tracks {
+        let read = header(track).and_then(|range| arrived.get(range)).and_then(|bytes| Mp3Config::of_frame(bytes));
+        let Some(config) = read else { continue };
+        track.kind = TrackKind::Audio { channels: config.channels, sample_rate: config.sample_rate };
+        track.codec = Codec::Mp3(config);
+        if let Some(entry) = Node::new(&track.sample_entry, 0, "stsd") {
+            track.sample_entry = iso::sample_entry(&entry, &track.codec, track.kind);
+        }
+    }
+}
+
+/// Where the header of the first frame of MP3 is.
+fn header(track: &Track) -> Option<ByteRange> {
+    let first = matches!(track.codec, Codec::Mp3(_)).then(|| track.samples.get(0))??.range;
+    (first.len() >= HEADER).then(|| ByteRange::at(first.start, HEADER))
+}
