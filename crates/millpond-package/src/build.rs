@@ -2,26 +2,22 @@
 
 use crate::{
     PackageError,
-    bandwidth::{Bandwidth, Load},
+    bandwidth::Bandwidth,
     budget::Budget,
+    fmp4::added_by_encryption,
     grid::Grid,
-    language,
+    language, loads,
     presentation::{Options, Presentation, Sidecar, Source},
     scan::{Facts, sync_points},
     segmentation::{Candidates, Points, Segments, SyncPoint, TimeCut, choose},
     selection::{Picked, Selection, family},
-    track::{Content, Kind, Media, PresentedTrack},
+    track::{Access, Content, Kind, Media, PresentedTrack},
 };
-use millpond_media::Work;
+use millpond_media::{Codec, Work};
 use std::{
     collections::{HashMap, HashSet, hash_map},
     sync::OnceLock,
 };
-
-/// Bytes that a fragment adds to a segment: `styp`, `moof` without its samples, the head of `mdat`.
-const FRAGMENT_BYTES: u64 = 132;
-/// Bytes of a sample's row in `trun`: size and flags or size and composition offset.
-const ROW_BYTES: u64 = 8;
 
 pub(crate) fn presentation(
     sources: Vec<Source>,
@@ -32,19 +28,22 @@ pub(crate) fn presentation(
     let target = target(options)?;
     let mut budget = Budget::new(&sources, work);
     let Selection { video, audio, text, skipped } = Selection::of(&sources, &budget)?;
-    if video.is_empty() && audio.is_empty() {
+    if video.is_empty() && audio.is_empty() && text.is_empty() {
         let labels: Vec<&str> = sources.iter().map(|s| s.label.as_str()).collect();
         return Err(PackageError::NoTracks { sources: labels.join(", "), skipped });
     }
     let mut warnings = skipped;
-    warnings.extend(audio.iter().filter(|p| !p.track().codec.fits_fmp4()).map(unpackaged));
+    warnings.extend(audio.iter().filter_map(|picked| unlisted(picked, !video.is_empty())));
     let (mut tracks, aligned) = videos(video, target, &mut warnings, &mut budget)?;
     let grid = Grid::new(tracks.first().map(|t| &t.segments), target);
     for picked in audio {
         tracks.extend(timed(picked, Kind::Audio, &grid, &mut budget)?);
     }
     let duration = |t: &PresentedTrack| t.segments.timescale().seconds(t.segments.end());
-    let duration = tracks.iter().map(duration).fold(0.0, f64::max);
+    let mut duration = tracks.iter().map(duration).fold(0.0, f64::max);
+    if tracks.is_empty() {
+        duration = text.iter().map(end_of).fold(0.0, f64::max);
+    }
     for picked in text {
         if let Err(error) = Budget::text(&picked.timeline) {
             warnings.push(format!("{}: track {}: {error}", picked.label, picked.track().id));
@@ -57,17 +56,35 @@ pub(crate) fn presentation(
     }
     budget.tracks(tracks.len())?;
     name(&mut tracks);
-    Ok(Presentation { tracks, warnings, duration, aligned, target, muxed: OnceLock::new() })
+    Ok(Presentation {
+        tracks,
+        warnings,
+        duration,
+        aligned,
+        target,
+        muxed: OnceLock::new(),
+        key_address: None,
+        base: String::new(),
+    })
 }
 
-/// What an operator is told of sound that HLS and DASH don't have.
-fn unpackaged(picked: &Picked) -> String {
+/// When the last sample of a track ends, or its last edit if that is earlier, in seconds.
+fn end_of(picked: &Picked) -> f64 {
+    let (track, timeline) = (picked.track(), &picked.timeline);
+    let end = timeline.dts_at(&track.samples, timeline.len()).min(timeline.edit_end());
+    track.timescale.seconds(end)
+}
+
+/// Warning about sound that HLS and DASH don't list.
+fn unlisted(picked: &Picked, beside_video: bool) -> Option<String> {
     let (track, codec) = (picked.track(), &picked.track().codec);
     let (parameter, name) = (codec.parameter(), codec.name());
-    format!(
-        "{}: track {}: '{parameter}' ({name}) is sent by RTSP only: HLS and DASH can't carry it",
-        picked.label, track.id
-    )
+    let why = match codec {
+        codec if !codec.fits_fmp4() => "is sent by RTSP only: HLS and DASH can't carry it",
+        Codec::Pcm(_) if beside_video => "isn't listed by HLS and DASH beside pictures: browsers don't decode it",
+        _ => return None,
+    };
+    Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))
 }
 
 fn target(options: &Options) -> Result<i64, PackageError> {
@@ -79,7 +96,7 @@ fn target(options: &Options) -> Result<i64, PackageError> {
     Ok((seconds * 1e9).round() as i64)
 }
 
-/// The video tracks by rising bandwidth, and whether their boundaries are common.
+/// The video tracks by rising bandwidth, those of the main ladder first, and whether the boundaries of that are common.
 fn videos(
     picked: Vec<Picked>,
     target: i64,
@@ -94,24 +111,44 @@ fn videos(
             scanned.push((p, facts));
         }
     }
-    scanned.sort_by_key(|(p, facts)| p.bandwidth.unwrap_or_else(|| average(p, facts)));
-    let candidates: Vec<Candidates<'_>> = scanned.iter().map(|(p, facts)| candidates(p, facts)).collect();
-    let cuts = choose(&candidates, target, budget.room(scanned.len()));
-    drop(candidates);
-    if !cuts.aligned {
-        let labels: Vec<&str> = scanned.iter().map(|(p, _)| p.label.as_str()).collect();
-        warnings.push(format!(
-            "{}: found no common sync samples at most three target durations apart, segments of the renditions don't line up",
-            labels.join(", ")
-        ));
+    scanned.sort_by_key(|(p, facts)| (p.ladder, p.bandwidth.unwrap_or_else(|| average(p, facts))));
+    let (mut aligned, room) = (true, budget.room(scanned.len()));
+    let mut chosen: Vec<Vec<SyncPoint>> = Vec::with_capacity(scanned.len());
+    for ladder in scanned.chunk_by(|(a, _), (b, _)| a.ladder == b.ladder) {
+        let candidates: Vec<Candidates<'_>> = ladder.iter().map(|(p, facts)| candidates(p, facts)).collect();
+        let cuts = choose(&candidates, target, room);
+        aligned &= cuts.aligned || ladder.iter().any(|(p, _)| p.ladder > 0);
+        if !cuts.aligned {
+            warnings.push(unaligned(ladder));
+        }
+        chosen.extend(cuts.chosen);
     }
-    budget.fits(cuts.chosen.iter().map(Vec::len).sum())?;
+    warnings.extend(scanned.iter().filter(|(p, _)| p.ladder > 0).map(|(p, _)| alternative(p)));
+    budget.fits(chosen.iter().map(Vec::len).sum())?;
     let most_iframes = budget.iframes(scanned.len());
     let mut tracks = Vec::with_capacity(scanned.len());
-    for ((picked, facts), chosen) in scanned.into_iter().zip(cuts.chosen) {
+    for ((picked, facts), chosen) in scanned.into_iter().zip(chosen) {
         tracks.push(video(picked, facts, chosen, most_iframes, budget)?);
     }
-    Ok((tracks, cuts.aligned))
+    Ok((tracks, aligned))
+}
+
+/// Warning about renditions between which players can't switch at every segment.
+fn unaligned(ladder: &[(Picked, Facts)]) -> String {
+    let labels: Vec<&str> = ladder.iter().map(|(p, _)| p.label.as_str()).collect();
+    format!(
+        "{}: found no common sync samples at most three target durations apart, segments of the renditions don't line up",
+        labels.join(", ")
+    )
+}
+
+/// Warning about a picture that is no rendition of the main one.
+fn alternative(picked: &Picked) -> String {
+    let id = picked.track().id;
+    format!(
+        "{}: track {id} is unlike the main picture: an adaptation set of its own in DASH, in HLS no variant",
+        picked.label
+    )
 }
 
 fn candidates<'a>(picked: &'a Picked, facts: &Facts) -> Candidates<'a> {
@@ -136,6 +173,7 @@ fn video(
     most_iframes: usize,
     budget: &mut Budget<'_>,
 ) -> Result<PresentedTrack, PackageError> {
+    let access = Access::of(&chosen, facts.begins_sync);
     let mut first: Vec<u32> = chosen.iter().map(|p| p.ordinal).collect();
     let mut time: Vec<i64> = chosen.iter().map(|p| p.time).collect();
     let befores = chosen.iter().map(|p| p.bytes);
@@ -149,7 +187,7 @@ fn video(
     first.push(picked.timeline.len());
     let segments = Segments::new(picked.track().timescale, first, time);
     budget.segments(&segments)?;
-    Ok(present(picked, facts, Kind::Video, segments, &bytes, most_iframes))
+    Ok(present(picked, facts, Kind::Video, segments, &bytes, (access, most_iframes)))
 }
 
 /// A first boundary moved up to time 0 must stay before the second.
@@ -176,7 +214,7 @@ fn timed(
     let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), facts.end);
     budget.segments(&segments)?;
-    Ok(Some(present(picked, facts, kind, segments, &bytes, 0)))
+    Ok(Some(present(picked, facts, kind, segments, &bytes, (Access::Closed, 0))))
 }
 
 /// A text track: with a segment between any two boundaries where it is delivered as WebVTT.
@@ -198,7 +236,7 @@ fn texts(
     let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), end);
     budget.segments(&segments)?;
-    Ok(Some(present(picked, facts, Kind::Text, segments, &bytes, 0)))
+    Ok(Some(present(picked, facts, Kind::Text, segments, &bytes, (Access::Closed, 0))))
 }
 
 fn sidecar(
@@ -213,8 +251,6 @@ fn sidecar(
     let boundaries = grid.boundaries(timescale, end, usize::MAX);
     let (segments, _) = TimeCut::by_time(&boundaries, 0).finish(timescale, 0, end);
     budget.segments(&segments)?;
-    let bytes = sidecar.cues.iter().map(|c| c.text.len() as u64 + 32).sum();
-    let micros = (duration.max(1e-6) * 1e6) as u64;
     Ok(PresentedTrack {
         name: String::new(),
         kind: Kind::Text,
@@ -222,9 +258,10 @@ fn sidecar(
         label: sidecar.name.clone(),
         default: sidecar.default,
         forced: sidecar.forced,
-        bandwidth: Bandwidth::of(&[Load { micros, bytes }]),
+        bandwidth: Bandwidth::of(&loads::of_cues(&segments, &sidecar.cues)),
         content: Content::Sidecar(sidecar),
         segments,
+        ladder: 0,
     })
 }
 
@@ -238,34 +275,37 @@ fn present(
     kind: Kind,
     segments: Segments,
     bytes: &[u64],
-    most_iframes: usize,
+    (access, most_iframes): (Access, usize),
 ) -> PresentedTrack {
-    let rows = segments.iter().map(|s| u64::from(s.samples.end.saturating_sub(s.samples.start)));
-    let loads: Vec<Load> = segments
-        .micros()
-        .zip(rows.zip(bytes))
-        .map(|(micros, (rows, bytes))| Load { micros, bytes: bytes + FRAGMENT_BYTES + ROW_BYTES * rows })
-        .collect();
-    let mut bandwidth = Bandwidth::of(&loads);
-    if let Some(peak) = picked.bandwidth {
-        bandwidth = Bandwidth { peak, average: bandwidth.average.min(peak) };
-    }
     let track = picked.track();
+    let is_webvtt = family(&track.codec) == "webvtt";
+    let loads = match is_webvtt {
+        true => loads::of_text(&segments, bytes),
+        false => {
+            let (fragment, row) = added_by_encryption(track.protection.as_deref());
+            loads::of_fragments(&segments, bytes, fragment, row + facts.row_bytes(segments.count()))
+        }
+    };
+    let mut bandwidth = Bandwidth::of(&loads);
+    // The bit rate of a manifest may exceed the peak, and never lowers it (RFC 8216 4.3.4.2).
+    bandwidth.peak = bandwidth.peak.max(picked.bandwidth.unwrap_or(0));
     PresentedTrack {
         name: String::new(),
         kind,
         language: picked.language.clone(),
         label: track.name.clone().unwrap_or_default(),
         default: false,
-        forced: family(&track.codec) == "webvtt" && all_forced(&track.sample_entry),
+        forced: is_webvtt && all_forced(&track.sample_entry),
         bandwidth,
         segments,
+        ladder: picked.ladder,
         content: Content::Media(Box::new(Media {
             object: picked.object,
             movie: picked.movie,
             index: picked.index,
             timeline: picked.timeline,
             facts,
+            access,
             most_iframes,
             iframes: OnceLock::new(),
             fits_ts: OnceLock::new(),

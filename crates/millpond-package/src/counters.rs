@@ -22,17 +22,19 @@ const PACKET: u64 = 188;
 const BASE: i64 = 900_000;
 
 impl TsLayout {
-    /// The layout of a track cut at `ordinals`, in segments that last as long as those of `segments` and have
-    /// `tables` packets more. Walks over all samples.
-    pub(crate) fn of(media: &Media, ordinals: &[u32], segments: &Segments, tables: u64) -> Self {
+    /// The layout of a track cut at `ordinals`, in segments that last as long as those of `segments`. Walks over all
+    /// samples.
+    pub(crate) fn of(media: &Media, ordinals: &[u32], segments: &Segments, role: Role) -> Self {
         let mut first = Vec::with_capacity(ordinals.len());
         let mut loads = Vec::with_capacity(ordinals.len());
         let mut packets = 0_u64;
         for (cut, micros) in ordinals.windows(2).zip(segments.micros()) {
             first.push((packets % 16) as u8);
-            let own = ts::stream_packets(&media.track().codec, &units(media, cut[0]..cut[1]));
-            packets = packets.wrapping_add(own);
-            loads.push(Load { micros, bytes: own.saturating_add(tables).saturating_mul(PACKET) });
+            let until = role.until(media, cut[1]);
+            let own = ts::stream_packets(media.track(), &units(media, cut[0]..cut[1]), role.has_clock(), until);
+            packets = packets.wrapping_add(own.payload);
+            let all = own.payload.saturating_add(own.clocks).saturating_add(role.tables());
+            loads.push(Load { micros, bytes: all.saturating_mul(PACKET) });
         }
         Self { first: first.into(), bandwidth: Bandwidth::of(&loads) }
     }
@@ -48,19 +50,62 @@ impl TsLayout {
     }
 }
 
-/// Samples as access units of a transport stream. No decode time is after its presentation time
+/// A track's part in its segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Role {
+    /// The segments are the track's own: it carries the clock, until a time behind its last sample at most.
+    Own(Option<i64>),
+    /// The segments are those of a video track.
+    Muxed,
+}
+
+impl Role {
+    const fn has_clock(self) -> bool {
+        matches!(self, Self::Own(_))
+    }
+
+    /// Packets of PAT and PMT.
+    const fn tables(self) -> u64 {
+        if self.has_clock() { 2 } else { 0 }
+    }
+
+    /// Where the clock of a segment ends, which ends before sample `ordinal`.
+    pub(crate) fn until(self, media: &Media, ordinal: u32) -> Option<i64> {
+        let Self::Own(end) = self else { return None };
+        let next = media.timeline.at(&media.track().samples, ordinal);
+        next.map_or(end, |next| Some(decoded(media, next.dts)))
+    }
+}
+
+/// A time on the clock of transport streams.
+fn clock(media: &Media, ticks: i64) -> i64 {
+    media.track().timescale.convert(ticks, Timescale::MPEG).saturating_add(BASE).max(0)
+}
+
+/// The decoding time of what the timeline has at `dts`.
+fn decoded(media: &Media, dts: i64) -> i64 {
+    clock(media, dts.saturating_sub(media.facts.reorder))
+}
+
+/// When the last sample of a track is decoded.
+pub(crate) fn last_decoded(media: &Media) -> Option<i64> {
+    let last = media.timeline.len().checked_sub(1)?;
+    media.timeline.at(&media.track().samples, last).map(|timed| decoded(media, timed.dts))
+}
+
+/// The samples of a segment as access units of a transport stream. No decode time is after its presentation time
 /// (2.4.3.7).
 pub(crate) fn units(media: &Media, ordinals: std::ops::Range<u32>) -> Vec<Unit> {
-    let track = media.track();
-    let clock = |ticks: i64| track.timescale.convert(ticks, Timescale::MPEG).saturating_add(BASE).max(0);
+    let first = ordinals.start;
     media
         .timeline
-        .walk(&track.samples, ordinals)
+        .walk(&media.track().samples, ordinals)
         .map(|t| Unit {
             range: t.sample.range,
-            dts: clock(t.dts.saturating_sub(media.facts.reorder)),
-            pts: clock(t.pts),
+            dts: decoded(media, t.dts),
+            pts: clock(media, t.pts),
             sync: t.sample.sync,
+            sets: t.sample.sync || t.ordinal == first,
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use millpond_media::{units::ByteRange, work::WorkError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackageError {
     /// No source has a track that is wanted and playable.
-    #[error("no playable track in {sources}: expected video or audio{}", reasons(.skipped))]
+    #[error("no playable track in {sources}: expected video, audio or subtitles{}", reasons(.skipped))]
     NoTracks {
         /// Labels of the sources.
         sources: String,
@@ -45,6 +45,18 @@ pub enum PackageError {
         /// Codecs of the asset.
         found: String,
         /// Codecs that the container carries.
+        expected: &'static str,
+    },
+    /// The manifest can't tell players how to get the key of a track.
+    #[error("{output}: track {track} is encrypted: found {found}, expected {expected}")]
+    Encrypted {
+        /// The kind of manifest.
+        output: &'static str,
+        /// Name of the track.
+        track: String,
+        /// Scheme and key of the track.
+        found: String,
+        /// What the manifest can say.
         expected: &'static str,
     },
     /// A track named in a call isn't in the movie it was said to be in.

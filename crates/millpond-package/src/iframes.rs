@@ -3,6 +3,8 @@
 use crate::{
     bandwidth::{Bandwidth, Load},
     digits,
+    fmp4::added_by_encryption,
+    loads,
     timeline::Timeline,
 };
 use millpond_media::movie::Track;
@@ -34,11 +36,13 @@ impl IFrames {
                 sizes.push(timed.sample.range.len());
             }
         }
+        let (added, added_row) = added_by_encryption(track.protection.as_deref());
+        let overhead = loads::FRAGMENT + added + added_row;
         let mut iframes = Self { frames: frames.into(), end, bandwidth: Bandwidth::default() };
         let loads: Vec<Load> = iframes
             .durations()
             .zip(sizes)
-            .map(|(ticks, bytes)| Load { micros: digits::micros(ticks, scale), bytes: bytes.saturating_add(OVERHEAD) })
+            .map(|(ticks, bytes)| Load { micros: digits::micros(ticks, scale), bytes: bytes.saturating_add(overhead) })
             .collect();
         iframes.bandwidth = Bandwidth::of(&loads);
         iframes
@@ -64,6 +68,3 @@ impl IFrames {
         self.frames.len() * size_of::<(u32, i64)>()
     }
 }
-
-/// `styp`, `moof` of one sample and the head of `mdat`.
-const OVERHEAD: u64 = 132;

@@ -1,5 +1,7 @@
 //! Language codes: ISO 639-2 as files have them, BCP 47 (RFC 5646) as manifests want them.
 
+use std::{collections::HashSet, sync::OnceLock};
+
 /// ISO 639-2/T, ISO 639-2/B where it differs, ISO 639-1, English name. Sorted by the first.
 #[rustfmt::skip]
 const LANGUAGES: &[(&str, &str, &str, &str)] = &[
@@ -131,6 +133,17 @@ pub fn display_name(tag: &str) -> String {
     }
 }
 
+/// Whether a word in lower case is the code of a language (ISO 639-1 or 639-2) or its English name.
+#[must_use]
+pub fn is_known(word: &str) -> bool {
+    static WORDS: OnceLock<HashSet<String>> = OnceLock::new();
+    let words = || {
+        let all = LANGUAGES.iter().flat_map(|(t, b, short, name)| [*t, *b, *short, *name]);
+        all.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    };
+    WORDS.get_or_init(words).contains(word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +185,12 @@ mod tests {
         assert_eq!(iso_639_2("ger"), *b"deu");
         assert_eq!(iso_639_2("haw"), *b"haw");
         assert_eq!(iso_639_2("x"), *b"und");
+    }
+
+    #[test]
+    fn knows_codes_and_names() {
+        assert!(["deu", "ger", "de", "german", "norwegian bokm\u{e5}l"].into_iter().all(is_known));
+        assert!(["", "e01", "film", "German"].into_iter().all(|word| !is_known(word)));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub mod delivery;
 pub mod error;
 pub mod fmp4;
 pub mod hls;
+pub mod keys;
+pub mod ladder;
 pub mod language;
 pub mod plan;
 pub mod presentation;
@@ -27,20 +29,25 @@ pub mod track;
 pub mod transport;
 pub mod ts;
 
+mod base64;
 mod build;
 mod counters;
 mod digits;
 mod grid;
 mod iframes;
+mod loads;
 mod scan;
 mod selection;
 mod stretch;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod testing_encrypted;
 mod xml;
 
 pub use budget::building_bytes;
 pub use error::PackageError;
+pub use keys::KeyAddress;
 pub use plan::{ObjectIndex, ObjectRange, Part, Plan, Rewrite};
 pub use presentation::{NamedTrack, Options, Presentation, Sidecar, Source};
 pub use segmentation::SegmentInfo;

@@ -61,6 +61,9 @@ pub trait Rewrite: Send {
     fn covering(&self) -> Vec<ObjectRange>;
     /// The next sample to read.
     fn next_read(&mut self) -> Option<ObjectRange>;
+    /// The offset in an object before which nothing will be read any more, the read of the last `next_read` included in
+    /// what will. Bytes before it need not be kept.
+    fn floor(&self, object: ObjectIndex) -> u64;
     /// Takes the bytes of the last `next_read` (all of them) and appends output to `out`.
     ///
     /// # Errors

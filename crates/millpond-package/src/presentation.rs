@@ -2,6 +2,7 @@
 
 use crate::{
     PackageError, build,
+    keys::KeyAddress,
     text::Cue,
     track::{Kind, PresentedTrack},
     transport::MuxedAudio,
@@ -102,6 +103,10 @@ pub struct Presentation {
     /// Length of segments aimed at, in nanoseconds.
     pub(crate) target: i64,
     pub(crate) muxed: OnceLock<Option<MuxedAudio>>,
+    /// Where players of HLS find keys.
+    pub(crate) key_address: Option<Arc<KeyAddress>>,
+    /// See [`Self::below`].
+    pub(crate) base: String,
 }
 
 impl Presentation {
@@ -111,7 +116,7 @@ impl Presentation {
     /// Takes two passes over the sample tables, and no media; each sample, edit and segment is a step of `work`.
     ///
     /// # Errors
-    /// Options out of range, more than 65,536 sources, no playable video or audio at all, or `work` ended. Tracks that can't be
+    /// Options out of range, more than 65,536 sources, no playable track at all, or `work` ended. Tracks that can't be
     /// presented are left out with a [warning](Self::warnings).
     pub fn build(
         sources: Vec<Source>,
@@ -120,6 +125,21 @@ impl Presentation {
         work: &Work,
     ) -> Result<Self, PackageError> {
         build::presentation(sources, sidecars, options, work)
+    }
+
+    /// The same presentation with an address of its keys, for HLS.
+    #[must_use]
+    pub fn with_key_address(self, key_address: Option<Arc<KeyAddress>>) -> Self {
+        Self { key_address, ..self }
+    }
+
+    /// Puts a relative path such as `~0a1b/` before each URI of a track in multivariant playlists and MPDs. What is made
+    /// of a track then lies below it, so that a path which names a version makes all of that immutable. It may have no
+    /// characters with a meaning in playlists, XML or templates (`"`, `&`, `<`, `$`), and is empty at first.
+    #[must_use]
+    pub fn below(mut self, base: impl Into<String>) -> Self {
+        self.base = base.into();
+        self
     }
 
     /// All tracks: video, audio, text.
@@ -139,15 +159,29 @@ impl Presentation {
         self.tracks.iter().filter(move |t| t.kind == kind)
     }
 
-    /// The tracks that HLS and DASH have.
-    pub(crate) fn packaged(&self) -> impl Iterator<Item = &PresentedTrack> {
-        self.tracks.iter().filter(|track| track.is_packaged())
+    /// The tracks that HLS and DASH list.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &PresentedTrack> {
+        self.tracks.iter().filter(|track| self.lists(track))
+    }
+
+    /// Whether HLS with fMP4 and DASH list a track: all that can be packaged, but for PCM beside pictures. Players in
+    /// browsers (hls.js, Shaka) choose it although they can't decode it, and then play nothing at all.
+    pub(crate) fn lists(&self, track: &PresentedTrack) -> bool {
+        // Video comes first.
+        let is_film = self.tracks.first().is_some_and(|first| first.kind == Kind::Video);
+        track.is_packaged() && !(is_film && track.is_pcm())
+    }
+
+    /// Whether all tracks are text.
+    pub(crate) fn is_text(&self) -> bool {
+        self.tracks.iter().all(|track| track.kind == Kind::Text)
     }
 
     /// The error for a container that can carry no video and no audio of the asset.
     pub(crate) fn not_carried(&self, container: &'static str, expected: &'static str) -> PackageError {
-        let media = self.tracks.iter().filter(|track| track.kind != Kind::Text);
-        let found: Vec<String> = media.map(PresentedTrack::codec_parameter).collect();
+        let is_text = self.is_text();
+        let media = self.tracks.iter().filter(|track| is_text || track.kind != Kind::Text);
+        let found: Vec<String> = media.map(PresentedTrack::codec_and_encryption).collect();
         PackageError::Container { container, found: found.join(", "), expected }
     }
 
@@ -168,7 +202,7 @@ impl Presentation {
     pub fn heap_bytes(&self) -> usize {
         let muxed = self.muxed.get().and_then(Option::as_ref).map_or(0, MuxedAudio::heap_bytes);
         let warnings: usize = self.warnings.iter().map(String::len).sum();
-        self.tracks.iter().map(PresentedTrack::heap_bytes).sum::<usize>() + muxed + warnings
+        self.tracks.iter().map(PresentedTrack::heap_bytes).sum::<usize>() + muxed + warnings + self.base.len()
     }
 
     /// What an operator should know: tracks left out, renditions that don't line up.

@@ -25,6 +25,12 @@ pub(crate) struct Facts {
     pub(crate) longest: u32,
     /// Whether the first sample is a sync sample.
     pub(crate) begins_sync: bool,
+    /// Shortest and longest decoding time of a sample, the last one's duration counted.
+    steps: (i64, i64),
+    /// Most that a presentation time is behind its decoding time.
+    latest: i64,
+    /// Sync samples.
+    syncs: u32,
     /// Decode time from the first sample to the last.
     ticks: i64,
     samples: u32,
@@ -45,7 +51,10 @@ impl Facts {
             f.reorder = f.reorder.max(timed.dts.saturating_sub(timed.pts));
             f.end = f.end.max(timed.pts.saturating_add(i64::from(timed.sample.duration)));
             f.bytes = f.bytes.saturating_add(timed.sample.range.len());
+            f.latest = f.latest.max(timed.pts.saturating_sub(timed.dts));
+            f.syncs += u32::from(timed.sample.sync);
             if f.samples > 0 {
+                f.step(timed.dts.saturating_sub(last.0));
                 f.shortest = f.shortest.min(last.1);
                 f.longest = f.longest.max(last.1);
             }
@@ -53,6 +62,7 @@ impl Facts {
             last = (timed.dts, timed.sample.duration);
         });
         let mut facts = facts?;
+        facts.step(last.1.into());
         if facts.samples == 1 {
             (facts.shortest, facts.longest) = (last.1, last.1);
         }
@@ -72,9 +82,25 @@ impl Facts {
             shortest: u32::MAX,
             longest: 0,
             begins_sync: timed.sample.sync,
+            steps: (i64::MAX, 0),
+            latest: i64::MIN,
+            syncs: 0,
             ticks: 0,
             samples: 0,
         }
+    }
+
+    fn step(&mut self, step: i64) {
+        self.steps = (self.steps.0.min(step), self.steps.1.max(step));
+    }
+
+    /// Most bytes of a sample's row in `trun` (ISO/IEC 14496-12 8.8.8), where the track is cut in `segments`: its size, and
+    /// what differs within the track.
+    pub(crate) fn row_bytes(&self, segments: u32) -> u64 {
+        let has_durations = self.steps.0 != self.steps.1;
+        let has_offsets = self.latest.saturating_add(self.reorder) != 0;
+        let has_flags = self.syncs > segments && self.syncs < self.samples;
+        4 * (1 + u64::from(has_durations) + u64::from(has_offsets) + u64::from(has_flags))
     }
 
     /// Samples a second as a fraction: exact where every sample lasts as long, else the usual rate that is within
@@ -123,15 +149,61 @@ fn reduced(mut numerator: u64, mut denominator: u64) -> Option<(u32, u32)> {
 }
 
 /// The sync samples of a track as places to cut, in order of time; the first sample always is one.
+///
+/// A segment begins in time with the earliest picture behind its sync sample in decoding order (an open group of pictures
+/// has some that show before it), for they are in the same segment.
 pub(crate) fn sync_points<'a>(track: &'a Track, timeline: &'a Timeline) -> impl Iterator<Item = SyncPoint> + 'a {
     let (mut bytes, mut latest) = (0_u64, None);
-    timeline.walk(&track.samples, 0..timeline.len()).filter_map(move |timed| {
-        let before = bytes;
-        bytes = bytes.saturating_add(timed.sample.range.len());
-        let is_point = latest.is_none_or(|latest| timed.sample.sync && timed.pts > latest);
-        is_point.then(|| {
-            latest = Some(timed.pts);
-            SyncPoint { ordinal: timed.ordinal, time: timed.pts, bytes: before }
-        })
+    let mut samples = timeline.walk(&track.samples, 0..timeline.len());
+    let mut pending: Option<SyncPoint> = None;
+    std::iter::from_fn(move || {
+        for timed in samples.by_ref() {
+            let before = bytes;
+            bytes = bytes.saturating_add(timed.sample.range.len());
+            if latest.is_none_or(|latest| timed.sample.sync && timed.pts > latest) {
+                latest = Some(timed.pts);
+                let point = SyncPoint { ordinal: timed.ordinal, time: timed.pts, bytes: before, is_open: false };
+                if let Some(done) = pending.replace(point) {
+                    return Some(done);
+                }
+            } else if let Some(point) = pending.as_mut().filter(|point| timed.pts < point.time) {
+                (point.time, point.is_open) = (timed.pts, true);
+            }
+        }
+        pending.take()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Made, table, video};
+
+    /// Groups of I B B P B B in decoding order; in an open one the first two of them show before the I.
+    fn groups(count: u32, is_open: bool) -> Track {
+        let composition = if is_open { [2, 0, 0, 2, 0, 0] } else { [0, 2, 0, 0, 2, 0] };
+        let made = |i: u32| Made {
+            size: 10,
+            duration: 512,
+            composition: 512 * composition[i as usize % 6],
+            sync: i.is_multiple_of(6),
+        };
+        video(table(&(0..count * 6).map(made).collect::<Vec<_>>(), 0, 0), 12_800, Vec::new())
+    }
+
+    fn points(track: &Track) -> Vec<(u32, i64, u64, bool)> {
+        let timeline = Timeline::new(track, Timescale::MILLIS, 0);
+        sync_points(track, &timeline).map(|p| (p.ordinal, p.time / 512, p.bytes, p.is_open)).collect()
+    }
+
+    #[test]
+    fn closed_groups_begin_with_their_sync_sample() {
+        assert_eq!(points(&groups(3, false)), [(0, 0, 0, false), (6, 6, 60, false), (12, 12, 120, false)]);
+    }
+
+    #[test]
+    fn open_groups_begin_with_what_shows_first() {
+        let expected = [(0, 1, 0, true), (6, 7, 60, true), (12, 13, 120, true)];
+        assert_eq!(points(&groups(3, true)), expected);
+    }
 }

@@ -8,6 +8,9 @@
 //! frame. When cutting so would make segments longer than three target durations (and longer than the renditions
 //! have them anyway), each is cut by itself and players can't switch between them without a hitch.
 //!
+//! The start of a segment is the earliest presentation time in it: in an open group of pictures that of the leading
+//! pictures, which come behind their sync sample in decoding order and show before it.
+//!
 //! Everything else is cut in time, at the boundaries of the video: a sample belongs to the segment in which its
 //! presentation time lies.
 
@@ -116,10 +119,12 @@ impl Segments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SyncPoint {
     pub(crate) ordinal: u32,
-    /// Presentation time in ticks.
+    /// Presentation time in ticks of the first picture that shows from here on.
     pub(crate) time: i64,
     /// Bytes of the samples before it.
     pub(crate) bytes: u64,
+    /// Whether pictures behind it show before it, and may need pictures of the group before.
+    pub(crate) is_open: bool,
 }
 
 /// Sync samples in order of time.
@@ -324,7 +329,7 @@ mod tests {
     const S: i64 = 1_000_000_000;
 
     fn rendition(times: &[i64], end: i64) -> Candidates<'_> {
-        let point = |(ordinal, time): (u32, &i64)| SyncPoint { ordinal, time: *time, bytes: 0 };
+        let point = |(ordinal, time): (u32, &i64)| SyncPoint { ordinal, time: *time, bytes: 0, is_open: false };
         let points = move || -> Points<'_> { Box::new((0..).zip(times).map(point)) };
         Candidates { timescale: Timescale::MILLIS, points: Box::new(points), end, frame: 40 }
     }

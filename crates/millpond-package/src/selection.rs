@@ -1,6 +1,14 @@
 //! Which tracks of the sources are presented.
 
-use crate::{PackageError, budget::Budget, language, plan::ObjectIndex, presentation::Source, timeline::Timeline};
+use crate::{
+    PackageError,
+    budget::Budget,
+    ladder::{Picture, ladders},
+    language,
+    plan::ObjectIndex,
+    presentation::Source,
+    timeline::Timeline,
+};
 use millpond_media::{
     codec::Codec,
     movie::{Movie, Track, TrackKind},
@@ -21,6 +29,8 @@ pub(crate) struct Picked {
     /// File name, for warnings.
     pub(crate) label: String,
     pub(crate) bandwidth: Option<u64>,
+    /// Ladder of a picture: 0 for the main one, others for alternatives of one file each.
+    pub(crate) ladder: u16,
 }
 
 impl Picked {
@@ -105,10 +115,32 @@ impl Selection {
             let alike = |(identity, count): (Alike, usize)| (0..count).map(move |place| (identity.clone(), place));
             seen.extend(own.into_iter().flat_map(alike));
         }
+        selection.part_ladders(sources);
         for list in [&mut selection.audio, &mut selection.text] {
             list.sort_by_key(|p| !p.track().enabled);
         }
         Ok(selection)
+    }
+
+    /// Takes pictures of one file that are unlike its main one out of the ladder: a still of a motion photo is no rendition
+    /// of the film beside it. Pictures that a server manifest names, and those of different files, are meant to be one.
+    fn part_ladders(&mut self, sources: &[Source]) {
+        let mut next = 1;
+        for run in self.video.chunk_by_mut(|a, b| a.object == b.object) {
+            let named = |picked: &Picked| {
+                let source = sources.get(usize::from(picked.object.0));
+                source.is_some_and(|source| source.named.iter().any(|named| named.id == picked.track().id))
+            };
+            if run.len() < 2 || run.iter().all(named) {
+                continue;
+            }
+            let pictures: Vec<_> = run.iter().map(|picked| Picture::of(picked.track(), &picked.movie)).collect();
+            let ladders = ladders(&pictures);
+            for (picked, ladder) in run.iter_mut().zip(&ladders).filter(|(_, ladder)| **ladder > 0) {
+                picked.ladder = ladder.saturating_add(next - 1);
+            }
+            next = ladders.iter().max().map_or(next, |most| most.saturating_add(next));
+        }
     }
 
     fn add(&mut self, picked: Picked, seen: &HashSet<Identity>, own: &mut HashMap<Alike, usize>) {
@@ -164,6 +196,7 @@ fn pick(
         language: language::tag(said.filter(|_| !video).unwrap_or(&track.language)),
         label: source.label.clone(),
         bandwidth: source.bandwidth.filter(|_| video || !source.use_video || !kinds.has_video),
+        ladder: 0,
     })
 }
 

@@ -38,7 +38,7 @@ fn boxed(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
 }
 
 /// An `avc1` sample entry of 640x360 pixels.
-fn avc_entry() -> Vec<u8> {
+pub(crate) fn avc_entry() -> Vec<u8> {
     let mut c = vec![0; 6];
     c.extend([0, 3]);
     c.extend([0; 16]);
@@ -81,6 +81,7 @@ pub(crate) fn video(samples: SampleTable, timescale: u32, edits: Vec<Edit>) -> T
         sample_entry: avc_entry(),
         edits,
         samples,
+        protection: None,
     }
 }
 
@@ -108,12 +109,23 @@ pub(crate) fn audio(samples: SampleTable, language: &str, edits: Vec<Edit>) -> T
         sample_entry: aac_entry(),
         edits,
         samples,
+        protection: None,
     }
 }
 
 pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
     let timescale = Timescale::new(1000).unwrap();
-    Arc::new(Movie { timescale, duration: 0, fragmented: false, tracks, skipped: Vec::new(), external_media: None })
+    Arc::new(Movie {
+        timescale,
+        duration: 0,
+        fragmented: false,
+        tracks,
+        skipped: Vec::new(),
+        external_media: None,
+        system_headers: Vec::new(),
+        fragment_headers: Vec::new(),
+        cut_short: false,
+    })
 }
 
 pub(crate) fn presentation(movies: Vec<Arc<Movie>>) -> Presentation {

@@ -7,12 +7,13 @@ use crate::{
     plan::ObjectIndex,
     presentation::Sidecar,
     scan::Facts,
-    segmentation::{SegmentInfo, Segments},
+    segmentation::{SegmentInfo, Segments, SyncPoint},
     timeline::{Timed, Timeline},
 };
 use millpond_media::{
     codec::Codec,
     movie::{Movie, Track, TrackKind},
+    protection::Protection,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -51,6 +52,8 @@ pub struct PresentedTrack {
     pub(crate) default: bool,
     pub(crate) forced: bool,
     pub(crate) bandwidth: Bandwidth,
+    /// Ladder of a picture: 0 for the main one.
+    pub(crate) ladder: u16,
 }
 
 /// Where a track's samples come from.
@@ -58,6 +61,43 @@ pub struct PresentedTrack {
 pub(crate) enum Content {
     Media(Box<Media>),
     Sidecar(Sidecar),
+}
+
+/// What every segment of a track begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// A sample with which decoding can begin, and nothing in the segment needs what comes before.
+    Closed,
+    /// The same, but some pictures that show before that sample may need what comes before.
+    Open,
+    /// The first segment begins with a sample that needs others.
+    Unknown,
+}
+
+impl Access {
+    /// Of a track cut at these points.
+    pub(crate) fn of(points: &[SyncPoint], begins_sync: bool) -> Self {
+        match begins_sync {
+            false => Self::Unknown,
+            true if points.iter().any(|point| point.is_open) => Self::Open,
+            true => Self::Closed,
+        }
+    }
+
+    /// The greatest type of stream access point among the segments' starts (ISO/IEC 14496-12 I.2), where there is one.
+    /// Types 1 and 2 have no pictures that need others; leading pictures of type 3 may.
+    pub(crate) const fn sap_type(self) -> Option<u8> {
+        match self {
+            Self::Closed => Some(1),
+            Self::Open => Some(3),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Whether segments can be decoded without others (RFC 8216 4.3.5.1).
+    pub(crate) fn is_independent(self) -> bool {
+        self == Self::Closed
+    }
 }
 
 /// A track of an object.
@@ -68,6 +108,7 @@ pub(crate) struct Media {
     pub(crate) index: usize,
     pub(crate) timeline: Timeline,
     pub(crate) facts: Facts,
+    pub(crate) access: Access,
     /// Most pictures for trick play.
     pub(crate) most_iframes: usize,
     pub(crate) iframes: OnceLock<IFrames>,
@@ -147,6 +188,37 @@ impl PresentedTrack {
         self.codec().map_or_else(|| "wvtt".to_owned(), Codec::parameter)
     }
 
+    /// The encryption of its samples; `None` where they are clear.
+    #[must_use]
+    pub fn protection(&self) -> Option<&Protection> {
+        self.source_track()?.protection.as_deref()
+    }
+
+    /// Upper estimate of the bytes that keys of the track take in a manifest.
+    #[must_use]
+    pub fn key_bytes(&self) -> u64 {
+        let headers = self.media().filter(|_| self.protection().is_some());
+        let headers = headers.iter().flat_map(|media| &media.movie.system_headers);
+        // In Base64, and once more while it is written.
+        headers.map(|header| 512 + 3 * header.whole.len() as u64).sum()
+    }
+
+    /// Most bytes of auxiliary information of a sample in memory while a segment is planned.
+    #[must_use]
+    pub fn encryption_bytes(&self) -> u64 {
+        self.protection().map_or(0, |protection| 64 + 2 * u64::from(protection.samples.largest()))
+    }
+
+    /// The codec parameter, and the scheme of an encrypted track, for reasons.
+    #[must_use]
+    pub fn codec_and_encryption(&self) -> String {
+        let parameter = self.codec_parameter();
+        match self.protection() {
+            Some(protection) => format!("{parameter} encrypted by {}", protection.scheme.name()),
+            None => parameter,
+        }
+    }
+
     /// BCP 47 tag, where the language is known.
     #[must_use]
     pub fn language(&self) -> Option<&str> {
@@ -169,6 +241,12 @@ impl PresentedTrack {
     #[must_use]
     pub const fn is_forced(&self) -> bool {
         self.forced
+    }
+
+    /// Whether it is a picture unlike the main one of its file, which players never switch to by themselves.
+    #[must_use]
+    pub const fn is_alternative(&self) -> bool {
+        self.ladder > 0
     }
 
     /// Bits a second as fragmented MP4.
@@ -269,11 +347,12 @@ impl PresentedTrack {
         media.facts.rate(media.track().timescale)
     }
 
-    /// Width and height in square pixels, as displayed: pixel aspect and rotation applied; video only.
+    /// Width and height in square pixels, as displayed: pixel aspect and rotation applied; video only, where it is known.
     #[must_use]
     pub fn display_size(&self) -> Option<(u32, u32)> {
         let TrackKind::Video { rotation, .. } = self.source_track()?.kind else { return None };
-        let (width, height) = display_size(self.source_track()?)?;
+        // Where nothing tells the size, nothing is said of it.
+        let (width, height) = display_size(self.source_track()?).filter(|(w, h)| *w >= 1.0 && *h >= 1.0)?;
         let (width, height) = (width.round() as u32, height.round() as u32);
         Some(if rotation % 180 == 90 { (height, width) } else { (width, height) })
     }
@@ -287,10 +366,15 @@ impl PresentedTrack {
         }
     }
 
-    /// Whether HLS and DASH have it: all but PCM, which only RTSP sends.
+    /// Whether HLS and DASH have it: all but G.711 and PCM of 8 bits, which only RTSP sends.
     #[must_use]
     pub fn is_packaged(&self) -> bool {
         self.codec().is_none_or(Codec::fits_fmp4)
+    }
+
+    /// Whether it is PCM.
+    pub(crate) fn is_pcm(&self) -> bool {
+        matches!(self.codec(), Some(Codec::Pcm(_)))
     }
 
     /// The track of an object, if it can be packaged.

@@ -9,7 +9,7 @@ use crate::{
     PackageError, Plan,
     bandwidth::Bandwidth,
     budget::MOST_SEGMENT_SAMPLES,
-    counters::{TsLayout, units},
+    counters::{Role, TsLayout, last_decoded, units},
     grid::Grid,
     presentation::Presentation,
     segmentation::partition,
@@ -17,9 +17,6 @@ use crate::{
     ts::{self, ElementaryStream},
 };
 use std::ops::Range;
-
-/// Packets of PAT and PMT in a segment.
-const TABLES: u64 = 2;
 
 /// The audio track in the video's segments.
 #[derive(Debug)]
@@ -33,7 +30,7 @@ pub(crate) struct MuxedAudio {
 
 impl MuxedAudio {
     fn of(presentation: &Presentation) -> Option<Self> {
-        let video = carried(presentation, Kind::Video).next()?;
+        let video = carried(presentation, Kind::Video).next().filter(|track| !track.is_alternative())?;
         let mut audio = carried(presentation, Kind::Audio);
         let (audio, None) = (audio.next()?, audio.next()) else { return None };
         let media = audio.media()?;
@@ -46,7 +43,7 @@ impl MuxedAudio {
         if ordinals.windows(2).any(|pair| pair[1].saturating_sub(pair[0]) > MOST_SEGMENT_SAMPLES) {
             return None;
         }
-        let layout = TsLayout::of(media, &ordinals, &video.segments, 0);
+        let layout = TsLayout::of(media, &ordinals, &video.segments, Role::Muxed);
         let place = presentation.tracks.iter().position(|t| t.name == audio.name)?;
         Some(Self { place, ordinals: ordinals.into(), layout })
     }
@@ -63,8 +60,10 @@ pub(crate) fn carried(presentation: &Presentation, kind: Kind) -> impl Iterator<
 
 /// Whether a transport stream can carry the track: a segment with nothing of it could be made.
 fn fits(track: &PresentedTrack) -> bool {
-    let empty = |m: &Media| ts::segment(vec![stream(m, 0..0, 0)], 0).is_ok();
-    track.kind != Kind::Text && track.media().is_some_and(|m| *m.fits_ts.get_or_init(|| empty(m)))
+    let empty = |m: &Media| ts::segment(vec![stream(m, 0..0, 0, Role::Muxed)], 0).is_ok();
+    // Start codes, ADTS headers and parameter sets go between clear bytes only.
+    let is_clear = track.protection().is_none();
+    is_clear && track.kind != Kind::Text && track.media().is_some_and(|m| *m.fits_ts.get_or_init(|| empty(m)))
 }
 
 /// The audio track that goes into the video's segments, where one does.
@@ -95,33 +94,40 @@ pub fn segment(presentation: &Presentation, track: &PresentedTrack, number: u32)
         return Ok(None);
     }
     let (Some(media), Some(info)) = (track.media(), track.segment(number)) else { return Ok(None) };
-    let mut streams = vec![stream(media, info.samples, layout(track, media).first(number))];
+    let (layout, role) = (layout(presentation, track, media), own_role(presentation, track));
+    let mut streams = vec![stream(media, info.samples, layout.first(number), role)];
     if let (Some((audio, samples)), Some(muxed)) = (muxed_samples(presentation, track, number), muxed(presentation)) {
-        streams.push(stream(audio, samples, muxed.layout.first(number)));
+        streams.push(stream(audio, samples, muxed.layout.first(number), Role::Muxed));
     }
     ts::segment(streams, (number.wrapping_sub(1) % 16) as u8).map(Some)
 }
 
-fn stream(media: &Media, ordinals: Range<u32>, first_counter: u8) -> ElementaryStream {
+fn stream(media: &Media, ordinals: Range<u32>, first_counter: u8, role: Role) -> ElementaryStream {
     ElementaryStream {
         movie: media.movie.clone(),
         track: media.index,
         object: media.object,
+        until: role.until(media, ordinals.end),
         units: units(media, ordinals),
         first_counter,
     }
 }
 
-fn layout<'a>(track: &PresentedTrack, media: &'a Media) -> &'a TsLayout {
+/// What a track is in segments of its own: audio in them may go on behind the last picture.
+fn own_role(presentation: &Presentation, track: &PresentedTrack) -> Role {
+    Role::Own(muxed_with(presentation, track).and_then(|(audio, _)| last_decoded(audio)))
+}
+
+fn layout<'a>(presentation: &Presentation, track: &PresentedTrack, media: &'a Media) -> &'a TsLayout {
     media.ts.get_or_init(|| {
         let segments = track.segments.iter();
         let ordinals: Vec<u32> = std::iter::once(0).chain(segments.map(|s| s.samples.end)).collect();
-        TsLayout::of(media, &ordinals, &track.segments, TABLES)
+        TsLayout::of(media, &ordinals, &track.segments, own_role(presentation, track))
     })
 }
 
 fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Option<(&'a Media, &'a MuxedAudio)> {
-    if track.kind != Kind::Video {
+    if track.kind != Kind::Video || track.is_alternative() {
         return None;
     }
     let muxed = muxed(presentation)?;
@@ -142,7 +148,7 @@ pub(crate) fn muxed_samples<'a>(
 /// Bits a second of the track's transport stream segments, muxed audio included.
 #[must_use]
 pub fn bandwidth(presentation: &Presentation, track: &PresentedTrack) -> Bandwidth {
-    let own = track.media().map_or_else(Bandwidth::default, |m| layout(track, m).bandwidth);
+    let own = track.media().map_or_else(Bandwidth::default, |m| layout(presentation, track, m).bandwidth);
     muxed_with(presentation, track).map_or(own, |(_, muxed)| own.with(muxed.layout.bandwidth))
 }
 

@@ -4,6 +4,7 @@
 //! presentation time 0 and no `presentationTimeOffset` is needed: players that apply the edit list (as Media
 //! Source Extensions do) would take encoder priming off twice with one.
 
+mod protection;
 mod sets;
 
 #[cfg(test)]
@@ -23,12 +24,12 @@ const ENTRY: usize = 40;
 /// # Errors
 /// [`PackageError::Container`] where no video and no audio of the asset can be carried.
 pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
-    if presentation.packaged().all(|track| track.kind == Kind::Text) {
-        return Err(presentation.not_carried("DASH", "video, or audio other than PCM"));
+    if !presentation.is_text() && presentation.listed().all(|track| track.kind == Kind::Text) {
+        return Err(presentation.not_carried("DASH", "video, or audio other than G.711 and PCM of 8 bits"));
     }
     let sets = sets(presentation);
-    let longest = presentation.packaged().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
-    let entries: usize = presentation.packaged().filter(|t| !is_webvtt(t)).map(|t| entries(&t.segments)).sum();
+    let longest = presentation.listed().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
+    let entries: usize = presentation.listed().filter(|t| !is_webvtt(t)).map(|t| entries(&t.segments)).sum();
     let mut w = Writer::new(1024 + 512 * presentation.tracks.len() + ENTRY * entries);
     w.start("MPD")
         .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
@@ -37,9 +38,10 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
         .attribute("mediaPresentationDuration", &duration((presentation.duration * 1e6).round() as u64))
         .attribute("maxSegmentDuration", &duration(seconds(longest.saturating_add(499_999)).saturating_mul(1_000_000)))
         .attribute("minBufferTime", "PT2S");
+    protection::name_space(&mut w, presentation);
     w.start("Period").attribute("id", "0").attribute("start", "PT0S");
     for (id, set) in (0..).zip(&sets) {
-        set.write(&mut w, id);
+        set.write(&mut w, id, &presentation.base);
     }
     Ok(w.finish())
 }

@@ -1,5 +1,6 @@
 //! Adaptation sets: tracks that players choose among or switch between.
 
+use super::protection;
 use crate::{
     delivery::is_webvtt,
     presentation::Presentation,
@@ -24,34 +25,36 @@ pub(super) struct Set<'a> {
     main: bool,
 }
 
-/// The adaptation sets of an asset: video by codec, audio by language and codec, text each by itself. Audio tracks are
+/// The adaptation sets of an asset: video by ladder and codec, audio by language and codec, text each by itself. Audio tracks are
 /// different content, as what is repeated in renditions was taken once.
 pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
     let mut sets: Vec<Set<'_>> = Vec::new();
     let mut places = HashMap::new();
     let mut kinds = HashSet::new();
-    for track in presentation.packaged() {
+    for track in presentation.listed() {
         let place = switchable(track).map(|codec| *places.entry(codec).or_insert(sets.len()));
         if let Some(set) = place.and_then(|place| sets.get_mut(place)) {
             set.tracks.push(track);
             continue;
         }
         let main = kinds.insert(track.kind);
-        let aligned = track.kind != Kind::Video || presentation.aligned;
+        let aligned = track.kind != Kind::Video || presentation.aligned || track.is_alternative();
         sets.push(Set { tracks: vec![track], aligned, main });
     }
     sets
 }
 
-/// What the video tracks have in common between which players may switch: the codec.
-fn switchable(track: &PresentedTrack) -> Option<(&'static str, Option<String>)> {
+/// What video tracks have in common between which players may switch: ladder, codec and key.
+type Switchable = (u16, &'static str, Option<String>, Option<protection::Key>);
+
+fn switchable(track: &PresentedTrack) -> Option<Switchable> {
     let codec = track.codec().filter(|_| track.kind == Kind::Video)?;
-    Some((family(codec), codec.parameter().get(..4).map(str::to_owned)))
+    Some((track.ladder, family(codec), codec.parameter().get(..4).map(str::to_owned), protection::key(track)))
 }
 
 impl Set<'_> {
     /// Attributes and elements in the order of the schema (23009-1 5.3.3.3).
-    pub(super) fn write(&self, w: &mut Writer, id: u64) {
+    pub(super) fn write(&self, w: &mut Writer, id: u64, base: &str) {
         let Some(first) = self.tracks.first() else { return };
         w.start("AdaptationSet").number("id", id).attribute("contentType", content_type(first.kind));
         if let Some(language) = &first.language {
@@ -59,8 +62,13 @@ impl Set<'_> {
         }
         w.attribute("mimeType", mime_type(first));
         if !is_webvtt(first) {
-            w.attribute("segmentAlignment", if self.aligned { "true" } else { "false" });
-            w.attribute("startWithSAP", "1");
+            let aligned = self.aligned && (!first.is_alternative() || self.shares_times());
+            w.attribute("segmentAlignment", if aligned { "true" } else { "false" });
+            // Of the renditions' types the greatest (5.3.7.2); nothing where one begins otherwise.
+            let types = self.tracks.iter().map(|t| t.media().map_or(Some(1), |m| m.access.sap_type()));
+            if let Some(most) = types.reduce(|a, b| Some(a?.max(b?))).flatten() {
+                w.number("startWithSAP", u64::from(most));
+            }
         }
         if first.kind == Kind::Video {
             self.limits(w);
@@ -68,15 +76,16 @@ impl Set<'_> {
         if let [only] = self.tracks[..] {
             channels(w, only);
         }
+        protection::elements(w, first);
         range(w, first);
         w.start("Label").end_with(&self.label());
         w.start("Role").attribute("schemeIdUri", ROLE).attribute("value", self.role(first)).end();
         let shared = self.shared_template();
         if let Some(track) = shared {
-            template(w, &track.segments);
+            template(w, &track.segments, base);
         }
         for track in &self.tracks {
-            representation(w, track, shared.is_none());
+            representation(w, track, shared.is_none(), base);
         }
         w.end();
     }
@@ -112,6 +121,11 @@ impl Set<'_> {
         }
     }
 
+    /// Whether all tracks are cut at the same times.
+    fn shares_times(&self) -> bool {
+        self.tracks.windows(2).all(|pair| pair[0].segments.same_times(&pair[1].segments))
+    }
+
     /// The track whose template all others have too.
     fn shared_template(&self) -> Option<&PresentedTrack> {
         let (first, rest) = self.tracks.split_first()?;
@@ -136,12 +150,12 @@ fn mime_type(track: &PresentedTrack) -> &'static str {
     }
 }
 
-fn representation(w: &mut Writer, track: &PresentedTrack, own_template: bool) {
+fn representation(w: &mut Writer, track: &PresentedTrack, own_template: bool, base: &str) {
     w.start("Representation")
         .attribute("id", &track.name)
         .number("bandwidth", track.bandwidth.peak.clamp(1, u64::from(u32::MAX)));
     if is_webvtt(track) {
-        w.start("BaseURL").end_with(&format!("{}/all.vtt", track.name));
+        w.start("BaseURL").end_with(&format!("{base}{}/all.vtt", track.name));
         w.end();
         return;
     }
@@ -151,7 +165,7 @@ fn representation(w: &mut Writer, track: &PresentedTrack, own_template: bool) {
         w.number("audioSamplingRate", u64::from(sample_rate));
     }
     if own_template {
-        template(w, &track.segments);
+        template(w, &track.segments, base);
     }
     w.end();
 }
@@ -161,7 +175,9 @@ fn picture(w: &mut Writer, track: &PresentedTrack) {
     let Some(TrackKind::Video { width, height, pixel_aspect, .. }) = track.source_track().map(|t| t.kind) else {
         return;
     };
-    w.number("width", u64::from(width)).number("height", u64::from(height));
+    if width > 0 && height > 0 {
+        w.number("width", u64::from(width)).number("height", u64::from(height));
+    }
     if let Some(rate) = track.frame_rate() {
         w.attribute("frameRate", &fraction(rate));
     }
@@ -203,11 +219,11 @@ pub(super) fn entries(segments: &Segments) -> usize {
 }
 
 /// 5.3.9.4 and 5.3.9.6.
-fn template(w: &mut Writer, segments: &Segments) {
+fn template(w: &mut Writer, segments: &Segments, base: &str) {
     w.start("SegmentTemplate")
         .number("timescale", u64::from(segments.timescale().get()))
-        .attribute("initialization", "$RepresentationID$/init.mp4")
-        .attribute("media", "$RepresentationID$/$Number$.m4s")
+        .attribute("initialization", &format!("{base}$RepresentationID$/init.mp4"))
+        .attribute("media", &format!("{base}$RepresentationID$/$Number$.m4s"))
         .attribute("startNumber", "1");
     w.start("SegmentTimeline");
     let times = segments.times();

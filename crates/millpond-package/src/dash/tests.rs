@@ -30,14 +30,14 @@ fn two_renditions_share_a_timeline() {
           <S d="25600"/>
         </SegmentTimeline>
       </SegmentTemplate>
-      <Representation id="v1" bandwidth="204528" codecs="avc1.64001f" width="640" height="360" frameRate="25" sar="1:1"/>
-      <Representation id="v2" bandwidth="804528" codecs="avc1.64001f" width="640" height="360" frameRate="25" sar="1:1"/>
+      <Representation id="v1" bandwidth="205344" codecs="avc1.64001f" width="640" height="360" frameRate="25" sar="1:1"/>
+      <Representation id="v2" bandwidth="805344" codecs="avc1.64001f" width="640" height="360" frameRate="25" sar="1:1"/>
     </AdaptationSet>
     <AdaptationSet id="1" contentType="audio" lang="en" mimeType="audio/mp4" segmentAlignment="true" startWithSAP="1">
       <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="2"/>
       <Label>English</Label>
       <Role schemeIdUri="urn:mpeg:dash:role:2011" value="main"/>
-      <Representation id="a1" bandwidth="117509" codecs="mp4a.40.2" audioSamplingRate="48000">
+      <Representation id="a1" bandwidth="116009" codecs="mp4a.40.2" audioSamplingRate="48000">
         <SegmentTemplate timescale="48000" initialization="$RepresentationID$/init.mp4" media="$RepresentationID$/$Number$.m4s" startNumber="1">
           <SegmentTimeline>
             <S t="0" d="192512"/>
@@ -51,4 +51,15 @@ fn two_renditions_share_a_timeline() {
 </MPD>
 "#;
     assert_eq!(mpd(&p).unwrap(), expected);
+}
+
+#[test]
+fn tracks_lie_below_the_base() {
+    let sound = |language| audio(table(&frames(468), 1 << 24, 0), language, Vec::new());
+    let picture = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
+    let p = presentation(vec![movie(vec![picture, sound("eng")])]);
+    let bare = mpd(&p).unwrap();
+    assert_eq!(bare.matches("\"$RepresentationID$/").count(), 4, "{bare}");
+    let below = mpd(&p.below("~0a/")).unwrap();
+    assert_eq!(below, bare.replace("\"$RepresentationID$/", "\"~0a/$RepresentationID$/"));
 }

@@ -2,17 +2,17 @@
 
 /// A buffer that boxes are written into, one inside the other; sizes are filled in when a box ends.
 #[derive(Default)]
-pub(super) struct BoxWriter {
-    pub(super) out: Vec<u8>,
+pub(crate) struct BoxWriter {
+    pub(crate) out: Vec<u8>,
 }
 
 impl BoxWriter {
-    pub(super) fn with_capacity(bytes: usize) -> Self {
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
         Self { out: Vec::with_capacity(bytes) }
     }
 
     /// A box whose content `content` writes.
-    pub(super) fn put(&mut self, kind: &[u8; 4], content: impl FnOnce(&mut Self)) {
+    pub(crate) fn put(&mut self, kind: &[u8; 4], content: impl FnOnce(&mut Self)) {
         let start = self.out.len();
         self.u32(0);
         self.bytes(kind);
@@ -23,34 +23,34 @@ impl BoxWriter {
     }
 
     /// A full box: with a version and 24 flags.
-    pub(super) fn full(&mut self, kind: &[u8; 4], version: u8, flags: u32, content: impl FnOnce(&mut Self)) {
+    pub(crate) fn full(&mut self, kind: &[u8; 4], version: u8, flags: u32, content: impl FnOnce(&mut Self)) {
         self.put(kind, |w| {
             w.u32(u32::from(version) << 24 | flags & 0x00ff_ffff);
             content(w);
         });
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
-    pub(super) fn zeros(&mut self, count: usize) {
+    pub(crate) fn zeros(&mut self, count: usize) {
         self.out.resize(self.out.len() + count, 0);
     }
 
-    pub(super) fn u16(&mut self, value: u16) {
+    pub(crate) fn u16(&mut self, value: u16) {
         self.bytes(&value.to_be_bytes());
     }
 
-    pub(super) fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.bytes(&value.to_be_bytes());
     }
 
-    pub(super) fn i32(&mut self, value: i32) {
+    pub(crate) fn i32(&mut self, value: i32) {
         self.bytes(&value.to_be_bytes());
     }
 
-    pub(super) fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.bytes(&value.to_be_bytes());
     }
 }

@@ -1,6 +1,6 @@
 //! Init segments: `ftyp` and `moov` without samples.
 
-use super::boxes::BoxWriter;
+use super::{boxes::BoxWriter, protection};
 use crate::{
     language,
     presentation::Presentation,
@@ -16,7 +16,7 @@ const ONE: u32 = 0x0001_0000;
 /// `dref` entry flag: the media is in the same file (8.7.2.3).
 const SELF_CONTAINED: u32 = 1;
 
-/// The init segment of a track; empty for sidecars and PCM, which have none.
+/// The init segment of a track; empty for sidecars, and for sound that fragmented MP4 can't carry.
 #[must_use]
 pub fn init(_presentation: &Presentation, track: &PresentedTrack) -> Bytes {
     let Some(media) = track.packaged() else { return Bytes::new() };
@@ -30,6 +30,7 @@ pub fn init(_presentation: &Presentation, track: &PresentedTrack) -> Bytes {
             w.put(b"mdia", |w| media_box(w, track, media.track()));
         });
         w.put(b"mvex", |w| extends(w, media, track));
+        protection::movie_headers(w, media);
     });
     w.out.into()
 }
@@ -179,7 +180,7 @@ fn handler(w: &mut BoxWriter, track: &PresentedTrack) {
     });
 }
 
-/// 8.5: the sample entry as the file has it, and tables without samples.
+/// 8.5: the sample entry, and tables without samples.
 fn sample_tables(w: &mut BoxWriter, track: &Track) {
     w.put(b"stbl", |w| {
         w.full(b"stsd", 0, 0, |w| {

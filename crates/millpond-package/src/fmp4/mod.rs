@@ -9,10 +9,14 @@
 
 mod boxes;
 mod init;
+mod protection;
 mod segment;
 
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use boxes::BoxWriter;
 pub use init::init;
+pub(crate) use protection::added as added_by_encryption;
 pub use segment::{iframe, segment};

@@ -1,6 +1,6 @@
 //! Media segments: `styp`, `moof`, and the samples as they are.
 
-use super::{boxes::BoxWriter, init::TRACK_ID};
+use super::{boxes::BoxWriter, init::TRACK_ID, protection};
 use crate::{
     plan::{ObjectIndex, ObjectRange, Part, Plan},
     presentation::Presentation,
@@ -70,11 +70,13 @@ fn fragment(media: &Media, samples: &[Timed], end: i64, sequence: u32) -> Plan {
     let mut data_offset = 0;
     w.put(b"moof", |w| {
         w.full(b"mfhd", 0, 0, |w| w.u32(sequence));
+        protection::fragment_headers(w, media, samples);
         w.put(b"traf", |w| {
             let columns = Columns::of(&rows);
             columns.track_fragment_header(w);
             w.full(b"tfdt", 1, 0, |w| w.u64(u64::try_from(decode_time).unwrap_or(0)));
             data_offset = columns.run(w, &rows);
+            protection::sample_boxes(w, media, samples, moof);
         });
     });
     let large = bytes > u64::from(u32::MAX) - 8;

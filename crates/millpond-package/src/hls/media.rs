@@ -1,6 +1,6 @@
 //! Media playlists.
 
-use super::Container;
+use super::{Container, keys};
 use crate::{
     bandwidth::seconds,
     delivery::is_webvtt,
@@ -32,7 +32,7 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     };
     let mapped = suffix == ".m4s\n";
     let independent = match track.kind {
-        Kind::Video => begins_sync(track),
+        Kind::Video => is_independent(track),
         Kind::Audio => true,
         Kind::Text => false,
     };
@@ -41,6 +41,7 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     head(&mut out, if mapped { 7 } else { 3 }, track.segments.micros(), independent);
     if mapped {
         out.push_str("#EXT-X-MAP:URI=\"init.mp4\"\n");
+        keys::of_track(&mut out, presentation, track);
     }
     for (number, micros) in (1..).zip(micros) {
         entry(&mut out, micros, "", number, suffix);
@@ -52,7 +53,7 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
 /// The I-frame playlist of a video track (4.3.3.6): a resource for each sync sample shown in trick play. `None` for
 /// other tracks and for transport streams, where an I-frame is no resource of its own.
 #[must_use]
-pub fn iframes(_presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
+pub fn iframes(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
     if track.kind != Kind::Video || container == Container::Ts {
         return None;
     }
@@ -61,8 +62,9 @@ pub fn iframes(_presentation: &Presentation, track: &PresentedTrack, container: 
     let iframes = media.iframes(track.segments.end());
     let micros = || iframes.durations().map(|ticks| digits::micros(ticks, scale));
     let mut out = String::with_capacity(256 + micros().len() * ENTRY);
-    head(&mut out, 7, micros(), begins_sync(track));
+    head(&mut out, 7, micros(), is_independent(track));
     out.push_str("#EXT-X-I-FRAMES-ONLY\n#EXT-X-MAP:URI=\"init.mp4\"\n");
+    keys::of_track(&mut out, presentation, track);
     for (number, micros) in (1..).zip(micros()) {
         entry(&mut out, micros, "i", number, ".m4s\n");
     }
@@ -70,9 +72,9 @@ pub fn iframes(_presentation: &Presentation, track: &PresentedTrack, container: 
     Some(out)
 }
 
-/// All boundaries but the first are sync samples by construction.
-pub(super) fn begins_sync(track: &PresentedTrack) -> bool {
-    track.media().is_some_and(|m| m.facts.begins_sync)
+/// Whether each segment can be decoded without others (4.3.5.1).
+pub(super) fn is_independent(track: &PresentedTrack) -> bool {
+    track.media().is_some_and(|m| m.access.is_independent())
 }
 
 /// Versions (RFC 8216 7): 3 for decimal durations; with `EXT-X-MAP` 6, and 7 as is usual for fragmented MP4.

@@ -3,6 +3,7 @@
 //! Two flavours of one asset: fragmented MP4 at the asset's root, and MPEG-2 TS in `ts/` for players that want it.
 //! Subtitles are WebVTT and common to both.
 
+mod keys;
 mod media;
 mod multivariant;
 

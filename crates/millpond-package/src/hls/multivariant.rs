@@ -1,6 +1,6 @@
 //! The multivariant playlist (RFC 8216 4.3.4).
 
-use super::{Container, media::begins_sync};
+use super::{Container, keys, media::is_independent};
 use crate::{
     PackageError,
     bandwidth::Bandwidth,
@@ -11,6 +11,7 @@ use crate::{
     track::{Kind, PresentedTrack},
     transport,
 };
+use millpond_media::codec::Codec;
 use std::collections::HashSet;
 
 /// Group of all subtitles.
@@ -36,7 +37,7 @@ struct Content<'a> {
     codecs: Vec<String>,
 }
 
-/// The multivariant playlist of an asset: a variant for each video track and audio codec.
+/// The multivariant playlist of an asset: a variant for each video track and audio codec. Subtitles alone are a variant.
 ///
 /// # Errors
 /// [`PackageError::Container`] where the container can carry no video and no audio of the asset.
@@ -46,8 +47,11 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
     out.push_str("#EXTM3U\n#EXT-X-VERSION:");
     digits::push(&mut out, if container == Container::Fmp4 { 7 } else { 4 });
     out.push('\n');
-    if content.video.iter().all(|v| begins_sync(v)) {
+    if content.video.iter().all(|v| is_independent(v)) {
         out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+    }
+    if container == Container::Fmp4 {
+        keys::of_session(&mut out, presentation)?;
     }
     content.renditions(&mut out);
     for video in &content.video {
@@ -62,6 +66,9 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
         for group in &content.groups {
             content.variant(&mut out, None, Some(group));
         }
+        if content.groups.is_empty() {
+            content.variant(&mut out, None, None);
+        }
     }
     if container == Container::Fmp4 {
         content.video.iter().for_each(|v| content.iframes(&mut out, v));
@@ -72,10 +79,14 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
 impl<'a> Content<'a> {
     fn of(presentation: &'a Presentation, container: Container) -> Result<Self, PackageError> {
         let fits = |t: &&PresentedTrack| match container {
-            Container::Fmp4 => t.is_packaged(),
+            Container::Fmp4 => presentation.lists(t),
             Container::Ts => transport::is_carried(presentation, t),
         };
-        let video: Vec<_> = presentation.of_kind(Kind::Video).filter(fits).collect();
+        // A variant is a rendition of one picture (RFC 8216 4.3.4.2): an alternative one has its own URL alone.
+        let mut video: Vec<_> = presentation.of_kind(Kind::Video).filter(fits).collect();
+        if let Some(ladder) = video.first().map(|track| track.ladder) {
+            video.retain(|track| track.ladder == ladder);
+        }
         let mut groups: Vec<Group<'a>> = Vec::new();
         for track in presentation.of_kind(Kind::Audio).filter(fits) {
             let bandwidth = bandwidth(presentation, track, container);
@@ -88,20 +99,22 @@ impl<'a> Content<'a> {
                 None => groups.push(Group { id, tracks: vec![track], bandwidth, codecs: Vec::new() }),
             }
         }
-        if video.is_empty() && groups.is_empty() {
+        let text: Vec<_> =
+            presentation.of_kind(Kind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
+        if video.is_empty() && groups.is_empty() && (text.is_empty() || !presentation.is_text()) {
             return Err(match container {
-                Container::Fmp4 => presentation.not_carried("HLS", "video, or audio other than PCM"),
+                Container::Fmp4 => {
+                    presentation.not_carried("HLS", "video, or audio other than G.711 and PCM of 8 bits")
+                }
                 Container::Ts => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MP3, AC-3 or E-AC-3"),
             });
         }
-        let text: Vec<_> =
-            presentation.of_kind(Kind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
         let muxed = (container == Container::Ts).then(|| transport::muxed_audio(presentation)).flatten();
         let beside = || muxed.into_iter().chain(text.iter().copied().filter(|t| !is_webvtt(t)));
         for group in &mut groups {
-            group.codecs = codecs(group.tracks.iter().copied().chain(beside()));
+            group.codecs = codecs(group.tracks.iter().copied().chain(beside()), container);
         }
-        let codecs = codecs(beside());
+        let codecs = codecs(beside(), container);
         Ok(Self { presentation, container, video, groups, text, codecs })
     }
 
@@ -122,7 +135,7 @@ impl<'a> Content<'a> {
                     digits::push(out, u64::from(channels));
                     out.push('"');
                 }
-                uri(out, "", track);
+                uri(out, &self.presentation.base, track);
             }
         }
         for track in &self.text {
@@ -130,19 +143,21 @@ impl<'a> Content<'a> {
             yes_no(out, "DEFAULT", track.default);
             out.push_str(",AUTOSELECT=YES");
             yes_no(out, "FORCED", track.forced);
-            uri(out, "", track);
+            uri(out, &self.presentation.base, track);
         }
     }
 
     /// 4.3.4.2.
     fn variant(&self, out: &mut String, video: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
         let audio = group.and_then(|g| g.tracks.first().copied());
-        let Some(track) = video.or(audio) else { return };
+        let Some(track) = video.or(audio).or(self.text.first().copied()) else { return };
         let mut rate = video.map_or_else(Bandwidth::default, |v| bandwidth(self.presentation, v, self.container));
         rate = group.map_or(rate, |g| rate.with(g.bandwidth));
+        // The largest sum of any combination of renditions, subtitles among them.
+        rate = rate.with(self.text.iter().map(|text| text.bandwidth).fold(Bandwidth::default(), larger));
         out.push_str("#EXT-X-STREAM-INF:");
         rates(out, rate);
-        self.codecs(out, video, group);
+        self.codecs(out, video.or(audio).is_none().then_some(track).or(video), group);
         if let Some(video) = video {
             picture(out, video);
         }
@@ -153,12 +168,13 @@ impl<'a> Content<'a> {
             attribute(out, "SUBTITLES", SUBTITLES);
         }
         out.push('\n');
+        out.push_str(&self.presentation.base);
         out.push_str(&track.name);
         out.push_str("/index.m3u8\n");
     }
 
-    fn codecs(&self, out: &mut String, video: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
-        let own = video.map(PresentedTrack::codec_parameter);
+    fn codecs(&self, out: &mut String, own: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
+        let own = own.map(|track| parameter(track, self.container));
         let others = group.map_or(&self.codecs, |g| &g.codecs).iter().filter(|codec| Some(*codec) != own.as_ref());
         let all: Vec<&str> = own.iter().chain(others).map(String::as_str).collect();
         attribute(out, "CODECS", &all.join(","));
@@ -173,15 +189,26 @@ impl<'a> Content<'a> {
         size(out, video);
         range(out, video);
         out.push_str(",URI=\"");
+        out.push_str(&self.presentation.base);
         out.push_str(&video.name);
         out.push_str("/iframes.m3u8\"\n");
     }
 }
 
 /// Codecs of tracks, each once.
-fn codecs<'a>(tracks: impl Iterator<Item = &'a PresentedTrack>) -> Vec<String> {
+fn codecs<'a>(tracks: impl Iterator<Item = &'a PresentedTrack>, container: Container) -> Vec<String> {
     let mut seen = HashSet::new();
-    tracks.map(PresentedTrack::codec_parameter).filter(|codec| seen.insert(codec.clone())).collect()
+    tracks.map(|track| parameter(track, container)).filter(|codec| seen.insert(codec.clone())).collect()
+}
+
+/// The codec of a track in a container. Transport streams have no object type of MP4: there MP3 has the name that Apple's
+/// and other players know (audio object type 34 of ISO/IEC 14496-3).
+fn parameter(track: &PresentedTrack, container: Container) -> String {
+    match (container, track.codec()) {
+        (Container::Ts, Some(Codec::Mp3(_))) => "mp4a.40.34".to_owned(),
+        _ if is_webvtt(track) => "wvtt".to_owned(),
+        _ => track.codec_parameter(),
+    }
 }
 
 fn bandwidth(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Bandwidth {
@@ -205,9 +232,9 @@ fn media_head(out: &mut String, kind: &str, group: &str, track: &PresentedTrack)
     }
 }
 
-fn uri(out: &mut String, prefix: &str, track: &PresentedTrack) {
+fn uri(out: &mut String, base: &str, track: &PresentedTrack) {
     out.push_str(",URI=\"");
-    out.push_str(prefix);
+    out.push_str(base);
     out.push_str(&track.name);
     out.push_str("/index.m3u8\"\n");
 }

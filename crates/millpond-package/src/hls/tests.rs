@@ -1,13 +1,13 @@
 use super::*;
 use crate::{
-    Options, PackageError, Presentation, Sidecar, Source,
-    testing::{audio, frames, movie, presentation, reordered, table, video},
+    NamedTrack, Options, PackageError, Presentation, Sidecar, Source,
+    testing::{Made, audio, frames, movie, presentation, reordered, table, video},
     text::Cue,
 };
 use millpond_media::{
     Codec, Work,
-    codec::{Ac3Config, ByteOrder, PcmCoding, PcmConfig},
-    movie::{Edit, Movie, TrackKind},
+    codec::{Ac3Config, ByteOrder, Mp3Config, PcmCoding, PcmConfig},
+    movie::{Edit, Movie, Track, TrackKind},
 };
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ fn one_film() {
     let p = presentation(vec![film(1000, &["eng"])]);
     let expected = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n\
         #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"aac\",NAME=\"English\",LANGUAGE=\"en\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"a1/index.m3u8\"\n\
-        #EXT-X-STREAM-INF:BANDWIDTH=321507,AVERAGE-BANDWIDTH=321257,CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=640x360,FRAME-RATE=25.000,AUDIO=\"aac\"\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=320834,AVERAGE-BANDWIDTH=320577,CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=640x360,FRAME-RATE=25.000,AUDIO=\"aac\"\n\
         v1/index.m3u8\n\
-        #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=9056,AVERAGE-BANDWIDTH=9056,CODECS=\"avc1.64001f\",RESOLUTION=640x360,URI=\"v1/iframes.m3u8\"\n";
+        #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=9088,AVERAGE-BANDWIDTH=9088,CODECS=\"avc1.64001f\",RESOLUTION=640x360,URI=\"v1/iframes.m3u8\"\n";
     assert_eq!(multivariant(&p, Container::Fmp4).unwrap(), expected);
     let expected = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-PLAYLIST-TYPE:VOD\n\
         #EXT-X-INDEPENDENT-SEGMENTS\n#EXT-X-MAP:URI=\"init.mp4\"\n#EXTINF:4.000000,\n1.m4s\n#EXTINF:4.000000,\n2.m4s\n\
@@ -115,18 +115,23 @@ fn a_codec_that_transport_streams_lack_is_an_error_only_when_nothing_is_left() {
     assert!(matches!(multivariant(&p, Container::Ts), Err(PackageError::Container { .. })));
 }
 
-#[test]
-fn pcm_is_presented_and_not_packaged() {
+/// The film with a track of PCM in front of its sound.
+fn with_pcm(fourcc: [u8; 4], coding: PcmCoding) -> Vec<Track> {
     let mut tracks = film(1000, &["eng", "eng"]).tracks.clone();
-    let coding = PcmCoding::Signed16(ByteOrder::Little);
-    tracks[1].codec = Codec::Pcm(PcmConfig { fourcc: *b"sowt", coding, channels: 2, sample_rate: 48_000 });
+    tracks[1].codec = Codec::Pcm(PcmConfig { fourcc, coding, channels: 2, sample_rate: 48_000 });
+    tracks
+}
+
+#[test]
+fn g711_is_presented_and_not_packaged() {
+    let mut tracks = with_pcm(*b"ulaw", PcmCoding::MuLaw);
     let p = presentation(vec![movie(tracks.clone())]);
     assert_eq!(p.tracks().iter().map(|t| t.name()).collect::<Vec<_>>(), ["v1", "a1", "a2"]);
-    let warning = "film.mp4: track 2: 'sowt' (PCM) is sent by RTSP only: HLS and DASH can't carry it";
+    let warning = "film.mp4: track 2: 'ulaw' (G.711 μ-law) is sent by RTSP only: HLS and DASH can't carry it";
     assert_eq!(p.warnings(), [warning]);
     for container in [Container::Fmp4, Container::Ts] {
         let list = multivariant(&p, container).unwrap();
-        assert!(!list.contains("a1/") && !list.contains("sowt") && list.contains("mp4a.40.2"), "{list}");
+        assert!(!list.contains("a1/") && !list.contains("ulaw") && list.contains("mp4a.40.2"), "{list}");
     }
     let mpd = crate::dash::mpd(&p).unwrap();
     assert!(!mpd.contains("\"a1\"") && mpd.contains("\"a2\""), "{mpd}");
@@ -136,8 +141,56 @@ fn pcm_is_presented_and_not_packaged() {
     assert!(crate::transport::segment(&p, pcm, 1).unwrap().is_none());
     let alone = presentation(vec![movie(vec![tracks.remove(1)])]);
     let error = multivariant(&alone, Container::Fmp4).unwrap_err().to_string();
-    assert_eq!(error, "HLS can carry none of the tracks: found sowt, expected video, or audio other than PCM");
+    let reason = "found ulaw, expected video, or audio other than G.711 and PCM of 8 bits";
+    assert_eq!(error, format!("HLS can carry none of the tracks: {reason}"));
     assert!(crate::dash::mpd(&alone).unwrap_err().to_string().starts_with("DASH can carry none"));
+}
+
+#[test]
+fn pcm_is_packaged_and_listed_where_there_are_no_pictures() {
+    let tracks = with_pcm(*b"sowt", PcmCoding::Signed16(ByteOrder::Little));
+    let film = presentation(vec![movie(tracks.clone())]);
+    let reason = "isn't listed by HLS and DASH beside pictures: browsers don't decode it";
+    assert_eq!(film.warnings(), [format!("film.mp4: track 2: 'ipcm' (PCM) {reason}")]);
+    for text in [multivariant(&film, Container::Fmp4).unwrap(), crate::dash::mpd(&film).unwrap()] {
+        assert!(!text.contains("ipcm") && text.contains("mp4a.40.2"), "{text}");
+    }
+    assert!(media(&film, film.track("a1").unwrap(), Container::Fmp4).is_some(), "for players that know it");
+    let sound = presentation(vec![movie(tracks[1..].to_vec())]);
+    assert!(sound.warnings().is_empty(), "{:?}", sound.warnings());
+    for text in [multivariant(&sound, Container::Fmp4).unwrap(), crate::dash::mpd(&sound).unwrap()] {
+        assert!(text.contains("\"ipcm\"") && text.contains("mp4a.40.2"), "{text}");
+    }
+    assert!(!multivariant(&sound, Container::Ts).unwrap().contains("ipcm"));
+}
+
+#[test]
+fn mp3_has_a_name_for_each_container() {
+    let mut tracks = film(1000, &["eng"]).tracks.clone();
+    tracks[1].codec = Codec::Mp3(Mp3Config { channels: 1, sample_rate: 48_000 });
+    let p = presentation(vec![movie(tracks)]);
+    assert!(multivariant(&p, Container::Fmp4).unwrap().contains(",mp4a.6B\""));
+    assert!(multivariant(&p, Container::Ts).unwrap().contains(",mp4a.40.34\""));
+}
+
+#[test]
+fn subtitles_alone_are_an_asset() {
+    let mut tracks = film(1000, &["eng", "eng"]).tracks.clone();
+    tracks.remove(0);
+    for track in &mut tracks {
+        (track.codec, track.kind) = (Codec::Tx3g, TrackKind::Text);
+    }
+    let p = presentation(vec![movie(tracks)]);
+    assert!(p.duration() > 9.0, "{}", p.duration());
+    for container in [Container::Fmp4, Container::Ts] {
+        let list = multivariant(&p, container).unwrap();
+        assert_eq!(list.matches("TYPE=SUBTITLES").count(), 2, "{list}");
+        assert!(list.contains("CODECS=\"wvtt\",SUBTITLES=\"text\"\ns1/index.m3u8\n"), "{list}");
+        let segments = media(&p, p.track("s1").unwrap(), container).unwrap();
+        assert_eq!(segments.matches(".vtt").count(), 2, "{segments}");
+    }
+    let mpd = crate::dash::mpd(&p).unwrap();
+    assert!(mpd.contains("mimeType=\"text/vtt\"") && mpd.contains("s2/all.vtt"), "{mpd}");
 }
 
 #[test]
@@ -179,6 +232,44 @@ fn renditions_without_common_key_frames_are_cut_apart() {
 }
 
 #[test]
+fn a_still_beside_the_film_is_an_alternative_and_no_variant() {
+    // As phones' motion photos have it: the still first, larger, with two samples in all.
+    let one = |duration| Made { size: 90_000, duration, composition: 0, sync: true };
+    let still = Track { id: 3, ..video(table(&[one(64_000), one(64_000)], 1 << 25, 0), 12_800, Vec::new()) };
+    let film = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
+    let sound = audio(table(&frames(468), 1 << 24, 0), "eng", Vec::new());
+    let p = presentation(vec![movie(vec![still, film, sound])]);
+    assert_eq!(p.track("v1").unwrap().source_track().unwrap().id, 1, "the film is the main picture");
+    assert!(p.track("v2").unwrap().is_alternative() && !p.track("v1").unwrap().is_alternative());
+    assert_eq!(p.track("v1").unwrap().segment_count(), 3, "it is cut as if it were alone");
+    for container in [Container::Fmp4, Container::Ts] {
+        let list = multivariant(&p, container).unwrap();
+        assert!(list.matches("STREAM-INF").count() <= 2 && !list.contains("v2/"), "{list}");
+    }
+    assert!(media(&p, p.track("v2").unwrap(), Container::Fmp4).unwrap().contains("2.m4s"), "it plays by its own URL");
+    assert_eq!(p.warnings().len(), 1, "{:?}", p.warnings());
+    let mpd = crate::dash::mpd(&p).unwrap();
+    assert_eq!(mpd.matches("contentType=\"video\"").count(), 2, "{mpd}");
+    let roles: Vec<&str> = mpd.lines().filter_map(|l| l.trim().split("value=\"").nth(1)).collect();
+    assert!(mpd.find("id=\"v1\"") < mpd.find("value=\"alternate\""), "{roles:?}");
+
+    // The sound of the film is in no segment of the still: their boundaries are others.
+    let still = p.track("v2").unwrap();
+    assert!(still.muxed_stretch(&p, 1).is_none() && p.track("v1").unwrap().muxed_stretch(&p, 1).is_some());
+}
+
+#[test]
+fn tracks_that_a_manifest_names_are_one_ladder() {
+    let one = |duration| Made { size: 90_000, duration, composition: 0, sync: true };
+    let still = Track { id: 3, ..video(table(&[one(64_000), one(64_000)], 1 << 25, 0), 12_800, Vec::new()) };
+    let film = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
+    let named = [1, 3].map(|id| NamedTrack { id, language: None }).to_vec();
+    let source = Source { named, ..Source::new(movie(vec![still, film]), "film.mp4".into()) };
+    let p = Presentation::build(vec![source], Vec::new(), &Options::default(), &Work::unlimited()).unwrap();
+    assert!(p.tracks().iter().all(|track| !track.is_alternative()));
+}
+
+#[test]
 fn no_track_is_an_error() {
     let source = Source::new(movie(Vec::new()), "film.mp4".into());
     let found = Presentation::build(vec![source], Vec::new(), &Options::default(), &Work::unlimited()).unwrap_err();
@@ -189,4 +280,21 @@ fn no_track_is_an_error() {
         Presentation::build(vec![source], Vec::new(), &options, &Work::unlimited()),
         Err(PackageError::Option { .. })
     ));
+}
+
+#[test]
+fn tracks_lie_below_the_base_in_multivariant_playlists_alone() {
+    let bare = presentation(vec![film(1000, &["eng"])]);
+    let lists = |p: &Presentation| [Container::Fmp4, Container::Ts].map(|c| multivariant(p, c).unwrap());
+    let [fmp4, ts] = lists(&bare);
+    let own = media(&bare, bare.track("v1").unwrap(), Container::Fmp4);
+    let below = bare.below("~0a/");
+    let [fmp4_below, ts_below] = lists(&below);
+    let moved = |list: &str| {
+        let uris = list.replace("URI=\"", "URI=\"~0a/");
+        let line = |line: &str| if line.starts_with('#') { line.to_owned() } else { format!("~0a/{line}") };
+        uris.lines().map(|l| line(l) + "\n").collect::<String>()
+    };
+    assert_eq!((fmp4_below, ts_below), (moved(&fmp4), moved(&ts)));
+    assert_eq!(media(&below, below.track("v1").unwrap(), Container::Fmp4), own);
 }

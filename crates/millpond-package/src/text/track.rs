@@ -49,7 +49,8 @@ pub fn segment(
             return Err(PackageError::Container { container: "WebVTT", found, expected: "tx3g or wvtt" });
         }
     };
-    Ok(Plan::Rewrite(Box::new(Rewriter { object, units, window, form, at: 0, pending: None })))
+    let floors = reads::floors(units.iter().map(|unit| unit.range));
+    Ok(Plan::Rewrite(Box::new(Rewriter { object, units, floors, window, form, at: 0, pending: None })))
 }
 
 enum Form {
@@ -60,6 +61,8 @@ enum Form {
 struct Rewriter {
     object: ObjectIndex,
     units: Vec<TextUnit>,
+    /// For each unit the lowest offset of it and those that follow.
+    floors: Vec<u64>,
     window: Window,
     form: Form,
     /// Units that are read.
@@ -119,6 +122,11 @@ impl Rewrite for Rewriter {
             self.pending = reads::merge(rest.map(|unit| ObjectRange { object: self.object, range: unit.range }));
         }
         self.pending.map(|(_, read)| read)
+    }
+
+    fn floor(&self, object: ObjectIndex) -> u64 {
+        let here = object == self.object;
+        self.floors.get(self.at).copied().filter(|_| here).unwrap_or(u64::MAX)
     }
 
     fn push(&mut self, sample: &[u8], _: &mut Vec<u8>) -> Result<(), PackageError> {

@@ -1,12 +1,13 @@
 //! How a codec is carried in a transport stream.
 
-use super::{Unit, nal, packet, pes};
-use millpond_media::{AacConfig, Codec};
+use super::nal;
+use millpond_media::{AacConfig, Codec, NalSyntax, Track, TrackKind};
 
 /// What is done to a stream's units.
 #[derive(Clone, Debug)]
 pub(super) enum Form {
-    /// Lengths of NAL units become start codes; a delimiter comes first, parameter sets before sync samples.
+    /// Lengths of NAL units become start codes; a delimiter comes first, parameter sets where decoding may begin,
+    /// and there the display orientation before the first slice.
     Nal {
         /// Which standard.
         kind: nal::Kind,
@@ -14,6 +15,8 @@ pub(super) enum Form {
         length_size: u8,
         /// Parameter sets with start codes.
         parameter_sets: Vec<u8>,
+        /// Display orientation message with a start code; empty for upright pictures.
+        orientation: Vec<u8>,
     },
     /// Each frame gets an ADTS header.
     Adts(AacConfig),
@@ -22,20 +25,18 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The codec's form, or `None` where a transport stream doesn't carry it.
-    pub(super) fn of(codec: &Codec) -> Option<Self> {
-        Some(match codec {
-            _ if !codec.fits_ts() => return None,
-            Codec::Avc(c) => Self::Nal {
-                kind: nal::Kind::Avc,
-                length_size: c.nal_length_size,
-                parameter_sets: with_start_codes(c.parameter_sets()),
-            },
-            Codec::Hevc(c) => Self::Nal {
-                kind: nal::Kind::Hevc,
-                length_size: c.nal_length_size,
-                parameter_sets: with_start_codes(c.parameter_sets()),
-            },
+    /// The form of a track's codec, or `None` where a transport stream doesn't carry it.
+    pub(super) fn of(track: &Track) -> Option<Self> {
+        let nal = |kind, length_size, parameter_sets| Self::Nal {
+            kind,
+            length_size,
+            parameter_sets,
+            orientation: orientation(track),
+        };
+        Some(match &track.codec {
+            codec if !codec.fits_ts() => return None,
+            Codec::Avc(c) => nal(nal::Kind::Avc, c.nal_length_size, with_start_codes(c.parameter_sets())),
+            Codec::Hevc(c) => nal(nal::Kind::Hevc, c.nal_length_size, with_start_codes(c.parameter_sets())),
             Codec::Aac(c) => Self::Adts(c.clone()),
             Codec::Mp3(_) | Codec::Ac3(_) | Codec::Eac3(_) => Self::Whole,
             _ => return None,
@@ -50,6 +51,13 @@ impl Form {
 
 fn with_start_codes<'a>(sets: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     sets.flat_map(|set| nal::START_CODE.into_iter().chain(set.iter().copied())).collect()
+}
+
+/// The message that tells decoders how the track's pictures are to be turned, with a start code; empty for upright ones.
+pub(super) fn orientation(track: &Track) -> Vec<u8> {
+    let TrackKind::Video { rotation, .. } = track.kind else { return Vec::new() };
+    let unit = NalSyntax::of(&track.codec).and_then(|(syntax, _)| syntax.orientation(rotation));
+    unit.map_or_else(Vec::new, |unit| with_start_codes(std::iter::once(&unit[..])))
 }
 
 /// `stream_type` of the codec: ISO/IEC 13818-1 Table 2-34, for Dolby's codecs ATSC A/53 part 3 and A/52 annex G.
@@ -89,31 +97,4 @@ pub(super) fn stream_id(codec: &Codec, place: u8) -> u8 {
 /// Whether the codec is video, with each unit in a PES packet of its own.
 pub(super) fn is_video(codec: &Codec) -> bool {
     matches!(codec, Codec::Avc(_) | Codec::Hevc(_))
-}
-
-/// Payload that a unit of `size` bytes makes, a delimiter and the parameter sets included; an estimate
-/// where NAL unit lengths have other than 4 bytes.
-pub(super) fn payload_size(codec: &Codec, size: u64, sync: bool) -> u64 {
-    let added = match codec {
-        Codec::Avc(c) => nal::Kind::Avc.delimiter().len() + sets_size(sync, c.parameter_sets()),
-        Codec::Hevc(c) => nal::Kind::Hevc.delimiter().len() + sets_size(sync, c.parameter_sets()),
-        Codec::Aac(_) => AacConfig::ADTS_HEADER,
-        _ => 0,
-    };
-    size.saturating_add(added as u64)
-}
-
-/// Bytes of the parameter sets with start codes, in front of sync samples.
-fn sets_size<'a>(sync: bool, sets: impl Iterator<Item = &'a [u8]>) -> usize {
-    if sync { sets.map(|set| nal::START_CODE.len() + set.len()).sum() } else { 0 }
-}
-
-/// Payload of the PES packet that the units share.
-pub(super) fn group_payload(codec: &Codec, units: &[Unit]) -> u64 {
-    units.iter().fold(0, |sum: u64, u| sum.saturating_add(payload_size(codec, u.range.len(), u.sync)))
-}
-
-/// Transport packets of the PES packet that the units share.
-pub(super) fn group_packets(codec: &Codec, units: &[Unit]) -> u32 {
-    packet::count(group_payload(codec, units).saturating_add(pes::header_len(codec)))
 }

@@ -1,7 +1,6 @@
 //! Which units share a PES packet.
 
-use super::{Unit, carriage};
-use millpond_media::Codec;
+use super::{Unit, clock, sizes::Sizes};
 use std::ops::Range;
 
 /// Most payload of an audio PES packet with more than one frame.
@@ -12,22 +11,23 @@ const MOST_TICKS: i64 = 27_000;
 /// rounding of coarse timescales, but no gap that could be heard.
 const SLACK: i64 = 180;
 
-/// Ranges of units that share a PES packet: one unit each for video, a run of frames for audio.
-pub(super) fn groups<'a>(codec: &'a Codec, units: &'a [Unit]) -> impl Iterator<Item = Range<usize>> + 'a {
-    let frame = if carriage::is_video(codec) { None } else { frame_ticks(units) };
+/// Ranges of units that share a PES packet: one unit each for video, a run of frames for audio. Where audio carries the
+/// clock, which is said where a PES packet begins, the next one begins in time for that.
+pub(super) fn groups(sizes: Sizes, units: &[Unit]) -> impl Iterator<Item = Range<usize>> {
+    let frame = if sizes.is_video { None } else { frame_ticks(units) };
+    let most_ticks = if sizes.has_clock { clock::MOST_APART - frame.unwrap_or(0).max(0) + 1 } else { MOST_TICKS };
     let mut next = 0;
     std::iter::from_fn(move || {
         let start = next;
         let first = units.get(start)?;
         next += 1;
         let Some(frame) = frame else { return Some(start..next) };
-        let size = |u: &Unit| carriage::payload_size(codec, u.range.len(), u.sync);
-        let mut bytes = size(first);
+        let mut bytes = sizes.payload(first);
         while let (Some(before), Some(unit)) = (units.get(next - 1), units.get(next)) {
-            bytes = bytes.saturating_add(size(unit));
+            bytes = bytes.saturating_add(sizes.payload(unit));
             let step = unit.pts.saturating_sub(before.pts);
             let span = unit.pts.saturating_sub(first.pts);
-            if bytes > MOST_BYTES || span >= MOST_TICKS || step.saturating_sub(frame).abs() > SLACK {
+            if bytes > MOST_BYTES || span >= most_ticks || step.saturating_sub(frame).abs() > SLACK {
                 break;
             }
             next += 1;

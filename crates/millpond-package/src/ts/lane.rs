@@ -5,7 +5,8 @@ use super::{
     carriage::Form,
     nal,
     packet::{self, PacketWriter, Start},
-    pes, psi,
+    pes, psi, reads,
+    sizes::Planned,
 };
 use crate::{ObjectIndex, ObjectRange, PackageError, language};
 use millpond_media::{AacConfig, Codec, Track};
@@ -25,6 +26,10 @@ pub(super) struct Lane {
     pub(super) object: ObjectIndex,
     /// Its units in decoding order.
     pub(super) units: Vec<Unit>,
+    /// For each unit the lowest offset of it and those that follow.
+    floors: Vec<u64>,
+    /// Units that are written.
+    written: usize,
     form: Form,
     stream_id: u8,
     pid: u16,
@@ -33,15 +38,6 @@ pub(super) struct Lane {
     clock: bool,
     /// Whether the next packet's counter doesn't follow from the segment before.
     discontinuity: bool,
-}
-
-/// A PES packet as it follows from the sizes of its units.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    /// Bytes of payload.
-    pub(super) payload: u64,
-    /// Transport packets.
-    pub(super) packets: u32,
 }
 
 impl Lane {
@@ -55,7 +51,7 @@ impl Lane {
     ) -> Result<(Self, psi::Entry), PackageError> {
         let track = track(&stream)?;
         let codec = &track.codec;
-        let (Some(form), Some(stream_type)) = (Form::of(codec), carriage::stream_type(codec)) else {
+        let (Some(form), Some(stream_type)) = (Form::of(track), carriage::stream_type(codec)) else {
             return Err(refused(codec));
         };
         check_sizes(codec, &stream)?;
@@ -70,7 +66,8 @@ impl Lane {
         let writer = PacketWriter::new(pid, stream.first_counter);
         let discontinuity = !form.exact();
         let ElementaryStream { object, units, .. } = stream;
-        Ok((Self { object, units, form, stream_id, pid, writer, clock, discontinuity }, entry))
+        let floors = reads::floors(units.iter().map(|unit| unit.range));
+        Ok((Self { object, units, floors, written: 0, form, stream_id, pid, writer, clock, discontinuity }, entry))
     }
 
     /// PID of the stream.
@@ -83,19 +80,25 @@ impl Lane {
         self.form.exact()
     }
 
+    /// The lowest offset of the units that are not written.
+    pub(super) fn floor(&self) -> u64 {
+        self.floors.get(self.written).copied().unwrap_or(u64::MAX)
+    }
+
     /// Where a unit's bytes are.
     pub(super) fn read(&self, unit: usize) -> Option<ObjectRange> {
         self.units.get(unit).map(|u| ObjectRange { object: self.object, range: u.range })
     }
 
-    /// Writes a unit's bytes; `first` is the size of the PES packet that the unit begins, if it begins one.
+    /// Writes a unit's bytes; `first` is the PES packet that the unit begins, if it begins one.
     pub(super) fn write(
         &mut self,
         unit: usize,
-        first: Option<Size>,
+        first: Option<&Planned>,
         sample: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), PackageError> {
+        self.written = unit + 1;
         let Some(&unit) = self.units.get(unit) else { return Ok(()) };
         if let Form::Nal { kind, length_size, .. } = self.form {
             let malformed = |e: nal::Malformed| PackageError::Sample {
@@ -129,7 +132,7 @@ impl Lane {
         unit: &Unit,
         kind: nal::Kind,
         mut units: nal::Checked<'_>,
-        size: Option<Size>,
+        size: Option<&Planned>,
         out: &mut Vec<u8>,
     ) {
         let start = self.start(unit);
@@ -139,21 +142,32 @@ impl Lane {
             Some(unit) => [&nal::START_CODE, *unit],
             None => [kind.delimiter(), &[]],
         };
-        let sets: &[u8] = match &self.form {
-            Form::Nal { parameter_sets, .. } if unit.sync => parameter_sets,
-            _ => &[],
+        let (sets, orientation): (&[u8], &[u8]) = match &self.form {
+            Form::Nal { parameter_sets, orientation, .. } if unit.sets => (parameter_sets, orientation),
+            _ => (&[], &[]),
         };
         let head = [&header[..], delimiter[0], delimiter[1], sets];
-        let len = head.iter().map(|piece| piece.len()).sum::<usize>() + units.len();
+        let len = head.iter().map(|piece| piece.len()).sum::<usize>() + orientation.len() + units.len();
         let planned = size.filter(|_| self.form.exact()).map(|s| s.packets);
         self.writer.begin(len, planned.unwrap_or_else(|| packet::count(len as u64)), start, out);
         for piece in head {
             self.writer.write(piece, out);
         }
+        // Messages come before the first slice of a picture, and behind its parameter sets.
+        let mut message = orientation;
         for [code, unit] in units.pieces() {
+            if !message.is_empty() && kind.is_slice(unit) {
+                self.writer.write(std::mem::take(&mut message), out);
+            }
             self.writer.write(code, out);
             self.writer.write(unit, out);
         }
+        self.writer.write(message, out);
+    }
+
+    /// Writes a packet with nothing but the clock, for what is decoded at `dts`.
+    pub(super) fn write_clock(&self, dts: i64, out: &mut Vec<u8>) {
+        self.writer.clock(dts.saturating_sub(CLOCK_DELAY), out);
     }
 
     fn start(&mut self, unit: &Unit) -> Start {

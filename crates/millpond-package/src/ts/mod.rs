@@ -3,13 +3,14 @@
 //! [`segment`] takes one [`ElementaryStream`] for each track with the [`Unit`]s that fall into the segment and
 //! gives a plan: PAT and PMT, then the units as PES packets in the order of their decoding times. How many
 //! packets a unit takes follows from its size alone, so that the length of a segment and the continuity
-//! counters of the next one are known before any media is read; see [`packets`] and [`stream_packets`]. Where
+//! counters of the next one are known before any media is read; see [`stream_packets`]. Where
 //! the media turns out smaller than that (a sample that has its access unit delimiter already), the difference
 //! goes into adaptation field stuffing.
 //!
 //! Media bytes are copied once, from the sample into the 188-byte packets of the output.
 
 mod carriage;
+mod clock;
 mod grouping;
 mod lane;
 mod mux;
@@ -18,12 +19,13 @@ mod packet;
 mod pes;
 mod psi;
 pub(crate) mod reads;
+mod sizes;
 
 #[cfg(test)]
 mod tests;
 
 use crate::{ObjectIndex, PackageError, Plan};
-use millpond_media::{Codec, Movie, units::ByteRange};
+use millpond_media::{Movie, Track, units::ByteRange};
 use std::sync::Arc;
 
 /// One access unit of a segment: a coded picture or an audio frame.
@@ -37,6 +39,8 @@ pub struct Unit {
     pub pts: i64,
     /// Whether decoding can begin here.
     pub sync: bool,
+    /// Whether parameter sets go in front: where decoding may begin, and at the start of each segment.
+    pub sets: bool,
 }
 
 /// What one track gives to a segment.
@@ -52,10 +56,21 @@ pub struct ElementaryStream {
     pub units: Vec<Unit>,
     /// Continuity counter of the stream's first packet; only the low 4 bits count.
     pub first_counter: u8,
+    /// When the unit behind the last is decoded, up to which the clock goes on; `None` where there is none.
+    pub until: Option<i64>,
+}
+
+/// Transport packets of a stream in one segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packets {
+    /// Packets with payload: the continuity counter moves by as many.
+    pub payload: u64,
+    /// Packets with nothing but the clock.
+    pub clocks: u64,
 }
 
 /// A transport stream segment of the given streams; the first video stream (or the first stream where there is
-/// no video) carries the clock. `table_counter` is the continuity counter of PAT and PMT, one packet each.
+/// no video) carries the clock, which is said every 100 ms at least (ISO/IEC 13818-1 2.7.2). `table_counter` is the continuity counter of PAT and PMT, one packet each.
 ///
 /// The plan's length is known, except where a video stream has NAL unit lengths of 1 or 2 bytes: start codes
 /// are longer than those, and how many there are is only seen in the media. The stream's first packet
@@ -68,19 +83,16 @@ pub fn segment(streams: Vec<ElementaryStream>, table_counter: u8) -> Result<Plan
     Ok(Plan::Rewrite(Box::new(mux::Muxer::new(streams, table_counter)?)))
 }
 
-/// Transport packets that a unit of `unit_size` bytes takes when it is alone in its PES packet, as every
-/// video unit is.
+/// Transport packets that a track's units take in one segment, PAT and PMT not counted. Audio frames share PES packets,
+/// but never across segments. `until` is as in [`ElementaryStream`]; `has_clock` says whether the stream carries the
+/// clock.
 ///
 /// Exact, except for video with NAL unit lengths of 1 or 2 bytes (see [`segment`]).
 #[must_use]
-pub fn packets(codec: &Codec, unit_size: u32, sync: bool) -> u32 {
-    let payload = carriage::payload_size(codec, u64::from(unit_size), sync);
-    packet::count(pes::header_len(codec) + payload)
-}
-
-/// Transport packets that a stream's units take in one segment, PAT and PMT not counted: the continuity counter
-/// moves by as many. Audio frames share PES packets, but never across segments.
-#[must_use]
-pub fn stream_packets(codec: &Codec, units: &[Unit]) -> u64 {
-    grouping::groups(codec, units).map(|group| u64::from(carriage::group_packets(codec, &units[group]))).sum()
+pub fn stream_packets(track: &Track, units: &[Unit], has_clock: bool, until: Option<i64>) -> Packets {
+    let planned = sizes::Sizes::of(track, has_clock).plan(units, until);
+    planned.fold(Packets::default(), |sum, planned| match planned.units.is_empty() {
+        true => Packets { clocks: sum.clocks + 1, ..sum },
+        false => Packets { payload: sum.payload + u64::from(planned.packets), ..sum },
+    })
 }

@@ -1,24 +1,22 @@
 //! Streams of a segment, interleaved.
 
 use super::{
-    ElementaryStream, carriage, grouping,
-    lane::{self, Lane, Size},
+    ElementaryStream, carriage,
+    lane::{self, Lane},
     packet::SIZE,
     psi, reads,
+    sizes::{Planned, Sizes},
 };
-use crate::{ObjectRange, PackageError, Rewrite};
-use std::{collections::VecDeque, ops::Range};
+use crate::{ObjectIndex, ObjectRange, PackageError, Rewrite};
+use std::collections::VecDeque;
 
 /// More streams than any program map table of one packet lists.
 const MOST_STREAMS: usize = 33;
 
-/// One PES packet to be.
+/// A PES packet, or a packet with nothing but the clock, of one lane.
 struct Pes {
     lane: usize,
-    units: Range<usize>,
-    size: Size,
-    /// Decoding time of its first unit.
-    dts: i64,
+    planned: Planned,
 }
 
 /// The rewriting of a segment.
@@ -45,12 +43,14 @@ impl Muxer {
         }
         let mut videos = Vec::with_capacity(streams.len());
         let mut queues = Vec::with_capacity(streams.len());
-        for (index, stream) in streams.iter().enumerate() {
-            let codec = &lane::track(stream)?.codec;
-            videos.push(carriage::is_video(codec));
-            queues.push(pes_packets(index, stream, codec));
+        for stream in &streams {
+            videos.push(carriage::is_video(&lane::track(stream)?.codec));
         }
         let clock = videos.iter().position(|&video| video).unwrap_or(0);
+        for (index, stream) in streams.iter().enumerate() {
+            let planned = Sizes::of(lane::track(stream)?, index == clock).plan(&stream.units, stream.until);
+            queues.push(planned.map(|planned| Pes { lane: index, planned }).collect());
+        }
         let mut lanes = Vec::with_capacity(streams.len());
         let mut entries = Vec::with_capacity(streams.len());
         for (index, stream) in streams.into_iter().enumerate() {
@@ -63,29 +63,39 @@ impl Muxer {
         let clock_pid = lanes.get(clock).map_or(0x1fff, Lane::pid);
         let tables = psi::tables(&entries, clock_pid, table_counter).ok_or_else(too_many)?;
         let queue = interleave(queues, &videos);
-        let packets = tables.len() as u64 + queue.iter().map(|pes| u64::from(pes.size.packets)).sum::<u64>();
+        let packets = tables.len() as u64 + queue.iter().map(|pes| u64::from(pes.planned.packets)).sum::<u64>();
         let len = lanes.iter().all(Lane::exact).then_some(packets * SIZE as u64);
         Ok(Self { lanes, tables: Some(tables), len, queue, begun: false, pending: None })
     }
 
     /// Places of the units not yet written, in order: lane and unit.
     fn units(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.queue.iter().flat_map(|pes| pes.units.clone().map(|unit| (pes.lane, unit)))
+        self.queue.iter().flat_map(|pes| pes.planned.units.clone().map(|unit| (pes.lane, unit)))
     }
 
-    /// Writes the next unit.
+    /// Writes the next unit, and what has no unit behind it.
     fn write(&mut self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), PackageError> {
         let Some(pes) = self.queue.front_mut() else { return Ok(()) };
-        let first = (!self.begun).then_some(pes.size);
-        let (lane, unit) = (pes.lane, pes.units.start);
-        pes.units.start += 1;
-        self.begun = !pes.units.is_empty();
+        let first = (!self.begun).then(|| pes.planned.clone());
+        let (lane, unit) = (pes.lane, pes.planned.units.start);
+        pes.planned.units.start += 1;
+        self.begun = !pes.planned.units.is_empty();
         if !self.begun {
             self.queue.pop_front();
         }
-        match self.lanes.get_mut(lane) {
-            Some(lane) => lane.write(unit, first, sample, out),
-            None => Ok(()),
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.write(unit, first.as_ref(), sample, out)?;
+        }
+        self.write_clocks(out);
+        Ok(())
+    }
+
+    /// Writes the clocks that come before the next unit.
+    fn write_clocks(&mut self, out: &mut Vec<u8>) {
+        while let Some(clock) = self.queue.pop_front_if(|pes| pes.planned.units.is_empty()) {
+            if let Some(lane) = self.lanes.get(clock.lane) {
+                lane.write_clock(clock.planned.dts, out);
+            }
         }
     }
 
@@ -112,6 +122,11 @@ impl Rewrite for Muxer {
         self.pending.map(|(_, read)| read)
     }
 
+    fn floor(&self, object: ObjectIndex) -> u64 {
+        let lanes = self.lanes.iter().filter(|lane| lane.object == object);
+        lanes.map(Lane::floor).min().unwrap_or(u64::MAX)
+    }
+
     fn push(&mut self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), PackageError> {
         let units = reads::claim(&mut self.pending, sample)?;
         self.write_tables(out);
@@ -133,24 +148,13 @@ impl Rewrite for Muxer {
     }
 }
 
-/// The PES packets of a stream.
-fn pes_packets(lane: usize, stream: &ElementaryStream, codec: &millpond_media::Codec) -> VecDeque<Pes> {
-    let size = |units: &Range<usize>| {
-        let units = &stream.units[units.clone()];
-        Size { payload: carriage::group_payload(codec, units), packets: carriage::group_packets(codec, units) }
-    };
-    grouping::groups(codec, &stream.units)
-        .map(|units| Pes { lane, size: size(&units), dts: stream.units[units.start].dts, units })
-        .collect()
-}
-
 /// Merges the streams by decoding time. At the same time audio goes first, so that it has arrived when the
 /// picture is shown; and each stream keeps its own order, whatever its times are.
 fn interleave(mut queues: Vec<VecDeque<Pes>>, videos: &[bool]) -> VecDeque<Pes> {
     let mut order = VecDeque::with_capacity(queues.iter().map(VecDeque::len).sum());
     let first = |queues: &[VecDeque<Pes>]| {
         let fronts = queues.iter().zip(videos).enumerate();
-        let fronts = fronts.filter_map(|(lane, (queue, &video))| Some((queue.front()?.dts, video, lane)));
+        let fronts = fronts.filter_map(|(lane, (queue, &video))| Some((queue.front()?.planned.dts, video, lane)));
         fronts.min().map(|(_, _, lane)| lane)
     };
     while let Some(lane) = first(&queues) {

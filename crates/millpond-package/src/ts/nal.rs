@@ -1,5 +1,7 @@
 //! NAL units: from length fields (ISO/IEC 14496-15, 5.3.3) to start codes (H.264 and H.265, Annex B).
 
+use millpond_media::NalSyntax;
+
 /// Start code with the zero byte that parameter sets and first units of a picture need (Annex B.1.2).
 pub(super) const START_CODE: [u8; 4] = [0, 0, 0, 1];
 /// An empty unit becomes zeros: `trailing_zero_8bits` of the unit before.
@@ -22,6 +24,14 @@ impl Kind {
             Self::Avc => &[0, 0, 0, 1, 0x09, 0xf0],
             // H.265 7.3.2.5: pic_type 2.
             Self::Hevc => &[0, 0, 0, 1, 0x46, 0x01, 0x50],
+        }
+    }
+
+    /// Whether the unit is a slice of a picture.
+    pub(super) fn is_slice(self, unit: &[u8]) -> bool {
+        match self {
+            Self::Avc => NalSyntax::Avc.is_slice(unit),
+            Self::Hevc => NalSyntax::Hevc.is_slice(unit),
         }
     }
 

@@ -2,8 +2,10 @@
 
 /// Bytes in a transport packet.
 pub(super) const SIZE: usize = 188;
+/// Bytes of the packet header.
+const HEADER: usize = 4;
 /// Bytes after the packet header.
-const BODY: usize = SIZE - 4;
+const BODY: usize = SIZE - HEADER;
 /// Adaptation field in a unit's first packet: length, flags and room for a program clock reference. Streams that
 /// don't carry the clock fill that room with stuffing, so that counts don't depend on who carries it.
 const FIRST_FIELD: usize = 8;
@@ -76,6 +78,14 @@ impl PacketWriter {
         out.reserve(self.packets.saturating_mul(SIZE));
     }
 
+    /// Appends a packet with nothing but the clock, between two PES packets. It has no payload, so the counter stays
+    /// (2.4.3.3).
+    pub(super) fn clock(&self, clock: i64, out: &mut Vec<u8>) {
+        let [high, low] = self.pid.to_be_bytes();
+        out.extend_from_slice(&[0x47, high, low, 0x20 | self.counter.wrapping_sub(1) & 0x0f]);
+        write_field(Some(Start { discontinuity: false, random_access: false, clock: Some(clock) }), BODY, out);
+    }
+
     /// Appends bytes of the PES packet.
     pub(super) fn write(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while !bytes.is_empty() {
@@ -102,9 +112,12 @@ impl PacketWriter {
         let full = (self.payload.saturating_sub(self.packets) / (BODY - 1)).min(bytes.len() / BODY);
         let (now, later) = bytes.split_at(full * BODY);
         let [high, low] = self.pid.to_be_bytes();
-        for body in now.as_chunks::<BODY>().0 {
-            out.extend_from_slice(&[0x47, high, low, 0x10 | self.counter]);
-            out.extend_from_slice(body);
+        // Room for all at once: one check of the output's capacity, and copies of a constant size.
+        let begin = out.len();
+        out.resize(begin + full * SIZE, 0);
+        for (packet, body) in out[begin..].as_chunks_mut::<SIZE>().0.iter_mut().zip(now.as_chunks::<BODY>().0) {
+            packet[..HEADER].copy_from_slice(&[0x47, high, low, 0x10 | self.counter]);
+            packet[HEADER..].copy_from_slice(body);
             self.counter = (self.counter + 1) & 0x0f;
         }
         self.payload -= now.len();
@@ -202,6 +215,16 @@ mod tests {
         assert_eq!(out[..12], [0x47, 0x41, 0x01, 0x3e, 7, 0xd0, 0x91, 0xa2, 0xb3, 0xc4, 0xfe, 0x00]);
         let out = packetise(&[1; 176], 1, 200, PLAIN);
         assert_eq!(out[..12], [0x47, 0x41, 0x01, 0x3e, 7, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    }
+
+    #[test]
+    fn a_packet_of_the_clock_alone_has_no_payload() {
+        let mut out = packetise(&[1; 10], 1, 200, PLAIN);
+        PacketWriter { counter: 15, ..PacketWriter::new(0x101, 0) }.clock(0x1_2345_6789, &mut out);
+        assert_eq!(out.len(), 2 * SIZE);
+        assert_eq!(out[3] & 0x0f, 14);
+        assert_eq!(out[SIZE..SIZE + 12], [0x47, 0x01, 0x01, 0x2e, 183, 0x10, 0x91, 0xa2, 0xb3, 0xc4, 0xfe, 0x00]);
+        assert!(out[SIZE + 12..].iter().all(|byte| *byte == 0xff));
     }
 
     #[test]

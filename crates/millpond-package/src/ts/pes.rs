@@ -60,7 +60,7 @@ mod tests {
     use millpond_media::units::ByteRange;
 
     fn unit(dts: i64, pts: i64) -> Unit {
-        Unit { range: ByteRange::at(0, 1), dts, pts, sync: true }
+        Unit { range: ByteRange::at(0, 1), dts, pts, sync: true, sets: true }
     }
 
     /// Reads a timestamp the way a demultiplexer does.

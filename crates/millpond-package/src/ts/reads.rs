@@ -43,6 +43,22 @@ pub(crate) fn check_finished(left: usize) -> Result<(), PackageError> {
     Err(PackageError::Call { found: "the end".to_owned(), expected: format!("{left} more units") })
 }
 
+/// For each range the lowest offset at which it or a later one begins.
+pub(crate) fn floors(ranges: impl DoubleEndedIterator<Item = ByteRange>) -> Vec<u64> {
+    let mut least = u64::MAX;
+    let mut floors: Vec<u64> = ranges
+        .rev()
+        .map(|range| {
+            if !range.is_empty() {
+                least = least.min(range.start);
+            }
+            least
+        })
+        .collect();
+    floors.reverse();
+    floors
+}
+
 /// For each object the range that covers all of its ranges, in order of first appearance.
 pub(crate) fn cover(ranges: impl Iterator<Item = ObjectRange>) -> Vec<ObjectRange> {
     let mut covers: Vec<ObjectRange> = Vec::new();
@@ -75,6 +91,13 @@ mod tests {
         assert_eq!(merge([range(0, 0, MOST), range(0, MOST, MOST + 1)].into_iter()), Some((1, range(0, 0, MOST))));
         assert_eq!(merge([range(0, 0, MOST * 2)].into_iter()), Some((1, range(0, 0, MOST * 2))));
         assert_eq!(merge(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn a_floor_is_the_lowest_offset_to_come() {
+        let ranges = [(40, 50), (10, 20), (0, 0), (30, 35), (60, 61), (5, 5)].map(|(a, b)| ByteRange::new(a, b));
+        assert_eq!(floors(ranges.into_iter()), [10, 10, 30, 30, 60, u64::MAX]);
+        assert!(floors(std::iter::empty()).is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{ObjectRange, Rewrite};
-use millpond_media::{AacConfig, AvcConfig, HevcConfig, Mp3Config, SampleTable, Timescale, Track, TrackKind};
+use millpond_media::{AacConfig, AvcConfig, Codec, HevcConfig, Mp3Config, SampleTable, Timescale, Track, TrackKind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -71,6 +71,7 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         sample_entry: Vec::new(),
         edits: Vec::new(),
         samples: SampleTable::default(),
+        protection: None,
     };
     Arc::new(Movie {
         timescale: Timescale::MPEG,
@@ -79,6 +80,9 @@ fn movie(codecs: &[Codec]) -> Arc<Movie> {
         tracks: codecs.iter().map(track).collect(),
         skipped: Vec::new(),
         external_media: None,
+        system_headers: Vec::new(),
+        fragment_headers: Vec::new(),
+        cut_short: false,
     })
 }
 
@@ -101,7 +105,8 @@ impl Input {
             let range = ByteRange::at(at, sample.len() as u64);
             at = range.end;
             let dts = first + n as i64 * step;
-            Unit { range, dts, pts: dts, sync: n.is_multiple_of(sync_every) }
+            let sync = n.is_multiple_of(sync_every);
+            Unit { range, dts, pts: dts, sync, sets: sync }
         });
         Self { units: units.collect(), samples }
     }
@@ -112,13 +117,23 @@ impl Input {
 }
 
 fn plan(codecs: &[Codec], inputs: &[Input], counters: &[u8], table: u8) -> Result<Box<dyn Rewrite>, PackageError> {
-    let movie = movie(codecs);
+    plan_movie(&movie(codecs), inputs, counters, table, None)
+}
+
+fn plan_movie(
+    movie: &Arc<Movie>,
+    inputs: &[Input],
+    counters: &[u8],
+    table: u8,
+    until: Option<i64>,
+) -> Result<Box<dyn Rewrite>, PackageError> {
     let stream = |(track, input): (usize, &Input)| ElementaryStream {
         movie: movie.clone(),
         track,
         object: ObjectIndex(track as u16),
         units: input.units.clone(),
         first_counter: counters[track],
+        until,
     };
     match segment(inputs.iter().enumerate().map(stream).collect(), table)? {
         Plan::Rewrite(rewrite) => Ok(rewrite),
@@ -127,19 +142,40 @@ fn plan(codecs: &[Codec], inputs: &[Input], counters: &[u8], table: u8) -> Resul
 }
 
 fn run(codecs: &[Codec], inputs: &[Input], counters: &[u8], table: u8) -> Result<Vec<u8>, PackageError> {
-    let mut rewrite = plan(codecs, inputs, counters, table)?;
+    run_movie(movie(codecs), inputs, counters, table, None)
+}
+
+fn run_movie(
+    movie: Arc<Movie>,
+    inputs: &[Input],
+    counters: &[u8],
+    table: u8,
+    until: Option<i64>,
+) -> Result<Vec<u8>, PackageError> {
+    let mut rewrite = plan_movie(&movie, inputs, counters, table, until)?;
     let mut out = Vec::new();
+    let mut floors = BTreeMap::new();
     while let Some(read) = rewrite.next_read() {
+        let floor = rewrite.floor(read.object);
+        assert!(read.range.is_empty() || floor <= read.range.start, "{read:?} begins before {floor}");
+        let before = floors.insert(read.object, floor).unwrap_or(0);
+        assert!(before <= floor, "the floor fell from {before} to {floor}");
         // What is written may leave at once: nothing is patched later.
         let mut part = Vec::new();
         rewrite.push(&inputs[usize::from(read.object.0)].read(read.range), &mut part)?;
         out.extend(part);
     }
     rewrite.finish(&mut out)?;
+    assert!(floors.keys().all(|object| rewrite.floor(*object) == u64::MAX), "nothing is read after the end");
     if let Some(len) = rewrite.len() {
         assert_eq!(out.len() as u64, len, "the length that was promised");
     }
     Ok(out)
+}
+
+/// Packets with payload of a stream that doesn't carry the clock, or whose units are near each other.
+fn packets(codec: &Codec, units: &[Unit]) -> u64 {
+    stream_packets(&movie(std::slice::from_ref(codec)).tracks[0], units, false, None).payload
 }
 
 #[derive(Debug, Default)]
@@ -161,7 +197,7 @@ fn demultiplex(bytes: &[u8], counters: &mut BTreeMap<u16, u8>) -> BTreeMap<u16, 
         let pid = u16::from_be_bytes([p[1] & 0x1f, p[2]]);
         let stream = found.entry(pid).or_default();
         stream.packets += 1;
-        assert_eq!(p[3] & 0x10, 0x10, "every packet has payload");
+        let has_payload = p[3] & 0x10 != 0;
         let counter = counters.entry(pid).or_insert(p[3] & 0x0f);
         let mut body = 4;
         if p[3] & 0x20 != 0 {
@@ -174,6 +210,11 @@ fn demultiplex(bytes: &[u8], counters: &mut BTreeMap<u16, u8>) -> BTreeMap<u16, 
                 let clock = p[6..11].iter().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
                 stream.clocks.push(clock >> 7);
             }
+        }
+        if !has_payload {
+            assert_eq!(p[3] & 0x0f, counter.wrapping_sub(1) & 0x0f, "the counter stays at packet {n}");
+            assert_eq!((p[1] & 0x40, p[4], p[5]), (0, 183, 0x10), "what has no payload has the clock");
+            continue;
         }
         assert_eq!(p[3] & 0x0f, *counter, "continuity of PID {pid:#x} at packet {n}");
         *counter = (*counter + 1) & 0x0f;
@@ -219,12 +260,12 @@ fn segments_of_two_streams_join_without_a_gap() {
         let inputs = [video, audio];
         let before = next;
         for (next, (codec, input)) in next.iter_mut().zip(codecs.iter().zip(&inputs)) {
-            *next = (u64::from(*next) + stream_packets(codec, &input.units)) as u8;
+            *next = (u64::from(*next) + packets(codec, &input.units)) as u8;
         }
         let out = run(&codecs, &inputs, &before, (15 + number) as u8).unwrap();
         let found = demultiplex(&out, &mut counters);
         assert_eq!(found[&0].packets + found[&0x1000].packets, 2);
-        let expected: u64 = inputs.iter().zip(&codecs).map(|(i, c)| stream_packets(c, &i.units)).sum();
+        let expected: u64 = inputs.iter().zip(&codecs).map(|(i, c)| packets(c, &i.units)).sum();
         assert_eq!(out.len() as u64, (expected + 2) * 188);
 
         let pictures = &found[&0x100].pes;
@@ -263,7 +304,7 @@ fn a_delimiter_in_the_sample_is_not_doubled() {
     for (codec, delimiter, picture) in [(avc(4), vec![0x09, 0x10], 0x65), (hevc(), vec![0x46, 0x01, 0x10], 0x26)] {
         let samples = (0..400).map(|n| sample(&[&delimiter, &nal(picture, n + 1)])).collect();
         let input = Input::new(samples, 900_000, 3600, 2);
-        let expected: u64 = input.units.iter().map(|u| u64::from(packets(&codec, u.range.len() as u32, u.sync))).sum();
+        let expected = packets(&codec, &input.units);
         let out = run(&[codec], std::slice::from_ref(&input), &[0], 0).unwrap();
         let found = demultiplex(&out, &mut BTreeMap::new());
         assert_eq!(found[&0x100].packets, expected);
@@ -292,18 +333,34 @@ fn short_lengths_leave_the_size_open() {
 
 #[test]
 fn frames_share_a_packet_until_a_gap_or_a_limit() {
+    let pictures = Input::new(Vec::new(), 0, 1, 1);
+    let beside = |input: &Input| {
+        let out = run(&[avc(4), mp3()], &[pictures.clone(), input.clone()], &[0, 0], 0).unwrap();
+        demultiplex(&out, &mut BTreeMap::new()).remove(&0x101).unwrap()
+    };
+    let times = |found: &Found| -> Vec<(i64, usize)> {
+        found.pes.iter().map(|(_, pes)| (open(pes).0 as i64, open(pes).2.len() / 400)).collect()
+    };
     let mut input = Input::new(vec![vec![1; 400]; 60], 900_000, 2351, 1);
     input.units[20..].iter_mut().for_each(|u| (u.dts, u.pts) = (u.dts + 5000, u.pts + 5000));
-    let out = run(&[mp3()], std::slice::from_ref(&input), &[0], 0).unwrap();
-    let found = &demultiplex(&out, &mut BTreeMap::new())[&0x100];
-    let times: Vec<_> = found.pes.iter().map(|(_, pes)| (open(pes).0 as i64, open(pes).2.len() / 400)).collect();
+    let found = beside(&input);
     let expected = [(0, 12), (12, 8), (20, 12), (32, 12), (44, 12), (56, 4)];
-    assert_eq!(times, expected.map(|(n, frames)| (input.units[n].pts, frames)));
-    assert_eq!(found.clocks.len(), 6);
+    assert_eq!(times(&found), expected.map(|(n, frames)| (input.units[n].pts, frames)));
+    assert_eq!(found.clocks.len(), 0);
 
-    let input = Input::new(vec![vec![1; 3000]; 10], 900_000, 2351, 1);
-    let out = run(&[mp3()], &[input], &[0], 0).unwrap();
-    let found = &demultiplex(&out, &mut BTreeMap::new())[&0x100];
+    // Sound that carries the clock has a PES packet at least every 100 ms, and between 18 and 20 a clock of its own.
+    let alone = demultiplex(&run(&[mp3()], &[input.clone()], &[0], 0).unwrap(), &mut BTreeMap::new());
+    let starts = (0..18).step_by(3).chain([18]).chain((20..60).step_by(3));
+    let frames = |n: usize| match n {
+        18 => 2,
+        59 => 1,
+        _ => 3,
+    };
+    let expected: Vec<_> = starts.map(|n| (input.units[n].pts, frames(n))).collect();
+    assert_eq!(times(&alone[&0x100]), expected);
+    assert_eq!(alone[&0x100].clocks.len(), expected.len() + 1);
+
+    let found = beside(&Input::new(vec![vec![1; 3000]; 10], 900_000, 2351, 1));
     assert_eq!(found.pes.iter().map(|(_, pes)| open(pes).2.len()).collect::<Vec<_>>(), [9000, 9000, 9000, 3000]);
 }
 
@@ -353,8 +410,14 @@ fn what_does_not_fit_is_refused() {
     for n in [30, 100] {
         assert!(matches!(streams(n).err(), Some(PackageError::TooMany { .. })), "{n}");
     }
-    let missing =
-        ElementaryStream { movie: movie(&[]), track: 3, object: ObjectIndex(2), units: Vec::new(), first_counter: 0 };
+    let missing = ElementaryStream {
+        movie: movie(&[]),
+        track: 3,
+        object: ObjectIndex(2),
+        units: Vec::new(),
+        first_counter: 0,
+        until: None,
+    };
     assert_eq!(
         segment(vec![missing], 0).err(),
         Some(PackageError::Track { object: ObjectIndex(2), track: 3, found: 0 })
@@ -371,6 +434,82 @@ fn calls_out_of_order_are_errors() {
     assert!(rewrite.next_read().is_some());
     assert!(matches!(rewrite.push(&[1; 400], &mut out), Err(PackageError::Call { .. })));
     assert_eq!(out, [0; 0]);
+}
+
+/// Program clock references (the base) of a segment in order, with the decoding time of what comes next after each.
+fn clocks_of(found: &BTreeMap<u16, Found>) -> Vec<u64> {
+    found.get(&0x100).map_or_else(Vec::new, |stream| stream.clocks.clone())
+}
+
+#[test]
+fn the_clock_is_said_every_100_ms() {
+    let mut counters = BTreeMap::new();
+    let (mut clocks, mut next) = (Vec::new(), 0);
+    // Sound of 21 ms a frame with a hole; sound of 128 ms a frame; five pictures a second; one in two seconds.
+    for (codec, step, count) in [(aac(), 1920, 40), (aac(), 11_520, 9), (avc(4), 18_000, 5), (avc(4), 180_000, 2)] {
+        let is_video = matches!(codec, Codec::Avc(_));
+        let start = clocks.last().map_or(900_000, |clock| *clock as i64 + 9_000 + 4_000);
+        let samples = (0..count).map(|n| if is_video { sample(&[&nal(0x65, 100 + n)]) } else { nal(1, 200 + n) });
+        let mut input = Input::new(samples.collect(), start, step, 4);
+        if count == 40 {
+            input.units[20..].iter_mut().for_each(|u| (u.dts, u.pts) = (u.dts + 50_000, u.pts + 50_000));
+        }
+        let until = input.units[input.units.len() - 1].dts + step;
+        let out = run_movie(movie(std::slice::from_ref(&codec)), &[input.clone()], &[next], 0, Some(until)).unwrap();
+        let packets = stream_packets(&movie(&[codec]).tracks[0], &input.units, true, Some(until));
+        assert_eq!(out.len() as u64, 188 * (2 + packets.payload + packets.clocks));
+        counters.retain(|pid, _| *pid == 0x100);
+        let found = demultiplex(&out, &mut counters);
+        next = (u64::from(next) + packets.payload) as u8;
+        let own = clocks_of(&found);
+        assert_eq!(own[0] as i64, start - 9000);
+        assert!(own.windows(2).all(|pair| pair[0] < pair[1] && pair[1] - pair[0] <= 9000), "{own:?}");
+        assert!(until - 9000 - *own.last().unwrap() as i64 <= 9000, "{own:?} until {until}");
+        clocks = own;
+    }
+}
+
+#[test]
+fn clocks_of_a_long_hole_are_bounded() {
+    let input = Input::new(vec![nal(1, 200); 3], 900_000, 1 << 40, 1);
+    let packets = stream_packets(&movie(&[aac()]).tracks[0], &input.units, true, None);
+    assert_eq!((packets.payload, packets.clocks), (6, 6000));
+    let out = run(&[aac()], &[input], &[0], 0).unwrap();
+    assert_eq!(out.len(), 188 * 6008);
+}
+
+#[test]
+fn rotated_pictures_say_so_before_their_first_slice() {
+    for (codec, message, delimiter, sei, slice) in [
+        (avc(4), &[6, 47, 3, 0x18, 0, 9, 0x80][..], &[9, 0xf0][..], vec![6, 5, 1, 7, 0x80], 0x65),
+        (hevc(), &[0x4e, 1, 47, 3, 0x18, 0, 0x18, 0x80][..], &[0x46, 1, 0x50][..], vec![0x4e, 1, 5, 1, 7, 0x80], 0x26),
+    ] {
+        let samples = (0..60).map(|n| sample(&[&sei, &nal(slice, 40 + n)])).collect();
+        let input = Input::new(samples, 900_000, 3600, 20);
+        let mut movie = Arc::unwrap_or_clone(movie(std::slice::from_ref(&codec)));
+        movie.tracks[0].kind = TrackKind::Video { width: 640, height: 360, rotation: 90, pixel_aspect: (1, 1) };
+        let out = run_movie(Arc::new(movie), std::slice::from_ref(&input), &[0], 0, None).unwrap();
+        let found = demultiplex(&out, &mut BTreeMap::new());
+        for (n, (_, pes)) in found[&0x100].pes.iter().enumerate() {
+            let (_, _, payload) = open(pes);
+            let slice = nal(slice, 40 + n);
+            let end = match n % 20 {
+                0 => [&[0, 0, 0, 1][..], &sei, &[0, 0, 0, 1], message, &[0, 0, 0, 1], &slice].concat(),
+                _ => [&[0, 0, 0, 1][..], delimiter, &[0, 0, 0, 1], &sei, &[0, 0, 0, 1], &slice].concat(),
+            };
+            assert!(payload.ends_with(&end), "picture {n}: {payload:x?}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_begins_with_parameter_sets_whatever_its_flags_say() {
+    let mut input = Input::new((0..3).map(|n| sample(&[&nal(0x41, 50 + n)])).collect(), 900_000, 3600, 100);
+    (input.units[0].sync, input.units[0].sets) = (false, true);
+    let out = run(&[avc(4)], &[input], &[0], 0).unwrap();
+    let found = demultiplex(&out, &mut BTreeMap::new());
+    let has_sets = |n: usize| open(&found[&0x100].pes[n].1).2.windows(SPS.len()).any(|bytes| bytes == SPS);
+    assert_eq!([has_sets(0), has_sets(1), has_sets(2)], [true, false, false]);
 }
 
 proptest! {
@@ -393,7 +532,7 @@ proptest! {
         let out = run(&codecs, &[video.clone(), audio.clone()], &counters, 0).unwrap();
         let starts = BTreeMap::from([(0x100, counters[0] & 15), (0x101, counters[1] & 15)]);
         let found = demultiplex(&out, &mut starts.clone());
-        prop_assert_eq!(found[&0x100].packets, stream_packets(&codecs[0], &video.units));
+        prop_assert_eq!(found[&0x100].packets, packets(&codecs[0], &video.units));
         for ((_, pes), (delimiter, sizes)) in found[&0x100].pes.iter().zip(&pictures) {
             let (_, _, payload) = open(pes);
             let units: usize = sizes.iter().map(|len| len + 4).sum();

@@ -1,0 +1,59 @@
+//! Where players of HLS find the keys of encrypted tracks.
+
+use millpond_media::Uuid;
+
+/// Key format of FairPlay Streaming.
+const FAIRPLAY: &str = "com.apple.streamingkeydelivery";
+
+/// The address of keys as a template (`URI` of RFC 8216 4.3.2.4).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeyAddress {
+    uri: String,
+    format: Option<String>,
+}
+
+impl KeyAddress {
+    /// An address in which `{kid}` stands for the key's identifier as 32 hexadecimal digits, and `{uuid}` for the same as a
+    /// UUID. `format` is the `KEYFORMAT`; without it that of FairPlay for `skd:` addresses, and `identity` for others.
+    ///
+    /// `None` where playlists can't have one of them: empty texts, quotation marks, line breaks.
+    #[must_use]
+    pub fn new(uri: &str, format: Option<&str>) -> Option<Self> {
+        let fits = |text: &str| !text.is_empty() && !text.contains(|c: char| c == '"' || c.is_control());
+        if !fits(uri) || !format.is_none_or(fits) {
+            return None;
+        }
+        let implied = uri.starts_with("skd:").then_some(FAIRPLAY);
+        Some(Self { uri: uri.to_owned(), format: format.or(implied).map(str::to_owned) })
+    }
+
+    /// The address of one key.
+    pub(crate) fn of(&self, key: Uuid) -> String {
+        self.uri.replace("{kid}", &key.digits()).replace("{uuid}", &key.to_string())
+    }
+
+    /// The `KEYFORMAT`, where it is not `identity`.
+    pub(crate) fn format(&self) -> Option<&str> {
+        self.format.as_deref().filter(|format| *format != "identity")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_name_the_key_and_imply_a_format() {
+        let key = Uuid(*b"0123456789abcdef");
+        let address = KeyAddress::new("https://keys.example/{kid}?as={uuid}", None).unwrap();
+        let digits = "30313233343536373839616263646566";
+        let uuid = "30313233-3435-3637-3839-616263646566";
+        assert_eq!(address.of(key), format!("https://keys.example/{digits}?as={uuid}"));
+        assert_eq!(address.format(), None);
+        assert_eq!(KeyAddress::new("skd://{kid}", None).unwrap().format(), Some(FAIRPLAY));
+        assert_eq!(KeyAddress::new("skd://{kid}", Some("identity")).unwrap().format(), None);
+        for (uri, format) in [("", None), ("a\"b", None), ("a\nb", None), ("a", Some("")), ("a", Some("\""))] {
+            assert_eq!(KeyAddress::new(uri, format), None, "{uri:?} {format:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Sizes of what a track becomes, known before its media is read.
+
+use super::{Unit, carriage, clock, grouping, nal, packet, pes};
+use millpond_media::{AacConfig, Codec, Track};
+use std::ops::Range;
+
+/// What is added to the units of a track.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// Whether each unit has a PES packet of its own.
+    pub(super) is_video: bool,
+    /// Whether the stream carries the clock.
+    pub(super) has_clock: bool,
+    /// Bytes of a PES header.
+    header: u64,
+    /// Bytes added to each unit: a delimiter or an ADTS header.
+    each: u64,
+    /// Bytes added to units with parameter sets: these, and the display orientation.
+    sets: u64,
+}
+
+/// A PES packet as it follows from the sizes of its units, or a packet with nothing but the clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Planned {
+    /// Its units; none for a clock.
+    pub(super) units: Range<usize>,
+    /// Bytes of payload.
+    pub(super) payload: u64,
+    /// Transport packets.
+    pub(super) packets: u32,
+    /// Decoding time of its first unit, or the time of the clock.
+    pub(super) dts: i64,
+}
+
+impl Sizes {
+    /// Of a track, which carries the clock or not. Estimates where NAL unit lengths have other than 4 bytes.
+    pub(super) fn of(track: &Track, has_clock: bool) -> Self {
+        let sets = |sets: &mut dyn Iterator<Item = &[u8]>| -> usize {
+            sets.map(|set| nal::START_CODE.len() + set.len()).sum::<usize>() + carriage::orientation(track).len()
+        };
+        let (each, sets) = match &track.codec {
+            Codec::Avc(c) => (nal::Kind::Avc.delimiter().len(), sets(&mut c.parameter_sets())),
+            Codec::Hevc(c) => (nal::Kind::Hevc.delimiter().len(), sets(&mut c.parameter_sets())),
+            Codec::Aac(_) => (AacConfig::ADTS_HEADER, 0),
+            _ => (0, 0),
+        };
+        let is_video = carriage::is_video(&track.codec);
+        Self { is_video, has_clock, header: pes::header_len(&track.codec), each: each as u64, sets: sets as u64 }
+    }
+
+    /// Payload that a unit makes.
+    pub(super) fn payload(&self, unit: &Unit) -> u64 {
+        unit.range.len().saturating_add(self.each + if unit.sets { self.sets } else { 0 })
+    }
+
+    /// The packets of a segment's units in order; those of the next segment begin `until`.
+    pub(super) fn plan(self, units: &[Unit], until: Option<i64>) -> impl Iterator<Item = Planned> {
+        let mut pes = grouping::groups(self, units).map(move |group| self.pes(units, group)).peekable();
+        let mut clocks = 0..0;
+        let mut clock_from = 0;
+        let mut left = clock::MOST_A_SEGMENT;
+        std::iter::from_fn(move || {
+            if let Some(number) = clocks.next() {
+                return Some(Planned { units: 0..0, payload: 0, packets: 1, dts: clock::at(clock_from, number) });
+            }
+            let planned = pes.next()?;
+            if self.has_clock {
+                clock_from = planned.dts;
+                let next = pes.peek().map(|next| next.dts).or(until);
+                clocks = 1..1 + next.map_or(0, |next| clock::between(clock_from, next)).min(left);
+                left -= clocks.end - clocks.start;
+            }
+            Some(planned)
+        })
+    }
+
+    fn pes(&self, units: &[Unit], group: Range<usize>) -> Planned {
+        let own = &units[group.clone()];
+        let payload = own.iter().fold(0, |sum: u64, unit| sum.saturating_add(self.payload(unit)));
+        let packets = packet::count(payload.saturating_add(self.header));
+        Planned { payload, packets, dts: own.first().map_or(0, |unit| unit.dts), units: group }
+    }
+}
