@@ -94,6 +94,22 @@ impl Histogram {
     }
 }
 
+impl Histogram {
+    /// Points of the distribution, as milliseconds and the percentage that is not longer, up to 99: what is beyond
+    /// would flatten all the rest of a picture. None where nothing was recorded.
+    #[must_use]
+    pub fn distribution(&self) -> Vec<(f64, f64)> {
+        if self.count == 0 {
+            return Vec::new();
+        }
+        let at = |percent: u32| {
+            let time = self.quantile(f64::from(percent) / 100.0);
+            (time.as_micros() as f64 / 1e3, f64::from(percent))
+        };
+        (0..=98).step_by(2).chain([99]).map(at).collect()
+    }
+}
+
 /// The bucket that holds a value below 2^36.
 fn bucket_of(micros: u64) -> usize {
     if micros < LINEAR {

@@ -6,10 +6,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::histogram::Histogram;
+use crate::simulate::{Axis, Plot};
 use crate::tally::{Counts, Kind, Tally};
 
 /// The state of a run, given about once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Progress {
     /// Seconds since the run began.
     pub elapsed: f64,
@@ -55,6 +57,7 @@ impl Progress {
 
 /// What a run found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Report {
     /// The URL of the run.
     pub url: String,
@@ -85,10 +88,23 @@ pub struct Report {
     pub viewers: Viewers,
     /// Failed requests.
     pub errors: Vec<ErrorReport>,
+    /// How times are distributed; what was not measured is left out.
+    pub distributions: Vec<Distribution>,
+}
+
+/// The distribution of one time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Distribution {
+    /// Name of the time, such as `segment, first byte`.
+    pub name: String,
+    /// Milliseconds, and the percentage that is not longer.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// Requests of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct KindReport {
     /// `manifest`, `init`, `segment` or `plain`.
     pub kind: &'static str,
@@ -105,6 +121,7 @@ pub struct KindReport {
 
 /// Percentiles in milliseconds, at most 1.6 % too high; all zero when there was nothing to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Latency {
     /// How many were measured.
     pub count: u64,
@@ -140,6 +157,7 @@ impl From<&Histogram> for Latency {
 
 /// Playback that stood still, over all viewers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Stalls {
     /// How often.
     pub count: u64,
@@ -151,6 +169,7 @@ pub struct Stalls {
 
 /// Changes of rendition, over all viewers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct SwitchReport {
     /// To a higher bandwidth.
     pub up: u64,
@@ -160,6 +179,7 @@ pub struct SwitchReport {
 
 /// How viewers fared. A place whose viewer has left is taken by a new one while the run lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Viewers {
     /// Began.
     pub started: u64,
@@ -173,6 +193,7 @@ pub struct Viewers {
 
 /// Errors of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct ErrorReport {
     /// For instance `status 404` or `timeout`.
     pub kind: String,
@@ -229,6 +250,22 @@ impl Report {
                 cut_off: tally.cut_off,
             },
             errors: errors.collect(),
+            distributions: distributions(tally),
+        }
+    }
+
+    /// How times are distributed, as a picture.
+    #[must_use]
+    pub fn plot(&self) -> Plot {
+        Plot {
+            title: format!(
+                "{} clients, {}, {:.0} requests a second",
+                self.clients, self.mode, self.requests_per_second
+            ),
+            x: "ms".to_owned(),
+            across: Axis::Powers,
+            y: "of 100 not longer".to_owned(),
+            lines: self.distributions.iter().map(|times| (times.name.clone(), times.points.clone())).collect(),
         }
     }
 
@@ -237,6 +274,18 @@ impl Report {
     pub fn error_count(&self) -> u64 {
         self.errors.iter().map(|error| error.count).sum()
     }
+}
+
+fn distributions(tally: &Tally) -> Vec<Distribution> {
+    let of = |name: String, histogram: &Histogram| {
+        let points = histogram.distribution();
+        (!points.is_empty()).then_some(Distribution { name, points })
+    };
+    let kinds = Kind::ALL.iter().zip(&tally.kinds).flat_map(|(kind, measured)| {
+        let name = kind.name();
+        [of(format!("{name}, first byte"), &measured.first_byte), of(format!("{name}, whole"), &measured.total)]
+    });
+    kinds.chain([of("startup".to_owned(), &tally.startup)]).flatten().collect()
 }
 
 /// A page of text: totals, a row for each kind of request, then what viewers saw, then errors.
@@ -346,6 +395,9 @@ mod tests {
         assert_eq!(json["kinds"][0]["kind"], "segment");
         assert_eq!(json["kinds"][0]["total"]["max"], 100.0);
         assert_eq!(json["errors"][0]["examples"][0], "http://h/9.m4s");
+        assert_eq!(json["requests-per-second"], 1.5);
+        assert_eq!(json["distributions"][1]["name"], "segment, whole");
+        assert!(report.plot().svg().contains("segment, first byte"));
         let text = report.to_string();
         for part in
             ["3 requests (1.5/s)", "3.00 MB (1.50 MB/s)", "1 errors", "1 x status 404", "http://h/9.m4s", "startup"]

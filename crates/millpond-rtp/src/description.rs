@@ -182,6 +182,7 @@ mod tests {
             sample_entry: Vec::new(),
             edits: Vec::new(),
             samples: SampleTable::builder().finish(),
+            protection: None,
         }
     }
 

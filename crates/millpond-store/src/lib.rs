@@ -70,7 +70,7 @@ pub use origin::neighbours::NeighbourStats;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
 pub use origin::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, Version};
 pub use path::{ObjectPath, PathError};
-pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, build};
+pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, Titles, build};
 pub use prefetch::Watch;
 pub use reader::{Chunk, Reader};
 pub use slab::{ObjectName, SlabError};

@@ -17,6 +17,7 @@ use crate::flight::{self, Flight, Ticket};
 use crate::freshness::{Freshness, Permission};
 use crate::origin::{Fetched, ObjectMeta, Version, is_strong};
 use crate::path::ObjectPath;
+use crate::reader::check_file;
 use crate::slab::ObjectName;
 use crate::slices::{SliceCache, SliceId, Stored};
 use crate::source::Source;
@@ -39,6 +40,8 @@ pub struct Object {
     /// in seconds.
     checked: Mutex<(Instant, Freshness)>,
     changed: AtomicBool,
+    /// Whether the origin is to be asked before the metadata is trusted again.
+    doubted: AtomicBool,
     /// Origin requests under way. A lock: readers and flights come and go from many tasks.
     flights: Mutex<Vec<Arc<Flight>>>,
     exact: Collapse<Range<u64>, Result<Bytes, OriginError>>,
@@ -116,6 +119,7 @@ impl Object {
             meta,
             file,
             changed: AtomicBool::new(false),
+            doubted: AtomicBool::new(false),
             flights: Mutex::default(),
             exact: Collapse::new(),
             usage: Usage::default(),
@@ -158,9 +162,29 @@ impl Object {
         &self.named
     }
 
-    /// Whether the metadata is younger than `freshness` and not known to be out of date.
+    /// Whether the metadata is younger than `freshness`, not known to be out of date, and nobody doubts it.
     pub(crate) fn is_fresh(&self, freshness: Duration) -> bool {
+        !self.doubted.load(Ordering::Relaxed) && self.is_within(freshness)
+    }
+
+    fn is_within(&self, freshness: Duration) -> bool {
         !self.changed.load(Ordering::Relaxed) && self.checked().0.elapsed() < freshness
+    }
+
+    /// Has the next [`Store::open`](crate::Store::open) ask the origin, however fresh the metadata is: somebody knows of
+    /// another version.
+    pub fn doubt(&self) {
+        self.doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// Checks that the file which the object is, where it is one, still is the version that was opened: a program may have
+    /// written into it in place.
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError::Changed`], after which the object is [out of date](Self::is_outdated).
+    pub fn check(&self) -> Result<(), OriginError> {
+        self.file.as_ref().map_or(Ok(()), |file| check_file(self, file))
     }
 
     fn checked(&self) -> MutexGuard<'_, (Instant, Freshness)> {
@@ -194,16 +218,17 @@ impl Object {
     /// Whether it may be used though the origin fails, `usual` being how long where the origin doesn't say.
     pub(crate) fn outlasts_errors(&self, fresh: Duration, usual: Duration) -> bool {
         let more = self.checked().1.stale_if_error.unwrap_or(usual);
-        self.is_fresh(fresh.saturating_add(more))
+        self.is_within(fresh.saturating_add(more))
     }
 
     /// The origin said that this still is the version, and for how long that is to be trusted.
     pub(crate) fn confirm(&self, freshness: Freshness) {
         *self.checked() = (Instant::now(), freshness);
+        self.doubted.store(false, Ordering::Relaxed);
     }
 
     /// Whether the origin was seen to have another version.
-    pub(crate) fn is_outdated(&self) -> bool {
+    pub fn is_outdated(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
 

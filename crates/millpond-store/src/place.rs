@@ -14,13 +14,14 @@ use crate::origin::disk::DiskOrigin;
 use crate::origin::http::HttpOrigin;
 use crate::origin::neighbours::NeighbourOrigin;
 use crate::origin::retry::{RetryOrigin, RetryPolicy};
+use crate::origin::single::{Single, SingleOrigin};
 use crate::origin::visible::VisibleOrigin;
 use crate::origin::{Origin, Timeouts};
 
 /// Where the objects of a place are.
 #[derive(Clone, PartialEq, Eq)]
 pub enum PlaceSource {
-    /// A folder on disk.
+    /// A folder on disk, or one file of one, which is the whole place then.
     Folder(PathBuf),
     /// A base URL, `http` or `https`. User, password and query are secrets.
     Http(Url),
@@ -115,10 +116,18 @@ pub enum PlaceError {
         /// The folder.
         folder: PathBuf,
     },
-    /// There is something else.
-    #[error("folder {}: is no folder", folder.display())]
+    /// There is something else than a folder or a file.
+    #[error("folder {}: is neither a folder nor a file", folder.display())]
     NotAFolder {
         /// The path.
+        folder: PathBuf,
+    },
+    /// The file is played together with others, which a place of one file doesn't have.
+    #[error("file {}: names other files; serve its folder {}", file.display(), folder.display())]
+    NamesOthers {
+        /// The file.
+        file: PathBuf,
+        /// The folder that it lies in.
         folder: PathBuf,
     },
     /// The folder cannot be opened.
@@ -219,6 +228,29 @@ fn shown(text: &str) -> String {
     }
 }
 
+/// Which media files of a folder are renditions of one title.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Titles {
+    /// Those whose names and content say so.
+    #[default]
+    Alike,
+    /// All of them, whatever they are called and hold.
+    Folder,
+    /// None: each file is a title.
+    File,
+}
+
+impl Titles {
+    /// The names of all, as operators write them.
+    pub const NAMES: [&'static str; 3] = ["alike", "folder", "file"];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let place = Self::NAMES.iter().position(|known| *known == name)?;
+        [Self::Alike, Self::Folder, Self::File].get(place).copied()
+    }
+}
+
 /// How origins are asked. What does not apply to an origin is ignored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OriginOptions {
@@ -240,6 +272,8 @@ pub struct OriginOptions {
     pub sibling_timeout: Duration,
     /// Whether files and folders whose names begin with a dot can be read; not by default. They are never listed.
     pub hidden_files: Option<bool>,
+    /// Which files of a folder are one title.
+    pub titles: Titles,
     /// The URL of a service that speaks S3; AWS where there is none here, in the environment and in the profile.
     pub s3_endpoint: Option<String>,
     /// The region of the bucket; else of the environment, the profile, or `us-east-1`.
@@ -275,6 +309,7 @@ impl Default for OriginOptions {
             siblings: Vec::new(),
             sibling_timeout: Duration::from_millis(100),
             hidden_files: None,
+            titles: Titles::default(),
             s3_endpoint: None,
             s3_region: None,
             s3_path_style: None,
@@ -360,10 +395,24 @@ fn disk(folder: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
         Ok(origin) => Ok(Arc::new(origin)),
         Err(error) => Err(match error.kind() {
             io::ErrorKind::NotFound => PlaceError::NoSuchFolder { folder },
+            io::ErrorKind::NotADirectory if folder.is_file() => return file(folder),
             io::ErrorKind::NotADirectory => PlaceError::NotAFolder { folder },
             _ => PlaceError::Unreadable { folder, detail: error.to_string() },
         }),
     }
+}
+
+/// A place of one file and the subtitles beside it.
+fn file(file: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
+    let unreadable = |detail: &str| PlaceError::Unreadable { folder: file.clone(), detail: detail.to_owned() };
+    let name =
+        file.file_name().and_then(|name| name.to_str()).ok_or_else(|| unreadable("its name is no UTF-8 text"))?;
+    // The folder of `film.mp4` is the empty path.
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let Some(single) = Single::new(name) else { return Err(PlaceError::NamesOthers { file, folder }) };
+    let origin = DiskOrigin::new(&folder).map_err(|error| unreadable(&error.to_string()))?;
+    Ok(Arc::new(SingleOrigin::new(origin, single)))
 }
 
 /// Percent-decoded text for messages, as far as it is text.
@@ -433,7 +482,13 @@ mod tests {
             build(&spec, &OriginOptions::default())
         };
         assert!(build(dir.path().to_owned()).unwrap().is_local());
-        assert_eq!(build(file.clone()).unwrap_err(), PlaceError::NotAFolder { folder: file });
+        assert!(build(file).unwrap().is_local(), "one file is a place too");
+        let manifest = dir.path().join("film.smil");
+        std::fs::write(&manifest, "x").unwrap();
+        assert!(build(manifest).unwrap_err().to_string().contains("serve its folder"));
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(build(fifo.clone()).unwrap_err(), PlaceError::NotAFolder { folder: fifo });
         let none = dir.path().join("none");
         let error = build(none.clone()).unwrap_err();
         assert!(error.to_string().contains(&none.display().to_string()));

@@ -1,7 +1,7 @@
 //! A report as a picture.
 
 use super::report::Report;
-use crate::simulate::Plot;
+use crate::simulate::{Axis, Plot};
 
 impl Report {
     /// How startup, the time between frames and lateness are distributed, up to 99 of 100.
@@ -19,6 +19,7 @@ impl Report {
         Plot {
             title: format!("{clients} over {}", self.transport),
             x: "ms".to_owned(),
+            across: Axis::Powers,
             y: "of 100 not longer".to_owned(),
             lines: lines
                 .into_iter()

@@ -5,7 +5,6 @@ use super::{
     options::{Audience, Options},
     tally::Tally,
 };
-use crate::histogram::Histogram;
 use crate::report::{ErrorReport, Latency};
 use serde::Serialize;
 use std::fmt;
@@ -13,6 +12,7 @@ use std::time::Duration;
 
 /// The state of a run, given about once a second; rates are those since the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Progress {
     /// Seconds since the run began.
     pub elapsed: f64,
@@ -69,6 +69,7 @@ impl fmt::Display for Progress {
 
 /// What a run found. Times are in milliseconds, but for `elapsed`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Report {
     /// The first of the URLs.
     pub url: String,
@@ -106,6 +107,7 @@ pub struct Report {
 
 /// How sessions fared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Sessions {
     /// Began to play.
     pub started: u64,
@@ -125,6 +127,7 @@ pub struct Sessions {
 
 /// Requests of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct MethodReport {
     /// The method; `connect` for the connection and `keep-alive` for signs of life.
     pub method: &'static str,
@@ -134,6 +137,7 @@ pub struct MethodReport {
 
 /// The packets of all sessions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct MediaReport {
     /// RTP packets that came.
     pub packets: u64,
@@ -167,6 +171,7 @@ pub struct MediaReport {
 
 /// What the generator itself took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Generator {
     /// Seconds of processor time.
     pub processor_seconds: f64,
@@ -179,6 +184,7 @@ pub struct Generator {
 
 /// Points of distributions: a time, and of 100 how many were not longer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Distributions {
     /// Of the startup.
     pub startup: Vec<(f64, f64)>,
@@ -241,9 +247,9 @@ impl Report {
                 overflows: total.overflows,
             },
             distributions: Distributions {
-                startup: distribution(&tally.startup),
-                between: distribution(&media.between),
-                behind: distribution(&media.behind),
+                startup: tally.startup.distribution(),
+                between: media.between.distribution(),
+                behind: media.behind.distribution(),
             },
             timeline: total.history.stretches().map(|(before, now)| Progress::new(before, now)).collect(),
         }
@@ -275,18 +281,6 @@ impl MediaReport {
 
 fn percent(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 * 100.0 / of as f64 }
-}
-
-/// Its points up to 99 of 100: what is beyond would flatten all the rest of a picture.
-fn distribution(histogram: &Histogram) -> Vec<(f64, f64)> {
-    if histogram.count() == 0 {
-        return Vec::new();
-    }
-    let at = |percent: u32| {
-        let time = histogram.quantile(f64::from(percent) / 100.0);
-        (time.as_micros() as f64 / 1e3, f64::from(percent))
-    };
-    (0..=98).step_by(2).chain([99]).map(at).collect()
 }
 
 /// A page of text: sessions, a row for each kind of request, the packets, then failures.

@@ -168,12 +168,12 @@ pub fn zipf(name: &str, options: ZipfOptions, seed: u64) -> Workload {
 }
 
 /// Draws numbers below `count`, the first ones most often.
-struct Zipf {
+pub(super) struct Zipf {
     sums: Vec<f64>,
 }
 
 impl Zipf {
-    fn new(count: usize, skew: f64) -> Self {
+    pub(super) fn new(count: usize, skew: f64) -> Self {
         let mut sum = 0.0;
         let sums = (1..=count.max(1)).map(|rank| {
             sum += (rank as f64).powf(-skew);
@@ -182,7 +182,7 @@ impl Zipf {
         Self { sums: sums.collect() }
     }
 
-    fn draw(&self, rng: &mut Rng) -> usize {
+    pub(super) fn draw(&self, rng: &mut Rng) -> usize {
         let at = rng.f64() * self.sums.last().copied().unwrap_or(0.0);
         self.sums.partition_point(|sum| *sum < at).min(self.sums.len() - 1)
     }

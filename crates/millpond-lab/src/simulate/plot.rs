@@ -1,70 +1,159 @@
 //! Line plots as SVG, plain enough for a report.
+//!
+//! Lines differ in colour, marker and dashes, each with a period of its own, so that they can be told apart in black and
+//! white too.
 
+mod scale;
+
+pub use scale::Axis;
+
+use scale::{Scale, label};
 use std::fmt::Write as _;
 
 /// A plot: lines over a common axis.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
-    /// Above it.
+    /// Text above the plot.
     pub title: String,
-    /// What the horizontal axis is, with its unit.
+    /// Name of the horizontal axis, with its unit.
     pub x: String,
-    /// What the vertical axis is, with its unit.
+    /// Kind of the horizontal axis.
+    pub across: Axis,
+    /// Name of the vertical axis, with its unit.
     pub y: String,
     /// Each line with its name and its points.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-const WIDTH: f64 = 780.0;
+const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 440.0;
-const LEFT: f64 = 70.0;
-const RIGHT: f64 = 240.0;
+const LEFT: f64 = 74.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 58.0;
-/// Colours that colour-blind readers tell apart (Okabe and Ito).
-const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"];
+/// From the plot to its legend, the length of a line in the legend, and the height of its rows.
+const GAP: f64 = 16.0;
+const SWATCH: f64 = 40.0;
+const ROW: f64 = 20.0;
+/// Mean width of a character of the legend.
+const CHARACTER: f64 = 7.2;
+/// Widest legend: longer names leave the picture.
+const LEGEND: f64 = 420.0;
+/// Most markers of a line.
+const MARKERS: usize = 12;
+/// Colours that colour-blind readers tell apart (Okabe and Ito), without the yellow that white hides.
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9"];
+const DASHES: [&str; 4] = ["", "8 3", "2 3", "9 3 2 3"];
+/// Markers round 0, as paths.
+const SHAPES: [&str; 5] = [
+    "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0",
+    "M-3-3h6v6h-6z",
+    "M0-4L4 3H-4z",
+    "M0-4.5L4 0L0 4.5L-4 0z",
+    "M0 4L4-3H-4z",
+];
+
+/// Colour, dashes and marker of a line.
+struct Look {
+    colour: &'static str,
+    /// An attribute, or nothing.
+    dashes: String,
+    /// A path and its attributes.
+    marker: String,
+}
+
+impl Look {
+    /// The look of one of several lines. Periods of 7, 4 and 5 don't meet before the 140th.
+    fn of(number: usize) -> Self {
+        let colour = COLOURS[number % COLOURS.len()];
+        let dashes = match DASHES[number % DASHES.len()] {
+            "" => String::new(),
+            dashes => format!(" stroke-dasharray=\"{dashes}\""),
+        };
+        // Every other marker is hollow.
+        let fill = if number.is_multiple_of(2) { colour } else { "#fff" };
+        let shape = SHAPES[number % SHAPES.len()];
+        let marker = format!("d=\"{shape}\" fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"1.4\"");
+        Self { colour, dashes, marker }
+    }
+}
+
+/// The picture's area for lines, and what lies where in it.
+struct Area {
+    across: Scale,
+    up: Scale,
+    bottom: f64,
+}
+
+impl Area {
+    fn x(&self, value: f64) -> f64 {
+        LEFT + self.across.at(value) * (WIDTH - LEFT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.bottom - self.up.at(value) * (self.bottom - TOP)
+    }
+}
 
 impl Plot {
     /// The picture.
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|(_, points)| points);
-        let across = Scale::even(points().map(|point| point.0));
-        let up = Scale::of(points().map(|point| point.1));
-        let at_x = |x: f64| LEFT + across.at(x) * (WIDTH - LEFT - RIGHT);
-        let at_y = |y: f64| HEIGHT - BOTTOM - up.at(y) * (HEIGHT - TOP - BOTTOM);
+        let longest = self.lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) as f64;
+        let width = WIDTH + GAP + SWATCH + 12.0 + (longest * CHARACTER).min(LEGEND);
+        // A long legend makes the plot higher.
+        let height = HEIGHT.max(TOP + BOTTOM + ROW * self.lines.len() as f64);
+        let area = Area {
+            across: Scale::of(self.across, points().map(|point| point.0)),
+            up: Scale::of(Axis::Numbers, points().map(|point| point.1)),
+            bottom: height - BOTTOM,
+        };
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"13\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" font-size=\"13\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
              <text x=\"{LEFT}\" y=\"26\" font-size=\"16\" font-weight=\"bold\">{}</text>\n",
             escape(&self.title)
         );
-        let (x0, x1, y0, y1) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM, TOP);
-        for value in up.marks() {
-            let y = at_y(value);
+        self.axes(&area, &mut svg);
+        for (number, (name, points)) in self.lines.iter().enumerate() {
+            let look = Look::of(number);
+            line(points, &area, &look, &mut svg);
+            legend(name, number, &look, &mut svg);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn axes(&self, area: &Area, svg: &mut String) {
+        let bottom = area.bottom;
+        for value in area.up.marks() {
+            let y = area.y(value);
+            let text = label(Axis::Numbers, value);
             let _ = writeln!(
                 svg,
-                "<path d=\"M{x0} {y:.1}H{x1}\" stroke=\"#ddd\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                x0 - 8.0,
-                y + 4.0,
-                number(value)
+                "<path d=\"M{LEFT} {y:.1}H{WIDTH}\" stroke=\"#ddd\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
+                LEFT - 8.0,
+                y + 4.0
             );
         }
-        for value in across.marks() {
-            let x = at_x(value);
+        let marks = area.across.marks();
+        // Names of sizes are long: where marks are many, every other one has none.
+        let every = if self.across == Axis::Sizes { marks.len().div_ceil(8) } else { marks.len().div_ceil(12) };
+        for (number, value) in marks.into_iter().enumerate() {
+            let x = area.x(value);
+            let text = if number % every.max(1) == 0 { label(self.across, value) } else { String::new() };
             let _ = writeln!(
                 svg,
-                "<path d=\"M{x:.1} {y0}v5\" stroke=\"#333\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                y0 + 20.0,
-                number(value)
+                "<path d=\"M{x:.1} {bottom}v5\" stroke=\"#333\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+                bottom + 20.0
             );
         }
-        let _ = writeln!(svg, "<path d=\"M{x0} {y1}V{y0}H{x1}\" fill=\"none\" stroke=\"#333\"/>");
-        let middle = f64::midpoint(y0, y1);
+        let _ = writeln!(svg, "<path d=\"M{LEFT} {TOP}V{bottom}H{WIDTH}\" fill=\"none\" stroke=\"#333\"/>");
+        let middle = f64::midpoint(bottom, TOP);
         let _ = writeln!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            f64::midpoint(x0, x1),
-            HEIGHT - 16.0,
+            f64::midpoint(LEFT, WIDTH),
+            bottom + 42.0,
             escape(&self.x)
         );
         let _ = writeln!(
@@ -72,98 +161,34 @@ impl Plot {
             "<text x=\"18\" y=\"{middle:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {middle:.1})\">{}</text>",
             escape(&self.y)
         );
-        for (index, (name, points)) in self.lines.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
-            let dashes = if index < COLOURS.len() { "" } else { " stroke-dasharray=\"5 4\"" };
-            let mut path = String::new();
-            for (x, y) in points {
-                let command = if path.is_empty() { 'M' } else { 'L' };
-                let _ = write!(path, "{command}{:.1} {:.1}", at_x(*x), at_y(*y));
-                let _ =
-                    writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>", at_x(*x), at_y(*y));
-            }
-            let _ = writeln!(svg, "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>");
-            let y = TOP + 8.0 + 20.0 * index as f64;
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{:.1} {y:.1}h22\" stroke=\"{colour}\" stroke-width=\"3\"{dashes}/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                x1 + 14.0,
-                x1 + 42.0,
-                y + 4.0,
-                escape(name)
-            );
-        }
-        svg.push_str("</svg>\n");
-        svg
     }
 }
 
-/// Where values lie on an axis.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Scale {
-    /// From 0 to `step` times `steps`.
-    Even {
-        /// Between two marks.
-        step: f64,
-        /// How many.
-        steps: u32,
-    },
-    /// From one power of ten to another: what is small is seen beside what is large.
-    Decades {
-        /// The lower exponent.
-        from: i32,
-        /// The higher.
-        to: i32,
-    },
-}
-
-/// From this ratio of the largest value to the smallest on, an even scale would show next to nothing of the latter.
-const WIDE: f64 = 100.0;
-
-impl Scale {
-    fn even(values: impl Iterator<Item = f64>) -> Self {
-        let most = values.fold(0.0_f64, f64::max);
-        let step = step(most);
-        Self::Even { step, steps: (most / step).ceil().max(1.0) as u32 }
+fn line(points: &[(f64, f64)], area: &Area, look: &Look, svg: &mut String) {
+    let Look { colour, dashes, marker } = look;
+    let mut path = String::new();
+    for (x, y) in points {
+        let command = if path.is_empty() { 'M' } else { 'L' };
+        let _ = write!(path, "{command}{:.1} {:.1}", area.x(*x), area.y(*y));
     }
-
-    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
-        let (least, most) = (values.clone().fold(f64::INFINITY, f64::min), values.clone().fold(0.0_f64, f64::max));
-        if least > 0.0 && most > WIDE * least {
-            return Self::Decades { from: least.log10().floor() as i32, to: most.log10().ceil() as i32 };
-        }
-        Self::even(values)
-    }
-
-    /// From 0 at its beginning to 1 at its end.
-    fn at(self, value: f64) -> f64 {
-        match self {
-            Self::Even { step, steps } => value / (step * f64::from(steps)),
-            Self::Decades { from, to } => (value.log10() - f64::from(from)) / f64::from((to - from).max(1)),
-        }
-    }
-
-    fn marks(self) -> Vec<f64> {
-        match self {
-            Self::Even { step, steps } => (0..=steps).map(|mark| step * f64::from(mark)).collect(),
-            Self::Decades { from, to } => (from..=to).map(|exponent| 10_f64.powi(exponent)).collect(),
-        }
+    let _ = writeln!(svg, "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>");
+    for (x, y) in points.iter().step_by(points.len().div_ceil(MARKERS).max(1)) {
+        let _ = writeln!(svg, "<path transform=\"translate({:.1} {:.1})\" {marker}/>", area.x(*x), area.y(*y));
     }
 }
 
-/// A round distance between marks, for about six of them.
-fn step(most: f64) -> f64 {
-    if most <= 0.0 {
-        return 1.0;
-    }
-    let power = 10_f64.powf((most / 6.0).log10().floor());
-    let fit = |factor: &f64| power * factor * 6.0 >= most;
-    power * [1.0, 2.0, 5.0, 10.0].into_iter().find(fit).unwrap_or(10.0)
-}
-
-fn number(value: f64) -> String {
-    let rounded = (value * 1e6).round() / 1e6;
-    rounded.to_string()
+fn legend(name: &str, number: usize, look: &Look, svg: &mut String) {
+    let Look { colour, dashes, marker } = look;
+    let (x, y) = (WIDTH + GAP, TOP + 8.0 + ROW * number as f64);
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{x:.1} {y:.1}h{SWATCH}\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>\
+         <path transform=\"translate({:.1} {y:.1})\" {marker}/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+        x + SWATCH / 2.0,
+        x + SWATCH + 8.0,
+        y + 4.0,
+        escape(name)
+    );
 }
 
 fn escape(text: &str) -> String {
@@ -173,27 +198,28 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
-    fn what_is_far_apart_lies_on_powers_of_ten() {
-        let scale = |values: &[f64]| Scale::of(values.iter().copied());
-        let wide = scale(&[1463.0, 6.0, 0.92]);
-        assert_eq!(wide, Scale::Decades { from: -1, to: 4 });
-        assert_eq!((wide.at(0.1), wide.at(1e4), wide.marks().len()), (0.0, 1.0, 6));
-        assert_eq!(scale(&[1463.0, 6.0, 0.0]), Scale::Even { step: 500.0, steps: 3 }, "there is no power for 0");
-        assert_eq!(scale(&[6.0, 0.92]).at(6.0), 1.0);
-        assert_eq!(scale(&[]).marks(), [0.0, 1.0]);
-    }
-
-    #[test]
-    fn axes_have_round_marks_and_text_is_escaped() {
-        assert_eq!((step(60.0), step(61.0), step(7.0), step(0.0)), (10.0, 20.0, 2.0, 1.0));
+    fn text_is_escaped_and_every_point_is_marked() {
         let plot = Plot {
             title: "a < b".into(),
             lines: vec![("x & y".into(), vec![(0.0, 0.0), (1.0, 2.0)])],
             ..Plot::default()
         };
         let svg = plot.svg();
-        assert!(svg.contains("a &lt; b") && svg.contains("x &amp; y") && svg.matches("<circle").count() == 2);
+        assert!(svg.contains("a &lt; b") && svg.contains("x &amp; y"), "{svg}");
+        assert_eq!(svg.matches("translate(").count(), 3, "two points and the legend");
+    }
+
+    #[test]
+    fn forty_lines_look_different_and_have_room_in_the_legend() {
+        let looks: HashSet<_> = (0..40).map(|n| (Look::of(n).colour, Look::of(n).dashes, Look::of(n).marker)).collect();
+        assert_eq!(looks.len(), 40);
+        let lines = (0..40).map(|n| (format!("line {n}"), vec![(1e6, 1.0), (1e9, 2.0)])).collect();
+        let svg = Plot { across: Axis::Sizes, lines, ..Plot::default() }.svg();
+        let height: f64 =
+            svg.split("viewBox=\"0 0 ").nth(1).and_then(|rest| rest.split([' ', '"']).nth(1)).unwrap().parse().unwrap();
+        assert!(height >= TOP + 40.0 * ROW, "{height}");
     }
 }

@@ -24,6 +24,7 @@ pub use depacketizer::{Depacketizer, MOST_UNIT_BYTES, Unit};
 pub use pcm::{Conversion, Pcm, Values};
 
 use millpond_media::{
+    NalSyntax,
     codec::Codec,
     movie::{Track, TrackKind},
 };
@@ -145,9 +146,12 @@ pub enum Packetizer {
 }
 
 impl Packetizer {
-    /// For a track, where there is a payload format for its codec.
+    /// For a track, where there is a payload format for its codec, and its samples are not encrypted.
     #[must_use]
     pub fn of(track: &Track) -> Option<Self> {
+        if track.protection.is_some() {
+            return None;
+        }
         match &track.codec {
             Codec::Avc(config) => Some(Self::Avc(config.nal_length_size)),
             Codec::Hevc(config) => Some(Self::Hevc(config.nal_length_size)),
@@ -159,7 +163,7 @@ impl Packetizer {
             Codec::Opus(_) => Some(Self::Opus),
             Codec::Ac3(_) => Some(Self::Ac3),
             Codec::Eac3(_) => Some(Self::Eac3),
-            Codec::Pcm(config) => Some(Self::Pcm(Pcm::of(config))),
+            Codec::Pcm(config) => Pcm::of(config).map(Self::Pcm),
             Codec::Flac(_) | Codec::Alac(_) | Codec::Tx3g | Codec::Wvtt(_) | Codec::Stpp(_) => None,
         }
     }
@@ -182,6 +186,18 @@ impl Packetizer {
             Self::Hevc(length_size) => nal::has_sets::<nal::Hevc>(frame, length_size),
             _ => true,
         }
+    }
+
+    /// The first piece of a key frame with bytes of a slice, before which messages about the picture go; `None` for codecs
+    /// without NAL units.
+    #[must_use]
+    pub fn first_slice(self, frame: &[u8], pieces: &[Piece]) -> Option<usize> {
+        let start = match self {
+            Self::Avc(length_size) => nal::first_slice::<nal::Avc>(frame, length_size)?,
+            Self::Hevc(length_size) => nal::first_slice::<nal::Hevc>(frame, length_size)?,
+            _ => return None,
+        };
+        pieces.iter().position(|piece| piece.body.start >= start)
     }
 
     /// The payload type that is fixed for it (RFC 3551 6), and that clients may not know it without.
@@ -240,14 +256,30 @@ pub fn parameter_sets(track: &Track) -> Option<Vec<u8>> {
     };
     let mut bytes = Vec::new();
     for set in sets {
-        let length = (set.len() as u64).to_be_bytes();
-        let (high, low) = length.split_at(length.len() - usize::from(size).min(length.len()));
-        if high.iter().all(|byte| *byte == 0) {
-            bytes.extend_from_slice(low);
-            bytes.extend_from_slice(set);
-        }
+        push_unit(&mut bytes, size, set);
     }
     (!bytes.is_empty()).then_some(bytes)
+}
+
+/// The message that tells decoders how a track's pictures are to be turned (H.264 D.1.27, H.265 D.2.17), as a NAL unit of a
+/// frame with its length in front of it; `None` for upright pictures.
+#[must_use]
+pub fn orientation(track: &Track) -> Option<Vec<u8>> {
+    let TrackKind::Video { rotation, .. } = track.kind else { return None };
+    let (syntax, size) = NalSyntax::of(&track.codec)?;
+    let mut bytes = Vec::new();
+    push_unit(&mut bytes, size, &syntax.orientation(rotation)?);
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+/// Appends a NAL unit behind a length of `size` bytes, where its length fits.
+fn push_unit(bytes: &mut Vec<u8>, size: u8, unit: &[u8]) {
+    let length = (unit.len() as u64).to_be_bytes();
+    let (high, low) = length.split_at(length.len() - usize::from(size).min(length.len()));
+    if high.iter().all(|byte| *byte == 0) {
+        bytes.extend_from_slice(low);
+        bytes.extend_from_slice(unit);
+    }
 }
 
 /// Cuts a range in parts of at most `most` bytes.

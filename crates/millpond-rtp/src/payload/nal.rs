@@ -5,6 +5,7 @@ use super::{
     building::{Building, Join, Progress, Start, head},
     parts,
 };
+use millpond_media::NalSyntax;
 use std::{fmt::Debug, marker::PhantomData, ops::Range};
 
 /// What differs between the two.
@@ -17,6 +18,9 @@ pub(super) trait Nal: Debug + Send + Sync {
 
     /// Whether a NAL unit that begins with this byte is a sequence parameter set.
     fn is_set(first: u8) -> bool;
+
+    /// Whether a NAL unit that begins with this byte is a slice of a picture.
+    fn is_slice(first: u8) -> bool;
 
     /// The NAL unit's header, out of that of a fragment.
     fn whole(fragment: [u8; 3]) -> [u8; 2];
@@ -57,6 +61,10 @@ impl Nal for Avc {
         first & 0x1f == 7
     }
 
+    fn is_slice(first: u8) -> bool {
+        NalSyntax::Avc.is_slice(&[first])
+    }
+
     fn whole(fragment: [u8; 3]) -> [u8; 2] {
         [fragment[0] & 0xe0 | fragment[1] & 0x1f, 0]
     }
@@ -86,6 +94,10 @@ impl Nal for Hevc {
 
     fn is_set(first: u8) -> bool {
         first >> 1 & 0x3f == 33
+    }
+
+    fn is_slice(first: u8) -> bool {
+        NalSyntax::Hevc.is_slice(&[first])
     }
 
     fn whole(fragment: [u8; 3]) -> [u8; 2] {
@@ -136,15 +148,25 @@ pub(super) fn cut<N: Nal>(
 
 /// Whether there is a sequence parameter set in a frame.
 pub(super) fn has_sets<N: Nal>(frame: &[u8], length_size: u8) -> bool {
+    first::<N>(frame, length_size, N::is_set).is_some()
+}
+
+/// Where the first slice of a frame begins, its length not counted.
+pub(super) fn first_slice<N: Nal>(frame: &[u8], length_size: u8) -> Option<usize> {
+    first::<N>(frame, length_size, N::is_slice)
+}
+
+/// Where the first NAL unit begins whose first byte passes a test.
+fn first<N: Nal>(frame: &[u8], length_size: u8, test: fn(u8) -> bool) -> Option<usize> {
     let mut at = 0;
     while at < frame.len() {
-        let Ok(unit) = unit(frame, at, usize::from(length_size), N::HEADER) else { return false };
-        if N::is_set(frame[unit.start]) {
-            return true;
+        let unit = unit(frame, at, usize::from(length_size), N::HEADER).ok()?;
+        if test(frame[unit.start]) {
+            return Some(unit.start);
         }
         at = unit.end;
     }
-    false
+    None
 }
 
 fn unit(frame: &[u8], at: usize, length_size: usize, header: usize) -> Result<Range<usize>, PayloadError> {

@@ -33,15 +33,17 @@ pub enum Values {
 }
 
 impl Pcm {
-    pub(super) fn of(config: &PcmConfig) -> Self {
+    /// `None` for values that no payload format has: those of more than 24 bits.
+    pub(super) fn of(config: &PcmConfig) -> Option<Self> {
         let values = match config.coding {
             PcmCoding::Unsigned8 | PcmCoding::Signed8 => Values::L8,
             PcmCoding::Signed16(_) => Values::L16,
             PcmCoding::Signed24(_) => Values::L24,
             PcmCoding::MuLaw => Values::Pcmu,
             PcmCoding::ALaw => Values::Pcma,
+            PcmCoding::Signed32(_) | PcmCoding::Float32(_) | PcmCoding::Float64(_) => return None,
         };
-        Self { values, channels: config.channels }
+        Some(Self { values, channels: config.channels })
     }
 
     /// By the name of an encoding in lower case, if it is PCM.

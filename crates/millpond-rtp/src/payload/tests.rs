@@ -48,6 +48,24 @@ fn avc(payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn messages_go_before_the_first_slice() {
+    let pieces = |packetizer: Packetizer, frame: &[u8]| {
+        let mut pieces = Vec::new();
+        packetizer.cut(frame, 1388, &mut pieces).unwrap();
+        packetizer.first_slice(frame, &pieces)
+    };
+    let slice = |head: &[u8]| [head, &[7; 5000]].concat();
+    let before = [vec![9, 0xf0], [&[6, 5][..], &[7; 3000]].concat()];
+    // The message before it takes three packets.
+    let avc = [&before[..], &[slice(&[0x65]), slice(&[0x65])]].concat();
+    assert_eq!(pieces(Packetizer::Avc(4), &frame(&avc)), Some(4));
+    assert_eq!(pieces(Packetizer::Avc(4), &frame(&before)), None, "no slice");
+    assert_eq!(pieces(Packetizer::Hevc(4), &frame(&[vec![0x46, 1, 0x50], slice(&[0x26, 1])])), Some(1));
+    assert_eq!(Packetizer::Avc(4).first_slice(&[0, 0, 0, 9, 0x65], &[]), None, "cut off");
+    assert_eq!(Packetizer::Opus.first_slice(&[1], &[]), None);
+}
+
+#[test]
 fn large_h264_units_are_fragmented_evenly() {
     let units = vec![vec![0x06, 1, 2], [&[0x65][..], &[7; 5000]].concat()];
     let all = cut(Packetizer::Avc(4), &frame(&units), 1388);

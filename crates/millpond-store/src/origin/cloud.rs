@@ -251,7 +251,7 @@ impl CloudOrigin {
                 let name = path.as_ref().strip_prefix(key.as_ref())?;
                 let name = name.trim_matches('/').to_owned();
                 let shown = !name.is_empty() && !name.starts_with('.');
-                shown.then_some(Entry { name, folder, len })
+                shown.then_some(Entry { name, folder, len, modified: None })
             })
             .collect();
         if entries.is_empty() && !folder.is_root() {

@@ -479,10 +479,21 @@ impl Gateway {
     }
 }
 
+/// Says that a test needs `program`, as the end-to-end tests do.
+fn missing(program: &str) {
+    use std::io::Write as _;
+    let line = format!("SKIPPED: s3_conforms: {program} is not installed (scripts/setup installs it)");
+    println!("{line}");
+    if let Some(path) = std::env::var_os("MILLPOND_TEST_SKIPS") {
+        writeln!(std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap(), "{line}").unwrap();
+    }
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{line}, and CI is true");
+}
+
 #[tokio::test]
 async fn s3_conforms() {
     let Some(gateway) = Gateway::start().await else {
-        println!("skipped: versitygw is not installed");
+        missing("versitygw");
         return;
     };
     let client = object_store::aws::AmazonS3Builder::new()

@@ -113,13 +113,13 @@ impl DiskOrigin {
             let target = self.root.open(&folder.join(name).ok()?, OFlags::empty()).ok()?;
             stat = fstat(&target).ok()?;
         }
-        let (folder, len) = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => (true, 0),
-            FileType::RegularFile => (false, len_of(&stat)),
+        let (folder, len, modified) = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => (true, 0, None),
+            FileType::RegularFile => (false, len_of(&stat), modified(&stat)),
             _ => return None,
         };
         let name = name.to_owned();
-        Some(Entry { name, folder, len })
+        Some(Entry { name, folder, len, modified })
     }
 
     fn not_a(&self, path: &ObjectPath, expected: &'static str, kind: FileType) -> OriginError {

@@ -289,7 +289,7 @@ impl HttpOrigin {
         } else {
             index_page::entries(&url, &page)
         };
-        let entry = |(name, folder)| Entry { name, folder, len: 0 };
+        let entry = |(name, folder)| Entry { name, folder, len: 0, modified: None };
         Ok(Listing { entries: names.into_iter().map(entry).collect(), freshness })
     }
 }

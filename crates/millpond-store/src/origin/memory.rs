@@ -101,7 +101,7 @@ impl MemoryOrigin {
             };
             if !name.starts_with('.') {
                 let name = name.to_owned();
-                entries.insert(name.clone(), Entry { name, folder, len });
+                entries.insert(name.clone(), Entry { name, folder, len, modified: None });
             }
         }
         if entries.is_empty() && !folder.is_root() {

@@ -28,6 +28,7 @@ pub(crate) mod neighbours;
 pub(crate) mod resolve;
 pub(crate) mod retry;
 mod signing;
+pub(crate) mod single;
 pub(crate) mod timed;
 pub(crate) mod transport;
 pub(crate) mod visible;
@@ -154,6 +155,8 @@ pub struct Entry {
     pub folder: bool,
     /// Length in bytes; 0 for a folder, and where the listing doesn't say.
     pub len: u64,
+    /// Last change of a file, where listing a folder tells it for nothing.
+    pub modified: Option<SystemTime>,
 }
 
 /// What an origin says of a folder.

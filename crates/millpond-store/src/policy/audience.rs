@@ -1,8 +1,10 @@
 //! Who watches what, as far as the asks for slices tell: viewers on their way through objects, how often objects are
 //! come to, and how far viewers go.
 
+use super::ledger::Hashed;
 use super::{Item, Time};
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 /// Objects that are remembered.
 const OBJECTS: usize = 65_536;
@@ -22,9 +24,9 @@ const PATIENCE: f64 = 3.0;
 const NEVER: f64 = 1e15;
 
 /// All objects and their viewers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Audience {
-    objects: HashMap<u64, Object>,
+    objects: HashMap<u64, Object, BuildHasherDefault<Hashed>>,
     /// What a visit counts: grows instead of all others shrinking.
     unit: f64,
     /// All visits, by that measure.
@@ -35,9 +37,11 @@ pub(super) struct Audience {
     passes: Passes,
     /// Mean milliseconds that a slice takes a viewer.
     pace: f64,
+    /// The chance that a viewer in a slice reads on in it, as the reader of a segment does.
+    in_pieces: f64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Object {
     visits: f64,
     /// Where its visits went, once there were some.
@@ -61,13 +65,14 @@ struct Viewer {
 impl Default for Audience {
     fn default() -> Self {
         Self {
-            objects: HashMap::new(),
+            objects: HashMap::default(),
             unit: 1.0,
             visits: 0.0,
             between: 0.0,
             last: 0,
             passes: Passes([0.0; PARTS]),
             pace: 0.0,
+            in_pieces: 1.0,
         }
     }
 }
@@ -80,8 +85,10 @@ impl Audience {
         let here = part(item.index);
         let usual = self.pace;
         if !enters && object.at(item.index).iter().any(|viewer| !viewer.has_left(now, usual)) {
+            self.in_pieces += (1.0 - self.in_pieces) / 64.0;
             return;
         }
+        self.in_pieces -= self.in_pieces / 64.0;
         if enters && let Some(pace) = object.goes_on(item.index, now, usual) {
             self.pace = if self.pace == 0.0 { pace } else { self.pace + (pace - self.pace) / 256.0 };
             self.pass(item, part(item.index - 1) + 1..here + 1);
@@ -109,7 +116,8 @@ impl Audience {
         }
     }
 
-    /// Milliseconds until a slice is likely to be asked for: by a viewer who comes by, or by one who comes to its object.
+    /// Milliseconds for which a slice is held for a use that can be expected: until a viewer on its way reaches it, or one
+    /// that comes to its object. Held for the likely use only, where the unlikely ones come much later.
     pub(super) fn next_use(&self, item: &Item, now: Time) -> f64 {
         let Some(object) = self.objects.get(&item.object) else { return NEVER };
         let reaches = |index: u32| match &object.passes {
@@ -117,25 +125,20 @@ impl Audience {
             None => self.passes.share(part(index), self.visits),
         };
         let there = reaches(item.index);
-        let between = self.between * self.visits / object.visits.max(1e-9);
-        let comes = between / there + f64::from(item.index) * self.pace;
+        let mut guess = Guess::default();
+        let is_in = |viewer: &&Viewer| (now.saturating_sub(viewer.at) as f64) < viewer.pace.unwrap_or(self.pace);
+        if let Some(viewer) = object.at(item.index).iter().find(is_in) {
+            guess.adds(viewer.pace.unwrap_or(self.pace) / 2.0, self.in_pieces);
+        }
         let before = object.viewers.partition_point(|viewer| viewer.index < item.index);
         let passes = object.viewers[..before].iter().rev().filter(|viewer| !viewer.has_left(now, self.pace));
-        // Who is in it reads it in pieces, most likely.
-        let is_in = |viewer: &Viewer| (now.saturating_sub(viewer.at) as f64) < viewer.pace.unwrap_or(self.pace);
-        if object.at(item.index).iter().any(is_in) {
-            return 0.0;
-        }
-        let (mut next, mut nobody) = (0.0, 1.0);
         for viewer in passes.take(NEAREST) {
             let pace = viewer.pace.unwrap_or(self.pace);
             let wait = f64::from(item.index - viewer.index) * pace - now.saturating_sub(viewer.at) as f64;
-            let stays = (there / reaches(viewer.index)).min(1.0);
-            // Where it has left by then, the slice is left to those behind it, and to those who come.
-            next += nobody * stays * wait.clamp(0.0, comes);
-            nobody *= 1.0 - stays;
+            guess.adds(wait, (there / reaches(viewer.index)).min(1.0));
         }
-        next + nobody * comes
+        let between = self.between * self.visits / object.visits.max(1e-9);
+        guess.comes(between / there + f64::from(item.index) * self.pace)
     }
 
     /// Keeps numbers small and memory bounded.
@@ -152,6 +155,39 @@ impl Audience {
             self.objects.retain(|_, object| object.visits > least);
             least *= 2.0;
         }
+    }
+}
+
+/// The uses of a slice that may come, the soonest first.
+struct Guess {
+    /// The chance that none of them comes.
+    none: f64,
+    /// Mean milliseconds until the first that comes, or the last may have come.
+    held: f64,
+    /// When the last may come.
+    last: f64,
+    /// The most uses for a millisecond, held for the first uses only.
+    best: f64,
+}
+
+impl Default for Guess {
+    fn default() -> Self {
+        Self { none: 1.0, held: 1.0, last: 0.0, best: 0.0 }
+    }
+}
+
+impl Guess {
+    /// A use may come in `wait` milliseconds.
+    fn adds(&mut self, wait: f64, chance: f64) {
+        self.held += self.none * (wait - self.last).max(0.0);
+        self.last = self.last.max(wait);
+        self.none *= 1.0 - chance;
+        self.best = self.best.max((1.0 - self.none) / self.held);
+    }
+
+    /// A use will come in `wait` milliseconds if none does before. Returns the milliseconds held for a use.
+    fn comes(self, wait: f64) -> f64 {
+        1.0 / self.best.max(1.0 / (self.held + self.none * wait))
     }
 }
 
@@ -246,7 +282,12 @@ mod tests {
         let next = audience.next_use(&item(1, 20), now);
         assert!((9_500.0..12_000.0).contains(&next), "ten slices on: {next}");
         assert!(audience.next_use(&item(1, 3), now) > 50_000.0, "behind it: when the next one comes");
-        assert_eq!(audience.next_use(&item(1, 9), now - 900), 0.0, "it is in there");
+        assert!(audience.next_use(&item(1, 9), now - 900) > 50_000.0, "it is in there, but slices are read at once");
+        let mut segments = audience.clone();
+        for piece in 0..100 {
+            segments.asks(&item(1, 9), false, now - 900 + piece);
+        }
+        assert!(segments.next_use(&item(1, 9), now - 800) < 1000.0, "it is in there, and slices are read in pieces");
         let later = now + 3_600_000;
         assert!(audience.next_use(&item(1, 20), later) > 50_000.0, "it has left");
         assert_eq!(audience.next_use(&item(2, 0), now), NEVER);

@@ -5,6 +5,7 @@
 
 mod audience;
 mod chain;
+mod forecast;
 mod gdsf;
 mod ghost;
 mod heap;
@@ -12,6 +13,7 @@ mod ledger;
 mod lfu;
 mod lru;
 mod s3fifo;
+mod shadow;
 mod sieve;
 mod sketch;
 mod stream;

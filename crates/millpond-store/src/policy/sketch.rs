@@ -27,6 +27,21 @@ impl Sketch {
         Self { rows: vec![0; width * ROWS], mask: width as u64 - 1, asks: 0 }
     }
 
+    /// Makes it wide enough for about that many entries. Counts stay: each counter stands for half of the keys that it
+    /// stood for, and for no fewer uses than they had.
+    pub(crate) fn grow(&mut self, entries: usize) {
+        let old = self.entries();
+        let width = entries.clamp(1024, 1 << 24).next_power_of_two();
+        if width <= old {
+            return;
+        }
+        let mut rows = Vec::with_capacity(width * ROWS);
+        for row in self.rows.chunks(old) {
+            (0..width / old).for_each(|_| rows.extend_from_slice(row));
+        }
+        (self.rows, self.mask) = (rows, width as u64 - 1);
+    }
+
     /// For how many entries it is.
     pub(crate) fn entries(&self) -> usize {
         self.mask as usize + 1
@@ -39,7 +54,7 @@ impl Sketch {
             *counter = (*counter + 1).min(MOST);
         }
         self.asks += 1;
-        if self.asks >= (self.mask + 1) * 10 {
+        if self.asks >= (self.mask + 1) * 4 {
             self.rows.iter_mut().for_each(|counter| *counter /= 2);
             self.asks /= 2;
         }
@@ -76,5 +91,19 @@ mod tests {
             sketch.count(key);
         }
         assert!(sketch.estimate(9) < 9);
+    }
+
+    #[test]
+    fn a_wider_sketch_remembers() {
+        let mut sketch = Sketch::new(1024);
+        for key in 0..500 {
+            (0..key % 10).for_each(|_| sketch.count(key));
+        }
+        let before: Vec<u8> = (0..500).map(|key| sketch.estimate(key)).collect();
+        sketch.grow(10_000);
+        assert_eq!(sketch.entries(), 16_384);
+        assert_eq!((0..500).map(|key| sketch.estimate(key)).collect::<Vec<_>>(), before);
+        sketch.grow(100);
+        assert_eq!(sketch.entries(), 16_384, "it never shrinks");
     }
 }

@@ -1,64 +1,52 @@
-//! A policy of our own for what is streamed: it knows objects, positions and viewers, where others know keys.
+//! The default: a policy of our own for what is streamed ([`Forecast`]), and general ones for what is not.
 //!
-//! Slices of one object are asked for in order, at a pace, by viewers some of whom leave on the way. So of each slice it
-//! can be said when it will be asked for next: when a viewer that is on its way comes by (what Srinilta and Choudhary's
-//! interval caching lives on), else when somebody comes to the object, who then has to get that far (popularity, and
-//! SProxy's prefix value). Belady's optimum puts out what is asked for last; this puts out, of a few entries drawn by
-//! chance and of those that came last, what is expected to be asked for last.
+//! No one order of eviction is best for viewers of films, for small files, for scans and for news. So several are kept of
+//! all entries, and the best one of late chooses what goes. How good each is, is measured: beside the cache, each runs a
+//! [`Shadow`], a cache without bytes, of a sample of the slices.
 
-use super::audience::Audience;
-use super::{Item, Policy, Slot, Time};
-use fastrand::Rng;
-use std::collections::VecDeque;
+use super::forecast::Forecast;
+use super::shadow::Shadow;
+use super::{Item, Lru, Policy, S3Fifo, Slot, Time, WTinyLfu};
 
-/// Entries drawn by chance for each that goes.
-const DRAWN: usize = 24;
-/// Of those that came last and were not looked at yet: what nobody will want soon goes before it puts out others.
-const NEW: usize = 8;
+/// An order leads when it misses less than this share of what the leader misses.
+const BETTER: f64 = 0.99;
 
-/// Farthest expected use goes first.
+/// The best of several orders.
 #[derive(Debug)]
 pub struct Stream {
-    audience: Audience,
-    /// Slots that are in, in no order.
-    all: Vec<Slot>,
+    orders: Vec<Order>,
+    leader: usize,
     /// By slot.
-    entries: Vec<Entry>,
-    /// Slots that came and were not looked at since; some of them have gone.
-    new: VecDeque<Slot>,
-    rng: Rng,
+    items: Vec<Item>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    item: Item,
-    /// Its place in `all`.
-    place: usize,
-    is_in: bool,
+/// An order of the entries, and how it would do by itself.
+#[derive(Debug)]
+struct Order {
+    policy: Box<dyn Policy>,
+    shadow: Shadow,
 }
 
 impl Default for Stream {
     fn default() -> Self {
-        Self {
-            audience: Audience::default(),
-            all: Vec::new(),
-            entries: Vec::new(),
-            new: VecDeque::new(),
-            rng: Rng::with_seed(1),
+        fn order<P: Policy + Default + 'static>() -> Order {
+            Order { policy: Box::new(P::default()), shadow: Shadow::new(Box::new(P::default())) }
         }
+        let orders = vec![order::<WTinyLfu>(), order::<Forecast>(), order::<S3Fifo>(), order::<Lru>()];
+        Self { orders, leader: 0, items: Vec::new() }
     }
 }
 
 impl Stream {
-    fn take(&mut self, slot: Slot) {
-        let entry = &mut self.entries[slot as usize];
-        if !std::mem::take(&mut entry.is_in) {
-            return;
-        }
-        let place = entry.place;
-        self.all.swap_remove(place);
-        if let Some(moved) = self.all.get(place) {
-            self.entries[*moved as usize].place = place;
+    /// A slice was asked for: the shadows tell which order would have had it.
+    fn ask(&mut self, item: &Item, now: Time) {
+        self.orders.iter_mut().for_each(|order| order.shadow.ask(item, now));
+        let missed = |order: &Order| order.shadow.missed();
+        let least = (0..self.orders.len()).min_by(|a, b| missed(&self.orders[*a]).total_cmp(&missed(&self.orders[*b])));
+        if let Some(best) =
+            least.filter(|best| missed(&self.orders[*best]) < BETTER * missed(&self.orders[self.leader]))
+        {
+            self.leader = best;
         }
     }
 }
@@ -68,51 +56,51 @@ impl Policy for Stream {
         "stream"
     }
 
-    fn resize(&mut self, _: u64) {}
+    fn resize(&mut self, capacity: u64) {
+        for order in &mut self.orders {
+            order.policy.resize(capacity);
+            order.shadow.resize(capacity);
+        }
+    }
 
-    fn insert(&mut self, slot: Slot, item: &Item, _: Time) {
+    fn insert(&mut self, slot: Slot, item: &Item, now: Time) {
         let index = slot as usize;
-        if index >= self.entries.len() {
-            self.entries.resize(index + 1, Entry::default());
+        if index >= self.items.len() {
+            self.items.resize(index + 1, Item::default());
         }
-        self.entries[index] = Entry { item: *item, place: self.all.len(), is_in: true };
-        self.all.push(slot);
-        self.new.push_back(slot);
-        if self.new.len() > self.all.len() + NEW {
-            self.new.pop_front();
-        }
+        self.items[index] = *item;
+        self.orders.iter_mut().for_each(|order| order.policy.insert(slot, item, now));
+    }
+
+    fn hit(&mut self, slot: Slot, item: &Item, now: Time) {
+        self.ask(item, now);
+        self.orders.iter_mut().for_each(|order| order.policy.hit(slot, item, now));
+    }
+
+    fn miss(&mut self, item: &Item, now: Time) {
+        self.ask(item, now);
+        self.orders.iter_mut().for_each(|order| order.policy.miss(item, now));
     }
 
     fn read(&mut self, item: &Item, enters: bool, now: Time) {
-        self.audience.asks(item, enters, now);
+        for order in &mut self.orders {
+            order.policy.read(item, enters, now);
+            order.shadow.read(item, enters, now);
+        }
     }
 
-    fn hit(&mut self, _: Slot, _: &Item, _: Time) {}
-
-    fn remove(&mut self, slot: Slot, _: &Item) {
-        self.take(slot);
+    fn remove(&mut self, slot: Slot, item: &Item) {
+        self.orders.iter_mut().for_each(|order| order.policy.remove(slot, item));
     }
 
     fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, now: Time) -> Option<Slot> {
-        let mut worst: Option<(f64, Slot)> = None;
-        let mut look = |slot: Slot, entries: &[Entry], audience: &Audience| {
-            let Some(entry) = entries.get(slot as usize).filter(|entry| entry.is_in && !kept(slot)) else { return };
-            let next = audience.next_use(&entry.item, now);
-            if worst.is_none_or(|(most, _)| next > most) {
-                worst = Some((next, slot));
-            }
-        };
-        for _ in 0..NEW.min(self.new.len()) {
-            if let Some(slot) = self.new.pop_front() {
-                look(slot, &self.entries, &self.audience);
+        let slot = self.orders[self.leader].policy.victim(kept, now)?;
+        let item = self.items[slot as usize];
+        for (place, order) in self.orders.iter_mut().enumerate() {
+            if place != self.leader {
+                order.policy.remove(slot, &item);
             }
         }
-        for _ in 0..DRAWN.min(self.all.len()) {
-            let slot = self.all[self.rng.usize(..self.all.len())];
-            look(slot, &self.entries, &self.audience);
-        }
-        let slot = worst.map(|(_, slot)| slot).or_else(|| self.all.iter().copied().find(|slot| !kept(*slot)))?;
-        self.take(slot);
         Some(slot)
     }
 }

@@ -43,17 +43,23 @@ impl WTinyLfu {
         self.chains[part as usize].remove(slot);
     }
 
+    /// Puts an entry into the main part: on probation, or among what is protected where only that has room.
+    fn admit(&mut self, slot: Slot) {
+        let fits = |part: Part, most: f64| {
+            let bytes = self.bytes[part as usize] + u64::from(self.nodes[slot as usize].0.size);
+            bytes as f64 <= self.main_most() as f64 * most
+        };
+        let only_protected = !fits(Part::Probation, 1.0 - PROTECTED) && fits(Part::Protected, PROTECTED);
+        self.put(slot, if only_protected { Part::Protected } else { Part::Probation });
+    }
+
     /// The first of a part that need not be kept.
     fn first(&self, part: Part, kept: &dyn Fn(Slot) -> bool) -> Option<Slot> {
         self.chains[part as usize].iter().find(|slot| !kept(*slot))
     }
 
-    fn window_most(&self) -> u64 {
-        (self.capacity as f64 * WINDOW) as u64
-    }
-
     fn main_most(&self) -> u64 {
-        self.capacity - self.window_most()
+        self.capacity - (self.capacity as f64 * WINDOW) as u64
     }
 
     fn estimate(&self, slot: Slot) -> u8 {
@@ -75,19 +81,21 @@ impl Policy for WTinyLfu {
         if index >= self.nodes.len() {
             self.nodes.resize(index + 1, Default::default());
         }
-        // The sketch grows with the cache, and forgets by it: seldom, and only while the cache fills.
         if self.nodes.len() > self.sketch.entries() {
-            self.sketch = Sketch::new(self.nodes.len() * 2);
+            self.sketch.grow(self.nodes.len() * 2);
         }
         self.nodes[index].0 = *item;
         self.put(slot, Part::Window);
     }
 
     fn hit(&mut self, slot: Slot, item: &Item, _: Time) {
-        self.sketch.count(item.key);
+        // Uses that follow each other closely, in the window, say little of how often it will be asked for.
         let part = match self.nodes[slot as usize].1 {
             Part::Window => Part::Window,
-            Part::Probation | Part::Protected => Part::Protected,
+            Part::Probation | Part::Protected => {
+                self.sketch.count(item.key);
+                Part::Protected
+            }
         };
         self.take(slot);
         self.put(slot, part);
@@ -108,25 +116,32 @@ impl Policy for WTinyLfu {
     }
 
     fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
-        while self.bytes[Part::Window as usize] > self.window_most() {
-            let Some(candidate) = self.first(Part::Window, kept) else { break };
+        // Nothing of the main part goes without a comparison while there is a candidate in the window.
+        while let Some(candidate) = self.first(Part::Window, kept) {
             let size = u64::from(self.nodes[candidate as usize].0.size);
             let main = self.bytes[Part::Probation as usize] + self.bytes[Part::Protected as usize];
             let victim = self.first(Part::Probation, kept).or_else(|| self.first(Part::Protected, kept));
+            // What was let in was larger than what went for it: the main part pays, not the window.
+            if let Some(victim) = victim.filter(|_| main > self.main_most()) {
+                self.take(victim);
+                return Some(victim);
+            }
             self.take(candidate);
             let Some(victim) = victim.filter(|_| main + size > self.main_most()) else {
-                self.put(candidate, Part::Probation);
+                self.admit(candidate);
                 continue;
             };
-            if self.estimate(candidate) <= self.estimate(victim) {
+            let loses = self.estimate(candidate) <= self.estimate(victim);
+            // Who comes again and again is let in at last, though it never was in long enough to be used.
+            self.sketch.count(self.nodes[candidate as usize].0.key);
+            if loses {
                 return Some(candidate);
             }
-            self.put(candidate, Part::Probation);
+            self.admit(candidate);
             self.take(victim);
             return Some(victim);
         }
-        let slot =
-            [Part::Probation, Part::Protected, Part::Window].into_iter().find_map(|part| self.first(part, kept))?;
+        let slot = [Part::Probation, Part::Protected].into_iter().find_map(|part| self.first(part, kept))?;
         self.take(slot);
         Some(slot)
     }

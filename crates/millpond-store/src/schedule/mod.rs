@@ -19,3 +19,6 @@ pub use viewer::{Viewer, Wish, latest};
 
 /// Seconds since any fixed moment, or between two.
 pub type Seconds = f64;
+
+#[cfg(test)]
+mod thin;

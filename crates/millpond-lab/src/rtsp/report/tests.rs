@@ -73,5 +73,5 @@ fn distributions_rise() {
     let points = report().distributions.behind;
     assert!(points.is_sorted() && points.len() == 51, "{points:?}");
     assert_eq!(points.last(), Some(&(200.0, 99.0)));
-    assert!(distribution(&Histogram::new()).is_empty());
+    assert!(crate::histogram::Histogram::new().distribution().is_empty());
 }

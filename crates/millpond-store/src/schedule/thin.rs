@@ -1,0 +1,199 @@
+//! Viewers on a thin link, on a virtual clock: the planner and the meter as the store drives them, with players that hold a
+//! second of media.
+
+use super::*;
+use fastrand::Rng;
+use std::collections::{HashMap, HashSet};
+
+const SLICE: u64 = 1 << 20;
+/// Media of about 1 Mbit/s in segments of four seconds.
+const RATE: f64 = 125_000.0;
+const SEGMENT: f64 = 4.0;
+const STEP: Seconds = 0.01;
+/// Seconds after which viewers leave, as in `bench/thin_link.py`.
+const EARLY: [f64; 12] = [6.0, 8.0, 9.0, 11.0, 12.0, 13.0, 15.0, 17.0, 18.0, 20.0, 21.0, 23.0];
+
+struct Transfer {
+    slice: (u64, u64),
+    got: f64,
+    of: f64,
+    /// Somebody waits for it; else it was sent for ahead.
+    waited_for: bool,
+    begun: bool,
+}
+
+struct World {
+    now: Seconds,
+    /// Bytes a second.
+    bandwidth: f64,
+    /// The longest time for which nothing comes, and until when nothing does.
+    longest_gap: Seconds,
+    gap: Seconds,
+    meter: Meter,
+    planner: Planner,
+    under_way: Vec<Transfer>,
+    here: HashSet<(u64, u64)>,
+    rng: Rng,
+}
+
+impl World {
+    fn send_for(&mut self, slice: (u64, u64), of: f64, waited_for: bool) {
+        match self.under_way.iter_mut().find(|transfer| transfer.slice == slice) {
+            Some(transfer) => transfer.waited_for |= waited_for,
+            None if self.here.contains(&slice) => {}
+            None => {
+                self.meter.sent_for(of as u64);
+                self.under_way.push(Transfer { slice, got: 0.0, of, waited_for, begun: false });
+            }
+        }
+    }
+
+    /// Ten milliseconds: what is on its way shares the link, then it is looked what is due.
+    fn step(&mut self, titles: &HashMap<u64, Vec<u64>>) {
+        self.now += STEP;
+        // Now and then nothing comes: it is lost, not late.
+        if self.rng.f64() < STEP / 4.0 {
+            self.gap = self.now + self.longest_gap * self.rng.f64();
+        }
+        let share = self.bandwidth * STEP / self.under_way.len().max(1) as f64;
+        if self.now >= self.gap {
+            for transfer in &mut self.under_way {
+                let bytes = share.min(transfer.of - transfer.got);
+                transfer.got += bytes;
+                match std::mem::replace(&mut transfer.begun, true) {
+                    true => self.meter.comes(self.now, bytes.round() as u64),
+                    false => self.meter.begins(self.now, Some(0.001), bytes.round() as u64),
+                }
+            }
+        }
+        for done in self.under_way.extract_if(.., |transfer| transfer.of - transfer.got < 1.0) {
+            self.meter.ends(self.now, 0, true);
+            self.here.insert(done.slice);
+        }
+        let ahead = self.under_way.iter().filter(|transfer| !transfer.waited_for).count();
+        let link = self.meter.link();
+        let delay = self.meter.least_delay();
+        let link = Link { delay: link.delay + link.start(delay, SLICE), ..link };
+        let room = Room { slices: 8 - ahead.min(8), queue: delay.max(0.05) };
+        let (under_way, here) = (&self.under_way, &self.here);
+        let title = titles.keys().copied().max().unwrap_or(0);
+        let is_coming =
+            |index| here.contains(&(title, index)) || under_way.iter().any(|transfer| transfer.slice == (title, index));
+        let (fetches, _) = self.planner.plan(self.now, link, self.meter.busy(), room, |_, index| is_coming(index));
+        let end = titles[&title].last().copied().unwrap_or(0);
+        for fetch in fetches {
+            let start = fetch.index * SLICE;
+            if start < end {
+                self.send_for((title, fetch.index), (end - start).min(SLICE) as f64, false);
+            }
+        }
+    }
+
+    fn has(&self, title: u64, byte: u64) -> bool {
+        let (slice, offset) = ((title, byte / SLICE), (byte % SLICE) as f64);
+        let coming = self.under_way.iter().find(|transfer| transfer.slice == slice);
+        self.here.contains(&slice) || coming.is_some_and(|transfer| transfer.got >= offset)
+    }
+
+    /// One viewer from its start on; says how often it stalled, and for how long.
+    fn watch(&mut self, titles: &HashMap<u64, Vec<u64>>, title: u64, seconds: f64) -> (u32, Seconds) {
+        let bounds = &titles[&title];
+        let id = self.planner.join(title);
+        let (start, end) = (self.now, bounds[bounds.len() - 1]);
+        let (mut stalls, mut stalled) = (0, 0.0);
+        // When the media that is there has been played; none before the first segment is.
+        let mut until: Option<Seconds> = None;
+        for number in 1..bounds.len() {
+            while until.is_some_and(|until| until - self.now > 1.0) && self.now - start < seconds {
+                self.step(titles);
+            }
+            if self.now - start >= seconds {
+                break;
+            }
+            let (from, to) = (bounds[number - 1], bounds[number]);
+            let points = bounds[number - 1..].iter().zip(0..).map(|(at, later)| (*at, f64::from(later) * SEGMENT));
+            self.planner.viewer(id).unwrap().moves(Course::new(points).whole(), to, self.now);
+            for index in from / SLICE..to.div_ceil(SLICE) {
+                let last = ((index + 1) * SLICE).min(to) - 1;
+                if !self.has(title, last) {
+                    self.send_for((title, index), (end - index * SLICE).min(SLICE) as f64, true);
+                }
+                while !self.has(title, last) {
+                    self.step(titles);
+                }
+            }
+            self.planner.viewer(id).unwrap().receives(self.now);
+            let late = until.map_or(0.0, |until| self.now - until);
+            if late > 0.0 {
+                stalls += 1;
+                stalled += late;
+            }
+            until = Some(until.map_or(self.now, |until| until.max(self.now)) + SEGMENT);
+        }
+        self.planner.leave(id);
+        let (now, meter) = (self.now, &mut self.meter);
+        self.under_way.retain(|transfer| {
+            let least = if transfer.waited_for { 0.5 } else { 0.875 };
+            let stays = transfer.got >= least * transfer.of;
+            if !stays {
+                meter.ends(now, (transfer.of - transfer.got) as u64, transfer.begun);
+            }
+            stays
+        });
+        (stalls, stalled)
+    }
+}
+
+/// Stalls of viewers who leave early, one after the other, behind one who stays.
+fn stalls(mode: Mode, factor: f64, longest_gap: Seconds, seed: u64) -> (u32, Seconds) {
+    let mut rng = Rng::with_seed(seed);
+    let mut world = World {
+        now: 0.0,
+        bandwidth: RATE * factor,
+        longest_gap,
+        gap: 0.0,
+        meter: Meter::default(),
+        planner: Planner::new(mode, SLICE),
+        under_way: Vec::new(),
+        here: HashSet::new(),
+        rng: Rng::with_seed(seed + 1000),
+    };
+    let mut titles = HashMap::new();
+    let mut all = (0, 0.0);
+    for (title, seconds) in [60.0].iter().chain(&EARLY).enumerate() {
+        let mut bounds = vec![0];
+        for _ in 0..15 {
+            let bytes = RATE * SEGMENT * (0.97 + 0.06 * rng.f64());
+            bounds.push(bounds.last().unwrap() + bytes as u64);
+        }
+        titles.insert(title as u64, bounds);
+        let (count, time) = world.watch(&titles, title as u64, *seconds);
+        if title > 0 {
+            all = (all.0 + count, all.1 + time);
+        }
+    }
+    all
+}
+
+/// Sums over runs with other media and other gaps.
+fn all_stalls(mode: Mode, factor: f64, longest_gap: Seconds) -> (u32, Seconds) {
+    let runs = (0..5).map(|seed| stalls(mode, factor, longest_gap, seed));
+    runs.fold((0, 0.0), |sum, run| (sum.0 + run.0, sum.1 + run.1))
+}
+
+#[test]
+fn none_of_sixty_who_leave_early_stalls_where_the_link_gives_a_tenth_more_than_the_media_takes() {
+    for factor in [1.1, 1.15, 1.3, 2.0] {
+        let (count, time) = all_stalls(Mode::Active, factor, 0.0);
+        assert_eq!(count, 0, "{factor}: {time} s");
+    }
+    assert!(all_stalls(Mode::OnDemand, 1.15, 0.0).0 > 20, "without prefetch they do");
+}
+
+#[test]
+fn where_the_link_fails_now_and_then_active_stalls_no_longer_than_a_window_that_is_always_full() {
+    for factor in [1.1, 1.15, 1.3] {
+        let (active, eager) = (all_stalls(Mode::Active, factor, 0.25), all_stalls(Mode::Window(4.0), factor, 0.25));
+        assert!(active.1 <= eager.1 + 0.1, "{factor}: {active:?}, window {eager:?}");
+    }
+}
