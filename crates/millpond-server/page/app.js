@@ -4,10 +4,10 @@
 
 const $ = id => document.getElementById(id);
 const video = $('video');
-const state = { folder: '', asset: null, engine: 'hls', player: null, startup: null };
+const state = { asset: null, engine: 'hls', player: null, startup: null, problem: null };
 
-async function getJson(url) {
-  const reply = await fetch(url);
+async function getJson(url, signal) {
+  const reply = await fetch(url, { signal });
   const body = await reply.json();
   if (!reply.ok) throw new Error(body.detail || `${reply.status} ${reply.statusText}`);
   return body;
@@ -20,6 +20,13 @@ function bytes(n) {
   return `${n.toFixed(n < 10 && unit ? 1 : 0)} ${units[unit]}`;
 }
 
+function clock(seconds) {
+  const whole = Math.round(seconds);
+  const two = n => String(n).padStart(2, '0');
+  const [h, m, s] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+}
+
 function element(tag, text, attributes = {}) {
   const e = document.createElement(tag);
   if (text !== undefined) e.textContent = text;
@@ -27,88 +34,294 @@ function element(tag, text, attributes = {}) {
   return e;
 }
 
-// ---- the list
+// ---- what is shown, as the address bar has it: folder, search, asset and player
 
-async function openFolder(folder) {
-  state.folder = folder;
-  $('list-note').textContent = '';
-  let listing;
-  try {
-    listing = await getJson(`/.millpond/assets?folder=${encodeURIComponent(folder)}`);
-  } catch (error) {
-    $('list').replaceChildren();
-    $('list-note').textContent = `This folder can't be listed: ${error.message}. Assets still play by their URL.`;
-    return;
-  }
-  const rows = [];
-  for (const path of listing.folders) rows.push(row(path, 'folder', () => openFolder(path)));
-  for (const a of listing.assets) {
-    const note = a.kind === 'folder' ? `all in one, ${bytes(a.bytes)}` : bytes(a.bytes);
-    rows.push(row(a.path, note, () => select(a.path)));
-  }
-  $('list').replaceChildren(...rows);
-  if (!rows.length) $('list-note').textContent = 'No media here.';
-  crumbs();
-  filter();
-  const top = listing.folders.length === 1 && !listing.assets.length;
-  if (top && !folder) openFolder(listing.folders[0]);
+let view = { folder: '', q: '', path: '', engine: 'hls' };
+
+function parseView() {
+  const told = new URLSearchParams(location.hash.slice(1));
+  const path = told.get('path') || '';
+  // A link to an asset alone shows the folder that it lies in.
+  const folder = told.has('folder') ? told.get('folder') : path.split('/').slice(0, -1).map(part => `${part}/`).join('');
+  const known = [...$('engine').options].map(option => option.value);
+  const engine = known.includes(told.get('engine')) ? told.get('engine') : 'hls';
+  return { folder, q: told.get('q') || '', path, engine };
 }
 
-function row(path, note, go) {
-  const name = path.replace(/\/$/, '').split('/').pop() + (path.endsWith('/') ? '/' : '');
-  const button = element('button', name);
-  button.append(element('small', note));
+function hashOf({ folder, q, path, engine }) {
+  const words = new URLSearchParams();
+  if (folder) words.set('folder', folder);
+  if (q) words.set('q', q);
+  if (path) {
+    // Else the folder would be taken from the path.
+    if (!folder) words.set('folder', '');
+    words.set('path', path);
+    words.set('engine', engine);
+  }
+  return `#${words}`;
+}
+
+// Shows something else. It is a step of its own for the Back button, unless it replaces the one before.
+function go(change, replaces = false) {
+  const next = { ...view, ...change };
+  const hash = hashOf(next);
+  if (hash !== location.hash) history[replaces ? 'replaceState' : 'pushState'](null, '', hash);
+  return show(next);
+}
+
+async function show(next) {
+  const before = view;
+  view = next;
+  if ($('filter').value !== next.q) $('filter').value = next.q;
+  const isOther = next.folder !== before.folder || next.q !== before.q;
+  const listed = isOther || !show.begun ? list() : Promise.resolve(mark());
+  const isNew = next.path !== before.path || (next.path && next.engine !== before.engine);
+  const played = isNew ? select(next.path, next.engine) : Promise.resolve();
+  show.begun = true;
+  await Promise.all([listed, played.catch(() => {})]);
+}
+
+// ---- the list
+
+// Folders that a search looks into, at most, and how many at a time.
+const FOLDERS = 300;
+const AT_ONCE = 4;
+// Matches that are shown, at most.
+const MATCHES = 200;
+
+let listing = new AbortController();
+const lists = new Map();
+
+function folderList(folder, signal) {
+  return getJson(`/.millpond/assets?folder=${encodeURIComponent(folder)}`, signal);
+}
+
+async function list() {
+  listing.abort();
+  listing = new AbortController();
+  const { signal } = listing;
+  crumbs();
+  try {
+    await (view.q ? search(view.q.toLowerCase(), signal) : folder(signal));
+  } catch (error) {
+    if (signal.aborted) return;
+    rows([]);
+    note(`This folder can't be listed: ${error.message}. Assets still play by their URL.`);
+  }
+}
+
+async function folder(signal) {
+  const found = await folderList(view.folder, signal);
+  if (signal.aborted) return;
+  const only = found.folders.length === 1 && !found.assets.length && !view.folder;
+  if (only) return go({ folder: found.folders[0] }, true);
+  rows([...found.folders.map(path => folderRow(path)), ...found.assets.map(asset => assetRow(asset))]);
+  const none = found.folders.length || found.assets.length ? [] : ['No media that is served here.'];
+  note([...none, ...leftOut(found['left-out'])].join(' '));
+}
+
+// Files of other formats, with the command that makes an MP4 file of the first.
+function leftOut(files) {
+  if (!files.length) return [];
+  const names = files.slice(0, 3).map(file => `${nameOf(file.path)} (${file.format})`);
+  const more = files.length > 3 ? ` and ${files.length - 3} more` : '';
+  const command = files[0].command ? [`For an MP4 file: ${files[0].command}`] : [];
+  return [`Left out: ${names.join(', ')}${more}.`, ...command];
+}
+
+// Looks for names in all folders, the one that is shown first, breadth first.
+async function search(wanted, signal) {
+  const queue = [view.folder, ''].filter((path, n, all) => all.indexOf(path) === n);
+  const seen = new Set(queue);
+  const found = [];
+  let looked = 0;
+  let failed = 0;
+  const has = path => path.replace(/\/$/, '').split('/').pop().toLowerCase().includes(wanted);
+  const paint = () => rows(found.slice(0, MATCHES));
+  const look = async () => {
+    while (queue.length && looked < FOLDERS && found.length < MATCHES && !signal.aborted) {
+      const path = queue.shift();
+      looked += 1;
+      try {
+        if (!lists.has(path)) lists.set(path, await folderList(path, signal));
+        const { folders, assets } = lists.get(path);
+        for (const inner of folders.filter(inner => !seen.has(inner))) {
+          seen.add(inner);
+          queue.push(inner);
+          if (has(inner)) found.push(folderRow(inner, true));
+        }
+        found.push(...assets.filter(a => has(a.path) && !(a.kind === 'folder' && path === '')).map(a => assetRow(a, true)));
+      } catch (error) {
+        if (signal.aborted) return;
+        failed += 1;
+      }
+      if (!signal.aborted) paint();
+    }
+  };
+  lists.clear();
+  note('Searching …');
+  // A worker that finds the queue empty may be early: another one still looks into a folder with folders.
+  while (queue.length && looked < FOLDERS && found.length < MATCHES && !signal.aborted) {
+    await Promise.all(Array.from({ length: AT_ONCE }, look));
+  }
+  if (signal.aborted) return;
+  paint();
+  const folders = `${looked} folder${looked === 1 ? '' : 's'}`;
+  const stopped = queue.length ? '; the search stopped there: open a folder or type more' : '';
+  const refused = failed ? `; ${failed} can't be listed` : '';
+  note(`${found.length ? `${Math.min(found.length, MATCHES)} found` : 'Nothing found'} in ${folders}${refused}${stopped}.`);
+}
+
+function note(text) { $('list-note').textContent = text; }
+
+const nameOf = path => path.replace(/\/$/, '').split('/').pop();
+
+function folderRow(path, isMatch = false) {
+  return { path, kind: 'folder', title: `${nameOf(path)}/`, below: isMatch ? path : '', side: 'folder', act: () => go({ folder: path, q: '' }) };
+}
+
+function assetRow(asset, isMatch = false) {
+  const isCopied = asset.state === 'copying';
+  const several = { folder: 'all in one, ', list: `${asset.files?.length} files in one, ` }[asset.kind] || '';
+  return {
+    path: asset.path, kind: asset.kind, title: nameOf(asset.kind === 'list' ? asset.files[0] : asset.path),
+    below: isMatch ? asset.path : '', side: isCopied ? 'still being copied' : several + bytes(asset.bytes),
+    lasts: !isCopied, act: () => go({ path: asset.path }),
+  };
+}
+
+// Shows rows. The focus stays where it was, also when the row is made anew; in another folder it goes to the first row.
+function rows(wanted) {
+  const active = document.activeElement;
+  const had = $('list').contains(active) ? active.dataset.key : null;
+  const old = new Map([...$('list').children].map(li => [li.firstChild.dataset.key, li]));
+  $('list').replaceChildren(...wanted.map(row => {
+    const key = `${row.kind}:${row.path}`;
+    const known = old.get(key);
+    const li = known && known.dataset.side === row.side ? known : listItem(row, key);
+    li.firstChild.onclick = row.act;
+    return li;
+  }));
+  if (had !== null) {
+    const buttons = [...$('list').querySelectorAll('button')];
+    const next = buttons.find(button => button.dataset.key === had) || buttons[0] || $('filter');
+    next.focus({ preventScroll: buttons.some(button => button.dataset.key === had) });
+  }
+  mark();
+}
+
+function listItem({ path, title, below, side, lasts }, key) {
+  const button = element('button');
+  const name = element('span', title, { className: 'name' });
+  if (below) name.append(element('small', below));
+  const facts = element('small', side, { className: 'side' });
+  button.append(name, facts);
   button.dataset.path = path;
-  button.onclick = go;
+  button.dataset.key = key;
   const li = element('li');
+  li.dataset.side = side;
   li.append(button);
+  if (lasts) durations.observe(li);
   return li;
 }
 
-function crumbs() {
-  const parts = state.folder.split('/').filter(Boolean);
-  const links = [['all', '']].concat(parts.map((p, n) => [p, parts.slice(0, n + 1).join('/') + '/']));
-  $('crumbs').replaceChildren(...links.flatMap(([name, path], n) => {
-    const button = element('button', name);
-    button.onclick = () => openFolder(path);
-    return n ? [' / ', button] : [button];
-  }));
+function mark() {
+  for (const b of document.querySelectorAll('#list button')) {
+    b.setAttribute('aria-current', String(b.dataset.path === view.path));
+  }
 }
 
-function filter() {
-  const wanted = $('filter').value.toLowerCase();
-  for (const li of $('list').children) li.hidden = !li.textContent.toLowerCase().includes(wanted);
+function crumbs() {
+  const parts = view.folder.split('/').filter(Boolean);
+  const links = [['all', '']].concat(parts.map((p, n) => [p, parts.slice(0, n + 1).join('/') + '/']));
+  const hadFocus = $('crumbs').contains(document.activeElement) ? document.activeElement.dataset.folder : null;
+  $('crumbs').replaceChildren(...links.flatMap(([name, path], n) => {
+    const button = element('button', name);
+    button.dataset.folder = path;
+    button.onclick = () => go({ folder: path, q: '' });
+    return n ? [' / ', button] : [button];
+  }));
+  if (hadFocus !== null) [...$('crumbs').children].find(b => b.dataset.folder === hadFocus)?.focus();
 }
+
+// ---- durations of the rows that are seen, one after the other
+
+const durations = {
+  known: new Map(),
+  queue: [],
+  isBusy: false,
+  observe(li) { this.observer.observe(li); },
+  observer: new IntersectionObserver(entries => {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting && target.isConnected) {
+        durations.observer.unobserve(target);
+        durations.queue.push(target);
+      }
+    }
+    durations.next();
+  }),
+  async next() {
+    if (this.isBusy) return;
+    this.isBusy = true;
+    while (this.queue.length) {
+      const li = this.queue.shift();
+      if (!li.isConnected) continue;
+      const button = li.firstChild;
+      const { path, key } = button.dataset;
+      if (!this.known.has(key)) {
+        const told = await getJson(`/.millpond/duration?path=${encodeURIComponent(path)}`).catch(() => ({}));
+        this.known.set(key, told.duration);
+      }
+      const duration = this.known.get(key);
+      if (duration > 0) button.lastChild.textContent = `${clock(duration)}, ${li.dataset.side}`;
+    }
+    this.isBusy = false;
+  },
+};
 
 // ---- one asset
 
-async function select(path, engine = state.engine) {
-  $('stage').hidden = false;
+async function select(path, engine) {
+  $('stage').hidden = !path;
+  document.title = path ? `${nameOf(path)} – Millpond` : 'Millpond';
+  mark();
+  if (!path) {
+    state.asset = null;
+    return unload();
+  }
   $('title').textContent = path;
   $('problem').hidden = true;
-  for (const b of document.querySelectorAll('#list button')) b.setAttribute('aria-current', b.dataset.path === path);
+  let asset;
   try {
-    state.asset = await getJson(`/.millpond/asset?path=${encodeURIComponent(path)}`);
+    asset = await getJson(`/.millpond/asset?path=${encodeURIComponent(path)}`);
   } catch (error) {
-    await unload();
-    return problem(error.message);
+    if (view.path === path) {
+      await unload();
+      problem(error.message);
+    }
+    return undefined;
   }
+  // Another one may have been chosen meanwhile.
+  if (view.path !== path) return undefined;
+  state.asset = asset;
   showOutputs();
-  await play(engine);
+  return play(engine);
 }
 
 function showOutputs() {
-  const { outputs, tracks, warnings } = state.asset;
-  const names = { hls: 'HLS, fMP4', hls_ts: 'HLS, TS', dash: 'DASH', file: 'File' };
+  const { outputs, tracks, warnings, duration } = state.asset;
+  $('duration').textContent = clock(duration);
+  const names = { hls: 'HLS, fMP4', 'hls-ts': 'HLS, TS', dash: 'DASH', rtsp: 'RTSP', rtsps: 'RTSP, TLS', file: 'File' };
   $('outputs').tBodies[0].replaceChildren(...Object.entries(names).filter(([k]) => outputs[k]).map(([key, name]) => {
     const tr = element('tr');
-    tr.append(element('td', name, { className: 'tight' }));
+    tr.append(element('th', name, { scope: 'row' }));
     const cell = element('td');
-    if (outputs[key].url) {
-      const href = new URL(outputs[key].url, location).href;
+    const href = address(outputs[key]);
+    if (href) {
       cell.append(element('a', href, { href }));
-      const copy = element('button', 'copy');
-      copy.onclick = () => navigator.clipboard?.writeText(href);
+      const copy = element('button', 'copy', { type: 'button' });
+      copy.setAttribute('aria-label', `Copy the address of ${name}`);
+      copy.onclick = async () => { copy.textContent = await copied(href) ? 'copied' : 'select it by hand'; };
       const last = element('td', undefined, { className: 'tight' });
       last.append(copy);
       tr.append(cell, last);
@@ -121,12 +334,41 @@ function showOutputs() {
   }));
   $('tracks').tBodies[0].replaceChildren(...tracks.map(t => {
     const tr = element('tr');
-    const size = t.width ? `${t.width}×${t.height}` : t.language || '';
-    const cells = [t.name, t.kind, t.codec, size, t.label || '', `${Math.round(t.bandwidth / 1000)} kbit/s`, `${t.segments} segments`];
-    tr.append(...cells.map(c => element('td', c)));
+    const size = t.width ? `${t.width}×${t.height}` : '';
+    const cells = [['Kind', t.kind], ['Codec', t.codec], ['Size', size], ['Language', t.language || ''], ['Label', t.label || ''],
+      ['Bandwidth', `${Math.round(t.bandwidth / 1000)} kbit/s`], ['Segments', t.segments]];
+    tr.append(element('th', t.name, { scope: 'row' }));
+    tr.append(...cells.map(([label, text]) => {
+      const td = element('td', text);
+      td.dataset.label = label;
+      return td;
+    }));
     return tr;
   }));
   $('warnings').replaceChildren(...warnings.map(w => element('li', w)));
+}
+
+// RTSP has a port of its own on the host that the page is from.
+function address({ url, scheme, port, path }) {
+  if (scheme) return `${scheme}://${location.hostname}:${port}${path}`;
+  return url ? new URL(url, location).href : null;
+}
+
+// Pages of plain HTTP from other machines have no clipboard but the old way.
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = element('textarea', text);
+    const active = document.activeElement;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand('copy');
+    area.remove();
+    active?.focus();
+    return done;
+  }
 }
 
 function problem(text) {
@@ -139,13 +381,18 @@ async function unload() {
   const player = state.player;
   state.player = null;
   if (player) await player.destroy();
+  for (const id of ['quality', 'audio', 'text']) {
+    $(id).replaceChildren();
+    $(id).disabled = true;
+  }
+  for (const id of ['startup', 'rendition', 'buffer', 'dropped']) $(id).textContent = '–';
   video.removeAttribute('src');
   video.replaceChildren();
   video.load();
 }
 
 function urlFor(engine) {
-  const key = { hls: 'hls', 'hls-ts': 'hls_ts', dash: 'dash', shaka: 'dash', 'shaka-hls': 'hls', native: 'file' }[engine];
+  const key = { hls: 'hls', 'hls-ts': 'hls-ts', dash: 'dash', shaka: 'dash', 'shaka-hls': 'hls', native: 'file' }[engine];
   const output = state.asset.outputs[key];
   if (!output || !output.url) throw new Error(`${key}: ${output ? output.reason : 'this asset is not one file'}`);
   return output.url;
@@ -157,20 +404,49 @@ async function play(engine) {
   $('engine').value = engine;
   $('problem').hidden = true;
   state.problem = null;
-  history.replaceState(null, '', `#path=${encodeURIComponent(state.asset.path)}&engine=${engine}`);
+  const { tracks } = state.asset;
+  const hasPictures = tracks.some(t => t.kind === 'video');
+  const sound = undecodable(tracks, 'audio', 'sound is');
   try {
-    return await load(urlFor(engine), engine);
+    const url = urlFor(engine);
+    const missing = hasPictures ? undecodable(tracks, 'video', 'pictures are') : sound;
+    if (missing) throw new Error(missing);
+    // Pictures may play without their sound: that depends on the player.
+    return await load(url, engine);
   } catch (error) {
-    problem(error.message);
-    throw error;
+    const whole = sound && hasPictures && error.message !== sound ? new Error(`${error.message} ${sound}`) : error;
+    problem(whole.message);
+    throw whole;
   }
+}
+
+const CODECS = [
+  [/^(hvc1|hev1)/, 'HEVC (H.265)'], [/^(dvh1|dvhe)/, 'Dolby Vision'], [/^av01/, 'AV1'], [/^vp0?9/, 'VP9'], [/^avc/, 'H.264'],
+  [/^mp4v/, 'MPEG-4 Part 2'], [/^ac-3/, 'Dolby Digital (AC-3)'], [/^ec-3/, 'Dolby Digital Plus (E-AC-3)'], [/^ac-4/, 'AC-4'],
+  [/^alac/i, 'ALAC'], [/^fLaC/i, 'FLAC'], [/^opus/i, 'Opus'], [/^mp4a\.(69|6B|34)/i, 'MP3'], [/^mp4a/, 'AAC'], [/^[if]pcm|^lpcm|^sowt|^twos/, 'PCM'],
+];
+
+// A sentence where this browser can decode no track of a kind; nothing where it can, or there is none.
+function undecodable(tracks, kind, whatIs) {
+  const source = window.ManagedMediaSource || window.MediaSource;
+  const plays = t => {
+    const type = `${t.kind}/mp4; codecs="${t.codec}"`;
+    return (source && source.isTypeSupported(type)) || video.canPlayType(type) !== '';
+  };
+  const all = tracks.filter(t => t.kind === kind);
+  if (!all.length || all.some(plays)) return null;
+  const { codec } = all[0];
+  const name = (CODECS.find(([form]) => form.test(codec)) || [null, codec])[1];
+  const hint = /^(hvc1|hev1|dvh1|dvhe)/.test(codec) ? 'Safari can, and Chrome and Edge where the hardware decodes it. ' : '';
+  return `This browser can't decode ${name}, which the ${whatIs} coded in (${codec}). `
+    + `${hint}The addresses below play in VLC, mpv and other players.`;
 }
 
 // Resolves with the milliseconds from here to the first picture (or the first sound).
 async function load(url, engine) {
   const begun = performance.now();
   const first = new Promise(done => {
-    if (state.asset && state.asset.tracks.some(t => t.kind === 'video') && video.requestVideoFrameCallback) {
+    if (state.asset.tracks.some(t => t.kind === 'video') && video.requestVideoFrameCallback) {
       video.requestVideoFrameCallback(() => done());
     } else {
       video.addEventListener('playing', () => done(), { once: true });
@@ -319,18 +595,32 @@ setInterval(() => {
   $('rendition').textContent = p.renditions()[n] || (video.videoWidth ? `${video.videoWidth}×${video.videoHeight}` : '–');
 }, 500);
 
-$('filter').oninput = filter;
-$('engine').onchange = () => state.asset && play($('engine').value).catch(() => {});
+// ---- begins
+
+let typing;
+$('filter').oninput = () => {
+  clearTimeout(typing);
+  // The letters of one search are one step back.
+  typing = setTimeout(() => go({ q: $('filter').value.trim() }, view.q !== '' && $('filter').value.trim() !== ''), 250);
+};
+$('engine').onchange = () => state.asset && go({ engine: $('engine').value }, true);
+addEventListener('popstate', () => show(parseView()));
+// Files come and go while the page is in the background.
+document.addEventListener('visibilitychange', () => { if (!document.hidden && !view.q) list(); });
 
 window.millpond = {
   load: async (path, engine) => {
     const asset = await getJson(`/.millpond/asset?path=${encodeURIComponent(path)}`);
+    view = { ...view, path, engine };
+    history.replaceState(null, '', hashOf(view));
     state.asset = asset;
     $('stage').hidden = false;
     $('title').textContent = path;
     showOutputs();
+    mark();
     return play(engine);
   },
+  refresh: list,
   player: () => state.player,
   engineState: () => ({
     time: video.currentTime, width: video.videoWidth, paused: video.paused, ready: video.readyState,
@@ -342,7 +632,5 @@ window.millpond = {
   }),
 };
 
-const deep = new URLSearchParams(location.hash.slice(1));
-openFolder((deep.get('path') || '').split('/').slice(0, -1).map(p => p + '/').join(''));
-if (deep.get('path')) select(deep.get('path'), deep.get('engine') || 'hls').catch(() => {});
+show(parseView());
 window.millpond.ready = true;

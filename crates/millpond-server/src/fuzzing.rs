@@ -2,9 +2,13 @@
 
 use crate::{
     delivery::{Parsed, parse_head},
-    front::{Asked, Request, Validators, evaluate, parse_range, range_applies},
+    front::{Asked, Coding, Request, Validators, evaluate, parse_range, range_applies},
 };
-use std::time::{Duration, SystemTime};
+use millpond_media::Movie;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 /// Reads a request head. Checks that what is taken lies in `bytes`, and that a head stays one whatever follows it.
 ///
@@ -20,7 +24,7 @@ pub fn request_head(bytes: &[u8]) {
     assert!(matches!(alone, Parsed::Request(same) if same.used == head.used && same.has_body == head.has_body));
 }
 
-/// Reads a range of a body of `len` bytes and evaluates preconditions, all from the fields that a request head has.
+/// Reads a range of a body of `len` bytes, evaluates preconditions and chooses a coding, all from the fields that a request head has.
 ///
 /// # Panics
 /// Where a range lies outside of the body or is empty.
@@ -33,8 +37,17 @@ pub fn range_and_conditions(fields: &[(&str, &str)], len: u64) {
     }
     let request = Request { method: http::Method::GET, target: "/".to_owned(), headers };
     let now = Validators { etag: "\"a\"", modified: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)) };
-    let _ = (evaluate(&request, &now), range_applies(&request, &now));
+    let _ = (evaluate(&request, &now), range_applies(&request, &now), Coding::preferred(&request));
     if let Asked::Part(range) = parse_range(request.single(http::header::RANGE).value(), len) {
         assert!(range.start < range.end && range.end <= len, "{range:?} of {len}");
     }
+}
+
+/// Makes the manifests of the asset that the server manifest `text` describes; `movie` stands for each file it names.
+/// Returns the length of all outputs, or `None` where the text is refused.
+///
+/// # Panics
+/// Where a file lies outside of the place, or building the asset takes more steps than its files justify.
+pub fn manifest_asset(text: &str, movie: &Arc<Movie>) -> Option<usize> {
+    crate::library::manifest_asset(text, movie)
 }

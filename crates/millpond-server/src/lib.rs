@@ -24,6 +24,7 @@ pub mod serve;
 pub mod tls;
 mod work;
 
-pub use library::{Container, IndexError, Resource, Route};
+pub use front::encode;
+pub use library::{Container, FolderContent, IndexError, LeftOut, Resource, Route, Survey, Title, Version};
 pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users, UsersError};
 pub use work::Refusal;

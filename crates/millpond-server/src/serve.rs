@@ -5,16 +5,17 @@ use crate::{
     admin,
     config::{Config, PlaceConfig},
     delivery::{Limits, Service, accept_plain, accept_tls},
-    front::{self, Front, FrontOptions},
-    library::{Library, LibraryOptions, Places, is_manifest, is_media},
+    front::{Front, FrontOptions},
+    library::{Library, LibraryOptions, Places, Survey},
     metrics::Metrics,
     rtsp::{self, Rtsp, RtspOptions, Timeouts},
     tls,
     work::{Pool, PoolOptions},
 };
 use http::HeaderValue;
+use millpond_package::KeyAddress;
 use millpond_store::{DiskOptions, ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreError, StoreOptions};
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -73,6 +74,7 @@ pub struct Server {
     places: Places,
     metrics: Arc<Metrics>,
     pool: Arc<Pool>,
+    library: Arc<Library>,
 }
 
 impl Server {
@@ -107,6 +109,8 @@ impl Server {
                 segment_duration: config.segment_duration.as_secs_f64(),
                 index_folder: Some(config.cache.join("index")),
                 cache_size: config.cache_size,
+                key_addresses: key_addresses(&config),
+                titles: config.places.iter().map(|p| (p.spec.name.clone(), p.options.titles)).collect(),
             },
             metrics.clone(),
         ));
@@ -118,8 +122,23 @@ impl Server {
             Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
             None => None,
         };
-        let options = FrontOptions { cors_origin, access_log: config.access_log, folder: config.cache.clone() };
+        let lifetimes = if config.places.is_empty() {
+            vec![config.lifetimes; places.iter().count()]
+        } else {
+            config.places.iter().map(|place| place.lifetimes).collect()
+        };
         let listeners = rtsp::Listeners { plain: listen("rtsp", config.rtsp)?, secure: rtsps };
+        let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).ok();
+        let options = FrontOptions {
+            cors_origin,
+            access_log: config.access_log,
+            folder: config.cache.clone(),
+            lifetimes,
+            rtsp_ports: (
+                port(&listeners.plain).unwrap_or(config.rtsp.port()),
+                listeners.secure.as_ref().and_then(|(listener, _)| port(listener)),
+            ),
+        };
         let rtsp_options = RtspOptions {
             address: config.rtsp.ip(),
             workers: config.workers,
@@ -132,13 +151,15 @@ impl Server {
             channels: config.rtsp_channels.clone(),
             groups: config.rtsp_multicast,
             overflow: config.rtsp_overflow.clone(),
+            access_log: config.access_log,
         };
         let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, metrics.streams())
             .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
-        let front = Arc::new(Front::new(store.clone(), library, places.clone(), metrics.clone(), options));
+        let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.clone(), options));
         let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
         let service = Arc::new(Service::new(front, limits, config.max_connections));
-        Ok(Self { config, http, https, admin, rtsp: (listeners, rtsp), service, store, places, metrics, pool })
+        let rtsp = (listeners, rtsp);
+        Ok(Self { config, http, https, admin, rtsp, service, store, places, metrics, pool, library })
     }
 
     /// The address of plain HTTP.
@@ -175,32 +196,37 @@ impl Server {
         self.rtsp.0.secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok())
     }
 
-    /// Paths of a few assets, for the first words to the user: those in the top folder of each place.
-    pub async fn some_assets(&self, most: usize) -> Vec<String> {
-        let mut found = Vec::new();
+    /// What the places hold near their tops, with the paths of `most` assets each, for the first words to the user.
+    pub async fn surveys(&self, most: usize) -> Vec<Survey> {
+        let mut surveys = Vec::new();
         for place in self.places.iter() {
-            let listing = timeout(Duration::from_secs(3), self.store.list(place, &ObjectPath::root())).await;
-            let Ok(Ok(entries)) = listing else { continue };
-            let prefix = if place.is_empty() { String::new() } else { format!("{place}/") };
-            if **place == *"sample" && self.config.places.is_empty() {
-                found.push("sample".to_owned());
-                continue;
-            }
-            found.extend(
-                entries
-                    .iter()
-                    .filter(|e| !e.folder && (is_media(&e.name) || is_manifest(&e.name)))
-                    .map(|e| front::encode(&format!("{prefix}{}", e.name))),
-            );
+            let config = self.config.places.iter().find(|config| config.spec.name == **place);
+            let local = config.is_none_or(|config| !config.spec.is_remote());
+            let survey = timeout(Duration::from_secs(3), self.library.survey(place, local, most)).await;
+            surveys.push(survey.unwrap_or_else(|_| Survey {
+                place: place.to_string(),
+                failed: Some("no answer within 3 s".to_owned()),
+                ..Survey::default()
+            }));
         }
-        found.truncate(most);
-        found
+        surveys
     }
 
     /// Serves until `stop` turns true, then finishes what is under way within the configured grace.
     pub async fn run(self, stop: watch::Receiver<bool>) {
-        let Self { config, http, https, admin, rtsp: (rtsp_listeners, rtsp), service, store, places, metrics, pool } =
-            self;
+        let Self {
+            config,
+            http,
+            https,
+            admin,
+            rtsp: (rtsp_listeners, rtsp),
+            service,
+            store,
+            places,
+            metrics,
+            pool,
+            library: _,
+        } = self;
         let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
         let front = service.front.clone();
         let admin_state = admin::AdminState {
@@ -244,6 +270,7 @@ impl Server {
         readiness.draining();
         if timeout(config.shutdown_grace, service.drained()).await.is_err() {
             tracing::warn!(connections = service.open(), "responses cut off: the grace for shutting down is over");
+            service.cut().await;
         }
         pool.stop();
         let _ = admin_stop.send(true);
@@ -321,7 +348,7 @@ fn places(config: &Config) -> Result<(Store, Vec<Arc<str>>), ServeError> {
         store.add_place("sample", Arc::new(sample));
         names.push(Arc::from("sample"));
     }
-    for PlaceConfig { spec, options } in &config.places {
+    for PlaceConfig { spec, options, .. } in &config.places {
         let name = spec.name.as_str();
         store.add_place(name, millpond_store::build(spec, options)?);
         names.push(Arc::from(name));
@@ -329,15 +356,47 @@ fn places(config: &Config) -> Result<(Store, Vec<Arc<str>>), ServeError> {
     Ok((store, names))
 }
 
+/// What keeps a configuration from being served here and now: places that are not there and certificates that can't
+/// be read, then addresses that can't be listened on. Origins are not asked.
+pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
+    let places = config.places.iter();
+    let mut wrong: Vec<ServeError> = places
+        .filter_map(|PlaceConfig { spec, options, .. }| {
+            millpond_store::build(spec, options).err().map(ServeError::from)
+        })
+        .collect();
+    wrong.extend(config.tls.as_ref().and_then(|source| tls::Certificates::open(source).err()).map(ServeError::from));
+    let addresses = [
+        ("http", Some(config.http)),
+        ("https", config.https),
+        ("admin", Some(config.admin)),
+        ("rtsp", Some(config.rtsp)),
+        ("rtsps", config.rtsps),
+    ];
+    let taken = addresses.into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err()).collect();
+    (wrong, taken)
+}
+
+/// The addresses of keys, by the name of their place.
+fn key_addresses(config: &Config) -> HashMap<Arc<str>, Arc<KeyAddress>> {
+    let of = |place: &PlaceConfig| Some((Arc::from(place.spec.name.as_str()), place.key_address.clone()?));
+    config.places.iter().filter_map(of).collect()
+}
+
 fn listen(flag: &'static str, addr: SocketAddr) -> Result<TcpListener, ServeError> {
-    let open = || -> io::Result<TcpListener> {
+    let listener = TcpListener::from_std(bind(flag, addr)?);
+    listener.map_err(|error| ServeError::Bind { flag, addr, error, hint: "" })
+}
+
+fn bind(flag: &'static str, addr: SocketAddr) -> Result<std::net::TcpListener, ServeError> {
+    let open = || -> io::Result<std::net::TcpListener> {
         let domain = if addr.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
         let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
         socket.bind(&addr.into())?;
         socket.listen(4096)?;
-        TcpListener::from_std(socket.into())
+        Ok(socket.into())
     };
     open().map_err(|error| {
         let hint = match error.kind() {

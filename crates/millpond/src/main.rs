@@ -7,7 +7,7 @@ mod target;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = match commands::cli().try_get_matches() {
+    let matches = match commands::cli().try_get_matches_from(commands::arguments(std::env::args_os())) {
         Ok(matches) => matches,
         Err(error) => {
             let _ = error.print();

@@ -4,9 +4,9 @@ use millpond_server::escape::{self, Escaping};
 use std::{
     error::Error,
     fmt::{self, Write as _},
-    io::{self, Write as _},
-    sync::mpsc,
-    time::Duration,
+    io::{self, IsTerminal as _, Write as _},
+    sync::{Mutex, mpsc},
+    time::{Duration, Instant},
 };
 
 /// Exit code where the reader of standard output left: what a shell shows for a program that SIGPIPE ended.
@@ -14,6 +14,9 @@ pub(crate) const CLOSED: u8 = 128 + 13;
 
 /// Longest wait for standard error to take the reason of a failure.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time between lines of progress in a file or pipe.
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Standard output was closed by its reader.
 #[derive(Debug)]
@@ -69,12 +72,36 @@ pub(crate) fn complain(text: &str) {
     let _ = wait.recv_timeout(PATIENCE);
 }
 
-/// Shows how far a command is, on one line that is written over.
+/// Shows how far a command is: on a terminal in one line that is written over, elsewhere in a line now and then. Empty
+/// text ends it.
 pub(crate) fn progress(text: &str) {
-    let mut line = String::new();
-    let _ = Escaping::line(&mut line).write_str(text);
-    let _ = write!(io::stderr(), "\r{line}\x1b[K");
-    let _ = io::stderr().flush();
+    static PACE: Mutex<Pace> = Mutex::new(Pace { last: None });
+    if io::stderr().is_terminal() {
+        let mut line = String::new();
+        let _ = Escaping::line(&mut line).write_str(text);
+        let _ = write!(io::stderr(), "\r{line}\x1b[K");
+        let _ = io::stderr().flush();
+    } else if !text.is_empty() && PACE.lock().is_ok_and(|mut pace| pace.is_due(Instant::now())) {
+        complain(text);
+    }
+}
+
+/// When progress is told in whole lines.
+struct Pace {
+    /// Time of the last line, or of the first that there could have been.
+    last: Option<Instant>,
+}
+
+impl Pace {
+    /// Whether it is time for a line. What is over soon needs none.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let last = *self.last.get_or_insert(now);
+        let is_due = now.saturating_duration_since(last) >= INTERVAL;
+        if is_due {
+            self.last = Some(now);
+        }
+        is_due
+    }
 }
 
 fn escaped(text: &str) -> String {
@@ -93,5 +120,17 @@ fn write(text: &str) -> Result<(), Box<dyn Error>> {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
         Err(error) => Err(format!("standard output: {error}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_progress_come_now_and_then() {
+        let (mut pace, start) = (Pace { last: None }, Instant::now());
+        let due: Vec<u64> = (0..=60).filter(|n| pace.is_due(start + Duration::from_millis(n * 500))).collect();
+        assert_eq!(due, [20, 40, 60], "none for what is over soon");
     }
 }

@@ -1,8 +1,12 @@
 //! A file or a URL of one object, as the tools take it.
 
-use millpond_media::{Indexer, Movie, Step};
+use millpond_media::{Foreign, Indexer, MediaError, Movie, Step};
+use millpond_server::IndexError;
 use millpond_store::{Object, ObjectPath, OriginOptions, PlaceSpec, Store, StoreOptions, build};
 use std::{error::Error, sync::Arc};
+
+/// Bytes that tell the format of a file.
+const HEAD: u64 = 1024;
 
 /// A store with one place: the folder of the object, or the place itself.
 pub(crate) struct Opened {
@@ -43,9 +47,10 @@ pub(crate) async fn index(store: &Store, object: &Arc<Object>) -> Result<Indexed
     let mut indexer = Indexer::new(object.meta().len);
     let (mut ranges, mut batches, mut bytes) = (0, 0, 0);
     loop {
-        match indexer.poll().map_err(|e| format!("{}: {e}", object.path()))? {
-            Step::Done(movie) => return Ok(Indexed { movie, ranges, batches, bytes }),
-            Step::Need(needed) => {
+        match indexer.poll() {
+            Err(error) => return Err(unreadable(store, object, &error).await.into()),
+            Ok(Step::Done(movie)) => return Ok(Indexed { movie, ranges, batches, bytes }),
+            Ok(Step::Need(needed)) => {
                 batches += 1;
                 for range in needed {
                     ranges += 1;
@@ -55,4 +60,19 @@ pub(crate) async fn index(store: &Store, object: &Arc<Object>) -> Result<Indexed
             }
         }
     }
+}
+
+/// What is wrong with an object: its format, where the first bytes are those of another one.
+async fn unreadable(store: &Store, object: &Arc<Object>, error: &MediaError) -> String {
+    let path = object.path();
+    if error.offset() == 0 {
+        let head = store.read_all(object, 0..object.meta().len.min(HEAD)).await;
+        if let Some(format) = head.ok().and_then(|head| Foreign::of_bytes(&head)) {
+            return format!("{path}: {}", IndexError::explained(path.file_name(), format));
+        }
+    }
+    if error.is_cut_short(object.meta().len) {
+        return format!("{path}: {error}; if it is still being copied, try again when all of it is there");
+    }
+    format!("{path}: {error}")
 }

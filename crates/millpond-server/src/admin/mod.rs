@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -29,7 +29,7 @@ use tokio_io_timeout::TimeoutStream;
 use crate::delivery::Limits;
 use crate::front::Front;
 use crate::logging::RequestId;
-use crate::metrics::{self, Kind, Metrics};
+use crate::metrics::{Kind, Metrics, TextFormat};
 use crate::problem::{self, Problem};
 
 pub(crate) use hosts::AllowedHosts;
@@ -219,7 +219,7 @@ async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<B
         Err(problem) => refuse(problem),
         Ok(()) => match steered(request, state).await {
             Some(response) => response,
-            None => answer(method, uri.path(), state),
+            None => answer(method, uri.path(), request.headers(), state),
         },
     };
     state.metrics.request(Kind::Admin, response.status(), started.elapsed());
@@ -254,7 +254,7 @@ const INDEX: &str = "\
 <title>Millpond</title>
 <h1>Millpond</h1>
 <ul>
-<li><a href=\"/metrics\">/metrics</a> what it did, in OpenMetrics text
+<li><a href=\"/metrics\">/metrics</a> what it did, in the text format of Prometheus or OpenMetrics
 <li><a href=\"/livez\">/livez</a> whether it runs
 <li><a href=\"/readyz\">/readyz</a> whether it can serve
 <li><a href=\"/cache\">/cache</a> what the cache holds and did
@@ -263,7 +263,7 @@ const INDEX: &str = "\
 </ul>
 ";
 
-fn answer(method: &Method, path: &str, state: &AdminState) -> Response<Full<Bytes>> {
+fn answer(method: &Method, path: &str, headers: &HeaderMap, state: &AdminState) -> Response<Full<Bytes>> {
     if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz" | "/graph" | "/graph.dot") {
         return refuse(
             Problem::new(StatusCode::NOT_FOUND)
@@ -278,7 +278,12 @@ fn answer(method: &Method, path: &str, state: &AdminState) -> Response<Full<Byte
         return response;
     }
     match path {
-        "/metrics" => reply(metrics::CONTENT_TYPE, state.metrics.render()),
+        "/metrics" => {
+            let format = TextFormat::accepted(headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()));
+            let mut response = reply(format.content_type(), state.metrics.render(format));
+            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+            response
+        }
         "/graph" => reply("application/json", format!("{:#}\n", serde_json::json!(state.graph.picture()))),
         "/graph.dot" => reply("text/vnd.graphviz; charset=utf-8", state.graph.picture().to_dot()),
         "/livez" => reply("text/plain; charset=utf-8", "alive\n"),
@@ -319,10 +324,22 @@ mod tests {
         let store = Store::new(&StoreOptions::default()).unwrap();
         let metrics = Arc::new(Metrics::new(&store));
         let readiness = Arc::new(Readiness::new(["films".to_owned()]));
-        let options = LibraryOptions { segment_duration: 4.0, index_folder: None, cache_size: 0 };
+        let options = LibraryOptions {
+            segment_duration: 4.0,
+            index_folder: None,
+            cache_size: 0,
+            key_addresses: std::collections::HashMap::new(),
+            titles: std::collections::HashMap::new(),
+        };
         let pool = crate::work::for_tests(store.memory());
         let library = Arc::new(Library::new(store.clone(), pool, options, metrics.clone()));
-        let options = FrontOptions { cors_origin: None, access_log: false, folder: std::env::temp_dir() };
+        let options = FrontOptions {
+            cors_origin: None,
+            access_log: false,
+            folder: std::env::temp_dir(),
+            rtsp_ports: (8554, None),
+            lifetimes: vec![Default::default()],
+        };
         let front = Arc::new(Front::new(
             store,
             library,
@@ -345,7 +362,7 @@ mod tests {
     #[tokio::test]
     async fn ready_when_listening_and_every_place_answered() {
         let state = state();
-        let get = |path: &str| answer(&Method::GET, path, &state);
+        let get = |path: &str| answer(&Method::GET, path, &HeaderMap::new(), &state);
         let response = get("/readyz");
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[CONTENT_TYPE], problem::CONTENT_TYPE);
@@ -365,8 +382,8 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_there_is_a_problem() {
         let state = state();
-        assert_eq!(answer(&Method::GET, "/films", &state).status(), StatusCode::NOT_FOUND);
-        let refused = answer(&Method::POST, "/metrics", &state);
+        assert_eq!(answer(&Method::GET, "/films", &HeaderMap::new(), &state).status(), StatusCode::NOT_FOUND);
+        let refused = answer(&Method::POST, "/metrics", &HeaderMap::new(), &state);
         assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(refused.headers()[ALLOW], "GET, HEAD");
         assert!(refused.headers().contains_key(RequestId::HEADER));

@@ -13,7 +13,7 @@ use super::file;
 use super::machine::{Machine, default_cache_size};
 use super::options::{Options, PlaceOptions};
 use super::value::{Form, list};
-use super::{Config, DEFAULT_POLICY, PlaceConfig, RtspUsers, TlsSource};
+use super::{Config, DEFAULT_POLICY, Lifetimes, PlaceConfig, RtspUsers, TlsSource};
 use crate::rtsp::{Bounds, Users};
 
 /// Everything that a configuration is made from.
@@ -111,7 +111,9 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, ConfigErrors> {
         value: Some(toml_literal(Form::Text, &place_text(&place.spec))),
         source: given.source,
     }));
-    Ok(Loaded { config, effective, warnings: strangers(&inputs.environment) })
+    let mut warnings = strangers(&inputs.environment);
+    warnings.extend(open_http(&config));
+    Ok(Loaded { config, effective, warnings })
 }
 
 fn apply(setting: &'static Setting, text: &str, at: Source, options: &mut Options, errors: &mut Vec<ConfigError>) {
@@ -136,7 +138,8 @@ pub fn resolve(
 ) -> (Config, Vec<ConfigError>) {
     let mut errors = Vec::new();
     let hidden_files = options.hidden_files.unwrap_or(false);
-    let mut places = places(std::mem::take(&mut options.places), &mut errors);
+    let lifetimes = Lifetimes::default().with(&options);
+    let mut places = places(std::mem::take(&mut options.places), lifetimes, &mut errors);
     for place in &mut places {
         place.options.hidden_files.get_or_insert(hidden_files);
     }
@@ -189,6 +192,7 @@ pub fn resolve(
         prefetch: options.prefetch.unwrap_or(Mode::Active),
         memory: options.memory.unwrap_or_else(|| machine.default_memory()),
         segment_duration: options.segment_duration.unwrap_or(seconds(4)),
+        lifetimes,
         log: options.log.take().unwrap_or_else(|| "info".to_owned()),
         log_format: options.log_format.unwrap_or_default(),
         access_log: options.access_log.unwrap_or(true),
@@ -265,7 +269,7 @@ fn multicast(config: &Config, options: &Options, errors: &mut Vec<ConfigError>) 
         _ if config.rtsp.is_ipv6() => format!("rtsp-multicast is over IPv4, but rtsp is {}", config.rtsp),
         None => "rtsp-multicast is for channels: name assets in rtsp-channels".to_owned(),
         Some(last) if groups.of(last).is_none() => {
-            format!("rtsp-multicast: the group of channel {channels} lies behind 239.255.255.255: begin lower")
+            format!("the group of channel {channels} lies behind 239.255.255.255: begin lower")
         }
         Some(_) => return,
     };
@@ -292,12 +296,16 @@ fn same_address(config: &Config, options: &Options, errors: &mut Vec<ConfigError
     }
 }
 
-fn places(given: Vec<PlaceOptions>, errors: &mut Vec<ConfigError>) -> Vec<PlaceConfig> {
+fn places(given: Vec<PlaceOptions>, lifetimes: Lifetimes, errors: &mut Vec<ConfigError>) -> Vec<PlaceConfig> {
     let several = given.len() > 1;
     let mut places: Vec<PlaceConfig> = Vec::new();
     for place in given {
-        match named(&place, several, &places) {
-            Ok(spec) => places.push(PlaceConfig { spec, options: place.options }),
+        let key_address = place.key_address();
+        match named(&place, several, &places).and_then(|spec| Ok((spec, key_address?))) {
+            Ok((spec, key_address)) => {
+                let lifetimes = lifetimes.with(&place.own);
+                places.push(PlaceConfig { spec, options: place.options, key_address, lifetimes });
+            }
             Err(reason) => errors.push(ConfigError::Place { at: place.source, reason }),
         }
     }
@@ -323,6 +331,18 @@ fn named(place: &PlaceOptions, several: bool, others: &[PlaceConfig]) -> Result<
         }
         None => Ok(spec),
     }
+}
+
+/// Says that passwords of RTSP protect nothing from those who ask by HTTP.
+fn open_http(config: &Config) -> Option<String> {
+    let users = config.rtsp_users.as_ref()?;
+    // From this machine alone, as behind a proxy that asks for passwords itself.
+    let is_open = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
+    let open = [Some(config.http), config.https].into_iter().flatten().find(|address| is_open(*address))?;
+    Some(format!(
+        "rtsp-users {} is asked for by RTSP only: everybody who reaches {open} plays the same media by HTTP",
+        users.path.display()
+    ))
 }
 
 /// Environment variables that look like misspelt settings.

@@ -5,10 +5,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use millpond_store::{OriginOptions, policy, schedule::Mode};
+use millpond_package::KeyAddress;
+use millpond_store::{Titles, policy, schedule::Mode};
 use url::Url;
 
-use super::options::Options;
+use super::options::{Options, PlaceOptions};
 use super::value::{self, BadValue, Form, show_duration, show_size};
 use super::{Config, DEFAULT_POLICY, TlsSource};
 use crate::logging::{LogFormat, parse_filter};
@@ -346,6 +347,30 @@ pub const SETTINGS: &[Setting] = &[
         show: |config| Some(show_duration(config.segment_duration)),
     },
     Setting {
+        name: "playlist-lifetime",
+        form: Form::Duration,
+        default: "10s",
+        help: "Time that caches may keep playlists and manifests, and all paths to media that name no version; a place may have its own",
+        apply: |options, text| value::duration(text).map(|v| options.playlist_lifetime = Some(v)),
+        show: |config| Some(show_duration(config.lifetimes.playlists)),
+    },
+    Setting {
+        name: "segment-lifetime",
+        form: Form::Duration,
+        default: "365d",
+        help: "Time that caches may keep segments and playlists whose paths name their version; a place may have its own",
+        apply: |options, text| value::duration(text).map(|v| options.segment_lifetime = Some(v)),
+        show: |config| Some(show_duration(config.lifetimes.segments)),
+    },
+    Setting {
+        name: "file-lifetime",
+        form: Form::Duration,
+        default: "60s",
+        help: "Time that caches may keep files passed through as they are; a place may have its own",
+        apply: |options, text| value::duration(text).map(|v| options.file_lifetime = Some(v)),
+        show: |config| Some(show_duration(config.lifetimes.files)),
+    },
+    Setting {
         name: "log",
         form: Form::Text,
         default: "info",
@@ -469,7 +494,7 @@ pub struct PlaceSetting {
     /// What it does, one sentence.
     pub help: &'static str,
     /// Parses a value into the place's options.
-    pub apply: fn(&mut OriginOptions, &str) -> Result<(), BadValue>,
+    pub apply: fn(&mut PlaceOptions, &str) -> Result<(), BadValue>,
 }
 
 impl PlaceSetting {
@@ -492,12 +517,12 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "endpoint",
         form: Form::Text,
         help: "Address of a service that speaks like S3, GCS or Azure, such as \"http://minio:9000\"",
-        apply: |options, text| {
+        apply: |place, text| {
             let endpoint = text_value(text)?;
             // Only the one of the place's own kind is looked at.
-            options.s3_endpoint = Some(endpoint.clone());
-            options.gs_endpoint = Some(endpoint.clone());
-            options.az_endpoint = Some(endpoint);
+            place.options.s3_endpoint = Some(endpoint.clone());
+            place.options.gs_endpoint = Some(endpoint.clone());
+            place.options.az_endpoint = Some(endpoint);
             Ok(())
         },
     },
@@ -505,29 +530,29 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "region",
         form: Form::Text,
         help: "S3 region",
-        apply: |options, text| text_value(text).map(|v| options.s3_region = Some(v)),
+        apply: |place, text| text_value(text).map(|v| place.options.s3_region = Some(v)),
     },
     PlaceSetting {
         name: "path-style",
         form: Form::Switch,
         help: "Name the S3 bucket in the path, not in the host; the default with an endpoint",
-        apply: |options, text| value::switch(text).map(|v| options.s3_path_style = Some(v)),
+        apply: |place, text| value::switch(text).map(|v| place.options.s3_path_style = Some(v)),
     },
     PlaceSetting {
         name: "account",
         form: Form::Text,
         help: "Azure storage account",
-        apply: |options, text| text_value(text).map(|v| options.az_account = Some(v)),
+        apply: |place, text| text_value(text).map(|v| place.options.az_account = Some(v)),
     },
     PlaceSetting {
         name: "anonymous",
         form: Form::Switch,
         help: "Send requests unsigned, for public buckets",
-        apply: |options, text| {
+        apply: |place, text| {
             let anonymous = value::switch(text)?;
-            options.s3_anonymous = anonymous;
-            options.gs_anonymous = anonymous;
-            options.az_anonymous = anonymous;
+            place.options.s3_anonymous = anonymous;
+            place.options.gs_anonymous = anonymous;
+            place.options.az_anonymous = anonymous;
             Ok(())
         },
     },
@@ -536,8 +561,8 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         form: Form::Text,
         help: "\"instance\": where no keys are configured, ask the machine for those of its role in the cloud; by \
                default only where the environment names the service that gives them out",
-        apply: |options, text| {
-            options.instance_credentials = match text {
+        apply: |place, text| {
+            place.options.instance_credentials = match text {
                 "auto" => false,
                 "instance" => true,
                 _ => return Err(BadValue::new("\"auto\" or \"instance\"")),
@@ -549,27 +574,27 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "connect-timeout",
         form: Form::Duration,
         help: "Time to connect",
-        apply: |options, text| timeout(text).map(|v| options.connect_timeout = v),
+        apply: |place, text| timeout(text).map(|v| place.options.connect_timeout = v),
     },
     PlaceSetting {
         name: "first-byte-timeout",
         form: Form::Duration,
         help: "Time from request to the first byte of the reply",
-        apply: |options, text| timeout(text).map(|v| options.first_byte_timeout = v),
+        apply: |place, text| timeout(text).map(|v| place.options.first_byte_timeout = v),
     },
     PlaceSetting {
         name: "stall-timeout",
         form: Form::Duration,
         help: "Longest pause within a reply",
-        apply: |options, text| timeout(text).map(|v| options.stall_timeout = v),
+        apply: |place, text| timeout(text).map(|v| place.options.stall_timeout = v),
     },
     PlaceSetting {
         name: "retries",
         form: Form::Count,
         help: "Tries after the first that failed",
-        apply: |options, text| {
+        apply: |place, text| {
             let retries = value::count(text, 0)?;
-            options.retries = retries.try_into().map_err(|_| BadValue::from(Form::Count))?;
+            place.options.retries = retries.try_into().map_err(|_| BadValue::from(Form::Count))?;
             Ok(())
         },
     },
@@ -577,8 +602,8 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "follow-redirects-to",
         form: Form::List,
         help: "Hosts that redirects may lead to",
-        apply: |options, text| {
-            options.follow_redirects_to = value::list(text);
+        apply: |place, text| {
+            place.options.follow_redirects_to = value::list(text);
             Ok(())
         },
     },
@@ -586,12 +611,12 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "siblings",
         form: Form::List,
         help: "Base URLs of sibling caches, asked for a range before the origin, such as \"http://edge2:8080/films\"",
-        apply: |options, text| {
+        apply: |place, text| {
             let url = |text: String| match Url::parse(&text) {
                 Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
                 _ => Err(BadValue::new("URLs of http or https")),
             };
-            options.siblings = value::list(text).into_iter().map(url).collect::<Result<_, _>>()?;
+            place.options.siblings = value::list(text).into_iter().map(url).collect::<Result<_, _>>()?;
             Ok(())
         },
     },
@@ -599,8 +624,8 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "sibling-timeout",
         form: Form::Duration,
         help: "Time for a sibling to begin its reply",
-        apply: |options, text| {
-            options.sibling_timeout = value::duration_in(text, Duration::from_millis(1), TIMEOUT.1)?;
+        apply: |place, text| {
+            place.options.sibling_timeout = value::duration_in(text, Duration::from_millis(1), TIMEOUT.1)?;
             Ok(())
         },
     },
@@ -608,9 +633,40 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         name: "hidden-files",
         form: Form::Switch,
         help: "Serve files whose name or folder begins with a dot, whatever the setting of the same name says",
-        apply: |options, text| value::switch(text).map(|v| options.hidden_files = Some(v)),
+        apply: |place, text| value::switch(text).map(|v| place.options.hidden_files = Some(v)),
+    },
+    PlaceSetting {
+        name: "key-uri",
+        form: Form::Text,
+        help: "Address of the keys of encrypted files in HLS playlists, such as \"https://keys.example/{kid}\" or \
+               \"skd://{kid}\": {kid} is the key's identifier in 32 hexadecimal digits, {uuid} the same as a UUID",
+        apply: |place, text| key_text(text).map(|v| place.key_uri = Some(v)),
+    },
+    PlaceSetting {
+        name: "key-format",
+        form: Form::Text,
+        help: "KEYFORMAT of the address of keys; by default that of FairPlay for skd: addresses, else identity",
+        apply: |place, text| key_text(text).map(|v| place.key_format = Some(v)),
+    },
+    PlaceSetting {
+        name: "titles",
+        form: Form::Choice(&Titles::NAMES),
+        help: "Which media files of a folder are one title: \"alike\", those whose names and content say so; \"folder\", all \
+               of them; \"file\", each by itself",
+        apply: |place, text| {
+            place.options.titles = Titles::named(text).ok_or_else(|| BadValue::from(Form::Choice(&Titles::NAMES)))?;
+            Ok(())
+        },
     },
 ];
+
+/// Text of attributes of a playlist (RFC 8216 4.2).
+fn key_text(text: &str) -> Result<String, BadValue> {
+    match KeyAddress::new(text, None) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(BadValue::new("text that is not empty, without quotation marks and line breaks")),
+    }
+}
 
 fn text_value(text: &str) -> Result<String, BadValue> {
     if text.is_empty() { Err(BadValue::new("text that is not empty")) } else { Ok(text.to_owned()) }

@@ -65,7 +65,7 @@ pub enum ConfigError {
         nearest: Option<String>,
     },
     /// A value that its setting can't take.
-    #[error("{at}: {key}: expected {expected}, found {found}")]
+    #[error("{at}{key}: expected {expected}, found {found}", at = before(.at), key = name(.at, .key))]
     Value {
         /// Where it stands.
         at: Source,
@@ -93,7 +93,7 @@ pub enum ConfigError {
         reason: String,
     },
     /// A file that a setting names can't be taken.
-    #[error("{at}: {key}: {path}: {reason}", path = path.display())]
+    #[error("{at}{key}: {path}: {reason}", at = before(.at), key = name(.at, .key), path = path.display())]
     File {
         /// Where it is named.
         at: Source,
@@ -112,6 +112,19 @@ pub enum ConfigError {
         /// Which place, without secrets, and why.
         reason: String,
     },
+}
+
+/// A place in a file, before the key that stands there. Flags and variables name their key themselves.
+fn before(at: &Source) -> String {
+    if matches!(at, Source::File { .. }) { format!("{at}: ") } else { String::new() }
+}
+
+/// The key as it was written.
+fn name(at: &Source, key: &str) -> String {
+    match at {
+        Source::Flag(_) | Source::Environment(_) => at.to_string(),
+        Source::Default | Source::File { .. } => key.to_owned(),
+    }
 }
 
 fn hint(nearest: &Option<String>) -> String {

@@ -7,8 +7,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::declare::{PLACE_SETTINGS, PlaceSetting, SETTINGS, Setting, nearest};
 use super::error::{ConfigError, Source};
+use super::lifetimes::PER_PLACE;
 use super::options::{Options, PlaceOptions};
-use super::value::Form;
+use super::value::{BadValue, Form};
 
 /// Reads the text of a configuration file into `options`; returns all that is wrong with it.
 ///
@@ -60,12 +61,7 @@ impl Reader<'_> {
             Ok(()) => {
                 self.options.sources.insert(setting.name, at);
             }
-            Err(bad) => self.errors.push(ConfigError::Value {
-                at,
-                key: setting.name.to_owned(),
-                expected: bad.expected,
-                found: found(value.get_ref()),
-            }),
+            Err(bad) => self.bad_value(setting.name, bad, value, at),
         }
     }
 
@@ -119,8 +115,11 @@ impl Reader<'_> {
                 }
             } else if let Some(setting) = PlaceSetting::find(key) {
                 self.place_setting(setting, &mut place, value, at);
+            } else if let Some(setting) = Setting::find(key).filter(|setting| PER_PLACE.contains(&setting.name)) {
+                self.own_setting(setting, &mut place, value, at);
             } else {
-                self.unknown(at, key, PLACE_SETTINGS.iter().map(|s| s.name).chain(["url"]));
+                let known = PLACE_SETTINGS.iter().map(|s| s.name).chain(PER_PLACE).chain(["url"]);
+                self.unknown(at, key, known);
             }
         }
         if table.contains_key("url") {
@@ -141,14 +140,23 @@ impl Reader<'_> {
         let Some(text) = self.text_of(setting.name, setting.form, value, &at) else {
             return;
         };
-        if let Err(bad) = (setting.apply)(&mut place.options, &text) {
-            self.errors.push(ConfigError::Value {
-                at,
-                key: setting.name.to_owned(),
-                expected: bad.expected,
-                found: found(value.get_ref()),
-            });
+        if let Err(bad) = (setting.apply)(place, &text) {
+            self.bad_value(setting.name, bad, value, at);
         }
+    }
+
+    fn own_setting(&mut self, setting: &Setting, place: &mut PlaceOptions, value: &Spanned<DeValue<'_>>, at: Source) {
+        let Some(text) = self.text_of(setting.name, setting.form, value, &at) else {
+            return;
+        };
+        if let Err(bad) = (setting.apply)(&mut place.own, &text) {
+            self.bad_value(setting.name, bad, value, at);
+        }
+    }
+
+    fn bad_value(&mut self, key: &str, bad: BadValue, value: &Spanned<DeValue<'_>>, at: Source) {
+        let found = found(value.get_ref());
+        self.errors.push(ConfigError::Value { at, key: key.to_owned(), expected: bad.expected, found });
     }
 
     /// The value as the text that a flag would have, where its type fits the form.

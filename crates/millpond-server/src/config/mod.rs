@@ -9,6 +9,7 @@ pub mod check;
 pub mod declare;
 mod error;
 pub mod file;
+mod lifetimes;
 pub mod machine;
 mod options;
 #[cfg(test)]
@@ -17,13 +18,16 @@ pub mod value;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use millpond_package::KeyAddress;
 use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
 use url::Url;
 
 pub use check::{Effective, Inputs, Loaded, load};
 pub use error::{ConfigError, ConfigErrors, Source};
+pub use lifetimes::Lifetimes;
 pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
@@ -81,6 +85,8 @@ pub struct Config {
     pub prefetch: Mode,
     /// Aim for the length of a media segment.
     pub segment_duration: Duration,
+    /// Lifetimes of replies, where a place has none of its own.
+    pub lifetimes: Lifetimes,
     /// Level filter of the log.
     pub log: String,
     /// Form of the log's lines.
@@ -110,6 +116,10 @@ pub struct PlaceConfig {
     pub spec: PlaceSpec,
     /// How to talk to it.
     pub options: OriginOptions,
+    /// Address of the keys of its encrypted files, for HLS.
+    pub key_address: Option<Arc<KeyAddress>>,
+    /// Lifetimes of replies.
+    pub lifetimes: Lifetimes,
 }
 
 /// Those who may play by RTSP.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use millpond_package::KeyAddress;
 use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
 use url::Url;
 
@@ -48,6 +50,9 @@ pub struct Options {
     /// When slices are sent for that viewers will need next.
     pub prefetch: Option<Mode>,
     pub segment_duration: Option<Duration>,
+    pub playlist_lifetime: Option<Duration>,
+    pub segment_lifetime: Option<Duration>,
+    pub file_lifetime: Option<Duration>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
     pub access_log: Option<bool>,
@@ -80,6 +85,12 @@ pub struct PlaceOptions {
     pub text: String,
     /// How to talk to it.
     pub options: OriginOptions,
+    /// Address of the keys of its encrypted files, as a template.
+    pub key_uri: Option<String>,
+    /// `KEYFORMAT` of that address.
+    pub key_format: Option<String>,
+    /// Its own values of those settings that a place may have.
+    pub own: Options,
     /// Where it stands.
     pub source: Source,
 }
@@ -87,12 +98,22 @@ pub struct PlaceOptions {
 impl PlaceOptions {
     /// A place with the default options.
     pub fn new(text: impl Into<String>, source: Source) -> Self {
-        Self { name: None, text: text.into(), options: OriginOptions::default(), source }
+        let (options, own) = (OriginOptions::default(), Options::default());
+        Self { name: None, text: text.into(), options, key_uri: None, key_format: None, own, source }
     }
 
     /// A place of the key of a table.
     pub fn named(name: &str, url: impl Into<String>, source: Source) -> Self {
         Self { name: Some(name.to_owned()), ..Self::new(url, source) }
+    }
+
+    /// The address of keys.
+    pub fn key_address(&self) -> Result<Option<Arc<KeyAddress>>, String> {
+        match (&self.key_uri, &self.key_format) {
+            (Some(uri), format) => Ok(KeyAddress::new(uri, format.as_deref()).map(Arc::new)),
+            (None, None) => Ok(None),
+            (None, Some(format)) => Err(format!("key-format {format:?} is of no use without key-uri")),
+        }
     }
 
     /// Name and location.

@@ -164,9 +164,9 @@ fn wrong_values_say_where_and_what_is_expected() {
             "millpond.toml:6:1: access-log: expected true or false, found \"yes\"",
             "millpond.toml:7:1: max-connections: expected a whole number of at least 1, found 0",
             "millpond.toml:10:1: retries: expected a whole number of at least 0, found -1",
-            "$MILLPOND_LOG: log: expected a level (error, warn, info, debug, trace) or filter such as \
+            "$MILLPOND_LOG: expected a level (error, warn, info, debug, trace) or filter such as \
              \"millpond_store=debug,info\", found \"millpond=loud\"",
-            "--idle-timeout: idle-timeout: expected a duration such as \"4s\" or \"500ms\", found \"soon\"",
+            "--idle-timeout: expected a duration such as \"4s\" or \"500ms\", found \"soon\"",
         ]
     );
 }
@@ -295,7 +295,7 @@ fn groups_are_for_channels_and_enough_for_them() {
     assert_eq!(config.rtsp_channels, ["films/a.mp4", "b.mp4"]);
     assert_eq!(config.rtsp_multicast.unwrap().to_string(), "239.255.255.254:5004/16");
     for (case, says) in [
-        (case("a,b,c"), "--rtsp-multicast: rtsp-multicast: the group of channel 3 lies behind"),
+        (case("a,b,c"), "--rtsp-multicast: the group of channel 3 lies behind"),
         (Case::new().flag("rtsp-multicast", "239.0.0.1:2"), "--rtsp-multicast: rtsp-multicast is for channels"),
         (Case::new().flag("rtsp-multicast", "10.0.0.1:5004"), "--rtsp-multicast:"),
         (Case::new().flag("rtsp-overflow", "http://other/"), "--rtsp-overflow:"),
@@ -318,13 +318,13 @@ fn what_is_wrong_with_the_file_of_users_is_told_line_by_line() {
     let case = Case::new();
     let path = case.folder.path().join("users");
     let case = case.flag("rtsp-users", path.to_str().unwrap());
-    assert!(case.errors()[0].starts_with("--rtsp-users: rtsp-users: users: cannot read the file: No such file"));
+    assert!(case.errors()[0].starts_with("--rtsp-users: users: cannot read the file: No such file"));
     std::fs::write(&path, "ann:pass\nbob\n:hush\n").unwrap();
     assert_eq!(
         case.errors(),
         [
-            "--rtsp-users: rtsp-users: users: line 2: expected name:password, found no colon",
-            "--rtsp-users: rtsp-users: users: line 3: expected name:password, found no name",
+            "--rtsp-users: users: line 2: expected name:password, found no colon",
+            "--rtsp-users: users: line 3: expected name:password, found no name",
         ]
     );
     std::fs::write(&path, "ann:hush\n").unwrap();
@@ -373,4 +373,40 @@ fn names_are_unique_and_written_with_dashes() {
     names.dedup();
     assert_eq!(names.len(), SETTINGS.len());
     assert!(PLACE_SETTINGS.iter().all(|setting| !setting.name.contains('_')));
+}
+
+#[test]
+fn keys_of_encrypted_files_have_an_address_for_each_place() {
+    let place = |keys: &str| Case::new().file(&format!("[places.films]\nurl = \"/data\"\n{keys}"));
+    let address = |keys: &str| place(keys).ok().config.places[0].key_address.as_deref().cloned();
+    assert_eq!(address(""), None);
+    let expected = |format| millpond_package::KeyAddress::new("https://keys.example/{kid}", format);
+    assert_eq!(address("key-uri = \"https://keys.example/{kid}\""), expected(None));
+    let both = "key-uri = \"https://keys.example/{kid}\"\nkey-format = \"org.w3.clearkey\"";
+    assert_eq!(address(both), expected(Some("org.w3.clearkey")));
+    let quoted = place("key-uri = 'a\"b'").errors();
+    assert!(quoted[0].contains("key-uri") && quoted[0].contains("without quotation marks"), "{quoted:?}");
+    let alone = place("key-format = \"identity\"").errors();
+    assert!(alone[0].contains("key-format \"identity\" is of no use without key-uri"), "{alone:?}");
+}
+
+#[test]
+fn a_place_may_have_lifetimes_of_its_own() {
+    let text = "playlist-lifetime = \"4s\"\nsegment-lifetime = \"1h\"\n\
+                [places.news]\nurl = \"/news\"\nplaylist-lifetime = \"1s\"\nfile_lifetime = 5\n[places.films]\nurl = \"/films\"\n";
+    let config = Case::new().file(text).flag("segment-lifetime", "2h").ok().config;
+    let lifetimes = |playlists, segments, files| {
+        let [playlists, segments, files] = [playlists, segments, files].map(Duration::from_secs);
+        Lifetimes { playlists, segments, files }
+    };
+    let places: Vec<_> = config.places.iter().map(|place| (place.spec.name.as_str(), place.lifetimes)).collect();
+    assert_eq!(config.lifetimes, lifetimes(4, 7200, 60));
+    assert_eq!(places, [("news", lifetimes(1, 7200, 5)), ("films", lifetimes(4, 7200, 60))]);
+    let wrong =
+        "[places.news]\nurl = \"/news\"\nplaylist-lifetime = \"soon\"\nsegment-lifetimes = \"1h\"\nworkers = 2\n";
+    let errors = Case::new().file(wrong).errors();
+    assert!(errors[0].contains("playlist-lifetime") && errors[0].contains("\"soon\""), "{errors:?}");
+    assert!(errors[1].contains("segment-lifetimes") && errors[1].contains("segment-lifetime"), "{errors:?}");
+    assert!(errors[2].contains("workers"), "a setting of the whole server is none of a place: {errors:?}");
+    assert_eq!(errors.len(), 3, "{errors:?}");
 }

@@ -29,6 +29,14 @@ pub enum Form {
 }
 
 impl Form {
+    /// The words of a choice, where the value is one.
+    pub const fn choices(self) -> &'static [&'static str] {
+        match self {
+            Self::Choice(words) => words,
+            _ => &[],
+        }
+    }
+
     /// Stands for the value in help: `--http <ADDRESS>`.
     pub const fn placeholder(self) -> &'static str {
         match self {

@@ -7,14 +7,26 @@ use millpond_package::{
     plan::{ObjectRange, Part, Plan, Rewrite},
 };
 use millpond_store::{Object, OriginError, Pin, Reader, Store};
-use std::{collections::VecDeque, fs::File, io::ErrorKind, ops::Range, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{ErrorKind, Write},
+    ops::Range,
+    sync::Arc,
+};
 
 /// Rewritten bytes are handed on once this many are ready: large enough for few system calls, small enough to
-/// stay in the processor's second-level cache between the rewriting and the kernel's copy.
-const REWRITE_FLUSH: usize = 64 << 10;
+/// stay in the processor's second-level cache between the rewriting and the kernel's copy. A read more fits the buffer.
+const REWRITE_FLUSH: usize = 120 << 10;
+/// The same for the first bytes of a body, which a client waits for.
+const FIRST_FLUSH: usize = 64 << 10;
 /// Pieces of a remote object this near to each other are read by one reader; the bytes between are dropped. They
 /// are most often those of the other track of the same seconds, which somebody wants from the cache a moment later.
 const JOIN_GAP: u64 = 4 << 20;
+
+/// A range of a file longer than this is not sent at once: its last [`TAIL`] bytes leave after another look at the file.
+const LONG: u64 = 256 << 10;
+const TAIL: u64 = 64 << 10;
 
 /// Damaged slices of the cache that one body fetches again before it fails.
 pub(super) const MOST_RESUMED: u32 = 64;
@@ -42,6 +54,9 @@ pub(crate) enum BodyError {
         /// Its place in the asset's list.
         object: u16,
     },
+    /// What was made could not be kept.
+    #[error("keeping a segment: {0}")]
+    Keep(#[from] std::io::Error),
     /// A file range could not be read, and nothing else has its bytes.
     #[error("reading a file at byte {offset}: {error}")]
     File {
@@ -72,6 +87,8 @@ pub(crate) struct Needs {
 /// A reply's body, pulled chunk by chunk.
 pub(crate) struct Body {
     source: Source,
+    /// The first chunks, where it was [begun](Body::begin).
+    first: VecDeque<Chunk>,
     /// Bytes to drop before the first that is sent, where a range of a rewritten body is asked for.
     skip: u64,
     /// Bytes still to send.
@@ -99,11 +116,11 @@ impl Piece {
     }
 }
 
-/// What was given last, where it is a range of a file: for when the file turns out to end before it.
+/// A range of a file that was given: for when the file turns out to end before it.
 struct Given {
     object: Arc<Object>,
-    /// Where in the object its bytes end.
-    end: u64,
+    /// Its place in the object.
+    range: Range<u64>,
     pin: Option<Pin>,
 }
 
@@ -111,13 +128,16 @@ struct Pieces {
     store: Option<Store>,
     queue: VecDeque<Piece>,
     run: Option<Box<Run>>,
-    given: Option<Given>,
+    /// The last chunk and those that go with it, where they are ranges of files.
+    given: Vec<Given>,
+    /// Error of the search for chunks to send with the last one.
+    failed: Option<BodyError>,
     resumed: u32,
 }
 
 impl Pieces {
     fn new(store: Option<&Store>, queue: VecDeque<Piece>) -> Self {
-        Self { store: store.cloned(), queue, run: None, given: None, resumed: 0 }
+        Self { store: store.cloned(), queue, run: None, given: Vec::new(), failed: None, resumed: 0 }
     }
 }
 
@@ -137,6 +157,8 @@ struct Rewriting {
     store: Store,
     objects: Vec<Arc<Object>>,
     out: Vec<u8>,
+    /// Bytes that are handed on at a time.
+    flush: usize,
     done: bool,
 }
 
@@ -150,13 +172,13 @@ impl Body {
     pub(crate) fn bytes(bytes: Bytes) -> Self {
         let len = bytes.len() as u64;
         let queue = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([Piece::Bytes(bytes)]) };
-        Self { source: Source::Pieces(Pieces::new(None, queue)), skip: 0, take: len, len: Some(len) }
+        Self::of(Source::Pieces(Pieces::new(None, queue)), Some(len))
     }
 
     /// A whole file that belongs to the server.
     pub(crate) fn file(file: Arc<File>, len: u64) -> Self {
         let queue = VecDeque::from([Piece::File(file, 0..len)]);
-        Self { source: Source::Pieces(Pieces::new(None, queue)), skip: 0, take: len, len: Some(len) }
+        Self::of(Source::Pieces(Pieces::new(None, queue)), Some(len))
     }
 
     /// Whether sending it takes notably more work than sending as many bytes in one piece.
@@ -167,6 +189,11 @@ impl Body {
         }
     }
 
+    /// Whether its bytes are made while it is sent.
+    pub(crate) fn is_rewritten(&self) -> bool {
+        matches!(self.source, Source::Rewrite(_))
+    }
+
     /// Whether it has bytes in memory between one chunk and the next: what a reader got, samples being rewritten.
     pub(crate) fn holds_bytes(&self) -> bool {
         match &self.source {
@@ -175,11 +202,59 @@ impl Body {
         }
     }
 
+    /// Whether [`begin`](Self::begin) puts bytes into memory.
+    pub(crate) fn begins_in_memory(&self) -> bool {
+        match &self.source {
+            Source::Pieces(pieces) => {
+                let stored = pieces.queue.iter().find(|piece| !matches!(piece, Piece::Bytes(_)));
+                matches!(stored, Some(Piece::Object(object, _)) if object.file().is_none())
+            }
+            Source::Rewrite(_) => true,
+        }
+    }
+
+    /// Gets the first bytes of media ready, so that what fails until then can be told by a status.
+    ///
+    /// # Errors
+    ///
+    /// Why there are none: the storage fails, a sample is malformed, a file is another version by now.
+    pub(crate) async fn begin(&mut self) -> Result<(), BodyError> {
+        // Of a single piece, getting the chunk checks the file.
+        if matches!(&self.source, Source::Pieces(pieces) if pieces.queue.len() > 1) {
+            self.local().map_or(Ok(()), |object| object.check())?;
+        }
+        // What is made here, such as the head of a fragment, says nothing of the media behind it.
+        let mut begun = VecDeque::new();
+        let generated = matches!(&self.source, Source::Pieces(Pieces { queue, .. }) if matches!(queue.front(), Some(Piece::Bytes(_))));
+        begun.extend(self.next().await?);
+        if generated && self.begins_in_memory() {
+            begun.extend(self.next().await?);
+        }
+        self.first = begun;
+        if let Source::Rewrite(rewriting) = &self.source {
+            rewriting.check()?;
+        }
+        Ok(())
+    }
+
+    /// The object that its first range of a file is of.
+    fn local(&self) -> Option<Arc<Object>> {
+        let Source::Pieces(pieces) = &self.source else { return None };
+        pieces.queue.iter().find_map(|piece| match piece {
+            Piece::Object(object, _) => object.file().map(|_| object.clone()),
+            Piece::Bytes(_) | Piece::File(..) => None,
+        })
+    }
+
+    fn of(source: Source, len: Option<u64>) -> Self {
+        Self { source, first: VecDeque::new(), skip: 0, take: len.unwrap_or(u64::MAX), len }
+    }
+
     /// A range of one object, unchanged.
     pub(crate) fn object(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Self {
         let len = range.end - range.start;
         let queue = VecDeque::from([Piece::Object(object.clone(), range)]);
-        Self { source: Source::Pieces(Pieces::new(Some(store), queue)), skip: 0, take: len, len: Some(len) }
+        Self::of(Source::Pieces(Pieces::new(Some(store), queue)), Some(len))
     }
 
     /// The body a plan describes; `objects` are the asset's, in the order the plan counts them.
@@ -198,7 +273,7 @@ impl Body {
                         }
                     })
                     .collect();
-                Self { source: Source::Pieces(Pieces::new(Some(store), queue)), skip: 0, take: len, len: Some(len) }
+                Self::of(Source::Pieces(Pieces::new(Some(store), queue)), Some(len))
             }
             Plan::Rewrite(rewrite) => {
                 let len = rewrite.len();
@@ -208,9 +283,10 @@ impl Body {
                     store: store.clone(),
                     objects: objects.to_vec(),
                     out: Vec::new(),
+                    flush: FIRST_FLUSH,
                     done: false,
                 };
-                Self { source: Source::Rewrite(Box::new(rewriting)), skip: 0, take: len.unwrap_or(u64::MAX), len }
+                Self::of(Source::Rewrite(Box::new(rewriting)), len)
             }
         }
     }
@@ -275,6 +351,7 @@ impl Body {
     /// Everything at once, for bodies whose length isn't known (texts, rare TS), at most `limit` bytes.
     pub(crate) async fn collect(mut self, limit: usize) -> Result<Option<Bytes>, BodyError> {
         let mut all = Vec::new();
+        let local = self.local();
         while let Some(chunk) = self.next().await? {
             if all.len() + chunk.len() as usize > limit {
                 return Ok(None);
@@ -294,14 +371,66 @@ impl Body {
                 }
             }
         }
+        // These bytes are kept under the name of a version. The check before the last of them was too early.
+        local.map_or(Ok(()), |object| object.check())?;
         Ok(Some(all.into()))
+    }
+
+    /// Writes all of it, piece by piece, out of buffers that are in the processor's cache.
+    pub(crate) async fn write_to(mut self, out: &mut impl Write) -> Result<(), BodyError> {
+        let mut gathered = buffers::Lent::new();
+        let mut filled = 0;
+        while let Some(chunk) = self.next().await? {
+            match chunk {
+                Chunk::File { file, mut range, pin: _pin } => {
+                    while !range.is_empty() {
+                        if filled == buffers::SIZE {
+                            out.write_all(&gathered)?;
+                            filled = 0;
+                        }
+                        let whole = range.end - range.start;
+                        let step = usize::try_from(whole).unwrap_or(usize::MAX).min(buffers::SIZE - filled);
+                        match super::residency::read(&file, range.start, &mut gathered[filled..filled + step]).await {
+                            Ok(()) => {
+                                filled += step;
+                                range.start += step as u64;
+                            }
+                            Err(error) => {
+                                self.resume(whole, error)?;
+                                break;
+                            }
+                        }
+                    }
+                }
+                Chunk::Bytes(bytes) if filled + bytes.len() <= buffers::SIZE => {
+                    gathered[filled..filled + bytes.len()].copy_from_slice(&bytes);
+                    filled += bytes.len();
+                }
+                Chunk::Bytes(bytes) => {
+                    out.write_all(&gathered[..std::mem::take(&mut filled)])?;
+                    out.write_all(&bytes)?;
+                }
+                Chunk::Owned(bytes) => {
+                    out.write_all(&gathered[..std::mem::take(&mut filled)])?;
+                    out.write_all(&bytes)?;
+                    self.recycle(bytes);
+                }
+            }
+        }
+        Ok(out.write_all(&gathered[..filled])?)
     }
 
     /// The next chunk, or `None` at the end. Dropping the future loses nothing but the wait.
     pub(crate) async fn next(&mut self) -> Result<Option<Chunk>, BodyError> {
+        if let Some(first) = self.first.pop_front() {
+            return Ok(Some(first));
+        }
         while self.take > 0 {
             let chunk = match &mut self.source {
-                Source::Pieces(pieces) => pieces.next().await?,
+                Source::Pieces(pieces) => {
+                    pieces.given.clear();
+                    pieces.next().await?
+                }
                 Source::Rewrite(rewriting) => rewriting.next().await?,
             };
             let Some(chunk) = chunk else { return Ok(None) };
@@ -313,14 +442,46 @@ impl Body {
             }
             let chunk =
                 if self.skip > 0 || len - self.skip > self.take { chunk.cut(self.skip, self.take) } else { chunk };
-            if let Source::Pieces(Pieces { given: Some(given), .. }) = &mut self.source {
-                given.end -= len - self.skip - chunk.len();
+            if let Source::Pieces(Pieces { given, .. }) = &mut self.source
+                && let Some(given) = given.last_mut()
+            {
+                given.range.end -= len - self.skip - chunk.len();
             }
             self.skip = 0;
             self.take -= chunk.len();
             return Ok(Some(chunk));
         }
         Ok(None)
+    }
+
+    /// What follows a chunk that is a range of a file, where it is another one and there without waiting. Both may be
+    /// sent together: [`rewind`](Self::rewind) knows of all since the last [`next`](Self::next).
+    pub(crate) async fn beside(&mut self) -> Option<Chunk> {
+        let Source::Pieces(pieces) = &mut self.source else { return None };
+        if self.take == 0 || pieces.given.is_empty() || pieces.failed.is_some() || !self.first.is_empty() {
+            return None;
+        }
+        // The last range of a local file is looked at when all before it were sent.
+        if pieces.queue.len() == 1 && matches!(pieces.queue.front(), Some(Piece::Object(o, _)) if o.file().is_some()) {
+            return None;
+        }
+        let chunk = futures_util::future::poll_immediate(pieces.next()).await?;
+        match chunk {
+            // The queue holds no more than is to be sent.
+            Ok(Some(chunk @ Chunk::File { .. })) => {
+                self.take -= chunk.len();
+                Some(chunk)
+            }
+            Ok(Some(Chunk::Bytes(bytes))) => {
+                pieces.queue.push_front(Piece::Bytes(bytes));
+                None
+            }
+            Ok(_) => None,
+            Err(error) => {
+                pieces.failed = Some(error);
+                None
+            }
+        }
     }
 
     /// Goes on from where the last chunk, a range of a file, could be read no further: its last `rest` bytes come again
@@ -332,18 +493,41 @@ impl Body {
     /// Where nothing else has the bytes: a local file became shorter, which is counted as its origin's failure.
     pub(crate) fn resume(&mut self, rest: u64, why: BodyError) -> Result<(), BodyError> {
         let Source::Pieces(pieces) = &mut self.source else { return Err(why) };
-        let (Some(given), Some(store)) = (pieces.given.take(), &pieces.store) else { return Err(why) };
+        let (Some(given), Some(store)) = (pieces.given.pop(), &pieces.store) else { return Err(why) };
         let is_short = matches!(&why, BodyError::File { error, .. } if error.kind() == ErrorKind::UnexpectedEof);
         pieces.resumed += 1;
         if pieces.resumed > MOST_RESUMED || (given.pin.is_none() && !is_short) {
             return Err(why);
         }
-        let start = given.end.saturating_sub(rest);
+        let start = given.range.end.saturating_sub(rest);
         store.lost(&given.object, start, given.pin.as_ref())?;
         pieces.run = None;
-        pieces.queue.push_front(Piece::Object(given.object, start..given.end));
+        pieces.queue.push_front(Piece::Object(given.object, start..given.range.end));
         self.take += rest;
         Ok(())
+    }
+
+    /// Has the last `rest` bytes come again of the chunk of [`next`](Self::next) and those of [`beside`](Self::beside).
+    pub(crate) fn rewind(&mut self, rest: u64) {
+        let Source::Pieces(pieces) = &mut self.source else { return };
+        let mut left = rest;
+        while left > 0
+            && let Some(Given { object, mut range, .. }) = pieces.given.pop()
+        {
+            range.start = range.start.max(range.end.saturating_sub(left));
+            left -= range.end - range.start;
+            pieces.queue.push_front(Piece::Object(object, range));
+        }
+        pieces.run = None;
+        pieces.failed = None;
+        self.take += rest - left;
+    }
+
+    /// Gives buffers back that can be filled again, while the client takes nothing.
+    pub(crate) fn rest(&mut self) {
+        if let Source::Rewrite(rewriting) = &mut self.source {
+            rewriting.windows.iter_mut().flatten().for_each(Window::rest);
+        }
     }
 
     /// Gives a written buffer back for the next chunk.
@@ -397,8 +581,11 @@ impl Pieces {
     }
 
     async fn next(&mut self) -> Result<Option<Chunk>, BodyError> {
-        self.given = None;
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         loop {
+            let is_last = self.queue.len() == 1;
             match self.queue.front_mut() {
                 None => return Ok(None),
                 Some(Piece::Bytes(bytes)) => {
@@ -413,9 +600,19 @@ impl Pieces {
                 }
                 Some(Piece::Object(object, range)) => {
                     if let Some(file) = object.file() {
-                        let chunk = Chunk::File { file: file.clone(), range: range.clone(), pin: None };
-                        self.given = Some(Given { object: object.clone(), end: range.end, pin: None });
-                        self.queue.pop_front();
+                        // The last bytes don't leave before all others are known to be of one version.
+                        if is_last {
+                            object.check()?;
+                        }
+                        let keeps_tail = is_last && range.end - range.start > LONG;
+                        let end = if keeps_tail { range.end - TAIL } else { range.end };
+                        let part = range.start..end;
+                        let chunk = Chunk::File { file: file.clone(), range: part.clone(), pin: None };
+                        self.given.push(Given { object: object.clone(), range: part, pin: None });
+                        range.start = end;
+                        if !keeps_tail {
+                            self.queue.pop_front();
+                        }
                         return Ok(Some(chunk));
                     }
                 }
@@ -448,11 +645,11 @@ impl Pieces {
         let Some(Piece::Object(_, range)) = self.queue.front_mut() else { return Ok(None) };
         let take = (range.end - range.start).min(chunk.len());
         range.start += take;
-        let (end, done) = (range.start, range.is_empty());
+        let (given, done) = (start..range.start, range.is_empty());
         run.at += take;
         let first = chunk.split_to(take);
         if let millpond_store::Chunk::File { pin, .. } = &first {
-            self.given = Some(Given { object, end, pin: pin.clone() });
+            self.given.push(Given { object, range: given, pin: pin.clone() });
         }
         if !chunk.is_empty() {
             run.held = Some(chunk);
@@ -513,20 +710,29 @@ impl Rewriting {
             out = buffers::take();
         }
         out.clear();
-        while out.len() < REWRITE_FLUSH {
+        let flush = std::mem::replace(&mut self.flush, REWRITE_FLUSH);
+        while out.len() < flush {
             let Some(read) = self.rewrite.next_read() else {
                 self.rewrite.finish(&mut out)?;
+                self.check()?;
                 self.done = true;
                 break;
             };
             self.ensure_window(read)?;
+            let floor = self.rewrite.floor(read.object);
             let Some(Some(window)) = self.windows.get_mut(usize::from(read.object.0)) else {
                 return Err(unknown_object(read));
             };
-            let sample = window.read(read.range.start..read.range.end).await?;
+            let sample = window.read(read.range.start..read.range.end, floor).await?;
             self.rewrite.push(sample, &mut out)?;
         }
         Ok(if out.is_empty() { None } else { Some(Chunk::Owned(out)) })
+    }
+
+    /// Checks that the files which are read still are the versions that were opened.
+    fn check(&self) -> Result<(), OriginError> {
+        let read = self.windows.iter().zip(&self.objects).filter(|(window, _)| window.is_some());
+        read.into_iter().try_for_each(|(_, object)| object.check())
     }
 
     fn ensure_window(&mut self, read: ObjectRange) -> Result<(), BodyError> {

@@ -9,12 +9,14 @@ use super::{
     rules::Bad,
     wire::Wire,
 };
-use crate::front::{Reply, Visit};
-use bytes::{Buf, BytesMut};
+use crate::front::{Exchange, Reply, Visit};
+use bytes::{Buf, Bytes, BytesMut};
 use http::{Method, StatusCode};
 use std::{io, io::IoSlice, net::SocketAddr};
 use tokio::{sync::watch, time::timeout};
 
+/// Ranges of files are sent together until they have this many bytes.
+const TOGETHER_BYTES: u64 = 512 << 10;
 /// Chunks gathered into one `writev`.
 const GATHER: usize = 64;
 /// `writev` is called once this many bytes are gathered.
@@ -117,25 +119,30 @@ impl Connection<'_> {
     }
 
     async fn refuse(&mut self, bad: Bad) -> io::Result<()> {
-        let reply = self.service.front.refusal(bad.status, bad.why);
+        let reply = self.service.front.refusal(bad.status, bad.why, self.peer);
         let framing = framing(&reply, false);
-        self.send(reply, framing, Persistence::Ends, false).await.map(drop).map_err(SendError::into_io)
+        self.send(reply, framing, Persistence::Ends, false).await.map_err(SendError::into_io)
     }
 
     async fn answer(&mut self, head: Head) -> io::Result<()> {
         let started = std::time::Instant::now();
-        let request = head.request;
-        let head_only = request.method == Method::HEAD;
+        let head_only = head.request.method == Method::HEAD;
         let front = self.service.front.clone();
+        self.wire.meter().restart();
+        let mut exchange = Exchange::begin(front.clone(), head.request, self.peer, started, self.wire.meter().clone());
         let (reply, note) = {
             let gone = self.wire.closed();
+            let begun = async {
+                let answer = front.handle(exchange.request(), &self.visit).await;
+                front.begin(exchange.request(), &self.visit, started, answer).await
+            };
             tokio::select! {
                 biased;
-                answer = front.handle(&request, &self.visit, started) => answer,
+                answer = begun => answer,
                 () = gone => return Err(io::ErrorKind::ConnectionReset.into()),
             }
         };
-        let status = reply.status;
+        exchange.replied(note, reply.status);
         let framing = framing(&reply, head.http10);
         let keep_alive = head.keep_alive && (framing != Framing::Close || head_only);
         let persistence = match (keep_alive, head.http10) {
@@ -144,7 +151,7 @@ impl Connection<'_> {
             (false, _) => Persistence::Ends,
         };
         let sent = self.send(reply, framing, persistence, head_only).await;
-        front.done(note, &request, self.peer, status, started, &sent);
+        exchange.finish(&sent);
         sent.map_err(SendError::into_io)?;
         if head.keep_alive && !keep_alive {
             return Err(io::ErrorKind::ConnectionAborted.into());
@@ -152,24 +159,25 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Sends a reply; gives the body bytes sent.
+    /// Sends a reply. The wire's meter counts what is sent of it.
     async fn send(
         &mut self,
         reply: Reply,
         framing: Framing,
         persistence: Persistence,
         head_only: bool,
-    ) -> Result<u64, SendError> {
+    ) -> Result<(), SendError> {
         let mut out = Vec::with_capacity(512);
         head::write(&reply, framing, persistence, &mut out);
+        self.wire.meter().framed(out.len());
         if head_only || matches!(framing, Framing::None | Framing::Length(0)) {
             self.wire.write_all(&mut [IoSlice::new(&out)]).await?;
             self.wire.flush().await?;
-            return Ok(0);
+            return Ok(());
         }
         let chunked = framing == Framing::Chunked;
-        let encrypted = self.wire.begin_body();
-        let mut writer = BodyWriter { wire: &mut self.wire, corked: false, chunked, encrypted };
+        let encrypted = self.wire.begin_body(reply.body.is_rewritten());
+        let mut writer = BodyWriter { wire: &mut self.wire, corked: false, chunked, encrypted, alone: false };
         let sent = writer.run(out, reply.body).await;
         self.wire.end_body();
         sent
@@ -192,26 +200,41 @@ struct BodyWriter<'a> {
     chunked: bool,
     /// Most bytes that are encrypted at a time, where they are.
     encrypted: Option<usize>,
+    /// Whether each range of a file is sent alone.
+    alone: bool,
 }
 
 impl BodyWriter<'_> {
-    async fn run(&mut self, head: Vec<u8>, mut body: Body) -> Result<u64, SendError> {
+    async fn run(&mut self, head: Vec<u8>, mut body: Body) -> Result<(), SendError> {
         let mut pending: Vec<Chunk> = vec![Chunk::Owned(head)];
         let mut pending_bytes = 0;
-        let mut sent = 0;
         let mut files = 0;
         let gather_bytes = self.encrypted.unwrap_or(GATHER_BYTES);
-        loop {
-            let Some(chunk) = self.next(&mut body, &mut pending).await? else { break };
+        while let Some(chunk) = self.next(&mut body, &mut pending).await? {
             if pending.is_empty() {
                 pending_bytes = 0;
             }
             let len = chunk.len();
-            sent += len;
             if self.chunked {
-                pending.push(Chunk::Owned(format!("{len:x}\r\n").into_bytes()));
+                self.frame(&mut pending, format!("{len:x}\r\n").into_bytes().into());
             }
+            let mut ranges = self.ranges(&chunk, &mut body).await;
             match self.gathered(chunk).await {
+                chunk @ Chunk::File { .. } if !ranges.is_empty() => {
+                    ranges.insert(0, chunk);
+                    files += ranges.len();
+                    // The head leaves at once: the first byte doesn't wait for a full packet.
+                    self.flush(&mut pending, Some(&mut body)).await?;
+                    self.cork(true);
+                    pending_bytes = 0;
+                    let all: u64 = ranges.iter().map(Chunk::len).sum();
+                    let passed = self.wire.send_files(&ranges).await?;
+                    // The range that stopped them tells why when it is sent alone.
+                    if passed < all {
+                        self.alone = true;
+                        body.rewind(all - passed);
+                    }
+                }
                 Chunk::File { file, range, pin: _pin } => {
                     // One file behind a head needs no cork: the head says that more comes.
                     files += 1;
@@ -228,7 +251,6 @@ impl BodyWriter<'_> {
                             return Err(cut.into());
                         }
                         body.resume(end - stopped, cut)?;
-                        sent -= end - stopped;
                     }
                 }
                 chunk => {
@@ -242,16 +264,22 @@ impl BodyWriter<'_> {
                 }
             }
             if self.chunked {
-                pending.push(Chunk::Bytes(bytes::Bytes::from_static(b"\r\n")));
+                self.frame(&mut pending, Bytes::from_static(b"\r\n"));
             }
         }
         if self.chunked {
-            pending.push(Chunk::Bytes(bytes::Bytes::from_static(b"0\r\n\r\n")));
+            self.frame(&mut pending, Bytes::from_static(b"0\r\n\r\n"));
         }
         self.flush(&mut pending, None).await?;
         self.cork(false);
         self.wire.flush().await?;
-        Ok(sent)
+        Ok(())
+    }
+
+    /// Adds bytes that are no part of the body.
+    fn frame(&self, pending: &mut Vec<Chunk>, bytes: Bytes) {
+        self.wire.meter().framed(bytes.len());
+        pending.push(Chunk::Bytes(bytes));
     }
 
     /// The next chunk of the body; what is ready goes out before anything is waited for.
@@ -270,6 +298,22 @@ impl BodyWriter<'_> {
             chunk = &mut next => Ok(chunk?),
             () = gone => Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
         }
+    }
+
+    /// The ranges of files that can be sent together with a chunk.
+    async fn ranges(&self, first: &Chunk, body: &mut Body) -> Vec<Chunk> {
+        let mut ranges = Vec::new();
+        if self.chunked || self.encrypted.is_some() || self.alone || !matches!(first, Chunk::File { .. }) {
+            return ranges;
+        }
+        let mut bytes = first.len();
+        while bytes < TOGETHER_BYTES
+            && let Some(range) = body.beside().await
+        {
+            bytes += range.len();
+            ranges.push(range);
+        }
+        ranges
     }
 
     /// A chunk as it goes out best: small ranges that must be encrypted are read, so that they share records and writes.
@@ -298,7 +342,7 @@ impl BodyWriter<'_> {
         }
     }
 
-    async fn flush(&mut self, pending: &mut Vec<Chunk>, body: Option<&mut Body>) -> io::Result<()> {
+    async fn flush(&mut self, pending: &mut Vec<Chunk>, mut body: Option<&mut Body>) -> io::Result<()> {
         if pending.is_empty() {
             return Ok(());
         }
@@ -310,7 +354,19 @@ impl BodyWriter<'_> {
                 Chunk::File { .. } => None,
             })
             .collect();
-        self.wire.write_all(&mut slices).await?;
+        {
+            let write = self.wire.write_all(&mut slices);
+            tokio::pin!(write);
+            match futures_util::future::poll_immediate(&mut write).await {
+                Some(written) => written?,
+                None => {
+                    if let Some(body) = &mut body {
+                        body.rest();
+                    }
+                    write.await?;
+                }
+            }
+        }
         drop(slices);
         let last = pending.pop();
         pending.clear();

@@ -3,11 +3,12 @@
 use super::{
     Limits,
     head::MAX_HEAD,
-    listen::Service,
+    listen::{SendError, Service},
+    meter::Meter,
     rewound::Rewound,
     room::{Share, Ticket},
     rules::{self, Bad},
-    stream::{Flow, Outcome},
+    stream::Flow,
     wire::{Io, Wire},
 };
 use crate::front::{Exchange, Reply, Request, Visit};
@@ -151,19 +152,34 @@ async fn answer(
         return;
     }
     if let Err(bad) = check(&parts) {
-        return refuse(&shared, front.refusal(bad.status, bad.why), respond).await;
+        let reply = front.refusal(bad.status, bad.why, shared.peer);
+        // The client that is refused may leave too.
+        let _ = send(&shared, reply, None, respond, false, Meter::default()).await;
+        return;
     }
     let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
     let request = Request { method: parts.method, target, headers: parts.headers };
-    let answered = tokio::select! {
+    let head_only = request.method == Method::HEAD;
+    let meter = Meter::default();
+    let mut exchange = Exchange::begin(front.clone(), request, shared.peer, started, meter.clone());
+    let begun = async {
+        let request = exchange.request();
+        let answer = front.handle(request, &shared.visit).await;
+        let room = match answer.0.body.begins_in_memory() && request.method == Method::GET {
+            true => timeout(shared.service.limits.write, shared.share.body()).await.ok()?,
+            false => None,
+        };
+        Some((front.begin(request, &shared.visit, started, answer).await, room))
+    };
+    let begun = tokio::select! {
         biased;
-        answered = front.handle(&request, &shared.visit, started) => Some(answered),
+        begun = begun => begun,
         _ = poll_fn(|cx| respond.poll_reset(cx)) => None,
     };
-    let Some((reply, note)) = answered else { return };
-    let head_only = request.method == Method::HEAD;
-    let exchange = Exchange::new(front, note, request, shared.peer, reply.status, started);
-    send(&shared, reply, respond, head_only, Outcome::of(exchange)).await;
+    let Some(((reply, note), room)) = begun else { return };
+    exchange.replied(note, reply.status);
+    let sent = send(&shared, reply, room, respond, head_only, meter).await;
+    exchange.finish(&sent);
 }
 
 /// Waits until a request is there to its end, for it may turn out malformed (RFC 9113 section 8.1.1). No resource takes a
@@ -192,12 +208,15 @@ fn check(parts: &http::request::Parts) -> Result<(), Bad> {
     rules::check_expectation(&parts.headers, false)
 }
 
-async fn refuse(shared: &Shared, reply: Reply, respond: SendResponse<Bytes>) {
-    send(shared, reply, respond, false, Outcome::nobodys()).await;
-}
-
-/// Sends the head at once and the body as the client takes it.
-async fn send(shared: &Shared, reply: Reply, mut respond: SendResponse<Bytes>, head_only: bool, mut outcome: Outcome) {
+/// Sends the head at once and the body, for whose bytes there may be room already, as the client takes it.
+async fn send(
+    shared: &Shared,
+    reply: Reply,
+    room: Option<Ticket>,
+    mut respond: SendResponse<Bytes>,
+    head_only: bool,
+    meter: Meter,
+) -> Result<(), SendError> {
     let bodiless = matches!(reply.status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
     let mut response = http::Response::new(());
     *response.status_mut() = reply.status;
@@ -206,15 +225,11 @@ async fn send(shared: &Shared, reply: Reply, mut respond: SendResponse<Bytes>, h
         response.headers_mut().insert(header::CONTENT_LENGTH, len.into());
     }
     let ends = head_only || bodiless || reply.body.len() == Some(0);
-    let sent = match respond.send_response(response, ends) {
+    match respond.send_response(response, ends) {
         Ok(_) if ends => Ok(()),
         Ok(stream) => {
-            let mut flow = Flow::new(stream, reply.body, &shared.share, shared.service.limits.write);
-            let sent = flow.run().await;
-            outcome.sent = flow.sent();
-            sent
+            Flow::new(stream, reply.body, &shared.share, room, shared.service.limits.write, meter).run().await
         }
         Err(error) => Err(io::Error::other(error).into()),
-    };
-    outcome.finish(sent);
+    }
 }

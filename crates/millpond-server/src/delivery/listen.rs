@@ -10,6 +10,9 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
+/// Time for connections that are cut off to end.
+const CUT: Duration = Duration::from_secs(1);
+
 /// How long a connection may do nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -28,6 +31,8 @@ pub(crate) struct Service {
     pub(crate) room: Arc<Room>,
     connections: Arc<Semaphore>,
     most: usize,
+    /// Turns true when what is still sent ends at once.
+    cut: watch::Sender<bool>,
 }
 
 /// Why a reply was not sent to its end.
@@ -53,13 +58,20 @@ impl SendError {
 impl Service {
     pub(crate) fn new(front: Arc<Front>, limits: Limits, most: usize) -> Self {
         let room = Room::new(front.store().memory());
-        Self { front, limits, room, connections: Arc::new(Semaphore::new(most)), most }
+        Self { front, limits, room, connections: Arc::new(Semaphore::new(most)), most, cut: watch::Sender::new(false) }
     }
 
     /// Waits until every connection has ended.
     pub(crate) async fn drained(&self) {
         let all = u32::try_from(self.most).unwrap_or(u32::MAX);
         let _ = self.connections.acquire_many(all).await;
+    }
+
+    /// Ends every connection at once, and waits until each has told what it had sent.
+    pub(crate) async fn cut(&self) {
+        self.front.cut();
+        let _ = self.cut.send(true);
+        let _ = tokio::time::timeout(CUT, self.drained()).await;
     }
 
     /// Connections open now.
@@ -155,8 +167,13 @@ async fn accept<F, C>(
         let _ = stream.set_nodelay(true);
         let counted = service.front.metrics().connection(transport);
         let run = connection(stream, peer, service.clone(), stop.clone());
+        let mut cut = service.cut.subscribe();
         tokio::spawn(async move {
-            run.await;
+            tokio::select! {
+                biased;
+                () = run => {}
+                _ = cut.wait_for(|cut| *cut) => {}
+            }
             // Both count the connection out, however it ended.
             drop((counted, permit));
         });

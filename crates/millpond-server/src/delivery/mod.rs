@@ -8,6 +8,8 @@ mod h1;
 mod head;
 mod http2;
 mod listen;
+mod meter;
+mod pipe;
 mod residency;
 mod rewound;
 mod room;
@@ -20,3 +22,4 @@ pub(crate) use body::{Body, BodyError, Needs};
 #[cfg(feature = "fuzz")]
 pub(crate) use head::{Parsed, parse as parse_head};
 pub(crate) use listen::{Limits, SendError, Service, accept_plain, accept_tls};
+pub(crate) use meter::Meter;

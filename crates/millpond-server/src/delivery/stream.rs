@@ -5,10 +5,10 @@ use super::{
     buffers::Lent,
     chunk::Chunk,
     listen::SendError,
+    meter::Meter,
     residency,
     room::{Share, Ticket},
 };
-use crate::front::Exchange;
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use millpond_store::Pin;
@@ -39,20 +39,24 @@ pub(crate) struct Flow<'a> {
     room: Option<Arc<Ticket>>,
     /// Bytes to come, where that is known.
     left: Option<u64>,
-    sent: u64,
+    /// Counts the bytes of the body that were given to the connection.
+    meter: Meter,
     clock: Clock,
 }
 
 impl<'a> Flow<'a> {
-    pub(crate) fn new(stream: SendStream<Bytes>, body: Body, share: &'a Share, patience: Duration) -> Self {
+    /// `room` is what the body's first bytes are in, where it has begun in memory.
+    pub(crate) fn new(
+        stream: SendStream<Bytes>,
+        body: Body,
+        share: &'a Share,
+        room: Option<Ticket>,
+        patience: Duration,
+        meter: Meter,
+    ) -> Self {
         let left = body.len();
         let clock = Clock::new(patience, Instant::now());
-        Self { stream, body, share, held: None, room: None, left, sent: 0, clock }
-    }
-
-    /// Bytes of the body that were given to the connection.
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
+        Self { stream, body, share, held: None, room: room.map(Arc::new), left, meter, clock }
     }
 
     /// Sends the body to its end; resets the stream where that fails.
@@ -69,7 +73,7 @@ impl<'a> Flow<'a> {
     async fn pump(&mut self) -> Result<(), SendError> {
         loop {
             // Where no length was promised, the end is found by asking for more; it needs no room in the window.
-            let may_be_over = self.left.is_none() && self.sent > 0 && self.held.is_none();
+            let may_be_over = self.left.is_none() && self.meter.body() > 0 && self.held.is_none();
             let granted = if may_be_over { 0 } else { self.capacity().await? };
             self.take_room().await?;
             if self.held.is_none() && !self.pull().await? {
@@ -87,7 +91,7 @@ impl<'a> Flow<'a> {
             if len == 0 {
                 continue;
             }
-            self.sent += len as u64;
+            self.meter.wrote(len as u64);
             self.left = self.left.map(|left| left.saturating_sub(len as u64));
             self.clock.took(len, Instant::now());
             let last = self.left == Some(0);
@@ -227,37 +231,6 @@ impl Clock {
 
 fn late() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the client took too few bytes in time")
-}
-
-/// Notes the end of an exchange, whichever way it comes.
-pub(crate) struct Outcome {
-    exchange: Option<Exchange>,
-    pub(crate) sent: u64,
-}
-
-impl Outcome {
-    pub(crate) fn of(exchange: Exchange) -> Self {
-        Self { exchange: Some(exchange), sent: 0 }
-    }
-
-    /// Of bytes that were no request.
-    pub(crate) fn nobodys() -> Self {
-        Self { exchange: None, sent: 0 }
-    }
-
-    pub(crate) fn finish(mut self, sent: Result<(), SendError>) {
-        if let Some(exchange) = self.exchange.take() {
-            exchange.finish(&sent.map(|()| self.sent));
-        }
-    }
-}
-
-impl Drop for Outcome {
-    fn drop(&mut self) {
-        if let Some(exchange) = self.exchange.take() {
-            exchange.finish(&Err(io::Error::from(io::ErrorKind::ConnectionReset).into()));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::{collections::VecDeque, fs::File, io::ErrorKind, ops::Range, sync::Arc}
 
 /// One read of a file: large enough that system calls don't count, small enough to stay in the cache.
 const BLOCK: u64 = 128 << 10;
-/// Bytes kept behind the furthest read, for streams whose samples lie a little out of order.
+/// Most bytes kept behind the furthest read, for streams whose samples lie a little out of order.
 const BEHIND: u64 = 1 << 20;
 
 /// Reads samples of one object.
@@ -54,8 +54,9 @@ impl Window {
         Self { store, object, span, reader: None, given: None, at, blocks, scratch, resumed: 0 }
     }
 
-    /// The bytes of `range`.
-    pub(crate) async fn read(&mut self, range: Range<u64>) -> Result<&[u8], BodyError> {
+    /// The bytes of `range`. Nothing before `floor` will be read any more: its buffers are used again while they are in the
+    /// processor's cache.
+    pub(crate) async fn read(&mut self, range: Range<u64>, floor: u64) -> Result<&[u8], BodyError> {
         if range.is_empty() {
             return Ok(&[]);
         }
@@ -63,6 +64,12 @@ impl Window {
         let far_ahead = range.start > self.at.saturating_add(BEHIND);
         if range.start < behind || far_ahead || range.end > self.span.end {
             self.restart(range.start, range.end);
+        }
+        while self.blocks.front().is_some_and(|(offset, block)| offset + block.bytes().len() as u64 <= floor) {
+            self.drop_first();
+        }
+        if self.blocks.is_empty() && self.object.file().is_some() {
+            self.at = self.at.max(floor.min(range.start));
         }
         while self.at < range.end {
             self.load().await?;
@@ -76,6 +83,17 @@ impl Window {
         self.given = None;
         self.at = at;
         self.span.end = self.span.end.max(end);
+    }
+
+    /// Gives the buffers back while nobody takes what is made of them. A file is read again, from the page cache.
+    pub(crate) fn rest(&mut self) {
+        if self.object.file().is_some()
+            && let Some((offset, _)) = self.blocks.front()
+        {
+            let at = *offset;
+            while self.drop_first() {}
+            self.at = at;
+        }
     }
 
     fn drop_first(&mut self) -> bool {

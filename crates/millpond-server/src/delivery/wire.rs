@@ -1,7 +1,11 @@
 //! The connection under HTTP/1.1, plain or TLS. Every wait for the client ends after the write timeout, on either.
 
 use super::{
-    buffers, residency,
+    buffers,
+    chunk::Chunk,
+    meter::Meter,
+    pipe::{Passage, Passed},
+    residency,
     room::{Room, Ticket},
 };
 use bytes::BytesMut;
@@ -45,23 +49,32 @@ pub(crate) struct Wire {
     room: Arc<Room>,
     /// Room in memory for a body under way.
     ticket: Option<Ticket>,
+    meter: Meter,
 }
 
 impl Wire {
+    /// Counts what is sent of the response under way.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
     pub(crate) fn plain(stream: TcpStream, patience: Duration, room: Arc<Room>) -> Self {
-        Self { io: Io::Plain(stream), patience, room, ticket: None }
+        Self { io: Io::Plain(stream), patience, room, ticket: None, meter: Meter::default() }
     }
 
     pub(crate) fn tls(mut stream: TlsStream<TcpStream>, patience: Duration, room: Arc<Room>) -> Self {
         stream.get_mut().1.set_buffer_limit(Some(ENCRYPT_LEAST));
-        Self { io: Io::Tls(Box::new(stream)), patience, room, ticket: None }
+        Self { io: Io::Tls(Box::new(stream)), patience, room, ticket: None, meter: Meter::default() }
     }
 
-    /// Begins a body; gives the most that is gathered for one write. What is encrypted can't be made again, so it is in
-    /// memory until the client takes it: larger steps need room there.
-    pub(crate) fn begin_body(&mut self) -> Option<usize> {
+    /// Begins a body; gives the most that is gathered for one write, where it is encrypted. What is encrypted can't be made
+    /// again, so it is in memory until the client takes it: larger steps need room there. So it is with what is `made`
+    /// for this client alone.
+    pub(crate) fn begin_body(&mut self, made: bool) -> Option<usize> {
+        if made || matches!(self.io, Io::Tls(_)) {
+            self.ticket = self.room.body();
+        }
         let Io::Tls(stream) = &mut self.io else { return None };
-        self.ticket = self.room.body();
         let step = if self.ticket.is_some() { ENCRYPT_MOST } else { ENCRYPT_LEAST };
         stream.get_mut().1.set_buffer_limit(Some(step));
         Some(step)
@@ -121,6 +134,7 @@ impl Wire {
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
+            self.meter.wrote(written as u64);
             IoSlice::advance_slices(&mut slices, written);
         }
         Ok(())
@@ -153,7 +167,7 @@ impl Wire {
             });
             match sent {
                 Ok(0) => break,
-                Ok(_) => {}
+                Ok(sent) => self.meter.wrote(sent as u64),
                 // Only the file's side fails in this way (sendfile(2)).
                 Err(e) if e.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => break,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => within(self.patience, stream.writable()).await?,
@@ -161,6 +175,45 @@ impl Wire {
             }
         }
         Ok(at)
+    }
+
+    /// Sends ranges of files one behind the other over a plain connection. Returns how many bytes: fewer than the ranges
+    /// have where a file has no more bytes, or can't be sent together with others.
+    pub(crate) async fn send_files(&mut self, ranges: &[Chunk]) -> io::Result<u64> {
+        let (mut begin, mut sent) = (0, 0);
+        for (at, chunk) in ranges.iter().enumerate() {
+            let Chunk::File { file, range, .. } = chunk else { continue };
+            if futures_util::future::poll_immediate(residency::ensure(file, range)).await.is_none() {
+                // What is there doesn't wait for what isn't.
+                let (passed, whole) = self.pass(&ranges[begin..at]).await?;
+                (begin, sent) = (at, sent + passed);
+                if !whole {
+                    return Ok(sent);
+                }
+                residency::ensure(file, range).await;
+            }
+        }
+        let (passed, _) = self.pass(&ranges[begin..]).await?;
+        Ok(sent + passed)
+    }
+
+    /// Sends ranges that are in memory; gives how many bytes, and whether these are all.
+    async fn pass(&self, ranges: &[Chunk]) -> io::Result<(u64, bool)> {
+        let stream = self.socket();
+        let mut passage = Passage::new(ranges);
+        loop {
+            let before = passage.sent();
+            let passed = stream.try_io(Interest::WRITABLE, || match passage.advance(stream)? {
+                Passed::Blocked => Err(io::ErrorKind::WouldBlock.into()),
+                passed => Ok(passed),
+            });
+            self.meter.wrote(passage.sent() - before);
+            match passed {
+                Ok(passed) => return Ok((passage.sent(), matches!(passed, Passed::All))),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => within(self.patience, stream.writable()).await?,
+                Err(e) => return Err(e),
+            }
+        }
     }
 
     /// Writes bytes that share a packet with what follows (send(2), MSG_MORE).
@@ -174,6 +227,7 @@ impl Wire {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
             Err(e) => return Err(e),
         };
+        self.meter.wrote(count as u64);
         match head.get(count..) {
             Some(rest) if !rest.is_empty() => self.write_all(&mut [IoSlice::new(rest)]).await,
             _ => Ok(()),
@@ -200,6 +254,7 @@ impl Wire {
             match written.transpose()? {
                 Some(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Some(written) => {
+                    self.meter.wrote(written as u64);
                     let of_head = written.min(head.len());
                     head = &head[of_head..];
                     at += (written - of_head) as u64;

@@ -1,17 +1,23 @@
 //! The front end: one request in, one reply out.
 
 use super::{
-    Note, Reply, Request, api, caching,
-    conditional::{self, Validators, Verdict},
+    Note, Reply, Request, api,
+    caching::CacheControl,
+    coding::Coding,
+    dates,
+    encodings::{Encodings, Text},
+    found::{Coded, Found, etag},
     range::{self, Asked},
     render,
-    renderer::Renderer,
+    renderer::{Renderer, broken},
     viewers::{Receipt, Viewers, Visit},
 };
 use crate::{
-    delivery::{Body, SendError},
+    config::Lifetimes,
+    delivery::{Body, BodyError},
     library::{
-        Asset, Library, LibraryError, Places, Resource, Route, content_type as content_type_of, is_manifest, is_media,
+        Asset, Library, LibraryError, Places, Resource, Route, content_type as content_type_of, fingerprint,
+        is_manifest, is_media,
     },
     logging::RequestId,
     metrics::{Kind, Metrics, PlaceBytes},
@@ -22,8 +28,11 @@ use millpond_store::{ErrorKind, Object, ObjectPath, Store, Whence, schedule::Mod
 use std::{
     borrow::Cow,
     net::SocketAddr,
-    sync::Arc,
-    time::{Instant, SystemTime},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
 };
 
 /// Settings of the front end.
@@ -34,6 +43,10 @@ pub(crate) struct FrontOptions {
     pub(crate) access_log: bool,
     /// The cache folder.
     pub(crate) folder: std::path::PathBuf,
+    /// Port of RTSP, and that of RTSP over TLS.
+    pub(crate) rtsp_ports: (u16, Option<u16>),
+    /// Lifetimes of replies, place by place.
+    pub(crate) lifetimes: Vec<Lifetimes>,
 }
 
 /// Answers requests.
@@ -43,21 +56,15 @@ pub(crate) struct Front {
     pub(super) places: Places,
     /// Counters of bytes out, place by place.
     out: Vec<Option<PlaceBytes>>,
+    /// What `Cache-Control` says, place by place.
+    cache_control: Vec<CacheControl>,
     metrics: Arc<Metrics>,
     options: FrontOptions,
     pub(super) renderer: Arc<Renderer>,
+    encodings: Encodings,
     viewers: Arc<Viewers>,
-}
-
-/// Something that can be sent, before its body is made.
-struct Found {
-    content_type: HeaderValue,
-    cache_control: HeaderValue,
-    etag: String,
-    modified: Option<SystemTime>,
-    /// What else the origin says of a file: its disposition, language and coding.
-    more: Vec<(HeaderName, HeaderValue)>,
-    body: Body,
+    /// Whether responses under way are cut off.
+    pub(super) is_cut: AtomicBool,
 }
 
 impl Front {
@@ -70,7 +77,21 @@ impl Front {
     ) -> Self {
         let renderer = Renderer::new(store.clone(), library.clone(), options.folder.clone());
         let out = places.iter().map(|place| metrics.place(place)).collect();
-        Self { store, library, places, out, metrics, options, renderer, viewers: Viewers::new() }
+        let cache_control = options.lifetimes.iter().map(|lifetimes| CacheControl::new(*lifetimes)).collect();
+        let encodings = Encodings::new(store.memory(), library.pool().clone());
+        Self {
+            store,
+            library,
+            places,
+            out,
+            cache_control,
+            metrics,
+            options,
+            renderer,
+            encodings,
+            viewers: Viewers::new(),
+            is_cut: AtomicBool::new(false),
+        }
     }
 
     /// The store that everything is read through.
@@ -84,8 +105,12 @@ impl Front {
     }
 
     /// A reply to bytes that are no request.
-    pub(crate) fn refusal(&self, status: StatusCode, why: &str) -> Reply {
+    pub(crate) fn refusal(&self, status: StatusCode, why: &str, peer: SocketAddr) -> Reply {
         let id = RequestId::next();
+        self.metrics.request(Kind::Other, status, Duration::ZERO);
+        if self.options.access_log {
+            tracing::info!(%id, %peer, status = status.as_u16(), why, "not a request");
+        }
         let mut reply = self.problem(id, Problem::new(status).detail(why));
         self.common_headers(&mut reply.headers, id);
         reply
@@ -96,8 +121,9 @@ impl Front {
         self.viewers.visit(peer.ip())
     }
 
-    /// Answers a request. Its body is made while it is sent; [`done`](Self::done) is called after.
-    pub(crate) async fn handle(&self, request: &Request, visit: &Visit, started: Instant) -> (Reply, Note) {
+    /// Answers a request, as far as its head. Its body is made while it is sent, once it has [begun](Self::begin); an
+    /// `Exchange` notes the end.
+    pub(crate) async fn handle(&self, request: &Request, visit: &Visit) -> (Reply, Note) {
         let in_flight = self.metrics.response_in_flight();
         let mut note =
             Note { id: RequestId::next(), kind: Kind::Other, place: None, _in_flight: in_flight, receipt: None };
@@ -113,38 +139,54 @@ impl Front {
             }
         };
         self.common_headers(&mut reply.headers, note.id);
-        self.metrics.first_byte(note.kind, started.elapsed());
         (reply, note)
     }
 
-    /// Notes the end of a request in the log and the counters.
-    pub(crate) fn done(
+    /// Port of RTSP, and that of RTSP over TLS.
+    pub(super) fn rtsp_ports(&self) -> (u16, Option<u16>) {
+        self.options.rtsp_ports
+    }
+
+    /// Whether each request is logged.
+    pub(super) fn logs_requests(&self) -> bool {
+        self.options.access_log
+    }
+
+    /// What is still sent ends now, by the server's will.
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Relaxed);
+    }
+
+    /// Begins the body of an answer to a request, so that a reply whose first byte can't be had says so by its status. A
+    /// reply of an object that turns out to be another version by now is made anew, once.
+    pub(crate) async fn begin(
         &self,
-        note: Note,
         request: &Request,
-        peer: SocketAddr,
-        status: StatusCode,
+        visit: &Visit,
         started: Instant,
-        sent: &Result<u64, SendError>,
-    ) {
-        let elapsed = started.elapsed();
-        let bytes = *sent.as_ref().unwrap_or(&0);
-        self.metrics.request(note.kind, status, elapsed);
-        self.metrics.sent(note.kind, note.place.as_ref(), bytes);
-        match sent {
-            Err(SendError::Body(error)) => {
-                self.metrics.response_broken();
-                tracing::error!(id = %note.id, %peer, uri = %request.target, %error, "response broken off");
+        mut answer: (Reply, Note),
+    ) -> (Reply, Note) {
+        if request.method == Method::GET
+            && let Err(mut error) = answer.0.body.begin().await
+        {
+            if matches!(&error, BodyError::Origin(error) if error.is_changed()) {
+                answer = self.handle(request, visit).await;
+                match answer.0.body.begin().await {
+                    Ok(()) => {
+                        self.metrics.first_byte(answer.1.kind, started.elapsed());
+                        return answer;
+                    }
+                    Err(again) => error = again,
+                }
             }
-            Err(SendError::Client(error)) => {
-                tracing::debug!(id = %note.id, %peer, uri = %request.target, %error, "client left");
-            }
-            Ok(_) if self.options.access_log => {
-                let us = elapsed.as_micros() as u64;
-                tracing::info!(id = %note.id, %peer, method = %request.method, uri = %request.target, status = status.as_u16(), bytes, us, "request");
-            }
-            Ok(_) => {}
+            let path = percent_encoding::percent_decode_str(request.split().0).decode_utf8_lossy();
+            let asset = path.trim_start_matches('/');
+            let (reply, note) = &mut answer;
+            *reply = self.failure(note.id, asset, &broken(asset, error));
+            self.common_headers(&mut reply.headers, note.id);
         }
+        self.metrics.first_byte(answer.1.kind, started.elapsed());
+        answer
     }
 
     async fn get(&self, request: &Request, visit: &Visit, note: &mut Note) -> Reply {
@@ -158,8 +200,8 @@ impl Front {
         };
         if path == "/" || path.starts_with("/.millpond/") {
             note.kind = Kind::Page;
-            return match self.page(&path, query).await {
-                Ok(found) => self.send(request, found),
+            return match self.page(&path, query, request).await {
+                Ok(found) => found.reply(request),
                 Err(error) => self.failure(note.id, &path, &error),
             };
         }
@@ -168,27 +210,38 @@ impl Front {
         }
         if request.contains(header::CACHE_CONTROL, "only-if-cached") {
             return match self.cached(&path, request, note) {
-                Ok(found) => self.send(request, found),
+                Ok(found) => found.reply(request),
                 Err(error) => self.failure(note.id, &path, &error),
             };
         }
-        match self.find(&path, request, visit, note).await {
-            Ok(found) => self.send(request, found),
+        let found = match self.find(&path, request, visit, note).await {
+            Err(error) if error.is_changed() => self.find(&path, request, visit, note).await,
+            found => found,
+        };
+        match found {
+            Ok(found) => found.reply(request),
             Err(error) => self.failure(note.id, &path, &error),
         }
     }
 
-    async fn page(&self, path: &str, query: &str) -> Result<Found, LibraryError> {
-        let (content_type, cache_control, body) = api::answer(self, path, query).await?;
-        let etag = format!("\"{:016x}\"", crate::library::fingerprint(&body));
-        Ok(Found {
+    async fn page(&self, path: &str, query: &str, request: &Request) -> Result<Found, LibraryError> {
+        let (content_type, cache_control, bytes) = api::answer(self, path, query).await?;
+        let hash = fingerprint(&bytes);
+        let mut found = Found {
             content_type: HeaderValue::from_static(content_type),
             cache_control: HeaderValue::from_static(cache_control),
-            etag,
+            etag: etag(hash),
             modified: None,
             more: Vec::new(),
-            body: Body::bytes(body),
-        })
+            coded: Coded::No,
+            body: Body::bytes(bytes.clone()),
+        };
+        if let Some(coding) = Coding::preferred(request)
+            && let Some(coded) = self.encodings.get(Text::Page(hash), coding, &bytes).await
+        {
+            (found.coded, found.body) = (Coded::As(coding), Body::bytes(coded));
+        }
+        Ok(found)
     }
 
     /// The place that a path begins with, its number, and the path inside it.
@@ -203,10 +256,10 @@ impl Front {
         };
         note.place = self.out.get(index).cloned().flatten();
         note.kind = Kind::File;
-        let Some(route) = Route::parse(inside) else { return self.file(place, inside, request, visit).await };
+        let Some(route) = Route::parse(inside) else { return self.file(index, inside, request, visit).await };
         let name = route.asset.rsplit('/').next().unwrap_or("");
         let certain = is_media(name) || is_manifest(name) || name.ends_with(".urlset");
-        match self.library.open(place, &route.asset).await {
+        match self.library.open_version(place, &route.asset, route.version).await {
             Ok(asset) => {
                 let form = render::form(&route.resource);
                 note.kind = form.kind;
@@ -217,13 +270,26 @@ impl Front {
                 // A client may insist on a reply made for it (RFC 9111 5.2.1.4): made media is then neither taken from
                 // memory nor put there.
                 let fresh = request.contains(header::CACHE_CONTROL, "no-cache");
-                self.resource(&asset, route.resource, form, fresh).await
+                let permission = asset.permission(&self.store);
+                let coding = Coding::preferred(request).filter(|_| form.keep && !permission.no_transform);
+                let (body, coded) = self.body(&asset, route.resource, coding, fresh).await?;
+                Ok(Found {
+                    content_type: HeaderValue::from_static(form.content_type),
+                    cache_control: self.caching(index).made(route.version.is_some(), &permission),
+                    etag: etag(asset.id),
+                    modified: asset.modified,
+                    more: Vec::new(),
+                    coded: if form.keep { coded.map_or(Coded::No, Coded::As) } else { Coded::Never },
+                    body,
+                })
             }
             // A folder with ready-made playlists in it is passed through.
-            Err(LibraryError::NoAsset(_)) if !certain => self.file(place, inside, request, visit).await,
-            Err(error @ LibraryError::TooMany { .. }) if !certain => {
-                self.file(place, inside, request, visit).await.map_err(|_| error)
-            }
+            Err(LibraryError::NoAsset(_)) if !certain => self.file(index, inside, request, visit).await,
+            Err(
+                error @ (LibraryError::TooMany { .. }
+                | LibraryError::NotOneTitle { .. }
+                | LibraryError::OnlyForeign { .. }),
+            ) if !certain => self.file(index, inside, request, visit).await.map_err(|_| error),
             Err(error) => Err(error),
         }
     }
@@ -246,23 +312,30 @@ impl Front {
         Ok(visit.asks(&self.store, asset, resource, program, stays))
     }
 
-    async fn resource(
+    /// The body of a resource, and its coding where it has one: a text that is longer in the wanted one has none.
+    async fn body(
         &self,
         asset: &Arc<Asset>,
         resource: Resource,
-        form: render::Form,
+        coding: Option<Coding>,
         fresh: bool,
-    ) -> Result<Found, LibraryError> {
-        let permission = asset.permission(&self.store);
-        let found = |body| Found {
-            content_type: HeaderValue::from_static(form.content_type),
-            cache_control: caching::made(form.max_age, &permission),
-            etag: format!("\"{:016x}\"", asset.id),
-            modified: asset.modified,
-            more: Vec::new(),
-            body,
-        };
-        Ok(found(self.renderer.body(asset, resource, fresh).await?))
+    ) -> Result<(Body, Option<Coding>), LibraryError> {
+        let Some(coding) = coding else { return Ok((self.renderer.body(asset, resource, fresh).await?, None)) };
+        let text = Text::Made(asset.id, resource.clone());
+        if !fresh && let Some(Some(coded)) = self.encodings.known(&text, coding) {
+            return Ok((Body::bytes(coded), Some(coding)));
+        }
+        let body = self.renderer.body(asset, resource, fresh).await?;
+        let Some(bytes) = body.as_bytes() else { return Ok((body, None)) };
+        match self.encodings.get(text, coding, &bytes).await {
+            Some(coded) => Ok((Body::bytes(coded), Some(coding))),
+            None => Ok((body, None)),
+        }
+    }
+
+    /// What `Cache-Control` says of a place's replies.
+    fn caching(&self, place: usize) -> &CacheControl {
+        &self.cache_control[place]
     }
 
     /// A file as it is, where the range that is asked for is cached: nobody is asked for it. Sibling caches ask so.
@@ -278,11 +351,12 @@ impl Front {
             _ => 0..object.meta().len,
         };
         let here = self.store.whence(&object, range).iter().all(|(_, whence)| *whence != Whence::Origin);
-        if here { Ok(self.as_it_is(&object, inside)) } else { Err(absent()) }
+        if here { Ok(self.as_it_is(index, &object, inside)) } else { Err(absent()) }
     }
 
     /// A file as it is.
-    async fn file(&self, place: &str, inside: &str, request: &Request, visit: &Visit) -> Result<Found, LibraryError> {
+    async fn file(&self, index: usize, inside: &str, request: &Request, visit: &Visit) -> Result<Found, LibraryError> {
+        let place: &str = self.places.iter().nth(index).map_or("", |place| place);
         let inside = inside.trim_end_matches('/');
         if inside.is_empty() {
             return Err(LibraryError::NoAsset(place.to_owned()));
@@ -303,17 +377,15 @@ impl Front {
         if self.store.prefetch_mode() == Mode::Full {
             self.store.fill(&object).await?;
         }
-        Ok(self.as_it_is(&object, path.file_name()))
+        Ok(self.as_it_is(index, &object, path.file_name()))
     }
 
-    fn as_it_is(&self, object: &Arc<Object>, name: &str) -> Found {
+    fn as_it_is(&self, index: usize, object: &Arc<Object>, name: &str) -> Found {
         let meta = object.meta();
         let told = meta.content_type.as_deref().filter(|told| !is_unspecific(told, name));
         let content_type = told.and_then(|told| HeaderValue::from_str(told).ok());
-        let etag = match &meta.etag {
-            Some(etag) if is_etag(etag) => etag.clone(),
-            _ => format!("\"{:016x}\"", crate::library::fingerprint(meta.version.as_str().as_bytes())),
-        };
+        let said = meta.etag.as_deref().filter(|etag| is_etag(etag)).and_then(|etag| HeaderValue::from_str(etag).ok());
+        let etag = said.unwrap_or_else(|| etag(fingerprint(meta.version.as_str().as_bytes())));
         let more = [
             (header::CONTENT_DISPOSITION, &meta.content_disposition),
             (header::CONTENT_LANGUAGE, &meta.content_language),
@@ -323,49 +395,12 @@ impl Front {
             more.into_iter().filter_map(|(name, said)| Some((name, HeaderValue::from_str(said.as_ref()?).ok()?)));
         Found {
             content_type: content_type.unwrap_or(HeaderValue::from_static(content_type_of(name))),
-            cache_control: caching::passed(&self.store.permission(object)),
+            cache_control: self.caching(index).passed(&self.store.permission(object)),
             etag,
             modified: meta.modified,
             more: more.collect(),
+            coded: Coded::Never,
             body: Body::object(&self.store, object, 0..meta.len),
-        }
-    }
-
-    /// Applies preconditions and ranges, and writes the header fields.
-    fn send(&self, request: &Request, found: Found) -> Reply {
-        let mut headers = HeaderMap::with_capacity(16);
-        let now = Validators { etag: &found.etag, modified: found.modified };
-        let verdict = conditional::evaluate(request, &now);
-        // Range is defined for GET alone (RFC 9110 14.2).
-        let ranged = request.method == Method::GET && conditional::range_applies(request, &now);
-        let range = request.single(header::RANGE).value().filter(|_| ranged);
-        insert(&mut headers, header::ETAG, &found.etag);
-        headers.insert(header::CACHE_CONTROL, found.cache_control);
-        if let Some(modified) = found.modified {
-            insert(&mut headers, header::LAST_MODIFIED, &httpdate::fmt_http_date(modified));
-        }
-        match verdict {
-            Verdict::NotModified => return Reply { status: StatusCode::NOT_MODIFIED, headers, body: Body::empty() },
-            Verdict::Failed => return Reply { status: StatusCode::PRECONDITION_FAILED, headers, body: Body::empty() },
-            Verdict::Send => {}
-        }
-        headers.insert(header::CONTENT_TYPE, found.content_type);
-        headers.extend(found.more);
-        let Some(len) = found.body.len() else { return Reply { status: StatusCode::OK, headers, body: found.body } };
-        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        match range::parse(range, len) {
-            Asked::Whole => Reply { status: StatusCode::OK, headers, body: found.body },
-            Asked::Part(part) => {
-                insert(&mut headers, header::CONTENT_RANGE, &format!("bytes {}-{}/{len}", part.start, part.end - 1));
-                Reply { status: StatusCode::PARTIAL_CONTENT, headers, body: found.body.slice(part) }
-            }
-            Asked::Unsatisfiable => {
-                insert(&mut headers, header::CONTENT_RANGE, &format!("bytes */{len}"));
-                for name in [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::CONTENT_DISPOSITION] {
-                    headers.remove(name);
-                }
-                Reply { status: StatusCode::RANGE_NOT_SATISFIABLE, headers, body: Body::empty() }
-            }
         }
     }
 
@@ -407,7 +442,9 @@ impl Front {
 
     fn common_headers(&self, headers: &mut HeaderMap, id: RequestId) {
         headers.insert(RequestId::HEADER, id.header_value());
-        insert(headers, header::DATE, &httpdate::fmt_http_date(SystemTime::now()));
+        if let Some(now) = dates::field(SystemTime::now()) {
+            headers.insert(header::DATE, now);
+        }
         headers.insert(header::SERVER, HeaderValue::from_static("millpond"));
         if let Some(origin) = &self.options.cors_origin {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
@@ -458,11 +495,5 @@ fn client_share(error: &LibraryError) -> Cow<'static, str> {
         LibraryError::Index(IndexError::Origin(error)) if error.kind() == ErrorKind::NotFound => "no such file".into(),
         LibraryError::Index(IndexError::Origin(error)) => format!("the storage failed: {}", error.kind()).into(),
         error => error.to_string().into(),
-    }
-}
-
-fn insert(headers: &mut HeaderMap, name: http::HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
     }
 }

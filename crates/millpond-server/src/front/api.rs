@@ -1,13 +1,16 @@
 //! The page at `/` and what it asks for below `/.millpond/`.
 
 use super::Front;
-use crate::library::{Asset, Container, LibraryError, Resource, folder_path, is_manifest, is_media};
+use crate::library::{Asset, Container, FolderContent, LibraryError, Resource, folder_path, is_manifest, is_media};
 use bytes::Bytes;
 use millpond_media::Work;
 use millpond_package::{Kind, PresentedTrack};
-use millpond_store::Entry;
+use millpond_store::{Entry, Titles};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 const NO_STORE: &str = "no-store";
 const PAGE: &str = "no-cache";
@@ -40,6 +43,7 @@ pub(super) async fn answer(
     let text = match path {
         "/.millpond/assets" => assets(front, &parameter(query, "folder")).await?,
         "/.millpond/asset" => asset(front, &parameter(query, "path")).await?,
+        "/.millpond/duration" => duration(front, &parameter(query, "path")).await?,
         _ => return Err(LibraryError::NoAsset(path.to_owned())),
     };
     Ok(("application/json", NO_STORE, Bytes::from(text)))
@@ -70,46 +74,83 @@ async fn assets(front: &Front, folder: &str) -> Result<String, LibraryError> {
     let entries = front.store.list(place, &path).await?;
     let owned = folder.to_owned();
     let refused = |refusal| LibraryError::Refused { asset: folder.to_owned(), refusal };
-    front.library.pool().run(&Work::unlimited(), move || listing(&owned, &entries).to_string()).await.map_err(refused)
+    let copied = front.library.being_copied(place, &path, &entries).await;
+    let grouped = front.library.titles(place);
+    let made = move || listing(&owned, &entries, grouped, &copied).to_string();
+    front.library.pool().run(&Work::unlimited(), made).await.map_err(refused)
 }
 
-fn listing(folder: &str, entries: &[Entry]) -> Value {
+/// Titles of several files first, then each file by itself; media that is not served is told of too.
+fn listing(folder: &str, entries: &[Entry], grouped: Titles, copied: &[String]) -> Value {
+    let content = FolderContent::of(entries, grouped);
     let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-    let media = entries.iter().filter(|e| !e.folder && is_media(&e.name)).count();
-    let mut assets: Vec<Value> = entries
-        .iter()
-        .filter(|e| !e.folder)
-        .filter_map(|e| {
-            let kind = if is_media(&e.name) {
-                "file"
-            } else if is_manifest(&e.name) {
-                "manifest"
-            } else {
-                return None;
-            };
-            Some(json!({ "path": format!("{prefix}{}", e.name), "kind": kind, "bytes": e.len }))
-        })
-        .collect();
-    if media > 1 && !folder.is_empty() {
-        let bytes: u64 = entries.iter().filter(|e| is_media(&e.name)).map(|e| e.len).sum();
-        assets.insert(0, json!({ "path": folder, "kind": "folder", "bytes": bytes }));
+    let lengths: HashMap<&str, u64> = entries.iter().map(|entry| (entry.name.as_str(), entry.len)).collect();
+    let whole = content.is_asset && content.titles.iter().all(|title| title.path.as_deref() != Some(""));
+    let sum =
+        || content.titles.iter().flat_map(|t| &t.files).filter_map(|name| lengths.get(name.as_str())).sum::<u64>();
+    let manifest = (whole && !folder.is_empty()).then(|| json!({ "path": folder, "kind": "folder", "bytes": sum() }));
+    let mut assets: Vec<Value> = manifest.into_iter().collect();
+    for title in content.titles.iter().filter(|title| title.files.len() > 1) {
+        let bytes: u64 = title.files.iter().filter_map(|name| lengths.get(name.as_str())).sum();
+        let (path, kind) = match title.path.as_deref() {
+            Some("") if folder.is_empty() => continue,
+            Some("") => (folder.to_owned(), "folder"),
+            Some(list) => (format!("{prefix}{list}"), "list"),
+            None => continue,
+        };
+        assets.push(json!({ "path": path, "kind": kind, "bytes": bytes, "files": title.files }));
     }
-    let folders: Vec<String> = entries.iter().filter(|e| e.folder).map(|e| format!("{prefix}{}/", e.name)).collect();
-    json!({ "folder": prefix, "assets": assets, "folders": folders })
+    let copied: HashSet<&str> = copied.iter().map(String::as_str).collect();
+    assets.extend(entries.iter().filter(|e| !e.folder).filter_map(|e| {
+        let kind = if is_media(&e.name) {
+            "file"
+        } else if is_manifest(&e.name) {
+            "manifest"
+        } else {
+            return None;
+        };
+        let mut asset = json!({ "path": format!("{prefix}{}", e.name), "kind": kind, "bytes": e.len });
+        if copied.contains(e.name.as_str()) {
+            asset["state"] = "copying".into();
+        }
+        Some(asset)
+    }));
+    let left_out = content.left_out.iter().map(|left| {
+        json!({
+            "path": format!("{prefix}{}", left.name),
+            "format": left.format.name(),
+            "command": left.format.command(&left.name),
+        })
+    });
+    let left_out: Vec<Value> = left_out.collect();
+    let folders: Vec<String> = content.folders.iter().map(|name| format!("{prefix}{name}/")).collect();
+    json!({ "folder": prefix, "assets": assets, "folders": folders, "left-out": left_out })
+}
+
+/// The asset of a path.
+async fn open(front: &Front, path: &str) -> Result<Arc<Asset>, LibraryError> {
+    let Some((_, place, inside)) = front.place(path) else { return Err(LibraryError::NoAsset(path.to_owned())) };
+    front.library.open(place, inside).await
+}
+
+/// How long an asset is, in seconds: nothing is made for it but its index.
+async fn duration(front: &Front, path: &str) -> Result<String, LibraryError> {
+    let path = path.trim_matches('/');
+    let asset = open(front, path).await?;
+    Ok(json!({ "path": path, "duration": asset.presentation.duration() }).to_string())
 }
 
 /// What an asset is and under which URL each protocol has it.
 async fn asset(front: &Front, path: &str) -> Result<String, LibraryError> {
     let path = path.trim_matches('/');
-    let Some((_, place, inside)) = front.place(path) else { return Err(LibraryError::NoAsset(path.to_owned())) };
-    let asset = front.library.open(place, inside).await?;
+    let asset = open(front, path).await?;
     let tracks: Vec<Value> = asset.presentation.tracks().iter().map(track).collect();
     let value = json!({
         "path": path,
         "duration": asset.presentation.duration(),
         "tracks": tracks,
         "outputs": outputs(front, &asset, path).await,
-        "warnings": asset.presentation.warnings(),
+        "warnings": asset.presentation.warnings().iter().chain(&asset.left_out).collect::<Vec<_>>(),
     });
     Ok(value.to_string())
 }
@@ -130,6 +171,7 @@ fn track(track: &PresentedTrack) -> Value {
         "height": height,
         "bandwidth": track.bandwidth().peak,
         "segments": track.segment_count(),
+        "alternative": track.is_alternative(),
     })
 }
 
@@ -140,17 +182,23 @@ async fn outputs(front: &Front, asset: &Arc<Asset>, path: &str) -> Value {
         Err(LibraryError::Package { error, .. }) => json!({ "url": null, "reason": error.to_string() }),
         Err(error) => json!({ "url": null, "reason": error.to_string() }),
     };
+    // The page knows under which name this host was reached.
+    let rtsp = |scheme: &str, port: Option<u16>| {
+        port.map(|port| json!({ "scheme": scheme, "port": port, "path": format!("/{encoded}") }))
+    };
     let file = if is_media(path) { json!({ "url": format!("/{encoded}") }) } else { Value::Null };
     json!({
         "hls": output(Resource::Multivariant(Container::Fmp4), "index.m3u8").await,
-        "hls_ts": output(Resource::Multivariant(Container::Ts), "ts/index.m3u8").await,
+        "hls-ts": output(Resource::Multivariant(Container::Ts), "ts/index.m3u8").await,
         "dash": output(Resource::Mpd, "index.mpd").await,
+        "rtsp": rtsp("rtsp", Some(front.rtsp_ports().0)),
+        "rtsps": rtsp("rtsps", front.rtsp_ports().1),
         "file": file,
     })
 }
 
 /// Percent-encodes a path for a URL, keeping its slashes.
-pub(crate) fn encode(path: &str) -> String {
+pub fn encode(path: &str) -> String {
     const KEEP: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC
         .remove(b'/')
         .remove(b'-')

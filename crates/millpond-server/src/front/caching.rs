@@ -1,26 +1,71 @@
 //! What `Cache-Control` says of a reply (RFC 9111 5.2.2): never more than the origin permits for what it is made of.
 
+use crate::config::Lifetimes;
 use http::HeaderValue;
 use millpond_store::{Permission, Storage};
 use std::time::Duration;
 
-/// Lifetime of a file whose origin says nothing, in seconds.
-pub(super) const FILE: u32 = 60;
+/// The fields of a place's replies.
+pub(super) struct CacheControl {
+    lifetimes: Lifetimes,
+    /// Those of an origin that says nothing, made once: of what has a version in its path, of what has none, of files.
+    versioned: HeaderValue,
+    current: HeaderValue,
+    file: HeaderValue,
+}
 
-/// The field of something made here: for `usual` seconds, or less where an origin says less.
-pub(super) fn made(usual: u32, said: &Permission) -> HeaderValue {
-    let usual = Duration::from_secs(usual.into());
+impl CacheControl {
+    pub(super) fn new(lifetimes: Lifetimes) -> Self {
+        let silent = Permission::default();
+        Self {
+            lifetimes,
+            versioned: versioned(lifetimes.segments, &silent),
+            current: made(lifetimes.playlists, &silent),
+            file: passed(lifetimes.files, &silent),
+        }
+    }
+
+    /// The field of something made here, whose path names the version or doesn't.
+    pub(super) fn made(&self, has_version: bool, said: &Permission) -> HeaderValue {
+        let is_silent = *said == Permission::default();
+        match has_version {
+            true if is_silent => self.versioned.clone(),
+            true => versioned(self.lifetimes.segments, said),
+            false if is_silent => self.current.clone(),
+            false => made(self.lifetimes.playlists, said),
+        }
+    }
+
+    /// The field of a file as it is: the rest of the lifetime that its origin gives it, the usual one where that says
+    /// nothing.
+    pub(super) fn passed(&self, said: &Permission) -> HeaderValue {
+        if *said == Permission::default() { self.file.clone() } else { passed(self.lifetimes.files, said) }
+    }
+}
+
+/// What never changes under its path needs no validation while it is fresh (RFC 8246).
+fn versioned(usual: Duration, said: &Permission) -> HeaderValue {
+    let (max_age, s_maxage) = bounded(usual, said);
+    field(max_age, s_maxage, !said.no_cache, said)
+}
+
+fn made(usual: Duration, said: &Permission) -> HeaderValue {
+    let (max_age, s_maxage) = bounded(usual, said);
+    field(max_age, s_maxage, false, said)
+}
+
+/// A usual lifetime, or less where the origin says less: for all caches, and for shared ones where they have another.
+fn bounded(usual: Duration, said: &Permission) -> (Duration, Option<Duration>) {
     let least = |said: Option<Duration>| said.map_or(usual, |said| said.min(usual));
-    field(least(said.max_age.or(said.s_maxage)), said.s_maxage.map(|said| said.min(usual)), said)
+    (least(said.max_age.or(said.s_maxage)), said.s_maxage.map(|said| said.min(usual)))
 }
 
-/// The field of a file as it is: the rest of the lifetime that its origin gives it, [`FILE`] where that says nothing.
-pub(super) fn passed(said: &Permission) -> HeaderValue {
-    let usual = Duration::from_secs(FILE.into());
-    field(said.max_age.unwrap_or(usual.min(said.s_maxage.unwrap_or(usual))), said.s_maxage, said)
+fn passed(usual: Duration, said: &Permission) -> HeaderValue {
+    let max_age = said.max_age.unwrap_or(usual.min(said.s_maxage.unwrap_or(usual)));
+    field(max_age, said.s_maxage, false, said)
 }
 
-fn field(max_age: Duration, s_maxage: Option<Duration>, said: &Permission) -> HeaderValue {
+fn field(max_age: Duration, s_maxage: Option<Duration>, immutable: bool, said: &Permission) -> HeaderValue {
     let is_shared = said.storage == Storage::Shared;
     let mut text = match said.storage {
         Storage::Shared => "public".to_owned(),
@@ -36,6 +81,7 @@ fn field(max_age: Duration, s_maxage: Option<Duration>, said: &Permission) -> He
         }
     }
     for (said, directive) in [
+        (immutable, ", immutable"),
         (said.must_revalidate, ", must-revalidate"),
         (said.proxy_revalidate && is_shared, ", proxy-revalidate"),
         (said.no_transform, ", no-transform"),
@@ -78,8 +124,33 @@ mod tests {
             (Permission { no_cache: true, ..short }, "public, no-cache", "public, no-cache", "public, no-cache"),
             (Permission { storage: Storage::Never, ..short }, "no-store", "no-store", "no-store"),
         ] {
-            assert_eq!((made(10, &said), made(3600, &said)), (playlist.parse().unwrap(), segment.parse().unwrap()));
-            assert_eq!(passed(&said), file, "{said:?}");
+            let [usual, long] = [10, 3600].map(Duration::from_secs);
+            assert_eq!((made(usual, &said), made(long, &said)), (playlist.parse().unwrap(), segment.parse().unwrap()));
+            assert_eq!(passed(Duration::from_secs(60), &said), file, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_a_version_is_immutable_for_as_long_as_the_origin_permits() {
+        let year = Lifetimes::default();
+        let short = Lifetimes { playlists: Duration::from_secs(2), segments: Duration::from_secs(9), ..year };
+        let silent = Permission::default();
+        let private = Permission { storage: Storage::Private, max_age: Some(Duration::from_secs(7)), ..silent };
+        let checked = Permission { no_cache: true, ..silent };
+        let never = Permission { storage: Storage::Never, ..silent };
+        for (lifetimes, said, versioned, current) in [
+            (year, silent, "public, max-age=31536000, immutable", "public, max-age=10"),
+            (short, silent, "public, max-age=9, immutable", "public, max-age=2"),
+            (year, private, "private, max-age=7, immutable", "private, max-age=7"),
+            (short, private, "private, max-age=7, immutable", "private, max-age=2"),
+            (year, checked, "public, no-cache", "public, no-cache"),
+            (year, never, "no-store", "no-store"),
+        ] {
+            let fields = CacheControl::new(lifetimes);
+            assert_eq!(
+                (fields.made(true, &said), fields.made(false, &said)),
+                (versioned.parse().unwrap(), current.parse().unwrap())
+            );
         }
     }
 }

@@ -3,10 +3,15 @@
 mod answer;
 mod api;
 mod caching;
+mod coding;
 mod conditional;
+mod dates;
+mod encodings;
 mod exchange;
+mod found;
 mod packed;
 mod range;
+mod recent;
 mod render;
 mod renderer;
 mod request;
@@ -14,7 +19,9 @@ mod steer;
 mod viewers;
 
 pub(crate) use answer::{Front, FrontOptions};
-pub(crate) use api::encode;
+pub use api::encode;
+#[cfg(feature = "fuzz")]
+pub(crate) use coding::Coding;
 #[cfg(feature = "fuzz")]
 pub(crate) use conditional::{Validators, evaluate, range_applies};
 pub(crate) use exchange::{Exchange, Note};

@@ -1,4 +1,4 @@
-//! Resources of an asset: which function makes each, its media type, how long it may be kept, and what making it takes.
+//! Resources of an asset: which function makes each, its media type, and what making it takes.
 
 use crate::{
     library::{Asset, Container, Lazy, LibraryError, Resource},
@@ -13,38 +13,31 @@ pub(crate) struct Form {
     pub(crate) kind: Kind,
     /// Rendered text that is worth keeping.
     pub(crate) keep: bool,
-    /// Usual lifetime in caches, in seconds: less where an origin says less.
-    pub(crate) max_age: u32,
 }
-
-/// Manifests change when a file is replaced: players and caches ask again soon.
-const MANIFEST: u32 = 10;
-/// Segments have an entity tag that changes with their file.
-const SEGMENT: u32 = 3600;
 
 /// Segments of at most so many samples are planned on the serving threads: a hundred microseconds of work.
 const FEW_SAMPLES: u32 = 2048;
 
 /// The form of a resource, before anything is made.
 pub(crate) fn form(resource: &Resource) -> Form {
-    let form = |content_type, kind, keep, max_age| Form { content_type, kind, keep, max_age };
+    let form = |content_type, kind, keep| Form { content_type, kind, keep };
     match resource {
         Resource::Multivariant(c) | Resource::Media(c, _) => {
             let kind = if *c == Container::Ts { Kind::HlsTs } else { Kind::Hls };
-            form("application/vnd.apple.mpegurl", kind, true, MANIFEST)
+            form("application/vnd.apple.mpegurl", kind, true)
         }
-        Resource::IFrames(_) => form("application/vnd.apple.mpegurl", Kind::Hls, true, MANIFEST),
-        Resource::Mpd => form("application/dash+xml", Kind::Dash, true, MANIFEST),
+        Resource::IFrames(_) => form("application/vnd.apple.mpegurl", Kind::Hls, true),
+        Resource::Mpd => form("application/dash+xml", Kind::Dash, true),
         Resource::Init(name) | Resource::Segment(name, _) | Resource::IFrame(name, _) => {
             let content_type = match name.as_bytes().first() {
                 Some(b'a') => "audio/mp4",
                 Some(b's') => "application/mp4",
                 _ => "video/mp4",
             };
-            form(content_type, Kind::Segment, false, SEGMENT)
+            form(content_type, Kind::Segment, false)
         }
-        Resource::TsSegment(..) => form("video/mp2t", Kind::Segment, false, SEGMENT),
-        Resource::TextSegment(..) | Resource::Text(_) => form("text/vtt; charset=utf-8", Kind::Subtitle, true, SEGMENT),
+        Resource::TsSegment(..) => form("video/mp2t", Kind::Segment, false),
+        Resource::TextSegment(..) | Resource::Text(_) => form("text/vtt; charset=utf-8", Kind::Subtitle, true),
     }
 }
 
@@ -85,20 +78,22 @@ pub(super) fn memory(asset: &Asset, resource: &Resource) -> u64 {
     let segments = |track: &PresentedTrack| u64::from(track.segment_count());
     let samples = |track: &PresentedTrack| u64::from(track.sample_count());
     let of = |name: &str, size: &dyn Fn(&PresentedTrack) -> u64| asset.presentation.track(name).map_or(0, size);
+    let keys = |track: &PresentedTrack| track.key_bytes();
     let tracks = asset.presentation.tracks();
     FIXED
         + match resource {
             Resource::Init(_) | Resource::TextSegment(..) => 0,
-            // A line for each track and a rendition of each group; addressing of each segment.
-            Resource::Multivariant(_) => tracks.len() as u64 * 2048,
-            Resource::Mpd => tracks.iter().map(|track| 2048 + segments(track) * 96).sum(),
-            Resource::Media(_, name) => of(name, &|track| segments(track) * 160),
-            Resource::IFrames(name) => of(name, &|track| segments(track) * 1024 + samples(track) * 4),
+            // A line for each track and a rendition of each group; addressing of each segment; keys.
+            Resource::Multivariant(_) => tracks.iter().map(|track| 2048 + keys(track)).sum(),
+            Resource::Mpd => tracks.iter().map(|track| 2048 + keys(track) + segments(track) * 96).sum(),
+            Resource::Media(_, name) => of(name, &|track| keys(track) + segments(track) * 160),
+            Resource::IFrames(name) => of(name, &|track| keys(track) + segments(track) * 1024 + samples(track) * 4),
             Resource::IFrame(name, _) | Resource::TsSegment(name, _) => of(name, &|track| samples(track) * 16),
             Resource::Text(name) => of(name, &|track| samples(track) * 64),
             Resource::Segment(name, number) => of(name, &|track| {
                 let range = track.segment(*number).map(|segment| segment.samples);
-                range.map_or(0, |range| u64::from(range.end.saturating_sub(range.start)) * 128)
+                let row = 128 + track.encryption_bytes();
+                range.map_or(0, |range| u64::from(range.end.saturating_sub(range.start)) * row)
             }),
         }
 }

@@ -59,7 +59,10 @@ impl Renderer {
         let body = self.make(asset, &key.1).await?;
         if self.packed.wants(&key, &body) {
             let storable = asset.permission(&self.store).is_storable();
-            return self.packed.pack(key, body, storable).await.map_err(|error| broken(asset, error));
+            return match self.packed.pack(key.clone(), body, storable).await {
+                Err(BodyError::Keep(_)) => self.make(asset, &key.1).await,
+                packed => packed.map_err(|error| broken(&asset.path, error)),
+            };
         }
         Ok(body)
     }
@@ -131,7 +134,7 @@ impl Renderer {
         match body.collect(limit as usize).await {
             Ok(Some(bytes)) => Ok(Body::bytes(bytes)),
             Ok(None) => Err(render::nothing(asset, format!("the segment has more than {limit} bytes"))),
-            Err(error) => Err(broken(asset, error)),
+            Err(error) => Err(broken(&asset.path, error)),
         }
     }
 }
@@ -140,10 +143,11 @@ fn refused(asset: &Asset, refusal: Refusal) -> LibraryError {
     LibraryError::Refused { asset: asset.path.clone(), refusal }
 }
 
-fn broken(asset: &Asset, error: BodyError) -> LibraryError {
+/// Why the body of something made of an asset, or of a file, can't be had.
+pub(super) fn broken(asset: &str, error: BodyError) -> LibraryError {
     match error {
         BodyError::Origin(error) => error.into(),
-        BodyError::Package(error) => LibraryError::Package { asset: asset.path.clone(), error: error.into() },
-        error => LibraryError::Manifest { manifest: asset.path.clone(), why: error.to_string() },
+        BodyError::Package(error) => LibraryError::Package { asset: asset.to_owned(), error: error.into() },
+        error => LibraryError::Unreadable { asset: asset.to_owned(), why: error.to_string() },
     }
 }

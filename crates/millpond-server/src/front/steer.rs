@@ -60,7 +60,7 @@ impl Front {
         let (_, place, inside) = self.place(path).ok_or_else(none)?;
         let body = match Route::parse(inside) {
             Some(route) => {
-                let asset = self.library.open(place, &route.asset).await?;
+                let asset = self.library.open_version(place, &route.asset, route.version).await?;
                 self.renderer.make(&asset, &route.resource).await?
             }
             None => {

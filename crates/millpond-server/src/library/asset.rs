@@ -2,20 +2,26 @@
 
 use super::{
     LibraryError,
+    copying::is_recent,
     flights::Flights,
-    grouping::{self, Member, Recipe, SidecarFile},
+    grouping::{Member, Recipe, SidecarFile},
     index::Indexes,
     index_files::{IndexFiles, SEED, fnv},
-    names,
+    version::Version,
 };
 use crate::{
     metrics::Metrics,
     work::{Charge, Pool, Refusal},
 };
-use millpond_media::Work;
-use millpond_package::{Options, Presentation, Sidecar, Source, building_bytes, text};
-use millpond_store::{Cache, Entry, Object, ObjectPath, OriginError, PathError, Permission, Store};
+use millpond_media::{Movie, Work};
+use millpond_package::{
+    KeyAddress, Options, Presentation, Sidecar, Source, building_bytes,
+    ladder::{self, Shape},
+    text,
+};
+use millpond_store::{Cache, Entry, Object, ObjectPath, PathError, Permission, Store, Titles};
 use std::{
+    collections::HashMap,
     path::PathBuf,
     sync::{
         Arc,
@@ -30,8 +36,6 @@ const TRUSTED: Duration = Duration::from_secs(1);
 const MOST_TEXT: u64 = 8 << 20;
 /// Bytes of memory for each byte of a server manifest or subtitle file: the text, and what is parsed of it.
 const MEMORY_A_BYTE: u64 = 4;
-/// Listings up to this size are sorted out where they are; longer ones are heavy work.
-const FEW_ENTRIES: usize = 256;
 /// Steps that building a presentation may take: some ten nanoseconds each.
 const MOST_STEPS: u64 = 1 << 26;
 
@@ -39,12 +43,14 @@ const MOST_STEPS: u64 = 1 << 26;
 pub(crate) struct Asset {
     /// Path with its place, as in URLs.
     pub(crate) path: String,
-    /// Differs whenever a version of any of its objects differs.
+    /// Differs whenever anything differs that a byte made of the asset depends on.
     pub(crate) id: u64,
     /// The objects that plans count.
     pub(crate) objects: Vec<Arc<Object>>,
     /// What is played.
     pub(crate) presentation: Arc<Presentation>,
+    /// Files of its folder that are another title, each with the reason.
+    pub(crate) left_out: Vec<String>,
     /// Last change of any of its objects.
     pub(crate) modified: Option<std::time::SystemTime>,
     /// Every object whose change changes the asset.
@@ -52,6 +58,8 @@ pub(crate) struct Asset {
     /// What the folder held, where the asset is a folder or has neighbours.
     listed: Option<(ObjectPath, Vec<Entry>)>,
     checked_ms: AtomicU64,
+    /// When its objects were last [doubted](Object::doubt).
+    doubted_ms: AtomicU64,
     key: AssetKey,
     /// Bytes that it is counted as in memory.
     weight: AtomicU64,
@@ -71,10 +79,27 @@ pub(crate) enum Lazy {
 impl Asset {
     /// What the origin permits caches to do with what is made of the asset: the strictest of all that it is made of.
     pub(crate) fn permission(&self, store: &Store) -> Permission {
+        // Nobody says anything of files here, which most assets are made of.
+        if self.depends.iter().all(|object| object.file().is_some()) {
+            return Permission::default();
+        }
         let place = self.depends.first().map_or("", |object| object.place());
         let listed = self.listed.as_ref().map(|(folder, _)| store.listing_permission(place, folder));
         let objects = self.depends.iter().map(|object| store.permission(object));
         objects.chain(listed).fold(Permission::default(), Permission::strictest)
+    }
+
+    /// What its URLs name.
+    pub(crate) fn version(&self) -> Version {
+        Version(self.id)
+    }
+
+    /// Whether it may be used without asking the store whether its objects are still the same.
+    fn is_trusted(&self, now_ms: u64) -> bool {
+        let checked = self.checked_ms.load(Ordering::Relaxed);
+        checked > self.doubted_ms.load(Ordering::Relaxed)
+            && now_ms.saturating_sub(checked) < TRUSTED.as_millis() as u64
+            && !self.depends.iter().any(|object| object.is_outdated())
     }
 
     /// Bits a second of some of its tracks, on average.
@@ -102,7 +127,8 @@ impl Asset {
     fn measured(&self) -> u64 {
         let listed = self.listed.iter().flat_map(|(_, entries)| entries);
         let listed: usize = listed.map(|entry| size_of::<Entry>() + entry.name.len()).sum();
-        (self.presentation.heap_bytes() + listed + self.made.len()) as u64 + 4096
+        let left_out: usize = self.left_out.iter().map(String::len).sum();
+        (self.presentation.heap_bytes() + listed + left_out + self.made.len()) as u64 + 4096
     }
 }
 
@@ -115,18 +141,22 @@ pub(crate) struct LibraryOptions {
     pub(crate) index_folder: Option<PathBuf>,
     /// Bytes of the disk cache, of which indexes have a share.
     pub(crate) cache_size: u64,
+    /// Addresses of the keys of encrypted files, by place.
+    pub(crate) key_addresses: HashMap<Arc<str>, Arc<KeyAddress>>,
+    /// Which files of a folder are one title, by place.
+    pub(crate) titles: HashMap<String, Titles>,
 }
 
 type AssetKey = (Arc<str>, String);
 
 /// All assets of all places.
 pub(crate) struct Library {
-    store: Store,
-    pool: Arc<Pool>,
+    pub(super) store: Store,
+    pub(super) pool: Arc<Pool>,
     indexes: Arc<Indexes>,
     assets: Cache<AssetKey, Arc<Asset>>,
     flights: Flights<AssetKey, Result<Arc<Asset>, LibraryError>>,
-    options: LibraryOptions,
+    pub(super) options: LibraryOptions,
     metrics: Arc<Metrics>,
     started: Instant,
 }
@@ -149,7 +179,7 @@ impl Library {
         let key = (place.clone(), path.to_owned());
         let known = self.assets.get(&key);
         if let Some(asset) = &known
-            && self.now_ms().saturating_sub(asset.checked_ms.load(Ordering::Relaxed)) < TRUSTED.as_millis() as u64
+            && asset.is_trusted(self.now_ms())
         {
             self.metrics.asset_hit();
             return Ok(asset.clone());
@@ -159,6 +189,32 @@ impl Library {
             async move { library.check_or_build(key, known).await }
         };
         self.flights.join(&key, job).await
+    }
+
+    /// The asset at `path` of a place in one version; without a version, what is there now.
+    ///
+    /// Another server may have seen a new version before this one did. Where the known version is another one, the
+    /// origin is therefore asked, once a second at most.
+    pub(crate) async fn open_version(
+        self: &Arc<Self>,
+        place: &Arc<str>,
+        path: &str,
+        version: Option<Version>,
+    ) -> Result<Arc<Asset>, LibraryError> {
+        let asset = self.open(place, path).await?;
+        let Some(version) = version.filter(|version| *version != asset.version()) else { return Ok(asset) };
+        let doubted = asset.doubted_ms.load(Ordering::Relaxed);
+        let now = self.now_ms();
+        if now.saturating_sub(doubted) >= TRUSTED.as_millis() as u64 {
+            asset.depends.iter().for_each(|object| object.doubt());
+            asset.doubted_ms.store(now, Ordering::Relaxed);
+        }
+        let asset = self.open(place, path).await?;
+        if asset.version() == version {
+            return Ok(asset);
+        }
+        let what = format!("version {version} is gone: now it is {}", asset.version());
+        Err(LibraryError::NoResource { asset: asset.path.clone(), what })
     }
 
     async fn check_or_build(&self, key: AssetKey, known: Option<Arc<Asset>>) -> Result<Arc<Asset>, LibraryError> {
@@ -194,7 +250,8 @@ impl Library {
     }
 
     fn now_ms(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
+        // Not 0, so that never to have been is before all.
+        self.started.elapsed().as_millis() as u64 + 1
     }
 
     async fn unchanged(&self, place: &str, asset: &Asset) -> bool {
@@ -223,6 +280,7 @@ impl Library {
         for member in &recipe.members {
             sources.push(self.source(place, member, building).await?);
         }
+        let left_out = if recipe.by_name { building.one_title(&shown, &mut sources)? } else { Vec::new() };
         let mut sidecars = Vec::with_capacity(recipe.sidecars.len());
         for file in &recipe.sidecars {
             sidecars.push(self.sidecar(place, file, building).await?);
@@ -238,84 +296,35 @@ impl Library {
         let presentation = self.pool.run(&work, job).await.map_err(refused)?;
         let presentation =
             presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
+        let key_address = self.options.key_addresses.get(place).cloned();
         for warning in presentation.warnings() {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
+        for file in &left_out {
+            tracing::warn!(asset = %shown, %file, "another title than the rest of its folder");
+        }
+        let identity = self.identity(&recipe, &building.depends, key_address.as_deref());
+        let presentation = presentation.below(format!("{}/", Version(identity)));
         Ok(Asset {
             path: shown,
-            id: identity(&building.depends, self.options.segment_duration),
+            left_out,
+            id: identity,
             modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
             objects: std::mem::take(&mut building.objects),
             made: presentation.tracks().iter().map(|_| AtomicU8::new(0)).collect(),
-            presentation: Arc::new(presentation),
+            presentation: Arc::new(presentation.with_key_address(key_address)),
             depends: std::mem::take(&mut building.depends),
             listed: building.listed.take(),
             checked_ms: AtomicU64::new(self.now_ms()),
+            doubted_ms: AtomicU64::new(0),
             key: key.clone(),
             weight: AtomicU64::new(0),
         })
     }
 
-    async fn recipe(&self, place: &str, path: &ObjectPath, building: &mut Building) -> Result<Recipe, LibraryError> {
-        let name = path.file_name();
-        if names::is_url_set(name) {
-            return grouping::url_set(path);
-        }
-        if names::is_manifest(name) {
-            let text = self.read_text(place, path, building).await?;
-            let manifest = path.clone();
-            return self.job(path, move || grouping::manifest(&manifest, &String::from_utf8_lossy(&text))).await?;
-        }
-        if names::is_media(name) {
-            // Only where looking costs nothing: a listing of a large bucket would delay the first picture.
-            if self.store.open(place, path).await?.file().is_none() {
-                return grouping::single(path, &[]);
-            }
-            let folder = path.parent();
-            let beside: Vec<Entry> = self.store.list(place, &folder).await.unwrap_or_default();
-            let (recipe, beside) = self.grouped(path, beside, grouping::single).await?;
-            if !recipe.sidecars.is_empty() {
-                building.listed = Some((folder, beside));
-            }
-            return Ok(recipe);
-        }
-        let entries = match self.store.list(place, path).await {
-            Ok(entries) => entries,
-            Err(OriginError::Unsupported { .. } | OriginError::NotFound { .. }) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
-        let (recipe, entries) = self.grouped(path, entries, grouping::folder).await?;
-        building.listed = Some((path.clone(), entries));
-        Ok(recipe)
-    }
-
-    /// What a listing makes of a path; the listing comes back.
-    async fn grouped(
-        &self,
-        path: &ObjectPath,
-        entries: Vec<Entry>,
-        group: fn(&ObjectPath, &[Entry]) -> Result<Recipe, LibraryError>,
-    ) -> Result<(Recipe, Vec<Entry>), LibraryError> {
-        if entries.len() <= FEW_ENTRIES {
-            return Ok((group(path, &entries)?, entries));
-        }
-        let owned = path.clone();
-        self.job(path, move || group(&owned, &entries).map(|recipe| (recipe, entries))).await?
-    }
-
-    /// Runs a short job of the pool for the object or folder at `path`.
-    async fn job<T: Send + 'static>(
-        &self,
-        path: &ObjectPath,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, LibraryError> {
-        let refused = |refusal| LibraryError::Refused { asset: path.to_string(), refusal };
-        self.pool.run(&Work::unlimited(), job).await.map_err(refused)
-    }
-
     async fn source(&self, place: &str, member: &Member, building: &mut Building) -> Result<Source, LibraryError> {
         let object = self.store.open(place, &member.path).await?;
-        let movie = self.indexes.get(&object).await?;
+        let movie = self.movie(&object).await?;
         building.depends.push(object.clone());
         let media = match &movie.external_media {
             None => object,
@@ -327,16 +336,27 @@ impl Library {
             }
         };
         building.objects.push(media);
-        Ok(Source {
-            movie,
-            label: member.path.file_name().to_owned(),
-            language: member.language.clone(),
-            named: member.named.clone(),
-            bandwidth: member.bandwidth,
-            use_video: member.video,
-            use_audio: member.audio,
-            use_text: member.text,
-        })
+        Ok(member.source(movie))
+    }
+
+    /// The index of an object that is there as a whole, or is not about to be.
+    async fn movie(&self, object: &Arc<Object>) -> Result<Arc<Movie>, LibraryError> {
+        let meta = object.meta();
+        let movie = self.indexes.get(object).await;
+        let cut_short = match &movie {
+            Ok(movie) => movie.cut_short,
+            Err(error) => error.is_cut_short(meta.len),
+        };
+        if cut_short && is_recent(meta.modified) {
+            return Err(LibraryError::BeingCopied { path: object.path().to_string(), len: meta.len });
+        }
+        Ok(movie?)
+    }
+
+    /// Whether the file at `path` is being copied into its place.
+    pub(crate) async fn is_being_copied(&self, place: &str, path: &ObjectPath) -> bool {
+        let Ok(object) = self.store.open(place, path).await else { return false };
+        matches!(self.movie(&object).await, Err(LibraryError::BeingCopied { .. }))
     }
 
     async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
@@ -358,7 +378,23 @@ impl Library {
         })
     }
 
-    async fn read_text(
+    /// A hash of everything that the bytes made of an asset depend on.
+    fn identity(&self, recipe: &Recipe, depends: &[Arc<Object>], keys: Option<&KeyAddress>) -> u64 {
+        let mut hash = fnv(env!("CARGO_PKG_VERSION").as_bytes(), SEED);
+        hash = fnv(format!("{recipe:?}").as_bytes(), hash);
+        hash = fnv(&self.options.segment_duration.to_le_bytes(), hash);
+        if let Some(address) = keys {
+            hash = fnv(format!("{address:?}").as_bytes(), hash);
+        }
+        for object in depends {
+            hash = fnv(object.path().as_str().as_bytes(), hash);
+            hash = fnv(object.meta().version.as_str().as_bytes(), hash);
+            hash = fnv(&object.meta().len.to_le_bytes(), hash);
+        }
+        hash
+    }
+
+    pub(super) async fn read_text(
         &self,
         place: &str,
         path: &ObjectPath,
@@ -385,10 +421,10 @@ pub(crate) fn folder_path(path: &str) -> Result<ObjectPath, PathError> {
 
 /// What opening an asset has gathered so far.
 #[derive(Default)]
-struct Building {
+pub(super) struct Building {
     objects: Vec<Arc<Object>>,
     depends: Vec<Arc<Object>>,
-    listed: Option<(ObjectPath, Vec<Entry>)>,
+    pub(super) listed: Option<(ObjectPath, Vec<Entry>)>,
     /// Memory of what is being made, until the asset is counted itself.
     charges: Vec<Charge>,
 }
@@ -397,6 +433,22 @@ impl Building {
     async fn charge(&mut self, pool: &Pool, bytes: u64) -> Result<(), Refusal> {
         self.charges.push(pool.charge(bytes).await?);
         Ok(())
+    }
+
+    /// Takes out the files that are another title than most of their folder, and tells why.
+    fn one_title(&mut self, folder: &str, sources: &mut Vec<Source>) -> Result<Vec<String>, LibraryError> {
+        let shapes: Vec<(&str, Shape)> = sources.iter().map(|s| (s.label.as_str(), Shape::of(&s.movie))).collect();
+        let verdicts = ladder::title(&shapes).map_err(|other| LibraryError::NotOneTitle {
+            folder: folder.to_owned(),
+            found: format!("files of different titles ({other})"),
+        })?;
+        let told = sources.iter().zip(&verdicts);
+        let left_out = told.filter_map(|(source, why)| Some(format!("{}: {}", source.label, why.as_ref()?))).collect();
+        let mut keep = verdicts.iter().map(Option::is_none);
+        sources.retain(|_| keep.next().unwrap_or(true));
+        let mut keep = verdicts.iter().map(Option::is_none);
+        self.objects.retain(|_| keep.next().unwrap_or(true));
+        Ok(left_out)
     }
 }
 
@@ -411,15 +463,4 @@ fn external(index: &ObjectPath, location: &str) -> Result<ObjectPath, LibraryErr
         .map_err(|_| wrong(format!("data reference {location:?} is not UTF-8")))?;
     let decoded = decoded.strip_prefix("./").unwrap_or(&decoded);
     index.parent().join(decoded).map_err(|e| wrong(format!("data reference {location:?}: {e}")))
-}
-
-fn identity(depends: &[Arc<Object>], segment_duration: f64) -> u64 {
-    let mut hash = fnv(env!("CARGO_PKG_VERSION").as_bytes(), SEED);
-    hash = fnv(&segment_duration.to_le_bytes(), hash);
-    for object in depends {
-        hash = fnv(object.path().as_str().as_bytes(), hash);
-        hash = fnv(object.meta().version.as_str().as_bytes(), hash);
-        hash = fnv(&object.meta().len.to_le_bytes(), hash);
-    }
-    hash
 }

@@ -1,15 +1,16 @@
 //! Which files make one asset: a single file, a folder of renditions, a server manifest, or a list in the URL.
 
 use super::{
-    LibraryError,
+    IndexError, LibraryError, folder,
     names::{self, is_media, is_subtitle},
 };
-use millpond_package::{NamedTrack, smil};
-use millpond_store::{Entry, ObjectPath};
-use std::collections::HashSet;
+use millpond_media::Movie;
+use millpond_package::{NamedTrack, Source, smil};
+use millpond_store::{Entry, ObjectPath, Titles};
+use std::sync::Arc;
 
 /// Largest number of media files in one asset, and of subtitle files.
-const MOST_MEMBERS: usize = 256;
+pub(super) const MOST_MEMBERS: usize = 256;
 /// Largest number of entries in a server manifest: several may name tracks of one file.
 const MOST_ENTRIES: usize = 4096;
 
@@ -18,6 +19,8 @@ const MOST_ENTRIES: usize = 4096;
 pub(super) struct Recipe {
     pub(super) members: Vec<Member>,
     pub(super) sidecars: Vec<SidecarFile>,
+    /// Whether the members are one title by their names alone: their content has to agree.
+    pub(super) by_name: bool,
 }
 
 /// A file that holds tracks.
@@ -44,6 +47,20 @@ impl Member {
     fn whole(path: ObjectPath) -> Self {
         Self { path, language: None, named: Vec::new(), bandwidth: None, video: true, audio: true, text: true }
     }
+
+    /// What the member gives to a presentation; `movie` is the index of its file.
+    pub(super) fn source(&self, movie: Arc<Movie>) -> Source {
+        Source {
+            movie,
+            label: self.path.file_name().to_owned(),
+            language: self.language.clone(),
+            named: self.named.clone(),
+            bandwidth: self.bandwidth,
+            use_video: self.video,
+            use_audio: self.audio,
+            use_text: self.text,
+        }
+    }
 }
 
 /// One file; subtitle files beside it whose names begin with its own (`film.mp4`, `film.en.vtt`) belong to it.
@@ -57,33 +74,50 @@ pub(super) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, Libr
         .collect();
     bounded(&folder, "subtitle", sidecars.len())?;
     let sidecars = sidecars.iter().filter_map(|e| sidecar(&folder, &e.name, Some(title))).collect();
-    Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars })
+    Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars, by_name: false })
 }
 
-/// A folder: every media file in it is a rendition of one title, every subtitle file belongs to it. An index file
-/// (`a.dref.mp4`) stands for the file it was made from, where both are there.
-pub(super) fn folder(path: &ObjectPath, entries: &[Entry]) -> Result<Recipe, LibraryError> {
-    let media = || entries.iter().filter(|e| !e.folder && is_media(&e.name));
-    let indexed: HashSet<&str> = media().filter_map(|e| e.name.strip_suffix(".dref.mp4")).collect();
-    let members: Vec<&Entry> = media().filter(|e| !indexed.contains(names::stem(&e.name))).collect();
+/// A folder: its media files are renditions of one title, every subtitle file belongs to it.
+pub(super) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> Result<Recipe, LibraryError> {
+    let members = folder::media(entries);
     bounded(path, "media", members.len())?;
+    let titles = folder::groups(&members, grouped);
+    if titles.len() > 1 {
+        let names: Vec<&str> = titles.iter().filter_map(|title| title.first().copied()).take(3).collect();
+        let found =
+            format!("{} titles ({}{})", titles.len(), names.join(", "), if titles.len() > 3 { " ..." } else { "" });
+        return Err(LibraryError::NotOneTitle { folder: shown(path), found });
+    }
+    if members.is_empty() {
+        foreign_only(path, entries)?;
+    }
     let sidecars: Vec<&Entry> = entries.iter().filter(|e| !e.folder && is_subtitle(&e.name)).collect();
     bounded(path, "subtitle", sidecars.len())?;
     Ok(Recipe {
-        members: members.iter().filter_map(|e| path.join(&e.name).ok().map(Member::whole)).collect(),
+        by_name: members.len() > 1 && grouped == Titles::Alike,
+        members: members.iter().filter_map(|name| path.join(name).ok().map(Member::whole)).collect(),
         sidecars: sidecars.iter().filter_map(|e| sidecar(path, &e.name, None)).collect(),
     })
+}
+
+/// Errs where all media of a folder is in formats that are not read.
+fn foreign_only(path: &ObjectPath, entries: &[Entry]) -> Result<(), LibraryError> {
+    let left_out = folder::FolderContent::of(entries, Titles::Alike).left_out;
+    let Some(first) = left_out.first() else { return Ok(()) };
+    let more = if left_out.len() > 1 { format!("{} files like ", left_out.len()) } else { String::new() };
+    let found = format!("{more}{}, which {}", first.name, IndexError::explained(&first.name, first.format));
+    Err(LibraryError::OnlyForeign { folder: shown(path), found })
+}
+
+fn shown(folder: &ObjectPath) -> String {
+    if folder.is_root() { "the top folder".to_owned() } else { folder.to_string() }
 }
 
 fn bounded(folder: &ObjectPath, what: &'static str, found: usize) -> Result<(), LibraryError> {
     if found <= MOST_MEMBERS {
         return Ok(());
     }
-    let folder = match folder.as_str() {
-        "" => "the top folder".to_owned(),
-        name => name.to_owned(),
-    };
-    Err(LibraryError::TooMany { folder, what, found, most: MOST_MEMBERS })
+    Err(LibraryError::TooMany { folder: shown(folder), what, found, most: MOST_MEMBERS })
 }
 
 fn sidecar(folder: &ObjectPath, name: &str, title: Option<&str>) -> Option<SidecarFile> {
@@ -112,7 +146,7 @@ pub(super) fn url_set(path: &ObjectPath) -> Result<Recipe, LibraryError> {
         let member = ObjectPath::parse(&name).map_err(|e| bad(&e.to_string()))?;
         members.push(Member::whole(member));
     }
-    Ok(Recipe { members, sidecars: Vec::new() })
+    Ok(Recipe { members, sidecars: Vec::new(), by_name: false })
 }
 
 /// A server manifest: its entries, with paths relative to the manifest's folder.
@@ -170,7 +204,7 @@ mod tests {
     use super::*;
 
     fn entry(name: String) -> Entry {
-        Entry { name, folder: false, len: 1 }
+        Entry { name, folder: false, len: 1, modified: None }
     }
 
     fn path(text: &str) -> ObjectPath {
@@ -181,28 +215,39 @@ mod tests {
     fn a_folder_of_too_many_files_is_not_one_asset() {
         let films = |count: usize| (0..count).map(|n| entry(format!("film{n}.mp4"))).collect::<Vec<_>>();
         let films_folder = path("films");
-        assert_eq!(folder(&films_folder, &films(MOST_MEMBERS)).unwrap().members.len(), MOST_MEMBERS);
-        let error = folder(&films_folder, &films(3000)).unwrap_err();
+        let ladder: Vec<Entry> = (0..MOST_MEMBERS).map(|n| entry(format!("film{n}k.mp4"))).collect();
+        assert!(folder(&films_folder, &ladder, Titles::Alike).is_err(), "film1k is a word");
+        assert_eq!(folder(&films_folder, &ladder, Titles::Folder).unwrap().members.len(), MOST_MEMBERS);
+        let error = folder(&films_folder, &films(3), Titles::Alike).unwrap_err();
+        let text =
+            "films: found 3 titles (film0.mp4, film1.mp4, film2.mp4), expected one title in a folder that is an asset";
+        assert_eq!((error.to_string().as_str(), error.status().as_u16()), (text, 422));
+        let error = folder(&films_folder, &films(3000), Titles::Alike).unwrap_err();
         let text = "films: found 3000 media files, expected at most 256 in a folder that is one asset";
         assert_eq!((error.to_string().as_str(), error.status().as_u16()), (text, 422));
 
         let texts: Vec<Entry> = (0..300).map(|n| entry(format!("film.en.{n}.vtt"))).collect();
-        assert!(matches!(folder(&films_folder, &texts), Err(LibraryError::TooMany { found: 300, .. })));
+        assert!(matches!(folder(&films_folder, &texts, Titles::Alike), Err(LibraryError::TooMany { found: 300, .. })));
         assert!(matches!(single(&path("films/film.mp4"), &texts), Err(LibraryError::TooMany { found: 300, .. })));
         assert_eq!(single(&path("films/other.mp4"), &texts).unwrap().sidecars, []);
     }
 
     #[test]
     fn an_index_file_stands_for_its_media_however_many_there_are() {
-        let pair = |n: usize| [entry(format!("f{n}.mp4")), entry(format!("f{n}.dref.mp4"))];
-        let recipe = folder(&path("films"), &(0..MOST_MEMBERS).flat_map(pair).collect::<Vec<_>>()).unwrap();
+        let pair = |n: usize| [entry(format!("f_{n}k.mp4")), entry(format!("f_{n}k.dref.mp4"))];
+        let pairs: Vec<Entry> = (0..MOST_MEMBERS).flat_map(pair).collect();
+        let recipe = folder(&path("films"), &pairs, Titles::Alike).unwrap();
+        assert!(recipe.by_name);
         assert_eq!(recipe.members.len(), MOST_MEMBERS);
         assert!(recipe.members.iter().all(|m| m.path.as_str().ends_with(".dref.mp4")));
 
         // Looking each name up in a list took minutes here.
         let started = std::time::Instant::now();
         let many: Vec<Entry> = (0..200_000).flat_map(pair).collect();
-        assert!(matches!(folder(&path("films"), &many), Err(LibraryError::TooMany { found: 200_000, .. })));
+        assert!(matches!(
+            folder(&path("films"), &many, Titles::Alike),
+            Err(LibraryError::TooMany { found: 200_000, .. })
+        ));
         assert!(started.elapsed() < std::time::Duration::from_secs(60));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     IndexError,
+    copying::is_recent,
     flights::Flights,
     index_files::{IndexFiles, SEED, fnv},
 };
@@ -10,7 +11,7 @@ use crate::{
     work::{Charge, Pool, Refusal},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use millpond_media::{ByteRange, Indexer, MediaError, Movie, Step, Work, WorkError};
+use millpond_media::{ByteRange, Foreign, Indexer, MediaError, Movie, Step, Work, WorkError};
 use millpond_store::{Cache, Object, Store};
 use std::{sync::Arc, time::Instant};
 
@@ -20,6 +21,8 @@ const PARALLEL: usize = 16;
 const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
 const MEMORY_A_BYTE: u64 = 2;
+/// Bytes that tell the format of a file.
+const HEAD: u64 = 1024;
 
 /// An index is of one version of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -103,7 +106,7 @@ impl Indexes {
     fn remember(&self, key: &Key, error: &IndexError) {
         match error {
             IndexError::Media { error: MediaError::Work { error: WorkError::Cancelled, .. }, .. } => {}
-            IndexError::Media { .. } => {
+            IndexError::Media { .. } | IndexError::Foreign { .. } => {
                 let weight = error.to_string().len() as u64 + 1024;
                 self.unplayable.insert(key.clone(), error.clone(), weight);
             }
@@ -133,7 +136,9 @@ impl Indexes {
         for track in &movie.skipped {
             tracing::warn!(object = %object.path(), track = track.id, reason = %track.reason, "track left out");
         }
-        let Some(files) = files.cloned() else { return Ok(movie) };
+        // A file that is being copied has another version a moment later.
+        let passing = movie.cut_short && is_recent(object.meta().modified);
+        let Some(files) = files.cloned().filter(|_| !passing) else { return Ok(movie) };
         let (name, key) = (key.file_name(), key.bytes());
         let save = move || {
             files.save(&name, &key, &movie);
@@ -157,6 +162,19 @@ impl Indexes {
         self.pool.run(&work, move || files.load(&name, &bytes, cost)).await.ok()?
     }
 
+    /// What is wrong with an object: its format where its first bytes are not those of an ISO base media file, and are
+    /// known otherwise.
+    async fn unreadable(&self, object: &Arc<Object>, error: MediaError) -> IndexError {
+        let path = object.path().to_string();
+        if error.offset() == 0 && !matches!(error, MediaError::Work { .. }) {
+            let head = self.store.read_all(object, 0..object.meta().len.min(HEAD)).await;
+            if let Some(format) = head.ok().and_then(|head| Foreign::of_bytes(&head)) {
+                return IndexError::Foreign { object: path, format };
+            }
+        }
+        IndexError::Media { object: path, error }
+    }
+
     /// Drives the indexer over the store. What it reads is charged before it is read, and each step of the indexer is a
     /// job of the pool.
     async fn build(&self, object: &Arc<Object>) -> Result<Built, IndexError> {
@@ -172,10 +190,10 @@ impl Indexes {
             };
             let (stepped, step) = self.pool.run(&work, step).await.map_err(|refusal| refused(object, refusal))?;
             indexer = stepped;
-            let media = |error| IndexError::Media { object: object.path().to_string(), error };
-            let ranges = match step.map_err(media)? {
-                Step::Done(movie) => return Ok(Built { movie, bytes, charges }),
-                Step::Need(ranges) => ranges,
+            let ranges = match step {
+                Ok(Step::Done(movie)) => return Ok(Built { movie, bytes, charges }),
+                Ok(Step::Need(ranges)) => ranges,
+                Err(error) => return Err(self.unreadable(object, error).await),
             };
             let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
@@ -228,7 +246,7 @@ mod tests {
     }
 
     fn builds(indexes: &Indexes, outcome: &str) -> String {
-        let text = indexes.metrics.render();
+        let text = indexes.metrics.render(crate::metrics::TextFormat::Prometheus);
         let name = format!("millpond_index_builds_total{{outcome=\"{outcome}\"}} ");
         text.lines().find_map(|line| line.strip_prefix(&name)).unwrap().to_owned()
     }

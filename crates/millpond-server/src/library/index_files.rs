@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Version of the file form: a change of it or of `Movie` makes older files be removed.
-const FORMAT: &[u8; 8] = b"MPINDX03";
+const FORMAT: &[u8; 8] = b"MPINDX04";
 /// Most index files: listing them at a start takes well below a second.
 const MOST_FILES: usize = 16_384;
 /// Part of `cache-size` that index files may take.
@@ -293,7 +293,7 @@ mod tests {
     fn a_start_removes_older_formats_and_what_was_left_half_written() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
-        put("old.index", b"MPINDX02 and more");
+        put("old.index", b"MPINDX03 and more");
         put("short.index", b"MP");
         put("left.part17", b"half");
         put("fresh.part18", b"half");

@@ -1,7 +1,12 @@
 //! What file names say: kind, content type, language.
 
-/// Extensions of files that are indexed.
-const MEDIA: [&str; 9] = ["mp4", "m4v", "m4a", "mov", "cmfv", "cmfa", "cmft", "ismv", "isma"];
+/// Extensions of ISO base media files with pictures, or with whatever there is.
+const MEDIA: &[&str] = &[
+    "mp4", "m4v", "mov", "qt", "mp4v", "3gp", "3gpp", "3g2", "3gpp2", "f4v", "mj2", "cmfv", "cmft", "ismv", "ismt",
+    "lrv", "insv",
+];
+/// Extensions of those with sound alone.
+const SOUND: &[&str] = &["m4a", "m4b", "m4r", "f4a", "f4b", "mp4a", "cmfa", "isma"];
 
 fn extension(name: &str) -> Option<String> {
     let (stem, extension) = name.rsplit_once('.')?;
@@ -10,7 +15,17 @@ fn extension(name: &str) -> Option<String> {
 
 /// Whether a file of this name holds media that is indexed.
 pub(crate) fn is_media(name: &str) -> bool {
-    extension(name).is_some_and(|e| MEDIA.contains(&e.as_str()))
+    extension(name).is_some_and(|e| MEDIA.contains(&e.as_str()) || SOUND.contains(&e.as_str()))
+}
+
+/// Whether a file of this name holds sound without pictures.
+pub(crate) fn is_sound(name: &str) -> bool {
+    extension(name).is_some_and(|e| SOUND.contains(&e.as_str()))
+}
+
+/// Whether a name has an extension, as files have and folders mostly don't.
+pub(crate) fn has_extension(name: &str) -> bool {
+    extension(name).is_some_and(|e| (1..=5).contains(&e.len()) && e.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// Whether a file of this name is a server manifest.
@@ -72,9 +87,13 @@ fn is_language(part: &str) -> bool {
 /// Media type of a file passed through.
 pub(crate) fn content_type(name: &str) -> &'static str {
     match extension(name).as_deref() {
-        Some("mp4" | "m4v" | "cmfv" | "ismv") => "video/mp4",
-        Some("m4a" | "cmfa" | "isma") => "audio/mp4",
-        Some("mov") => "video/quicktime",
+        Some("mp4" | "m4v" | "mp4v" | "f4v" | "lrv" | "insv" | "cmfv" | "ismv") => "video/mp4",
+        Some("m4a" | "m4b" | "m4r" | "mp4a" | "f4a" | "f4b" | "cmfa" | "isma") => "audio/mp4",
+        Some("cmft" | "ismt") => "application/mp4",
+        Some("mov" | "qt") => "video/quicktime",
+        Some("3gp" | "3gpp") => "video/3gpp",
+        Some("3g2" | "3gpp2") => "video/3gpp2",
+        Some("mj2") => "video/mj2",
         Some("m4s") => "video/iso.segment",
         Some("ts") => "video/mp2t",
         Some("m3u8") => "application/vnd.apple.mpegurl",

@@ -1,7 +1,10 @@
 //! Request paths: which asset, and what of it.
 //!
 //! An asset is its path under the place; everything made from it lies below that path, so that every URI in a
-//! playlist is relative. The end of a path is matched against the few forms below; what is left is the asset.
+//! playlist is relative. The end of a path is matched against the few forms below; what is left is the asset. The
+//! name of a track may have a [`Version`] before it (`~0123456789abcdef/v1/12.m4s`).
+
+use super::Version;
 
 /// Segment containers of HLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +45,8 @@ pub enum Resource {
 pub struct Route {
     /// The asset's path, without slashes at its ends.
     pub asset: String,
+    /// The version that is meant; without one it is what is there now.
+    pub version: Option<Version>,
     /// What of it.
     pub resource: Resource,
 }
@@ -51,9 +56,8 @@ impl Route {
     pub fn parse(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/').unwrap_or(path);
         let (rest, name) = split(path);
-        let route = |asset: &str, resource| Some(Self { asset: asset.to_owned(), resource });
         match name {
-            "index.mpd" => return route(rest, Resource::Mpd),
+            "index.mpd" => return Some(Self::now(rest, Resource::Mpd)),
             "index.m3u8" => return Some(Self::playlist(rest)),
             _ => {}
         }
@@ -61,6 +65,8 @@ impl Route {
         if !is_track(track) {
             return None;
         }
+        let (above, version) = versioned(above);
+        let route = |asset: &str, resource| Some(Self { asset: asset.to_owned(), version, resource });
         let track_name = track.to_owned();
         let (stem, extension) = name.rsplit_once('.')?;
         let resource = match (stem, extension) {
@@ -92,17 +98,31 @@ impl Route {
 
     fn playlist(rest: &str) -> Self {
         let (above, last) = split(rest);
-        let (asset, resource) = if last == "ts" {
-            (above, Resource::Multivariant(Container::Ts))
-        } else if is_track(last) {
-            match split(above) {
-                (above, "ts") => (above, Resource::Media(Container::Ts, last.to_owned())),
-                _ => (above, Resource::Media(Container::Fmp4, last.to_owned())),
-            }
-        } else {
-            (rest, Resource::Multivariant(Container::Fmp4))
+        if last == "ts" {
+            return Self::now(above, Resource::Multivariant(Container::Ts));
+        }
+        if !is_track(last) {
+            return Self::now(rest, Resource::Multivariant(Container::Fmp4));
+        }
+        let (above, version) = versioned(above);
+        let (asset, container) = match split(above) {
+            (asset, "ts") => (asset, Container::Ts),
+            _ => (above, Container::Fmp4),
         };
-        Self { asset: asset.to_owned(), resource }
+        Self { asset: asset.to_owned(), version, resource: Resource::Media(container, last.to_owned()) }
+    }
+
+    fn now(asset: &str, resource: Resource) -> Self {
+        Self { asset: asset.to_owned(), version: None, resource }
+    }
+}
+
+/// Takes a version off the end of a path.
+fn versioned(path: &str) -> (&str, Option<Version>) {
+    let (above, last) = split(path);
+    match Version::parse(last) {
+        Some(version) => (above, Some(version)),
+        None => (path, None),
     }
 }
 
@@ -149,6 +169,32 @@ mod tests {
         assert_eq!(asset("/films/a.mp4/ts/s1/3.vtt"), film(TextSegment(Ts, "s1".to_owned(), 3)));
         assert_eq!(asset("/films/a.mp4/s1/all.vtt"), film(Text("s1".to_owned())));
         assert_eq!(asset("/index.m3u8"), Some((String::new(), Multivariant(Fmp4))));
+    }
+
+    #[test]
+    fn versions_stand_before_the_track() {
+        let version = || Version::parse("~0123456789abcdef");
+        for (path, ts) in [
+            ("~0123456789abcdef/v1/index.m3u8", false),
+            ("~0123456789abcdef/v1/iframes.m3u8", false),
+            ("~0123456789abcdef/v1/init.mp4", false),
+            ("~0123456789abcdef/v1/12.m4s", false),
+            ("~0123456789abcdef/v1/i12.m4s", false),
+            ("~0123456789abcdef/s1/all.vtt", false),
+            ("~0123456789abcdef/s1/1.vtt", false),
+            ("~0123456789abcdef/v1/index.m3u8", true),
+            ("~0123456789abcdef/v1/1.ts", true),
+            ("~0123456789abcdef/s1/1.vtt", true),
+        ] {
+            let below = |tail: &str| format!("/films/a.mp4/{}{tail}", if ts { "ts/" } else { "" });
+            let route = Route::parse(&below(path)).unwrap();
+            assert_eq!((route.asset.as_str(), route.version), ("films/a.mp4", version()), "{path}");
+            let (_, tail) = path.split_once('/').unwrap();
+            let now = Route::parse(&below(tail)).unwrap();
+            assert_eq!((route.resource, None), (now.resource, now.version), "{path}");
+        }
+        let list = Route::parse("/a/~0123456789abcdef/index.m3u8").unwrap();
+        assert_eq!((list.asset.as_str(), list.version), ("a/~0123456789abcdef", None), "lists of tracks have none");
     }
 
     #[test]

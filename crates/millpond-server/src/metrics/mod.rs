@@ -1,4 +1,4 @@
-//! What the server counts, in the OpenMetrics text format.
+//! What the server counts, in the text formats of Prometheus and OpenMetrics.
 //!
 //! The data path touches atomics only: every label set is resolved when [`Metrics`] is made, so that no request
 //! looks anything up or allocates. What storage and the process know of themselves is asked at scrape time.
@@ -12,6 +12,7 @@ mod storage;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod text;
 mod work;
 
 use std::sync::Arc;
@@ -32,10 +33,8 @@ use histogram::{BUILD_SECONDS, DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
 use storage::StorageCollector;
 use streams::StreamCollector;
 pub(crate) use streams::StreamCounters;
+pub use text::TextFormat;
 pub(crate) use work::WorkCounters;
-
-/// Media type of [`Metrics::render`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What a response was about, as metrics tell responses apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,6 +89,30 @@ impl Kind {
     }
 }
 
+/// Why a response did not reach its end, or a request had none, though storage and media were fine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Unfinished {
+    /// The client closed the connection or reset the stream.
+    ClientLeft,
+    /// The client took too little for the write timeout.
+    ClientSlow,
+    /// The grace for shutting down was over.
+    Shutdown,
+}
+
+impl Unfinished {
+    const ALL: [Self; 3] = [Self::ClientLeft, Self::ClientSlow, Self::Shutdown];
+
+    /// The value of the label `reason`, and of `ended` in the log.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::ClientLeft => "client_left",
+            Self::ClientSlow => "client_slow",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
 /// How a client is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
@@ -125,6 +148,11 @@ struct TransportLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -193,14 +221,13 @@ struct Handles {
     refused: Counter,
     handshakes_failed: Counter,
     broken: Counter,
+    unfinished: [Counter; Unfinished::ALL.len()],
     builds_ok: Counter,
     builds_failed: Counter,
     build_seconds: Histogram,
     build_bytes: Counter,
     asset_hits: Counter,
     asset_misses: Counter,
-    assets: Gauge,
-    asset_bytes: Gauge,
     certificate_expiry: Gauge,
 }
 
@@ -247,6 +274,8 @@ impl Metrics {
         let connections = Family::<TransportLabels, Gauge>::default();
         let builds = Family::<OutcomeLabels, Counter>::default();
         let open = |transport| connections.get_or_create_owned(&TransportLabels { transport });
+        let unfinished = Family::<ReasonLabels, Counter>::default();
+        let ended = |why: Unfinished| unfinished.get_or_create_owned(&ReasonLabels { reason: why.label() });
         let built = |outcome| builds.get_or_create_owned(&OutcomeLabels { outcome });
         let handles = Handles {
             in_flight: Gauge::default(),
@@ -256,18 +285,22 @@ impl Metrics {
             refused: Counter::default(),
             handshakes_failed: Counter::default(),
             broken: Counter::default(),
+            unfinished: Unfinished::ALL.map(ended),
             builds_ok: built("ok"),
             builds_failed: built("failed"),
             build_seconds: Histogram::new(BUILD_SECONDS),
             build_bytes: Counter::default(),
             asset_hits: Counter::default(),
             asset_misses: Counter::default(),
-            assets: Gauge::default(),
-            asset_bytes: Gauge::default(),
             certificate_expiry: Gauge::default(),
         };
         own.register("connections", "Client connections open", connections);
         own.register("index_builds", "Indexes built from media files", builds);
+        own.register(
+            "responses_unfinished",
+            "Responses that did not reach their end, and requests left without one, though the storage was fine",
+            unfinished,
+        );
         handles.register(own);
         let work = WorkCounters::default();
         work.register(own);
@@ -330,6 +363,11 @@ impl Metrics {
         self.handles.broken.inc();
     }
 
+    /// Counts a response that did not reach its end.
+    pub(crate) fn response_unfinished(&self, why: Unfinished) {
+        self.handles.unfinished[why as usize].inc();
+    }
+
     /// Counts an index that was built, from this many bytes of the object.
     pub fn index_built(&self, took: Duration, bytes: u64) {
         self.handles.builds_ok.inc();
@@ -352,25 +390,22 @@ impl Metrics {
         self.handles.asset_misses.inc();
     }
 
-    /// Sets how many assets are kept open and what memory they take.
-    pub fn assets_open(&self, count: usize, bytes: u64) {
-        self.handles.assets.set(i64::try_from(count).unwrap_or(i64::MAX));
-        self.handles.asset_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-    }
-
     /// Sets when the certificate ends to be valid, in Unix seconds.
     pub fn certificate_expiry(&self, unix_seconds: i64) {
         self.handles.certificate_expiry.set(unix_seconds);
     }
 
-    /// All metrics as text, in the media type [`CONTENT_TYPE`].
-    pub fn render(&self) -> String {
+    /// All metrics in a text format.
+    pub fn render(&self, format: TextFormat) -> String {
         let mut text = String::with_capacity(32 << 10);
         // Writing to a String does not fail, and the collectors make no error of their own.
         if let Err(error) = encode(&mut text, &self.registry) {
             tracing::error!(%error, "metrics can't be written");
         }
-        text
+        match format {
+            TextFormat::OpenMetrics => text,
+            TextFormat::Prometheus => text::from_open_metrics(&text),
+        }
     }
 }
 
@@ -404,13 +439,6 @@ impl Handles {
         registry.register_with_unit("index_read", "Bytes read to build indexes", Unit::Bytes, self.build_bytes.clone());
         registry.register("asset_cache_hits", "Assets found open", self.asset_hits.clone());
         registry.register("asset_cache_misses", "Assets that had to be opened", self.asset_misses.clone());
-        registry.register("assets_open", "Assets kept open", self.assets.clone());
-        registry.register_with_unit(
-            "assets_memory",
-            "Memory of the assets kept open",
-            Unit::Bytes,
-            self.asset_bytes.clone(),
-        );
         registry.register(
             "tls_certificate_expiry_timestamp",
             "Unix time at which the certificate ends to be valid; 0 without TLS",

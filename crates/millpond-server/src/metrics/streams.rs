@@ -38,6 +38,8 @@ pub(crate) struct StreamCounters {
     pub(crate) sender_wait_micros: AtomicU64,
     /// 1 while newcomers are refused because sending is late.
     pub(crate) overloaded: AtomicU64,
+    /// Connections that were closed at once because too many were open.
+    pub(crate) refused_connections: AtomicU64,
     /// Sessions that were refused, by the places of [`REFUSALS`].
     pub(crate) refused: [AtomicU64; REFUSALS.len()],
 }
@@ -67,6 +69,7 @@ impl Default for StreamCounters {
             sender_run_micros: zero(),
             sender_wait_micros: zero(),
             overloaded: zero(),
+            refused_connections: zero(),
             refused: Default::default(),
         }
     }
@@ -98,6 +101,9 @@ const COUNTERS: &[Field] = &[
         |counters| &counters.dropped_frames,
     ),
     ("rtp_failed_sends", "Messages that the system did not take", |counters| &counters.failed_sends),
+    ("rtsp_connections_refused", "RTSP connections refused because too many were open", |counters| {
+        &counters.refused_connections
+    }),
     ("rtcp_reports", "Receiver reports that came", |counters| &counters.reports),
     ("rtcp_lost_packets", "Packets that receivers say they did not get", |counters| &counters.lost_packets),
 ];

@@ -26,7 +26,7 @@ fn has(text: &str, line: &str) {
 
 #[test]
 fn all_families_are_there_from_the_start() {
-    let text = metrics(films(0)).render();
+    let text = metrics(films(0)).render(TextFormat::OpenMetrics);
     for family in [
         "millpond_build info",
         "millpond_http_requests counter",
@@ -72,7 +72,7 @@ fn requests_are_told_apart_by_kind_and_class() {
     metrics.request(Kind::Hls, StatusCode::NOT_FOUND, Duration::from_millis(1));
     metrics.request(Kind::Hls, StatusCode::from_u16(999).unwrap(), Duration::from_millis(1));
     metrics.first_byte(Kind::Segment, Duration::from_micros(300));
-    let text = metrics.render();
+    let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_http_requests_total{kind=\"segment\",status=\"2xx\"} 2");
     has(&text, "millpond_http_requests_total{kind=\"hls\",status=\"4xx\"} 1");
     has(&text, "millpond_http_requests_total{kind=\"hls\",status=\"5xx\"} 1");
@@ -85,11 +85,11 @@ fn guards_count_down_when_dropped() {
     let metrics = metrics(Stats::default());
     let response = metrics.response_in_flight();
     let connections = [metrics.connection(Transport::Tls), metrics.connection(Transport::Tls)];
-    let text = metrics.render();
+    let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_responses_in_flight 1");
     has(&text, "millpond_connections{transport=\"tls\"} 2");
     drop((response, connections));
-    let text = metrics.render();
+    let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_responses_in_flight 0");
     has(&text, "millpond_connections{transport=\"tls\"} 0");
     has(&text, "millpond_connections_accepted_total 2");
@@ -102,7 +102,7 @@ fn efficiency_is_bytes_out_over_bytes_in() {
     metrics.sent(Kind::Segment, Some(&place), 1_000);
     metrics.sent(Kind::Hls, Some(&place), 500);
     metrics.sent(Kind::Page, None, 70);
-    let text = metrics.render();
+    let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_conversion_efficiency_ratio{place=\"films\"} 0.75");
     has(&text, "millpond_place_sent_bytes_total{place=\"films\"} 1500");
     has(&text, "millpond_http_response_bytes_total{kind=\"page\"} 70");
@@ -114,7 +114,7 @@ fn efficiency_is_bytes_out_over_bytes_in() {
 
 #[test]
 fn efficiency_is_left_out_while_nothing_came_in() {
-    let text = metrics(films(0)).render();
+    let text = metrics(films(0)).render(TextFormat::OpenMetrics);
     assert!(!text.contains("conversion_efficiency_ratio{"), "{text}");
 }
 
@@ -122,7 +122,7 @@ fn efficiency_is_left_out_while_nothing_came_in() {
 fn a_name_with_quotes_stays_one_label() {
     let mut stats = films(1);
     stats.places[0].name = "a\"b\\c\nd".to_owned();
-    has(&metrics(stats).render(), r#"millpond_origin_requests_total{place="a\"b\\c\nd"} 3"#);
+    has(&metrics(stats).render(TextFormat::OpenMetrics), r#"millpond_origin_requests_total{place="a\"b\\c\nd"} 3"#);
 }
 
 #[test]
@@ -132,11 +132,9 @@ fn indexes_and_assets() {
     metrics.index_failed();
     metrics.asset_hit();
     metrics.asset_miss();
-    metrics.assets_open(3, 12_345);
-    let text = metrics.render();
+    let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_index_builds_total{outcome=\"ok\"} 1");
     has(&text, "millpond_index_builds_total{outcome=\"failed\"} 1");
     has(&text, "millpond_index_read_bytes_total 65536");
     has(&text, "millpond_asset_cache_misses_total 1");
-    has(&text, "millpond_assets_memory_bytes 12345");
 }

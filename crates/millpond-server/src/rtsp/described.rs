@@ -25,7 +25,8 @@ pub(super) fn chosen<'a>(
     let audio = of(Kind::Audio).find(|(_, track)| track.is_default()).or_else(|| of(Kind::Audio).next());
     let bits = |track: &PresentedTrack| track.bandwidth().average;
     let left = most.map(|most| most.saturating_sub(audio.map_or(0, |(_, track)| bits(track))));
-    let best = of(Kind::Video).rfind(|(_, track)| left.is_none_or(|left| bits(track) <= left));
+    let main = of(Kind::Video).filter(|(_, track)| !track.is_alternative());
+    let best = main.rev().find(|(_, track)| left.is_none_or(|left| bits(track) <= left));
     let video = named.filter(|(_, track)| track.kind() == Kind::Video);
     let video = video.or(best).or_else(|| of(Kind::Video).next());
     video.into_iter().chain(audio).collect()

@@ -25,6 +25,7 @@ pub(crate) struct Listeners {
 
 /// Accepts connections until `stop` turns true; sessions end with it.
 pub(crate) async fn accept(listeners: Listeners, rtsp: Arc<Rtsp>, stop: watch::Receiver<bool>) {
+    let _ = rtsp.stop.set(stop.clone());
     tokio::spawn(rtsp.clone().sweep(stop.clone()));
     tokio::spawn(rtsp.clone().observe(stop.clone()));
     if let Some(access) = &rtsp.access {
@@ -37,7 +38,7 @@ pub(crate) async fn accept(listeners: Listeners, rtsp: Arc<Rtsp>, stop: watch::R
         }
         None => plain.await,
     }
-    rtsp.all().clear();
+    rtsp.end().await;
 }
 
 async fn accept_from(
@@ -54,7 +55,10 @@ async fn accept_from(
         match accepted {
             Ok((stream, peer)) => {
                 // Over the bound the connection is closed at once.
-                let Ok(slot) = rtsp.connections.clone().try_acquire_owned() else { continue };
+                let Ok(slot) = rtsp.connections.clone().try_acquire_owned() else {
+                    rtsp.refuse_connection(peer);
+                    continue;
+                };
                 let (rtsp, tls, mut stop) = (rtsp.clone(), tls.clone(), stop.clone());
                 tokio::spawn(async move {
                     tokio::select! {
@@ -92,7 +96,7 @@ async fn serve(
         Some(Opening::Rtsp) => connection::serve(wire.clone(), Inlet::Wire(wire), input, peer, rtsp).await,
         Some(Opening::Tunnel { half: Half::Get, cookie, .. }) => {
             let Some(mut tunnel) = rtsp.tunnels.get(&cookie, peer.ip(), wire.clone()) else {
-                return refuse(&wire, "409 Conflict");
+                return refuse(&wire, peer, "409 Conflict");
             };
             wire.send(|pending| pending.extend_from_slice(tunnel::OPENED));
             input.clear();
@@ -106,10 +110,10 @@ async fn serve(
             input.advance(length);
             match rtsp.tunnels.post(&cookie, peer.ip(), Post { wire, input, _slot: slot }) {
                 Ok(()) => Ok(()),
-                Err(post) => refuse(&post.wire, "404 Not Found"),
+                Err(post) => refuse(&post.wire, peer, "404 Not Found"),
             }
         }
-        Some(Opening::Refused(status)) => refuse(&wire, status),
+        Some(Opening::Refused(status)) => refuse(&wire, peer, status),
     }
 }
 
@@ -130,7 +134,8 @@ async fn begin(wire: &Wire, input: &mut BytesMut, timeouts: Timeouts) -> io::Res
     }
 }
 
-fn refuse(wire: &Wire, status: &str) -> io::Result<()> {
+fn refuse(wire: &Wire, peer: SocketAddr, status: &str) -> io::Result<()> {
+    tracing::info!(%peer, status, "HTTP on the port of RTSP that is no tunnel");
     let reply = format!("HTTP/1.0 {status}\r\nServer: millpond\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
     wire.close();

@@ -28,6 +28,7 @@ mod loader;
 mod media;
 mod origins;
 mod overload;
+mod record;
 mod reply;
 mod secure;
 mod sending;
@@ -59,13 +60,14 @@ use millpond_graph::Graph;
 use millpond_store::{Cache, Store};
 use origins::Origins;
 use overload::{Change, Measured};
+use record::End;
 use session::{Session, Source};
 use std::{
     collections::HashMap,
     io,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
-        Arc, Mutex as Lock, MutexGuard, PoisonError,
+        Arc, Mutex as Lock, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -82,6 +84,9 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(5);
 /// How often it is looked whether frames go out in time.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Time for the last lines of sessions when the server stops.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Settings of RTSP.
 pub(crate) struct RtspOptions {
@@ -103,6 +108,8 @@ pub(crate) struct RtspOptions {
     pub(crate) groups: Option<Groups>,
     /// Where clients are sent when there is no room here.
     pub(crate) overflow: Option<Url>,
+    /// Whether sessions and refusals are logged.
+    pub(crate) access_log: bool,
 }
 
 /// How long clients may take, as on HTTP: on plain connections, over TLS and through tunnels.
@@ -145,6 +152,11 @@ pub(crate) struct Rtsp {
     access: Option<Arc<Access>>,
     tunnels: Arc<Tunnels>,
     timeouts: Timeouts,
+    access_log: bool,
+    /// Shared by the records of sessions that are still to end.
+    records: Arc<()>,
+    /// Turns true when the server stops; set when it begins to accept.
+    stop: OnceLock<watch::Receiver<bool>>,
 }
 
 impl Rtsp {
@@ -185,6 +197,9 @@ impl Rtsp {
             access,
             tunnels: Arc::default(),
             timeouts: options.timeouts,
+            access_log: options.access_log,
+            records: Arc::new(()),
+            stop: OnceLock::new(),
         }))
     }
 
@@ -237,6 +252,28 @@ impl Rtsp {
         }
     }
 
+    /// Counts a connection over the bound, which is closed at once.
+    fn refuse_connection(&self, peer: SocketAddr) {
+        self.counters.refused_connections.fetch_add(1, Ordering::Relaxed);
+        if self.access_log {
+            tracing::info!(%peer, why = "max-connections is reached", "RTSP connection refused");
+        }
+    }
+
+    /// Ends all sessions, and waits for a moment until each has told what was sent.
+    async fn end(&self) {
+        self.all().clear();
+        let began = Instant::now();
+        while Arc::strong_count(&self.records) > 1 && began.elapsed() < LAST_LINES {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Whether what ends now ends because the server stops.
+    fn is_stopping(&self) -> bool {
+        self.stop.get().is_some_and(|stop| *stop.borrow())
+    }
+
     /// A number that nothing else that is sent has.
     fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
@@ -268,14 +305,17 @@ impl Rtsp {
                         let is_stuck = session.progress.is_stuck.load(Ordering::Relaxed);
                         let is_silent = session.progress.heard.load(Ordering::Relaxed) < limit;
                         // What is sent on a connection tells that its client is there.
-                        is_stuck || (is_silent && !(session.is_interleaved() && session.is_sent()))
+                        let is_over = is_stuck || (is_silent && !(session.is_interleaved() && session.is_sent()));
+                        if is_over {
+                            session.progress.record.ends(End::Silent);
+                        }
+                        is_over
                     };
                     session.try_lock().is_ok_and(|session| silent(&session))
                 })
                 .collect();
-            for (name, _) in gone {
-                tracing::info!(session = name, "session timed out");
-            }
+            // They end outside of the lock, and each tells so.
+            drop(gone);
         }
     }
 }

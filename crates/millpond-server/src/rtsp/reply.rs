@@ -13,11 +13,13 @@ pub(super) struct Reply {
     /// `WWW-Authenticate`, each in a line of its own: few clients find the second in one line.
     pub(super) challenges: Vec<String>,
     pub(super) body: Vec<u8>,
+    /// Reason of a refusal, for the log.
+    pub(super) why: Option<String>,
 }
 
 impl Reply {
     pub(super) fn new(status: StatusCode) -> Self {
-        Self { status, headers: Vec::new(), challenges: Vec::new(), body: Vec::new() }
+        Self { status, headers: Vec::new(), challenges: Vec::new(), body: Vec::new(), why: None }
     }
 
     pub(super) fn ok() -> Self {
@@ -27,6 +29,11 @@ impl Reply {
     /// Asks who it is.
     pub(super) fn challenge(challenges: Vec<String>) -> Self {
         Self { challenges, ..Self::new(StatusCode::Unauthorized) }
+    }
+
+    /// With the reason of a refusal, which goes to the log only.
+    pub(super) fn because(self, why: impl std::fmt::Display) -> Self {
+        Self { why: Some(why.to_string()), ..self }
     }
 
     pub(super) fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {

@@ -3,6 +3,7 @@
 use super::{
     batch::Batch,
     cut::PERIOD,
+    record::End,
     track::{SentTrack, Sink},
     transmit::Stream,
     wire::Room,
@@ -166,6 +167,7 @@ impl Sending {
                 Sent::Part => return Next::At(now + ROUND),
                 Sent::Stuck => {
                     stream.progress.is_stuck.store(true, Ordering::Relaxed);
+                    stream.progress.record.ends(End::Stuck);
                     return Next::Over;
                 }
             }
@@ -251,7 +253,16 @@ impl Outputs {
             Sink::Tcp { .. } => 0..all,
         };
         let end = range.end;
-        self.packets(track, &frame.data, frame.pts, range);
+        let message = track.orientation.clone().filter(|_| frame.is_sync);
+        let place = message.as_ref().and_then(|_| track.packetizer.first_slice(&frame.data, &self.pieces));
+        match (message, place.filter(|place| range.contains(place))) {
+            (Some(message), Some(place)) => {
+                self.packets(track, &frame.data, frame.pts, range.start..place);
+                self.message(track, &message, frame.pts);
+                self.packets(track, &frame.data, frame.pts, place..end);
+            }
+            _ => self.packets(track, &frame.data, frame.pts, range),
+        }
         if end < all {
             *sent = end;
             return Sent::Part;
@@ -270,6 +281,17 @@ impl Outputs {
             self.pieces.iter_mut().for_each(|piece| piece.marker = false);
             self.packets(track, &sets, frame.pts, 0..self.pieces.len());
         }
+    }
+
+    /// Sends a message about a picture between the pieces of its frame.
+    fn message(&mut self, track: &mut SentTrack, message: &Bytes, pts: i64) {
+        let pieces = std::mem::take(&mut self.pieces);
+        if track.packetizer.cut(message, track.room(), &mut self.pieces).is_ok() {
+            // The access unit goes on.
+            self.pieces.iter_mut().for_each(|piece| piece.marker = false);
+            self.packets(track, message, pts, 0..self.pieces.len());
+        }
+        self.pieces = pieces;
     }
 
     /// Sends some of the pieces that `data` was cut into.

@@ -59,6 +59,8 @@ pub(super) struct SentTrack {
     pub(super) timescale: u32,
     /// Parameter sets, as they would stand in a frame: sent before key frames without them.
     pub(super) sets: Option<Bytes>,
+    /// How pictures are to be turned, as a NAL unit of a frame: sent before the first slice of key frames.
+    pub(super) orientation: Option<Bytes>,
     /// The next packet's number.
     pub(super) sequence: u16,
     /// RTP timestamp of the presentation time `start`, in ticks of the track.
@@ -66,8 +68,8 @@ pub(super) struct SentTrack {
     pub(super) start: i64,
     /// The next frame, among those presented.
     pub(super) next: u32,
-    pub(super) packets: u32,
-    pub(super) octets: u32,
+    pub(super) packets: u64,
+    pub(super) octets: u64,
     /// The timestamp last sent.
     pub(super) last: u32,
     /// Packets that its receiver says it did not get.
@@ -104,6 +106,7 @@ impl SentTrack {
             clock: packetizer.clock_rate(track),
             timescale: track.timescale.get(),
             sets: payload::parameter_sets(track).map(Bytes::from),
+            orientation: payload::orientation(track).map(Bytes::from),
             // Random (RFC 3550 5.1), but in the lower half where the first packets that come tell how often it wrapped (RFC 3711 3.3.1).
             sequence: fastrand::u16(..) >> u16::from(srtp.is_some()),
             srtp,
@@ -138,8 +141,8 @@ impl SentTrack {
         let timestamp = self.timestamp(pts);
         let Self { payload_type, sequence, ssrc, .. } = *self;
         self.sequence = sequence.wrapping_add(1);
-        self.packets = self.packets.wrapping_add(1);
-        self.octets = self.octets.wrapping_add(octets as u32);
+        self.packets += 1;
+        self.octets += octets as u64;
         self.last = timestamp;
         Header { marker, payload_type, sequence, timestamp, ssrc }.to_bytes()
     }
@@ -174,8 +177,9 @@ impl SentTrack {
             ssrc: self.ssrc,
             ntp: ntp(SystemTime::now()),
             timestamp: self.timestamp(i64::try_from(ticks).unwrap_or(i64::MAX)),
-            packets: self.packets,
-            octets: self.octets,
+            // Both wrap there (RFC 3550 6.4.1).
+            packets: self.packets as u32,
+            octets: self.octets as u32,
         }
     }
 

@@ -6,6 +6,7 @@
 use super::{
     deadline::Lateness,
     origins::Origin,
+    record::Record,
     sending::{Next, Outputs, ROUND, Sending},
     thread_time,
     track::{SentTrack, Sink},
@@ -47,11 +48,17 @@ pub(super) struct Progress {
     pub(super) is_stuck: AtomicBool,
     /// Deadlines that were missed.
     pub(super) missed: AtomicU64,
+    /// What the log tells of it.
+    pub(super) record: Record,
     /// What is left of it where all frames went out. A lock: taken at the end, and when it plays again.
     ended: Mutex<Option<Stopped>>,
 }
 
 impl Progress {
+    pub(super) fn new(record: Record) -> Self {
+        Self { record, ..Self::default() }
+    }
+
     fn leave(&self, stopped: Stopped) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopped);
     }
@@ -334,7 +341,9 @@ impl Thread {
 
     fn remove(&mut self, id: u64) -> Option<Sending> {
         let Turn { sending, .. } = self.streams.remove(&id)?;
-        for track in &sending.stream.tracks {
+        let Stream { tracks, progress, .. } = &sending.stream;
+        progress.record.sent(tracks.iter().map(|t| t.packets).sum(), tracks.iter().map(|t| t.octets).sum());
+        for track in tracks {
             self.sources.remove(&track.ssrc);
             if let Sink::Udp { rtcp, .. } = &track.sink
                 && self.sealed.get(rtcp) == Some(&track.ssrc)

@@ -1,14 +1,14 @@
-//! `millpond check`: is the configuration right, and what is in force?
+//! `millpond check`: is the configuration right, can it be served here, and what is in force?
 
-use super::{Outcome, serve};
+use super::{Outcome, runtime, serve};
 use crate::out::{self, say};
 use clap::{ArgMatches, Command};
-use millpond_server::config;
+use millpond_server::{config, serve::obstacles};
 
 pub(crate) fn command() -> Command {
-    serve::settings(
-        Command::new("check").about("Checks a configuration: all errors with line and key, or what is in force"),
-    )
+    serve::settings(Command::new("check").about(
+        "Checks a configuration: all errors with line and key, missing folders, taken ports, or what is in force",
+    ))
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
@@ -17,6 +17,18 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     for warning in &loaded.warnings {
         say!("# warning: {warning}")?;
     }
+    // Clients of origins are made, and they belong to a runtime; none of them is used.
+    let runtime = runtime()?;
+    let entered = runtime.enter();
+    let (wrong, taken) = obstacles(&loaded.config);
+    drop(entered);
+    // A server of this configuration that runs already has them.
+    for error in taken {
+        say!("# warning: {error}")?;
+    }
     out::lines(&config::check::show(&loaded.effective, inputs.file.as_deref()))?;
-    say!("# ok")
+    if wrong.is_empty() {
+        return say!("# ok");
+    }
+    Err(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into())
 }

@@ -5,6 +5,7 @@ use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use reqwest::Method;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub(crate) fn command() -> Command {
     Command::new("explain")
@@ -12,6 +13,66 @@ pub(crate) fn command() -> Command {
         .arg(Arg::new("url").required(true).value_name("URL|PATH").help("The request: films/a.mp4/v1/3.m4s"))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
         .arg(admin::address())
+}
+
+/// Lines of runs that are shown: they fit a screen with those around them.
+const LINES: usize = 16;
+
+/// A range of an object as the server tells it.
+#[derive(Debug)]
+struct Part {
+    object: String,
+    first: u64,
+    end: u64,
+    from: String,
+}
+
+impl Part {
+    fn of(told: &Value) -> Self {
+        let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+        let number = |name: &str| told[name].as_u64().unwrap_or_default();
+        Self { object: text("object"), first: number("first"), end: number("end"), from: text("from") }
+    }
+}
+
+/// Ranges of one object in a row that come from the same tier.
+#[derive(Debug, PartialEq, Eq)]
+struct Run<'a> {
+    from: &'a str,
+    object: &'a str,
+    /// First byte of the lowest range, and the byte behind the highest one.
+    first: u64,
+    end: u64,
+    /// Bytes of the ranges, without what lies between them.
+    bytes: u64,
+    parts: usize,
+}
+
+/// Joins what comes one after the other from the same tier.
+fn runs(parts: &[Part]) -> Vec<Run<'_>> {
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    for Part { object, first, end, from } in parts {
+        let bytes = end.saturating_sub(*first);
+        match runs.last_mut().filter(|run| run.object == object && run.from == from) {
+            Some(run) => {
+                run.first = run.first.min(*first);
+                run.end = run.end.max(*end);
+                run.bytes += bytes;
+                run.parts += 1;
+            }
+            None => runs.push(Run { from, object, first: *first, end: *end, bytes, parts: 1 }),
+        }
+    }
+    runs
+}
+
+/// Bytes of each tier.
+fn totals(parts: &[Part]) -> BTreeMap<&str, u64> {
+    let mut totals = BTreeMap::new();
+    for part in parts {
+        *totals.entry(part.from.as_str()).or_default() += part.end.saturating_sub(part.first);
+    }
+    totals
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
@@ -33,10 +94,18 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     if told["rewritten"] == true {
         say!("  samples are rewritten on the way")?;
     }
-    for part in told["parts"].as_array().into_iter().flatten() {
-        let (first, end) = (number(&part["first"]), number(&part["end"]));
-        let (object, from) = (part["object"].as_str().unwrap_or(""), part["from"].as_str().unwrap_or(""));
-        say!("  {from:<7} {:>12} bytes  {object} [{first}, {end})", end - first)?;
+    let parts: Vec<Part> = told["parts"].as_array().into_iter().flatten().map(Part::of).collect();
+    let runs = runs(&parts);
+    for run in runs.iter().take(LINES) {
+        let Run { from, object, first, end, bytes, parts } = run;
+        let parts = if *parts > 1 { format!(" in {parts} parts") } else { String::new() };
+        say!("  {from:<7} {bytes:>12} bytes  {object} [{first}, {end}){parts}")?;
+    }
+    if let Some(rest) = runs.get(LINES..).filter(|rest| !rest.is_empty()) {
+        say!("  and {} more runs; --json has all {} parts", rest.len(), parts.len())?;
+        for (from, bytes) in totals(&parts) {
+            say!("  {from:<7} {bytes:>12} bytes  in all")?;
+        }
     }
     say!("  {} bytes would be asked from the origin now", number(&told["origin-bytes"]))?;
     if let Some(first) = told["origin"]["first-byte-seconds"].as_f64() {
@@ -45,4 +114,26 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         say!("  which takes about {first:.3} s to the first and {last:.3} s to the last of them{siblings}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_in_a_row_are_one_run() {
+        let part = |object: &str, first, end, from: &str| Part { object: object.into(), first, end, from: from.into() };
+        let mut parts: Vec<Part> = (0..500).map(|n| part("a", n * 100, n * 100 + 100, "disk")).collect();
+        parts.push(part("a", 50_100, 50_200, "origin"));
+        parts.push(part("b", 0, 10, "origin"));
+        let found = runs(&parts);
+        let run = |from, object, first, end, bytes, parts| Run { from, object, first, end, bytes, parts };
+        let expected = [
+            run("disk", "a", 0, 50_000, 50_000, 500),
+            run("origin", "a", 50_100, 50_200, 100, 1),
+            run("origin", "b", 0, 10, 10, 1),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(totals(&parts), BTreeMap::from([("disk", 50_000), ("origin", 110)]));
+    }
 }

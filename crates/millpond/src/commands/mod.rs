@@ -11,7 +11,7 @@ mod serve;
 mod simulate;
 
 use clap::{ArgMatches, Command};
-use std::error::Error;
+use std::{error::Error, ffi::OsString};
 
 /// What a command ends with when it fails: a sentence for people.
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
@@ -34,6 +34,11 @@ pub(crate) fn cli() -> Command {
             load::command(),
             simulate::command(),
         ])
+}
+
+/// The arguments of the process as the command line takes them.
+pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    serve::with_joined_switches(given)
 }
 
 /// Runs the subcommand that was asked for.

@@ -2,16 +2,16 @@
 
 use super::Outcome as Done;
 use crate::out::{self, say};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_lab::simulate::{
-    Outcome, Plot, Setting, Way, Workload, ZipfOptions, byte_miss_ratio, replay, run, sproxy, trace, zipf,
+    Axis, Outcome, Plot, Setting, Way, Workload, ZipfOptions, byte_miss_ratio, compare, head, mix, replay, run, sproxy,
+    trace, zipf,
 };
 use millpond_server::config::{DEFAULT_POLICY, value};
 use millpond_store::{policy, schedule::Mode};
 use std::{
     collections::BTreeMap,
     error::Error,
-    io::IsTerminal as _,
     path::{Path, PathBuf},
 };
 
@@ -28,7 +28,10 @@ pub(crate) fn command() -> Command {
         )
         .arg(
             option("preset", "NAME", "sproxy", "A workload made by chance")
-                .value_parser(["sproxy", "zipf", "early", "crowd", "even"])
+                .value_parser([
+                    "sproxy", "zipf", "early", "crowd", "even", "segments", "live", "files", "scans", "loop", "news",
+                    "mixed",
+                ])
                 .conflicts_with("trace"),
         )
         .arg(Arg::new("trace").long("trace").value_name("FILE").help("A workload from a file"))
@@ -53,6 +56,13 @@ pub(crate) fn command() -> Command {
         ))
         .arg(option("delay", "TIME", "50ms", "From a request to its first byte"))
         .arg(option("seed", "NUMBER", "1", "For workloads made by chance").value_parser(clap::value_parser!(u64)))
+        .arg(
+            Arg::new("compare")
+                .long("compare")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["preset", "trace", "save", "plot"])
+                .help("Compares all policies on ten workloads, and says what the default loses to the best other"),
+        )
         .arg(Arg::new("json").long("json").value_name("FILE").help("Writes all figures as JSON; - for standard output"))
         .arg(Arg::new("plot").long("plot").value_name("FOLDER").help("Writes plots over the size of the cache, as SVG"))
 }
@@ -63,6 +73,9 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
         let factor = matches.get_one::<f64>(name).copied().unwrap_or(1.0);
         (factor > 0.0 && factor.is_finite()).then_some(factor).ok_or(format!("--{name} {factor}: expected above 0"))
     };
+    if matches.get_flag("compare") {
+        return compare_all(matches);
+    }
     let workload = workload(matches)?.scaled(factor("shrink")?, factor("speed")?);
     if let Some(file) = matches.get_one::<String>("save") {
         return Ok(std::fs::write(file, trace::to_csv(&workload)).map_err(|e| format!("{file}: {e}"))?);
@@ -84,16 +97,18 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
     let plain = workload.visits.iter().all(|visit| visit.rate.is_infinite());
     let started = std::time::Instant::now();
     let mut outcomes = Vec::new();
-    for (slice, mode, policy, cache) in combinations(matches)? {
-        let label = format!("{mode} {policy} {cache}");
-        let progress = |share: f64| tell(&label, share);
+    let combinations = combinations(matches)?;
+    let all = combinations.len();
+    for (number, (slice, mode, policy, cache)) in combinations.into_iter().enumerate() {
+        let label = format!("{mode} {policy} {}", value::show_size(cache));
+        let progress = |share: f64| tell((number + 1, all), &label, share);
         let whole = mode == Mode::Full;
         outcomes.push(match plain && matches!(mode, Mode::OnDemand | Mode::Full) {
             true => replay(&workload, cache, (!whole).then_some(slice), policy, progress),
             false => run(&workload, &Setting { cache, slice, mode, policy, link: link.clone() }, progress),
         });
     }
-    tell("", 1.0);
+    out::progress("");
     let elapsed = started.elapsed().as_secs_f64();
     let bounds = bounds(&workload, &outcomes);
     if !quiet {
@@ -101,15 +116,33 @@ pub(crate) fn run_command(matches: &ArgMatches) -> Done {
         let asks: u64 = outcomes.iter().map(|outcome| outcome.asks).sum();
         say!("{asks} requests in {elapsed:.2} s: {:.2} million a second", asks as f64 / elapsed / 1e6)?;
     }
-    match matches.get_one::<String>("json").map(String::as_str) {
-        Some("-") => out::json(&serde_json::to_string_pretty(&outcomes)?)?,
-        Some(file) => {
-            std::fs::write(file, serde_json::to_string_pretty(&outcomes)?).map_err(|e| format!("{file}: {e}"))?
-        }
-        None => {}
-    }
+    write_json(matches, &serde_json::to_string_pretty(&outcomes)?)?;
     if let Some(folder) = matches.get_one::<String>("plot") {
         plots(Path::new(folder), &workload.name, &outcomes, &bounds)?;
+    }
+    Ok(())
+}
+
+/// The table of `--compare`, a line as soon as it is known.
+fn compare_all(matches: &ArgMatches) -> Done {
+    let quiet = matches.get_one::<String>("json").is_some_and(|file| file == "-");
+    let seed = matches.get_one::<u64>("seed").copied().unwrap_or(1);
+    let mut told = if quiet { Ok(()) } else { say!("{}", head()) };
+    let rows = compare(1.0, seed, |row| {
+        if !quiet && told.is_ok() {
+            told = say!("{row}");
+        }
+    });
+    told?;
+    write_json(matches, &serde_json::to_string_pretty(&rows)?)
+}
+
+/// Writes what `--json` asks for.
+fn write_json(matches: &ArgMatches, json: &str) -> Done {
+    match matches.get_one::<String>("json").map(String::as_str) {
+        Some("-") => out::json(json)?,
+        Some(file) => std::fs::write(file, json).map_err(|e| format!("{file}: {e}"))?,
+        None => {}
     }
     Ok(())
 }
@@ -132,7 +165,7 @@ fn workload(matches: &ArgMatches) -> Result<Workload, Box<dyn Error>> {
         "early" => zipf("early", usual, seed),
         "crowd" => zipf("crowd", ZipfOptions { crowd: 0.3, ..usual }, seed),
         "even" => zipf("even", ZipfOptions { skew: 0.4, ..usual }, seed),
-        _ => sproxy(seed),
+        name => mix(name, 1.0, seed).unwrap_or_else(|| sproxy(seed)),
     })
 }
 
@@ -185,12 +218,9 @@ fn combinations(matches: &ArgMatches) -> Result<Vec<Combination>, Box<dyn Error>
     Ok(all)
 }
 
-/// Progress, where somebody is watching.
-fn tell(label: &str, share: f64) {
-    if std::io::stderr().is_terminal() {
-        let text = if label.is_empty() { String::new() } else { format!("{label}: {:.0} %", share * 100.0) };
-        out::progress(&text);
-    }
+/// Shows which run is under way, and how far it is.
+fn tell((number, all): (usize, usize), label: &str, share: f64) {
+    out::progress(&format!("run {number} of {all}, {label}: {:.0} %", share * 100.0));
 }
 
 /// Belady's bound for each size of slice and cache that was run.
@@ -253,7 +283,7 @@ fn plots(folder: &Path, name: &str, outcomes: &[Outcome], bounds: &BTreeMap<(u64
                 format!(", {}", value::show_size(outcome.slice_bytes))
             };
             let label = format!("{}{slice}, {}", outcome.mode, outcome.policy);
-            let point = (outcome.cache_bytes as f64 / 1e9, value(outcome));
+            let point = (outcome.cache_bytes as f64, value(outcome));
             match lines.iter_mut().find(|(known, _)| *known == label) {
                 Some((_, points)) => points.push(point),
                 None => lines.push((label, vec![point])),
@@ -262,7 +292,8 @@ fn plots(folder: &Path, name: &str, outcomes: &[Outcome], bounds: &BTreeMap<(u64
         lines
     };
     let write = |file: &str, title: &str, y: &str, lines: Vec<(String, Vec<(f64, f64)>)>| -> Done {
-        let plot = Plot { title: format!("{title}, workload {name}"), x: "cache (GB)".into(), y: y.into(), lines };
+        let title = format!("{title}, workload {name}");
+        let plot = Plot { title, x: "cache".into(), across: Axis::Sizes, y: y.into(), lines };
         let path: PathBuf = folder.join(file);
         std::fs::write(&path, plot.svg()).map_err(|e| format!("{}: {e}", path.display()))?;
         Ok(())
@@ -276,7 +307,7 @@ fn plots(folder: &Path, name: &str, outcomes: &[Outcome], bounds: &BTreeMap<(u64
     )?;
     let mut missed = lines(&Outcome::byte_miss_ratio);
     let of = |slice: u64| {
-        bounds.iter().filter(move |((of, _), _)| *of == slice).map(|((_, cache), ratio)| (*cache as f64 / 1e9, *ratio))
+        bounds.iter().filter(move |((of, _), _)| *of == slice).map(|((_, cache), ratio)| (*cache as f64, *ratio))
     };
     for slice in bounds.keys().map(|(slice, _)| *slice).collect::<std::collections::BTreeSet<_>>() {
         let label =

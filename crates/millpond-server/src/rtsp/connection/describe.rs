@@ -17,12 +17,22 @@ use millpond_rtp::{
 };
 use std::{io, time::SystemTime};
 
+/// The reply for an asset of which no track can be sent, with the reason of each.
+fn unsupported(asset: &Asset) -> Reply {
+    let tracks = asset.presentation.tracks().iter();
+    let found: Vec<String> =
+        tracks.map(|track| format!("{} ({})", track.name(), track.codec_and_encryption())).collect();
+    let mut reply = Reply::new(StatusCode::UnsupportedMediaType).with(CONTENT_TYPE, "text/plain");
+    reply.body = format!("{}: no track can be sent by RTP: {}\r\n", asset.path, found.join(", ")).into_bytes();
+    reply
+}
+
 impl Connection<'_> {
     pub(super) async fn describe(&mut self, request: &Request<Vec<u8>>) -> Reply {
         let Some(path) = path(request) else { return Reply::new(StatusCode::BadRequest) };
         let (asset, rendition) = match self.open(&path).await {
             Ok(found) => found,
-            Err(error) => return failed(&path, &error),
+            Err(error) => return failed(&error),
         };
         // What the client can take (RFC 2326 12.6).
         let most = request.header(&BANDWIDTH).and_then(|value| value.as_str().trim().parse().ok());
@@ -31,7 +41,7 @@ impl Connection<'_> {
         let (numbers, mut all): (Vec<usize>, Vec<_>) =
             chosen.iter().filter_map(|(number, track)| Some((*number, described(*number, track)?))).unzip();
         if all.is_empty() {
-            return Reply::new(StatusCode::UnsupportedMediaType);
+            return unsupported(&asset);
         }
         let rate = all.iter().map(|track| track.bandwidth).sum();
         if let Some(elsewhere) = self.elsewhere(request)

@@ -9,6 +9,7 @@ use super::{
     Rtsp,
     admission::Full,
     inlet::Inlet,
+    record::End,
     reply::{self, PUBLIC, Reply},
     session::Session,
     srtp::Promises,
@@ -23,7 +24,7 @@ use millpond_rtp::{
     framing::{self, FramingError, Incoming},
     message::{
         HeaderName, Method, Request, StatusCode,
-        headers::{CSEQ, PROXY_REQUIRE, PUBLIC as PUBLIC_HEADER, REQUIRE, SESSION, UNSUPPORTED},
+        headers::{CSEQ, PROXY_REQUIRE, PUBLIC as PUBLIC_HEADER, REQUIRE, SESSION, UNSUPPORTED, USER_AGENT},
     },
 };
 use std::{
@@ -42,6 +43,8 @@ use tokio::{
 
 /// A client that gives so many wrong answers has to connect again.
 const WRONG: usize = 8;
+/// Most characters of a user agent in the log.
+const AGENT: usize = 200;
 /// Most bytes of the options that a reply says are not supported.
 const OPTIONS: usize = 256;
 
@@ -88,7 +91,14 @@ impl Drop for Own<'_> {
         for name in std::mem::take(&mut self.names) {
             let Some(session) = self.rtsp.session(&name, self.peer.ip()) else { continue };
             // One that is locked is asked for something on another connection, and outlives this one.
-            if session.try_lock().is_ok_and(|session| session.is_interleaved() || !session.has_played()) {
+            let ends = |session: &Session| {
+                let ends = session.is_interleaved() || !session.has_played();
+                if ends && !self.rtsp.is_stopping() {
+                    session.progress.record.ends(End::ConnectionLost);
+                }
+                ends
+            };
+            if session.try_lock().is_ok_and(|session| ends(&session)) {
                 self.rtsp.remove(&name);
             }
         }
@@ -143,6 +153,9 @@ impl Connection<'_> {
                         FramingError::Malformed => "400 Bad Request",
                         FramingError::TooLong { .. } => "413 Request Entity Too Large",
                     };
+                    if self.rtsp.access_log {
+                        tracing::info!(peer = %self.peer, status, why = %error, "RTSP request refused");
+                    }
                     let reply = format!("RTSP/1.0 {status}\r\nServer: millpond\r\n\r\n");
                     self.wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
                     return Err(io::Error::new(io::ErrorKind::InvalidData, error));
@@ -187,7 +200,13 @@ impl Connection<'_> {
     }
 
     fn send(&self, request: &Request<Vec<u8>>, reply: &Reply) {
-        tracing::debug!(peer = %self.peer, method = reply::name(request.method()), status = ?reply.status, "RTSP request");
+        let (peer, method, status) = (self.peer, reply::name(request.method()), u16::from(reply.status));
+        tracing::debug!(%peer, method, status, "RTSP request");
+        // A challenge is no refusal yet; wrong answers to one are told where they are found.
+        if status >= 400 && reply.status != StatusCode::Unauthorized && self.rtsp.access_log {
+            let (uri, agent) = (request.request_uri().map(|uri| uri.to_string()), agent(request));
+            tracing::info!(%peer, method, uri, status, agent, why = reply.why, "RTSP request refused");
+        }
         let bytes = reply.to_bytes(request);
         self.wire.send(|pending| pending.extend_from_slice(&bytes));
     }
@@ -248,7 +267,10 @@ impl Connection<'_> {
                 Reply::ok().with(SESSION, name)
             }
             (Method::Teardown, Some((session, name))) => {
-                session.lock().await.pause().await;
+                let mut session = session.lock().await;
+                session.progress.record.ends(End::Teardown);
+                session.pause().await;
+                drop(session);
                 self.rtsp.remove(&name);
                 self.own.names.remove(&name);
                 Reply::ok()
@@ -272,9 +294,8 @@ impl Connection<'_> {
 
     /// Refuses a session for want of room.
     fn full(&self, full: Full) -> Reply {
-        tracing::debug!(peer = %self.peer, reason = %full, "RTSP session refused");
         self.rtsp.refuse(full);
-        Reply::new(StatusCode::NotEnoughBandwidth)
+        Reply::new(StatusCode::NotEnoughBandwidth).because(full)
     }
 
     /// Keeps a session alive, mostly; there are no parameters (RFC 2326 10.8).
@@ -325,6 +346,11 @@ fn unfit(request: &Request<Vec<u8>>) -> Option<Reply> {
     Some(Reply::new(StatusCode::OptionNotSupported).with(UNSUPPORTED, unsupported))
 }
 
+/// The client's program as it calls itself, where it does.
+fn agent(request: &Request<Vec<u8>>) -> Option<String> {
+    Some(request.header(&USER_AGENT)?.as_str().chars().take(AGENT).collect())
+}
+
 /// The path of a request's URL, decoded.
 fn path(request: &Request<Vec<u8>>) -> Option<String> {
     let path = request.request_uri()?.path().trim_matches('/').to_owned();
@@ -332,9 +358,8 @@ fn path(request: &Request<Vec<u8>>) -> Option<String> {
     (!path.contains('\0')).then_some(path)
 }
 
-fn failed(path: &str, error: &LibraryError) -> Reply {
-    tracing::debug!(path, %error, "RTSP request refused");
-    Reply::new(match error.status() {
+fn failed(error: &LibraryError) -> Reply {
+    let status = match error.status() {
         HttpStatus::NOT_FOUND => StatusCode::NotFound,
         HttpStatus::BAD_REQUEST => StatusCode::BadRequest,
         HttpStatus::FORBIDDEN => StatusCode::Forbidden,
@@ -343,5 +368,6 @@ fn failed(path: &str, error: &LibraryError) -> Reply {
         HttpStatus::GATEWAY_TIMEOUT => StatusCode::GatewayTimeout,
         HttpStatus::BAD_GATEWAY => StatusCode::BadGateway,
         _ => StatusCode::InternalServerError,
-    })
+    };
+    Reply::new(status).because(error)
 }

@@ -1,7 +1,15 @@
 //! SETUP: where a track of an asset goes (RFC 2326 10.4).
 
-use super::{Connection, failed, path};
-use crate::rtsp::{TIMEOUT, chance, described::described, reply::Reply, session::Session, srtp::Srtp, track::Sink};
+use super::{Connection, agent, failed, path};
+use crate::rtsp::{
+    TIMEOUT, chance,
+    described::described,
+    record::{About, Record},
+    reply::Reply,
+    session::Session,
+    srtp::Srtp,
+    track::Sink,
+};
 use millpond_rtp::{
     description::Described,
     key_management::carriage::{self, CarriageError},
@@ -23,7 +31,7 @@ impl Connection<'_> {
         let offers = setup::offers(request.header(&TRANSPORT).map_or("", |value| value.as_str()));
         let (asset, rendition) = match self.open(base).await {
             Ok(found) => found,
-            Err(error) => return failed(&path, &error),
+            Err(error) => return failed(&error),
         };
         let tracks = asset.presentation.tracks();
         let Some(number) = tracks.iter().position(|known| known.name() == track) else {
@@ -40,7 +48,17 @@ impl Connection<'_> {
         let (name, shared) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name, client)?))) {
             Some(known) => known,
             None => {
-                let make = |id, place, sender| Session::new(id, base.to_owned(), asset.clone(), program, place, sender);
+                let about = |id| About {
+                    id,
+                    peer: self.peer,
+                    asset: asset.path.clone(),
+                    agent: agent(request),
+                    _open: self.rtsp.records.clone(),
+                };
+                let make = |id, place, sender| {
+                    let record = Record::new(self.rtsp.access_log.then(|| about(id)));
+                    Session::new(id, base.to_owned(), asset.clone(), program, place, sender, record)
+                };
                 let Ok(random) = chance::bytes() else { return Reply::new(StatusCode::InternalServerError) };
                 let name = format!("{:032x}", u128::from_ne_bytes(random));
                 match self.rtsp.add((client, &self.waiting), name, make) {

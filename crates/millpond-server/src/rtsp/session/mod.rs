@@ -14,6 +14,7 @@ use super::{
     loader::{self, Loader},
     media::Media,
     origins::{Origin, Origins},
+    record::Record,
     srtp::Srtp,
     track::{SentTrack, Sink},
     transmit::{Progress, Stream, Transmitter},
@@ -105,8 +106,9 @@ impl Session {
         program: Option<Program>,
         place: Place,
         transmitter: Transmitter,
+        record: Record,
     ) -> Self {
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::new(record));
         let (tracks, state, share, group) = (Vec::new(), State::Ready, None, None);
         Self { id, path, asset, program, group, tracks, progress, state, transmitter, share, place }
     }
@@ -130,9 +132,19 @@ impl Session {
         self.place.has_played()
     }
 
-    /// Counts it among those that have played.
+    /// Counts it among those that have played, in the log too.
     pub(super) fn count_played(&mut self) {
         self.place.play();
+        self.progress.record.plays(self.transport());
+    }
+
+    /// The way of its packets, as the log has it.
+    fn transport(&self) -> &'static str {
+        match self.group {
+            Some(_) => "multicast",
+            None if self.is_interleaved() => "tcp",
+            None => "udp",
+        }
     }
 
     /// Whether a track was set up.

@@ -1,12 +1,13 @@
 //! `millpond load http://...`: players of HLS and DASH, or plain requests.
 
-use super::{Given, Outcome, interrupted, runtime, show};
+use super::{Given, Outcome, draw, interrupted, runtime, show};
 use millpond_lab::{Abr, HttpVersion, LoadOptions, Pace, RunLength, Target, run_until};
 
 pub(super) fn run(given: &Given<'_>, url: &str) -> Outcome {
     let options = options(given, url)?;
     let report = runtime()?.block_on(run_until(options, |progress| show(progress), interrupted()))?;
     given.publish(&report, serde_json::to_string_pretty(&report))?;
+    draw(given, || report.plot())?;
     if report.error_count() > 0 { Err(format!("{} requests failed", report.error_count()).into()) } else { Ok(()) }
 }
 

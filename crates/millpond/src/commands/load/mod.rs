@@ -7,7 +7,7 @@ mod trace;
 use super::{Outcome, runtime};
 use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
-use millpond_lab::Arrivals;
+use millpond_lab::{Arrivals, simulate::Plot};
 use millpond_server::config::value;
 use std::{fmt::Display, time::Duration};
 
@@ -15,7 +15,7 @@ use std::{fmt::Display, time::Duration};
 const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "insecure"];
 /// Options that mean nothing to HTTP.
 const RTSP_ONLY: &[&str] =
-    &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "once", "plot"];
+    &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "once"];
 
 pub(crate) fn command() -> Command {
     let command =
@@ -58,6 +58,7 @@ fn common_options() -> Vec<Arg> {
             .value_parser(value_parser!(f64)),
         option("threads", "NUMBER", "1", "Threads of the generator").value_parser(value_parser!(usize)),
         optional("json", "FILE", "Writes the report as JSON; - for standard output"),
+        optional("plot", "FILE", "Writes how times are distributed, as SVG"),
     ]
 }
 
@@ -76,7 +77,7 @@ fn http_options() -> Vec<Arg> {
             "FILE",
             "Plays a trace as `simulate` reads it (CSV) against the files URL/1, URL/2 ..., by plain ranges",
         )
-        .conflicts_with_all(["ranges", "duration", "clients"]),
+        .conflicts_with_all(["ranges", "duration", "clients", "plot"]),
         option("block", "SIZE", "64KiB", "With --trace: bytes of one request"),
         flag("http2", "Speaks HTTP/2 only"),
         flag("plain", "Fetches the URL as it is, also a manifest"),
@@ -101,7 +102,6 @@ fn rtsp_options() -> Vec<Arg> {
         option("seeks", "NUMBER", "0", "Jumps to random places in a client's minute").value_parser(value_parser!(f64)),
         option("pauses", "NUMBER", "0", "Pauses of some seconds in a client's minute").value_parser(value_parser!(f64)),
         flag("once", "Clients that leave are not replaced"),
-        optional("plot", "FILE", "Writes how startup and lateness are distributed, as SVG"),
     ]
 }
 
@@ -168,7 +168,7 @@ impl Given<'_> {
 
     /// Shows a report, and writes its JSON where that was asked for.
     fn publish(&self, report: impl Display, json: serde_json::Result<String>) -> Outcome {
-        out::note!("");
+        out::progress("");
         let json = json?;
         match self.text("json") {
             "-" => out::json(&json),
@@ -178,6 +178,14 @@ impl Given<'_> {
                 out::lines(&report.to_string())
             }
         }
+    }
+}
+
+/// Writes a picture to the file of `--plot`, where there is one.
+fn draw(given: &Given<'_>, plot: impl FnOnce() -> Plot) -> Outcome {
+    match given.text("plot") {
+        "" => Ok(()),
+        file => Ok(std::fs::write(file, plot().svg()).map_err(|e| format!("{file}: {e}"))?),
     }
 }
 
@@ -209,7 +217,7 @@ mod tests {
             ("rtsp://h/a --abr lowest", "--abr means nothing to rtsp URLs"),
             ("rtsp://h/a --trace f.csv", "--trace means nothing to rtsp URLs"),
             ("http://h/a --mute", "--mute means nothing to http URLs"),
-            ("http://h/a --plot a.svg", "--plot means nothing to http URLs"),
+            ("http://h/a --trace f.csv --plot a.svg", "cannot be used with"),
             ("http://h/a http://h/b", "2 URLs: of http URLs one is played at a time"),
             ("rtsp://h/a http://h/b", "http://h/b: expected rtsp://HOST/PATH"),
             ("rtsp://h/a --rate 5", "--duration"),

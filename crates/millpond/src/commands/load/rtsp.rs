@@ -1,16 +1,13 @@
 //! `millpond load rtsp://...`: clients of any RTSP server.
 
-use super::{Given, Outcome, interrupted, runtime, show};
+use super::{Given, Outcome, draw, interrupted, runtime, show};
 use millpond_lab::rtsp::{Audience, Options, Transport, Watch, expand, run_until};
 
 pub(super) fn run(given: &Given<'_>) -> Outcome {
     let options = options(given)?;
     let report = runtime()?.block_on(run_until(options, |progress| show(progress), interrupted()))?;
     given.publish(&report, serde_json::to_string_pretty(&report))?;
-    match given.text("plot") {
-        "" => {}
-        file => std::fs::write(file, report.plot().svg()).map_err(|e| format!("{file}: {e}"))?,
-    }
+    draw(given, || report.plot())?;
     match report.sessions.failed {
         0 => Ok(()),
         failed => Err(format!("{failed} sessions failed").into()),

@@ -1,47 +1,100 @@
 //! `millpond serve`: the server.
 
+mod found;
 mod signals;
 
 use super::Outcome;
 use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
-    config::{self, Inputs, Loaded, TlsSource, declare::SETTINGS, value::Form},
+    config::{
+        self, Inputs, Loaded, TlsSource,
+        declare::{PLACE_SETTINGS, PlaceSetting, SETTINGS},
+        value::{self, Form},
+    },
     logging, priority,
     serve::Server,
 };
-use std::{collections::HashMap, fmt::Write as _, path::PathBuf};
+use std::{collections::HashMap, ffi::OsString, fmt::Write as _, net::SocketAddr, path::PathBuf};
 use tokio::sync::watch;
 
 pub(crate) fn command() -> Command {
     let about = "Serves the media under places; with none, a small sample";
     settings(Command::new("serve").about(about)).after_help(
-        "A place is a folder, http(s)://host/base, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.\n\
-         Several places get a name each: films=/data/films cams=s3://bucket/cams",
+        "A place is a folder, a file, http(s)://host/base, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.\n\
+         Several places get a name each: films=/data/films cams=s3://bucket/cams\n\n\
+         Options of one place stand in the configuration file, below [places.NAME]:\n"
+            .to_owned()
+            + &place_options(),
     )
+}
+
+/// The options of a place, as help shows them.
+fn place_options() -> String {
+    // As options of the command are shown.
+    let line = |s: &PlaceSetting| format!("      {} <{}>\n          {}", s.name, s.form.placeholder(), s.help);
+    let lines: Vec<_> = PLACE_SETTINGS.iter().map(line).collect();
+    lines.join("\n")
 }
 
 /// The arguments that make up a configuration, made from the table of settings.
 pub(super) fn settings(command: Command) -> Command {
     let command = command
-        .arg(Arg::new("place").value_name("PLACE").num_args(0..).help("Where media is: [NAME=]FOLDER or [NAME=]URL"))
+        .arg(
+            Arg::new("place")
+                .value_name("PLACE")
+                .num_args(0..)
+                .help("Where media is: [NAME=]FOLDER, [NAME=]FILE or [NAME=]URL"),
+        )
         .arg(Arg::new("config").long("config").value_name("FILE").help("Reads settings from a TOML file"));
     SETTINGS.iter().fold(command, |command, setting| {
-        let help = if setting.default.is_empty() {
-            setting.help.to_owned()
-        } else {
-            format!("{} [default: {}]", setting.help, setting.default)
-        };
+        let mut help = setting.help.to_owned();
+        // Settings check their values themselves: all errors of a configuration are told at once.
+        let choices = setting.form.choices();
+        if !choices.iter().all(|word| help.contains(word)) {
+            help.push_str(&format!(" [possible values: {}]", choices.join(", ")));
+        }
+        if !setting.default.is_empty() {
+            help.push_str(&format!(" [default: {}]", setting.default));
+        }
         let mut arg = Arg::new(setting.name)
             .long(setting.name)
             .value_name(setting.form.placeholder())
             .help(help)
             .action(ArgAction::Set);
         if setting.form == Form::Switch {
+            // A value behind a space is joined to it before (`with_joined_switches`): a place that follows is none.
             arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
         }
         command.arg(arg)
     })
+}
+
+/// Joins switches to the words behind them that are values of switches: `--access-log false` is `--access-log=false`, and
+/// `--hidden-files /data` keeps its place.
+pub(crate) fn with_joined_switches(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let is_switch = |argument: &OsString| {
+        let name = argument.to_str().and_then(|text| text.strip_prefix("--"));
+        name.is_some_and(|name| SETTINGS.iter().any(|s| s.name == name && s.form == Form::Switch))
+    };
+    let mut arguments = arguments.peekable();
+    let mut joined = Vec::new();
+    while let Some(mut argument) = arguments.next() {
+        if argument == "--" {
+            joined.push(argument);
+            break;
+        }
+        let is_value = |word: &OsString| word.to_str().is_some_and(|word| value::switch(word).is_ok());
+        if is_switch(&argument)
+            && let Some(word) = arguments.next_if(is_value)
+        {
+            argument.push("=");
+            argument.push(word);
+        }
+        joined.push(argument);
+    }
+    joined.extend(arguments);
+    joined
 }
 
 /// The configuration that arguments, environment and file make.
@@ -84,25 +137,57 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 
 /// Tells where to find what.
 async fn greeting(server: &Server) -> Result<String, Box<dyn std::error::Error>> {
-    let http = server.http_addr()?;
-    let host = if http.ip().is_unspecified() { "localhost".to_owned() } else { http.ip().to_string() };
-    let base = format!("http://{host}:{}", http.port());
+    let base = base("http", server.http_addr()?);
+    let rtsp = self::base("rtsp", server.rtsp_addr()?);
     let mut text = format!("millpond {} serves {base}/\n", env!("CARGO_PKG_VERSION"));
     if let Some(https) = server.https_addr() {
-        writeln!(text, "  https    https://{host}:{}/", https.port())?;
+        writeln!(text, "  https    {}/", self::base("https", https))?;
     }
-    let rtsp = format!("rtsp://{host}:{}", server.rtsp_addr()?.port());
     writeln!(text, "  rtsp     {rtsp}/")?;
     if let Some(rtsps) = server.rtsps_addr() {
-        writeln!(text, "  rtsps    rtsps://{host}:{}/", rtsps.port())?;
+        writeln!(text, "  rtsps    {}/", self::base("rtsps", rtsps))?;
     }
-    writeln!(text, "  metrics  http://{}/metrics", server.admin_addr()?)?;
-    for asset in server.some_assets(5).await {
-        writeln!(text, "  {asset}")?;
-        writeln!(text, "    HLS     {base}/{asset}/index.m3u8")?;
-        writeln!(text, "    HLS TS  {base}/{asset}/ts/index.m3u8")?;
-        writeln!(text, "    DASH    {base}/{asset}/index.mpd")?;
-        writeln!(text, "    RTSP    {rtsp}/{asset}")?;
-    }
+    writeln!(text, "  metrics  {}/metrics", self::base("http", server.admin_addr()?))?;
+    found::tell(&mut text, &server.surveys(found::MOST_ASSETS).await, &base, &rtsp)?;
     Ok(text)
+}
+
+/// The beginning of URLs of a listener that this machine's browser can open.
+fn base(scheme: &str, address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        return format!("{scheme}://localhost:{}", address.port());
+    }
+    // An address of IPv6 has its brackets (RFC 3986 3.2.2).
+    format!("{scheme}://{address}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_take_values_behind_a_space_and_leave_places_alone() {
+        for (given, joined) in [
+            ("millpond serve --access-log false /data", "millpond serve --access-log=false /data"),
+            ("millpond serve --hidden-files /data", "millpond serve --hidden-files /data"),
+            ("millpond serve --hidden-files --access-log off", "millpond serve --hidden-files --access-log=off"),
+            ("millpond serve --log info on", "millpond serve --log info on"),
+            ("millpond serve -- --access-log false", "millpond serve -- --access-log false"),
+        ] {
+            let words = given.split(' ').map(OsString::from);
+            assert_eq!(with_joined_switches(words), joined.split(' ').map(OsString::from).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn urls_of_listeners_can_be_opened() {
+        for (address, url) in [
+            ("0.0.0.0:8080", "http://localhost:8080"),
+            ("[::]:8080", "http://localhost:8080"),
+            ("[::1]:8080", "http://[::1]:8080"),
+            ("192.0.2.1:80", "http://192.0.2.1:80"),
+        ] {
+            assert_eq!(base("http", address.parse().unwrap()), url);
+        }
+    }
 }

@@ -1,4 +1,7 @@
-//! `millpond probe`: what is in a file, how it will be segmented, and which outputs can carry it.
+//! `millpond probe`: what is in a file, how it will be segmented, and which outputs can carry it; which files of a folder are
+//! one title.
+
+mod folder;
 
 use super::{Outcome, runtime};
 use crate::out::{self, say};
@@ -11,10 +14,10 @@ use std::sync::Arc;
 
 pub(crate) fn command() -> Command {
     Command::new("probe")
-        .about("Says what is in a media file, how it will be segmented, and which outputs can carry it")
+        .about("Says what is in a media file and which outputs can carry it, or which files of a folder are one title")
         .arg(
             Arg::new("target")
-                .value_name("FILE|URL")
+                .value_name("FILE|FOLDER|URL")
                 .required(true)
                 .help("A path, http(s)://..., s3://..., gs://... or az://..."),
         )
@@ -31,14 +34,17 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let report = runtime()?.block_on(report(matches))?;
-    if matches.get_flag("json") { out::json(&format!("{report:#}")) } else { print_text(&report) }
+    if matches.get_flag("json") {
+        return out::json(&format!("{report:#}"));
+    }
+    if report["folder"].is_string() { folder::print_text(&report) } else { print_text(&report) }
 }
 
 async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error>> {
     let name = matches.get_one::<String>("target").map(String::as_str).unwrap_or_default();
     let opened = target::open(name)?;
     if opened.path.is_root() {
-        return Err(format!("{name}: is a folder; name a file in it").into());
+        return folder::report(name, &opened).await;
     }
     let object = opened.store.open("", &opened.path).await?;
     let indexed = target::index(&opened.store, &object).await?;
@@ -95,6 +101,7 @@ fn track(track: &Track, movie: &Movie) -> Value {
         "codec": track.codec.name(),
         "parameter": track.codec.parameter(),
         "what": what,
+        "encryption": track.protection.as_ref().map(|p| format!("{} with key {}", p.scheme.name(), p.parameters.key_id)),
         "language": track.language,
         "samples": track.samples.len(),
         "sync-samples": if track.samples.all_sync() { track.samples.len() as usize } else { track.samples.sync_samples().count() },
@@ -114,6 +121,7 @@ fn presented(track: &PresentedTrack) -> Value {
         "label": track.label(),
         "language": track.language(),
         "peak-bandwidth": track.bandwidth().peak,
+        "alternative": track.is_alternative(),
         "segments": lengths.len(),
         "shortest": if lengths.is_empty() { 0.0 } else { least },
         "longest": most,
@@ -147,6 +155,9 @@ fn print_text(report: &Value) -> Outcome {
             t["sync-samples"],
             t["bits-per-second"].as_u64().unwrap_or(0) / 1000
         )?;
+        if let Some(encryption) = t["encryption"].as_str() {
+            say!("    encrypted: {encryption}")?;
+        }
         for s in t["shown"].as_array().into_iter().flatten() {
             say!(
                 "    shown: samples {} from {:.3} s to {:.3} s",

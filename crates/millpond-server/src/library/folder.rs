@@ -1,0 +1,195 @@
+//! What a folder holds, told from its list of names: titles, manifests, and files that are not served.
+
+use super::{names, titles};
+use millpond_media::Foreign;
+use millpond_store::{Entry, Titles};
+use std::collections::HashSet;
+
+/// Names of a server manifest that says what its folder is.
+pub(super) const OWN_MANIFESTS: [&str; 2] = ["index.smil", "index.ism"];
+
+/// What a folder holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderContent {
+    /// Titles of media files, in the order of their first files.
+    pub titles: Vec<Title>,
+    /// Server manifests.
+    pub manifests: Vec<String>,
+    /// Files of subtitles.
+    pub subtitles: Vec<String>,
+    /// Media files in formats that are not read.
+    pub left_out: Vec<LeftOut>,
+    /// Folders.
+    pub folders: Vec<String>,
+    /// Number of files that are none of these.
+    pub others: usize,
+    /// Whether the folder is an asset by itself, as far as names tell.
+    pub is_asset: bool,
+}
+
+/// Media files that are one title, as far as their names tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Title {
+    /// The files.
+    pub files: Vec<String>,
+    /// Path of the title as an asset, relative to the folder: empty for the folder itself. `None` where a title of several
+    /// files needs a server manifest, as a list in a URL can't name them.
+    pub path: Option<String>,
+}
+
+/// A media file that is not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Name of the file.
+    pub name: String,
+    /// Format that the name stands for.
+    pub format: Foreign,
+}
+
+impl FolderContent {
+    /// Sorts the entries of a folder. Takes linear time, and reads no file.
+    #[must_use]
+    pub fn of(entries: &[Entry], grouped: Titles) -> Self {
+        let mut content = Self::default();
+        let media = media(entries);
+        let files = || entries.iter().filter(|entry| !entry.folder).map(|entry| entry.name.as_str());
+        let has_playlist = files().any(|name| name.ends_with(".m3u8"));
+        content.folders = entries.iter().filter(|entry| entry.folder).map(|entry| entry.name.clone()).collect();
+        for name in files().filter(|name| !names::is_media(name)) {
+            match Foreign::of_name(name) {
+                _ if names::is_manifest(name) => content.manifests.push(name.to_owned()),
+                _ if names::is_subtitle(name) => content.subtitles.push(name.to_owned()),
+                // Beside a playlist these are its segments.
+                Some(Foreign::MpegTs | Foreign::Adts) if has_playlist => content.others += 1,
+                Some(format) => content.left_out.push(LeftOut { name: name.to_owned(), format }),
+                None => content.others += 1,
+            }
+        }
+        let own = content.manifests.iter().any(|name| OWN_MANIFESTS.contains(&name.as_str()));
+        let groups = groups(&media, grouped);
+        content.is_asset = own || (groups.len() == 1 && media.len() <= super::grouping::MOST_MEMBERS);
+        let whole = content.is_asset && !own;
+        content.titles = groups
+            .into_iter()
+            .map(|files| {
+                let path = if whole { Some(String::new()) } else { path(&files) };
+                Title { files: files.into_iter().map(str::to_owned).collect(), path }
+            })
+            .collect();
+        content
+    }
+}
+
+/// The media files of a folder. An index file (`a.dref.mp4`) stands for the file it was made from, where both are there.
+pub(super) fn media(entries: &[Entry]) -> Vec<&str> {
+    let all = || entries.iter().filter(|e| !e.folder && names::is_media(&e.name)).map(|e| e.name.as_str());
+    let indexed: HashSet<&str> = all().filter_map(|name| name.strip_suffix(".dref.mp4")).collect();
+    all().filter(|name| !indexed.contains(names::stem(name))).collect()
+}
+
+/// The titles of media files.
+pub(super) fn groups<'a>(media: &[&'a str], grouped: Titles) -> Vec<Vec<&'a str>> {
+    match grouped {
+        Titles::Folder if media.is_empty() => Vec::new(),
+        Titles::Folder => vec![media.to_vec()],
+        Titles::File => media.iter().map(|name| vec![*name]).collect(),
+        Titles::Alike => {
+            let named = |group: titles::Group| group.iter().filter_map(|place| media.get(*place).copied()).collect();
+            titles::titles(media).into_iter().map(named).collect()
+        }
+    }
+}
+
+/// The path of a title in a folder of several: its only file, or a list in the URL.
+fn path(files: &[&str]) -> Option<String> {
+    let (first, rest) = files.split_first()?;
+    if rest.is_empty() {
+        return Some((*first).to_owned());
+    }
+    if files.len() > super::grouping::MOST_MEMBERS || files.iter().any(|name| name.contains(',')) {
+        return None;
+    }
+    let shared =
+        |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let prefix = rest.iter().fold(first.len(), |most, name| most.min(shared(first, name)));
+    let (begin, _) = first.split_at_checked(prefix)?;
+    // Names that differ by an ending alone leave nothing for the list otherwise.
+    let extension = first.rfind('.').filter(|dot| *dot >= prefix).and_then(|dot| first.get(dot..)).unwrap_or_default();
+    let extension = if files.iter().all(|name| name.get(prefix..).is_some_and(|rest| rest.ends_with(extension))) {
+        extension
+    } else {
+        ""
+    };
+    let middles = files.iter().map(|name| name.get(prefix..name.len() - extension.len()));
+    let middles: Vec<&str> = middles.collect::<Option<_>>()?;
+    Some(format!("{begin},{},{extension}.urlset", middles.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(names: &[&str]) -> FolderContent {
+        let entry = |name: &&str| Entry {
+            name: name.trim_end_matches('/').to_owned(),
+            folder: name.ends_with('/'),
+            len: 1,
+            modified: None,
+        };
+        FolderContent::of(&names.iter().map(entry).collect::<Vec<_>>(), Titles::Alike)
+    }
+
+    fn paths(content: &FolderContent) -> Vec<&str> {
+        content.titles.iter().map(|title| title.path.as_deref().unwrap_or("none")).collect()
+    }
+
+    #[test]
+    fn a_ladder_is_its_folder_and_a_season_is_not() {
+        let film = content(&["240p.mp4", "480p.mp4", "deu.m4a", "en.vtt", "cover.jpg", "extras/", "480p.dref.mp4"]);
+        assert!(film.is_asset);
+        assert_eq!((paths(&film), film.titles[0].files.len(), film.others), (vec![""], 3, 1));
+        assert_eq!((film.subtitles, film.folders), (vec!["en.vtt".to_owned()], vec!["extras".to_owned()]));
+        let season = content(&["E01_360p.mp4", "E01_720p.mp4", "E02.mp4", "E03,.mp4", "E03, 240p.mp4"]);
+        assert!(!season.is_asset);
+        assert_eq!(paths(&season), ["E01_,360p,720p,.mp4.urlset", "E02.mp4", "none"]);
+    }
+
+    #[test]
+    fn lists_in_urls_name_every_file() {
+        for (files, expected) in [
+            (&["a.mp4", "a_de.m4a"][..], "a,.mp4,_de.m4a,.urlset"),
+            (&["é720p.mp4", "è360p.mp4"], ",é720p,è360p,.mp4.urlset"),
+            (&["a.mp4", "a.mov"], "a.m,p4,ov,.urlset"),
+            (&["a.mp4", "aa.mp4"], "a,,a,.mp4.urlset"),
+        ] {
+            let path = path(files).unwrap();
+            assert_eq!(path, expected);
+            let list = path.strip_suffix(".urlset").unwrap();
+            let parts: Vec<&str> = list.split(',').collect();
+            let [begin, middles @ .., end] = &parts[..] else { panic!("{list}") };
+            let named: Vec<String> = middles.iter().map(|middle| format!("{begin}{middle}{end}")).collect();
+            assert_eq!(named, files);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_named() {
+        let mixed = content(&["a.mkv", "b.WEBM", "c.txt", "d.mp4", "e.ts"]);
+        let left: Vec<_> = mixed.left_out.iter().map(|left| (left.name.as_str(), left.format)).collect();
+        assert_eq!(left, [("a.mkv", Foreign::Matroska), ("b.WEBM", Foreign::WebM), ("e.ts", Foreign::MpegTs)]);
+        let ready = content(&["index.m3u8", "1.ts", "2.ts", "a.flv"]);
+        assert_eq!((ready.left_out.len(), ready.others, ready.is_asset), (1, 3, false));
+    }
+
+    #[test]
+    fn a_manifest_of_its_own_says_what_a_folder_is() {
+        let season = content(&["E01.mp4", "E02.mp4", "index.smil"]);
+        assert_eq!((season.is_asset, paths(&season)), (true, vec!["E01.mp4", "E02.mp4"]));
+        let entries =
+            ["a.mp4", "b.mp4"].map(|name| Entry { name: name.to_owned(), folder: false, len: 1, modified: None });
+        let whole = FolderContent::of(&entries, Titles::Folder);
+        assert_eq!((whole.is_asset, paths(&whole)), (true, vec![""]));
+        let apart = FolderContent::of(&entries[..1], Titles::File);
+        assert_eq!((apart.is_asset, paths(&apart)), (true, vec![""]));
+    }
+}

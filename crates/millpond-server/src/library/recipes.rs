@@ -1,0 +1,124 @@
+//! From a path to the recipe of an asset: looks at the storage as far as the form of the path needs.
+
+use super::{
+    LibraryError,
+    asset::{Building, Library},
+    folder::OWN_MANIFESTS,
+    grouping::{self, Recipe},
+    names,
+};
+use millpond_media::{Foreign, Work};
+use millpond_store::{Entry, ObjectPath, OriginError, Titles};
+
+/// Listings up to this size are sorted out where they are; longer ones are heavy work.
+const FEW_ENTRIES: usize = 256;
+
+impl Library {
+    pub(super) async fn recipe(
+        &self,
+        place: &str,
+        path: &ObjectPath,
+        building: &mut Building,
+    ) -> Result<Recipe, LibraryError> {
+        let name = path.file_name();
+        if names::is_url_set(name) {
+            return grouping::url_set(path);
+        }
+        if names::is_manifest(name) {
+            return self.manifest(place, path, building).await;
+        }
+        if names::is_media(name) {
+            return self.file(place, path, building).await;
+        }
+        // The name says a file of another format; its bytes may say otherwise.
+        if Foreign::of_name(name).is_some() {
+            match self.file(place, path, building).await {
+                Err(error) if error.is_not_found() => {}
+                found => return found,
+            }
+        }
+        let entries = match self.store.list(place, path).await {
+            // A disk tells a file from a folder for nothing.
+            Err(OriginError::NotAFile { .. }) => return self.file(place, path, building).await,
+            Err(OriginError::Unsupported { .. } | OriginError::NotFound { .. }) => Vec::new(),
+            listed => listed?,
+        };
+        if entries.is_empty() && names::has_extension(name) {
+            return match self.file(place, path, building).await {
+                Err(error) if error.is_not_found() => Ok(Recipe::default()),
+                found => found,
+            };
+        }
+        self.folder(place, path, entries, building).await
+    }
+
+    async fn manifest(&self, place: &str, path: &ObjectPath, building: &mut Building) -> Result<Recipe, LibraryError> {
+        let text = self.read_text(place, path, building).await?;
+        let manifest = path.clone();
+        self.job(path, move || grouping::manifest(&manifest, &String::from_utf8_lossy(&text))).await?
+    }
+
+    async fn file(&self, place: &str, path: &ObjectPath, building: &mut Building) -> Result<Recipe, LibraryError> {
+        // Only where looking costs nothing: a listing of a large bucket would delay the first picture.
+        if self.store.open(place, path).await?.file().is_none() {
+            return grouping::single(path, &[]);
+        }
+        let folder = path.parent();
+        let beside: Vec<Entry> = self.store.list(place, &folder).await.unwrap_or_default();
+        let (recipe, beside) = self.grouped(path, beside, grouping::single).await?;
+        if !recipe.sidecars.is_empty() {
+            building.listed = Some((folder, beside));
+        }
+        Ok(recipe)
+    }
+
+    async fn folder(
+        &self,
+        place: &str,
+        path: &ObjectPath,
+        entries: Vec<Entry>,
+        building: &mut Building,
+    ) -> Result<Recipe, LibraryError> {
+        let own =
+            OWN_MANIFESTS.into_iter().find(|own| entries.iter().any(|entry| !entry.folder && entry.name == **own));
+        if let Some(own) = own.and_then(|own| path.join(own).ok()) {
+            let recipe = self.manifest(place, &own, building).await?;
+            building.listed = Some((path.clone(), entries));
+            return Ok(recipe);
+        }
+        let grouped = self.titles(place);
+        let group = move |path: &ObjectPath, entries: &[Entry]| grouping::folder(path, entries, grouped);
+        let (recipe, entries) = self.grouped(path, entries, group).await?;
+        building.listed = Some((path.clone(), entries));
+        Ok(recipe)
+    }
+
+    /// Which files of a folder are one title at a place.
+    pub(crate) fn titles(&self, place: &str) -> Titles {
+        self.options.titles.get(place).copied().unwrap_or_default()
+    }
+
+    /// What a listing makes of a path; the listing comes back.
+    async fn grouped(
+        &self,
+        path: &ObjectPath,
+        entries: Vec<Entry>,
+        group: impl FnOnce(&ObjectPath, &[Entry]) -> Result<Recipe, LibraryError> + Send + 'static,
+    ) -> Result<(Recipe, Vec<Entry>), LibraryError> {
+        if entries.len() <= FEW_ENTRIES {
+            return Ok((group(path, &entries)?, entries));
+        }
+        let owned = path.clone();
+        self.job(path, move || group(&owned, &entries).map(|recipe| (recipe, entries))).await?
+    }
+
+    /// Runs a short job of the pool for the object or folder at `path`.
+    pub(super) async fn job<T: Send + 'static>(
+        &self,
+        path: &ObjectPath,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, LibraryError> {
+        let refused = |refusal| LibraryError::Refused { asset: path.to_string(), refusal };
+        self.pool.run(&Work::unlimited(), job).await.map_err(refused)
+    }
+}

@@ -1,0 +1,98 @@
+//! What the log tells of a session: a line when it first plays, and one at its end.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Its client said so.
+    Teardown,
+    /// The connection that its packets went over ended.
+    ConnectionLost,
+    /// Nothing was heard of its client for a minute.
+    Silent,
+    /// Its client read nothing.
+    Stuck,
+}
+
+impl End {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Teardown => "teardown",
+            Self::ConnectionLost => "connection_lost",
+            Self::Silent => "silent",
+            Self::Stuck => "client_slow",
+        }
+    }
+}
+
+/// The record of one session. Its last line is written when it is dropped, which is after the last packet.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    about: Option<About>,
+    played: OnceLock<Instant>,
+    ended: OnceLock<End>,
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Whom a record is of.
+#[derive(Clone, Debug)]
+pub(super) struct About {
+    /// As the graph of what runs shows it.
+    pub(super) id: u64,
+    pub(super) peer: SocketAddr,
+    pub(super) asset: String,
+    /// The client's program as it calls itself.
+    pub(super) agent: Option<String>,
+    /// Counts the records that are still to end.
+    pub(super) _open: Arc<()>,
+}
+
+impl Record {
+    /// The record of a session; nothing is written where nobody wants lines.
+    pub(super) fn new(about: Option<About>) -> Self {
+        let (packets, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { about, played: OnceLock::new(), ended: OnceLock::new(), packets, bytes }
+    }
+
+    /// The session plays, over `transport`.
+    pub(super) fn plays(&self, transport: &'static str) {
+        let is_first = self.played.set(Instant::now()).is_ok();
+        if let Some(About { id, peer, asset, agent, .. }) = self.about.as_ref().filter(|_| is_first) {
+            let session = format_args!("{id:x}");
+            tracing::info!(%session, %peer, asset, transport, agent, "RTSP session plays");
+        }
+    }
+
+    /// The session ends, for this reason. The first that is told counts.
+    pub(super) fn ends(&self, why: End) {
+        let _ = self.ended.set(why);
+    }
+
+    /// Sets what was sent since the session was set up.
+    pub(super) fn sent(&self, packets: u64, bytes: u64) {
+        self.packets.store(packets, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let (Some(About { id, peer, asset, agent, .. }), Some(played)) = (&self.about, self.played.get()) else {
+            return;
+        };
+        let (packets, bytes) = (*self.packets.get_mut(), *self.bytes.get_mut());
+        let ended = self.ended.get().map_or("shutdown", |end| end.name());
+        let session = format_args!("{id:x}");
+        let ms = played.elapsed().as_millis() as u64;
+        tracing::info!(%session, %peer, asset, agent, packets, bytes, ms, ended, "RTSP session ended");
+    }
+}

@@ -1,0 +1,109 @@
+//! What the start tells of the places: assets with their URLs, and media that is not served.
+
+use millpond_server::{Survey, escape::Escaping};
+use std::fmt::{self, Write as _};
+
+/// Most assets of each place whose names are told, and most of all places whose URLs are.
+pub(super) const MOST_ASSETS: usize = 5;
+
+/// Appends lines about all places.
+pub(super) fn tell(text: &mut String, surveys: &[Survey], base: &str, rtsp: &str) -> fmt::Result {
+    for survey in surveys {
+        place(text, survey, base, rtsp)?;
+    }
+    Ok(())
+}
+
+fn place(text: &mut String, survey: &Survey, base: &str, rtsp: &str) -> fmt::Result {
+    for asset in &survey.assets {
+        let path = Survey::encoded(asset);
+        let slash = if path.is_empty() { "" } else { "/" };
+        writeln!(text, "  {}", Escaped(if asset.is_empty() { "all files as one title" } else { asset }))?;
+        writeln!(text, "    HLS     {base}/{path}{slash}index.m3u8")?;
+        writeln!(text, "    HLS TS  {base}/{path}{slash}ts/index.m3u8")?;
+        writeln!(text, "    DASH    {base}/{path}{slash}index.mpd")?;
+        writeln!(text, "    RTSP    {rtsp}/{path}")?;
+    }
+    if survey.more > 0 {
+        let s = if survey.more == 1 { "" } else { "s" };
+        writeln!(text, "  and {} more asset{s}: {base}/", survey.more)?;
+    }
+    let name = if survey.place.is_empty() { String::new() } else { format!("{}: ", survey.place) };
+    for file in &survey.copying {
+        writeln!(text, "  {}: still being copied; it plays when all of it is there", Escaped(file))?;
+    }
+    for (format, (count, first)) in &survey.left_out {
+        let shown = Escaped(first);
+        let files = match count {
+            1 => format!("{shown} is"),
+            2 => format!("{shown} and 1 file more are"),
+            count => format!("{shown} and {} files more are", count - 1),
+        };
+        writeln!(text, "  left out: {files} {}", format.name())?;
+        let file = first.rsplit('/').next().unwrap_or(first);
+        if let Some(command) = format.command(file) {
+            writeln!(text, "    to make an MP4 file of it: {command}")?;
+        }
+    }
+    if let Some(why) = &survey.failed {
+        writeln!(text, "  {name}can't be listed, assets play by their paths: {why}")?;
+    } else if survey.assets.is_empty() && survey.copying.is_empty() {
+        writeln!(text, "  {name}found no media that is served (MP4, MOV, 3GP ...), {}", rest(survey))?;
+    }
+    Ok(())
+}
+
+/// A name in one line, whatever is in it.
+struct Escaped<'a>(&'a str);
+
+impl std::fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        Escaping::line(f).write_str(self.0)
+    }
+}
+
+/// What else is there.
+fn rest(survey: &Survey) -> String {
+    let counted = |count: usize, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    let left_out = survey.left_out.values().map(|(count, _)| count).sum();
+    let parts = [
+        counted(left_out, "media file in another format", "media files in another format"),
+        counted(survey.others, "other file", "other files"),
+        counted(survey.folders, "folder that was not looked into", "folders that were not looked into"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "and nothing else".to_owned() } else { format!("but {}", parts.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn every_kind_of_place_has_its_lines() {
+        let lines = |survey: Survey| {
+            let mut text = String::new();
+            tell(&mut text, &[survey], "http://h", "rtsp://h").unwrap();
+            text
+        };
+        let empty = lines(Survey { place: "films".into(), ..Survey::default() });
+        assert_eq!(empty, "  films: found no media that is served (MP4, MOV, 3GP ...), and nothing else\n");
+        let nested = lines(Survey { folders: 3, others: 1, ..Survey::default() });
+        assert!(nested.ends_with("but 1 other file, 3 folders that were not looked into\n"), "{nested}");
+        let film = Survey { assets: vec!["a film.mp4".into()], more: 2, ..Survey::default() };
+        let film = lines(film);
+        assert!(film.contains("  a film.mp4\n") && film.contains("http://h/a%20film.mp4/index.m3u8"), "{film}");
+        assert!(film.ends_with("  and 2 more assets: http://h/\n"), "{film}");
+        let left_out = BTreeMap::from([(millpond_media::Foreign::Matroska, (3, "x/a.mkv".to_owned()))]);
+        let left_out = lines(Survey { left_out, ..Survey::default() });
+        assert!(left_out.contains("left out: x/a.mkv and 2 files more are Matroska\n"), "{left_out}");
+        assert!(left_out.contains("ffmpeg -i a.mkv ") && left_out.contains("but 3 media files in another format"));
+        let whole = lines(Survey { assets: vec![String::new()], ..Survey::default() });
+        assert!(whole.contains("http://h/index.m3u8"), "{whole}");
+    }
+}
