@@ -212,7 +212,7 @@ impl SmallDisk {
         let folder = tempfile::tempdir().unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder.path()).status();
         if !mounted.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: a file system can't be mounted here");
+            support::skip("a file system can't be mounted here");
             return None;
         }
         Some(Self(folder))

@@ -66,6 +66,144 @@ fn check_names_line_key_and_nearest_valid_key() {
 }
 
 #[test]
+fn check_finds_missing_folders_and_taken_ports() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let free = ["--rtsp", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let (code, out, _) = millpond(&[&["check", "--http", &address][..], &free].concat());
+    assert_eq!(code, 0, "a server of this configuration may have the port");
+    assert!(out.contains(&format!("# warning: --http {address}: Address already in use")), "{out}");
+    let places = ["a=/nowhere/at/all", "b=/nowhere/else", "c=."];
+    let (code, out, err) = millpond(&[&["check", "--http", "127.0.0.1:0"][..], &free, &places].concat());
+    assert_eq!(code, 1, "{out}");
+    assert!(!out.contains("# ok") && !out.contains("# warning"), "{out}");
+    assert_eq!(err.lines().count(), 2, "each missing folder: {err}");
+    assert!(err.contains("/nowhere/at/all") && err.contains("/nowhere/else"), "{err}");
+    let certificate = ["--tls-cert", "/nowhere/cert.pem", "--tls-key", "/nowhere/key.pem"];
+    let addresses = ["--http", "127.0.0.1:0", "--https", "127.0.0.1:0", "--rtsps", "127.0.0.1:0"];
+    let (code, _, err) = millpond(&[&["check"][..], &addresses, &free, &certificate].concat());
+    assert!(code == 1 && err.contains("/nowhere/cert.pem"), "{err}");
+}
+
+#[test]
+fn check_warns_of_media_that_http_gives_without_a_password() {
+    let scratch = tempfile::tempdir().unwrap();
+    let users = scratch.path().join("users");
+    std::fs::write(&users, "ann:secret\n").unwrap();
+    let check = |http: &str| {
+        let (_, out, _) = millpond(&["check", "--rtsp-users", users.to_str().unwrap(), "--http", http]);
+        out.contains("is asked for by RTSP only")
+    };
+    assert!(check("0.0.0.0:0") && !check("127.0.0.1:0"));
+}
+
+#[test]
+fn switches_take_their_value_in_any_form() {
+    for (args, value) in [
+        (["--access-log", "false"].as_slice(), "access-log = false"),
+        (&["--access-log=false"], "access-log = false"),
+        (&["--hidden-files", "."], "hidden-files = true"),
+        (&["--hidden-files", "off", "."], "hidden-files = false"),
+    ] {
+        let (code, out, err) = millpond(&[&["check"], args].concat());
+        assert_eq!(code, 0, "{args:?}: {err}");
+        assert!(out.contains(value), "{args:?}: {out}");
+        assert_eq!(out.contains("places = ["), args.contains(&"."), "{args:?}: {out}");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_named_once() {
+    let (code, _, err) = millpond(&["check", "--policy", "best"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("--policy: expected one of lru, "), "{err}");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_millpond")).arg("check").env("MILLPOND_POLICY", "best").output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(err.contains("$MILLPOND_POLICY: expected one of lru, "), "{err}");
+}
+
+#[test]
+fn help_lists_choices_and_the_options_of_places() {
+    let (_, out, _) = millpond(&["serve", "--help"]);
+    let words: String = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "possible values: lru, lfu, ",
+        "Form of the log's lines: auto, text or json [default",
+        "possible values: none, ",
+        "[places.NAME]",
+        "path-style ",
+        "anonymous ",
+        "stall-timeout ",
+        "follow-redirects-to ",
+    ] {
+        assert!(words.contains(part), "no {part:?} in {out}");
+    }
+    assert!(out.lines().all(|line| line.chars().count() <= 160), "{out}");
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    for setting in millpond_server::config::declare::PLACE_SETTINGS {
+        assert!(readme.contains(&format!("| `{}` |", setting.name)), "README.md doesn't have {}", setting.name);
+    }
+}
+
+/// The first words of a server.
+fn greeting(args: &[&str], until: &str) -> String {
+    use std::io::BufRead as _;
+    let cache = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+    command.arg("serve").args(args).args(["--cache", cache.path().to_str().unwrap()]);
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut process = support::Running(child);
+    let mut text = String::new();
+    for line in std::io::BufReader::new(process.0.stdout.take().unwrap()).lines() {
+        text += &format!("{}\n", line.unwrap());
+        if text.contains(until) {
+            break;
+        }
+    }
+    text
+}
+
+#[test]
+fn the_first_words_have_names_as_they_are_and_say_how_many_more_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a film.mp4", "b\u{1b}[2J.mp4", "c.mp4", "d.mp4", "e.mp4", "f.mp4", "g.mp4"] {
+        // A young file of no bytes may be a copy that has just begun.
+        let file = std::fs::File::create(folder.path().join(name)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
+    }
+    let addresses = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--rtsp", "127.0.0.1:0"];
+    let text = greeting(&[&[folder.path().to_str().unwrap()][..], &addresses].concat(), " more asset");
+    assert!(text.contains("\n  a film.mp4\n") && text.contains("/a%20film.mp4/index.m3u8"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+    assert!(text.contains("\n  and 2 more assets: http://127.0.0.1:"), "{text}");
+}
+
+#[test]
+fn addresses_of_ipv6_have_their_brackets() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        support::skip("there is no IPv6 here");
+        return;
+    }
+    let text = greeting(&["--http", "[::1]:0", "--admin", "[::1]:0", "--rtsp", "[::1]:0"], "    RTSP ");
+    for url in ["serves http://[::1]:", "  rtsp     rtsp://[::1]:", "  metrics  http://[::1]:", "HLS     http://[::1]:"]
+    {
+        assert!(text.contains(url), "no {url:?} in {text}");
+    }
+}
+
+/// All keys of a report.
+fn keys(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::Object(map) => {
+            map.iter().flat_map(|(key, value)| [vec![key.clone()], keys(value)].concat()).collect()
+        }
+        serde_json::Value::Array(all) => all.iter().flat_map(keys).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
 fn serve_says_why_it_cannot_start() {
     for (args, parts) in [
         (["serve", "/nowhere/at/all"].as_slice(), ["/nowhere/at/all", "does not exist"]),
@@ -82,9 +220,14 @@ fn load_plays_a_title_from_either_manifest_and_reports() {
     let server = Server::start(&[]);
     for manifest in ["sample/index.m3u8", "sample/ts/index.m3u8", "sample/index.mpd"] {
         let url = server.url(manifest);
-        let (code, out, err) = millpond(&["load", &url, "--clients", "5", "--pace", "fast", "--json", "-"]);
+        let plot = server.cache.path().join("plot.svg");
+        let to = ["--json", "-", "--plot", plot.to_str().unwrap()];
+        let (code, out, err) = millpond(&[&["load", &url, "--clients", "5", "--pace", "fast"][..], &to].concat());
         assert_eq!(code, 0, "{err}");
+        assert!(!err.contains(['\r', '\u{1b}']), "what a terminal does means nothing in a pipe: {err:?}");
         let report: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"));
+        assert!(keys(&report).iter().all(|key| !key.contains('_')), "{:?}", keys(&report));
+        assert!(std::fs::read_to_string(plot).unwrap().contains("segment, first byte"));
         assert_eq!(report["clients"], 5);
         let segments = report["kinds"].as_array().unwrap().iter().find(|k| k["kind"] == "segment").unwrap();
         assert!(segments["requests"].as_u64().unwrap() >= 5 * 10, "{manifest}: {segments}");

@@ -2,11 +2,8 @@
 
 mod support;
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
-use support::{Response, Running, Server, clips, free_port, get, have, origins, wait_for_port};
+use std::path::{Path, PathBuf};
+use support::{Response, Running, Server, clips, get, origins};
 
 /// What the origin says of each folder.
 const ORIGIN: &str = r#"
@@ -25,36 +22,6 @@ const ORIGIN: &str = r#"
         add_header ETag 'W/"own"'; etag off;
     }
 "#;
-
-/// nginx as a cache before a server.
-fn cdn(port: u16, scratch: &Path) -> Option<(Running, u16)> {
-    if !have("nginx") {
-        return None;
-    }
-    let (listen, dir) = (free_port(), scratch.display());
-    let config = format!(
-        "master_process off; daemon off; pid {dir}/cdn.pid; error_log {dir}/cdn-error.log; user root;
-         events {{ worker_connections 256; }}
-         http {{ access_log off; client_body_temp_path {dir}; proxy_temp_path {dir}/cdn-temp;
-         fastcgi_temp_path {dir}; uwsgi_temp_path {dir}; scgi_temp_path {dir};
-         proxy_cache_path {dir}/cdn keys_zone=cdn:1m;
-         server {{ listen 127.0.0.1:{listen}; location / {{
-             proxy_pass http://127.0.0.1:{port}; proxy_http_version 1.1; proxy_cache cdn;
-             add_header X-Cache $upstream_cache_status always; }} }} }}"
-    );
-    std::fs::write(scratch.join("cdn.conf"), config).unwrap();
-    let child = Command::new("nginx")
-        .arg("-c")
-        .arg(scratch.join("cdn.conf"))
-        .args(["-e", &format!("{dir}/cdn-start.log")])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let running = Running(child);
-    wait_for_port(listen, &scratch.join("cdn-start.log"));
-    Some((running, listen))
-}
 
 struct Chain {
     server: Server,
@@ -76,7 +43,7 @@ impl Chain {
         std::fs::write(folder.path().join("mixed/a.en.vtt"), cues).unwrap();
         let (origin, port) = origins::nginx(folder.path(), scratch.path(), ORIGIN)?;
         let server = Server::start(&[&format!("http://127.0.0.1:{port}")]);
-        let (behind, cdn) = cdn(server.port, scratch.path())?;
+        let (behind, cdn) = origins::cdn(server.port, scratch.path())?;
         Some(Self { server, cdn, _folder: folder, _scratch: scratch, _running: [origin, behind] })
     }
 

@@ -107,7 +107,7 @@ fn places_are_filled_again_and_starts_come_at_a_rate() {
     assert_clean(&report);
     let started = number(&report, "/sessions/started");
     assert!((11.0..=15.0).contains(&started), "{started}");
-    assert_eq!(number(&report, "/sessions/done") + number(&report, "/sessions/cut_off"), started);
+    assert_eq!(number(&report, "/sessions/done") + number(&report, "/sessions/cut-off"), started);
     let (report, _) = load(&url(&server), "--clients 3 --watch 1s --duration 5s --once");
     assert_eq!((number(&report, "/sessions/started"), number(&report, "/sessions/done")), (3.0, 3.0));
     let (report, _) = load(

@@ -224,7 +224,7 @@ const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 #[test]
 fn a_clock_that_jumps_changes_nothing() {
     if !std::path::Path::new(FAKETIME).is_file() {
-        eprintln!("SKIPPED: faketime is not installed (scripts/setup installs it)");
+        support::missing("faketime");
         return;
     }
     let origin = Origin::start();

@@ -62,7 +62,7 @@ fn an_origin_is_read_by_no_more_than_it_gives() {
     drop(first);
     let began = Instant::now();
     while jump() != 200 {
-        assert!(began.elapsed() < Duration::from_secs(10), "who left makes room");
+        assert!(began.elapsed() < Duration::from_secs(40), "who left makes room");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -34,7 +34,7 @@ fn is_alone(test: &str) -> bool {
     let may =
         |flags: &&str| run("unshare", &[flags, "sh", "-c", &format!("{prepare} dumpcap -L -i lo")]).status.success();
     let Some(flags) = ["-rn", "-n"].into_iter().find(may) else {
-        eprintln!("SKIPPED: no network of its own, or nothing may be captured in it");
+        support::skip("no network of its own, or nothing may be captured in it");
         return false;
     };
     let this = std::env::current_exe().unwrap();

@@ -124,7 +124,7 @@ fn packets_by_udp_are_sealed_and_reports_read() {
     }
     let began = Instant::now();
     while server.metric("millpond_rtcp_reports_total", "") < 1.0 {
-        assert!(began.elapsed() < Duration::from_secs(5));
+        assert!(began.elapsed() < Duration::from_secs(40));
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(100));

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test binary uses its part")]
 
+pub mod cbcs;
 pub mod clips;
 pub mod decode;
 #[macro_use]
@@ -36,15 +37,39 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Whether a program is installed; says so when it isn't.
+/// Says that the running test leaves something out. `scripts/test` names the file that gathers these lines.
+pub fn skip(why: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED: {}: {why}", thread.name().unwrap_or("a test"));
+    eprintln!("{line}");
+    if let Some(path) = std::env::var_os("MILLPOND_TEST_SKIPS") {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+}
+
+/// Whether a program is installed. Where it isn't, the test says so.
+///
+/// # Panics
+/// Where it isn't and the variable `CI` is `true`.
 pub fn have(program: &str) -> bool {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
         || Path::new("/usr/sbin").join(program).is_file();
     if !found {
-        eprintln!("SKIPPED: {program} is not installed (scripts/setup installs it)");
+        missing(program);
     }
     found
+}
+
+/// Says that a test needs `what`, which `scripts/setup` installs.
+///
+/// # Panics
+/// Where the variable `CI` is `true`.
+pub fn missing(what: &str) {
+    let why = format!("{what} is not installed (scripts/setup installs it)");
+    skip(&why);
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}, and CI is true");
 }
 
 /// Clips from outside of the project, where a checkout has them beside it.
@@ -53,7 +78,7 @@ pub fn shared_media() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder.canonicalize().unwrap());
     }
-    eprintln!("SKIPPED: no shared media beside the checkout");
+    skip("there are no shared clips beside the checkout");
     None
 }
 

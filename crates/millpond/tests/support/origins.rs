@@ -144,6 +144,36 @@ pub fn nginx(folder: &Path, scratch: &Path, extra: &str) -> Option<(Running, u16
     Some((running, port))
 }
 
+/// nginx as a cache before a server.
+pub fn cdn(port: u16, scratch: &Path) -> Option<(Running, u16)> {
+    if !have("nginx") {
+        return None;
+    }
+    let (listen, dir) = (free_port(), scratch.display());
+    let config = format!(
+        "master_process off; daemon off; pid {dir}/cdn.pid; error_log {dir}/cdn-error.log; user root;
+         events {{ worker_connections 256; }}
+         http {{ access_log off; client_body_temp_path {dir}; proxy_temp_path {dir}/cdn-temp;
+         fastcgi_temp_path {dir}; uwsgi_temp_path {dir}; scgi_temp_path {dir};
+         proxy_cache_path {dir}/cdn keys_zone=cdn:1m;
+         server {{ listen 127.0.0.1:{listen}; location / {{
+             proxy_pass http://127.0.0.1:{port}; proxy_http_version 1.1; proxy_cache cdn;
+             add_header X-Cache $upstream_cache_status always; }} }} }}"
+    );
+    std::fs::write(scratch.join("cdn.conf"), config).unwrap();
+    let child = Command::new("nginx")
+        .arg("-c")
+        .arg(scratch.join("cdn.conf"))
+        .args(["-e", &format!("{dir}/cdn-start.log")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let running = Running(child);
+    wait_for_port(listen, &scratch.join("cdn-start.log"));
+    Some((running, listen))
+}
+
 /// squid as a cache before an HTTP server, with memory only.
 pub fn squid(origin: u16, scratch: &Path) -> Option<(Running, u16)> {
     if !have("squid") {
@@ -204,7 +234,10 @@ fn copy_folder(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy_folder(&entry.path(), &target);
         } else {
-            std::fs::copy(entry.path(), target).unwrap();
+            std::fs::copy(entry.path(), &target).unwrap();
+            // A copy is as old as its file: young files may be unfinished.
+            let modified = entry.metadata().unwrap().modified().unwrap();
+            std::fs::File::options().write(true).open(target).unwrap().set_modified(modified).unwrap();
         }
     }
 }
