@@ -18,6 +18,8 @@ LUA = Path(__file__).with_name("cycle.lua")
 class Burst:
     """What wrk saw in one burst, and CPU time spent meanwhile."""
 
+    requests: int
+    """Responses."""
     rate: float
     """Responses a second."""
     megabytes: float
@@ -78,6 +80,7 @@ def measured(server, command: list, mark: str) -> Burst:
     if result.get("errors") or not count:
         raise RuntimeError(f"{server.name}: {count} responses and {result.get('errors')} errors:\n{output}")
     return Burst(
+        requests=count,
         rate=count / result["seconds"],
         megabytes=result["bytes"] / 1e6 / result["seconds"],
         size=result["bytes"] / count,

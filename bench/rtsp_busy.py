@@ -57,11 +57,11 @@ def trial(binary: Path, loops: int, options) -> dict:
     counted = {name: after[0].get(name, 0) - before[0].get(name, 0) for name in after[0]}
     frames = max(1, counted["millpond_rtp_frames_total"])
     window = [step for step in report["timeline"] if steady + 1 < step["elapsed"] <= total - 0.5]
-    packets = sum(step["packets_per_second"] for step in window) or 1
+    packets = sum(step["packets-per-second"] for step in window) or 1
     behind = report["media"]["behind"]
     return {
-        "late": sum(step["packets_per_second"] * step["late_percent"] for step in window) / packets,
-        "lost": report["media"]["lost_percent"],
+        "late": sum(step["packets-per-second"] * step["late-percent"] for step in window) / packets,
+        "lost": report["media"]["lost-percent"],
         "behind": [behind[name] for name in ("p50", "p90", "p99")],
         "lagging": 100 * counted["millpond_rtp_lagging_frames_total"] / frames,
         "missed": counted["millpond_rtp_missed_deadlines_total"],

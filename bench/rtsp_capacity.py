@@ -144,8 +144,8 @@ def trial(name: str, clip: str, transport: str, streams: int, options, folder: P
     window = [step for step in report["timeline"] if steady < step["elapsed"] <= total - 0.5]
     if not window:
         raise RuntimeError(f"{name}: the run of {total:.0f} s has no steady part")
-    packets = sum(step["packets_per_second"] for step in window)
-    late = sum(step["packets_per_second"] * step["late_percent"] / 100 for step in window)
+    packets = sum(step["packets-per-second"] for step in window)
+    late = sum(step["packets-per-second"] * step["late-percent"] / 100 for step in window)
     lost = max(0, sum(step["lost"] for step in window))
     active = statistics.mean(step["active"] for step in window)
     return Trial(
@@ -154,7 +154,7 @@ def trial(name: str, clip: str, transport: str, streams: int, options, folder: P
         late_percent=100 * late / packets if packets else 100.0,
         lost_percent=100 * lost / (packets + lost) if packets + lost else 100.0,
         failures=report["sessions"]["failed"],
-        kbits=1000 * statistics.mean(step["megabits_per_second"] for step in window) / max(active, 1),
+        kbits=1000 * statistics.mean(step["megabits-per-second"] for step in window) / max(active, 1),
         cpu=100 * cpu / wall,
         memory=(memory - idle) / 1e6 / streams,
         startup_p50=report["startup"]["p50"],

@@ -38,7 +38,7 @@ def signalling(name: str, rate: int, options, folder: Path) -> dict:
         cpu = server.cpu_seconds() - cpu
     latency = {method["method"]: method["latency"] for method in report["methods"]}
     return {
-        "server": name, "rate": rate, "started": report["sessions"]["started_per_second"], "failed": report["sessions"]["failed"],
+        "server": name, "rate": rate, "started": report["sessions"]["started-per-second"], "failed": report["sessions"]["failed"],
         "p95": {method: latency[method]["p95"] for method in METHODS if method in latency},
         "p50": {method: latency[method]["p50"] for method in METHODS if method in latency},
         "cpu_ms": 1000 * cpu / max(1, report["sessions"]["started"]),

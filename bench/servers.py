@@ -156,24 +156,24 @@ def nginx_cache(name: str, origin: str, work: Path) -> Server:
     return nginx_with(name, work, location, f"{keep}\n  {upstream}")
 
 
-def nginx_with(name: str, work: Path, server: str, extra: str = "") -> Server:
+def nginx_with(name: str, work: Path, server: str, extra: str = "", binary: str | Path = "nginx") -> Server:
     work.mkdir(parents=True, exist_ok=True)
     port = free_port()
     user = "user root;" if os.geteuid() == 0 else ""
     (work / "nginx.conf").write_text(NGINX.format(user=user, work=work, port=port, server=server, extra=extra))
-    command = ["nginx", "-e", str(work / "nginx.log"), "-c", str(work / "nginx.conf")]
+    command = [str(binary), "-e", str(work / "nginx.log"), "-c", str(work / "nginx.conf")]
     return Server(name, command, port, work / "output.log")
 
 
 class Edge(Server):
     """Our server before an origin, on ports of its own for HTTP, metrics and RTSP, its cache in the folder `work`."""
 
-    def __init__(self, binary: Path, origin: str, work: Path, *arguments, name: str = "millpond"):
+    def __init__(self, binary: Path, origin: str, work: Path, *arguments, name: str = "millpond", access_log: bool = False):
         work.mkdir(parents=True, exist_ok=True)
         port, self.admin, self.rtsp = free_port(), free_port(), free_port()
         command = [
             binary, "serve", origin, "--http", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{self.admin}",
-            "--rtsp", f"127.0.0.1:{self.rtsp}", "--cache", work / "cache", "--access-log=false", *arguments,
+            "--rtsp", f"127.0.0.1:{self.rtsp}", "--cache", work / "cache", f"--access-log={str(access_log).lower()}", *arguments,
         ]
         super().__init__(name, [str(part) for part in command], port, work / "output.log")
 

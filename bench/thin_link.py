@@ -3,7 +3,8 @@
 
 Needs root. For each bandwidth (as a multiple of the media's rate) and mode: one player in real time that holds a second of
 media ahead watches a title from its start to its end, then others begin other titles and leave early. Stalls and startup
-are the players', bytes are the server's counters. All settings run at once, each with a link of its own.
+are the players', bytes are the server's counters. All settings run at once, each with a link of its own. Each stall is printed with
+its cause (thin_causes.py), found from the server's log and from what came over the link.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 import servers
+import thin_causes
 from compare import TARGET
 
 TOP = Path(__file__).resolve().parent
@@ -85,14 +87,35 @@ def long_way(near: str, far: str, delay: float, work: Path) -> subprocess.Popen:
     return process
 
 
+class Sampler:
+    """Bytes that came over a link, every 20 ms, until it is closed."""
+
+    def __init__(self, number: int):
+        self.file = Path(f"/sys/class/net/th{number}a/statistics/rx_bytes")
+        self.samples = []
+        self.ends = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.ends.wait(0.02):
+            self.samples.append((time.time(), int(self.file.read_text())))
+
+    def close(self):
+        self.ends.set()
+        self.thread.join()
+
+
 def measure(number: int, factor: float, mode: str, rate: float, options, results: dict):
     work = TARGET / f"bench/thin/{number}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     link = Link(number, rate * factor * 1.05, options.site, work)
+    sampler = Sampler(number)
     try:
-        arguments = ["--workers", 1, "--prefetch", mode, "--slice", options.slice, "--segment-duration", options.segment]
-        with servers.Edge(options.server, link.url, work, *arguments, *options.serve.split(), name=mode) as server:
+        arguments = ["--workers", 1, "--prefetch", mode, "--slice", options.slice, "--segment-duration", options.segment,
+                     "--log", "info,millpond_store=trace", "--log-format", "json"]
+        with servers.Edge(options.server, link.url, work, *arguments, *options.serve.split(), name=mode, access_log=True) as server:
 
             def watch(title: int, seconds=None) -> dict:
                 report = work / "report.json"
@@ -112,7 +135,12 @@ def measure(number: int, factor: float, mode: str, rate: float, options, results
                 "unused": gained("prefetched-unused-bytes"), "origin": gained("origin-bytes"),
                 "bandwidth": after["bandwidth"],
             }
+        sampler.close()
+        duration = float(options.segment.removesuffix("s"))
+        log = (work / "output.log").read_text(errors="replace")
+        results[factor, mode]["causes"] = thin_causes.stalls(log, sampler.samples, rate * factor * 1.05 / 8, duration)
     finally:
+        sampler.close()
         link.close()
 
 
@@ -158,6 +186,9 @@ def main():
         print(f"{factor:10} {mode:10} {whole['startup'].get('p50', 0) / 1e3:10.2f} {whole['stalls']['count']:7} "
               f"{whole['stalls']['seconds']:10.2f} | {'':14} {sum(starts) / max(len(starts), 1):10.2f} {stalls:7} "
               f"{result['origin'] / 1e6:10.2f} {result['prefetched'] / 1e6:9.2f} {result['unused'] / 1e6:10.2f}")
+    for (factor, mode), result in sorted(results.items()):
+        for stall in result["causes"]:
+            print(f"{factor} {mode}: {thin_causes.show(stall)}")
     options.json.write_text(json.dumps([{"factor": f, "mode": m, **r} for (f, m), r in results.items()], indent=1))
 
 
