@@ -7,6 +7,7 @@ use std::{
     io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpStream, UdpSocket},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 use support::{Server, clips, have, rtsp::Client};
@@ -130,10 +131,12 @@ fn open(server: &Server, door: &str) -> Door {
             Door { get: None, stream: None, tls: Some(child) }
         }
         _ => {
-            let cookie = format!("{:x}", Instant::now().elapsed().as_nanos() + u128::from(support::free_port()));
+            static TUNNELS: AtomicU32 = AtomicU32::new(0);
+            let cookie = format!("{:08x}", TUNNELS.fetch_add(1, Ordering::Relaxed));
             let mut get = connect(server.rtsp);
             get.write_all(format!("{GET}{cookie}\r\n\r\n").as_bytes()).unwrap();
-            assert!(head(&mut get).starts_with("HTTP/1.0 200"));
+            let reply = head(&mut get);
+            assert!(reply.starts_with("HTTP/1.0 200"), "{reply:?}");
             let mut post = connect(server.rtsp);
             post.write_all(format!("{POST}{cookie}\r\n\r\n").as_bytes()).unwrap();
             Door { get: Some(get), stream: Some(post), tls: None }
