@@ -95,8 +95,14 @@ for (const engine of engines) {
       await page.evaluate(() => { document.querySelector('video').currentTime = 1.5; });
       await ended();
       await page.evaluate(() => window.millpond.player().setText(0));
+      // Where the machine is busy, playback can be past the last cue before its segment is there: then it goes back.
       await until('a cue', () => page.evaluate(() => {
-        const shown = [...document.querySelector('video').textTracks].some(t => t.mode !== 'disabled' && t.activeCues && t.activeCues.length);
+        const video = document.querySelector('video');
+        const shown = [...video.textTracks].some(t => t.mode !== 'disabled' && t.activeCues && t.activeCues.length);
+        if (!shown && video.currentTime > 15) {
+          video.currentTime = 1.5;
+          video.play();
+        }
         return shown || !!document.querySelector('.shaka-text-container span');
       }));
       return texts.join(', ');
