@@ -202,6 +202,12 @@ impl Object {
         freshness.permission.after(at.elapsed())
     }
 
+    /// Whether its origin shows objects only when all of their bytes are there: see
+    /// [`Origin::stores_whole`](crate::Origin::stores_whole).
+    pub fn is_stored_whole(&self) -> bool {
+        self.source.origin.stores_whole()
+    }
+
     /// Whether its bytes may reach a disk.
     pub fn is_storable(&self) -> bool {
         self.checked().1.permission.is_storable()
