@@ -1,14 +1,15 @@
-//! Why an asset can't be had.
+//! Errors of opening assets.
 
-use crate::work::Refusal;
+use crate::work::PoolError;
 use millpond_media::{Foreign, MediaError};
 use millpond_package::PackageError;
 use millpond_store::OriginError;
+use std::sync::Arc;
 
 /// Why an object has no index.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IndexError {
-    /// Its bytes can't be read.
+    /// The origin can't give its bytes.
     #[error("{0}")]
     Origin(#[from] OriginError),
     /// Its bytes are not playable media.
@@ -16,7 +17,7 @@ pub enum IndexError {
     Media {
         /// Path of the object in its place.
         object: String,
-        /// What is wrong, and where.
+        /// The fault, and its byte offset.
         error: MediaError,
     },
     /// Its bytes are media in a format that is not read.
@@ -28,24 +29,24 @@ pub enum IndexError {
         format: Foreign,
     },
     /// The server has no room for the work now.
-    #[error("{object}: {refusal}")]
+    #[error("{object}: {error}")]
     Refused {
         /// Path of the object in its place.
         object: String,
-        /// What there is no room for.
-        refusal: Refusal,
+        /// The limit that was met.
+        error: PoolError,
     },
 }
 
 impl IndexError {
-    /// What a file is that has no index, and the command that makes one of it that has.
+    /// Describes a file of a format that is not read, with the command that makes an MP4 file of it.
     #[must_use]
     pub fn explained(name: &str, format: Foreign) -> String {
         let made = format.command(name).map_or_else(String::new, |command| format!("; to make one: {command}"));
         format!("is {}, expected an ISO base media file (MP4, MOV, 3GP ...){made}", format.name())
     }
 
-    /// Whether more bytes behind an object of `object_len` bytes could cure it.
+    /// Whether further bytes could cure it, given that the object has `object_len` bytes now.
     pub(crate) fn is_cut_short(&self, object_len: u64) -> bool {
         matches!(self, Self::Media { error, .. } if error.is_cut_short(object_len))
     }
@@ -53,41 +54,101 @@ impl IndexError {
 
 /// Why an asset can't be opened, or has no such resource.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum LibraryError {
+pub enum LibraryError {
+    /// The storage failed, or an object has no index.
     #[error("{0}")]
     Index(#[from] IndexError),
+    /// The media can't be packaged.
     #[error("{asset}: {error}")]
-    Package { asset: String, error: std::sync::Arc<PackageError> },
+    Package {
+        /// Path of the asset with its place.
+        asset: String,
+        /// The fault.
+        error: Arc<PackageError>,
+    },
     /// The server has no room for the work now.
-    #[error("{asset}: {refusal}")]
-    Refused { asset: String, refusal: Refusal },
+    #[error("{asset}: {error}")]
+    Refused {
+        /// Path of the asset, or of one of its files.
+        asset: String,
+        /// The limit that was met.
+        error: PoolError,
+    },
     /// A folder is too large to be one title.
     #[error("{folder}: found {found} {what} files, expected at most {most} in a folder that is one asset")]
-    TooMany { folder: String, what: &'static str, found: usize, most: usize },
+    TooMany {
+        /// Path of the folder in its place.
+        folder: String,
+        /// Kind of files: `media` or `subtitle`.
+        what: &'static str,
+        /// Number of these files.
+        found: usize,
+        /// Largest number in one asset.
+        most: usize,
+    },
     /// A folder holds several titles.
     #[error("{folder}: found {found}, expected one title in a folder that is an asset")]
-    NotOneTitle { folder: String, found: String },
-    /// A folder holds media that is not served, and no other.
+    NotOneTitle {
+        /// Path of the folder in its place.
+        folder: String,
+        /// The titles, or how they differ.
+        found: String,
+    },
+    /// A folder holds media in formats that are not read, and no other.
     #[error("{folder}: found no media file but {found}")]
-    OnlyForeign { folder: String, found: String },
-    /// More bytes are on their way.
+    OnlyForeign {
+        /// Path of the folder in its place.
+        folder: String,
+        /// Those files.
+        found: String,
+    },
+    /// A file ends too early, and changed a moment ago.
     #[error("{path}: still being copied: found {len} bytes so far, the last a moment ago")]
-    BeingCopied { path: String, len: u64 },
+    BeingCopied {
+        /// Path of the file in its place.
+        path: String,
+        /// Bytes that are there.
+        len: u64,
+    },
+    /// The path names no asset.
     #[error("{0}: no such asset")]
     NoAsset(String),
+    /// The asset has no such track, segment or version.
     #[error("{asset}: {what}")]
-    NoResource { asset: String, what: String },
+    NoResource {
+        /// Path of the asset with its place.
+        asset: String,
+        /// The resource that was asked for.
+        what: String,
+    },
+    /// The path can't name anything.
     #[error("{path}: {why}")]
-    BadPath { path: String, why: String },
-    /// Its first bytes can't be read or made.
+    BadPath {
+        /// The path.
+        path: String,
+        /// The fault.
+        why: String,
+    },
+    /// The first bytes of a resource can't be read or made.
     #[error("{asset}: {why}")]
-    Unreadable { asset: String, why: String },
+    Unreadable {
+        /// Path of the asset with its place.
+        asset: String,
+        /// The fault.
+        why: String,
+    },
+    /// A server manifest, subtitle file or data reference is faulty.
     #[error("{manifest}: {why}")]
-    Manifest { manifest: String, why: String },
-    /// The client wants only what is cached (RFC 9111 5.2.1.7).
+    Manifest {
+        /// Path of the file in its place.
+        manifest: String,
+        /// The fault.
+        why: String,
+    },
+    /// Only cached bytes were asked for, and some are not cached.
     #[error("{0}: not all of it is cached")]
     NotCached(String),
-    /// The request went out from here and came back (RFC 8586).
+    /// A request of this server came back to it through another cache.
     #[error("{0}: the request has been here before: places of caches lead in a circle")]
     Loop(String),
 }
@@ -100,34 +161,13 @@ impl From<OriginError> for LibraryError {
 
 impl LibraryError {
     /// Whether there is nothing at the path.
-    pub(super) fn is_not_found(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Index(IndexError::Origin(error)) if error.is_not_found())
     }
 
-    /// Whether an object turned out to be another version than the one that was opened: the next attempt opens that.
-    pub(crate) fn is_changed(&self) -> bool {
+    /// Whether an object changed after it was opened. The next attempt opens the new version.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
         matches!(self, Self::Index(IndexError::Origin(error)) if error.is_changed())
-    }
-
-    /// HTTP status that says it.
-    pub(crate) fn status(&self) -> http::StatusCode {
-        use http::StatusCode as S;
-        match self {
-            Self::Index(IndexError::Origin(error)) => S::from_u16(error.status()).unwrap_or(S::BAD_GATEWAY),
-            // The client asked rightly; the stored media is at fault (RFC 9110 15.5.16 is about requests).
-            Self::Index(IndexError::Media { .. } | IndexError::Foreign { .. })
-            | Self::Package { .. }
-            | Self::Manifest { .. }
-            | Self::NotOneTitle { .. }
-            | Self::OnlyForeign { .. }
-            | Self::TooMany { .. } => S::UNPROCESSABLE_ENTITY,
-            Self::BeingCopied { .. } => S::SERVICE_UNAVAILABLE,
-            Self::Index(IndexError::Refused { refusal, .. }) | Self::Refused { refusal, .. } => refusal.status(),
-            Self::NoAsset(_) | Self::NoResource { .. } => S::NOT_FOUND,
-            Self::Unreadable { .. } => S::INTERNAL_SERVER_ERROR,
-            Self::BadPath { .. } => S::BAD_REQUEST,
-            Self::NotCached(_) => S::GATEWAY_TIMEOUT,
-            Self::Loop(_) => S::LOOP_DETECTED,
-        }
     }
 }

@@ -1,34 +1,73 @@
-//! From a path to an asset: which objects it is made of, their indexes, and the presentation over them.
+//! Assets: from a place and a path to indexed media that can be packaged or streamed.
+//!
+//! A [`Library`] opens an asset: it finds the files that belong to it (one file, a folder of renditions, a server manifest
+//! or a list in the URL), indexes them, and builds one presentation over them. Assets and indexes stay in memory within the
+//! store's budget, and indexes on disk across restarts. An [`Asset`] is one version of one title; a [`Route`] is a path
+//! below an asset that names something made of it. Heavy work runs in [`work`], on a pool that others may share.
+//!
+//! What this crate does not do: answer requests, choose status codes, make playlists or segments, or read configuration
+//! files. It knows no protocol of viewers.
+//!
+//! ```
+//! # use std::{collections::HashMap, sync::Arc, time::Duration};
+//! # use millpond_library::{Library, LibraryOptions, work::{PoolOptions, WorkPool}};
+//! # use millpond_store::{MemoryOrigin, Store, StoreOptions};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let origin = MemoryOrigin::new("sample");
+//! origin.put("film.mp4", include_bytes!("../../../assets/sample/180p.mp4").to_vec());
+//! let store = Store::new(&StoreOptions::default())?;
+//! store.add_place("films", Arc::new(origin));
+//!
+//! let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory())?);
+//! let options = LibraryOptions {
+//!     segment_duration: Duration::from_secs(4),
+//!     index_folder: None,
+//!     cache_size: 0,
+//!     places: HashMap::new(),
+//! };
+//! let library = Arc::new(Library::new(store, pool, options));
+//! let asset = library.open(&"films".into(), "film.mp4").await?;
+//! assert!(asset.presentation.track("v1").is_some());
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
 
 mod asset;
+mod building;
 mod copying;
+mod counters;
+mod durations;
 mod error;
-mod flights;
 mod folder;
 #[cfg(feature = "fuzz")]
-mod fuzzing;
+#[doc(hidden)]
+pub mod fuzzing;
 mod grouping;
 mod index;
 mod index_files;
+mod library;
 mod names;
+mod options;
 mod places;
 mod recipes;
 mod route;
 mod survey;
 mod titles;
 mod version;
+pub mod work;
 
-pub use error::IndexError;
+pub use asset::{Asset, Lazy};
+pub use counters::LibraryStats;
+pub use durations::{DURATION_BOUNDS, DurationCounts};
+pub use error::{IndexError, LibraryError};
 pub use folder::{FolderContent, LeftOut, Title};
+pub use index::fingerprint;
+pub use library::{Library, folder_path};
+pub use names::{content_type, is_manifest, is_media};
+pub use options::{AssetOptions, LibraryOptions};
+pub use places::Places;
+pub use route::{Resource, Route};
 pub use survey::Survey;
-
-pub(crate) use asset::{Asset, Lazy, Library, LibraryOptions, folder_path};
-pub(crate) use error::LibraryError;
-pub(crate) use flights::Flights;
-#[cfg(feature = "fuzz")]
-pub(crate) use fuzzing::manifest_asset;
-pub(crate) use index::fingerprint;
-pub(crate) use names::{content_type, is_manifest, is_media};
-pub(crate) use places::Places;
-pub use route::{Container, Resource, Route};
-pub use version::Version;
+pub use version::AssetVersion;

@@ -1,86 +1,84 @@
-//! Jobs of heavy work: index building, presentations, manifests.
+//! Counts of the pool's jobs, made of atomics: counting takes no lock.
 
-use super::{
-    Held,
-    histogram::{BUILD_SECONDS, Histogram},
+use crate::durations::{DurationCounts, Durations};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
-use prometheus_client::{
-    metrics::{counter::Counter, gauge::Gauge},
-    registry::{Registry, Unit},
-};
-use std::time::Duration;
 
-/// Counted by the pool for heavy work. Clones share their counts.
-#[derive(Clone, Debug)]
-pub(crate) struct WorkCounters {
-    running: Gauge,
-    waiting: Gauge,
-    refused: Counter,
-    cancelled: Counter,
-    seconds: Histogram,
+/// Jobs of a [`WorkPool`](super::WorkPool), up to now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Jobs that run.
+    pub running: u64,
+    /// Jobs that wait for a thread.
+    pub waiting: u64,
+    /// Jobs refused because the queue was full or memory was short.
+    pub refused: u64,
+    /// Jobs cancelled because nobody waited for their results.
+    pub cancelled: u64,
+    /// Time that jobs ran.
+    pub run_time: DurationCounts,
 }
 
-impl Default for WorkCounters {
-    fn default() -> Self {
-        Self {
-            running: Gauge::default(),
-            waiting: Gauge::default(),
-            refused: Counter::default(),
-            cancelled: Counter::default(),
-            seconds: Histogram::new(BUILD_SECONDS),
+/// Counts the jobs of a pool.
+#[derive(Debug, Default)]
+pub(super) struct PoolCounters {
+    running: AtomicU64,
+    waiting: AtomicU64,
+    refused: AtomicU64,
+    cancelled: AtomicU64,
+    run_time: Durations,
+}
+
+impl PoolCounters {
+    /// Counts a job as running until the guard is dropped.
+    pub(super) fn running(&self) -> Running<'_> {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Running(self)
+    }
+
+    /// Counts a job that waits from now on.
+    pub(super) fn joined_queue(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a job that waits no longer.
+    pub(super) fn left_queue(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Counts a job that was not accepted.
+    pub(super) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a job that nobody waits for any more.
+    pub(super) fn cancelled(&self) {
+        self.cancelled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a job that ended after running for `took`.
+    pub(super) fn ran(&self, took: Duration) {
+        self.run_time.add(took);
+    }
+
+    pub(super) fn snapshot(&self) -> PoolStats {
+        PoolStats {
+            running: self.running.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            cancelled: self.cancelled.load(Ordering::Relaxed),
+            run_time: self.run_time.snapshot(),
         }
     }
 }
 
-impl WorkCounters {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("work_jobs_running", "Jobs of heavy work under way", self.running.clone());
-        registry.register("work_jobs_waiting", "Jobs of heavy work that wait for a thread", self.waiting.clone());
-        registry.register(
-            "work_jobs_refused",
-            "Jobs of heavy work refused for want of memory or of room in the queue",
-            self.refused.clone(),
-        );
-        registry.register(
-            "work_jobs_cancelled",
-            "Jobs of heavy work cancelled because nobody waited for them any more",
-            self.cancelled.clone(),
-        );
-        registry.register_with_unit(
-            "work_job_duration",
-            "Time that jobs of heavy work ran",
-            Unit::Seconds,
-            self.seconds.clone(),
-        );
-    }
+/// A job that counts as running.
+pub(super) struct Running<'a>(&'a PoolCounters);
 
-    /// Counts a job as running until the guard is dropped.
-    pub(crate) fn running(&self) -> Held {
-        Held::new(&self.running)
-    }
-
-    /// Counts a job that waits from now on.
-    pub(crate) fn joined_queue(&self) {
-        self.waiting.inc();
-    }
-
-    /// Counts a job that waits no longer.
-    pub(crate) fn left_queue(&self) {
-        self.waiting.dec();
-    }
-
-    /// Counts a job that was not taken.
-    pub(crate) fn refused(&self) {
-        self.refused.inc();
-    }
-
-    /// Counts a job that nobody waits for any more.
-    pub(crate) fn cancelled(&self) {
-        self.cancelled.inc();
-    }
-
-    /// Counts a job that ended, and the time that it ran.
-    pub(crate) fn took(&self, took: Duration) {
-        self.seconds.observe(took);
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,15 +1,17 @@
-//! Heavy work: what a stored file makes the server compute, away from the threads that serve.
+//! Heavy work: computation that a stored file causes, on threads of its own.
 //!
 //! Index building, presentations and manifests take time and memory in proportion to the metadata of a file, which
-//! may be hostile. [`Pool`] runs such jobs on threads of its own with a lower priority. It bounds the jobs that wait,
-//! charges their memory to the budget before it is used, and cancels a job when nobody waits for its result.
+//! may be hostile. A [`WorkPool`] runs such jobs on threads with a lower priority than those that serve. It bounds the
+//! jobs that wait, charges their memory to the budget before it is used, and cancels a job when nobody waits for its
+//! result. Whoever renders what a [`Library`](crate::Library) opened shares the pool through
+//! [`Library::pool`](crate::Library::pool).
 
 mod charges;
+mod counters;
+mod error;
 mod pool;
-mod refusal;
 
-pub(crate) use charges::Charge;
-#[cfg(test)]
-pub(crate) use pool::for_tests;
-pub(crate) use pool::{Pool, PoolOptions};
-pub use refusal::Refusal;
+pub use charges::Charge;
+pub use counters::PoolStats;
+pub use error::PoolError;
+pub use pool::{PoolOptions, WorkPool};
