@@ -11,5 +11,5 @@ static MOVIE: LazyLock<Arc<Movie>> = LazyLock::new(|| {
 });
 
 fuzz_target!(|text: &str| {
-    let _ = millpond_server::fuzzing::manifest_asset(text, &MOVIE);
+    let _ = millpond_library::fuzzing::manifest_asset(text, &MOVIE);
 });

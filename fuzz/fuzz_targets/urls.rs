@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_server::Route;
+use millpond_library::Route;
 use millpond_store::{ObjectPath, PlaceSpec};
 
 fuzz_target!(|text: &str| {

@@ -4,11 +4,7 @@ use crate::{
     delivery::{Parsed, parse_head},
     front::{Asked, Coding, Request, Validators, evaluate, parse_range, range_applies},
 };
-use millpond_media::Movie;
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 /// Reads a request head. Checks that what is taken lies in `bytes`, and that a head stays one whatever follows it.
 ///
@@ -41,13 +37,4 @@ pub fn range_and_conditions(fields: &[(&str, &str)], len: u64) {
     if let Asked::Part(range) = parse_range(request.single(http::header::RANGE).value(), len) {
         assert!(range.start < range.end && range.end <= len, "{range:?} of {len}");
     }
-}
-
-/// Makes the manifests of the asset that the server manifest `text` describes; `movie` stands for each file it names.
-/// Returns the length of all outputs, or `None` where the text is refused.
-///
-/// # Panics
-/// Where a file lies outside of the place, or building the asset takes more steps than its files justify.
-pub fn manifest_asset(text: &str, movie: &Arc<Movie>) -> Option<usize> {
-    crate::library::manifest_asset(text, movie)
 }

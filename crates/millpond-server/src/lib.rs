@@ -1,7 +1,7 @@
-//! The serving side of Millpond: assets opened from places, HTTP front end, configuration, logs and metrics.
+//! The serving side of Millpond: HTTP and RTSP front ends, configuration, logs and metrics.
 //!
 //! It joins the pure crates to the world: [`serve::Server`] is the one place where a server is put together.
-//! Inside, `library` turns a path into an asset (objects, indexes, presentation), `front` turns a request into a
+//! `millpond_library` turns a path into an asset (objects, indexes, presentation). Inside, `front` turns a request into a
 //! reply, and `delivery` moves the reply's bytes; `rtsp` is the other front end, with sessions and threads that send. It knows
 //! no box layouts and no caching policy.
 
@@ -14,7 +14,6 @@ mod front;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod library;
 pub mod logging;
 pub mod metrics;
 pub mod priority;
@@ -22,9 +21,9 @@ pub mod problem;
 mod rtsp;
 pub mod serve;
 pub mod tls;
-mod work;
+
+pub(crate) use millpond_library as library;
+pub(crate) use millpond_library::work;
 
 pub use front::encode;
-pub use library::{Container, FolderContent, IndexError, LeftOut, Resource, Route, Survey, Title, Version};
 pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users, UsersError};
-pub use work::Refusal;

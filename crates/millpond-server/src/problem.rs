@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
 
+use crate::library::{IndexError, LibraryError, work::PoolError};
 use crate::logging::RequestId;
 
 /// Media type of a [`Problem`] (RFC 9457 section 3).
@@ -89,9 +90,56 @@ impl Problem {
     }
 }
 
+/// The status code for an asset that can't be opened or made.
+pub(crate) fn status(error: &LibraryError) -> StatusCode {
+    match error {
+        LibraryError::Index(IndexError::Origin(error)) => {
+            StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_GATEWAY)
+        }
+        // The request is right and the stored media is at fault. RFC 9110 15.5.21 is about requests, but fits best.
+        LibraryError::Index(IndexError::Media { .. } | IndexError::Foreign { .. })
+        | LibraryError::Package { .. }
+        | LibraryError::Manifest { .. }
+        | LibraryError::NotOneTitle { .. }
+        | LibraryError::OnlyForeign { .. }
+        | LibraryError::TooMany { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        LibraryError::BeingCopied { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        LibraryError::Index(IndexError::Refused { error, .. }) | LibraryError::Refused { error, .. } => match error {
+            PoolError::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        },
+        LibraryError::NoAsset(_) | LibraryError::NoResource { .. } => StatusCode::NOT_FOUND,
+        LibraryError::Unreadable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        LibraryError::BadPath { .. } => StatusCode::BAD_REQUEST,
+        // `only-if-cached` (RFC 9111 5.2.1.7).
+        LibraryError::NotCached(_) => StatusCode::GATEWAY_TIMEOUT,
+        // `CDN-Loop` (RFC 8586).
+        LibraryError::Loop(_) => StatusCode::LOOP_DETECTED,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_of_media_requests_and_server_have_their_status() {
+        let folder = || "films".to_owned();
+        let refused = |error| LibraryError::Refused { asset: folder(), error };
+        for (error, expected) in [
+            (LibraryError::NotOneTitle { folder: folder(), found: "3 titles".to_owned() }, 422),
+            (LibraryError::TooMany { folder: folder(), what: "media", found: 300, most: 256 }, 422),
+            (LibraryError::NoAsset(folder()), 404),
+            (LibraryError::BadPath { path: folder(), why: "..".to_owned() }, 400),
+            (LibraryError::BeingCopied { path: folder(), len: 1 }, 503),
+            (refused(PoolError::Stopping), 503),
+            (refused(PoolError::Failed), 500),
+            (LibraryError::NotCached(folder()), 504),
+            (LibraryError::Loop(folder()), 508),
+        ] {
+            assert_eq!(status(&error).as_u16(), expected, "{error}");
+        }
+    }
 
     #[test]
     fn says_everything_it_knows() {

@@ -6,16 +6,15 @@ use crate::{
     config::{Config, PlaceConfig},
     delivery::{Limits, Service, accept_plain, accept_tls},
     front::{Front, FrontOptions},
-    library::{Library, LibraryOptions, Places, Survey},
+    library::{AssetOptions, Library, LibraryOptions, Places, Survey},
     metrics::Metrics,
     rtsp::{self, Rtsp, RtspOptions, Timeouts},
     tls,
-    work::{Pool, PoolOptions},
+    work::{PoolOptions, WorkPool},
 };
 use http::HeaderValue;
-use millpond_package::KeyAddress;
 use millpond_store::{DiskOptions, ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreError, StoreOptions};
-use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -73,7 +72,7 @@ pub struct Server {
     store: Store,
     places: Places,
     metrics: Arc<Metrics>,
-    pool: Arc<Pool>,
+    pool: Arc<WorkPool>,
     library: Arc<Library>,
 }
 
@@ -85,7 +84,6 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
         let (store, names) = places(&config)?;
         let places = Places::new(names);
-        let metrics = Arc::new(Metrics::new(&store));
         let http = listen("http", config.http)?;
         let admin = listen("admin", config.admin)?;
         let (mut https, mut rtsps) = (None, None);
@@ -100,20 +98,10 @@ impl Server {
                 https = Some((listen("https", addr)?, TlsAcceptor::from(http), certificates));
             }
         }
-        let pool = Pool::new(PoolOptions { threads: config.workers }, store.memory(), metrics.work().clone());
+        let pool = WorkPool::new(PoolOptions { threads: config.workers }, store.memory());
         let pool = Arc::new(pool.map_err(ServeError::Threads)?);
-        let library = Arc::new(Library::new(
-            store.clone(),
-            pool.clone(),
-            LibraryOptions {
-                segment_duration: config.segment_duration.as_secs_f64(),
-                index_folder: Some(config.cache.join("index")),
-                cache_size: config.cache_size,
-                key_addresses: key_addresses(&config),
-                titles: config.places.iter().map(|p| (p.spec.name.clone(), p.options.titles)).collect(),
-            },
-            metrics.clone(),
-        ));
+        let library = Arc::new(Library::new(store.clone(), pool.clone(), library_options(&config)));
+        let metrics = Arc::new(Metrics::new(&store, &library));
         // Without it indexes and segments are kept in memory only.
         if let Err(error) = std::fs::create_dir_all(&config.cache) {
             tracing::warn!(folder = %config.cache.display(), %error, "can't make the cache folder");
@@ -377,10 +365,17 @@ pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
     (wrong, taken)
 }
 
-/// The addresses of keys, by the name of their place.
-fn key_addresses(config: &Config) -> HashMap<Arc<str>, Arc<KeyAddress>> {
-    let of = |place: &PlaceConfig| Some((Arc::from(place.spec.name.as_str()), place.key_address.clone()?));
-    config.places.iter().filter_map(of).collect()
+fn library_options(config: &Config) -> LibraryOptions {
+    let of = |place: &PlaceConfig| {
+        let options = AssetOptions { key_address: place.key_address.clone(), titles: place.options.titles };
+        (Arc::from(place.spec.name.as_str()), options)
+    };
+    LibraryOptions {
+        segment_duration: config.segment_duration,
+        index_folder: Some(config.cache.join("index")),
+        cache_size: config.cache_size,
+        places: config.places.iter().map(of).collect(),
+    }
 }
 
 fn listen(flag: &'static str, addr: SocketAddr) -> Result<TcpListener, ServeError> {

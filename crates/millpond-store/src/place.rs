@@ -440,6 +440,16 @@ mod tests {
     }
 
     #[test]
+    fn buckets_store_objects_whole_through_all_wrappers() {
+        let sibling = Url::parse("http://127.0.0.1:1/").unwrap();
+        let options = OriginOptions { siblings: vec![sibling], ..OriginOptions::default() };
+        for (place, whole) in [("s3://bucket", true), ("http://127.0.0.1:1/films", false), ("/", false)] {
+            let origin = build(&PlaceSpec::parse(place).unwrap(), &options).unwrap();
+            assert_eq!(origin.stores_whole(), whole, "{place}");
+        }
+    }
+
+    #[test]
     fn urls() {
         let (name, source) = parse("web=https://user:secret@media.example:8443/a/?token=x");
         assert_eq!(name, "web");

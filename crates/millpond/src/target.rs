@@ -1,7 +1,7 @@
 //! A file or a URL of one object, as the tools take it.
 
+use millpond_library::IndexError;
 use millpond_media::{Foreign, Indexer, MediaError, Movie, Step};
-use millpond_server::IndexError;
 use millpond_store::{Object, ObjectPath, OriginOptions, PlaceSpec, Store, StoreOptions, build};
 use std::{error::Error, sync::Arc};
 

@@ -1,7 +1,10 @@
 //! Seeing and steering the cache: `/cache`, `/cache/objects`, `/cache/purge` and the like, and `/explain`.
 
 use super::{AdminState, refuse, reply};
-use crate::{library::LibraryError, problem::Problem};
+use crate::{
+    library::LibraryError,
+    problem::{self, Problem},
+};
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
@@ -180,7 +183,7 @@ fn bad(why: &str) -> Reply {
 }
 
 fn failed(error: &LibraryError) -> Reply {
-    refuse(Problem::new(error.status()).detail(error.to_string()))
+    refuse(Problem::new(problem::status(error)).detail(error.to_string()))
 }
 
 /// A parameter of a query, decoded.

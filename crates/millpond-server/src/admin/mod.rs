@@ -319,20 +319,20 @@ mod tests {
     use super::*;
     use crate::front::FrontOptions;
     use crate::library::{Library, LibraryOptions};
+    use crate::work::{PoolOptions, WorkPool};
 
     fn state() -> AdminState {
         let store = Store::new(&StoreOptions::default()).unwrap();
-        let metrics = Arc::new(Metrics::new(&store));
         let readiness = Arc::new(Readiness::new(["films".to_owned()]));
         let options = LibraryOptions {
-            segment_duration: 4.0,
+            segment_duration: Duration::from_secs(4),
             index_folder: None,
             cache_size: 0,
-            key_addresses: std::collections::HashMap::new(),
-            titles: std::collections::HashMap::new(),
+            places: std::collections::HashMap::new(),
         };
-        let pool = crate::work::for_tests(store.memory());
-        let library = Arc::new(Library::new(store.clone(), pool, options, metrics.clone()));
+        let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap());
+        let library = Arc::new(Library::new(store.clone(), pool, options));
+        let metrics = Arc::new(Metrics::new(&store, &library));
         let options = FrontOptions {
             cors_origin: None,
             access_log: false,

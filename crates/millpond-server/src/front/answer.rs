@@ -418,7 +418,7 @@ impl Front {
     }
 
     fn failure(&self, id: RequestId, path: &str, error: &LibraryError) -> Reply {
-        let status = error.status();
+        let status = problem::status(error);
         if status.is_server_error() || status == StatusCode::UNPROCESSABLE_ENTITY {
             tracing::error!(%id, path, %error, "request failed");
         } else {

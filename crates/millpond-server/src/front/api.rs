@@ -1,10 +1,10 @@
 //! The page at `/` and what it asks for below `/.millpond/`.
 
 use super::Front;
-use crate::library::{Asset, Container, FolderContent, LibraryError, Resource, folder_path, is_manifest, is_media};
+use crate::library::{Asset, FolderContent, LibraryError, Resource, folder_path, is_manifest, is_media};
 use bytes::Bytes;
 use millpond_media::Work;
-use millpond_package::{Kind, PresentedTrack};
+use millpond_package::{Kind, PresentedTrack, hls::Container};
 use millpond_store::{Entry, Titles};
 use serde_json::{Value, json};
 use std::{
@@ -73,7 +73,7 @@ async fn assets(front: &Front, folder: &str) -> Result<String, LibraryError> {
         folder_path(inside).map_err(|e| LibraryError::BadPath { path: folder.to_owned(), why: e.to_string() })?;
     let entries = front.store.list(place, &path).await?;
     let owned = folder.to_owned();
-    let refused = |refusal| LibraryError::Refused { asset: folder.to_owned(), refusal };
+    let refused = |error| LibraryError::Refused { asset: folder.to_owned(), error };
     let copied = front.library.being_copied(place, &path, &entries).await;
     let grouped = front.library.titles(place);
     let made = move || listing(&owned, &entries, grouped, &copied).to_string();

@@ -1,13 +1,10 @@
 //! Texts in the codings that clients ask for: each is coded once, on the pool, and kept in memory.
 
 use super::coding::Coding;
-use crate::{
-    library::{Flights, Resource},
-    work::Pool,
-};
+use crate::{library::Resource, work::WorkPool};
 use bytes::Bytes;
 use millpond_media::Work;
-use millpond_store::{Cache, Memory};
+use millpond_store::{Cache, Memory, SingleFlight};
 use std::sync::Arc;
 
 /// Shorter texts gain nothing worth a coding.
@@ -32,13 +29,13 @@ type Key = (Text, Coding);
 pub(super) struct Encodings {
     /// `None` for a text that its coding makes no smaller.
     kept: Cache<Key, Option<Bytes>>,
-    flights: Flights<Key, Option<Option<Bytes>>>,
-    pool: Arc<Pool>,
+    flights: SingleFlight<Key, Option<Option<Bytes>>>,
+    pool: Arc<WorkPool>,
 }
 
 impl Encodings {
-    pub(super) fn new(memory: &Arc<Memory>, pool: Arc<Pool>) -> Self {
-        Self { kept: Cache::of(memory, "encodings"), flights: Flights::new(), pool }
+    pub(super) fn new(memory: &Arc<Memory>, pool: Arc<WorkPool>) -> Self {
+        Self { kept: Cache::of(memory, "encodings"), flights: SingleFlight::new(), pool }
     }
 
     /// The coded text, where it is kept; the inner `None` says that the text is to be sent as it is.
@@ -56,7 +53,7 @@ impl Encodings {
             return known;
         }
         let job = || encode(self.pool.clone(), coding, bytes.clone());
-        let coded = self.flights.join(&key, job).await?;
+        let coded = self.flights.run(&key, job).await.0?;
         if !self.kept.contains(&key) {
             let weight = coded.as_ref().map_or(0, Bytes::len) as u64 + OVERHEAD;
             self.kept.insert(key, coded.clone(), weight);
@@ -66,7 +63,7 @@ impl Encodings {
 }
 
 /// Codes a text on the pool; the outer `None` where there is no room.
-async fn encode(pool: Arc<Pool>, coding: Coding, bytes: Bytes) -> Option<Option<Bytes>> {
+async fn encode(pool: Arc<WorkPool>, coding: Coding, bytes: Bytes) -> Option<Option<Bytes>> {
     let len = bytes.len();
     let _charge = pool.charge(coding.memory(len)).await.ok()?;
     let coded = pool.run(&Work::unlimited(), move || coding.encode(&bytes)).await.ok()?.ok()?;

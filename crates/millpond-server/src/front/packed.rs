@@ -10,7 +10,7 @@ use super::recent::Recent;
 use crate::{
     delivery::{Body, BodyError},
     library::Resource,
-    work::Pool,
+    work::WorkPool,
 };
 use millpond_store::{Cache, Memory};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
@@ -46,12 +46,12 @@ pub(super) struct PackedSegments {
     /// Being packed now: others are sent the long way meanwhile. A lock held for a look-up only.
     packing: Mutex<HashSet<Key>>,
     memory: Arc<Memory>,
-    pool: Arc<Pool>,
+    pool: Arc<WorkPool>,
     folder: PathBuf,
 }
 
 impl PackedSegments {
-    pub(super) fn new(memory: &Arc<Memory>, pool: Arc<Pool>, folder: PathBuf) -> Self {
+    pub(super) fn new(memory: &Arc<Memory>, pool: Arc<WorkPool>, folder: PathBuf) -> Self {
         Self {
             segments: Cache::of(memory, "segments"),
             recent: Recent::new(),

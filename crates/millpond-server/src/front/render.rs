@@ -1,7 +1,7 @@
 //! Resources of an asset: which function makes each, its media type, and what making it takes.
 
 use crate::{
-    library::{Asset, Container, Lazy, LibraryError, Resource},
+    library::{Asset, Lazy, LibraryError, Resource},
     metrics::Kind,
 };
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub(crate) fn form(resource: &Resource) -> Form {
     let form = |content_type, kind, keep| Form { content_type, kind, keep };
     match resource {
         Resource::Multivariant(c) | Resource::Media(c, _) => {
-            let kind = if *c == Container::Ts { Kind::HlsTs } else { Kind::Hls };
+            let kind = if *c == hls::Container::Ts { Kind::HlsTs } else { Kind::Hls };
             form("application/vnd.apple.mpegurl", kind, true)
         }
         Resource::IFrames(_) => form("application/vnd.apple.mpegurl", Kind::Hls, true),
@@ -122,8 +122,8 @@ pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Made, LibraryEr
         None => Err(nothing(asset, format!("no segment {n} in track {name}"))),
     };
     match resource {
-        Resource::Multivariant(c) => hls::multivariant(p, container(*c)).map(Made::Text).map_err(failed),
-        Resource::Media(c, name) => text(hls::media(p, track(asset, name)?, container(*c)), name),
+        Resource::Multivariant(c) => hls::multivariant(p, *c).map(Made::Text).map_err(failed),
+        Resource::Media(c, name) => text(hls::media(p, track(asset, name)?, *c), name),
         Resource::IFrames(name) => text(hls::iframes(p, track(asset, name)?, hls::Container::Fmp4), name),
         Resource::Mpd => dash::mpd(p).map(Made::Text).map_err(failed),
         Resource::Init(name) => {
@@ -139,18 +139,11 @@ pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Made, LibraryEr
             numbered(transport::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n)
         }
         Resource::TextSegment(c, name, n) => {
-            numbered(delivery::segment(p, track(asset, name)?, *n, container(*c)).map_err(failed)?, name, *n)
+            numbered(delivery::segment(p, track(asset, name)?, *n, *c).map_err(failed)?, name, *n)
         }
         Resource::Text(name) => match delivery::whole(p, track(asset, name)?).map_err(failed)? {
             Some(plan) => Ok(Made::Plan(plan)),
             None => Err(nothing(asset, format!("track {name} is not text"))),
         },
-    }
-}
-
-fn container(container: Container) -> hls::Container {
-    match container {
-        Container::Fmp4 => hls::Container::Fmp4,
-        Container::Ts => hls::Container::Ts,
     }
 }

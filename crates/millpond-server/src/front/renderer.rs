@@ -6,12 +6,12 @@ use super::{
 };
 use crate::{
     delivery::{Body, BodyError},
-    library::{Asset, Flights, Library, LibraryError, Resource},
-    work::Refusal,
+    library::{Asset, Library, LibraryError, Resource},
+    work::PoolError,
 };
 use bytes::Bytes;
 use millpond_media::Work;
-use millpond_store::{Cache, Store};
+use millpond_store::{Cache, SingleFlight, Store};
 use std::{path::PathBuf, sync::Arc};
 
 /// Largest text or rare TS segment that is made in memory to learn its length.
@@ -27,7 +27,7 @@ pub(super) struct Renderer {
     library: Arc<Library>,
     rendered: Cache<Key, Bytes>,
     /// Texts being made. `None` where the resource is no text in memory, but ranges of objects.
-    flights: Flights<Key, Result<Option<Bytes>, LibraryError>>,
+    flights: SingleFlight<Key, Result<Option<Bytes>, LibraryError>>,
     packed: PackedSegments,
 }
 
@@ -36,7 +36,7 @@ impl Renderer {
     pub(super) fn new(store: Store, library: Arc<Library>, folder: PathBuf) -> Arc<Self> {
         let rendered = Cache::of(store.memory(), "texts");
         let packed = PackedSegments::new(store.memory(), library.pool().clone(), folder);
-        Arc::new(Self { store, library, rendered, flights: Flights::new(), packed })
+        Arc::new(Self { store, library, rendered, flights: SingleFlight::new(), packed })
     }
 
     /// The body of a resource. `fresh` has it made anew, and neither taken from memory nor put there.
@@ -75,7 +75,7 @@ impl Renderer {
             let (renderer, asset, resource) = (self.clone(), asset.clone(), key.1.clone());
             async move { Ok(renderer.make(&asset, &resource).await?.as_bytes()) }
         };
-        let Some(bytes) = self.flights.join(&key, job).await? else { return self.make(asset, &key.1).await };
+        let Some(bytes) = self.flights.run(&key, job).await.0? else { return self.make(asset, &key.1).await };
         if !fresh && !self.rendered.contains(&key) {
             let weight = bytes.len() as u64 + 256;
             self.rendered.insert(key, bytes.clone(), weight);
@@ -108,7 +108,7 @@ impl Renderer {
         if render::is_light(asset, resource) {
             return render::make(asset, resource);
         }
-        let refused = |refusal| refused(asset, refusal);
+        let refused = |error| refused(asset, error);
         let pool = self.library.pool();
         let _charge = pool.charge(render::memory(asset, resource)).await.map_err(refused)?;
         let job = {
@@ -130,7 +130,7 @@ impl Renderer {
         let reads: u64 = body.needs().ranges.iter().map(|(_, range)| range.end - range.start).sum();
         let most = MOST_COLLECTED.min(self.store.memory().budget() / COLLECTED_SHARE);
         let limit = reads.saturating_mul(growth).saturating_add(64 << 10).min(most);
-        let _charge = self.library.pool().charge(limit).await.map_err(|refusal| refused(asset, refusal))?;
+        let _charge = self.library.pool().charge(limit).await.map_err(|error| refused(asset, error))?;
         match body.collect(limit as usize).await {
             Ok(Some(bytes)) => Ok(Body::bytes(bytes)),
             Ok(None) => Err(render::nothing(asset, format!("the segment has more than {limit} bytes"))),
@@ -139,8 +139,8 @@ impl Renderer {
     }
 }
 
-fn refused(asset: &Asset, refusal: Refusal) -> LibraryError {
-    LibraryError::Refused { asset: asset.path.clone(), refusal }
+fn refused(asset: &Asset, error: PoolError) -> LibraryError {
+    LibraryError::Refused { asset: asset.path.clone(), error }
 }
 
 /// Why the body of something made of an asset, or of a file, can't be had.

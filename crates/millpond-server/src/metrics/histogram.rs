@@ -16,10 +16,6 @@ pub(super) const DURATION_SECONDS: &[f64] =
 pub(super) const FIRST_BYTE_SECONDS: &[f64] =
     &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// Upper bounds in seconds for building an index.
-pub(super) const BUILD_SECONDS: &[f64] =
-    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
-
 /// Durations by size. Clones share their counts.
 ///
 /// A scrape that runs beside observations may see one in the sum and not yet in its bucket; the total count is

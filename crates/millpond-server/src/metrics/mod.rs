@@ -7,19 +7,20 @@
 //! a client sends becomes a label.
 
 mod histogram;
+mod library;
 mod process;
 mod storage;
 mod streams;
 #[cfg(test)]
 mod tests;
 mod text;
-mod work;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
+use millpond_library::Library;
 use millpond_store::Store;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -29,12 +30,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use histogram::{BUILD_SECONDS, DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
+use histogram::{DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
+use library::LibraryCollector;
 use storage::StorageCollector;
 use streams::StreamCollector;
 pub(crate) use streams::StreamCounters;
 pub use text::TextFormat;
-pub(crate) use work::WorkCounters;
 
 /// What a response was about, as metrics tell responses apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -146,11 +147,6 @@ struct TransportLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabels {
     reason: &'static str,
 }
@@ -222,12 +218,6 @@ struct Handles {
     handshakes_failed: Counter,
     broken: Counter,
     unfinished: [Counter; Unfinished::ALL.len()],
-    builds_ok: Counter,
-    builds_failed: Counter,
-    build_seconds: Histogram,
-    build_bytes: Counter,
-    asset_hits: Counter,
-    asset_misses: Counter,
     certificate_expiry: Gauge,
 }
 
@@ -239,7 +229,6 @@ pub struct Metrics {
     handles: Handles,
     places: Vec<PlaceBytes>,
     streams: Arc<StreamCounters>,
-    work: WorkCounters,
 }
 
 impl Metrics {
@@ -248,35 +237,29 @@ impl Metrics {
         &self.streams
     }
 
-    /// Jobs of heavy work, to be counted.
-    pub(crate) fn work(&self) -> &WorkCounters {
-        &self.work
-    }
-
-    /// Metrics of a server over this store: its places become labels, its numbers are asked at each scrape.
-    pub fn new(store: &Store) -> Self {
+    /// Metrics of a server over this store and library. Places become labels; counts are read at each scrape.
+    pub fn new(store: &Store, library: &Arc<Library>) -> Self {
         let places = store.places().map(|(name, _)| name).collect();
-        let store = store.clone();
-        Self::with_storage(places, Box::new(move || store.stats()))
+        let (store, library) = (store.clone(), library.clone());
+        Self::with_sources(places, Box::new(move || store.stats()), Box::new(move || library.stats()))
     }
 
-    fn with_storage(places: Vec<String>, read: storage::Read) -> Self {
+    fn with_sources(places: Vec<String>, storage: storage::Read, library: library::Read) -> Self {
         let places: Vec<_> =
             places.into_iter().map(|name| PlaceBytes(Arc::new(PlaceOut { name, bytes: AtomicU64::new(0) }))).collect();
         // The process has its well-known names; everything else is ours and says so.
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::ProcessCollector::new()));
         let own = registry.sub_registry_with_prefix("millpond");
-        own.register_collector(Box::new(StorageCollector::new(places.clone(), read)));
+        own.register_collector(Box::new(StorageCollector::new(places.clone(), storage)));
+        own.register_collector(Box::new(LibraryCollector::new(library)));
         let streams = Arc::new(StreamCounters::default());
         own.register_collector(Box::new(StreamCollector(streams.clone())));
         let kinds = per_kind(own);
         let connections = Family::<TransportLabels, Gauge>::default();
-        let builds = Family::<OutcomeLabels, Counter>::default();
         let open = |transport| connections.get_or_create_owned(&TransportLabels { transport });
         let unfinished = Family::<ReasonLabels, Counter>::default();
         let ended = |why: Unfinished| unfinished.get_or_create_owned(&ReasonLabels { reason: why.label() });
-        let built = |outcome| builds.get_or_create_owned(&OutcomeLabels { outcome });
         let handles = Handles {
             in_flight: Gauge::default(),
             plain: open("plain"),
@@ -286,25 +269,16 @@ impl Metrics {
             handshakes_failed: Counter::default(),
             broken: Counter::default(),
             unfinished: Unfinished::ALL.map(ended),
-            builds_ok: built("ok"),
-            builds_failed: built("failed"),
-            build_seconds: Histogram::new(BUILD_SECONDS),
-            build_bytes: Counter::default(),
-            asset_hits: Counter::default(),
-            asset_misses: Counter::default(),
             certificate_expiry: Gauge::default(),
         };
         own.register("connections", "Client connections open", connections);
-        own.register("index_builds", "Indexes built from media files", builds);
         own.register(
             "responses_unfinished",
             "Responses that did not reach their end, and requests left without one, though the storage was fine",
             unfinished,
         );
         handles.register(own);
-        let work = WorkCounters::default();
-        work.register(own);
-        Self { registry, kinds, handles, places, streams, work }
+        Self { registry, kinds, handles, places, streams }
     }
 
     /// Counts a request and the time until its response was complete or given up.
@@ -368,28 +342,6 @@ impl Metrics {
         self.handles.unfinished[why as usize].inc();
     }
 
-    /// Counts an index that was built, from this many bytes of the object.
-    pub fn index_built(&self, took: Duration, bytes: u64) {
-        self.handles.builds_ok.inc();
-        self.handles.build_seconds.observe(took);
-        self.handles.build_bytes.inc_by(bytes);
-    }
-
-    /// Counts an index that could not be built.
-    pub fn index_failed(&self) {
-        self.handles.builds_failed.inc();
-    }
-
-    /// Counts an asset that was found open.
-    pub fn asset_hit(&self) {
-        self.handles.asset_hits.inc();
-    }
-
-    /// Counts an asset that had to be opened.
-    pub fn asset_miss(&self) {
-        self.handles.asset_misses.inc();
-    }
-
     /// Sets when the certificate ends to be valid, in Unix seconds.
     pub fn certificate_expiry(&self, unix_seconds: i64) {
         self.handles.certificate_expiry.set(unix_seconds);
@@ -430,15 +382,6 @@ impl Handles {
             "TLS handshakes that did not complete",
             self.handshakes_failed.clone(),
         );
-        registry.register_with_unit(
-            "index_build_duration",
-            "Time to build an index, storage included",
-            Unit::Seconds,
-            self.build_seconds.clone(),
-        );
-        registry.register_with_unit("index_read", "Bytes read to build indexes", Unit::Bytes, self.build_bytes.clone());
-        registry.register("asset_cache_hits", "Assets found open", self.asset_hits.clone());
-        registry.register("asset_cache_misses", "Assets that had to be opened", self.asset_misses.clone());
         registry.register(
             "tls_certificate_expiry_timestamp",
             "Unix time at which the certificate ends to be valid; 0 without TLS",

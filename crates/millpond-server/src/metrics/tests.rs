@@ -1,10 +1,11 @@
+use millpond_library::{DurationCounts, LibraryStats, work::PoolStats};
 use millpond_store::{PlaceStats, Stats};
 
 use super::*;
 
 fn metrics(stats: Stats) -> Metrics {
     let places = stats.places.iter().map(|place| place.name.clone()).collect();
-    Metrics::with_storage(places, Box::new(move || stats.clone()))
+    Metrics::with_sources(places, Box::new(move || stats.clone()), Box::new(LibraryStats::default))
 }
 
 fn films(origin_bytes: u64) -> Stats {
@@ -127,14 +128,29 @@ fn a_name_with_quotes_stays_one_label() {
 
 #[test]
 fn indexes_and_assets() {
-    let metrics = metrics(Stats::default());
-    metrics.index_built(Duration::from_millis(20), 65_536);
-    metrics.index_failed();
-    metrics.asset_hit();
-    metrics.asset_miss();
+    let mut index_time = DurationCounts { total: Duration::from_millis(20), ..DurationCounts::default() };
+    index_time.counts[4] = 1;
+    let work = PoolStats { running: 2, refused: 3, ..PoolStats::default() };
+    let stats = LibraryStats {
+        asset_misses: 1,
+        indexes_built: 1,
+        indexes_failed: 1,
+        index_bytes: 65_536,
+        index_time,
+        work,
+        ..LibraryStats::default()
+    };
+    let metrics = Metrics::with_sources(Vec::new(), Box::new(Stats::default), Box::new(move || stats.clone()));
     let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_index_builds_total{outcome=\"ok\"} 1");
     has(&text, "millpond_index_builds_total{outcome=\"failed\"} 1");
     has(&text, "millpond_index_read_bytes_total 65536");
     has(&text, "millpond_asset_cache_misses_total 1");
+    has(&text, "# UNIT millpond_index_build_duration_seconds seconds");
+    has(&text, "millpond_index_build_duration_seconds_sum 0.02");
+    has(&text, "millpond_index_build_duration_seconds_bucket{le=\"0.01\"} 0");
+    has(&text, "millpond_index_build_duration_seconds_bucket{le=\"0.025\"} 1");
+    has(&text, "millpond_work_jobs_running 2");
+    has(&text, "millpond_work_jobs_refused_total 3");
+    has(&text, "millpond_work_job_duration_seconds_count 0");
 }

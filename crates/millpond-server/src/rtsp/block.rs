@@ -1,7 +1,7 @@
 //! Frames of a short time, as they are loaded together and shared.
 
 use super::{cut::Cut, keys::Key, media::Media};
-use crate::{library::Asset, work::Refusal};
+use crate::{library::Asset, work::PoolError};
 use bytes::Bytes;
 use millpond_graph::{Frame, Run};
 use millpond_package::{ObjectIndex, ObjectRange, PresentedTrack, timeline::Timed};
@@ -25,7 +25,7 @@ pub(super) enum LoadError {
     Origin(#[from] OriginError),
     /// The server has no room for the work now.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] PoolError),
     /// No stream that one would send.
     #[error("at {at:.1?}: {bytes} bytes in {frames} frames of one block, expected at most {BYTES} in {FRAMES}")]
     TooDense {

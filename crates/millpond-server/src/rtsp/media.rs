@@ -1,6 +1,6 @@
 //! The bytes of frames, as sessions read them from the store, and the room that they take in memory.
 
-use crate::work::Pool;
+use crate::work::WorkPool;
 use bytes::{Bytes, BytesMut};
 use millpond_store::{Hold, Holds, Object, OriginError, Store};
 use std::{ops::Range, sync::Arc};
@@ -12,11 +12,11 @@ pub(super) struct Media {
     /// Of what sessions have in use.
     pub(super) holds: Holds,
     /// Where heavy work is done.
-    pub(super) pool: Arc<Pool>,
+    pub(super) pool: Arc<WorkPool>,
 }
 
 impl Media {
-    pub(super) fn new(store: Store, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(store: Store, pool: Arc<WorkPool>) -> Self {
         let holds = Holds::of(store.memory(), "sessions");
         Self { store, holds, pool }
     }

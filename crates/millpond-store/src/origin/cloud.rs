@@ -484,6 +484,10 @@ impl Origin for CloudOrigin {
     fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
         Box::pin(async move { self.list_now(folder).await.map(Listing::from) })
     }
+
+    fn stores_whole(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -140,4 +140,8 @@ impl Origin for MemoryOrigin {
     fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
         Box::pin(async move { self.list_now(folder).map(Listing::from) })
     }
+
+    fn stores_whole(&self) -> bool {
+        true
+    }
 }

@@ -209,6 +209,12 @@ pub trait Origin: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Whether an object appears only when all of its bytes are there, as in buckets. Files of other origins may grow while
+    /// they are written.
+    fn stores_whole(&self) -> bool {
+        false
+    }
+
     /// How many requests were made again because an earlier one failed.
     fn retries(&self) -> u64 {
         0

@@ -158,6 +158,10 @@ impl Origin for NeighbourOrigin {
         self.origin.is_local()
     }
 
+    fn stores_whole(&self) -> bool {
+        self.origin.stores_whole()
+    }
+
     fn retries(&self) -> u64 {
         self.origin.retries()
     }

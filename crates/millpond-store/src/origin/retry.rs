@@ -200,6 +200,10 @@ impl Origin for RetryOrigin {
         self.inner.is_local()
     }
 
+    fn stores_whole(&self) -> bool {
+        self.inner.stores_whole()
+    }
+
     fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed) + self.inner.retries()
     }

@@ -76,6 +76,10 @@ impl Origin for VisibleOrigin {
         self.0.is_local()
     }
 
+    fn stores_whole(&self) -> bool {
+        self.0.stores_whole()
+    }
+
     fn retries(&self) -> u64 {
         self.0.retries()
     }

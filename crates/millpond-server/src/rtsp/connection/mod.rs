@@ -359,7 +359,7 @@ fn path(request: &Request<Vec<u8>>) -> Option<String> {
 }
 
 fn failed(error: &LibraryError) -> Reply {
-    let status = match error.status() {
+    let status = match crate::problem::status(error) {
         HttpStatus::NOT_FOUND => StatusCode::NotFound,
         HttpStatus::BAD_REQUEST => StatusCode::BadRequest,
         HttpStatus::FORBIDDEN => StatusCode::Forbidden,

@@ -1,6 +1,7 @@
 //! What the start tells of the places: assets with their URLs, and media that is not served.
 
-use millpond_server::{Survey, escape::Escaping};
+use millpond_library::Survey;
+use millpond_server::{encode, escape::Escaping};
 use std::fmt::{self, Write as _};
 
 /// Most assets of each place whose names are told, and most of all places whose URLs are.
@@ -16,7 +17,7 @@ pub(super) fn tell(text: &mut String, surveys: &[Survey], base: &str, rtsp: &str
 
 fn place(text: &mut String, survey: &Survey, base: &str, rtsp: &str) -> fmt::Result {
     for asset in &survey.assets {
-        let path = Survey::encoded(asset);
+        let path = encode(asset);
         let slash = if path.is_empty() { "" } else { "/" };
         writeln!(text, "  {}", Escaped(if asset.is_empty() { "all files as one title" } else { asset }))?;
         writeln!(text, "    HLS     {base}/{path}{slash}index.m3u8")?;

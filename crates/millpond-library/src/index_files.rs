@@ -1,7 +1,7 @@
-//! Indexes on the disk, across restarts: a bounded number of files, the least recently used of which go first.
+//! Indexes on the disk, across restarts: a bounded number of files, evicted in the order of their last use.
 //!
-//! A file is written beside its place and renamed, so that a killed process leaves whole files or none. What a file
-//! holds can always be made again; files are therefore removed without ceremony, whenever there are too many.
+//! A file is written under another name and renamed, so that a killed process leaves whole files or none. Every index
+//! can be built again; files are therefore removed whenever there are too many.
 
 use millpond_media::Movie;
 use std::{
@@ -13,23 +13,23 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Version of the file form: a change of it or of `Movie` makes older files be removed.
+/// Version of the file format. Files of another version are removed.
 const FORMAT: &[u8; 8] = b"MPINDX04";
 /// Most index files: listing them at a start takes well below a second.
 const MOST_FILES: usize = 16_384;
-/// Part of `cache-size` that index files may take.
+/// Index files may take `cache-size` divided by this.
 const SHARE: u64 = 16;
 /// Files that are being written are younger than this.
 const BEING_WRITTEN: Duration = Duration::from_secs(600);
 /// Offset basis of FNV-1a.
-pub(super) const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+pub(crate) const SEED: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Bytes before the key: format, checksum, and the memory that the index takes.
 const HEAD: usize = FORMAT.len() + 16;
 
-/// What loading a file takes.
+/// Cost of loading a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cost {
+pub(crate) struct Cost {
     /// Bytes of the file.
     file: u64,
     /// Bytes of memory that the index in it takes.
@@ -38,18 +38,18 @@ pub(super) struct Cost {
 
 impl Cost {
     /// Bytes of memory while it is loaded.
-    pub(super) fn memory(self) -> u64 {
+    pub(crate) fn memory(self) -> u64 {
         self.file.saturating_add(self.heap)
     }
 }
 
-/// The folder of index files, and what is known of it.
+/// The folder of index files, and a list of them.
 #[derive(Debug)]
-pub(super) struct IndexFiles {
+pub(crate) struct IndexFiles {
     folder: PathBuf,
     most_bytes: u64,
     most_files: usize,
-    // A lock held for look-ups in maps; files are read, written and removed outside of it.
+    // The lock is held for look-ups in maps; files are read, written and removed without it.
     known: Mutex<Known>,
 }
 
@@ -64,7 +64,7 @@ struct Known {
 
 impl IndexFiles {
     /// Files in `folder`, which may take a sixteenth of `cache_size` bytes.
-    pub(super) fn new(folder: PathBuf, cache_size: u64) -> Self {
+    pub(crate) fn new(folder: PathBuf, cache_size: u64) -> Self {
         Self { folder, most_bytes: cache_size / SHARE, most_files: MOST_FILES, known: Mutex::default() }
     }
 
@@ -72,9 +72,9 @@ impl IndexFiles {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns what an earlier process left. Removes files of other formats, unfinished ones, and those for which there
-    /// is no room. Blocks for as long as the disk takes.
-    pub(super) fn scan(&self) {
+    /// Lists the files of an earlier process. Removes files of other formats, unfinished ones, and those over the bounds.
+    /// Blocks while the disk works.
+    pub(crate) fn scan(&self) {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         let mut found = Vec::new();
         for entry in entries.flatten() {
@@ -89,7 +89,7 @@ impl IndexFiles {
         }
         found.sort();
         let mut known = self.lock();
-        // What was used since the start is younger than all of these.
+        // Files used since the start are younger than all of these.
         let used: Vec<String> = known.by_use.values().cloned().collect();
         found.into_iter().for_each(|(_, name, len)| known.add(name, len));
         used.iter().for_each(|name| known.touch(name));
@@ -97,8 +97,8 @@ impl IndexFiles {
         self.shrink();
     }
 
-    /// What loading a file takes, where there is one.
-    pub(super) fn cost(&self, name: &str) -> Option<Cost> {
+    /// Returns the cost of loading a file, where there is one.
+    pub(crate) fn cost(&self, name: &str) -> Option<Cost> {
         let mut file = File::open(self.folder.join(name)).ok()?;
         let mut head = [0; HEAD];
         file.read_exact(&mut head).ok()?;
@@ -106,8 +106,8 @@ impl IndexFiles {
         Some(Cost { file: file.metadata().ok()?.len(), heap })
     }
 
-    /// Reads the index in a file of this cost, which is then the last used.
-    pub(super) fn load(&self, name: &str, key: &[u8], cost: Cost) -> Option<Movie> {
+    /// Reads the index in a file of this cost, and marks it as used.
+    pub(crate) fn load(&self, name: &str, key: &[u8], cost: Cost) -> Option<Movie> {
         let path = self.folder.join(name);
         let file = File::open(&path).ok()?;
         let mut bytes = Vec::new();
@@ -121,13 +121,13 @@ impl IndexFiles {
         let mut known = self.lock();
         known.add(name.to_owned(), bytes.len() as u64);
         drop(known);
-        // The order of use outlives the process as the files' times. A file system that can't is no fault.
+        // The files' times keep the order of use across restarts. A file system without them is no fault.
         let _ = file.set_modified(SystemTime::now());
         movie
     }
 
-    /// Writes the index of an object, and removes others where there are too many.
-    pub(super) fn save(&self, name: &str, key: &[u8], movie: &Movie) {
+    /// Writes the index of an object, and removes others over the bounds.
+    pub(crate) fn save(&self, name: &str, key: &[u8], movie: &Movie) {
         let Some(bytes) = encode(key, movie) else { return };
         let len = bytes.len() as u64;
         if len > self.most_bytes {
@@ -147,7 +147,7 @@ impl IndexFiles {
         remove(&self.folder.join(name));
     }
 
-    /// Removes the files whose last use is longest ago until the rest is within the bounds.
+    /// Removes the least recently used files until the rest is within the bounds.
     fn shrink(&self) {
         let mut gone = Vec::new();
         let mut known = self.lock();
@@ -163,7 +163,7 @@ impl IndexFiles {
 }
 
 impl Known {
-    /// A file of this size was used just now.
+    /// Records a use of a file of this size.
     fn add(&mut self, name: String, len: u64) {
         self.remove(&name);
         self.clock += 1;
@@ -208,8 +208,8 @@ fn remove(path: &Path) {
     }
 }
 
-/// FNV-1a: names and checksums of our own files, where nobody plans collisions.
-pub(super) fn fnv(bytes: &[u8], seed: u64) -> u64 {
+/// FNV-1a, for names and checksums of files that no adversary writes.
+pub(crate) fn fnv(bytes: &[u8], seed: u64) -> u64 {
     bytes.iter().fold(seed, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
@@ -245,7 +245,7 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const SAMPLE: &[u8] = include_bytes!("../../../../assets/sample/180p.mp4");
+    const SAMPLE: &[u8] = include_bytes!("../../../assets/sample/180p.mp4");
 
     fn movie() -> Movie {
         millpond_media::index_bytes(SAMPLE).unwrap()

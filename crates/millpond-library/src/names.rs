@@ -1,11 +1,11 @@
-//! What file names say: kind, content type, language.
+//! File names: kind, media type and language of a file.
 
-/// Extensions of ISO base media files with pictures, or with whatever there is.
+/// Extensions of ISO base media files with video, or with any kind of track.
 const MEDIA: &[&str] = &[
     "mp4", "m4v", "mov", "qt", "mp4v", "3gp", "3gpp", "3g2", "3gpp2", "f4v", "mj2", "cmfv", "cmft", "ismv", "ismt",
     "lrv", "insv",
 ];
-/// Extensions of those with sound alone.
+/// Extensions of ISO base media files with sound alone.
 const SOUND: &[&str] = &["m4a", "m4b", "m4r", "f4a", "f4b", "mp4a", "cmfa", "isma"];
 
 fn extension(name: &str) -> Option<String> {
@@ -14,11 +14,12 @@ fn extension(name: &str) -> Option<String> {
 }
 
 /// Whether a file of this name holds media that is indexed.
-pub(crate) fn is_media(name: &str) -> bool {
+#[must_use]
+pub fn is_media(name: &str) -> bool {
     extension(name).is_some_and(|e| MEDIA.contains(&e.as_str()) || SOUND.contains(&e.as_str()))
 }
 
-/// Whether a file of this name holds sound without pictures.
+/// Whether a file of this name holds sound without video.
 pub(crate) fn is_sound(name: &str) -> bool {
     extension(name).is_some_and(|e| SOUND.contains(&e.as_str()))
 }
@@ -29,7 +30,8 @@ pub(crate) fn has_extension(name: &str) -> bool {
 }
 
 /// Whether a file of this name is a server manifest.
-pub(crate) fn is_manifest(name: &str) -> bool {
+#[must_use]
+pub fn is_manifest(name: &str) -> bool {
     extension(name).is_some_and(|e| matches!(e.as_str(), "smil" | "ism"))
 }
 
@@ -48,16 +50,16 @@ pub(crate) fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// What the name of a subtitle file says of it.
+/// Properties of a subtitle file, read from its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SubtitleName {
-    /// Language tag, `und` where the name has none.
+    /// Language tag; `und` where the name has none.
     pub(crate) language: String,
-    /// Only what must be shown without being asked for (`.forced.`).
+    /// Whether it holds forced subtitles only (`.forced.`).
     pub(crate) forced: bool,
 }
 
-/// Reads `TITLE.LANG.vtt`, `TITLE.LANG.forced.srt`, `LANG.vtt`; `title` is left out where it comes first.
+/// Reads `TITLE.LANG.vtt`, `TITLE.LANG.forced.srt`, `LANG.vtt`; `title` is skipped where the name begins with it.
 pub(crate) fn subtitle_name(name: &str, title: Option<&str>) -> SubtitleName {
     let stem = stem(name);
     let rest = match title {
@@ -84,8 +86,9 @@ fn is_language(part: &str) -> bool {
     primary && subtags.all(|s| (2..=8).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// Media type of a file passed through.
-pub(crate) fn content_type(name: &str) -> &'static str {
+/// Returns the media type that a file name stands for; `application/octet-stream` where it stands for none.
+#[must_use]
+pub fn content_type(name: &str) -> &'static str {
     match extension(name).as_deref() {
         Some("mp4" | "m4v" | "mp4v" | "f4v" | "lrv" | "insv" | "cmfv" | "ismv") => "video/mp4",
         Some("m4a" | "m4b" | "m4r" | "mp4a" | "f4a" | "f4b" | "cmfa" | "isma") => "audio/mp4",

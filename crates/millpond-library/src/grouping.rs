@@ -1,7 +1,8 @@
 //! Which files make one asset: a single file, a folder of renditions, a server manifest, or a list in the URL.
 
-use super::{
-    IndexError, LibraryError, folder,
+use crate::{
+    error::{IndexError, LibraryError},
+    folder,
     names::{self, is_media, is_subtitle},
 };
 use millpond_media::Movie;
@@ -10,37 +11,37 @@ use millpond_store::{Entry, ObjectPath, Titles};
 use std::sync::Arc;
 
 /// Largest number of media files in one asset, and of subtitle files.
-pub(super) const MOST_MEMBERS: usize = 256;
+pub(crate) const MOST_MEMBERS: usize = 256;
 /// Largest number of entries in a server manifest: several may name tracks of one file.
 const MOST_ENTRIES: usize = 4096;
 
 /// The files of an asset, before any of them was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Recipe {
-    pub(super) members: Vec<Member>,
-    pub(super) sidecars: Vec<SidecarFile>,
-    /// Whether the members are one title by their names alone: their content has to agree.
-    pub(super) by_name: bool,
+pub(crate) struct Recipe {
+    pub(crate) members: Vec<Member>,
+    pub(crate) sidecars: Vec<SidecarFile>,
+    /// Whether only their names make the members one title: their content has to agree.
+    pub(crate) by_name: bool,
 }
 
 /// A file that holds tracks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) path: ObjectPath,
-    pub(super) language: Option<String>,
-    pub(super) named: Vec<NamedTrack>,
-    pub(super) bandwidth: Option<u64>,
-    pub(super) video: bool,
-    pub(super) audio: bool,
-    pub(super) text: bool,
+pub(crate) struct Member {
+    pub(crate) path: ObjectPath,
+    pub(crate) language: Option<String>,
+    pub(crate) named: Vec<NamedTrack>,
+    pub(crate) bandwidth: Option<u64>,
+    pub(crate) video: bool,
+    pub(crate) audio: bool,
+    pub(crate) text: bool,
 }
 
 /// A file of subtitles beside the media.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SidecarFile {
-    pub(super) path: ObjectPath,
-    pub(super) language: String,
-    pub(super) forced: bool,
+pub(crate) struct SidecarFile {
+    pub(crate) path: ObjectPath,
+    pub(crate) language: String,
+    pub(crate) forced: bool,
 }
 
 impl Member {
@@ -48,8 +49,8 @@ impl Member {
         Self { path, language: None, named: Vec::new(), bandwidth: None, video: true, audio: true, text: true }
     }
 
-    /// What the member gives to a presentation; `movie` is the index of its file.
-    pub(super) fn source(&self, movie: Arc<Movie>) -> Source {
+    /// Returns the member as a source of a presentation; `movie` is the index of its file.
+    pub(crate) fn source(&self, movie: Arc<Movie>) -> Source {
         Source {
             movie,
             label: self.path.file_name().to_owned(),
@@ -63,8 +64,9 @@ impl Member {
     }
 }
 
-/// One file; subtitle files beside it whose names begin with its own (`film.mp4`, `film.en.vtt`) belong to it.
-pub(super) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, LibraryError> {
+/// The recipe of one file. Subtitle files beside it whose names begin with its own belong to it (`film.mp4`,
+/// `film.en.vtt`).
+pub(crate) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, LibraryError> {
     let folder = path.parent();
     let title = names::stem(path.file_name());
     let sidecars: Vec<&Entry> = beside
@@ -77,8 +79,8 @@ pub(super) fn single(path: &ObjectPath, beside: &[Entry]) -> Result<Recipe, Libr
     Ok(Recipe { members: vec![Member::whole(path.clone())], sidecars, by_name: false })
 }
 
-/// A folder: its media files are renditions of one title, every subtitle file belongs to it.
-pub(super) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> Result<Recipe, LibraryError> {
+/// The recipe of a folder. Its media files are renditions of one title, and all of its subtitle files belong to it.
+pub(crate) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> Result<Recipe, LibraryError> {
     let members = folder::media(entries);
     bounded(path, "media", members.len())?;
     let titles = folder::groups(&members, grouped);
@@ -100,7 +102,7 @@ pub(super) fn folder(path: &ObjectPath, entries: &[Entry], grouped: Titles) -> R
     })
 }
 
-/// Errs where all media of a folder is in formats that are not read.
+/// Fails where a folder has media files, all in formats that are not read.
 fn foreign_only(path: &ObjectPath, entries: &[Entry]) -> Result<(), LibraryError> {
     let left_out = folder::FolderContent::of(entries, Titles::Alike).left_out;
     let Some(first) = left_out.first() else { return Ok(()) };
@@ -125,8 +127,8 @@ fn sidecar(folder: &ObjectPath, name: &str, title: Option<&str>) -> Option<Sidec
     Some(SidecarFile { path: folder.join(name).ok()?, language: said.language, forced: said.forced })
 }
 
-/// A list in the URL, `PREFIX,MIDDLE1,MIDDLE2,SUFFIX.urlset`: the files `PREFIXMIDDLE1SUFFIX` and so on.
-pub(super) fn url_set(path: &ObjectPath) -> Result<Recipe, LibraryError> {
+/// The recipe of a list in the URL, `PREFIX,MIDDLE1,MIDDLE2,SUFFIX.urlset`: the files `PREFIXMIDDLE1SUFFIX` and so on.
+pub(crate) fn url_set(path: &ObjectPath) -> Result<Recipe, LibraryError> {
     let bad = |why: &str| LibraryError::BadPath { path: path.to_string(), why: why.to_owned() };
     let text = path.as_str();
     let text = text.strip_suffix(".urlset").unwrap_or(text);
@@ -149,8 +151,8 @@ pub(super) fn url_set(path: &ObjectPath) -> Result<Recipe, LibraryError> {
     Ok(Recipe { members, sidecars: Vec::new(), by_name: false })
 }
 
-/// A server manifest: its entries, with paths relative to the manifest's folder.
-pub(super) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryError> {
+/// The recipe of a server manifest. Its paths are relative to the manifest's folder.
+pub(crate) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryError> {
     let wrong = |why: String| LibraryError::Manifest { manifest: path.to_string(), why };
     let parsed = smil::parse(text).map_err(|e| wrong(e.to_string()))?;
     if parsed.entries.len() > MOST_ENTRIES {
@@ -221,10 +223,10 @@ mod tests {
         let error = folder(&films_folder, &films(3), Titles::Alike).unwrap_err();
         let text =
             "films: found 3 titles (film0.mp4, film1.mp4, film2.mp4), expected one title in a folder that is an asset";
-        assert_eq!((error.to_string().as_str(), error.status().as_u16()), (text, 422));
+        assert_eq!((error.to_string().as_str(), matches!(error, LibraryError::NotOneTitle { .. })), (text, true));
         let error = folder(&films_folder, &films(3000), Titles::Alike).unwrap_err();
         let text = "films: found 3000 media files, expected at most 256 in a folder that is one asset";
-        assert_eq!((error.to_string().as_str(), error.status().as_u16()), (text, 422));
+        assert_eq!((error.to_string().as_str(), matches!(error, LibraryError::TooMany { .. })), (text, true));
 
         let texts: Vec<Entry> = (0..300).map(|n| entry(format!("film.en.{n}.vtt"))).collect();
         assert!(matches!(folder(&films_folder, &texts, Titles::Alike), Err(LibraryError::TooMany { found: 300, .. })));

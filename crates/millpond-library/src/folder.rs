@@ -1,21 +1,21 @@
-//! What a folder holds, told from its list of names: titles, manifests, and files that are not served.
+//! Content of a folder, by names alone: titles, manifests, and files that are not served.
 
-use super::{names, titles};
+use crate::{grouping::MOST_MEMBERS, names, titles};
 use millpond_media::Foreign;
 use millpond_store::{Entry, Titles};
 use std::collections::HashSet;
 
-/// Names of a server manifest that says what its folder is.
-pub(super) const OWN_MANIFESTS: [&str; 2] = ["index.smil", "index.ism"];
+/// Names of server manifests that describe their folder as an asset.
+pub(crate) const OWN_MANIFESTS: [&str; 2] = ["index.smil", "index.ism"];
 
-/// What a folder holds.
+/// Content of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderContent {
-    /// Titles of media files, in the order of their first files.
+    /// Titles among the media files, in the order of their first files.
     pub titles: Vec<Title>,
     /// Server manifests.
     pub manifests: Vec<String>,
-    /// Files of subtitles.
+    /// Subtitle files.
     pub subtitles: Vec<String>,
     /// Media files in formats that are not read.
     pub left_out: Vec<LeftOut>,
@@ -23,17 +23,17 @@ pub struct FolderContent {
     pub folders: Vec<String>,
     /// Number of files that are none of these.
     pub others: usize,
-    /// Whether the folder is an asset by itself, as far as names tell.
+    /// Whether the folder itself is an asset, judged by names.
     pub is_asset: bool,
 }
 
-/// Media files that are one title, as far as their names tell.
+/// Media files that are one title, judged by their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Title {
-    /// The files.
+    /// Names of the files.
     pub files: Vec<String>,
-    /// Path of the title as an asset, relative to the folder: empty for the folder itself. `None` where a title of several
-    /// files needs a server manifest, as a list in a URL can't name them.
+    /// Path of the title as an asset, relative to the folder: empty for the folder itself. `None` where no list in a URL
+    /// can name its files, so that it needs a server manifest.
     pub path: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct Title {
 pub struct LeftOut {
     /// Name of the file.
     pub name: String,
-    /// Format that the name stands for.
+    /// Format that its name stands for.
     pub format: Foreign,
 }
 
@@ -59,7 +59,7 @@ impl FolderContent {
             match Foreign::of_name(name) {
                 _ if names::is_manifest(name) => content.manifests.push(name.to_owned()),
                 _ if names::is_subtitle(name) => content.subtitles.push(name.to_owned()),
-                // Beside a playlist these are its segments.
+                // Beside a playlist, these files are its segments.
                 Some(Foreign::MpegTs | Foreign::Adts) if has_playlist => content.others += 1,
                 Some(format) => content.left_out.push(LeftOut { name: name.to_owned(), format }),
                 None => content.others += 1,
@@ -67,7 +67,7 @@ impl FolderContent {
         }
         let own = content.manifests.iter().any(|name| OWN_MANIFESTS.contains(&name.as_str()));
         let groups = groups(&media, grouped);
-        content.is_asset = own || (groups.len() == 1 && media.len() <= super::grouping::MOST_MEMBERS);
+        content.is_asset = own || (groups.len() == 1 && media.len() <= MOST_MEMBERS);
         let whole = content.is_asset && !own;
         content.titles = groups
             .into_iter()
@@ -80,15 +80,15 @@ impl FolderContent {
     }
 }
 
-/// The media files of a folder. An index file (`a.dref.mp4`) stands for the file it was made from, where both are there.
-pub(super) fn media(entries: &[Entry]) -> Vec<&str> {
+/// Returns the media files of a folder. An index file (`a.dref.mp4`) replaces the file it was made from.
+pub(crate) fn media(entries: &[Entry]) -> Vec<&str> {
     let all = || entries.iter().filter(|e| !e.folder && names::is_media(&e.name)).map(|e| e.name.as_str());
     let indexed: HashSet<&str> = all().filter_map(|name| name.strip_suffix(".dref.mp4")).collect();
     all().filter(|name| !indexed.contains(names::stem(name))).collect()
 }
 
-/// The titles of media files.
-pub(super) fn groups<'a>(media: &[&'a str], grouped: Titles) -> Vec<Vec<&'a str>> {
+/// Groups media files by title.
+pub(crate) fn groups<'a>(media: &[&'a str], grouped: Titles) -> Vec<Vec<&'a str>> {
     match grouped {
         Titles::Folder if media.is_empty() => Vec::new(),
         Titles::Folder => vec![media.to_vec()],
@@ -100,20 +100,20 @@ pub(super) fn groups<'a>(media: &[&'a str], grouped: Titles) -> Vec<Vec<&'a str>
     }
 }
 
-/// The path of a title in a folder of several: its only file, or a list in the URL.
+/// Returns the path of a title in a folder of several: its only file, or a list in the URL.
 fn path(files: &[&str]) -> Option<String> {
     let (first, rest) = files.split_first()?;
     if rest.is_empty() {
         return Some((*first).to_owned());
     }
-    if files.len() > super::grouping::MOST_MEMBERS || files.iter().any(|name| name.contains(',')) {
+    if files.len() > MOST_MEMBERS || files.iter().any(|name| name.contains(',')) {
         return None;
     }
     let shared =
         |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let prefix = rest.iter().fold(first.len(), |most, name| most.min(shared(first, name)));
     let (begin, _) = first.split_at_checked(prefix)?;
-    // Names that differ by an ending alone leave nothing for the list otherwise.
+    // The extension stands behind the list, unless the names differ in it.
     let extension = first.rfind('.').filter(|dot| *dot >= prefix).and_then(|dot| first.get(dot..)).unwrap_or_default();
     let extension = if files.iter().all(|name| name.get(prefix..).is_some_and(|rest| rest.ends_with(extension))) {
         extension

@@ -1,8 +1,8 @@
-//! Why heavy work was not done.
+//! Errors of the pool for heavy work.
 
-/// Why a job gave no result, apart from what its input has to do with it.
+/// Why a job gave no result, apart from errors that its input causes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum PoolError {
     /// The queue of jobs is full.
     #[error("found {waiting} jobs waiting, expected fewer than {most}: the server is busy, try again later")]
     Full {
@@ -21,7 +21,7 @@ pub enum Refusal {
         /// The memory budget in bytes.
         budget: u64,
     },
-    /// Other jobs have the memory.
+    /// Other jobs hold the memory.
     #[error("found no room for {wanted} bytes within {seconds} s, expected it in a budget of {budget} (memory)")]
     NoRoom {
         /// Bytes that the job needs.
@@ -34,17 +34,7 @@ pub enum Refusal {
     /// The server shuts down.
     #[error("the server is shutting down")]
     Stopping,
-    /// The job panicked: a fault of ours.
+    /// The job panicked: a fault of the program.
     #[error("the job ended without a result")]
     Failed,
-}
-
-impl Refusal {
-    /// HTTP status that says it.
-    pub(crate) fn status(&self) -> http::StatusCode {
-        match self {
-            Self::Failed => http::StatusCode::INTERNAL_SERVER_ERROR,
-            _ => http::StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
 }

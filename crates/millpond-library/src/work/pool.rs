@@ -1,10 +1,10 @@
 //! Threads for heavy work, and the queue before them.
 
 use super::{
-    Refusal,
+    PoolError, PoolStats,
     charges::{Charge, Charges},
+    counters::PoolCounters,
 };
-use crate::metrics::WorkCounters;
 use millpond_media::Work;
 use millpond_store::Memory;
 use std::{
@@ -18,31 +18,31 @@ use tokio::sync::oneshot;
 
 /// Jobs that may wait for a thread.
 const MOST_WAITING: usize = 1024;
-/// Niceness of the threads: serving threads go first, and a busy machine still gets to the jobs.
+/// Niceness of the threads: serving threads run first, and a busy machine still runs the jobs.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
 
-/// Sizes of a [`Pool`].
+/// Sizes of a [`WorkPool`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PoolOptions {
-    /// Threads. Two at least, so that one long job doesn't hold up all others.
-    pub(crate) threads: usize,
+pub struct PoolOptions {
+    /// Number of threads. The pool starts at least two, so that one long job doesn't delay all others.
+    pub threads: usize,
 }
 
 /// Runs heavy jobs on threads of its own.
 ///
 /// A job is a closure and the [`Work`] that it spends. It waits in a bounded queue. Dropping the future of
 /// [`run`](Self::run) takes it out of the queue, or cancels its work where it runs already.
-pub(crate) struct Pool {
+pub struct WorkPool {
     shared: Arc<Shared>,
     charges: Charges,
 }
 
 struct Shared {
-    // A lock held for a few words of bookkeeping, never while a job runs.
+    // The lock is held for bookkeeping, never while a job runs.
     state: Mutex<State>,
     ready: Condvar,
-    counters: WorkCounters,
+    counters: PoolCounters,
 }
 
 #[derive(Default)]
@@ -59,13 +59,14 @@ struct Job {
     run: Box<dyn FnOnce() + Send>,
 }
 
-impl Pool {
-    /// Starts the threads.
+impl WorkPool {
+    /// Starts the threads. Memory of jobs is charged to the budget of `memory`.
     ///
     /// # Errors
-    /// The system's, where it gives no thread.
-    pub(crate) fn new(options: PoolOptions, memory: &Arc<Memory>, counters: WorkCounters) -> io::Result<Self> {
-        let shared = Arc::new(Shared { state: Mutex::default(), ready: Condvar::new(), counters });
+    /// The system's, where it starts no thread.
+    pub fn new(options: PoolOptions, memory: &Arc<Memory>) -> io::Result<Self> {
+        let shared =
+            Arc::new(Shared { state: Mutex::default(), ready: Condvar::new(), counters: PoolCounters::default() });
         let pool = Self { shared, charges: Charges::new(memory) };
         for _ in 0..options.threads.max(2) {
             let shared = pool.shared.clone();
@@ -76,13 +77,15 @@ impl Pool {
 
     /// Runs a job on a thread of the pool and returns its result.
     ///
+    /// Dropping the future cancels the job.
+    ///
     /// # Errors
     /// When the queue is full, the pool was stopped, or the job panicked.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         &self,
         work: &Work,
         job: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, PoolError> {
         let (sender, receiver) = oneshot::channel();
         let run = Box::new(move || {
             let _ = sender.send(job());
@@ -91,19 +94,24 @@ impl Pool {
         let mut waiter = Waiter { shared: &self.shared, id, work, ended: false };
         let result = receiver.await;
         waiter.ended = true;
-        result.map_err(|_| if self.shared.lock().stopped { Refusal::Stopping } else { Refusal::Failed })
+        result.map_err(|_| if self.shared.lock().stopped { PoolError::Stopping } else { PoolError::Failed })
     }
 
     /// Charges memory to the budget for as long as the charge lives.
     ///
     /// # Errors
-    /// When jobs may not have that much, or others had it for too long.
-    pub(crate) async fn charge(&self, bytes: u64) -> Result<Charge, Refusal> {
+    /// [`PoolError::TooLarge`] where jobs may not use that much, [`PoolError::NoRoom`] where other jobs held it for too long.
+    pub async fn charge(&self, bytes: u64) -> Result<Charge, PoolError> {
         self.charges.charge(bytes).await.inspect_err(|_| self.shared.counters.refused())
     }
 
-    /// Cancels every job and takes no more.
-    pub(crate) fn stop(&self) {
+    /// Counts of the jobs up to now.
+    pub fn stats(&self) -> PoolStats {
+        self.shared.counters.snapshot()
+    }
+
+    /// Cancels every job and accepts no more.
+    pub fn stop(&self) {
         let mut state = self.shared.lock();
         state.stopped = true;
         let waiting = std::mem::take(&mut state.waiting);
@@ -117,17 +125,17 @@ impl Pool {
     }
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for WorkPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (waiting, running) = {
             let state = self.shared.lock();
             (state.waiting.len(), state.running.len())
         };
-        f.debug_struct("Pool").field("waiting", &waiting).field("running", &running).finish_non_exhaustive()
+        f.debug_struct("WorkPool").field("waiting", &waiting).field("running", &running).finish_non_exhaustive()
     }
 }
 
-impl Drop for Pool {
+impl Drop for WorkPool {
     fn drop(&mut self) {
         self.stop();
     }
@@ -138,16 +146,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, work: &Work, run: Box<dyn FnOnce() + Send>) -> Result<u64, Refusal> {
+    fn push(&self, work: &Work, run: Box<dyn FnOnce() + Send>) -> Result<u64, PoolError> {
         let mut state = self.lock();
         if state.stopped {
-            return Err(Refusal::Stopping);
+            return Err(PoolError::Stopping);
         }
         let waiting = state.waiting.len();
         if waiting >= MOST_WAITING {
             drop(state);
             self.counters.refused();
-            return Err(Refusal::Full { waiting, most: MOST_WAITING });
+            return Err(PoolError::Full { waiting, most: MOST_WAITING });
         }
         let id = state.next;
         state.next += 1;
@@ -158,7 +166,7 @@ impl Shared {
         Ok(id)
     }
 
-    /// The next job, which counts as running from now on; `None` when the pool is stopped.
+    /// Takes the next job, which counts as running from now on. Returns `None` when the pool is stopped.
     fn take(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -174,9 +182,9 @@ impl Shared {
         }
     }
 
-    /// What a thread of the pool does.
+    /// Runs jobs until the pool is stopped: the life of one thread.
     fn serve(&self) {
-        // On Linux a priority is of a thread; lowering it is permitted to everybody (setpriority(2)).
+        // On Linux a priority belongs to a thread, and every process may lower it (setpriority(2)).
         #[cfg(target_os = "linux")]
         if let Err(error) = rustix::process::setpriority_process(None, NICE) {
             tracing::debug!(%error, "heavy work runs at the usual priority");
@@ -188,13 +196,13 @@ impl Shared {
                 tracing::error!("a job of heavy work panicked");
             }
             drop(running);
-            self.counters.took(started.elapsed());
+            self.counters.ran(started.elapsed());
             self.lock().running.retain(|(other, _)| *other != id);
         }
     }
 }
 
-/// Somebody who waits for a job: leaving cancels it.
+/// A caller that waits for a job. Dropping it early cancels the job.
 struct Waiter<'a> {
     shared: &'a Shared,
     id: u64,
@@ -220,11 +228,6 @@ impl Drop for Waiter<'_> {
 }
 
 #[cfg(test)]
-pub(crate) fn for_tests(memory: &Arc<Memory>) -> Arc<Pool> {
-    Arc::new(Pool::new(PoolOptions { threads: 2 }, memory, WorkCounters::default()).unwrap())
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use millpond_media::WorkError;
@@ -234,8 +237,9 @@ mod tests {
         time::Duration,
     };
 
-    fn pool() -> Arc<Pool> {
-        for_tests(Store::new(&StoreOptions::default()).unwrap().memory())
+    fn pool() -> Arc<WorkPool> {
+        let store = Store::new(&StoreOptions::default()).unwrap();
+        Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap())
     }
 
     /// Waits until `done`, for what other threads do.
@@ -260,7 +264,7 @@ mod tests {
         }
     }
 
-    fn running(pool: &Pool) -> usize {
+    fn running(pool: &WorkPool) -> usize {
         pool.shared.lock().running.len()
     }
 
@@ -270,7 +274,7 @@ mod tests {
         let work = Work::unlimited();
         assert_eq!(pool.run(&work, || 6 * 7).await, Ok(42));
         for _ in 0..4 {
-            assert_eq!(pool.run(&work, || -> u8 { panic!("of the test") }).await, Err(Refusal::Failed));
+            assert_eq!(pool.run(&work, || -> u8 { panic!("of the test") }).await, Err(PoolError::Failed));
         }
         assert_eq!(pool.run(&work, || 1).await, Ok(1));
     }
@@ -310,7 +314,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let refused = pool.run(&Work::unlimited(), || ()).await;
-        assert_eq!(refused, Err(Refusal::Full { waiting: MOST_WAITING, most: MOST_WAITING }));
+        assert_eq!(refused, Err(PoolError::Full { waiting: MOST_WAITING, most: MOST_WAITING }));
         held.iter().for_each(tokio::task::JoinHandle::abort);
         for task in held {
             assert!(task.await.is_err());
@@ -339,8 +343,8 @@ mod tests {
         };
         let (results, ()) = tokio::join!(futures_util::future::join_all(jobs), stop);
         let cancelled = results.iter().filter(|result| **result == Ok(WorkError::Cancelled)).count();
-        let stopped = results.iter().filter(|result| **result == Err(Refusal::Stopping)).count();
+        let stopped = results.iter().filter(|result| **result == Err(PoolError::Stopping)).count();
         assert_eq!((cancelled, stopped, ran.load(Ordering::Relaxed)), (2, 3, 2));
-        assert_eq!(pool.run(&Work::unlimited(), || ()).await, Err(Refusal::Stopping));
+        assert_eq!(pool.run(&Work::unlimited(), || ()).await, Err(PoolError::Stopping));
     }
 }

@@ -1,18 +1,21 @@
-//! The names that places are reached by.
+//! Names of places in paths.
 
 use std::sync::Arc;
 
-/// All places of a server, in the order of the configuration.
+/// Names of all places, in the order of the configuration. A single place may have the empty name: then paths begin
+/// without one.
 #[derive(Clone, Debug)]
-pub(crate) struct Places(Arc<[Arc<str>]>);
+pub struct Places(Arc<[Arc<str>]>);
 
 impl Places {
-    pub(crate) fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
+    /// Makes the list of these names.
+    pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
         Self(names.into_iter().collect())
     }
 
-    /// The place that a path begins with, its number, and the path inside it.
-    pub(crate) fn find<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
+    /// Returns the place that a path begins with: its index, its name, and the path inside it.
+    #[must_use]
+    pub fn find<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
         let path = path.strip_prefix('/').unwrap_or(path);
         match &*self.0 {
             [only] if only.is_empty() => Some((0, only, path)),
@@ -25,11 +28,13 @@ impl Places {
     }
 
     /// Whether paths begin with the name of a place.
-    pub(crate) fn are_named(&self) -> bool {
+    #[must_use]
+    pub fn are_named(&self) -> bool {
         !matches!(&*self.0, [only] if only.is_empty())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+    /// Iterates over the names.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
         self.0.iter()
     }
 }

@@ -1,6 +1,6 @@
-//! From the text of a server manifest to the outputs of its asset, with no store between them.
+//! Access for fuzz targets: from the text of a server manifest to the outputs of its asset, without a store.
 
-use super::grouping;
+use crate::grouping;
 use millpond_media::{Movie, Work, WorkError};
 use millpond_package::{Options, PackageError, Presentation, Sidecar, dash, hls};
 use millpond_store::ObjectPath;
@@ -11,7 +11,10 @@ const STEPS_OF_A_FILE: u64 = 1 << 20;
 
 /// Makes the manifests of the asset that a server manifest describes, where `movie` stands for each of its files.
 /// Returns the length of all outputs, or `None` where the text is refused.
-pub(crate) fn manifest_asset(text: &str, movie: &Arc<Movie>) -> Option<usize> {
+///
+/// # Panics
+/// Where a file lies outside of the place, or building the asset takes more steps than its files justify.
+pub fn manifest_asset(text: &str, movie: &Arc<Movie>) -> Option<usize> {
     let path = ObjectPath::parse("folder/film.smil").ok()?;
     let recipe = grouping::manifest(&path, text).ok()?;
     let files = recipe.members.len() + recipe.sidecars.len();

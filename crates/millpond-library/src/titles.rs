@@ -1,9 +1,9 @@
-//! Which files of a folder are one title, as far as their names tell.
+//! Which files of a folder are one title, judged by their names.
 //!
-//! Names of a title's renditions differ in what a ladder differs in: size, bitrate, codec, kind of track, language. The words
-//! for these are left out of a name; files of which the same remains are one title. `E01` and `E02` are no such words.
+//! Names of a title's renditions differ in size, bitrate, codec, kind of track and language. Words for these are removed
+//! from each name, and files with the same rest are one title. `E01` and `E02` are no such words.
 
-use super::names::{is_sound, stem};
+use crate::names::{is_sound, stem};
 use millpond_package::language;
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ const WORDS: &[&str] = &[
     "kbps",
 ];
 
-/// Names of languages in themselves, as people name files by.
+/// Names of languages in their own tongue, as in file names.
 #[rustfmt::skip]
 const OWN_NAMES: &[&str] = &[
     "cestina", "cesky", "dansk", "deutsch", "espanol", "español", "francais", "français", "hrvatski", "italiano", "latino",
@@ -30,16 +30,16 @@ const OWN_NAMES: &[&str] = &[
     "turkce", "türkçe", "русский",
 ];
 
-/// Codes of languages that mean a day or a month in names of broadcasts.
+/// Language codes that mean a day or a month in names of broadcasts.
 const DATES: &[&str] = &["mon", "sun", "mar", "may"];
 
-/// Files of one title, as places in the list they were found in.
+/// Files of one title, as indices of the list of names.
 pub(crate) type Group = Vec<usize>;
 
-/// The titles among media files of a folder, in the order of their first files.
+/// Groups the media files of a folder by title, in the order of their first files, in linear time.
 ///
-/// Where all pictures are one title, sound is part of it whatever it is called: `film.mp4` and `commentary of the
-/// director.m4a`. Takes linear time.
+/// Where all video is one title, sound belongs to it whatever its name is: `film.mp4` and `commentary of the
+/// director.m4a`.
 pub(crate) fn titles(names: &[&str]) -> Vec<Group> {
     let mut groups = by_key(names, |_| true);
     if groups.len() < 2 || !names.iter().any(|name| is_sound(name)) {
@@ -71,10 +71,10 @@ fn by_key(names: &[&str], counts: impl Fn(&str) -> bool) -> Vec<Group> {
     groups
 }
 
-/// What a name says besides which rendition it is.
+/// The part of a name that is not about the rendition.
 #[derive(Debug)]
 struct Key {
-    /// Its words in lower case, but for the last number.
+    /// Its words in lower case, without the last number.
     words: String,
     /// The last number that stands alone: the height of a rendition, or that of an episode.
     number: Option<String>,

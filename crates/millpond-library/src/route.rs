@@ -1,21 +1,13 @@
-//! Request paths: which asset, and what of it.
+//! Paths of resources: an asset, its version, and a resource of it.
 //!
-//! An asset is its path under the place; everything made from it lies below that path, so that every URI in a
-//! playlist is relative. The end of a path is matched against the few forms below; what is left is the asset. The
-//! name of a track may have a [`Version`] before it (`~0123456789abcdef/v1/12.m4s`).
+//! Everything made of an asset lies below its path, so that every URI in a playlist is relative. The end of a path is
+//! matched against the forms of [`Resource`]; the rest is the asset. The name of a track may have an [`AssetVersion`]
+//! before it (`~0123456789abcdef/v1/12.m4s`).
 
-use super::Version;
+use crate::version::AssetVersion;
+use millpond_package::hls::Container;
 
-/// Segment containers of HLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Container {
-    /// Fragmented MP4 (CMAF).
-    Fmp4,
-    /// MPEG-2 transport stream.
-    Ts,
-}
-
-/// What is asked of an asset.
+/// Something made of an asset. Tracks are named `v1`, `a1`, `s1`; segments are numbered from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// `index.m3u8`, `ts/index.m3u8`
@@ -45,14 +37,15 @@ pub enum Resource {
 pub struct Route {
     /// The asset's path, without slashes at its ends.
     pub asset: String,
-    /// The version that is meant; without one it is what is there now.
-    pub version: Option<Version>,
-    /// What of it.
+    /// The version of the asset; `None` for the current one.
+    pub version: Option<AssetVersion>,
+    /// The resource of it.
     pub resource: Resource,
 }
 
 impl Route {
-    /// The asset and resource that a decoded path names, where its end has one of the forms.
+    /// Parses a decoded path. Returns `None` where its end has no form of a resource.
+    #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/').unwrap_or(path);
         let (rest, name) = split(path);
@@ -117,10 +110,10 @@ impl Route {
     }
 }
 
-/// Takes a version off the end of a path.
-fn versioned(path: &str) -> (&str, Option<Version>) {
+/// Splits a version off the end of a path.
+fn versioned(path: &str) -> (&str, Option<AssetVersion>) {
     let (above, last) = split(path);
-    match Version::parse(last) {
+    match AssetVersion::parse(last) {
         Some(version) => (above, Some(version)),
         None => (path, None),
     }
@@ -173,7 +166,7 @@ mod tests {
 
     #[test]
     fn versions_stand_before_the_track() {
-        let version = || Version::parse("~0123456789abcdef");
+        let version = || AssetVersion::parse("~0123456789abcdef");
         for (path, ts) in [
             ("~0123456789abcdef/v1/index.m3u8", false),
             ("~0123456789abcdef/v1/iframes.m3u8", false),

@@ -1,13 +1,13 @@
 //! Memory of heavy work, charged to the budget before it is used.
 
-use super::Refusal;
+use super::PoolError;
 use millpond_store::{Hold, Holds, Memory};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Notify, time::timeout_at};
 
-/// Longest wait for memory that other jobs have.
+/// Longest wait for memory that other jobs hold.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// All jobs together get the budget divided by this: slices on their way need the rest.
+/// All jobs together may use the budget divided by this: slices being fetched need the rest.
 const SHARE: u64 = 2;
 
 /// The part of the memory budget that heavy work uses.
@@ -18,10 +18,10 @@ pub(super) struct Charges {
     patience: Duration,
 }
 
-/// Memory that is charged until this is dropped.
+/// Memory charged to the budget until this is dropped.
 #[derive(Debug)]
 #[must_use = "the memory is given back when this is dropped"]
-pub(crate) struct Charge {
+pub struct Charge {
     hold: Hold,
     freed: Arc<Notify>,
 }
@@ -31,23 +31,23 @@ impl Charges {
         Self { holds: Holds::of(memory, "work"), freed: Arc::default(), patience: PATIENCE }
     }
 
-    /// Charges `bytes`. Waits a little where other jobs have them.
-    pub(super) async fn charge(&self, bytes: u64) -> Result<Charge, Refusal> {
+    /// Charges `bytes`. Waits up to [`PATIENCE`] while other jobs hold them.
+    pub(super) async fn charge(&self, bytes: u64) -> Result<Charge, PoolError> {
         let deadline = tokio::time::Instant::now() + self.patience;
         loop {
             let budget = self.holds.budget();
             let most = budget / SHARE;
             if bytes > most {
-                return Err(Refusal::TooLarge { wanted: bytes, most, budget });
+                return Err(PoolError::TooLarge { wanted: bytes, most, budget });
             }
-            // Listening begins before the look, so that nothing given back in between is missed.
+            // Listening begins before the attempt, so that memory given back in between is noticed.
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
             if let Some(hold) = self.holds.try_take(bytes, most) {
                 return Ok(Charge { hold, freed: self.freed.clone() });
             }
             if timeout_at(deadline, freed).await.is_err() {
-                return Err(Refusal::NoRoom { wanted: bytes, seconds: self.patience.as_secs(), budget });
+                return Err(PoolError::NoRoom { wanted: bytes, seconds: self.patience.as_secs(), budget });
             }
         }
     }
@@ -73,10 +73,10 @@ mod tests {
         charges.patience = Duration::from_millis(5);
         let most = budget / 2;
         let refused = charges.charge(most + 1).await.unwrap_err();
-        assert_eq!(refused, Refusal::TooLarge { wanted: most + 1, most, budget });
+        assert_eq!(refused, PoolError::TooLarge { wanted: most + 1, most, budget });
         let first = charges.charge(most).await.unwrap();
         assert!(store.memory().used() >= most);
-        assert!(matches!(charges.charge(1).await, Err(Refusal::NoRoom { wanted: 1, .. })));
+        assert!(matches!(charges.charge(1).await, Err(PoolError::NoRoom { wanted: 1, .. })));
         charges.patience = Duration::from_secs(60);
         let (second, ()) = tokio::join!(charges.charge(most), async {
             tokio::task::yield_now().await;

@@ -1,7 +1,11 @@
-//! A look at a place for the first words to an operator: assets, and media that is not served.
+//! A survey of a place for the operator at the start: assets, and media that is not served.
 
-use super::{FolderContent, Library, copying::is_recent, folder_path};
-use crate::front::encode;
+use crate::{
+    copying::is_recent,
+    folder::FolderContent,
+    library::{Library, folder_path},
+    names::is_media,
+};
 use millpond_media::Foreign;
 use millpond_store::{Entry, ObjectPath, OriginError};
 use std::{
@@ -9,25 +13,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Most folders of a local place that are looked into.
+/// Most folders of a local place that are listed.
 const MOST_FOLDERS: usize = 32;
-/// How deep they lie at most.
+/// Most folders above a folder that is listed.
 const DEPTH: usize = 3;
-/// Longest look at a place, its first folder not counted: the start waits for it.
+/// Longest survey of a place, its first folder not counted: the start waits for it.
 const LONGEST: Duration = Duration::from_millis(500);
-/// Most files that are opened to see whether they are being copied.
+/// Most files that are opened to find out whether they are being copied.
 const MOST_RECENT: usize = 32;
 
-/// What a place holds near its top.
+/// Content of a place near its root.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Name of the place; empty where it has none.
     pub place: String,
     /// Paths of the first assets, with the place, not percent-encoded.
     pub assets: Vec<String>,
-    /// Number of further assets that were seen.
+    /// Number of further assets found.
     pub more: usize,
-    /// Folders that were seen and not looked into.
+    /// Folders found and not listed.
     pub folders: usize,
     /// Files in formats that are not read: their number and the path of the first, by format.
     pub left_out: BTreeMap<Foreign, (usize, String)>,
@@ -40,12 +44,6 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// The path of an asset as URLs have it.
-    #[must_use]
-    pub fn encoded(asset: &str) -> String {
-        encode(asset)
-    }
-
     fn add(&mut self, folder: &str, content: FolderContent, most: usize) {
         let within =
             |name: &str| [folder, name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
@@ -66,8 +64,8 @@ impl Survey {
 }
 
 impl Library {
-    /// Looks at the top of a place, and into some of its folders where it is `local`: there that costs no request.
-    pub(crate) async fn survey(&self, place: &str, local: bool, most: usize) -> Survey {
+    /// Lists the root of a place and, where the place is `local`, some of its folders. Names at most `most` assets.
+    pub async fn survey(&self, place: &str, local: bool, most: usize) -> Survey {
         let mut survey = Survey { place: place.to_owned(), ..Survey::default() };
         let mut queue = VecDeque::from([(String::new(), 0)]);
         let (mut looked, mut opens, began) = (0, MOST_RECENT, Instant::now());
@@ -109,7 +107,7 @@ impl Library {
         self.store.list(place, &path).await
     }
 
-    /// Notes files that are being copied, of `most` that changed lately; gives what is left of `most`.
+    /// Adds files that are being copied, among the first `most` that changed lately. Returns the rest of `most`.
     async fn note_copies(
         &self,
         place: &str,
@@ -127,8 +125,8 @@ impl Library {
         most - looked
     }
 
-    /// The files of a folder that are being copied, of the first that changed lately.
-    pub(crate) async fn being_copied(&self, place: &str, folder: &ObjectPath, entries: &[Entry]) -> Vec<String> {
+    /// Returns the files of a folder that are being copied, among the first that changed lately.
+    pub async fn being_copied(&self, place: &str, folder: &ObjectPath, entries: &[Entry]) -> Vec<String> {
         self.copied_of(place, folder, entries, MOST_RECENT).await
     }
 
@@ -144,7 +142,7 @@ impl Library {
     }
 }
 
-/// Media files that changed lately.
+/// Returns media files that changed lately.
 fn recent(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
-    entries.iter().filter(|entry| !entry.folder && super::is_media(&entry.name) && is_recent(entry.modified))
+    entries.iter().filter(|entry| !entry.folder && is_media(&entry.name) && is_recent(entry.modified))
 }

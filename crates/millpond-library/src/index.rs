@@ -1,30 +1,27 @@
 //! Indexes of objects: built once, kept in memory under a budget and on disk across restarts.
 
-use super::{
-    IndexError,
-    copying::is_recent,
-    flights::Flights,
-    index_files::{IndexFiles, SEED, fnv},
-};
 use crate::{
-    metrics::Metrics,
-    work::{Charge, Pool, Refusal},
+    copying::may_grow,
+    counters::Counters,
+    error::IndexError,
+    index_files::{IndexFiles, SEED, fnv},
+    work::{Charge, PoolError, WorkPool},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use millpond_media::{ByteRange, Foreign, Indexer, MediaError, Movie, Step, Work, WorkError};
-use millpond_store::{Cache, Object, Store};
+use millpond_store::{Cache, Object, SingleFlight, Store};
 use std::{sync::Arc, time::Instant};
 
 /// Reads of one batch under way at once.
 const PARALLEL: usize = 16;
-/// Steps that indexing one object may take: some ten nanoseconds each.
+/// Steps that indexing one object may take, of some ten nanoseconds each.
 const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
 const MEMORY_A_BYTE: u64 = 2;
 /// Bytes that tell the format of a file.
 const HEAD: u64 = 1024;
 
-/// An index is of one version of one object.
+/// Name of an index: one version of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     place: String,
@@ -54,20 +51,25 @@ impl Key {
     }
 }
 
-/// Where indexes come from.
-pub(super) struct Indexes {
+/// Finds indexes in memory or on disk, or builds them.
+pub(crate) struct Indexes {
     store: Store,
-    pool: Arc<Pool>,
+    pool: Arc<WorkPool>,
     memory: Cache<Key, Arc<Movie>>,
-    /// What is wrong with objects that have no index: the same bytes are not read again.
+    /// Faults of objects that have no index, so that the same bytes are not read again.
     unplayable: Cache<Key, IndexError>,
-    flights: Flights<Key, Result<Arc<Movie>, IndexError>>,
+    under_way: SingleFlight<Key, Result<Arc<Movie>, IndexError>>,
     files: Option<Arc<IndexFiles>>,
-    metrics: Arc<Metrics>,
+    counters: Arc<Counters>,
 }
 
 impl Indexes {
-    pub(super) fn new(store: Store, pool: Arc<Pool>, files: Option<IndexFiles>, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub(crate) fn new(
+        store: Store,
+        pool: Arc<WorkPool>,
+        files: Option<IndexFiles>,
+        counters: Arc<Counters>,
+    ) -> Arc<Self> {
         let memory = Cache::of(store.memory(), "indexes");
         let unplayable = Cache::of(store.memory(), "unplayable");
         let files = files.map(Arc::new);
@@ -77,11 +79,11 @@ impl Indexes {
                 tracing::warn!(%error, "stored indexes are not bounded before the next start");
             }
         }
-        Arc::new(Self { store, pool, memory, unplayable, flights: Flights::new(), files, metrics })
+        Arc::new(Self { store, pool, memory, unplayable, under_way: SingleFlight::new(), files, counters })
     }
 
-    /// The index of an object.
-    pub(super) async fn get(self: &Arc<Self>, object: &Arc<Object>) -> Result<Arc<Movie>, IndexError> {
+    /// Returns the index of an object.
+    pub(crate) async fn get(self: &Arc<Self>, object: &Arc<Object>) -> Result<Arc<Movie>, IndexError> {
         let key = Key::of(object);
         if let Some(movie) = self.memory.get(&key) {
             return Ok(movie);
@@ -99,7 +101,7 @@ impl Indexes {
                 Ok(movie)
             }
         };
-        self.flights.join(&key, job).await
+        self.under_way.run(&key, job).await.0
     }
 
     /// Keeps an error that the same bytes would cause again.
@@ -115,7 +117,7 @@ impl Indexes {
     }
 
     async fn load_or_build(&self, key: &Key, object: &Arc<Object>) -> Result<Movie, IndexError> {
-        // What its origin forbids to store reaches no disk.
+        // An object that its origin forbids to store reaches no disk.
         let files = self.files.as_ref().filter(|_| object.is_storable());
         if let Some(files) = files
             && let Some(movie) = self.load(files, key).await
@@ -123,8 +125,8 @@ impl Indexes {
             return Ok(movie);
         }
         let started = Instant::now();
-        let Built { movie, bytes, charges } = self.build(object).await.inspect_err(|_| self.metrics.index_failed())?;
-        self.metrics.index_built(started.elapsed(), bytes);
+        let Built { movie, bytes, charges } = self.build(object).await.inspect_err(|_| self.counters.index_failed())?;
+        self.counters.index_built(started.elapsed(), bytes);
         tracing::info!(
             object = %object.path(),
             read_bytes = bytes,
@@ -137,7 +139,7 @@ impl Indexes {
             tracing::warn!(object = %object.path(), track = track.id, reason = %track.reason, "track left out");
         }
         // A file that is being copied has another version a moment later.
-        let passing = movie.cut_short && is_recent(object.meta().modified);
+        let passing = movie.cut_short && may_grow(object);
         let Some(files) = files.cloned().filter(|_| !passing) else { return Ok(movie) };
         let (name, key) = (key.file_name(), key.bytes());
         let save = move || {
@@ -146,10 +148,10 @@ impl Indexes {
         };
         let saved = self.pool.run(&Work::unlimited(), save).await;
         drop(charges);
-        saved.map_err(|refusal| refused(object, refusal))
+        saved.map_err(|error| refused(object, error))
     }
 
-    /// The index that is on the disk, where there is one and room for it.
+    /// Loads an index from the disk, where there is one and memory for it.
     async fn load(&self, files: &Arc<IndexFiles>, key: &Key) -> Option<Movie> {
         let work = Work::unlimited();
         let (name, bytes) = (key.file_name(), key.bytes());
@@ -162,8 +164,7 @@ impl Indexes {
         self.pool.run(&work, move || files.load(&name, &bytes, cost)).await.ok()?
     }
 
-    /// What is wrong with an object: its format where its first bytes are not those of an ISO base media file, and are
-    /// known otherwise.
+    /// Returns why an object has no index: its format, where its first bytes are those of another known format.
     async fn unreadable(&self, object: &Arc<Object>, error: MediaError) -> IndexError {
         let path = object.path().to_string();
         if error.offset() == 0 && !matches!(error, MediaError::Work { .. }) {
@@ -188,7 +189,7 @@ impl Indexes {
                 let step = indexer.poll();
                 (indexer, step)
             };
-            let (stepped, step) = self.pool.run(&work, step).await.map_err(|refusal| refused(object, refusal))?;
+            let (stepped, step) = self.pool.run(&work, step).await.map_err(|error| refused(object, error))?;
             indexer = stepped;
             let ranges = match step {
                 Ok(Step::Done(movie)) => return Ok(Built { movie, bytes, charges }),
@@ -197,7 +198,7 @@ impl Indexes {
             };
             let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
-            charges.push(charge.map_err(|refusal| refused(object, refusal))?);
+            charges.push(charge.map_err(|error| refused(object, error))?);
             let reads = ranges.into_iter().map(|range: ByteRange| async move {
                 store.read_all(object, range.start..range.end).await.map(|bytes| (range, bytes))
             });
@@ -210,45 +211,40 @@ impl Indexes {
     }
 }
 
-/// An index, and what is still charged for it.
+/// An index, and the memory that is still charged for it.
 struct Built {
     movie: Movie,
-    /// Bytes that were read for it.
+    /// Bytes read for it.
     bytes: u64,
     charges: Vec<Charge>,
 }
 
-fn refused(object: &Object, refusal: Refusal) -> IndexError {
-    IndexError::Refused { object: object.path().to_string(), refusal }
+fn refused(object: &Object, error: PoolError) -> IndexError {
+    IndexError::Refused { object: object.path().to_string(), error }
 }
 
-/// A short name for bytes: entity tags.
-pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+/// Returns a short name for bytes, as entity tags need. Not collision-proof against an adversary.
+#[must_use]
+pub fn fingerprint(bytes: &[u8]) -> u64 {
     fnv(bytes, SEED)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work::{PoolOptions, PoolStats};
     use millpond_store::{MemoryOrigin, ObjectPath, StoreOptions};
 
-    const SAMPLE: &[u8] = include_bytes!("../../../../assets/sample/180p.mp4");
+    const SAMPLE: &[u8] = include_bytes!("../../../assets/sample/180p.mp4");
 
     async fn indexes(memory: u64, name: &str, bytes: &[u8]) -> (Arc<Indexes>, Arc<Object>) {
         let store = Store::new(&StoreOptions { memory, ..StoreOptions::default() }).unwrap();
         let origin = MemoryOrigin::new("films");
         origin.put(name, bytes::Bytes::copy_from_slice(bytes));
         store.add_place("films", Arc::new(origin));
-        let metrics = Arc::new(Metrics::new(&store));
-        let pool = crate::work::for_tests(store.memory());
+        let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap());
         let object = store.open("films", &ObjectPath::parse(name).unwrap()).await.unwrap();
-        (Indexes::new(store, pool, None, metrics), object)
-    }
-
-    fn builds(indexes: &Indexes, outcome: &str) -> String {
-        let text = indexes.metrics.render(crate::metrics::TextFormat::Prometheus);
-        let name = format!("millpond_index_builds_total{{outcome=\"{outcome}\"}} ");
-        text.lines().find_map(|line| line.strip_prefix(&name)).unwrap().to_owned()
+        (Indexes::new(store, pool, None, Arc::default()), object)
     }
 
     #[tokio::test]
@@ -257,7 +253,7 @@ mod tests {
         for _ in 0..3 {
             assert!(matches!(indexes.get(&object).await, Err(IndexError::Media { .. })));
         }
-        assert_eq!(builds(&indexes, "failed"), "1");
+        assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_failed, 1);
     }
 
     #[tokio::test]
@@ -271,7 +267,7 @@ mod tests {
                 .map(|(_, counters)| (counters.weight, counters.insertions > 0))
         };
         assert_eq!(held(indexes.store.memory().kinds()), Some((0, true)));
-        assert_eq!(builds(&indexes, "ok"), "1");
+        assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_built, 1);
 
         // Twice the first read is over half of the budget.
         let (indexes, object) = super::tests::indexes(64 << 20, "a.mp4", SAMPLE).await;

@@ -1,20 +1,21 @@
-//! From a path to the recipe of an asset: looks at the storage as far as the form of the path needs.
+//! From a path to the recipe of an asset, with as few requests to the storage as the form of the path allows.
 
-use super::{
-    LibraryError,
-    asset::{Building, Library},
+use crate::{
+    building::Building,
+    error::LibraryError,
     folder::OWN_MANIFESTS,
     grouping::{self, Recipe},
+    library::Library,
     names,
 };
 use millpond_media::{Foreign, Work};
-use millpond_store::{Entry, ObjectPath, OriginError, Titles};
+use millpond_store::{Entry, ObjectPath, OriginError};
 
-/// Listings up to this size are sorted out where they are; longer ones are heavy work.
+/// Longest listing that is grouped on the calling thread. Longer ones are heavy work.
 const FEW_ENTRIES: usize = 256;
 
 impl Library {
-    pub(super) async fn recipe(
+    pub(crate) async fn recipe(
         &self,
         place: &str,
         path: &ObjectPath,
@@ -30,7 +31,7 @@ impl Library {
         if names::is_media(name) {
             return self.file(place, path, building).await;
         }
-        // The name says a file of another format; its bytes may say otherwise.
+        // The name stands for a format that is not read; the bytes may be of another one.
         if Foreign::of_name(name).is_some() {
             match self.file(place, path, building).await {
                 Err(error) if error.is_not_found() => {}
@@ -38,7 +39,7 @@ impl Library {
             }
         }
         let entries = match self.store.list(place, path).await {
-            // A disk tells a file from a folder for nothing.
+            // A disk tells a file from a folder at no cost.
             Err(OriginError::NotAFile { .. }) => return self.file(place, path, building).await,
             Err(OriginError::Unsupported { .. } | OriginError::NotFound { .. }) => Vec::new(),
             listed => listed?,
@@ -59,7 +60,7 @@ impl Library {
     }
 
     async fn file(&self, place: &str, path: &ObjectPath, building: &mut Building) -> Result<Recipe, LibraryError> {
-        // Only where looking costs nothing: a listing of a large bucket would delay the first picture.
+        // Local folders only: listing a large bucket would delay the first picture.
         if self.store.open(place, path).await?.file().is_none() {
             return grouping::single(path, &[]);
         }
@@ -93,12 +94,7 @@ impl Library {
         Ok(recipe)
     }
 
-    /// Which files of a folder are one title at a place.
-    pub(crate) fn titles(&self, place: &str) -> Titles {
-        self.options.titles.get(place).copied().unwrap_or_default()
-    }
-
-    /// What a listing makes of a path; the listing comes back.
+    /// Applies `group` to a listing, on the pool where it is long. Returns the listing too.
     async fn grouped(
         &self,
         path: &ObjectPath,
@@ -113,12 +109,12 @@ impl Library {
     }
 
     /// Runs a short job of the pool for the object or folder at `path`.
-    pub(super) async fn job<T: Send + 'static>(
+    pub(crate) async fn job<T: Send + 'static>(
         &self,
         path: &ObjectPath,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, LibraryError> {
-        let refused = |refusal| LibraryError::Refused { asset: path.to_string(), refusal };
+        let refused = |error| LibraryError::Refused { asset: path.to_string(), error };
         self.pool.run(&Work::unlimited(), job).await.map_err(refused)
     }
 }

@@ -1,0 +1,122 @@
+//! Assets: media that can be served, with everything that it depends on.
+
+use crate::version::AssetVersion;
+use millpond_package::Presentation;
+use millpond_store::{Entry, Object, ObjectPath, Permission, Store};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+/// Time that an opened asset is used without asking the store whether its objects are still the same.
+pub(crate) const TRUSTED: Duration = Duration::from_secs(1);
+
+/// Place and path of an asset.
+pub(crate) type AssetKey = (Arc<str>, String);
+
+/// An asset that can be served: one version of one title.
+pub struct Asset {
+    /// Path with its place, as in URLs.
+    pub path: String,
+    /// Hash of everything that bytes made of the asset depend on.
+    pub id: u64,
+    /// Objects that hold the media. Plans name them by their index here.
+    pub objects: Vec<Arc<Object>>,
+    /// Tracks of the asset on one timeline.
+    pub presentation: Arc<Presentation>,
+    /// Files of its folder that belong to another title, each with the reason.
+    pub left_out: Vec<String>,
+    /// Last change of any of its objects.
+    pub modified: Option<SystemTime>,
+    /// Every object whose change changes the asset.
+    pub(crate) depends: Vec<Arc<Object>>,
+    /// Entries of the folder, where the asset is a folder or has subtitle files beside it.
+    pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
+    /// Time of the last check that its objects are still the same, in milliseconds of the library's clock.
+    pub(crate) checked_ms: AtomicU64,
+    /// Time when its objects were last [doubted](Object::doubt), on the same clock.
+    pub(crate) doubted_ms: AtomicU64,
+    pub(crate) key: AssetKey,
+    /// Bytes that the budget counts for it.
+    pub(crate) weight: AtomicU64,
+    /// Parts of each track that are made, as bits of [`Lazy`].
+    pub(crate) made: Vec<AtomicU8>,
+}
+
+/// A part of a track's presentation that is made when it is first used, in proportion to the track's samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lazy {
+    /// Key frames for trick play.
+    IFrames = 1,
+    /// Layout of TS segments, sound included.
+    Ts = 2,
+}
+
+impl Asset {
+    /// Returns what caches may do with bytes made of the asset: the strictest permission among all of its objects.
+    pub fn permission(&self, store: &Store) -> Permission {
+        // Most assets are local files, which carry no permission.
+        if self.depends.iter().all(|object| object.file().is_some()) {
+            return Permission::default();
+        }
+        let place = self.depends.first().map_or("", |object| object.place());
+        let listed = self.listed.as_ref().map(|(folder, _)| store.listing_permission(place, folder));
+        let objects = self.depends.iter().map(|object| store.permission(object));
+        objects.chain(listed).fold(Permission::default(), Permission::strictest)
+    }
+
+    /// Returns the version that its URLs name.
+    #[must_use]
+    pub fn version(&self) -> AssetVersion {
+        AssetVersion(self.id)
+    }
+
+    /// Whether it may be used without asking the store whether its objects are still the same.
+    pub(crate) fn is_trusted(&self, now_ms: u64) -> bool {
+        let checked = self.checked_ms.load(Ordering::Relaxed);
+        checked > self.doubted_ms.load(Ordering::Relaxed)
+            && now_ms.saturating_sub(checked) < TRUSTED.as_millis() as u64
+            && !self.depends.iter().any(|object| object.is_outdated())
+    }
+
+    /// Returns the average bitrate of the tracks with these indices, in bits per second.
+    pub fn rate(&self, tracks: impl IntoIterator<Item = usize>) -> u64 {
+        let all = self.presentation.tracks();
+        tracks.into_iter().filter_map(|track| all.get(track)).map(|track| track.bandwidth().average).sum()
+    }
+
+    /// Whether a part of the track named `track` is made already.
+    #[must_use]
+    pub fn has_made(&self, track: &str, part: Lazy) -> bool {
+        self.made_of(track).is_some_and(|made| made.load(Ordering::Relaxed) & part as u8 != 0)
+    }
+
+    /// Records that a part of the track named `track` is made.
+    pub fn set_made(&self, track: &str, part: Lazy) {
+        if let Some(made) = self.made_of(track) {
+            made.fetch_or(part as u8, Ordering::Relaxed);
+        }
+    }
+
+    fn made_of(&self, track: &str) -> Option<&AtomicU8> {
+        self.made.get(self.presentation.tracks().iter().position(|t| t.name() == track)?)
+    }
+
+    /// Returns the bytes of memory that it takes now.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let listed = self.listed.iter().flat_map(|(_, entries)| entries);
+        let listed: usize = listed.map(|entry| size_of::<Entry>() + entry.name.len()).sum();
+        let left_out: usize = self.left_out.iter().map(String::len).sum();
+        (self.presentation.heap_bytes() + listed + left_out + self.made.len()) as u64 + 4096
+    }
+}
+
+impl fmt::Debug for Asset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asset").field("path", &self.path).field("version", &self.version()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,226 @@
+//! Making an asset: its files are opened and indexed, and one presentation is built over them.
+
+use crate::{
+    asset::{Asset, AssetKey},
+    copying::may_grow,
+    error::LibraryError,
+    grouping::{Member, Recipe, SidecarFile},
+    index_files::{SEED, fnv},
+    library::{Library, folder_path},
+    version::AssetVersion,
+    work::{Charge, PoolError, WorkPool},
+};
+use millpond_media::{Movie, Work};
+use millpond_package::{
+    KeyAddress, Options, Presentation, Sidecar, Source, building_bytes,
+    ladder::{self, Shape},
+    text,
+};
+use millpond_store::{Entry, Object, ObjectPath};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, AtomicU64},
+};
+
+/// Largest server manifest or subtitle file, in bytes.
+const MOST_TEXT: u64 = 8 << 20;
+/// Bytes of memory for each byte of a server manifest or subtitle file: the text, and its parsed form.
+const MEMORY_A_BYTE: u64 = 4;
+/// Steps that building a presentation may take, of some ten nanoseconds each.
+const MOST_STEPS: u64 = 1 << 26;
+
+impl Library {
+    /// Makes the asset at a place and path. `building` gathers its objects, and keeps its memory charged meanwhile.
+    pub(crate) async fn build(&self, key: &AssetKey, building: &mut Building) -> Result<Asset, LibraryError> {
+        let (place, path) = key;
+        let shown = if place.is_empty() { path.to_owned() } else { format!("{place}/{path}") };
+        let bad = |e: &dyn std::fmt::Display| LibraryError::BadPath { path: shown.clone(), why: e.to_string() };
+        let object_path = folder_path(path).map_err(|e| bad(&e))?;
+        let recipe = self.recipe(place, &object_path, building).await?;
+        if recipe.members.is_empty() {
+            return Err(LibraryError::NoAsset(shown));
+        }
+        let mut sources = Vec::with_capacity(recipe.members.len());
+        for member in &recipe.members {
+            sources.push(self.source(place, member, building).await?);
+        }
+        let left_out = if recipe.by_name { building.one_title(&shown, &mut sources)? } else { Vec::new() };
+        let mut sidecars = Vec::with_capacity(recipe.sidecars.len());
+        for file in &recipe.sidecars {
+            sidecars.push(self.sidecar(place, file, building).await?);
+        }
+        let options = Options { target_duration: self.options.segment_duration.as_secs_f64() };
+        let refused = |error| LibraryError::Refused { asset: shown.clone(), error };
+        building.charge(&self.pool, building_bytes(&sources)).await.map_err(refused)?;
+        let work = Work::new(MOST_STEPS);
+        let job = {
+            let work = work.clone();
+            move || Presentation::build(sources, sidecars, &options, &work)
+        };
+        let presentation = self.pool.run(&work, job).await.map_err(refused)?;
+        let presentation =
+            presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
+        let key_address = self.options.places.get(place).and_then(|place| place.key_address.clone());
+        for warning in presentation.warnings() {
+            tracing::warn!(asset = %shown, %warning, "packaging");
+        }
+        for file in &left_out {
+            tracing::warn!(asset = %shown, %file, "another title than the rest of its folder");
+        }
+        let identity = self.identity(&recipe, &building.depends, key_address.as_deref());
+        let presentation = presentation.below(format!("{}/", AssetVersion(identity)));
+        Ok(Asset {
+            path: shown,
+            left_out,
+            id: identity,
+            modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
+            objects: std::mem::take(&mut building.objects),
+            made: presentation.tracks().iter().map(|_| AtomicU8::new(0)).collect(),
+            presentation: Arc::new(presentation.with_key_address(key_address)),
+            depends: std::mem::take(&mut building.depends),
+            listed: building.listed.take(),
+            checked_ms: AtomicU64::new(self.now_ms()),
+            doubted_ms: AtomicU64::new(0),
+            key: key.clone(),
+            weight: AtomicU64::new(0),
+        })
+    }
+
+    async fn source(&self, place: &str, member: &Member, building: &mut Building) -> Result<Source, LibraryError> {
+        let object = self.store.open(place, &member.path).await?;
+        let movie = self.movie(&object).await?;
+        building.depends.push(object.clone());
+        let media = match &movie.external_media {
+            None => object,
+            Some(location) => {
+                let media = external(&member.path, location)?;
+                let media = self.store.open(place, &media).await?;
+                building.depends.push(media.clone());
+                media
+            }
+        };
+        building.objects.push(media);
+        Ok(member.source(movie))
+    }
+
+    /// Returns the index of an object. An object that ends too early and may still grow is an error.
+    async fn movie(&self, object: &Arc<Object>) -> Result<Arc<Movie>, LibraryError> {
+        let meta = object.meta();
+        let movie = self.indexes.get(object).await;
+        let cut_short = match &movie {
+            Ok(movie) => movie.cut_short,
+            Err(error) => error.is_cut_short(meta.len),
+        };
+        if cut_short && may_grow(object) {
+            return Err(LibraryError::BeingCopied { path: object.path().to_string(), len: meta.len });
+        }
+        Ok(movie?)
+    }
+
+    /// Whether the file at `path` is still being copied into its place.
+    pub(crate) async fn is_being_copied(&self, place: &str, path: &ObjectPath) -> bool {
+        let Ok(object) = self.store.open(place, path).await else { return false };
+        matches!(self.movie(&object).await, Err(LibraryError::BeingCopied { .. }))
+    }
+
+    async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
+        let bytes = self.read_text(place, &file.path, building).await?;
+        let name = file.path.file_name();
+        let parse = if name.to_ascii_lowercase().ends_with(".srt") { text::srt::parse } else { text::vtt::parse };
+        let parsed = self.job(&file.path, move || parse(&bytes)).await?;
+        let subtitles =
+            parsed.map_err(|e| LibraryError::Manifest { manifest: file.path.to_string(), why: e.to_string() })?;
+        for warning in &subtitles.warnings {
+            tracing::warn!(file = %file.path, %warning, "subtitles");
+        }
+        Ok(Sidecar {
+            language: file.language.clone(),
+            name: String::new(),
+            cues: Arc::new(subtitles.cues),
+            default: false,
+            forced: file.forced,
+        })
+    }
+
+    /// Returns a hash of everything that bytes made of an asset depend on.
+    fn identity(&self, recipe: &Recipe, depends: &[Arc<Object>], keys: Option<&KeyAddress>) -> u64 {
+        let mut hash = fnv(env!("CARGO_PKG_VERSION").as_bytes(), SEED);
+        hash = fnv(format!("{recipe:?}").as_bytes(), hash);
+        hash = fnv(&self.options.segment_duration.as_secs_f64().to_le_bytes(), hash);
+        if let Some(address) = keys {
+            hash = fnv(format!("{address:?}").as_bytes(), hash);
+        }
+        for object in depends {
+            hash = fnv(object.path().as_str().as_bytes(), hash);
+            hash = fnv(object.meta().version.as_str().as_bytes(), hash);
+            hash = fnv(&object.meta().len.to_le_bytes(), hash);
+        }
+        hash
+    }
+
+    /// Reads a server manifest or subtitle file.
+    pub(crate) async fn read_text(
+        &self,
+        place: &str,
+        path: &ObjectPath,
+        building: &mut Building,
+    ) -> Result<bytes::Bytes, LibraryError> {
+        let object = self.store.open(place, path).await?;
+        let len = object.meta().len;
+        if len > MOST_TEXT {
+            let why = format!("it has {len} bytes, expected at most {MOST_TEXT}");
+            return Err(LibraryError::Manifest { manifest: path.to_string(), why });
+        }
+        let refused = |error| LibraryError::Refused { asset: path.to_string(), error };
+        building.charge(&self.pool, len * MEMORY_A_BYTE).await.map_err(refused)?;
+        let bytes = self.store.read_all(&object, 0..len).await?;
+        building.depends.push(object);
+        Ok(bytes)
+    }
+}
+
+/// What making an asset has gathered so far.
+#[derive(Default)]
+pub(crate) struct Building {
+    objects: Vec<Arc<Object>>,
+    depends: Vec<Arc<Object>>,
+    pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
+    /// Memory of the work, until the asset itself is counted.
+    charges: Vec<Charge>,
+}
+
+impl Building {
+    async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {
+        self.charges.push(pool.charge(bytes).await?);
+        Ok(())
+    }
+
+    /// Removes files that belong to another title than most of their folder. Returns each with the reason.
+    fn one_title(&mut self, folder: &str, sources: &mut Vec<Source>) -> Result<Vec<String>, LibraryError> {
+        let shapes: Vec<(&str, Shape)> = sources.iter().map(|s| (s.label.as_str(), Shape::of(&s.movie))).collect();
+        let verdicts = ladder::title(&shapes).map_err(|other| LibraryError::NotOneTitle {
+            folder: folder.to_owned(),
+            found: format!("files of different titles ({other})"),
+        })?;
+        let told = sources.iter().zip(&verdicts);
+        let left_out = told.filter_map(|(source, why)| Some(format!("{}: {}", source.label, why.as_ref()?))).collect();
+        let mut keep = verdicts.iter().map(Option::is_none);
+        sources.retain(|_| keep.next().unwrap_or(true));
+        let mut keep = verdicts.iter().map(Option::is_none);
+        self.objects.retain(|_| keep.next().unwrap_or(true));
+        Ok(left_out)
+    }
+}
+
+/// Returns the object that a data reference names: relative to the index file's folder, never outside the place.
+fn external(index: &ObjectPath, location: &str) -> Result<ObjectPath, LibraryError> {
+    let wrong = |why: String| LibraryError::Manifest { manifest: index.to_string(), why };
+    if location.contains("://") || location.starts_with('/') {
+        return Err(wrong(format!("data reference {location:?}: expected a path relative to the index file")));
+    }
+    let decoded = percent_encoding::percent_decode_str(location)
+        .decode_utf8()
+        .map_err(|_| wrong(format!("data reference {location:?} is not UTF-8")))?;
+    let decoded = decoded.strip_prefix("./").unwrap_or(&decoded);
+    index.parent().join(decoded).map_err(|e| wrong(format!("data reference {location:?}: {e}")))
+}

@@ -1,0 +1,173 @@
+//! Errors of opening assets.
+
+use crate::work::PoolError;
+use millpond_media::{Foreign, MediaError};
+use millpond_package::PackageError;
+use millpond_store::OriginError;
+use std::sync::Arc;
+
+/// Why an object has no index.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The origin can't give its bytes.
+    #[error("{0}")]
+    Origin(#[from] OriginError),
+    /// Its bytes are not playable media.
+    #[error("{object}: {error}")]
+    Media {
+        /// Path of the object in its place.
+        object: String,
+        /// The fault, and its byte offset.
+        error: MediaError,
+    },
+    /// Its bytes are media in a format that is not read.
+    #[error("{object}: {}", Self::explained(object.rsplit('/').next().unwrap_or(object), *format))]
+    Foreign {
+        /// Path of the object in its place.
+        object: String,
+        /// The format.
+        format: Foreign,
+    },
+    /// The server has no room for the work now.
+    #[error("{object}: {error}")]
+    Refused {
+        /// Path of the object in its place.
+        object: String,
+        /// The limit that was met.
+        error: PoolError,
+    },
+}
+
+impl IndexError {
+    /// Describes a file of a format that is not read, with the command that makes an MP4 file of it.
+    #[must_use]
+    pub fn explained(name: &str, format: Foreign) -> String {
+        let made = format.command(name).map_or_else(String::new, |command| format!("; to make one: {command}"));
+        format!("is {}, expected an ISO base media file (MP4, MOV, 3GP ...){made}", format.name())
+    }
+
+    /// Whether further bytes could cure it, given that the object has `object_len` bytes now.
+    pub(crate) fn is_cut_short(&self, object_len: u64) -> bool {
+        matches!(self, Self::Media { error, .. } if error.is_cut_short(object_len))
+    }
+}
+
+/// Why an asset can't be opened, or has no such resource.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// The storage failed, or an object has no index.
+    #[error("{0}")]
+    Index(#[from] IndexError),
+    /// The media can't be packaged.
+    #[error("{asset}: {error}")]
+    Package {
+        /// Path of the asset with its place.
+        asset: String,
+        /// The fault.
+        error: Arc<PackageError>,
+    },
+    /// The server has no room for the work now.
+    #[error("{asset}: {error}")]
+    Refused {
+        /// Path of the asset, or of one of its files.
+        asset: String,
+        /// The limit that was met.
+        error: PoolError,
+    },
+    /// A folder is too large to be one title.
+    #[error("{folder}: found {found} {what} files, expected at most {most} in a folder that is one asset")]
+    TooMany {
+        /// Path of the folder in its place.
+        folder: String,
+        /// Kind of files: `media` or `subtitle`.
+        what: &'static str,
+        /// Number of these files.
+        found: usize,
+        /// Largest number in one asset.
+        most: usize,
+    },
+    /// A folder holds several titles.
+    #[error("{folder}: found {found}, expected one title in a folder that is an asset")]
+    NotOneTitle {
+        /// Path of the folder in its place.
+        folder: String,
+        /// The titles, or how they differ.
+        found: String,
+    },
+    /// A folder holds media in formats that are not read, and no other.
+    #[error("{folder}: found no media file but {found}")]
+    OnlyForeign {
+        /// Path of the folder in its place.
+        folder: String,
+        /// Those files.
+        found: String,
+    },
+    /// A file ends too early, and changed a moment ago.
+    #[error("{path}: still being copied: found {len} bytes so far, the last a moment ago")]
+    BeingCopied {
+        /// Path of the file in its place.
+        path: String,
+        /// Bytes that are there.
+        len: u64,
+    },
+    /// The path names no asset.
+    #[error("{0}: no such asset")]
+    NoAsset(String),
+    /// The asset has no such track, segment or version.
+    #[error("{asset}: {what}")]
+    NoResource {
+        /// Path of the asset with its place.
+        asset: String,
+        /// The resource that was asked for.
+        what: String,
+    },
+    /// The path can't name anything.
+    #[error("{path}: {why}")]
+    BadPath {
+        /// The path.
+        path: String,
+        /// The fault.
+        why: String,
+    },
+    /// The first bytes of a resource can't be read or made.
+    #[error("{asset}: {why}")]
+    Unreadable {
+        /// Path of the asset with its place.
+        asset: String,
+        /// The fault.
+        why: String,
+    },
+    /// A server manifest, subtitle file or data reference is faulty.
+    #[error("{manifest}: {why}")]
+    Manifest {
+        /// Path of the file in its place.
+        manifest: String,
+        /// The fault.
+        why: String,
+    },
+    /// Only cached bytes were asked for, and some are not cached.
+    #[error("{0}: not all of it is cached")]
+    NotCached(String),
+    /// A request of this server came back to it through another cache.
+    #[error("{0}: the request has been here before: places of caches lead in a circle")]
+    Loop(String),
+}
+
+impl From<OriginError> for LibraryError {
+    fn from(error: OriginError) -> Self {
+        Self::Index(error.into())
+    }
+}
+
+impl LibraryError {
+    /// Whether there is nothing at the path.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Index(IndexError::Origin(error)) if error.is_not_found())
+    }
+
+    /// Whether an object changed after it was opened. The next attempt opens the new version.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        matches!(self, Self::Index(IndexError::Origin(error)) if error.is_changed())
+    }
+}

@@ -1,0 +1,177 @@
+//! The library: assets opened from their paths, and kept while their objects stay the same.
+
+use crate::{
+    asset::{Asset, AssetKey, TRUSTED},
+    building::Building,
+    counters::{Counters, LibraryStats},
+    error::LibraryError,
+    index::Indexes,
+    index_files::IndexFiles,
+    options::LibraryOptions,
+    version::AssetVersion,
+    work::WorkPool,
+};
+use millpond_store::{Cache, ObjectPath, PathError, SingleFlight, Store, Titles};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
+
+/// All assets of all places of a store.
+pub struct Library {
+    pub(crate) store: Store,
+    pub(crate) pool: Arc<WorkPool>,
+    pub(crate) indexes: Arc<Indexes>,
+    assets: Cache<AssetKey, Arc<Asset>>,
+    under_way: SingleFlight<AssetKey, Result<Arc<Asset>, LibraryError>>,
+    pub(crate) options: LibraryOptions,
+    counters: Arc<Counters>,
+    started: Instant,
+}
+
+impl Library {
+    /// Makes a library over the places of `store`. Heavy work runs on `pool`; memory counts in the store's budget.
+    #[must_use]
+    pub fn new(store: Store, pool: Arc<WorkPool>, options: LibraryOptions) -> Self {
+        let counters = Arc::new(Counters::default());
+        let files = options.index_folder.clone().map(|folder| IndexFiles::new(folder, options.cache_size));
+        let indexes = Indexes::new(store.clone(), pool.clone(), files, counters.clone());
+        let assets = Cache::of(store.memory(), "presentations");
+        let (under_way, started) = (SingleFlight::new(), Instant::now());
+        Self { store, pool, indexes, assets, under_way, options, counters, started }
+    }
+
+    /// Returns the pool that heavy work runs on.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<WorkPool> {
+        &self.pool
+    }
+
+    /// Returns what the library counted up to now.
+    #[must_use]
+    pub fn stats(&self) -> LibraryStats {
+        self.counters.snapshot(self.pool.stats())
+    }
+
+    /// Returns which files of a folder are one title at a place.
+    #[must_use]
+    pub fn titles(&self, place: &str) -> Titles {
+        self.options.places.get(place).map(|place| place.titles).unwrap_or_default()
+    }
+
+    /// Opens the asset at `path` of a place.
+    ///
+    /// Concurrent calls for one asset share the work. The work is dropped when no caller waits for it.
+    ///
+    /// # Errors
+    /// Where the storage fails, the path names no asset, its media can't be played, or the pool refuses the work.
+    pub async fn open(self: &Arc<Self>, place: &Arc<str>, path: &str) -> Result<Arc<Asset>, LibraryError> {
+        let key = (place.clone(), path.to_owned());
+        let known = self.assets.get(&key);
+        if let Some(asset) = &known
+            && asset.is_trusted(self.now_ms())
+        {
+            self.counters.asset_hit();
+            return Ok(asset.clone());
+        }
+        let job = || {
+            let (library, key) = (self.clone(), key.clone());
+            async move { library.check_or_build(key, known).await }
+        };
+        self.under_way.run(&key, job).await.0
+    }
+
+    /// Opens the asset at `path` of a place in one version, or in the current one without `version`.
+    ///
+    /// Another server may have seen a new version before this one did. Where the known version differs, the origin is
+    /// therefore asked, once a second at most.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and [`LibraryError::NoResource`] where the asset has another version now.
+    pub async fn open_version(
+        self: &Arc<Self>,
+        place: &Arc<str>,
+        path: &str,
+        version: Option<AssetVersion>,
+    ) -> Result<Arc<Asset>, LibraryError> {
+        let asset = self.open(place, path).await?;
+        let Some(version) = version.filter(|version| *version != asset.version()) else { return Ok(asset) };
+        let doubted = asset.doubted_ms.load(Ordering::Relaxed);
+        let now = self.now_ms();
+        if now.saturating_sub(doubted) >= TRUSTED.as_millis() as u64 {
+            asset.depends.iter().for_each(|object| object.doubt());
+            asset.doubted_ms.store(now, Ordering::Relaxed);
+        }
+        let asset = self.open(place, path).await?;
+        if asset.version() == version {
+            return Ok(asset);
+        }
+        let what = format!("version {version} is gone: now it is {}", asset.version());
+        Err(LibraryError::NoResource { asset: asset.path.clone(), what })
+    }
+
+    async fn check_or_build(&self, key: AssetKey, known: Option<Arc<Asset>>) -> Result<Arc<Asset>, LibraryError> {
+        if let Some(asset) = known
+            && self.unchanged(&key.0, &asset).await
+        {
+            asset.checked_ms.store(self.now_ms(), Ordering::Relaxed);
+            self.counters.asset_hit();
+            return Ok(asset);
+        }
+        self.counters.asset_miss();
+        let mut building = Building::default();
+        let asset = self.build(&key, &mut building).await.inspect_err(|_| {
+            self.assets.remove(&key);
+        })?;
+        let asset = Arc::new(asset);
+        self.keep(&asset);
+        Ok(asset)
+    }
+
+    /// Charges an asset for the memory that it takes now. Parts of it are made when they are first used.
+    pub fn weigh(&self, asset: &Arc<Asset>) {
+        let known = asset.weight.load(Ordering::Relaxed);
+        if asset.heap_bytes() > known && self.assets.contains(&asset.key) {
+            self.keep(asset);
+        }
+    }
+
+    fn keep(&self, asset: &Arc<Asset>) {
+        let weight = asset.heap_bytes();
+        asset.weight.store(weight, Ordering::Relaxed);
+        self.assets.insert(asset.key.clone(), asset.clone(), weight);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        // Never 0, which stands for "never".
+        self.started.elapsed().as_millis() as u64 + 1
+    }
+
+    async fn unchanged(&self, place: &str, asset: &Asset) -> bool {
+        for object in &asset.depends {
+            match self.store.open(place, object.path()).await {
+                Ok(now) if now.meta().version == object.meta().version => {}
+                _ => return false,
+            }
+        }
+        match &asset.listed {
+            Some((folder, entries)) => self.store.list(place, folder).await.is_ok_and(|now| now == *entries),
+            None => true,
+        }
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Library").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Parses a path that may be the root of a place.
+///
+/// # Errors
+/// Where a component is no plain name.
+pub fn folder_path(path: &str) -> Result<ObjectPath, PathError> {
+    if path.is_empty() { Ok(ObjectPath::root()) } else { ObjectPath::parse(path) }
+}

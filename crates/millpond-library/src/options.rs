@@ -1,0 +1,27 @@
+//! Settings of the library.
+
+use millpond_package::KeyAddress;
+use millpond_store::Titles;
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+
+/// Settings of a [`Library`](crate::Library).
+#[derive(Clone, Debug)]
+pub struct LibraryOptions {
+    /// Target duration of segments.
+    pub segment_duration: Duration,
+    /// Folder that keeps indexes across restarts; `None` keeps them in memory only.
+    pub index_folder: Option<PathBuf>,
+    /// Bytes of the disk cache; index files may take a sixteenth of it.
+    pub cache_size: u64,
+    /// Settings of places by name. A place that is not named has the defaults.
+    pub places: HashMap<Arc<str>, AssetOptions>,
+}
+
+/// Settings of the assets of one place.
+#[derive(Clone, Debug, Default)]
+pub struct AssetOptions {
+    /// Address of the keys of encrypted files.
+    pub key_address: Option<Arc<KeyAddress>>,
+    /// Which files of a folder are one title.
+    pub titles: Titles,
+}
