@@ -1,7 +1,7 @@
 //! A look at a place for the first words to an operator: assets, and media that is not served.
 
 use super::{FolderContent, Library, copying::is_recent, folder_path};
-use crate::front::encode;
+use crate::http::request::uri::encode;
 use millpond_media::Foreign;
 use millpond_store::{Entry, ObjectPath, OriginError};
 use std::{
