@@ -58,7 +58,8 @@ fn made(usual: Duration, said: &Permission) -> HeaderValue {
     field(max_age, s_maxage, false, said)
 }
 
-/// Returns the configured lifetime or the shorter one of the origin: for all caches, and for shared caches if that differs.
+/// Returns the configured lifetime or the shorter one of the origin: for all caches, and for shared caches if that
+/// differs.
 fn bounded(usual: Duration, said: &Permission) -> (Duration, Option<Duration>) {
     let least = |said: Option<Duration>| said.map_or(usual, |said| said.min(usual));
     (least(said.max_age.or(said.s_maxage)), said.s_maxage.map(|said| said.min(usual)))

@@ -31,7 +31,8 @@ pub(crate) struct Explanation {
     origin: Option<OriginEstimate>,
 }
 
-/// Estimated duration of a fetch from the origin, from measurements of its link. All objects of an asset are in one place.
+/// Estimated duration of a fetch from the origin, from measurements of its link. All objects of an asset are in one
+/// place.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct OriginEstimate {

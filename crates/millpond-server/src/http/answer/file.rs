@@ -104,8 +104,8 @@ impl Front {
     }
 }
 
-/// Tells whether an origin's media type is a server's default although the file's name is that of playable media. Players
-/// need the specific type.
+/// Tells whether an origin's media type is a server's default although the file's name is that of playable media.
+/// Players need the specific type.
 fn is_unspecific(stated: &str, name: &str) -> bool {
     let bare = stated.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let guessed = content_type_of(name);

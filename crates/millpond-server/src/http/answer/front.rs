@@ -148,8 +148,8 @@ impl Front {
         (reply, info)
     }
 
-    /// Begins the body of an answer, so that the status reports a failure to read its first bytes. A reply from an object
-    /// that has changed meanwhile is made again, once.
+    /// Begins the body of an answer, so that the status reports a failure to read its first bytes. A reply from an
+    /// object that has changed meanwhile is made again, once.
     pub(crate) async fn begin(
         &self,
         request: &Request,

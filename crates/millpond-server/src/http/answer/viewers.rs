@@ -1,9 +1,9 @@
 //! Viewers, as inferred from requests. The prefetcher learns their positions and fetches what they will need.
 //!
 //! HTTP has no sessions. Requests with the same address, program, asset and kind of track count as one viewer. A viewer
-//! leaves when its last connection closes, or after a time without requests. Several viewers that count as one look like
-//! a viewer who seeks: slices are fetched too early or too late, but never wrong ones. A client that reads a file range
-//! after range is a viewer too; its rate tells when it needs which bytes.
+//! leaves when its last connection closes, or after a time without requests. Several viewers that count as one look
+//! like a viewer who seeks: slices are fetched too early or too late, but never wrong ones. A client that reads a file
+//! range after range is a viewer too; its rate tells when it needs which bytes.
 
 use crate::{
     http::request::Request,

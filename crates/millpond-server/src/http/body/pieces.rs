@@ -5,8 +5,8 @@ use bytes::Bytes;
 use millpond_store::{Object, Pin, Store};
 use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
 
-/// Longest gap between two pieces of a remote object that one reader covers, in bytes. The bytes of a gap are dropped. Most
-/// belong to the other track of the same seconds, which some viewer reads from the cache a moment later.
+/// Longest gap between two pieces of a remote object that one reader covers, in bytes. The bytes of a gap are dropped.
+/// Most belong to the other track of the same seconds, which some viewer reads from the cache a moment later.
 const JOIN_GAP: u64 = 4 << 20;
 /// Length of a local file range above which its last [`CHECKED_TAIL`] bytes are sent after another check of the file.
 const CHECKED_LENGTH: u64 = 256 << 10;

@@ -63,8 +63,8 @@ impl Body {
         Ok(None)
     }
 
-    /// Returns the file range after a chunk that is one too, if it is available without waiting. Both may be sent together:
-    /// [`rewind`](Self::rewind) covers all chunks since the last [`next`](Self::next).
+    /// Returns the file range after a chunk that is one too, if it is available without waiting. Both may be sent
+    /// together: [`rewind`](Self::rewind) covers all chunks since the last [`next`](Self::next).
     pub(crate) async fn next_ready_file(&mut self) -> Option<Chunk> {
         let Content::Pieces(pieces) = &mut self.content else { return None };
         if self.left == 0 || !self.begun.is_empty() {
@@ -89,7 +89,8 @@ impl Body {
         Ok(())
     }
 
-    /// Repeats the last `rest` bytes of the chunks of [`next`](Self::next) and [`next_ready_file`](Self::next_ready_file).
+    /// Repeats the last `rest` bytes of the chunks of [`next`](Self::next) and
+    /// [`next_ready_file`](Self::next_ready_file).
     pub(crate) fn rewind(&mut self, rest: u64) {
         let Content::Pieces(pieces) = &mut self.content else { return };
         self.left += pieces.rewind(rest);

@@ -1,13 +1,15 @@
 //! Reads samples of one object for rewriting.
 //!
-//! Samples are requested in nearly ascending order. The object is read in large steps, and a sample is returned as one slice.
+//! Samples are requested in nearly ascending order. The object is read in large steps, and a sample is returned as one
+//! slice.
 
 use super::{BodyError, RESUMES_MOST, buffers, residency};
 use bytes::Bytes;
 use millpond_store::{Chunk, Object, Pin, Reader, Store};
 use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
 
-/// Length of one read of a file. Large enough to make system calls cheap, small enough to stay in the processor's cache.
+/// Length of one read of a file. Large enough to make system calls cheap, small enough to stay in the processor's
+/// cache.
 const STEP: u64 = 128 << 10;
 /// Most bytes kept behind the furthest read, for tracks whose samples lie slightly out of order.
 const BEHIND: u64 = 1 << 20;
@@ -56,8 +58,8 @@ impl SampleReader {
         Self { store, object, span, reader: None, pending: None, at, blocks, scratch, resumes: 0 }
     }
 
-    /// Returns the bytes of `range`. No later read lies before `floor`, so buffers before it are reused while they are in the
-    /// processor's cache.
+    /// Returns the bytes of `range`. No later read lies before `floor`, so buffers before it are reused while they are
+    /// in the processor's cache.
     ///
     /// # Errors
     /// Those of the origin and the file.

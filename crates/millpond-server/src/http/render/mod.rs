@@ -1,7 +1,7 @@
 //! From a resource of an asset to its body: texts and plans, made, compressed and cached.
 //!
-//! [`Renderer`] makes a resource, [`CodedTexts`] compresses texts for clients that accept it. Light work runs on the serving
-//! threads, heavy work on the worker pool, once for all requests that wait for it.
+//! [`Renderer`] makes a resource, [`CodedTexts`] compresses texts for clients that accept it. Light work runs on the
+//! serving threads, heavy work on the worker pool, once for all requests that wait for it.
 
 mod coded_texts;
 mod compress;

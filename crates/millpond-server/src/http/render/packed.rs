@@ -1,10 +1,10 @@
 //! Segments that are requested repeatedly, packed into one file each.
 //!
-//! A segment gathered from a hundred places of a file, or rewritten to TS, costs several times the processor time of one
-//! contiguous range. A segment requested again soon is therefore written into an unnamed file in the cache folder
-//! (open(2), O_TMPFILE), from which the kernel sends it as it would any file. A file in memory (memfd_create(2)) takes its
-//! place if the folder is unusable or the origin forbids storing. Each segment has a file of its own. So pages that a slow
-//! client has not read yet stay valid after eviction, and no file outlives the process.
+//! A segment gathered from a hundred places of a file, or rewritten to TS, costs several times the processor time of
+//! one contiguous range. A segment requested again soon is therefore written into an unnamed file in the cache folder
+//! (open(2), O_TMPFILE), from which the kernel sends it as it would any file. A file in memory (memfd_create(2)) takes
+//! its place if the folder is unusable or the origin forbids storing. Each segment has a file of its own. So pages that
+//! a slow client has not read yet stay valid after eviction, and no file outlives the process.
 
 use super::recent::RecentSegments;
 use crate::{
@@ -43,8 +43,8 @@ struct Packed {
 pub(super) struct PackedSegments {
     segments: Cache<Key, Packed>,
     recent: RecentSegments,
-    /// Segments being packed. Other requests for them are served from their plan meanwhile. The lock is held for look-ups
-    /// only.
+    /// Segments being packed. Other requests for them are served from their plan meanwhile. The lock is held for
+    /// look-ups only.
     packing: Mutex<HashSet<Key>>,
     memory: Arc<Memory>,
     pool: Arc<Pool>,
@@ -71,8 +71,8 @@ impl PackedSegments {
 
     /// Tells whether a segment is worth packing now, and reserves that for the caller.
     ///
-    /// A segment is packed if it is requested again while the cache would still hold it. Packing segments that don't fit
-    /// together in memory would be in vain.
+    /// A segment is packed if it is requested again while the cache would still hold it. Packing segments that don't
+    /// fit together in memory would be in vain.
     pub(super) fn reserve(&self, key: &Key, body: &Body) -> bool {
         let fits = |len: &u64| (SMALLEST..=LARGEST.min(self.memory.budget() / 8)).contains(len);
         let Some(len) = body.len().filter(fits).filter(|_| body.is_laborious()) else { return false };
@@ -80,8 +80,8 @@ impl PackedSegments {
         soon && self.packing.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone())
     }
 
-    /// Packs a segment after [`reserve`](Self::reserve), and returns its new body. Only a `storable` segment may reach a
-    /// disk.
+    /// Packs a segment after [`reserve`](Self::reserve), and returns its new body. Only a `storable` segment may reach
+    /// a disk.
     ///
     /// # Errors
     /// Those of reading the segment and of writing the file.

@@ -21,8 +21,8 @@ impl RecentSegments {
         Self { last: Cache::new(CAPACITY), bytes: AtomicU64::new(0) }
     }
 
-    /// Records a request for a segment of `len` bytes. Tells whether the last request for it was at most `window` bytes of
-    /// segments ago: a cache of `window` bytes would still hold it.
+    /// Records a request for a segment of `len` bytes. Tells whether the last request for it was at most `window` bytes
+    /// of segments ago: a cache of `window` bytes would still hold it.
     pub(super) fn is_repeated(&self, key: &(u64, Resource), len: u64, window: u64) -> bool {
         let now = self.bytes.fetch_add(len, Ordering::Relaxed);
         let before = self.last.get(key);

@@ -1,4 +1,5 @@
-//! Makes resources of assets: light ones on the calling thread, heavy ones on the worker pool, once for all waiting requests.
+//! Makes resources of assets: light ones on the calling thread, heavy ones on the worker pool, once for all waiting
+//! requests.
 
 use super::{
     packed::PackedSegments,

@@ -68,7 +68,8 @@ fn lists(request: &Request, name: HeaderName, etag: &str, weak: bool) -> Option<
     Some(fields.any(|field| matches(field.as_bytes(), etag.as_bytes(), weak)))
 }
 
-/// Tells whether a list of entity tags includes `etag`. A comma inside quotes belongs to the tag (RFC 9110 section 8.8.3).
+/// Tells whether a list of entity tags includes `etag`. A comma inside quotes belongs to the tag (RFC 9110 section
+/// 8.8.3).
 fn matches(list: &[u8], etag: &[u8], weak: bool) -> bool {
     let strong = etag.strip_prefix(b"W/");
     let (bare, is_weak) = (strong.unwrap_or(etag), strong.is_some());

@@ -64,8 +64,8 @@ pub fn parse(bytes: &[u8]) -> ParsedHead {
     }
 }
 
-/// Returns the error of a head over [`MAX_HEAD`]: status 414 for a long request line (RFC 9112 section 3), status 431 for
-/// long fields (RFC 6585 section 5).
+/// Returns the error of a head over [`MAX_HEAD`]: status 414 for a long request line (RFC 9112 section 3), status 431
+/// for long fields (RFC 6585 section 5).
 fn too_long(bytes: &[u8]) -> HeadError {
     let text = bytes.trim_ascii_start();
     if text.iter().take(MAX_HEAD / 2).any(|b| *b == b'\n') {

@@ -5,8 +5,8 @@ use std::ops::Range;
 /// The part of a body that a client requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedRange {
-    /// The whole body: no range, another unit than bytes, a malformed range, or several ranges. RFC 9110 section 14.2 lets a
-    /// server ignore them.
+    /// The whole body: no range, another unit than bytes, a malformed range, or several ranges. RFC 9110 section 14.2
+    /// lets a server ignore them.
     Whole,
     /// One range, not empty and inside the body.
     Bytes(Range<u64>),

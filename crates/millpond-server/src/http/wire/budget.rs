@@ -1,7 +1,7 @@
 //! Memory budget for replies in progress: streams of HTTP/2 and bytes of bodies.
 //!
-//! Opening streams costs a client nothing, so streams are counted over all connections. In addition to the common budget,
-//! each connection has a small one of its own, which greedy clients cannot take.
+//! Opening streams costs a client nothing, so streams are counted over all connections. In addition to the common
+//! budget, each connection has a small one of its own, which greedy clients cannot take.
 
 use millpond_store::{Hold, Holds, Memory};
 use std::sync::Arc;
@@ -85,8 +85,8 @@ impl ConnectionBudget {
 /// Reserved memory. Dropping it returns the memory to the budget.
 pub(super) struct Reservation {
     _permit: OwnedSemaphorePermit,
-    /// Charge to the memory budget, for common memory only. Charging the connections' own too would let many connections use
-    /// up the memory for reading.
+    /// Charge to the memory budget, for common memory only. Charging the connections' own too would let many
+    /// connections use up the memory for reading.
     _hold: Option<Hold>,
 }
 

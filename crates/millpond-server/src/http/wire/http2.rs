@@ -219,7 +219,8 @@ fn check(parts: &http::request::Parts) -> Result<(), HeadError> {
     framing::check_expectation(&parts.headers, false)
 }
 
-/// Sends the head at once, and the body as the client takes it. A body that has begun in memory comes with its reservation.
+/// Sends the head at once, and the body as the client takes it. A body that has begun in memory comes with its
+/// reservation.
 async fn send(
     shared: &ConnectionState,
     reply: Reply,

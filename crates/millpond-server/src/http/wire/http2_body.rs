@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// Most bytes that are handed to the connection at a time.
 const STEP: usize = 64 << 10;
-/// Bytes that a client must take within the write timeout, unless fewer are left. A socket frees about as many before it
-/// becomes writable, so HTTP/1 demands no less.
+/// Bytes that a client must take within the write timeout, unless fewer are left. A socket frees about as many before
+/// it becomes writable, so HTTP/1 demands no less.
 const PROGRESS: usize = 4 << 10;
 
 /// A chunk of the body that is not sent yet.

@@ -73,8 +73,8 @@ impl ClientSocket {
 
     /// Begins a body. Over TLS, returns the most bytes that are gathered for one write.
     ///
-    /// Encrypted bytes stay in memory until the client takes them, so larger steps need a reservation. The same holds for
-    /// bytes that are `rewritten` for this client.
+    /// Encrypted bytes stay in memory until the client takes them, so larger steps need a reservation. The same holds
+    /// for bytes that are `rewritten` for this client.
     pub(super) fn begin_body(&mut self, rewritten: bool) -> Option<usize> {
         if rewritten || matches!(self.io, SocketIo::Tls(_)) {
             self.reservation = self.budget.try_body();
@@ -154,8 +154,8 @@ impl ClientSocket {
         }
     }
 
-    /// Sends `head`, which may be empty, and a file range after it. Returns the offset of its end, which lies inside the range
-    /// if the file is shorter or its disk fails.
+    /// Sends `head`, which may be empty, and a file range after it. Returns the offset of its end, which lies inside
+    /// the range if the file is shorter or its disk fails.
     pub(super) async fn send_file(&mut self, head: &[u8], file: &Arc<File>, range: Range<u64>) -> io::Result<u64> {
         if matches!(self.io, SocketIo::Tls(_)) {
             return self.encrypt_file(head, file, range).await;
@@ -185,8 +185,8 @@ impl ClientSocket {
         Ok(at)
     }
 
-    /// Sends file ranges one after another over a plain connection. Returns the number of sent bytes: fewer than those of
-    /// the ranges if a file is shorter or can't be spliced.
+    /// Sends file ranges one after another over a plain connection. Returns the number of sent bytes: fewer than those
+    /// of the ranges if a file is shorter or can't be spliced.
     pub(super) async fn send_files(&mut self, ranges: &[Chunk]) -> io::Result<u64> {
         let (mut begin, mut sent) = (0, 0);
         for (at, chunk) in ranges.iter().enumerate() {
@@ -244,8 +244,8 @@ impl ClientSocket {
         }
     }
 
-    /// Does the same as [`send_file`](Self::send_file) over TLS. While the client takes nothing, no bytes of the file stay in
-    /// memory: they are read again from the page cache.
+    /// Does the same as [`send_file`](Self::send_file) over TLS. While the client takes nothing, no bytes of the file
+    /// stay in memory: they are read again from the page cache.
     async fn encrypt_file(&mut self, mut head: &[u8], file: &Arc<File>, range: Range<u64>) -> io::Result<u64> {
         let mut at = range.start;
         let step = if self.reservation.is_some() { ENCRYPT_MOST } else { ENCRYPT_LEAST };
