@@ -5,34 +5,36 @@ use std::{collections::BTreeSet, fs, path::Path};
 /// The folders, in the order of imports.
 const ORDER: [&str; 5] = ["wire", "answer", "render", "body", "request"];
 
-/// Returns the folders of `http` that a source names in paths.
-fn imports(source: &str) -> BTreeSet<&'static str> {
-    // Without white space, `http::{` and its folders are next to each other.
+/// Removes comments and white space, so that each path is one run of characters.
+fn compact(source: &str) -> String {
     let code: String = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let code: String = code.split_whitespace().collect();
-    let mut found = BTreeSet::new();
-    for (at, prefix) in code.match_indices("http::") {
-        let rest = &code[at + prefix.len()..];
-        // Only paths of this crate: `crate::http::` or `http::` inside `use crate::{`.
-        let before = &code[..at];
-        let in_crate = before.ends_with("crate::") || open_use(before) == Some("crate::");
-        if in_crate {
-            found.extend(ORDER.into_iter().filter(|folder| members(rest).any(|member| member == *folder)));
-        }
-    }
-    for (at, prefix) in code.match_indices("super::super::") {
-        found.extend(ORDER.into_iter().filter(|folder| members(&code[at + prefix.len()..]).any(|m| m == *folder)));
-    }
-    found
+    code.split_whitespace().collect()
 }
 
-/// Returns the path of the `use` group that is open at the end of `before`.
-fn open_use(before: &str) -> Option<&str> {
-    let statement = before.rsplit(';').next()?;
-    let group = statement.rfind("use")?;
-    let (path, _) = statement[group + 3..].split_once('{')?;
-    let depth = statement[group..].matches('{').count() - statement[group..].matches('}').count();
-    (depth == 1).then_some(path)
+/// Returns the rest of the code after each path of a module of this crate.
+fn paths<'a>(code: &'a str, module: &str) -> Vec<&'a str> {
+    let prefix = format!("{module}::");
+    let found = code.match_indices(&prefix).filter(|(at, _)| {
+        let before = &code[..*at];
+        before.ends_with("crate::") || is_in_crate_group(before)
+    });
+    found.map(|(at, _)| &code[at + prefix.len()..]).collect()
+}
+
+/// Returns the folders of `http` that a source names in paths.
+fn imports(source: &str) -> BTreeSet<&'static str> {
+    let code = compact(source);
+    let mut rests = paths(&code, "http");
+    rests.extend(code.split("super::super::").skip(1));
+    rests.into_iter().flat_map(members).filter_map(|name| ORDER.into_iter().find(|folder| *folder == name)).collect()
+}
+
+/// Tells whether the text ends directly inside the braces of `use crate::{`.
+fn is_in_crate_group(before: &str) -> bool {
+    const GROUP: &str = "usecrate::{";
+    let Some(at) = before.rfind(GROUP) else { return false };
+    let group = &before[at + GROUP.len()..];
+    !group.contains(';') && group.matches('{').count() == group.matches('}').count()
 }
 
 /// Returns the first names of a path: one, or those of a group.
@@ -79,6 +81,25 @@ fn folders_import_only_those_after_them() {
     }
     assert_eq!(wrong, Vec::<String>::new());
     assert!(right > 10, "{right} imports found: does the search still match the sources?");
+}
+
+#[test]
+fn the_front_ends_never_import_each_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (folder, other) in [("http", "rtsp"), ("rtsp", "http")] {
+        let mut folders = vec![root.join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let code = compact(&fs::read_to_string(&path).unwrap());
+                assert!(paths(&code, other).is_empty(), "{} imports {other}", path.display());
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,12 @@
 use super::{error::SendError, socket::ClientSocket};
 use crate::http::body::{Body, BodyError, Chunk, residency};
 use bytes::Bytes;
-use std::io::{self, IoSlice};
+use std::{
+    fs::File,
+    io::{self, IoSlice},
+    ops::Range,
+    sync::Arc,
+};
 
 /// Length up to which file ranges are sent together, in bytes.
 const TOGETHER_BYTES: u64 = 512 << 10;
@@ -15,6 +20,12 @@ const GATHER_BYTES: usize = 512 << 10;
 /// Writes one body.
 pub(super) struct BodyWriter<'a> {
     socket: &'a mut ClientSocket,
+    /// Chunks that wait for a common write.
+    queue: Vec<Chunk>,
+    /// Number of body bytes in the queue.
+    queued_bytes: usize,
+    /// Number of file ranges sent.
+    files: usize,
     /// Whether the socket holds partial packets back.
     is_corked: bool,
     /// Whether the body has the chunked transfer coding.
@@ -28,98 +39,104 @@ pub(super) struct BodyWriter<'a> {
 impl<'a> BodyWriter<'a> {
     /// Creates a writer. `encrypted` is the most bytes that are encrypted at a time, over TLS.
     pub(super) fn new(socket: &'a mut ClientSocket, chunked: bool, encrypted: Option<usize>) -> Self {
-        Self { socket, is_corked: false, chunked, encrypted, alone: false }
+        let queue = Vec::new();
+        Self { socket, queue, queued_bytes: 0, files: 0, is_corked: false, chunked, encrypted, alone: false }
     }
 
     /// Sends a head and the body after it.
     ///
     /// # Errors
     /// Those of the body and of the connection.
-    pub(super) async fn run(&mut self, head: Vec<u8>, mut body: Body) -> Result<(), SendError> {
-        let mut pending: Vec<Chunk> = vec![Chunk::Owned(head)];
-        let mut pending_bytes = 0;
-        let mut files = 0;
-        let gather_bytes = self.encrypted.unwrap_or(GATHER_BYTES);
-        while let Some(chunk) = self.next(&mut body, &mut pending).await? {
-            if pending.is_empty() {
-                pending_bytes = 0;
-            }
-            let len = chunk.len();
+    pub(super) async fn run(mut self, head: Vec<u8>, mut body: Body) -> Result<(), SendError> {
+        self.queue.push(Chunk::Owned(head));
+        while let Some(chunk) = self.next(&mut body).await? {
             if self.chunked {
-                self.frame(&mut pending, format!("{len:x}\r\n").into_bytes().into());
+                self.frame(format!("{:x}\r\n", chunk.len()).into_bytes().into());
             }
             let mut ranges = self.files_beside(&chunk, &mut body).await;
             match self.read_if_small(chunk).await {
                 chunk @ Chunk::File { .. } if !ranges.is_empty() => {
                     ranges.insert(0, chunk);
-                    files += ranges.len();
-                    // The head leaves at once, without waiting for a full packet.
-                    self.flush(&mut pending, Some(&mut body)).await?;
-                    self.cork(true);
-                    pending_bytes = 0;
-                    let all: u64 = ranges.iter().map(Chunk::len).sum();
-                    let sent = self.socket.send_files(&ranges).await?;
-                    // Sending the range that stopped them alone reports its error.
-                    if sent < all {
-                        self.alone = true;
-                        body.rewind(all - sent);
-                    }
+                    self.send_together(&ranges, &mut body).await?;
                 }
-                Chunk::File { file, range, pin: _pin } => {
-                    // One file after a head needs no cork: the head is sent with MSG_MORE.
-                    files += 1;
-                    self.cork(files > 1);
-                    let head = self.take_lone_head(&mut pending);
-                    self.flush(&mut pending, Some(&mut body)).await?;
-                    pending_bytes = 0;
-                    let end = range.end;
-                    let end_sent = self.socket.send_file(&head, &file, range).await?;
-                    if end_sent < end {
-                        let error = BodyError::end_of_file(end_sent);
-                        // The length of the HTTP chunk has left already.
-                        if self.chunked {
-                            return Err(error.into());
-                        }
-                        body.resume(end - end_sent, error)?;
-                    }
-                }
-                chunk => {
-                    let owned = matches!(chunk, Chunk::Owned(_));
-                    pending.push(chunk);
-                    pending_bytes += len as usize;
-                    if owned || pending.len() >= GATHER_CHUNKS || pending_bytes >= gather_bytes {
-                        self.flush(&mut pending, Some(&mut body)).await?;
-                        pending_bytes = 0;
-                    }
-                }
+                Chunk::File { file, range, pin: _pin } => self.send_alone(&file, range, &mut body).await?,
+                chunk => self.gather(chunk, &mut body).await?,
             }
             if self.chunked {
-                self.frame(&mut pending, Bytes::from_static(b"\r\n"));
+                self.frame(Bytes::from_static(b"\r\n"));
             }
         }
         if self.chunked {
-            self.frame(&mut pending, Bytes::from_static(b"0\r\n\r\n"));
+            self.frame(Bytes::from_static(b"0\r\n\r\n"));
         }
-        self.flush(&mut pending, None).await?;
+        self.flush(None).await?;
         self.cork(false);
         self.socket.flush().await?;
         Ok(())
     }
 
+    /// Sends several file ranges.
+    async fn send_together(&mut self, ranges: &[Chunk], body: &mut Body) -> Result<(), SendError> {
+        self.files += ranges.len();
+        // The head leaves at once, without waiting for a full packet.
+        self.flush(Some(body)).await?;
+        self.cork(true);
+        let all: u64 = ranges.iter().map(Chunk::len).sum();
+        let sent = self.socket.send_files(ranges).await?;
+        // Sending the range that stopped them alone reports its error.
+        if sent < all {
+            self.alone = true;
+            body.rewind(all - sent);
+        }
+        Ok(())
+    }
+
+    /// Sends one file range.
+    async fn send_alone(&mut self, file: &Arc<File>, range: Range<u64>, body: &mut Body) -> Result<(), SendError> {
+        // One file after a head needs no cork: the head is sent with MSG_MORE.
+        self.files += 1;
+        self.cork(self.files > 1);
+        let head = self.take_lone_head();
+        self.flush(Some(body)).await?;
+        let end = range.end;
+        let end_sent = self.socket.send_file(&head, file, range).await?;
+        if end_sent < end {
+            let error = BodyError::end_of_file(end_sent);
+            // The length of the HTTP chunk has left already.
+            if self.chunked {
+                return Err(error.into());
+            }
+            body.resume(end - end_sent, error)?;
+        }
+        Ok(())
+    }
+
+    /// Queues bytes, and writes the queue when it is long enough.
+    async fn gather(&mut self, chunk: Chunk, body: &mut Body) -> io::Result<()> {
+        let is_owned = matches!(chunk, Chunk::Owned(_));
+        self.queued_bytes += chunk.len() as usize;
+        self.queue.push(chunk);
+        let most_bytes = self.encrypted.unwrap_or(GATHER_BYTES);
+        if is_owned || self.queue.len() >= GATHER_CHUNKS || self.queued_bytes >= most_bytes {
+            self.flush(Some(body)).await?;
+        }
+        Ok(())
+    }
+
     /// Queues bytes of the chunked coding.
-    fn frame(&self, pending: &mut Vec<Chunk>, bytes: Bytes) {
+    fn frame(&mut self, bytes: Bytes) {
         self.socket.meter().framed(bytes.len());
-        pending.push(Chunk::Bytes(bytes));
+        self.queue.push(Chunk::Bytes(bytes));
     }
 
     /// Returns the next chunk of the body. Queued chunks are sent before a wait.
-    async fn next(&mut self, body: &mut Body, pending: &mut Vec<Chunk>) -> Result<Option<Chunk>, SendError> {
+    async fn next(&mut self, body: &mut Body) -> Result<Option<Chunk>, SendError> {
         let next = body.next();
         tokio::pin!(next);
         if let Some(chunk) = futures_util::future::poll_immediate(&mut next).await {
             return Ok(chunk?);
         }
-        self.flush(pending, None).await?;
+        self.flush(None).await?;
         self.cork(false);
         self.socket.flush().await?;
         let closed = self.socket.closed();
@@ -162,11 +179,11 @@ impl<'a> BodyWriter<'a> {
     }
 
     /// Takes the queued bytes if they are one buffer, which then shares a packet with the file after it.
-    fn take_lone_head(&self, pending: &mut Vec<Chunk>) -> Vec<u8> {
-        match (pending.pop(), self.is_corked) {
-            (Some(Chunk::Owned(only)), false) if pending.is_empty() => only,
+    fn take_lone_head(&mut self) -> Vec<u8> {
+        match (self.queue.pop(), self.is_corked) {
+            (Some(Chunk::Owned(only)), false) if self.queue.is_empty() => only,
             (Some(last), _) => {
-                pending.push(last);
+                self.queue.push(last);
                 Vec::new()
             }
             (None, _) => Vec::new(),
@@ -174,11 +191,13 @@ impl<'a> BodyWriter<'a> {
     }
 
     /// Writes the queued chunks. A body releases buffers while the client takes nothing.
-    async fn flush(&mut self, pending: &mut Vec<Chunk>, mut body: Option<&mut Body>) -> io::Result<()> {
-        if pending.is_empty() {
+    async fn flush(&mut self, mut body: Option<&mut Body>) -> io::Result<()> {
+        self.queued_bytes = 0;
+        if self.queue.is_empty() {
             return Ok(());
         }
-        let mut slices: Vec<IoSlice<'_>> = pending
+        let mut slices: Vec<IoSlice<'_>> = self
+            .queue
             .iter()
             .filter_map(|chunk| match chunk {
                 Chunk::Bytes(b) => Some(IoSlice::new(b)),
@@ -200,8 +219,8 @@ impl<'a> BodyWriter<'a> {
             }
         }
         drop(slices);
-        let last = pending.pop();
-        pending.clear();
+        let last = self.queue.pop();
+        self.queue.clear();
         if let (Some(Chunk::Owned(buffer)), Some(body)) = (last, body) {
             body.recycle(buffer);
         }
