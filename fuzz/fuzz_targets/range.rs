@@ -1,11 +1,29 @@
-//! `Range` and conditional fields: every range lies inside the body. Input: lines, the first a length.
+//! `Range`, conditional fields and `Accept-Encoding`: every range lies inside the body. Input: lines, the first a length.
 #![no_main]
 
+use http::{HeaderMap, HeaderName, Method, header::RANGE};
 use libfuzzer_sys::fuzz_target;
+use millpond_server::http::request::{
+    Request,
+    coding::Coding,
+    conditional::{Validators, evaluate, range_applies},
+    range::{self, RequestedRange},
+};
+use std::time::{Duration, SystemTime};
 
 fuzz_target!(|text: &str| {
     let mut lines = text.lines();
     let len = lines.next().and_then(|line| line.parse().ok()).unwrap_or(100);
-    let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(": ")).collect();
-    millpond_server::fuzzing::range_and_conditions(&fields, len);
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value.parse()) {
+            headers.append(name, value);
+        }
+    }
+    let request = Request { method: Method::GET, target: "/".to_owned(), headers };
+    let now = Validators { etag: "\"a\"", modified: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)) };
+    let _ = (evaluate(&request, &now), range_applies(&request, &now), Coding::preferred(&request));
+    if let RequestedRange::Bytes(range) = range::parse(request.single(RANGE).valid(), len) {
+        assert!(range.start < range.end && range.end <= len, "{range:?} of {len}");
+    }
 });

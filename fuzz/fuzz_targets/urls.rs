@@ -1,8 +1,10 @@
-//! Paths and places: nothing parsed may leave its place.
+//! Request targets, paths and places: nothing parsed may leave its place.
 #![no_main]
 
+use http::Method;
 use libfuzzer_sys::fuzz_target;
 use millpond_library::Route;
+use millpond_server::http::request::uri;
 use millpond_store::{ObjectPath, PlaceSpec};
 
 fuzz_target!(|text: &str| {
@@ -12,6 +14,14 @@ fuzz_target!(|text: &str| {
             assert!(below.as_str().starts_with(path.as_str()) || text.contains(".."));
         }
     }
+    if let Ok(target) = uri::target(&Method::GET, text) {
+        assert!(target.starts_with('/') && (target == "/" || text.ends_with(target)), "{target}");
+    }
+    if let Some(path) = uri::decode_path(text) {
+        assert!(!path.contains('\0'));
+        assert_eq!(uri::decode_path(&uri::encode(&path)), Some(path));
+    }
+    let _ = uri::parameter(text, "path");
     if let Some(route) = Route::parse(text) {
         assert!(text.contains(&route.asset));
     }

@@ -1,19 +1,15 @@
 //! The serving side of Millpond: HTTP and RTSP front ends, configuration, logs and metrics.
 //!
 //! It joins the pure crates to the world: [`serve::Server`] is the one place where a server is put together.
-//! `millpond_library` turns a path into an asset (objects, indexes, presentation). Inside, `front` turns a request into a
-//! reply, and `delivery` moves the reply's bytes; `rtsp` is the other front end, with sessions and threads that send. It knows
-//! no box layouts and no caching policy.
+//! `millpond_library` turns a path into an asset (objects, indexes, presentation). Inside, [`http`] turns a request into a reply
+//! and moves its bytes. `rtsp` is the other front end, with sessions and threads that send. The crate knows no box layouts and no
+//! caching policy.
 
 mod admin;
 pub mod config;
-mod delivery;
 pub mod escape;
 mod files;
-mod front;
-#[cfg(feature = "fuzz")]
-#[doc(hidden)]
-pub mod fuzzing;
+pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod priority;
@@ -25,5 +21,5 @@ pub mod tls;
 pub(crate) use millpond_library as library;
 pub(crate) use millpond_library::work;
 
-pub use front::encode;
+pub use self::http::request::uri::encode;
 pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users, UsersError};

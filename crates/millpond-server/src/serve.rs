@@ -4,8 +4,7 @@
 use crate::{
     admin,
     config::{Config, PlaceConfig},
-    delivery::{Limits, Service, accept_plain, accept_tls},
-    front::{Front, FrontOptions},
+    http::{ConnectionTimeouts, Front, FrontOptions, Service, accept_plain, accept_tls},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
     metrics::Metrics,
     rtsp::{self, Rtsp, RtspOptions, Timeouts},
@@ -144,8 +143,9 @@ impl Server {
         let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, metrics.streams())
             .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
         let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.clone(), options));
-        let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
-        let service = Arc::new(Service::new(front, limits, config.max_connections));
+        let timeouts =
+            ConnectionTimeouts { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
+        let service = Arc::new(Service::new(front, timeouts, config.max_connections));
         let rtsp = (listeners, rtsp);
         Ok(Self { config, http, https, admin, rtsp, service, store, places, metrics, pool, library })
     }
@@ -224,7 +224,7 @@ impl Server {
             graph: rtsp.graph().clone(),
             serving: tokio::runtime::Handle::current(),
             hosts: admin::AllowedHosts::new(config.admin, &config.admin_hosts),
-            limits: service.limits,
+            limits: service.timeouts,
         };
         let (admin_stop, admin_stopped) = watch::channel(false);
         let admin_ended = admin::start(admin, admin_state, admin_stopped);

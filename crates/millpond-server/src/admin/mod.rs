@@ -26,8 +26,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
-use crate::delivery::Limits;
-use crate::front::Front;
+use crate::http::{ConnectionTimeouts, Front};
 use crate::logging::RequestId;
 use crate::metrics::{Kind, Metrics, TextFormat};
 use crate::problem::{self, Problem};
@@ -115,7 +114,7 @@ pub(crate) struct AdminState {
     /// What the address may be called.
     pub(crate) hosts: AllowedHosts,
     /// How long a connection may do nothing.
-    pub(crate) limits: Limits,
+    pub(crate) limits: ConnectionTimeouts,
 }
 
 /// Starts a thread that serves the admin address until `shutdown` becomes true or its sender is gone. The receiver
@@ -317,7 +316,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::front::FrontOptions;
+    use crate::http::FrontOptions;
     use crate::library::{Library, LibraryOptions};
     use crate::work::{PoolOptions, WorkPool};
 
@@ -349,7 +348,7 @@ mod tests {
         ));
         let hosts = AllowedHosts::new("127.0.0.1:0".parse().unwrap(), &[]);
         let wait = Duration::from_millis(300);
-        let limits = Limits { idle: wait, head: wait, write: wait };
+        let limits = ConnectionTimeouts { idle: wait, head: wait, write: wait };
         let serving = Handle::current();
         AdminState { metrics, readiness, front, graph: Graph::default(), serving, hosts, limits }
     }

@@ -1,0 +1,62 @@
+//! Replies to requests that fail, as problem documents (RFC 9457).
+
+use super::{Front, Reply};
+use crate::{
+    http::body::Body,
+    library::{IndexError, LibraryError},
+    logging::RequestId,
+    metrics::Kind,
+    problem::{self, Problem},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use millpond_store::ErrorKind;
+use std::{borrow::Cow, net::SocketAddr, time::Duration};
+
+impl Front {
+    /// Answers bytes that are no valid request.
+    pub(crate) fn refusal(&self, status: StatusCode, why: &str, peer: SocketAddr) -> Reply {
+        let id = RequestId::next();
+        self.metrics().request(Kind::Other, status, Duration::ZERO);
+        if self.logs_requests() {
+            tracing::info!(%id, %peer, status = status.as_u16(), why, "not a request");
+        }
+        let mut reply = self.problem(id, Problem::new(status).detail(why));
+        self.add_common_headers(&mut reply.headers, id);
+        reply
+    }
+
+    /// Answers a request with the error of an asset or file. The log has all of the error, the client its share.
+    pub(super) fn failure(&self, id: RequestId, path: &str, error: &LibraryError) -> Reply {
+        let status = problem::status(error);
+        if status.is_server_error() || status == StatusCode::UNPROCESSABLE_ENTITY {
+            tracing::error!(%id, path, %error, "request failed");
+        } else {
+            tracing::debug!(%id, path, %error, "request refused");
+        }
+        let problem =
+            Problem::new(status).detail(client_detail(error).into_owned()).asset(path.trim_start_matches('/'));
+        let mut reply = self.problem(id, problem);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        reply
+    }
+
+    /// Answers a request with a problem document.
+    pub(super) fn problem(&self, id: RequestId, problem: Problem) -> Reply {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(problem::CONTENT_TYPE));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let status = problem.status;
+        Reply { status, headers, body: Body::bytes(problem.request_id(id).to_json()) }
+    }
+}
+
+/// Returns the part of an error that a client may read: all but the location of the storage.
+fn client_detail(error: &LibraryError) -> Cow<'static, str> {
+    match error {
+        LibraryError::Index(IndexError::Origin(error)) if error.kind() == ErrorKind::NotFound => "no such file".into(),
+        LibraryError::Index(IndexError::Origin(error)) => format!("the storage failed: {}", error.kind()).into(),
+        error => error.to_string().into(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Requests for files that are passed through unchanged.
+
+use super::{
+    Front, ReplyInfo,
+    representation::{Negotiation, SelectedRepresentation, etag as etag_of},
+    viewers::{ConnectionViewers, client},
+};
+use crate::{
+    http::{
+        body::Body,
+        request::{
+            Request,
+            range::{self, RequestedRange},
+        },
+    },
+    library::{LibraryError, content_type as content_type_of, fingerprint},
+    metrics::Kind,
+};
+use http::{HeaderValue, Method, header};
+use millpond_store::{Object, ObjectPath, Whence, schedule::Mode};
+use std::sync::Arc;
+
+impl Front {
+    /// Attributes a reply to a file of a place, in metrics.
+    pub(super) fn attribute_to_file(&self, place: usize, info: &mut ReplyInfo) {
+        info.place = self.out.get(place).cloned().flatten();
+        info.kind = Kind::File;
+    }
+
+    /// Selects a file if the requested range of it is cached. No origin is asked. Sibling caches request files so.
+    pub(super) fn cached_file(
+        &self,
+        path: &str,
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<SelectedRepresentation, LibraryError> {
+        let absent = || LibraryError::NotCached(path.to_owned());
+        let (index, place, inside) = self.place(path).ok_or_else(absent)?;
+        self.attribute_to_file(index, info);
+        let object =
+            ObjectPath::parse(inside).ok().and_then(|path| self.store.peek(place, &path)).ok_or_else(absent)?;
+        let range = match range::parse(request.single(header::RANGE).valid(), object.meta().len) {
+            RequestedRange::Bytes(range) => range,
+            _ => 0..object.meta().len,
+        };
+        let is_cached = self.store.whence(&object, range).iter().all(|(_, whence)| *whence != Whence::Origin);
+        if is_cached { Ok(self.unchanged(index, &object, inside)) } else { Err(absent()) }
+    }
+
+    /// Selects a file.
+    pub(super) async fn file(
+        &self,
+        index: usize,
+        inside: &str,
+        request: &Request,
+        viewers: &ConnectionViewers,
+    ) -> Result<SelectedRepresentation, LibraryError> {
+        let place: &str = self.places.iter().nth(index).map_or("", |place| place);
+        let inside = inside.trim_end_matches('/');
+        if inside.is_empty() {
+            return Err(LibraryError::NoAsset(place.to_owned()));
+        }
+        let path = ObjectPath::parse(inside)
+            .map_err(|e| LibraryError::BadPath { path: inside.to_owned(), why: e.to_string() })?;
+        // HEAD needs the metadata only. So do ranges from the end, whose offsets are unknown before the length is.
+        let wanted = match range::parse(request.single(header::RANGE).valid(), u64::MAX) {
+            RequestedRange::Whole if request.method == Method::GET => 0..u64::MAX,
+            RequestedRange::Bytes(range) if request.method == Method::GET && range.start < u64::MAX / 2 => range,
+            _ => 0..1,
+        };
+        let object = self.store.open_for(place, &path, wanted.clone()).await?;
+        if wanted.end > 1 && wanted.end < u64::MAX {
+            viewers.range_requested(&self.store, &object, wanted, client(request));
+        }
+        if self.store.prefetch_mode() == Mode::Full {
+            self.store.fill(&object).await?;
+        }
+        Ok(self.unchanged(index, &object, path.file_name()))
+    }
+
+    /// Selects an object with the metadata of its origin.
+    fn unchanged(&self, place: usize, object: &Arc<Object>, name: &str) -> SelectedRepresentation {
+        let meta = object.meta();
+        let stated = meta.content_type.as_deref().filter(|stated| !is_unspecific(stated, name));
+        let content_type = stated.and_then(|stated| HeaderValue::from_str(stated).ok());
+        let etag = meta.etag.as_deref().filter(|etag| is_etag(etag)).and_then(|etag| HeaderValue::from_str(etag).ok());
+        let etag = etag.unwrap_or_else(|| etag_of(fingerprint(meta.version.as_str().as_bytes())));
+        let more = [
+            (header::CONTENT_DISPOSITION, &meta.content_disposition),
+            (header::CONTENT_LANGUAGE, &meta.content_language),
+            (header::CONTENT_ENCODING, &meta.content_encoding),
+        ];
+        let more =
+            more.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::from_str(value.as_ref()?).ok()?)));
+        SelectedRepresentation {
+            content_type: content_type.unwrap_or(HeaderValue::from_static(content_type_of(name))),
+            cache_control: self.cache_control(place).passed(&self.store.permission(object)),
+            etag,
+            modified: meta.modified,
+            more: more.collect(),
+            negotiation: Negotiation::Fixed,
+            body: Body::object(&self.store, object, 0..meta.len),
+        }
+    }
+}
+
+/// Tells whether an origin's media type is a server's default although the file's name is that of playable media.
+/// Players need the specific type.
+fn is_unspecific(stated: &str, name: &str) -> bool {
+    let bare = stated.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let guessed = content_type_of(name);
+    let is_played = guessed.starts_with("video/")
+        || guessed.starts_with("audio/")
+        || guessed.starts_with("text/vtt")
+        || matches!(guessed, "application/vnd.apple.mpegurl" | "application/dash+xml");
+    let is_default = matches!(bare.as_str(), "application/octet-stream" | "binary/octet-stream" | "text/plain");
+    bare.is_empty() || (is_played && is_default)
+}
+
+/// Tells whether a text is an entity tag, strong or weak (RFC 9110 section 8.8.3).
+fn is_etag(text: &str) -> bool {
+    let opaque = text.strip_prefix("W/").unwrap_or(text);
+    let inner = opaque.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.is_some_and(|inner| inner.bytes().all(|byte| byte > b' ' && byte != b'"' && byte != 0x7f))
+}

@@ -1,0 +1,223 @@
+//! The HTTP front end: one request in, one reply out.
+
+use super::{
+    Reply, ReplyInfo,
+    caching::CacheControl,
+    dates,
+    viewers::{ConnectionViewers, Viewers},
+};
+use crate::{
+    config::Lifetimes,
+    http::{
+        body::BodyError,
+        render::{CodedTexts, Renderer, body_failure},
+        request::{Request, uri},
+    },
+    library::{Library, LibraryError, Places},
+    logging::RequestId,
+    metrics::{Kind, Metrics, PlaceBytes},
+    problem::Problem,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use millpond_store::Store;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Instant, SystemTime},
+};
+
+/// Settings of the front end.
+pub(crate) struct FrontOptions {
+    /// Value of `Access-Control-Allow-Origin`.
+    pub(crate) cors_origin: Option<HeaderValue>,
+    /// Whether each request is logged.
+    pub(crate) access_log: bool,
+    /// Cache folder.
+    pub(crate) folder: std::path::PathBuf,
+    /// Ports of RTSP and of RTSP over TLS.
+    pub(crate) rtsp_ports: (u16, Option<u16>),
+    /// Lifetimes of replies, per place.
+    pub(crate) lifetimes: Vec<Lifetimes>,
+}
+
+/// The HTTP front end.
+pub(crate) struct Front {
+    pub(super) store: Store,
+    pub(super) library: Arc<Library>,
+    pub(super) places: Places,
+    /// Counters of sent bytes, per place.
+    pub(super) out: Vec<Option<PlaceBytes>>,
+    /// Values of `Cache-Control`, per place.
+    cache_control: Vec<CacheControl>,
+    metrics: Arc<Metrics>,
+    options: FrontOptions,
+    pub(super) renderer: Arc<Renderer>,
+    pub(super) coded_texts: CodedTexts,
+    viewers: Arc<Viewers>,
+    /// Whether the server ends responses in progress.
+    is_cut: AtomicBool,
+}
+
+impl Front {
+    /// Creates a front end.
+    pub(crate) fn new(
+        store: Store,
+        library: Arc<Library>,
+        places: Places,
+        metrics: Arc<Metrics>,
+        options: FrontOptions,
+    ) -> Self {
+        let renderer = Renderer::new(store.clone(), library.clone(), options.folder.clone());
+        let out = places.iter().map(|place| metrics.place(place)).collect();
+        let cache_control = options.lifetimes.iter().map(|lifetimes| CacheControl::new(*lifetimes)).collect();
+        let coded_texts = CodedTexts::new(store.memory(), library.pool().clone());
+        Self {
+            store,
+            library,
+            places,
+            out,
+            cache_control,
+            metrics,
+            options,
+            renderer,
+            coded_texts,
+            viewers: Viewers::new(),
+            is_cut: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the store that all media is read through.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns the counters of this server.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns the ports of RTSP and of RTSP over TLS.
+    pub(super) fn rtsp_ports(&self) -> (u16, Option<u16>) {
+        self.options.rtsp_ports
+    }
+
+    /// Tells whether each request is logged.
+    pub(crate) fn logs_requests(&self) -> bool {
+        self.options.access_log
+    }
+
+    /// Returns the values of `Cache-Control` of a place.
+    pub(super) fn cache_control(&self, place: usize) -> &CacheControl {
+        &self.cache_control[place]
+    }
+
+    /// Splits a path into its place and the path inside it. The number is that of the place.
+    pub(crate) fn place<'a>(&self, path: &'a str) -> Option<(usize, &Arc<str>, &'a str)> {
+        self.places.find(path)
+    }
+
+    /// Notes that the server ends responses in progress.
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether the server ends responses in progress.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Relaxed)
+    }
+
+    /// Registers a new connection.
+    pub(crate) fn connected(&self, peer: SocketAddr) -> ConnectionViewers {
+        self.viewers.connected(peer.ip())
+    }
+
+    /// Answers a request, body excluded: that is read while it is sent, after [`begin`](Self::begin).
+    pub(crate) async fn handle(&self, request: &Request, viewers: &ConnectionViewers) -> (Reply, ReplyInfo) {
+        let in_flight = self.metrics.response_in_flight();
+        let mut info =
+            ReplyInfo { id: RequestId::next(), kind: Kind::Other, place: None, _in_flight: in_flight, receipt: None };
+        let mut reply = match request.method {
+            Method::GET | Method::HEAD => self.get(request, viewers, &mut info).await,
+            Method::OPTIONS => self.options(info.id),
+            _ => self.unsupported_method(info.id, &request.method),
+        };
+        self.add_common_headers(&mut reply.headers, info.id);
+        (reply, info)
+    }
+
+    /// Begins the body of an answer, so that the status reports a failure to read its first bytes. A reply from an
+    /// object that has changed meanwhile is made again, once.
+    pub(crate) async fn begin(
+        &self,
+        request: &Request,
+        viewers: &ConnectionViewers,
+        started: Instant,
+        mut answer: (Reply, ReplyInfo),
+    ) -> (Reply, ReplyInfo) {
+        if request.method == Method::GET
+            && let Err(mut error) = answer.0.body.begin().await
+        {
+            if matches!(&error, BodyError::Origin(error) if error.is_changed()) {
+                answer = self.handle(request, viewers).await;
+                match answer.0.body.begin().await {
+                    Ok(()) => {
+                        self.metrics.first_byte(answer.1.kind, started.elapsed());
+                        return answer;
+                    }
+                    Err(again) => error = again,
+                }
+            }
+            let path = percent_encoding::percent_decode_str(request.split().0).decode_utf8_lossy();
+            let asset = path.trim_start_matches('/');
+            let (reply, info) = &mut answer;
+            *reply = self.failure(info.id, asset, &body_failure(asset, error));
+            self.add_common_headers(&mut reply.headers, info.id);
+        }
+        self.metrics.first_byte(answer.1.kind, started.elapsed());
+        answer
+    }
+
+    /// Answers GET and HEAD.
+    async fn get(&self, request: &Request, viewers: &ConnectionViewers, info: &mut ReplyInfo) -> Reply {
+        let (raw, query) = request.split();
+        let Some(path) = uri::decode_path(raw) else {
+            return self.problem(info.id, Problem::new(StatusCode::BAD_REQUEST).detail("the path is not UTF-8 text"));
+        };
+        let selected = if path == "/" || path.starts_with("/.millpond/") {
+            info.kind = Kind::Page;
+            self.page(&path, query, request).await
+        } else if request.contains(HeaderName::from_static("cdn-loop"), millpond_store::loop_id()) {
+            Err(LibraryError::Loop(path.to_string()))
+        } else if request.contains(header::CACHE_CONTROL, "only-if-cached") {
+            self.cached_file(&path, request, info)
+        } else {
+            match self.select(&path, request, viewers, info).await {
+                Err(error) if error.is_changed() => self.select(&path, request, viewers, info).await,
+                selected => selected,
+            }
+        };
+        match selected {
+            Ok(selected) => selected.reply(request),
+            Err(error) => self.failure(info.id, &path, &error),
+        }
+    }
+
+    /// Adds the fields that every reply has.
+    pub(super) fn add_common_headers(&self, headers: &mut HeaderMap, id: RequestId) {
+        headers.insert(RequestId::HEADER, id.header_value());
+        if let Some(now) = dates::field(SystemTime::now()) {
+            headers.insert(header::DATE, now);
+        }
+        headers.insert(header::SERVER, HeaderValue::from_static("millpond"));
+        if let Some(origin) = &self.options.cors_origin {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            headers.insert(
+                header::ACCESS_CONTROL_EXPOSE_HEADERS,
+                HeaderValue::from_static("*, Content-Length, Content-Range, Date, ETag, X-Request-Id"),
+            );
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! From a request to its reply: one function per kind of request, preconditions, ranges and header fields.
+//!
+//! [`Front`] answers requests, whichever version of HTTP carried them. A reply begins as a
+//! [`SelectedRepresentation`](representation::SelectedRepresentation) and becomes a [`Reply`] with a body that the
+//! connection pulls.
+
+mod asset;
+mod caching;
+mod dates;
+mod explain;
+mod failure;
+mod file;
+mod front;
+mod method;
+mod page;
+mod reply;
+mod representation;
+mod viewers;
+
+pub(crate) use front::{Front, FrontOptions};
+pub(crate) use reply::{Reply, ReplyInfo};
+pub(crate) use viewers::ConnectionViewers;

@@ -1,0 +1,41 @@
+//! Replies, and the facts about them that logs and metrics need.
+
+use super::viewers::Receipt;
+use crate::{
+    http::body::Body,
+    logging::RequestId,
+    metrics::{Held, Kind, PlaceBytes},
+};
+use http::{HeaderMap, StatusCode};
+
+/// A reply: head and body.
+pub(crate) struct Reply {
+    /// Status code.
+    pub(crate) status: StatusCode,
+    /// Header fields, except those of the connection and its framing.
+    pub(crate) headers: HeaderMap,
+    /// Body, empty for replies without one.
+    pub(crate) body: Body,
+}
+
+impl Reply {
+    /// Creates a reply with an empty body.
+    pub(super) fn without_body(status: StatusCode, headers: HeaderMap) -> Self {
+        Self { status, headers, body: Body::empty() }
+    }
+}
+
+/// Facts about a reply for logs and metrics.
+#[derive(Debug)]
+pub(crate) struct ReplyInfo {
+    /// Identity of the request, in the log and in a header field.
+    pub(crate) id: RequestId,
+    /// Label in metrics.
+    pub(crate) kind: Kind,
+    /// Counter of the place that the body comes from.
+    pub(crate) place: Option<PlaceBytes>,
+    /// Counts the response as in progress.
+    pub(crate) _in_flight: Held,
+    /// Reports the end of a segment to the prefetcher when it is dropped.
+    pub(crate) receipt: Option<Receipt>,
+}

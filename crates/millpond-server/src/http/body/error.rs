@@ -1,0 +1,52 @@
+//! Errors of reply bodies.
+
+use millpond_package::PackageError;
+use millpond_store::OriginError;
+
+/// The error that ends a body early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyError {
+    /// A failure of the origin or the cache.
+    #[error("{0}")]
+    Origin(#[from] OriginError),
+    /// A sample that contradicts the index.
+    #[error("{0}")]
+    Package(#[from] PackageError),
+    /// An object with fewer bytes than its length promises.
+    #[error("{path} ended at byte {offset} while more was expected")]
+    Short {
+        /// Path of the object.
+        path: String,
+        /// Offset of its end.
+        offset: u64,
+    },
+    /// A plan that names an object which the asset doesn't have.
+    #[error("the plan reads object {object}, which the asset doesn't have")]
+    NoObject {
+        /// Number of the object in the asset's list.
+        object: u16,
+    },
+    /// A segment that could not be written to a file.
+    #[error("packing a segment: {0}")]
+    Pack(#[from] std::io::Error),
+    /// A file range that could not be read, and has no other source.
+    #[error("reading a file at byte {offset}: {error}")]
+    File {
+        /// Offset of the first missing byte.
+        offset: u64,
+        /// The system's error.
+        error: std::io::Error,
+    },
+}
+
+impl BodyError {
+    /// Creates the error of a file that ends at `offset`, inside a range.
+    pub(crate) fn end_of_file(offset: u64) -> Self {
+        Self::File { offset, error: std::io::ErrorKind::UnexpectedEof.into() }
+    }
+
+    /// Tells whether a file ended before its range did.
+    pub(super) fn is_end_of_file(&self) -> bool {
+        matches!(self, Self::File { error, .. } if error.kind() == std::io::ErrorKind::UnexpectedEof)
+    }
+}

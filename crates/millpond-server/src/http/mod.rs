@@ -1,0 +1,22 @@
+//! The HTTP front end, from a client's bytes to the bytes of the reply.
+//!
+//! | folder | does |
+//! |---|---|
+//! | `wire` | accepts connections, reads heads and sends replies: HTTP/1.1, HTTP/2, TLS |
+//! | `answer` | turns a request into a reply: kinds of request, preconditions, header fields, viewers |
+//! | `render` | turns a resource of an asset into a body: manifests, segments, texts, and their caches |
+//! | `body` | turns plans, files and object ranges into chunks that a connection pulls |
+//! | [`request`] | parses heads, targets, ranges and preconditions; pure |
+//!
+//! Imports run down this table only: `wire`, `answer`, `render`, `body`, `request`. A unit test enforces that order.
+
+mod answer;
+mod body;
+#[cfg(test)]
+mod order;
+mod render;
+pub mod request;
+mod wire;
+
+pub(crate) use answer::{Front, FrontOptions};
+pub(crate) use wire::{ConnectionTimeouts, Service, accept_plain, accept_tls};

@@ -1,0 +1,15 @@
+//! From a resource of an asset to its body: texts and plans, made, compressed and cached.
+//!
+//! [`Renderer`] makes a resource, [`CodedTexts`] compresses texts for clients that accept it. Light work runs on the
+//! serving threads, heavy work on the worker pool, once for all requests that wait for it.
+
+mod coded_texts;
+mod compress;
+mod packed;
+mod recent;
+mod renderer;
+mod resource;
+
+pub(crate) use coded_texts::{CodedTexts, TextId};
+pub(crate) use renderer::{Renderer, body_failure};
+pub(crate) use resource::profile;

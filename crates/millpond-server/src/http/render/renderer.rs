@@ -1,0 +1,166 @@
+//! Makes resources of assets: light ones on the calling thread, heavy ones on the worker pool, once for all waiting
+//! requests.
+
+use super::{
+    packed::PackedSegments,
+    resource::{self, Output},
+};
+use crate::{
+    http::body::{Body, BodyError},
+    library::{Asset, Library, LibraryError, Resource},
+    work::PoolError,
+};
+use bytes::Bytes;
+use millpond_media::Work;
+use millpond_store::{Cache, SingleFlight, Store};
+use std::{path::PathBuf, sync::Arc};
+
+/// Longest text or TS segment that is made in memory to learn its length, in bytes.
+const COLLECTED_MOST: u64 = 64 << 20;
+/// The same as a divisor of the memory budget.
+const COLLECTED_SHARE: u64 = 8;
+
+type Key = (u64, Resource);
+
+/// Makes resources and caches the texts.
+pub(crate) struct Renderer {
+    store: Store,
+    library: Arc<Library>,
+    texts: Cache<Key, Bytes>,
+    /// Texts being made. `None` stands for a resource that consists of object ranges.
+    flights: SingleFlight<Key, Result<Option<Bytes>, LibraryError>>,
+    packed: PackedSegments,
+}
+
+impl Renderer {
+    /// Creates a renderer. It caches texts in the store's memory and packed segments in files of `folder`.
+    pub(crate) fn new(store: Store, library: Arc<Library>, folder: PathBuf) -> Arc<Self> {
+        let texts = Cache::of(store.memory(), "texts");
+        let packed = PackedSegments::new(store.memory(), library.pool().clone(), folder);
+        Arc::new(Self { store, library, texts, flights: SingleFlight::new(), packed })
+    }
+
+    /// Returns the body of a resource. A `fresh` one is made anew and bypasses the caches.
+    ///
+    /// # Errors
+    /// A resource that the asset does not have, malformed media, a failing origin, or a worker pool without room.
+    pub(crate) async fn body(
+        self: &Arc<Self>,
+        asset: &Arc<Asset>,
+        resource: Resource,
+        fresh: bool,
+    ) -> Result<Body, LibraryError> {
+        let key = (asset.id, resource);
+        if resource::profile(&key.1).is_text {
+            return self.text(asset, key, fresh).await;
+        }
+        if fresh {
+            return self.make(asset, &key.1).await;
+        }
+        if let Some(body) = self.packed.get(&key) {
+            return Ok(body);
+        }
+        let body = self.make(asset, &key.1).await?;
+        if self.packed.reserve(&key, &body) {
+            let storable = asset.permission(&self.store).is_storable();
+            return match self.packed.pack(key.clone(), body, storable).await {
+                Err(BodyError::Pack(_)) => self.make(asset, &key.1).await,
+                packed => packed.map_err(|error| body_failure(&asset.path, error)),
+            };
+        }
+        Ok(body)
+    }
+
+    /// Returns the body of a text, from the cache or made now.
+    async fn text(self: &Arc<Self>, asset: &Arc<Asset>, key: Key, fresh: bool) -> Result<Body, LibraryError> {
+        if !fresh && let Some(bytes) = self.texts.get(&key) {
+            return Ok(Body::bytes(bytes));
+        }
+        let job = || {
+            let (renderer, asset, resource) = (self.clone(), asset.clone(), key.1.clone());
+            async move { Ok(renderer.make(&asset, &resource).await?.as_bytes()) }
+        };
+        let Some(bytes) = self.flights.run(&key, job).await.0? else { return self.make(asset, &key.1).await };
+        if !fresh && !self.texts.contains(&key) {
+            let weight = bytes.len() as u64 + 256;
+            self.texts.insert(key, bytes.clone(), weight);
+        }
+        Ok(Body::bytes(bytes))
+    }
+
+    /// Makes a resource. Bypasses the caches.
+    ///
+    /// # Errors
+    /// As [`body`](Self::body).
+    pub(crate) async fn make(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Body, LibraryError> {
+        let body = match self.run(asset, resource).await? {
+            Output::Text(text) => return Ok(Body::bytes(Bytes::from(text))),
+            Output::Bytes(bytes) => return Ok(Body::bytes(bytes)),
+            Output::Plan(plan) => Body::plan(&self.store, &asset.objects, plan),
+        };
+        if body.len().is_some() { Ok(body) } else { self.collect(asset, resource, body).await }
+    }
+
+    /// Completes the lazy part of a track that a segment needs, such as the layout of TS segments.
+    ///
+    /// # Errors
+    /// As [`body`](Self::body).
+    pub(crate) async fn prepare(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<(), LibraryError> {
+        let is_segment = matches!(resource, Resource::TsSegment(..) | Resource::IFrame(..));
+        match resource::lazy(resource) {
+            Some((track, part)) if is_segment && !asset.has_made(track, part) => {
+                self.run(asset, resource).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a resource on this thread or on the worker pool.
+    async fn run(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Output, LibraryError> {
+        if resource::is_light(asset, resource) {
+            return resource::make(asset, resource);
+        }
+        let refused = |error| refused(asset, error);
+        let pool = self.library.pool();
+        let _charge = pool.charge(resource::memory(asset, resource)).await.map_err(refused)?;
+        let job = {
+            let (asset, resource) = (asset.clone(), resource.clone());
+            move || resource::make(&asset, &resource)
+        };
+        let output = pool.run(&Work::unlimited(), job).await.map_err(refused)??;
+        if let Some((track, part)) = resource::lazy(resource) {
+            asset.set_made(track, part);
+        }
+        self.library.weigh(asset);
+        Ok(output)
+    }
+
+    /// Makes a whole body in memory, to learn its length.
+    async fn collect(&self, asset: &Arc<Asset>, resource: &Resource, body: Body) -> Result<Body, LibraryError> {
+        // Text grows by a line of times per cue, TS by the headers of its packets.
+        let growth = if matches!(resource, Resource::TsSegment(..)) { 2 } else { 16 };
+        let reads: u64 = body.inputs().ranges.iter().map(|(_, range)| range.end - range.start).sum();
+        let most = COLLECTED_MOST.min(self.store.memory().budget() / COLLECTED_SHARE);
+        let limit = reads.saturating_mul(growth).saturating_add(64 << 10).min(most);
+        let _charge = self.library.pool().charge(limit).await.map_err(|error| refused(asset, error))?;
+        match body.collect(limit as usize).await {
+            Ok(Some(bytes)) => Ok(Body::bytes(bytes)),
+            Ok(None) => Err(resource::no_resource(asset, format!("the segment has more than {limit} bytes"))),
+            Err(error) => Err(body_failure(&asset.path, error)),
+        }
+    }
+}
+
+/// Returns the error of work that the worker pool refuses.
+fn refused(asset: &Asset, error: PoolError) -> LibraryError {
+    LibraryError::Refused { asset: asset.path.clone(), error }
+}
+
+/// Converts the error of a body. `asset` is the path of the asset or file.
+pub(crate) fn body_failure(asset: &str, error: BodyError) -> LibraryError {
+    match error {
+        BodyError::Origin(error) => error.into(),
+        BodyError::Package(error) => LibraryError::Package { asset: asset.to_owned(), error: error.into() },
+        error => LibraryError::Unreadable { asset: asset.to_owned(), why: error.to_string() },
+    }
+}

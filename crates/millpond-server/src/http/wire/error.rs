@@ -1,0 +1,25 @@
+//! The reason for which a reply ended early.
+
+use crate::http::body::BodyError;
+use std::io;
+
+/// An error that ended a reply early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    /// A failure of the connection, or a client that takes too little.
+    #[error("client: {0}")]
+    Client(#[from] io::Error),
+    /// A failure of the storage or the media.
+    #[error("{0}")]
+    Body(#[from] BodyError),
+}
+
+impl SendError {
+    /// Converts the error for the end of a connection.
+    pub(super) fn into_io(self) -> io::Error {
+        match self {
+            Self::Client(error) => error,
+            Self::Body(error) => io::Error::other(error),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! HTTP/1.1 connections, plain and over TLS, one task each.
+
+use super::{
+    body_writer::BodyWriter,
+    error::SendError,
+    exchange::Exchange,
+    reply_head::{self, Framing, Persistence, framing},
+    service::Service,
+    socket::ClientSocket,
+};
+use crate::http::{
+    answer::{ConnectionViewers, Reply},
+    request::{
+        HeadError,
+        head::{self, ParsedHead, RequestHead},
+    },
+};
+use bytes::{Buf, BytesMut};
+use http::{Method, StatusCode};
+use std::{
+    io::{self, IoSlice},
+    net::SocketAddr,
+    time::Instant,
+};
+use tokio::{sync::watch, time::timeout};
+
+/// The end of HTTP/1.1 on a connection.
+pub(super) enum ConnectionEnd {
+    /// The connection is closed.
+    Closed,
+    /// The client speaks HTTP/2. The bytes have been read already.
+    Http2(ClientSocket, BytesMut),
+}
+
+/// Serves one connection until it ends.
+pub(super) async fn serve(
+    socket: ClientSocket,
+    peer: SocketAddr,
+    service: &Service,
+    stop: &mut watch::Receiver<bool>,
+) -> ConnectionEnd {
+    let viewers = service.front.connected(peer);
+    let mut connection = Connection { socket, peer, viewers, service, input: BytesMut::new() };
+    loop {
+        let read = match connection.next_request(stop).await {
+            Ok(Some(read)) => read,
+            Ok(None) | Err(_) => break,
+        };
+        match read {
+            Input::Request(mut head) => {
+                head.keep_alive &= !*stop.borrow();
+                let keep_alive = head.keep_alive;
+                // The box keeps the task of an idle connection small.
+                if Box::pin(connection.answer(*head)).await.is_err() || !keep_alive {
+                    break;
+                }
+            }
+            Input::Http2 => return ConnectionEnd::Http2(connection.socket, connection.input),
+        }
+    }
+    connection.socket.linger().await;
+    ConnectionEnd::Closed
+}
+
+/// Input of a connection.
+enum Input {
+    Request(Box<RequestHead>),
+    Http2,
+}
+
+struct Connection<'a> {
+    socket: ClientSocket,
+    peer: SocketAddr,
+    viewers: ConnectionViewers,
+    service: &'a Service,
+    /// Bytes that were read and not parsed.
+    input: BytesMut,
+}
+
+impl Connection<'_> {
+    /// Reads the next request. Returns `None` at the end of the connection, after a timeout or at a stop.
+    async fn next_request(&mut self, stop: &mut watch::Receiver<bool>) -> io::Result<Option<Input>> {
+        if self.input.is_empty() {
+            // An idle connection has no buffer.
+            self.input = BytesMut::new();
+            tokio::select! {
+                biased;
+                first = timeout(self.service.timeouts.idle, self.socket.read(&mut self.input)) => match first {
+                    Ok(Ok(true)) => {}
+                    Ok(Ok(false)) | Err(_) => return Ok(None),
+                    Ok(Err(error)) => return Err(error),
+                },
+                () = async { drop(stop.wait_for(|stop| *stop).await) } => return Ok(None),
+            }
+        }
+        match timeout(self.service.timeouts.head, self.read_head()).await {
+            Ok(read) => read,
+            Err(_) => {
+                let reason = "the request head did not arrive in time";
+                self.refuse(HeadError { status: StatusCode::REQUEST_TIMEOUT, reason }).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads until a head is complete.
+    async fn read_head(&mut self) -> io::Result<Option<Input>> {
+        loop {
+            if !self.input.is_empty() {
+                match head::parse(&self.input) {
+                    ParsedHead::Request(mut head) => {
+                        self.input.advance(head.used);
+                        // No resource takes a body. The server doesn't read one, so the connection ends.
+                        head.keep_alive &= !head.has_body;
+                        return Ok(Some(Input::Request(head)));
+                    }
+                    ParsedHead::Http2Preface => return Ok(Some(Input::Http2)),
+                    ParsedHead::Invalid(error) => {
+                        self.refuse(error).await?;
+                        return Ok(None);
+                    }
+                    ParsedHead::Partial => {}
+                }
+            }
+            if !self.socket.read(&mut self.input).await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Refuses a request and ends the connection.
+    async fn refuse(&mut self, error: HeadError) -> io::Result<()> {
+        let reply = self.service.front.refusal(error.status, error.reason, self.peer);
+        let framing = framing(&reply, false);
+        self.send(reply, framing, Persistence::Close, false).await.map_err(SendError::into_io)
+    }
+
+    /// Answers a request. An error ends the connection.
+    async fn answer(&mut self, head: RequestHead) -> io::Result<()> {
+        let started = Instant::now();
+        let head_only = head.request.method == Method::HEAD;
+        let front = self.service.front.clone();
+        self.socket.meter().restart();
+        let mut exchange =
+            Exchange::begin(front.clone(), head.request, self.peer, started, self.socket.meter().clone());
+        let (reply, info) = {
+            let closed = self.socket.closed();
+            let begun = async {
+                let answer = front.handle(exchange.request(), &self.viewers).await;
+                front.begin(exchange.request(), &self.viewers, started, answer).await
+            };
+            tokio::select! {
+                biased;
+                answer = begun => answer,
+                () = closed => return Err(io::ErrorKind::ConnectionReset.into()),
+            }
+        };
+        exchange.replied(info, reply.status);
+        let framing = framing(&reply, head.http10);
+        let keep_alive = head.keep_alive && (framing != Framing::Close || head_only);
+        let persistence = match (keep_alive, head.http10) {
+            (true, false) => Persistence::Default,
+            (true, true) => Persistence::KeepAlive,
+            (false, _) => Persistence::Close,
+        };
+        let sent = self.send(reply, framing, persistence, head_only).await;
+        exchange.finish(&sent);
+        sent.map_err(SendError::into_io)?;
+        if head.keep_alive && !keep_alive {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
+
+    /// Sends a reply. The socket's meter counts its bytes.
+    async fn send(
+        &mut self,
+        reply: Reply,
+        framing: Framing,
+        persistence: Persistence,
+        head_only: bool,
+    ) -> Result<(), SendError> {
+        let mut out = Vec::with_capacity(512);
+        reply_head::write(&reply, framing, persistence, &mut out);
+        self.socket.meter().framed(out.len());
+        if head_only || matches!(framing, Framing::None | Framing::Length(0)) {
+            self.socket.write_all(&mut [IoSlice::new(&out)]).await?;
+            self.socket.flush().await?;
+            return Ok(());
+        }
+        let chunked = framing == Framing::Chunked;
+        let encrypted = self.socket.begin_body(reply.body.is_rewritten());
+        let sent = BodyWriter::new(&mut self.socket, chunked, encrypted).run(out, reply.body).await;
+        self.socket.end_body();
+        sent
+    }
+}
