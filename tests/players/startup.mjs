@@ -21,7 +21,11 @@ for (const path of paths) {
   try {
     await page.goto(base);
     await page.waitForFunction(() => window.millpond && window.millpond.ready);
-    delays.push(await page.evaluate(([p, e]) => window.millpond.load(p, e), [path, engine]));
+    delays.push(await page.evaluate(async ([p, e]) => {
+      const begun = performance.now();
+      await window.millpond.load(p, e);
+      return Math.round(performance.now() - begun);
+    }, [path, engine]));
   } catch (error) {
     console.error(`${path}: ${error.message.split('\n')[0]}`);
     delays.push(null);
