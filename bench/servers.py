@@ -37,18 +37,22 @@ http {{
   uwsgi_temp_path {work}/uwsgi;
   scgi_temp_path {work}/scgi;
   {extra}
-  server {{ listen 127.0.0.1:{port}; {server} }}
+  server {{ listen {host}:{port}; {server} }}
 }}
 """
+
+
+S3_ACCESS = "tester"
+S3_SECRET = "a-secret-for-tests"
 
 
 class Server:
     """A running server. Use it in a `with`: it is stopped at the end."""
 
-    def __init__(self, name: str, command: list, port: int, log: Path):
+    def __init__(self, name: str, command: list, port: int, log: Path, host: str = "127.0.0.1"):
         self.name = name
         self.port = port
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"http://{host}:{port}"
         self.log = log
         with log.open("wb") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
@@ -156,13 +160,25 @@ def nginx_cache(name: str, origin: str, work: Path) -> Server:
     return nginx_with(name, work, location, f"{keep}\n  {upstream}")
 
 
-def nginx_with(name: str, work: Path, server: str, extra: str = "", binary: str | Path = "nginx") -> Server:
+def nginx_with(
+    name: str, work: Path, server: str, extra: str = "", binary: str | Path = "nginx", host: str = "127.0.0.1", within: tuple = ()
+) -> Server:
+    """nginx with a configuration; on another address where that is given, started by the command `within`."""
     work.mkdir(parents=True, exist_ok=True)
     port = free_port()
     user = "user root;" if os.geteuid() == 0 else ""
-    (work / "nginx.conf").write_text(NGINX.format(user=user, work=work, port=port, server=server, extra=extra))
-    command = [str(binary), "-e", str(work / "nginx.log"), "-c", str(work / "nginx.conf")]
-    return Server(name, command, port, work / "output.log")
+    text = NGINX.format(user=user, work=work, host=host, port=port, server=server, extra=extra)
+    (work / "nginx.conf").write_text(text)
+    command = [*within, str(binary), "-e", str(work / "nginx.log"), "-c", str(work / "nginx.conf")]
+    return Server(name, command, port, work / "output.log", host)
+
+
+def versitygw(name: str, root: Path, work: Path, host: str = "127.0.0.1", within: tuple = ()) -> Server:
+    """An S3-compatible server whose buckets are the folders below `root`. The credentials are `S3_ACCESS` and `S3_SECRET`."""
+    work.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    command = [*within, "versitygw", "--access", S3_ACCESS, "--secret", S3_SECRET, "--port", f"{host}:{port}", "posix", str(root)]
+    return Server(name, command, port, work / "output.log", host)
 
 
 class Edge(Server):

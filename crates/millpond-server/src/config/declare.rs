@@ -152,7 +152,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "admin",
         form: Form::Address,
         default: "127.0.0.1:9090",
-        help: "Address of metrics and health",
+        help: "Address of metrics, health checks and cache control",
         apply: |options, text| value::address(text).map(|v| options.admin = Some(v)),
         show: |config| Some(config.admin.to_string()),
     },
@@ -160,7 +160,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "admin-hosts",
         form: Form::List,
         default: "none: IP addresses and localhost; the loopback's alone where admin is on the loopback",
-        help: "Host names by which clients may call the admin address too; \"*\" for any",
+        help: "Host names that the admin address accepts besides its IP addresses; \"*\" accepts any",
         apply: |options, text| host_names(text).map(|v| options.admin_hosts = Some(v)),
         show: |config| Some(config.admin_hosts.join(",")),
     },
@@ -168,7 +168,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "rtsp",
         form: Form::Address,
         default: "0.0.0.0:8554",
-        help: "Address of RTSP; its host is where RTP packets come from",
+        help: "Address of RTSP; RTP packets leave from free ports of its host",
         apply: |options, text| value::address(text).map(|v| options.rtsp = Some(v)),
         show: |config| Some(config.rtsp.to_string()),
     },
@@ -183,8 +183,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "rtsp-users",
         form: Form::Path,
-        default: "none: everybody may play",
-        help: "File of those who may play by RTSP, in lines of name:password; asked for by Digest authentication",
+        default: "none: no password",
+        help: "File of RTSP users in lines of name:password, for Digest authentication",
         apply: |options, text| path(text).map(|v| options.rtsp_users = Some(v)),
         show: |config| config.rtsp_users.as_ref().map(|users| users.path.display().to_string()),
     },
@@ -192,7 +192,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "rtsp-window",
         form: Form::Duration,
         default: "10s",
-        help: "Who comes so soon behind another RTSP session of the same asset reads its frames from memory; 0s: nobody",
+        help: "An RTSP session that starts within this time after another one of the same asset is served from memory; 0s switches this off",
         apply: |options, text| value::duration_in(text, Duration::ZERO, WINDOW).map(|v| options.rtsp_window = Some(v)),
         show: |config| Some(show_duration(config.rtsp_window)),
     },
@@ -200,23 +200,23 @@ pub const SETTINGS: &[Setting] = &[
         name: "rtsp-deadlines",
         form: Form::Choice(&Lateness::NAMES),
         default: "none",
-        help: "By how many periods of 200 ms what follows is delayed when frames of an RTSP session come late",
+        help: "How far RTSP playback shifts, in periods of 200 ms, when the origin is late; \"all\" shifts by the whole delay",
         apply: |options, text| lateness(text).map(|v| options.rtsp_lateness = Some(v)),
         show: |config| Some(config.rtsp_lateness.name().to_owned()),
     },
     Setting {
         name: "rtsp-mbps",
         form: Form::Count,
-        default: "0: no bound",
-        help: "Most megabits a second of all RTSP sessions that play; who comes then is refused (453)",
+        default: "0: no limit",
+        help: "Total media rate of playing RTSP sessions, in Mbit/s; above it new sessions are refused (453)",
         apply: |options, text| value::count(text, 0).map(|v| options.rtsp_mbps = Some(v as u64)),
         show: |config| Some((config.rtsp_bounds.bandwidth.unwrap_or(0) / 1_000_000).to_string()),
     },
     Setting {
         name: "rtsp-origin-mbps",
         form: Form::Count,
-        default: "0: no bound",
-        help: "Most megabits a second of RTSP sessions that a place's origin is read for: neither cached nor read by another just ahead",
+        default: "0: no limit",
+        help: "Media rate, in Mbit/s for each place, of RTSP sessions that read from the origin because the media is not in a cache",
         apply: |options, text| value::count(text, 0).map(|v| options.rtsp_origin_mbps = Some(v as u64)),
         show: |config| Some((config.rtsp_bounds.origin_bandwidth.unwrap_or(0) / 1_000_000).to_string()),
     },
@@ -224,7 +224,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "rtsp-sessions",
         form: Form::Count,
         default: "16384",
-        help: "Most RTSP sessions",
+        help: "Highest number of RTSP sessions",
         apply: |options, text| value::count(text, 1).map(|v| options.rtsp_sessions = Some(v)),
         show: |config| Some(config.rtsp_bounds.sessions.to_string()),
     },
@@ -232,7 +232,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "rtsp-sessions-per-client",
         form: Form::Count,
         default: "half of rtsp-sessions",
-        help: "Most RTSP sessions of one address (IPv6: of one /64 network)",
+        help: "Highest number of RTSP sessions of one client address (IPv6: of one /64 network)",
         apply: |options, text| value::count(text, 1).map(|v| options.rtsp_sessions_per_client = Some(v)),
         show: |config| Some(config.rtsp_bounds.sessions_per_client.to_string()),
     },
@@ -240,7 +240,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "rtsp-waiting-per-client",
         form: Form::Count,
         default: "2048",
-        help: "Most RTSP sessions of one address that were set up and have not played",
+        help: "Highest number of RTSP sessions of one client address that have not played yet",
         apply: |options, text| value::count(text, 1).map(|v| options.rtsp_waiting_per_client = Some(v)),
         show: |config| Some(config.rtsp_bounds.waiting_per_client.to_string()),
     },
@@ -248,7 +248,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "rtsp-channels",
         form: Form::List,
         default: "none",
-        help: "Paths of assets that play by RTSP for all who watch at once, round and round",
+        help: "Paths of assets that play by RTSP in a loop, at the same position for all viewers",
         apply: |options, text| {
             let paths = value::list(text).into_iter().map(|path| path.trim_matches('/').to_owned()).collect();
             options.rtsp_channels = Some(paths);
@@ -259,16 +259,16 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "rtsp-multicast",
         form: Form::Text,
-        default: "none: no multicast",
-        help: "Group, port and hops of the first channel's multicast, as 239.192.0.1:5004/16; others have the next addresses",
+        default: "none",
+        help: "Multicast group, port and hop limit of the first channel, such as 239.192.0.1:5004/16; other channels have the next addresses",
         apply: |options, text| groups(text).map(|v| options.rtsp_multicast = Some(v)),
         show: |config| config.rtsp_multicast.map(|groups| groups.to_string()),
     },
     Setting {
         name: "rtsp-overflow",
         form: Form::Text,
-        default: "none: who finds no room is refused",
-        help: "Another server, as rtsp://other:8554, that RTSP clients are sent to when there is no room here",
+        default: "none: clients are refused",
+        help: "RTSP server that gets the clients when this one is full, such as rtsp://other:8554",
         apply: |options, text| rtsp_url(text).map(|v| options.rtsp_overflow = Some(v)),
         show: |config| config.rtsp_overflow.as_ref().map(Url::to_string),
     },
@@ -276,7 +276,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "hidden-files",
         form: Form::Switch,
         default: "false",
-        help: "Serve files whose name or folder begins with a dot; they are never listed",
+        help: "Serve files whose name or folder begins with a dot; listings never show them",
         apply: |options, text| value::switch(text).map(|v| options.hidden_files = Some(v)),
         show: |config| Some(config.hidden_files.to_string()),
     },
@@ -284,15 +284,15 @@ pub const SETTINGS: &[Setting] = &[
         name: "cache",
         form: Form::Path,
         default: "$XDG_CACHE_HOME/millpond or ~/.cache/millpond",
-        help: "Folder for what is kept between runs, such as indexes",
+        help: "Folder of the disk cache: slices of remote places, indexes, popular segments",
         apply: |options, text| path(text).map(|v| options.cache = Some(v)),
         show: |config| Some(config.cache.display().to_string()),
     },
     Setting {
         name: "workers",
         form: Form::Count,
-        default: "one a core",
-        help: "Threads that serve",
+        default: "one for each core",
+        help: "Number of threads that serve requests",
         apply: |options, text| value::count(text, 1).map(|v| options.workers = Some(v)),
         show: |config| Some(config.workers.to_string()),
     },
@@ -300,15 +300,15 @@ pub const SETTINGS: &[Setting] = &[
         name: "memory",
         form: Form::Size,
         default: "a quarter of memory, at most 1GiB",
-        help: "Memory for media slices, indexes and playlists",
+        help: "Limit of the memory for slices, segments, indexes and playlists together",
         apply: |options, text| memory(text).map(|v| options.memory = Some(v)),
         show: |config| Some(show_size(config.memory)),
     },
     Setting {
         name: "cache-size",
         form: Form::Size,
-        default: "10GiB, at most half of what is free; 0 for no slices on the disk",
-        help: "Most that slices of remote places take on the disk, in the folder `cache`",
+        default: "10GiB, at most half of the free space; 0 keeps nothing on the disk",
+        help: "Limit of the disk cache in the folder `cache`",
         apply: |options, text| value::size(text).map(|v| options.cache_size = Some(v)),
         show: |config| Some(show_size(config.cache_size)),
     },
@@ -316,7 +316,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "slice",
         form: Form::Size,
         default: "512KiB",
-        help: "Size of a slice, the unit of caching: a change empties the disk's",
+        help: "Size of a slice, the unit of caching; a change empties the disk cache",
         apply: |options, text| slice(text).map(|v| options.slice = Some(v)),
         show: |config| Some(show_size(config.slice.into())),
     },
@@ -324,7 +324,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "policy",
         form: Form::Choice(policy::NAMES),
         default: DEFAULT_POLICY,
-        help: "Which slice goes when the disk's share is full",
+        help: "Eviction policy of the disk cache",
         apply: |options, text| policy(text).map(|v| options.policy = Some(v)),
         show: |config| Some(config.policy.to_owned()),
     },
@@ -332,7 +332,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "prefetch",
         form: Form::Text,
         default: "active",
-        help: "When slices are sent for that viewers will need next: on-demand, window, window:N, half, active, full",
+        help: "When upcoming slices are fetched: on-demand, window, window:N, half, active, full",
         apply: |options, text| prefetch(text).map(|v| options.prefetch = Some(v)),
         show: |config| Some(config.prefetch.to_string()),
     },
@@ -340,7 +340,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "segment-duration",
         form: Form::Duration,
         default: "4s",
-        help: "Length that media segments aim for",
+        help: "Target duration of media segments",
         apply: |options, text| {
             value::duration_in(text, SEGMENT.0, SEGMENT.1).map(|v| options.segment_duration = Some(v))
         },
@@ -350,7 +350,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "playlist-lifetime",
         form: Form::Duration,
         default: "10s",
-        help: "Time that caches may keep playlists and manifests, and all paths to media that name no version; a place may have its own",
+        help: "How long caches may keep playlists, manifests and media paths without a version; a place may have its own value",
         apply: |options, text| value::duration(text).map(|v| options.playlist_lifetime = Some(v)),
         show: |config| Some(show_duration(config.lifetimes.playlists)),
     },
@@ -358,7 +358,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "segment-lifetime",
         form: Form::Duration,
         default: "365d",
-        help: "Time that caches may keep segments and playlists whose paths name their version; a place may have its own",
+        help: "How long caches may keep segments and playlists whose paths name their version; a place may have its own value",
         apply: |options, text| value::duration(text).map(|v| options.segment_lifetime = Some(v)),
         show: |config| Some(show_duration(config.lifetimes.segments)),
     },
@@ -366,7 +366,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "file-lifetime",
         form: Form::Duration,
         default: "60s",
-        help: "Time that caches may keep files passed through as they are; a place may have its own",
+        help: "How long caches may keep files that are served as they are; a place may have its own value",
         apply: |options, text| value::duration(text).map(|v| options.file_lifetime = Some(v)),
         show: |config| Some(show_duration(config.lifetimes.files)),
     },
@@ -390,7 +390,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "access-log",
         form: Form::Switch,
         default: "true",
-        help: "Log each request",
+        help: "Log each request and each RTSP session",
         apply: |options, text| value::switch(text).map(|v| options.access_log = Some(v)),
         show: |config| Some(config.access_log.to_string()),
     },
@@ -420,7 +420,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "tls-self-signed",
         form: Form::Switch,
         default: "false",
-        help: "Turn TLS on with a certificate made at start, for trying out",
+        help: "Turn TLS on with a certificate made at start, for tests",
         apply: |options, text| value::switch(text).map(|v| options.tls_self_signed = Some(v)),
         show: |config| Some((config.tls == Some(TlsSource::SelfSigned)).to_string()),
     },
@@ -428,7 +428,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "max-connections",
         form: Form::Count,
         default: "20000, fewer where the limit of open files is low",
-        help: "Client connections at a time",
+        help: "Highest number of client connections",
         apply: |options, text| value::count(text, 1).map(|v| options.max_connections = Some(v)),
         show: |config| Some(config.max_connections.to_string()),
     },
@@ -436,7 +436,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "idle-timeout",
         form: Form::Duration,
         default: "75s",
-        help: "Close a connection that has been without a request for this long",
+        help: "Close a connection after this time without a request",
         apply: |options, text| timeout(text).map(|v| options.idle_timeout = Some(v)),
         show: |config| Some(show_duration(config.idle_timeout)),
     },
@@ -444,7 +444,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "request-timeout",
         form: Form::Duration,
         default: "10s",
-        help: "Close a connection whose request has not come in completely by then",
+        help: "Time limit for a request to arrive completely",
         apply: |options, text| timeout(text).map(|v| options.request_timeout = Some(v)),
         show: |config| Some(show_duration(config.request_timeout)),
     },
@@ -452,7 +452,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "write-timeout",
         form: Form::Duration,
         default: "60s",
-        help: "Give up a response of which the client takes nothing for this long",
+        help: "Abort a response when the client has accepted no data for this time",
         apply: |options, text| timeout(text).map(|v| options.write_timeout = Some(v)),
         show: |config| Some(show_duration(config.write_timeout)),
     },
@@ -460,7 +460,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "shutdown-grace",
         form: Form::Duration,
         default: "30s",
-        help: "Time that responses under way get to finish on shutdown",
+        help: "Time that responses in progress have to finish on shutdown",
         apply: |options, text| value::duration(text).map(|v| options.shutdown_grace = Some(v)),
         show: |config| Some(show_duration(config.shutdown_grace)),
     },
@@ -468,7 +468,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "cors-origin",
         form: Form::Text,
         default: "*",
-        help: "Web origin whose pages may play, \"*\" for all, \"off\" for none but this server's",
+        help: "Web origin whose pages may play; \"*\" allows all, \"off\" only this server's",
         apply: |options, text| cors_origin(text).map(|v| options.cors_origin = Some(v)),
         show: |config| config.cors_origin.clone(),
     },
@@ -516,7 +516,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "endpoint",
         form: Form::Text,
-        help: "Address of a service that speaks like S3, GCS or Azure, such as \"http://minio:9000\"",
+        help: "Address of an S3, GCS or Azure compatible service, such as \"http://minio:9000\"",
         apply: |place, text| {
             let endpoint = text_value(text)?;
             // Only the one of the place's own kind is looked at.
@@ -535,7 +535,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "path-style",
         form: Form::Switch,
-        help: "Name the S3 bucket in the path, not in the host; the default with an endpoint",
+        help: "Name the S3 bucket in the path instead of the host; the default with an endpoint",
         apply: |place, text| value::switch(text).map(|v| place.options.s3_path_style = Some(v)),
     },
     PlaceSetting {
@@ -559,8 +559,8 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "credentials",
         form: Form::Text,
-        help: "\"instance\": where no keys are configured, ask the machine for those of its role in the cloud; by \
-               default only where the environment names the service that gives them out",
+        help: "\"instance\" takes keys from the machine's cloud role where none are configured; \"auto\" does so only where the \
+               environment names that service",
         apply: |place, text| {
             place.options.instance_credentials = match text {
                 "auto" => false,
@@ -573,25 +573,25 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "connect-timeout",
         form: Form::Duration,
-        help: "Time to connect",
+        help: "Time limit for connecting",
         apply: |place, text| timeout(text).map(|v| place.options.connect_timeout = v),
     },
     PlaceSetting {
         name: "first-byte-timeout",
         form: Form::Duration,
-        help: "Time from request to the first byte of the reply",
+        help: "Time limit from a request to the first byte of the reply",
         apply: |place, text| timeout(text).map(|v| place.options.first_byte_timeout = v),
     },
     PlaceSetting {
         name: "stall-timeout",
         form: Form::Duration,
-        help: "Longest pause within a reply",
+        help: "Longest pause within a reply; after it the rest is requested again",
         apply: |place, text| timeout(text).map(|v| place.options.stall_timeout = v),
     },
     PlaceSetting {
         name: "retries",
         form: Form::Count,
-        help: "Tries after the first that failed",
+        help: "Number of further attempts after a failed one",
         apply: |place, text| {
             let retries = value::count(text, 0)?;
             place.options.retries = retries.try_into().map_err(|_| BadValue::from(Form::Count))?;
@@ -601,7 +601,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "follow-redirects-to",
         form: Form::List,
-        help: "Hosts that redirects may lead to",
+        help: "Hosts, besides the place's own, that redirects may lead to",
         apply: |place, text| {
             place.options.follow_redirects_to = value::list(text);
             Ok(())
@@ -610,7 +610,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "siblings",
         form: Form::List,
-        help: "Base URLs of sibling caches, asked for a range before the origin, such as \"http://edge2:8080/films\"",
+        help: "Base URLs of HTTP caches with the same objects, asked before the origin, such as \"http://edge2:8080/films\"",
         apply: |place, text| {
             let url = |text: String| match Url::parse(&text) {
                 Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
@@ -623,7 +623,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "sibling-timeout",
         form: Form::Duration,
-        help: "Time for a sibling to begin its reply",
+        help: "Time limit for the first byte of a sibling's reply",
         apply: |place, text| {
             place.options.sibling_timeout = value::duration_in(text, Duration::from_millis(1), TIMEOUT.1)?;
             Ok(())
@@ -632,27 +632,27 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
     PlaceSetting {
         name: "hidden-files",
         form: Form::Switch,
-        help: "Serve files whose name or folder begins with a dot, whatever the setting of the same name says",
+        help: "Serve files whose name or folder begins with a dot; overrides the setting of the same name",
         apply: |place, text| value::switch(text).map(|v| place.options.hidden_files = Some(v)),
     },
     PlaceSetting {
         name: "key-uri",
         form: Form::Text,
-        help: "Address of the keys of encrypted files in HLS playlists, such as \"https://keys.example/{kid}\" or \
+        help: "Address where players get the keys of encrypted files, for HLS, such as \"https://keys.example/{kid}\" or \
                \"skd://{kid}\": {kid} is the key's identifier in 32 hexadecimal digits, {uuid} the same as a UUID",
         apply: |place, text| key_text(text).map(|v| place.key_uri = Some(v)),
     },
     PlaceSetting {
         name: "key-format",
         form: Form::Text,
-        help: "KEYFORMAT of the address of keys; by default that of FairPlay for skd: addresses, else identity",
+        help: "KEYFORMAT of key-uri; the default is FairPlay's for skd: addresses, else identity",
         apply: |place, text| key_text(text).map(|v| place.key_format = Some(v)),
     },
     PlaceSetting {
         name: "titles",
         form: Form::Choice(&Titles::NAMES),
-        help: "Which media files of a folder are one title: \"alike\", those whose names and content say so; \"folder\", all \
-               of them; \"file\", each by itself",
+        help: "Which media files of a folder are one title: \"alike\" groups them by name and content, \"folder\" takes all, \
+               \"file\" none",
         apply: |place, text| {
             place.options.titles = Titles::named(text).ok_or_else(|| BadValue::from(Form::Choice(&Titles::NAMES)))?;
             Ok(())

@@ -12,7 +12,7 @@ pub(super) fn address() -> Arg {
         .long("admin")
         .value_name("ADDR")
         .default_value("127.0.0.1:9090")
-        .help("Admin address of the server, as its own flag --admin says")
+        .help("Admin address of the server (its setting `admin`)")
 }
 
 /// Asks a running server.

@@ -8,31 +8,41 @@ use serde_json::Value;
 
 pub(crate) fn command() -> Command {
     let object = || {
-        let help = "Path of a file or an asset, as it is in its URL: films/a.mp4; for purge a folder too";
+        let help = "Path of a file or an asset, as in its URL: films/a.mp4; purge accepts a folder too";
         Arg::new("path").required(true).value_name("PATH").help(help)
     };
     let of =
         |name: &'static str, about: &'static str| Command::new(name).about(about).arg(object()).arg(admin::address());
     Command::new("cache")
-        .about("Shows and steers the cache of a running server")
+        .about("Shows and changes the cache of a running server")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
-            Command::new("ls").about("Objects of which slices are cached").arg(admin::address()),
-            Command::new("stat").about("What the cache holds and did, as JSON").arg(admin::address()),
-            of("purge", "Takes all slices of an object, or of all below a folder, out"),
+            Command::new("ls").about("Lists the objects with cached slices").arg(admin::address()),
+            Command::new("stat").about("Prints the cache's contents and counters as JSON").arg(admin::address()),
+            of("purge", "Removes the cached slices of an object or folder"),
             of(
                 "pin",
-                "Keeps the slices of an object on the disk, those there and those to come, until the server stops",
+                "Protects the slices of an object from eviction, present and future ones, until the server stops",
             ),
-            of("unpin", "Lets them go again"),
-            of("warm", "Fetches an object whole, in the background"),
+            of("unpin", "Ends the protection of `pin`"),
+            of("warm", "Fetches a whole object in the background"),
             Command::new("set")
-                .about("Changes the cache of a running server, until it stops")
-                .arg(Arg::new("size").long("size").value_name("SIZE").help("Most bytes of slices, up to cache-size"))
-                .arg(Arg::new("policy").long("policy").value_name("NAME").help("Which slice goes when it is full"))
-                .arg(Arg::new("memory").long("memory").value_name("SIZE").help("Memory for all that is kept"))
-                .arg(Arg::new("prefetch").long("prefetch").value_name("MODE").help("When slices are sent for"))
+                .about("Changes settings of the cache until the server stops")
+                .arg(
+                    Arg::new("size")
+                        .long("size")
+                        .value_name("SIZE")
+                        .help("Limit of the disk cache, at most cache-size"),
+                )
+                .arg(Arg::new("policy").long("policy").value_name("NAME").help("Eviction policy of the disk cache"))
+                .arg(
+                    Arg::new("memory")
+                        .long("memory")
+                        .value_name("SIZE")
+                        .help("Limit of the memory for slices, segments, indexes and playlists"),
+                )
+                .arg(Arg::new("prefetch").long("prefetch").value_name("MODE").help("When upcoming slices are fetched"))
                 .arg(admin::address()),
         ])
 }

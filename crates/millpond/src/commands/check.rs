@@ -7,7 +7,7 @@ use millpond_server::{config, serve::obstacles};
 
 pub(crate) fn command() -> Command {
     serve::settings(Command::new("check").about(
-        "Checks a configuration: all errors with line and key, missing folders, taken ports, or what is in force",
+        "Checks a configuration: shows all errors, missing folders and taken ports, or each value and its source",
     ))
 }
 

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 pub(crate) fn command() -> Command {
     Command::new("explain")
-        .about("Says what a request to a running server needs and where that would come from now")
+        .about("Shows what a request to a running server needs, what of it is cached, and what the origin would be asked for")
         .arg(Arg::new("url").required(true).value_name("URL|PATH").help("The request: films/a.mp4/v1/3.m4s"))
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
         .arg(admin::address())
 }
 

@@ -10,7 +10,7 @@ use std::{error::Error, path::PathBuf};
 
 pub(crate) fn command() -> Command {
     Command::new("index")
-        .about("Writes dref MP4s: all metadata of a file, its media by reference")
+        .about("Writes dref MP4 files: all metadata of a file, with references to its media")
         .arg(
             Arg::new("target")
                 .value_name("FILE|PREFIX")
@@ -21,7 +21,7 @@ pub(crate) fn command() -> Command {
             Arg::new("output")
                 .long("output")
                 .value_name("DIR")
-                .help("Folder to write NAME.dref.mp4 into [default: that of the file, or the working folder for URLs]"),
+                .help("Folder for NAME.dref.mp4 [default: the file's folder, or the working folder for URLs]"),
         )
         .arg(
             Arg::new("location").long("location").value_name("PREFIX").help(
@@ -29,10 +29,9 @@ pub(crate) fn command() -> Command {
             ),
         )
         .arg(
-            Arg::new("url")
-                .long("url")
-                .action(ArgAction::SetTrue)
-                .help("Refers by a URL entry (ISO/IEC 14496-12) instead of the alias that ffmpeg follows"),
+            Arg::new("url").long("url").action(ArgAction::SetTrue).help(
+                "References the media by a URL entry (ISO/IEC 14496-12) instead of the alias that ffmpeg follows",
+            ),
         )
 }
 

@@ -23,11 +23,11 @@ pub(crate) fn command() -> Command {
         .about("Plays a workload against the cache's own policies and prefetch modes")
         .long_about(
             "Plays a workload against the cache's own policies and prefetch modes, on a virtual clock and a modelled \
-             link, and prints what the origin would send, what would be found, and what viewers would notice. Lists \
-             make a run for each combination. docs/simulator.md has the meaning of each figure.",
+             link. Prints server traffic, hits, false prefetch and stalls. Lists of values make a run for each \
+             combination. docs/simulator.md explains each figure.",
         )
         .arg(
-            option("preset", "NAME", "sproxy", "A workload made by chance")
+            option("preset", "NAME", "sproxy", "A generated workload")
                 .value_parser([
                     "sproxy", "zipf", "early", "crowd", "even", "segments", "live", "files", "scans", "loop", "news",
                     "mixed",
@@ -35,7 +35,7 @@ pub(crate) fn command() -> Command {
                 .conflicts_with("trace"),
         )
         .arg(Arg::new("trace").long("trace").value_name("FILE").help("A workload from a file"))
-        .arg(option("format", "FORM", "csv", "Form of the file").value_parser(["csv", "log", "oracle"]))
+        .arg(option("format", "FORM", "csv", "Format of the file").value_parser(["csv", "log", "oracle"]))
         .arg(option("shrink", "FACTOR", "1", "Divides all bytes").value_parser(clap::value_parser!(f64)))
         .arg(option("speed", "FACTOR", "1", "Divides all times").value_parser(clap::value_parser!(f64)))
         .arg(Arg::new("save").long("save").value_name("FILE").help("Writes the workload as CSV, and runs nothing"))
@@ -45,23 +45,23 @@ pub(crate) fn command() -> Command {
             "mode",
             "MODES",
             "on-demand",
-            "When slices are sent for: on-demand, window, window:N, half, active, full",
+            "When upcoming slices are fetched: on-demand, window, window:N, half, active, full",
         ))
-        .arg(option("policy", "NAMES", DEFAULT_POLICY, "Which slice goes; \"all\" for each that there is"))
+        .arg(option("policy", "NAMES", DEFAULT_POLICY, "Eviction policy; \"all\" runs each of them"))
         .arg(option(
             "bandwidth",
             "RATES",
             "10MB",
-            "Bytes a second of the link to the origin; from some time on others: 10MB,1h:2MB,3h:10MB",
+            "Bandwidth of the link to the origin in bytes a second; it may change over time: 10MB,1h:2MB,3h:10MB",
         ))
-        .arg(option("delay", "TIME", "50ms", "From a request to its first byte"))
-        .arg(option("seed", "NUMBER", "1", "For workloads made by chance").value_parser(clap::value_parser!(u64)))
+        .arg(option("delay", "TIME", "50ms", "Time from a request to its first byte"))
+        .arg(option("seed", "NUMBER", "1", "Seed of generated workloads").value_parser(clap::value_parser!(u64)))
         .arg(
             Arg::new("compare")
                 .long("compare")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["preset", "trace", "save", "plot"])
-                .help("Compares all policies on ten workloads, and says what the default loses to the best other"),
+                .help("Compares all policies on ten workloads; shows what the default loses to the best other one"),
         )
         .arg(Arg::new("json").long("json").value_name("FILE").help("Writes all figures as JSON; - for standard output"))
         .arg(Arg::new("plot").long("plot").value_name("FOLDER").help("Writes plots over the size of the cache, as SVG"))

@@ -18,12 +18,11 @@ const RTSP_ONLY: &[&str] =
     &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "once"];
 
 pub(crate) fn command() -> Command {
-    let command =
-        Command::new("load")
-            .about("Plays as many clients do from an HLS or DASH manifest or from RTSP URLs, against any server")
-            .arg(Arg::new("url").value_name("URL").required(true).num_args(1..).help(
-                "A manifest; another http URL is fetched as it is. Or rtsp URLs, also such as rtsp://h/{1..9}.mp4",
-            ));
+    let command = Command::new("load").about("Loads any HLS, DASH or RTSP server with many simulated clients").arg(
+        Arg::new("url").value_name("URL").required(true).num_args(1..).help(
+            "A manifest, another http URL (fetched as it is), or rtsp URLs, also as a range: rtsp://h/{1..9}.mp4",
+        ),
+    );
     [http_options(), rtsp_options()]
         .into_iter()
         .zip(["HTTP", "RTSP"])
@@ -48,25 +47,30 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 fn common_options() -> Vec<Arg> {
     vec![
-        option("clients", "NUMBER", "10", "Clients at once").value_parser(value_parser!(u32)),
-        option("ramp-up", "DURATION", "0s", "Time over which they arrive"),
-        option("arrivals", "HOW", "even", "How they arrive in that time").value_parser(["even", "poisson"]),
-        optional("duration", "DURATION", "Length of the run: who leaves is replaced [default: the title once]"),
-        option("start-within", "FRACTION", "0", "Clients start at random places in this part of the title")
+        option("clients", "NUMBER", "10", "Number of clients at once").value_parser(value_parser!(u32)),
+        option("ramp-up", "DURATION", "0s", "Time within which the clients arrive"),
+        option("arrivals", "HOW", "even", "Distribution of the arrivals").value_parser(["even", "poisson"]),
+        optional(
+            "duration",
+            "DURATION",
+            "Duration of the run, in which clients that leave are replaced [default: the title once]",
+        ),
+        option("start-within", "FRACTION", "0", "Clients start at random positions within this part of the title")
             .value_parser(value_parser!(f64)),
         option("mean-watch", "FRACTION", "1", "Mean part of the title that clients watch before they leave")
             .value_parser(value_parser!(f64)),
-        option("threads", "NUMBER", "1", "Threads of the generator").value_parser(value_parser!(usize)),
+        option("threads", "NUMBER", "1", "Number of generator threads").value_parser(value_parser!(usize)),
         optional("json", "FILE", "Writes the report as JSON; - for standard output"),
-        optional("plot", "FILE", "Writes how times are distributed, as SVG"),
+        optional("plot", "FILE", "Writes the distribution of times as SVG"),
     ]
 }
 
 fn http_options() -> Vec<Arg> {
     vec![
-        option("pace", "HOW", "realtime", "As players do, or as fast as it goes").value_parser(["realtime", "fast"]),
-        option("buffer", "DURATION", "20s", "Media a realtime player holds ahead"),
-        option("abr", "HOW", "switching", "Which rendition is asked for").value_parser([
+        option("pace", "HOW", "realtime", "Requests at the pace of players, or as fast as possible")
+            .value_parser(["realtime", "fast"]),
+        option("buffer", "DURATION", "20s", "Media that a realtime player buffers"),
+        option("abr", "HOW", "switching", "Which rendition is requested").value_parser([
             "lowest",
             "highest",
             "switching",
@@ -78,29 +82,31 @@ fn http_options() -> Vec<Arg> {
             "Plays a trace as `simulate` reads it (CSV) against the files URL/1, URL/2 ..., by plain ranges",
         )
         .conflicts_with_all(["ranges", "duration", "clients", "plot"]),
-        option("block", "SIZE", "64KiB", "With --trace: bytes of one request"),
+        option("block", "SIZE", "64KiB", "With --trace: size of one request"),
         flag("http2", "Speaks HTTP/2 only"),
-        flag("plain", "Fetches the URL as it is, also a manifest"),
+        flag("plain", "Fetches the URL as it is, even a manifest"),
         flag("insecure", "Accepts any certificate"),
     ]
 }
 
 fn rtsp_options() -> Vec<Arg> {
     vec![
-        optional("rate", "NUMBER", "Clients a second for the length of the run, instead of so many at once")
+        optional("rate", "NUMBER", "New clients a second, instead of a number of clients at once")
             .value_parser(value_parser!(f64))
             .conflicts_with_all(["clients", "ramp-up"])
             .requires("duration"),
-        optional("watch", "DURATION", "How long a client stays [default: to the end of the title]"),
-        option("watch-distribution", "HOW", "fixed", "Whether all stay so long, or on average")
+        optional("watch", "DURATION", "Time that a client watches [default: to the end of the title]"),
+        option("watch-distribution", "HOW", "fixed", "Whether --watch is exact or a mean")
             .value_parser(["fixed", "exponential"])
             .requires("watch"),
-        option("zipf", "EXPONENT", "0", "How uneven the choice among several URLs is: 0 is even")
+        option("zipf", "EXPONENT", "0", "Exponent of Zipf's law for the choice among several URLs; 0 is even")
             .value_parser(value_parser!(f64)),
-        option("transport", "HOW", "udp", "How media comes").value_parser(["udp", "tcp"]),
-        flag("mute", "Signalling only: clients leave as soon as they could play"),
-        option("seeks", "NUMBER", "0", "Jumps to random places in a client's minute").value_parser(value_parser!(f64)),
-        option("pauses", "NUMBER", "0", "Pauses of some seconds in a client's minute").value_parser(value_parser!(f64)),
+        option("transport", "HOW", "udp", "Transport of the media").value_parser(["udp", "tcp"]),
+        flag("mute", "Sends signalling only: clients leave as soon as they could play"),
+        option("seeks", "NUMBER", "0", "Seeks to random positions, for each client and minute")
+            .value_parser(value_parser!(f64)),
+        option("pauses", "NUMBER", "0", "Pauses of some seconds, for each client and minute")
+            .value_parser(value_parser!(f64)),
         flag("once", "Clients that leave are not replaced"),
     ]
 }

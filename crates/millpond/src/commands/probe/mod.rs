@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub(crate) fn command() -> Command {
     Command::new("probe")
-        .about("Says what is in a media file and which outputs can carry it, or which files of a folder are one title")
+        .about("Shows the tracks of a media file and the outputs that can carry them, or which files of a folder are one title")
         .arg(
             Arg::new("target")
                 .value_name("FILE|FOLDER|URL")
@@ -28,7 +28,7 @@ pub(crate) fn command() -> Command {
                 .value_name("SECONDS")
                 .value_parser(clap::value_parser!(f64))
                 .default_value("4")
-                .help("Length of segments to aim at"),
+                .help("Target duration of segments"),
         )
 }
 

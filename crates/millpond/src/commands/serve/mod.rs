@@ -19,7 +19,7 @@ use std::{collections::HashMap, ffi::OsString, fmt::Write as _, net::SocketAddr,
 use tokio::sync::watch;
 
 pub(crate) fn command() -> Command {
-    let about = "Serves the media under places; with none, a small sample";
+    let about = "Serves the media of places; without a place, a small sample";
     settings(Command::new("serve").about(about)).after_help(
         "A place is a folder, a file, http(s)://host/base, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.\n\
          Several places get a name each: films=/data/films cams=s3://bucket/cams\n\n\
@@ -44,7 +44,7 @@ pub(super) fn settings(command: Command) -> Command {
             Arg::new("place")
                 .value_name("PLACE")
                 .num_args(0..)
-                .help("Where media is: [NAME=]FOLDER, [NAME=]FILE or [NAME=]URL"),
+                .help("Place of media: [NAME=]FOLDER, [NAME=]FILE or [NAME=]URL"),
         )
         .arg(Arg::new("config").long("config").value_name("FILE").help("Reads settings from a TOML file"));
     SETTINGS.iter().fold(command, |command, setting| {

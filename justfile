@@ -1,0 +1,40 @@
+# The commands of a developer's day. `just` lists them; each is one command that also works without just.
+
+_list:
+    @just --list --unsorted
+
+# Serves the bundled sample on port 8080.
+serve *arguments:
+    cargo run --release -- serve {{arguments}}
+
+# Format, lints and unit tests, in under three minutes when the build is warm.
+quick:
+    scripts/test --quick
+
+# Everything: installs what is missing, then format, lints, docs, all tests with real servers and players.
+test:
+    scripts/test
+
+# The tests of one crate, such as `just crate package`.
+crate name *arguments:
+    cargo test -p millpond-{{name}} {{arguments}}
+
+# Formats all code.
+fmt:
+    cargo fmt --all
+
+# The documentation of all crates, with warnings as errors.
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# Fuzzes one target; fuzz/README.md lists them.
+fuzz target *arguments:
+    cd fuzz && cargo +nightly fuzz run {{target}} {{arguments}}
+
+# Compares with nginx. Run as root.
+bench *arguments:
+    bench/http.sh {{arguments}}
+
+# Measures the thesis's tables. Run as root, after a release build.
+bench-thesis *arguments:
+    bench/thesis.py {{arguments}}
