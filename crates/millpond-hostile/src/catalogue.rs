@@ -2,7 +2,6 @@
 
 use crate::{Fragment, Fragments, Media, Movie, SegmentIndex, Tables, Track, movie::Object};
 use std::{
-    fs::File,
     io::{self, Write as _},
     path::Path,
 };
@@ -33,11 +32,16 @@ pub const ALL: [Named; 13] = [
 ///
 /// # Errors
 /// The system's.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the only function of this crate that writes files"
+)]
 pub fn write(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for (name, movie) in ALL {
         let Object { head, len } = movie().object();
-        let mut file = File::create(folder.join(name))?;
+        let mut file = std::fs::File::create(folder.join(name))?;
         file.write_all(&head)?;
         file.set_len(len)?;
     }

@@ -3,6 +3,7 @@
 //! A [`Movie`] describes an MP4 file, progressive or fragmented, whose tables claim what nobody would write: huge
 //! counts, zero sizes, loops, contradictions. [`Movie::object`] writes it. [`outputs::run`] drives an [`Object`] through
 //! the indexer, a presentation and every output, and [`outputs::justified_steps`] says how many steps that may take.
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod boxes;
 pub mod catalogue;

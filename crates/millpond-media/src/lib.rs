@@ -2,6 +2,7 @@
 //!
 //! Pure: no I/O and no clock. [`Indexer`] says which bytes it needs next and is handed them;
 //! what comes out is a [`Movie`], whose [`SampleTable`]s answer "where and when is sample n" without the file.
+#![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod alias;
 mod bits;

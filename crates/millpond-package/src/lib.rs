@@ -8,6 +8,7 @@
 //! The two types to know are [`Presentation`], which settles once for an asset which tracks there are, what they
 //! are called and where their segments begin, and [`Plan`], the recipe of a response. Everything else is a pure
 //! function of a presentation: [`hls`], [`dash`], [`fmp4`], [`ts`], [`text`].
+#![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod bandwidth;
 pub mod budget;

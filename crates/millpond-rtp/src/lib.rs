@@ -11,6 +11,7 @@
 //! [`payload::Depacketizer`] puts its packets together to frames.
 //!
 //! What it does not know: assets, files, where packets go.
+#![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod description;
 pub mod digest;
