@@ -36,12 +36,6 @@ impl ByteRange {
     pub const fn is_empty(self) -> bool {
         self.end == self.start
     }
-
-    /// The part that both ranges hold (empty where they hold none).
-    #[must_use]
-    pub fn intersect(self, other: Self) -> Self {
-        Self::new(self.start.max(other.start), self.end.min(other.end))
-    }
 }
 
 impl fmt::Display for ByteRange {

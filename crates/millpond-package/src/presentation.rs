@@ -191,12 +191,6 @@ impl Presentation {
         self.duration
     }
 
-    /// Whether players can switch between the video tracks at every segment.
-    #[must_use]
-    pub const fn is_aligned(&self) -> bool {
-        self.aligned
-    }
-
     /// Bytes of heap held, the indexes of the sources not counted.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {

@@ -161,12 +161,6 @@ impl PresentedTrack {
         self.media().map(Media::track)
     }
 
-    /// Place of the track in the tracks of the index.
-    #[must_use]
-    pub fn source_index(&self) -> Option<usize> {
-        self.media().map(|m| m.index)
-    }
-
     /// Cues of a sidecar.
     #[must_use]
     pub const fn sidecar(&self) -> Option<&Sidecar> {
@@ -235,12 +229,6 @@ impl PresentedTrack {
     #[must_use]
     pub const fn is_default(&self) -> bool {
         self.default
-    }
-
-    /// Whether it is text to be shown even when subtitles are off.
-    #[must_use]
-    pub const fn is_forced(&self) -> bool {
-        self.forced
     }
 
     /// Whether it is a picture unlike the main one of its file, which players never switch to by themselves.

@@ -83,17 +83,6 @@ impl Secret {
         Self { algorithm, hash: algorithm.hash(&[user, realm, password]) }
     }
 
-    /// One that was computed before, in hexadecimal digits; nothing if it is none.
-    #[must_use]
-    pub fn from_hex(algorithm: Algorithm, hash: &str) -> Option<Self> {
-        let digits = match algorithm {
-            Algorithm::Sha256 => 64,
-            Algorithm::Md5 => 32,
-        };
-        let is_hash = hash.len() == digits && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_hash.then(|| Self { algorithm, hash: hash.to_ascii_lowercase() })
-    }
-
     /// What a client that knows it answers (RFC 7616 3.4.1; without `qop` as RFC 2069 2.1.2).
     #[must_use]
     pub fn response(&self, method: &str, uri: &str, nonce: &str, qop: Option<&Qop>) -> String {

@@ -64,7 +64,7 @@ fn several_audio_tracks_have_transport_streams_of_their_own() {
 #[test]
 fn renditions_share_audio_and_go_by_bandwidth() {
     let p = presentation(vec![film(4000, &["eng"]), film(1000, &["eng"])]);
-    assert!(p.is_aligned() && p.warnings().is_empty());
+    assert!(p.aligned && p.warnings().is_empty());
     assert_eq!(p.tracks().iter().map(|t| t.name()).collect::<Vec<_>>(), ["v1", "v2", "a1"]);
     assert_eq!(p.track("v1").unwrap().object().unwrap().0, 1);
     let list = multivariant(&p, Container::Fmp4).unwrap();
@@ -225,7 +225,7 @@ fn sidecars_are_subtitles_of_both_containers() {
 fn renditions_without_common_key_frames_are_cut_apart() {
     let odd = |gop| movie(vec![video(table(&reordered(2500, gop, 900 + gop), 48, 0), 12_800, Vec::new())]);
     let p = presentation(vec![odd(97), odd(101)]);
-    assert!(!p.is_aligned());
+    assert!(!p.aligned);
     assert_eq!(p.warnings().len(), 1);
     assert_eq!(p.track("v1").unwrap().segment_count(), 26);
     assert_eq!(p.track("v2").unwrap().segment_count(), 25);

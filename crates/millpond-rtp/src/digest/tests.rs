@@ -195,14 +195,9 @@ fn headers_that_mean_nothing_are_named() {
 }
 
 #[test]
-fn secrets_can_be_kept_as_hashes_and_are_not_shown() {
+fn secrets_are_not_shown() {
     let secret = Secret::of(Algorithm::Md5, "anna", "Millpond", "x");
-    let kept = Secret::from_hex(Algorithm::Md5, &secret.hash.to_uppercase()).unwrap();
-    assert_eq!(kept, secret);
     assert_eq!(format!("{secret:?}"), "Secret { algorithm: Md5, .. }");
-    for other in ["", "abc", &"g".repeat(32), &"a".repeat(64)] {
-        assert_eq!(Secret::from_hex(Algorithm::Md5, other), None, "{other}");
-    }
 }
 
 proptest! {
