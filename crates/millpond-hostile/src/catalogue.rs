@@ -1,6 +1,8 @@
 //! Hostile movies under names: those that once stopped the server, and those that claim as much as is let through.
 
-use crate::{Fragment, Fragments, Media, Movie, SegmentIndex, Tables, Track, movie::Object};
+use crate::{
+    Fragment, Fragments, MovieRecipe, SegmentIndex, TableRecipe, TrackMedia, TrackRecipe, movie::SparseObject,
+};
 use std::{
     io::{self, Write as _},
     path::Path,
@@ -9,7 +11,7 @@ use std::{
 const MILLIONS: u32 = 1 << 24;
 
 /// A name and the movie under it.
-pub type Named = (&'static str, fn() -> Movie);
+pub type Named = (&'static str, fn() -> MovieRecipe);
 
 /// All of them. The names end with `.mp4`.
 pub const ALL: [Named; 13] = [
@@ -40,7 +42,7 @@ pub const ALL: [Named; 13] = [
 pub fn write(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for (name, movie) in ALL {
-        let Object { head, len } = movie().object();
+        let SparseObject { head, len } = movie().object();
         let mut file = std::fs::File::create(folder.join(name))?;
         file.write_all(&head)?;
         file.set_len(len)?;
@@ -49,39 +51,42 @@ pub fn write(folder: &Path) -> io::Result<()> {
 }
 
 /// One track of `count` samples of a byte each, `duration` ms long: tables of a hundred bytes in a sparse file.
-fn constant(count: u32, duration: u32) -> Movie {
-    Movie::new(vec![Track::new(1, Media::Video, Tables::constant(count, 1, duration))], u64::from(count) + 4096)
+fn constant(count: u32, duration: u32) -> MovieRecipe {
+    MovieRecipe::new(
+        vec![TrackRecipe::new(1, TrackMedia::Video, TableRecipe::constant(count, 1, duration))],
+        u64::from(count) + 4096,
+    )
 }
 
 /// Tracks of 1,000 samples, each with as many edits, which lead back and forth.
-fn edits(tracks: u32, edits: u32) -> Movie {
+fn edits(tracks: u32, edits: u32) -> MovieRecipe {
     let track = |id| {
         let edits = (0..edits).map(|n| (40_000, (n % 7 * 40) as i32)).collect();
-        Track { edits, ..Track::new(id, Media::Video, Tables::constant(1000, 1, 40)) }
+        TrackRecipe { edits, ..TrackRecipe::new(id, TrackMedia::Video, TableRecipe::constant(1000, 1, 40)) }
     };
-    Movie::new((1..=tracks).map(track).collect(), 1 << 20)
+    MovieRecipe::new((1..=tracks).map(track).collect(), 1 << 20)
 }
 
 /// Durations of nothing and of weeks in turn.
-fn alternating_durations() -> Movie {
+fn alternating_durations() -> MovieRecipe {
     let times = (0..100_000).map(|n| (1, n % 2 * 0x7fff_ffff)).collect();
-    let tables = Tables { times, ..Tables::constant(100_000, 1, 0) };
-    Movie::new(vec![Track::new(1, Media::Video, tables)], 1 << 20)
+    let tables = TableRecipe { times, ..TableRecipe::constant(100_000, 1, 0) };
+    MovieRecipe::new(vec![TrackRecipe::new(1, TrackMedia::Video, tables)], 1 << 20)
 }
 
-fn fragmented(fragments: Fragments) -> Movie {
-    let tracks = vec![Track::new(1, Media::Video, Tables::empty())];
-    Movie { fragments: Some(fragments), ..Movie::new(tracks, 1 << 20) }
+fn fragmented(fragments: Fragments) -> MovieRecipe {
+    let tracks = vec![TrackRecipe::new(1, TrackMedia::Video, TableRecipe::empty())];
+    MovieRecipe { fragments: Some(fragments), ..MovieRecipe::new(tracks, 1 << 20) }
 }
 
 /// Runs that claim samples of no bytes.
-fn empty_samples() -> Movie {
+fn empty_samples() -> MovieRecipe {
     let fragment = Fragment { track: 1, time: Some(0), duration: 1, size: 0, runs: 1, claimed: MILLIONS, fields: 0 };
     fragmented(Fragments { fragments: vec![fragment; 100], ..Fragments::default() })
 }
 
 /// One sample of a second in each fragment, and no index of them.
-fn many_fragments() -> Movie {
+fn many_fragments() -> MovieRecipe {
     let fragment = |number: u64| Fragment {
         track: 1,
         time: Some(number * 1000),
@@ -95,7 +100,7 @@ fn many_fragments() -> Movie {
 }
 
 /// Indexes of segments that refer to the next ones.
-fn nested_sidx() -> Movie {
+fn nested_sidx() -> MovieRecipe {
     let index = SegmentIndex { first: 0, references: 2, size: 56 };
     fragmented(Fragments { indexes: vec![index; 20_000], ..Fragments::default() })
 }

@@ -1,4 +1,4 @@
-//! Movie fragments and the indexes of them, as bytes.
+//! MovieRecipe fragments and the indexes of them, as bytes.
 
 use crate::boxes::{bx, words};
 

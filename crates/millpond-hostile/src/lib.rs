@@ -1,7 +1,7 @@
 //! Movies made to cost as much as they can, for tests and fuzzing: nothing of the server depends on this crate.
 //!
-//! A [`Movie`] describes an MP4 file, progressive or fragmented, whose tables claim what nobody would write: huge
-//! counts, zero sizes, loops, contradictions. [`Movie::object`] writes it. [`outputs::run`] drives an [`Object`] through
+//! A [`MovieRecipe`] describes an MP4 file, progressive or fragmented, whose tables claim what nobody would write: huge
+//! counts, zero sizes, loops, contradictions. [`MovieRecipe::object`] writes it. [`outputs::run`] drives an [`SparseObject`] through
 //! the indexer, a presentation and every output, and [`outputs::justified_steps`] says how many steps that may take.
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -13,6 +13,6 @@ pub mod outputs;
 pub mod tables;
 
 pub use fragments::{Fragment, Fragments, SegmentIndex};
-pub use movie::{Media, Movie, Object, Track};
-pub use outputs::Refusal;
-pub use tables::{Sizes, Tables};
+pub use movie::{MovieRecipe, SparseObject, TrackMedia, TrackRecipe};
+pub use outputs::OutputError;
+pub use tables::{Sizes, TableRecipe};

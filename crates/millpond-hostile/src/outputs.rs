@@ -1,9 +1,10 @@
 //! A movie through the indexer, a presentation, and every output of it.
 
-use crate::movie::Object;
+use crate::movie::SparseObject;
 use millpond_media::{Indexer, MediaError, Movie, Step, Work};
 use millpond_package::{
-    Options, PackageError, Part, Plan, Presentation, PresentedTrack, Source, dash, delivery, fmp4, hls, transport,
+    PackageError, Plan, PlanItem, Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, delivery,
+    fmp4, hls, transport,
 };
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ const READ: u64 = 64 << 10;
 
 /// Why a movie has no output.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum OutputError {
     /// The indexer refused it.
     Media(MediaError),
     /// The packager refused it.
@@ -34,7 +35,7 @@ pub const fn justified_steps(metadata: u64) -> u64 {
 ///
 /// # Errors
 /// As [`Indexer::poll`].
-pub fn index(object: &Object, work: &Work) -> Result<Movie, MediaError> {
+pub fn index(object: &SparseObject, work: &Work) -> Result<Movie, MediaError> {
     let mut indexer = Indexer::new(object.len).with_work(work.clone());
     loop {
         match indexer.poll()? {
@@ -49,13 +50,13 @@ pub fn index(object: &Object, work: &Work) -> Result<Movie, MediaError> {
 ///
 /// # Errors
 /// The object is refused: it, or its presentation. Outputs that refuse are passed over.
-pub fn run(object: &Object, work: &Work, done: &mut dyn FnMut(&'static str)) -> Result<u64, Refusal> {
+pub fn run(object: &SparseObject, work: &Work, done: &mut dyn FnMut(&'static str)) -> Result<u64, OutputError> {
     let movie = index(object, work);
     done("index");
-    let source = Source::new(Arc::new(movie.map_err(Refusal::Media)?), "hostile.mp4".to_owned());
-    let presentation = Presentation::build(vec![source], Vec::new(), &Options::default(), work);
+    let source = SourceObject::new(Arc::new(movie.map_err(OutputError::Media)?), "hostile.mp4".to_owned());
+    let presentation = Presentation::build(vec![source], Vec::new(), &PresentationOptions::default(), work);
     done("presentation");
-    Ok(render(&presentation.map_err(Refusal::Package)?, done))
+    Ok(render(&presentation.map_err(OutputError::Package)?, done))
 }
 
 fn render(p: &Presentation, done: &mut dyn FnMut(&'static str)) -> u64 {
@@ -102,8 +103,8 @@ fn segments(p: &Presentation, track: &PresentedTrack, number: u32, made: &mut dy
 fn plan(plan: Option<Plan>) -> u64 {
     let mut rewrite = match plan {
         None => return 0,
-        Some(Plan::Parts(parts)) => {
-            let generated = |part: &Part| if let Part::Bytes(bytes) = part { bytes.len() as u64 } else { 0 };
+        Some(Plan::Items(parts)) => {
+            let generated = |part: &PlanItem| if let PlanItem::Bytes(bytes) = part { bytes.len() as u64 } else { 0 };
             return parts.iter().map(generated).sum();
         }
         Some(Plan::Rewrite(rewrite)) => rewrite,

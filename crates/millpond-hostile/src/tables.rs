@@ -20,7 +20,7 @@ pub enum Sizes {
 
 /// The tables; what they claim need not fit together.
 #[derive(Clone, Debug)]
-pub struct Tables {
+pub struct TableRecipe {
     /// `stsz`.
     pub sizes: Sizes,
     /// `stts`: counts and durations.
@@ -37,7 +37,7 @@ pub struct Tables {
     pub claimed: Option<u32>,
 }
 
-impl Tables {
+impl TableRecipe {
     /// `count` samples of `size` bytes and `duration` ticks in one chunk, all of them sync samples.
     #[must_use]
     pub fn constant(count: u32, size: u32, duration: u32) -> Self {
@@ -52,7 +52,7 @@ impl Tables {
         }
     }
 
-    /// Tables without a sample, as movies with fragments have them.
+    /// TableRecipe without a sample, as movies with fragments have them.
     #[must_use]
     pub fn empty() -> Self {
         Self { sizes: Sizes::None, times: Vec::new(), runs: Vec::new(), chunks: Vec::new(), ..Self::constant(0, 0, 0) }

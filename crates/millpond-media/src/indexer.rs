@@ -23,14 +23,14 @@ const FIRST: [&[u8; 4]; 15] = [
 
 /// How much an [`Indexer`] reads and holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct IndexLimits {
     /// Bytes of movie and fragment boxes held at most.
     pub max_metadata: u64,
     /// Bytes of the first read.
     pub head: u64,
 }
 
-impl Default for Limits {
+impl Default for IndexLimits {
     fn default() -> Self {
         Self { max_metadata: 256 << 20, head: 64 << 10 }
     }
@@ -57,7 +57,7 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Indexer {
     object_len: u64,
-    limits: Limits,
+    limits: IndexLimits,
     stage: Stage,
     missing: Vec<ByteRange>,
     arrived: Arrived,
@@ -86,16 +86,16 @@ enum Found {
 }
 
 impl Indexer {
-    /// An indexer of an object of `object_len` bytes, with [`Limits::default`].
+    /// An indexer of an object of `object_len` bytes, with [`IndexLimits::default`].
     #[must_use]
     pub fn new(object_len: u64) -> Self {
-        Self::with_limits(object_len, Limits::default())
+        Self::with_limits(object_len, IndexLimits::default())
     }
 
     /// An indexer of an object of `object_len` bytes.
     #[must_use]
-    pub fn with_limits(object_len: u64, limits: Limits) -> Self {
-        let limits = Limits { head: limits.head.max(HEADER), ..limits };
+    pub fn with_limits(object_len: u64, limits: IndexLimits) -> Self {
+        let limits = IndexLimits { head: limits.head.max(HEADER), ..limits };
         let stage = Stage::Boxes(Lane::new(0, object_len), Rounds::to_movie_box());
         Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default(), work: Work::unlimited() }
     }

@@ -38,7 +38,7 @@ pub use codec::*;
 pub use edits::{Span, spans};
 pub use error::MediaError;
 pub use foreign::Foreign;
-pub use indexer::{Indexer, Limits, Step, index_bytes};
+pub use indexer::{IndexLimits, Indexer, Step, index_bytes};
 pub use movie::{Edit, Movie, SkippedTrack, Track, TrackKind};
 pub use nal::NalSyntax;
 pub use protection::{Protection, Scheme, SystemHeader, Uuid};

@@ -15,7 +15,7 @@
 //!
 //! Every sample walked over, edit and segment is a step of the job's [`Work`] besides.
 
-use crate::{PackageError, presentation::Source, segmentation::Segments, timeline::Timeline};
+use crate::{PackageError, presentation::SourceObject, segmentation::Segments, timeline::Timeline};
 use millpond_media::{Track, Work};
 
 /// Tracks of an asset.
@@ -44,7 +44,7 @@ const SEGMENTS_A_SECOND: f64 = 4.0;
 /// Upper estimate of the heap bytes that [`Presentation::build`](crate::Presentation::build) takes for `sources`, and
 /// that the presentation keeps. The indexes themselves and sidecar cues are not counted.
 #[must_use]
-pub fn building_bytes(sources: &[Source]) -> u64 {
+pub fn building_bytes(sources: &[SourceObject]) -> u64 {
     let tracks = || sources.iter().flat_map(|source| &source.movie.tracks);
     let of_track = |track: &Track| {
         let samples = &track.samples;
@@ -69,7 +69,7 @@ pub(crate) struct Budget<'a> {
 
 impl<'a> Budget<'a> {
     /// The budget of an asset of `sources`, whose steps are spent on `work`.
-    pub(crate) fn new(sources: &[Source], work: &'a Work) -> Self {
+    pub(crate) fn new(sources: &[SourceObject], work: &'a Work) -> Self {
         let tracks = sources.iter().flat_map(|source| &source.movie.tracks);
         let index: u64 = tracks.map(|track| track.samples.heap_bytes() as u64).sum();
         Self { work, segments: 0, most_segments: BASE_SEGMENTS + index / INDEX_A_SEGMENT, boundaries: 0 }

@@ -7,11 +7,11 @@ use crate::{
     fmp4::added_by_encryption,
     grid::Grid,
     language, loads,
-    presentation::{Options, Presentation, Sidecar, Source},
+    presentation::{Presentation, PresentationOptions, Sidecar, SourceObject},
     scan::{Facts, sync_points},
     segmentation::{Candidates, Points, Segments, SyncPoint, TimeCut, choose},
     selection::{Picked, Selection, family},
-    track::{Access, Content, Kind, Media, PresentedTrack},
+    track::{Content, Kind, MediaTrack, PresentedTrack, StreamAccess},
 };
 use millpond_media::{Codec, Work};
 use std::{
@@ -20,9 +20,9 @@ use std::{
 };
 
 pub(crate) fn presentation(
-    sources: Vec<Source>,
+    sources: Vec<SourceObject>,
     sidecars: Vec<Sidecar>,
-    options: &Options,
+    options: &PresentationOptions,
     work: &Work,
 ) -> Result<Presentation, PackageError> {
     let target = target(options)?;
@@ -87,7 +87,7 @@ fn unlisted(picked: &Picked, beside_video: bool) -> Option<String> {
     Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))
 }
 
-fn target(options: &Options) -> Result<i64, PackageError> {
+fn target(options: &PresentationOptions) -> Result<i64, PackageError> {
     let seconds = options.target_duration;
     if !(0.5..=60.0).contains(&seconds) {
         let (found, expected) = (seconds.to_string(), "0.5 to 60 seconds");
@@ -173,7 +173,7 @@ fn video(
     most_iframes: usize,
     budget: &mut Budget<'_>,
 ) -> Result<PresentedTrack, PackageError> {
-    let access = Access::of(&chosen, facts.begins_sync);
+    let access = StreamAccess::of(&chosen, facts.begins_sync);
     let mut first: Vec<u32> = chosen.iter().map(|p| p.ordinal).collect();
     let mut time: Vec<i64> = chosen.iter().map(|p| p.time).collect();
     let befores = chosen.iter().map(|p| p.bytes);
@@ -214,7 +214,7 @@ fn timed(
     let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), facts.end);
     budget.segments(&segments)?;
-    Ok(Some(present(picked, facts, kind, segments, &bytes, (Access::Closed, 0))))
+    Ok(Some(present(picked, facts, kind, segments, &bytes, (StreamAccess::Closed, 0))))
 }
 
 /// A text track: with a segment between any two boundaries where it is delivered as WebVTT.
@@ -236,7 +236,7 @@ fn texts(
     let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), end);
     budget.segments(&segments)?;
-    Ok(Some(present(picked, facts, Kind::Text, segments, &bytes, (Access::Closed, 0))))
+    Ok(Some(present(picked, facts, Kind::Text, segments, &bytes, (StreamAccess::Closed, 0))))
 }
 
 fn sidecar(
@@ -275,7 +275,7 @@ fn present(
     kind: Kind,
     segments: Segments,
     bytes: &[u64],
-    (access, most_iframes): (Access, usize),
+    (access, most_iframes): (StreamAccess, usize),
 ) -> PresentedTrack {
     let track = picked.track();
     let is_webvtt = family(&track.codec) == "webvtt";
@@ -299,7 +299,7 @@ fn present(
         bandwidth,
         segments,
         ladder: picked.ladder,
-        content: Content::Media(Box::new(Media {
+        content: Content::Media(Box::new(MediaTrack {
             object: picked.object,
             movie: picked.movie,
             index: picked.index,

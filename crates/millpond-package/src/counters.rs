@@ -3,7 +3,7 @@
 use crate::{
     bandwidth::{Bandwidth, Load},
     segmentation::Segments,
-    track::Media,
+    track::MediaTrack,
     ts::{self, Unit},
 };
 use millpond_media::units::Timescale;
@@ -24,7 +24,7 @@ const BASE: i64 = 900_000;
 impl TsLayout {
     /// The layout of a track cut at `ordinals`, in segments that last as long as those of `segments`. Walks over all
     /// samples.
-    pub(crate) fn of(media: &Media, ordinals: &[u32], segments: &Segments, role: Role) -> Self {
+    pub(crate) fn of(media: &MediaTrack, ordinals: &[u32], segments: &Segments, role: Role) -> Self {
         let mut first = Vec::with_capacity(ordinals.len());
         let mut loads = Vec::with_capacity(ordinals.len());
         let mut packets = 0_u64;
@@ -70,7 +70,7 @@ impl Role {
     }
 
     /// Where the clock of a segment ends, which ends before sample `ordinal`.
-    pub(crate) fn until(self, media: &Media, ordinal: u32) -> Option<i64> {
+    pub(crate) fn until(self, media: &MediaTrack, ordinal: u32) -> Option<i64> {
         let Self::Own(end) = self else { return None };
         let next = media.timeline.at(&media.track().samples, ordinal);
         next.map_or(end, |next| Some(decoded(media, next.dts)))
@@ -78,24 +78,24 @@ impl Role {
 }
 
 /// A time on the clock of transport streams.
-fn clock(media: &Media, ticks: i64) -> i64 {
+fn clock(media: &MediaTrack, ticks: i64) -> i64 {
     media.track().timescale.convert(ticks, Timescale::MPEG).saturating_add(BASE).max(0)
 }
 
 /// The decoding time of what the timeline has at `dts`.
-fn decoded(media: &Media, dts: i64) -> i64 {
+fn decoded(media: &MediaTrack, dts: i64) -> i64 {
     clock(media, dts.saturating_sub(media.facts.reorder))
 }
 
 /// When the last sample of a track is decoded.
-pub(crate) fn last_decoded(media: &Media) -> Option<i64> {
+pub(crate) fn last_decoded(media: &MediaTrack) -> Option<i64> {
     let last = media.timeline.len().checked_sub(1)?;
     media.timeline.at(&media.track().samples, last).map(|timed| decoded(media, timed.dts))
 }
 
 /// The samples of a segment as access units of a transport stream. No decode time is after its presentation time
 /// (2.4.3.7).
-pub(crate) fn units(media: &Media, ordinals: std::ops::Range<u32>) -> Vec<Unit> {
+pub(crate) fn units(media: &MediaTrack, ordinals: std::ops::Range<u32>) -> Vec<Unit> {
     let first = ordinals.start;
     media
         .timeline

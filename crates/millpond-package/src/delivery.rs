@@ -1,12 +1,12 @@
 //! Text tracks of a presentation as WebVTT.
 
 use crate::{
-    PackageError, Part, Plan,
+    PackageError, Plan, PlanItem,
     hls::Container,
     presentation::Presentation,
     text::{self, TextUnit, Window, webvtt},
     timeline::Timed,
-    track::{Content, Kind, Media, PresentedTrack},
+    track::{Content, Kind, MediaTrack, PresentedTrack},
 };
 use bytes::Bytes;
 use millpond_media::{codec::Codec, units::Timescale};
@@ -62,10 +62,10 @@ pub fn whole(_presentation: &Presentation, track: &PresentedTrack) -> Result<Opt
 }
 
 fn generated(text: String) -> Plan {
-    Plan::Parts(vec![Part::Bytes(Bytes::from(text))])
+    Plan::Items(vec![PlanItem::Bytes(Bytes::from(text))])
 }
 
-fn units(media: &Media, samples: impl Iterator<Item = Timed>) -> Vec<TextUnit> {
+fn units(media: &MediaTrack, samples: impl Iterator<Item = Timed>) -> Vec<TextUnit> {
     let millis = |ticks: i64| media.track().timescale.convert(ticks, Timescale::MILLIS);
     samples
         .map(|t| TextUnit {

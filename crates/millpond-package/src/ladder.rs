@@ -15,7 +15,7 @@ const SOUND_DURATION: (f64, f64) = (10.0, 0.1);
 
 /// What two renditions of one picture have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Picture {
+pub struct VideoShape {
     /// Presented length in seconds.
     pub seconds: f64,
     /// Width by height as displayed, rotation applied.
@@ -28,7 +28,7 @@ pub struct Picture {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// A picture, whatever else is in the file.
-    Picture(Picture),
+    Video(VideoShape),
     /// Sound of this many seconds, without a picture.
     Sound(f64),
     /// Text alone.
@@ -79,7 +79,7 @@ impl fmt::Display for Difference {
     }
 }
 
-impl Picture {
+impl VideoShape {
     /// The picture of a video track.
     #[must_use]
     pub fn of(track: &Track, movie: &Movie) -> Option<Self> {
@@ -117,9 +117,9 @@ impl Shape {
     /// The shape of a file: its picture of most frames, else its longest sound.
     #[must_use]
     pub fn of(movie: &Movie) -> Self {
-        let pictures = movie.tracks.iter().filter_map(|track| Picture::of(track, movie));
+        let pictures = movie.tracks.iter().filter_map(|track| VideoShape::of(track, movie));
         if let Some(picture) = pictures.max_by(|a, b| a.frames().total_cmp(&b.frames())) {
-            return Self::Picture(picture);
+            return Self::Video(picture);
         }
         let sounds = movie.tracks.iter().filter(|track| matches!(track.kind, TrackKind::Audio { .. }));
         match sounds.map(|track| seconds(track, movie)).max_by(f64::total_cmp) {
@@ -145,7 +145,7 @@ pub struct NotOneTitle {
 /// # Errors
 /// Where no kind of picture is in the majority: the files of a folder are two titles then as likely as one.
 pub fn title(files: &[(&str, Shape)]) -> Result<Vec<Option<Difference>>, NotOneTitle> {
-    let pictures: Vec<usize> = places(files, |shape| matches!(shape, Shape::Picture(_)));
+    let pictures: Vec<usize> = places(files, |shape| matches!(shape, Shape::Video(_)));
     let sounds: Vec<usize> = places(files, |shape| matches!(shape, Shape::Sound(_)));
     let voters = if pictures.is_empty() { &sounds } else { &pictures };
     let Some(model) = model(files, voters)? else { return Ok(vec![None; files.len()]) };
@@ -180,8 +180,8 @@ fn apart(shape: &Shape, model: &Shape) -> Option<Difference> {
         (!near(found, expected, SOUND_DURATION)).then_some(Difference::Sound { found, expected })
     };
     match (shape, model) {
-        (Shape::Picture(shape), Shape::Picture(model)) => shape.unlike(model),
-        (Shape::Sound(seconds), Shape::Picture(Picture { seconds: title, .. }) | Shape::Sound(title)) => {
+        (Shape::Video(shape), Shape::Video(model)) => shape.unlike(model),
+        (Shape::Sound(seconds), Shape::Video(VideoShape { seconds: title, .. }) | Shape::Sound(title)) => {
             sound(*seconds, *title)
         }
         _ => None,
@@ -189,11 +189,11 @@ fn apart(shape: &Shape, model: &Shape) -> Option<Difference> {
 }
 
 /// The ladder of each video track of one file: 0 is the main one, with the track of most frames; others are alternatives.
-pub(crate) fn ladders(pictures: &[Option<Picture>]) -> Vec<u16> {
+pub(crate) fn ladders(pictures: &[Option<VideoShape>]) -> Vec<u16> {
     let frames = |place: &usize| pictures.get(*place).copied().flatten().map_or(0.0, |picture| picture.frames());
     let mut order: Vec<usize> = (0..pictures.len()).collect();
     order.sort_by(|a, b| frames(b).total_cmp(&frames(a)));
-    let mut models: Vec<Picture> = Vec::new();
+    let mut models: Vec<VideoShape> = Vec::new();
     let mut ladders = vec![0; pictures.len()];
     for place in order {
         let Some(picture) = pictures.get(place).copied().flatten() else { continue };
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     const fn film(seconds: f64, aspect: f64, rate: f64) -> Shape {
-        Shape::Picture(Picture { seconds, aspect, rate })
+        Shape::Video(VideoShape { seconds, aspect, rate })
     }
 
     fn verdict(files: &[(&str, Shape)]) -> Result<Vec<bool>, String> {
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_main_ladder_has_most_frames() {
-        let picture = |seconds, aspect, rate| Some(Picture { seconds, aspect, rate });
+        let picture = |seconds, aspect, rate| Some(VideoShape { seconds, aspect, rate });
         let still = picture(3.5, 4.0 / 3.0, 0.56);
         let phone = [still, picture(3.6, 4.0 / 3.0, 30.0), picture(3.6, 4.0 / 3.0, 15.0), picture(3.6, 0.75, 30.0)];
         assert_eq!(ladders(&phone), [2, 0, 0, 1]);

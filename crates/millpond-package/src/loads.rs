@@ -63,7 +63,7 @@ pub(crate) fn of_cues(segments: &Segments, cues: &[Cue]) -> Vec<Load> {
 #[cfg(test)]
 mod tests {
     use crate::{
-        Options, Plan, Presentation, Sidecar, Source, delivery, fmp4,
+        Plan, Presentation, PresentationOptions, Sidecar, SourceObject, delivery, fmp4,
         hls::Container,
         testing::{Made, audio, frames, movie, reordered, table, video},
         text::Cue,
@@ -75,7 +75,7 @@ mod tests {
 
     fn len(plan: Plan) -> u64 {
         match plan {
-            Plan::Parts(parts) => parts.iter().map(crate::Part::len).sum(),
+            Plan::Items(parts) => parts.iter().map(crate::PlanItem::len).sum(),
             Plan::Rewrite(rewrite) => rewrite.len().unwrap(),
         }
     }
@@ -119,8 +119,10 @@ mod tests {
                 vec![pictures, audio(table(&frames(468), 1 << 24, 1), "eng", Vec::new())]
             };
             // A manifest that says less than there is.
-            let sources = vec![Source { bandwidth: Some(10), ..Source::new(movie(tracks()), "a.mp4".into()) }];
-            let p = Presentation::build(sources, Vec::new(), &Options::default(), &Work::unlimited()).unwrap();
+            let sources =
+                vec![SourceObject { bandwidth: Some(10), ..SourceObject::new(movie(tracks()), "a.mp4".into()) }];
+            let p =
+                Presentation::build(sources, Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap();
             for track in p.tracks() {
                 let stated = track.bandwidth().peak;
                 let found = peak(track, |n| fmp4::segment(&p, track, n).map_or(0, len));
@@ -150,8 +152,9 @@ mod tests {
             default: false,
             forced: false,
         };
-        let sources = vec![Source::new(film, "a.mp4".into())];
-        let p = Presentation::build(sources, vec![sidecar], &Options::default(), &Work::unlimited()).unwrap();
+        let sources = vec![SourceObject::new(film, "a.mp4".into())];
+        let p =
+            Presentation::build(sources, vec![sidecar], &PresentationOptions::default(), &Work::unlimited()).unwrap();
         let text = p.track("s1").unwrap();
         for container in [Container::Fmp4, Container::Ts] {
             let found = peak(text, |n| len(delivery::segment(&p, text, n, container).unwrap().unwrap()));

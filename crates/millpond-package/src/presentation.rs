@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 /// One object of an asset.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceObject {
     /// Its index.
     pub movie: Arc<Movie>,
     /// File name, for warnings and errors.
@@ -40,7 +40,7 @@ pub struct NamedTrack {
     pub language: Option<String>,
 }
 
-impl Source {
+impl SourceObject {
     /// All of an object, nothing overridden.
     #[must_use]
     pub const fn new(movie: Arc<Movie>, label: String) -> Self {
@@ -81,12 +81,12 @@ impl Sidecar {
 
 /// How to present.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct PresentationOptions {
     /// Length of segments to aim at, in seconds: 0.5 to 60.
     pub target_duration: f64,
 }
 
-impl Default for Options {
+impl Default for PresentationOptions {
     fn default() -> Self {
         Self { target_duration: 4.0 }
     }
@@ -119,9 +119,9 @@ impl Presentation {
     /// Options out of range, more than 65,536 sources, no playable track at all, or `work` ended. Tracks that can't be
     /// presented are left out with a [warning](Self::warnings).
     pub fn build(
-        sources: Vec<Source>,
+        sources: Vec<SourceObject>,
         sidecars: Vec<Sidecar>,
-        options: &Options,
+        options: &PresentationOptions,
         work: &Work,
     ) -> Result<Self, PackageError> {
         build::presentation(sources, sidecars, options, work)

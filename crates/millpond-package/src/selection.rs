@@ -3,10 +3,10 @@
 use crate::{
     PackageError,
     budget::Budget,
-    ladder::{Picture, ladders},
+    ladder::{VideoShape, ladders},
     language,
     plan::ObjectIndex,
-    presentation::Source,
+    presentation::SourceObject,
     timeline::Timeline,
 };
 use millpond_media::{
@@ -67,7 +67,7 @@ struct NamedKinds {
 }
 
 impl NamedKinds {
-    fn of(source: &Source) -> Self {
+    fn of(source: &SourceObject) -> Self {
         let ids: HashSet<u32> = source.named.iter().map(|named| named.id).collect();
         let mut kinds = Self::default();
         for track in &source.movie.tracks {
@@ -92,7 +92,7 @@ impl NamedKinds {
 
 impl Selection {
     /// Chooses from all sources, enabled tracks first; audio and text that every rendition repeats is taken once.
-    pub(crate) fn of(sources: &[Source], budget: &Budget<'_>) -> Result<Self, PackageError> {
+    pub(crate) fn of(sources: &[SourceObject], budget: &Budget<'_>) -> Result<Self, PackageError> {
         if sources.len() > usize::from(u16::MAX) + 1 {
             let (found, limit) = (sources.len() as u64, u64::from(u16::MAX) + 1);
             return Err(PackageError::TooMany { what: "objects of one asset", found, limit });
@@ -124,7 +124,7 @@ impl Selection {
 
     /// Takes pictures of one file that are unlike its main one out of the ladder: a still of a motion photo is no rendition
     /// of the film beside it. Pictures that a server manifest names, and those of different files, are meant to be one.
-    fn part_ladders(&mut self, sources: &[Source]) {
+    fn part_ladders(&mut self, sources: &[SourceObject]) {
         let mut next = 1;
         for run in self.video.chunk_by_mut(|a, b| a.object == b.object) {
             let named = |picked: &Picked| {
@@ -134,7 +134,7 @@ impl Selection {
             if run.len() < 2 || run.iter().all(named) {
                 continue;
             }
-            let pictures: Vec<_> = run.iter().map(|picked| Picture::of(picked.track(), &picked.movie)).collect();
+            let pictures: Vec<_> = run.iter().map(|picked| VideoShape::of(picked.track(), &picked.movie)).collect();
             let ladders = ladders(&pictures);
             for (picked, ladder) in run.iter_mut().zip(&ladders).filter(|(_, ladder)| **ladder > 0) {
                 picked.ladder = ladder.saturating_add(next - 1);
@@ -162,7 +162,7 @@ impl Selection {
 }
 
 fn pick(
-    source: &Source,
+    source: &SourceObject,
     kinds: &NamedKinds,
     object: ObjectIndex,
     index: usize,
@@ -202,7 +202,7 @@ fn pick(
 
 /// Where the clocks of all sources begin, in milliseconds, when that is a second or more after 0 and no edit list
 /// says what time 0 is: parts cut out of a live stream keep its clock.
-fn origin(sources: &[Source]) -> Option<i64> {
+fn origin(sources: &[SourceObject]) -> Option<i64> {
     let tracks = || sources.iter().flat_map(|s| &s.movie.tracks);
     if tracks().any(|t| !t.edits.is_empty()) {
         return None;

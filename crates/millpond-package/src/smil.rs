@@ -25,12 +25,12 @@ const FORMAT_PREFIXES: [&str; 2] = ["mp4:", "m4a:"];
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ServerManifest {
     /// Its entries in the order of the file.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ManifestEntry>,
 }
 
 /// What an entry is to be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// `video`: pictures of the file, and its sound where no `audio` entry names any.
     Video,
     /// `audio`: sound of the file.
@@ -41,9 +41,9 @@ pub enum Kind {
 
 /// One file, or one track of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// What it is for.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Path of the file, relative to the manifest; never absolute, a URL, or leading out of the manifest's folder.
     pub src: String,
     /// Bits a second.
@@ -81,8 +81,8 @@ struct Parser<'a> {
     /// Names of the elements that are open.
     open: Vec<String>,
     /// The entry under way and the depth of its element.
-    entry: Option<(usize, Entry)>,
-    entries: Vec<Entry>,
+    entry: Option<(usize, ManifestEntry)>,
+    entries: Vec<ManifestEntry>,
 }
 
 impl Parser<'_> {
@@ -129,9 +129,9 @@ impl Parser<'_> {
             }
             "param" => return self.param(&attributes),
             "seq" => return Err(self.error("<seq>".into(), "entries that play at the same time, in <switch> or <par>")),
-            "video" => Kind::Video,
-            "audio" => Kind::Audio,
-            "textstream" | "text" => Kind::Text,
+            "video" => EntryKind::Video,
+            "audio" => EntryKind::Audio,
+            "textstream" | "text" => EntryKind::Text,
             "ref" => kind_of_file(attributes.get(&["src", "name"]).unwrap_or_default()),
             _ => return Ok(()),
         };
@@ -146,13 +146,18 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn new_entry(&self, element: &str, kind: Kind, attributes: &Attributes) -> Result<Entry, PackageError> {
+    fn new_entry(
+        &self,
+        element: &str,
+        kind: EntryKind,
+        attributes: &Attributes,
+    ) -> Result<ManifestEntry, PackageError> {
         let text = |names: &[&str]| attributes.get(names).filter(|value| !value.is_empty()).map(str::to_owned);
         let Some(src) = attributes.get(&["src", "name"]) else {
             return Err(self.error(format!("<{element}> without a file"), "an attribute src"));
         };
         let name = if attributes.get(&["src"]).is_some() { text(&["title", "name"]) } else { text(&["title"]) };
-        Ok(Entry {
+        Ok(ManifestEntry {
             kind,
             src: self.path(element, src)?,
             bitrate: match attributes.get(&["systemBitrate", "system-bitrate"]) {
@@ -255,12 +260,12 @@ impl Attributes {
 }
 
 /// Kind of a `ref`, which doesn't say.
-fn kind_of_file(src: &str) -> Kind {
+fn kind_of_file(src: &str) -> EntryKind {
     let extension = src.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     match extension.as_deref() {
-        Some("vtt" | "webvtt" | "srt" | "ismt") => Kind::Text,
-        Some("m4a" | "isma" | "cmfa") => Kind::Audio,
-        _ => Kind::Video,
+        Some("vtt" | "webvtt" | "srt" | "ismt") => EntryKind::Text,
+        Some("m4a" | "isma" | "cmfa") => EntryKind::Audio,
+        _ => EntryKind::Video,
     }
 }
 
@@ -273,11 +278,11 @@ fn shown(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn entry(kind: Kind, src: &str) -> Entry {
-        Entry { kind, src: src.into(), bitrate: None, language: None, track_id: None, name: None }
+    fn entry(kind: EntryKind, src: &str) -> ManifestEntry {
+        ManifestEntry { kind, src: src.into(), bitrate: None, language: None, track_id: None, name: None }
     }
 
-    fn entries(body: &str) -> Result<Vec<Entry>, PackageError> {
+    fn entries(body: &str) -> Result<Vec<ManifestEntry>, PackageError> {
         parse(&format!("<smil>\n<head/>\n<body>\n<switch>\n{body}\n</switch></body></smil>")).map(|m| m.entries)
     }
 
@@ -294,20 +299,24 @@ mod tests {
             <textstream src=\"en.vtt\" system-language=\"en\" title=\"English\"/>\n\
             </switch></body></smil>";
         let expected = [
-            Entry {
+            ManifestEntry {
                 bitrate: Some(800_000),
                 language: Some("eng".into()),
                 track_id: Some(1),
-                ..entry(Kind::Video, "a_480.mp4")
+                ..entry(EntryKind::Video, "a_480.mp4")
             },
-            Entry { bitrate: Some(1_500_000), ..entry(Kind::Video, "sub/b & c.mp4") },
-            Entry {
+            ManifestEntry { bitrate: Some(1_500_000), ..entry(EntryKind::Video, "sub/b & c.mp4") },
+            ManifestEntry {
                 language: Some("de".into()),
                 track_id: Some(2),
                 name: Some("Deutsch".into()),
-                ..entry(Kind::Audio, "a_480.mp4")
+                ..entry(EntryKind::Audio, "a_480.mp4")
             },
-            Entry { language: Some("en".into()), name: Some("English".into()), ..entry(Kind::Text, "en.vtt") },
+            ManifestEntry {
+                language: Some("en".into()),
+                name: Some("English".into()),
+                ..entry(EntryKind::Text, "en.vtt")
+            },
         ];
         assert_eq!(parse(text).unwrap().entries, expected);
     }
@@ -315,10 +324,13 @@ mod tests {
     #[test]
     fn other_spellings() {
         let text = "<s:smil xmlns:s=\"x\"><s:body><s:video src=\"a.mp4\"/></s:body></s:smil>";
-        assert_eq!(parse(text).unwrap().entries, [entry(Kind::Video, "a.mp4")]);
-        assert_eq!(entries("<video name=\"a.mp4\"/>").unwrap(), [entry(Kind::Video, "a.mp4")]);
+        assert_eq!(parse(text).unwrap().entries, [entry(EntryKind::Video, "a.mp4")]);
+        assert_eq!(entries("<video name=\"a.mp4\"/>").unwrap(), [entry(EntryKind::Video, "a.mp4")]);
         let found = entries("<ref src=\"a.MP4\"/><ref src=\"a.srt\"/><ref src=\"a.m4a\"></ref>").unwrap();
-        assert_eq!(found.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::Video, Kind::Text, Kind::Audio]);
+        assert_eq!(
+            found.iter().map(|e| e.kind).collect::<Vec<_>>(),
+            [EntryKind::Video, EntryKind::Text, EntryKind::Audio]
+        );
         let named = entries(
             "<textstream src=\"a.vtt\" name=\"x\"><param name=\"textDisplayName\" value=\"English\"/></textstream>",
         );

@@ -3,7 +3,7 @@
 use crate::{
     ObjectIndex,
     presentation::Presentation,
-    track::{Media, PresentedTrack},
+    track::{MediaTrack, PresentedTrack},
     transport,
 };
 use millpond_media::units::ByteRange;
@@ -37,7 +37,7 @@ impl PresentedTrack {
         self.stretch_of(media, number, samples)
     }
 
-    fn stretch_of(&self, media: &Media, number: u32, samples: Range<u32>) -> Option<Stretch> {
+    fn stretch_of(&self, media: &MediaTrack, number: u32, samples: Range<u32>) -> Option<Stretch> {
         let info = self.segment(number)?;
         let table = &media.track().samples;
         let first = media.timeline.at(table, samples.start)?.sample.range;

@@ -1,8 +1,8 @@
 //! Movies made up for tests.
 
 use crate::{
-    plan::{Part, Plan},
-    presentation::{Options, Presentation, Source},
+    plan::{Plan, PlanItem},
+    presentation::{Presentation, PresentationOptions, SourceObject},
 };
 use millpond_media::{
     Codec, Timescale, Work,
@@ -129,8 +129,8 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
 }
 
 pub(crate) fn presentation(movies: Vec<Arc<Movie>>) -> Presentation {
-    let sources = movies.into_iter().map(|m| Source::new(m, "film.mp4".into())).collect();
-    Presentation::build(sources, Vec::new(), &Options::default(), &Work::unlimited()).unwrap()
+    let sources = movies.into_iter().map(|m| SourceObject::new(m, "film.mp4".into())).collect();
+    Presentation::build(sources, Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap()
 }
 
 /// A video of 25 frames a second at 12,800 ticks, with a key frame every `gop` and two reordered frames after it.
@@ -164,12 +164,12 @@ pub(crate) fn frames(count: u32) -> Vec<Made> {
 
 /// The bytes of a plan, with every object byte 0.
 pub(crate) fn bytes(plan: Plan) -> Vec<u8> {
-    let Plan::Parts(parts) = plan else { panic!("not a plan of parts") };
+    let Plan::Items(parts) = plan else { panic!("not a plan of parts") };
     let mut out = Vec::new();
     for part in parts {
         match part {
-            Part::Bytes(b) => out.extend_from_slice(&b),
-            Part::Object(r) => out.resize(out.len() + r.range.len() as usize, 0),
+            PlanItem::Bytes(b) => out.extend_from_slice(&b),
+            PlanItem::Object(r) => out.resize(out.len() + r.range.len() as usize, 0),
         }
     }
     out

@@ -2,7 +2,7 @@
 
 use crate::{
     fmp4::BoxWriter,
-    presentation::{Options, Presentation, Source},
+    presentation::{Presentation, PresentationOptions, SourceObject},
     testing::avc_entry,
 };
 use millpond_media::{Movie, Scheme, Work, index_bytes};
@@ -48,8 +48,8 @@ pub(crate) fn movie(scheme: Scheme, seconds: &[Second], systems: &[[u8; 16]]) ->
 }
 
 pub(crate) fn presentation(movie: &Arc<Movie>) -> Presentation {
-    let source = Source::new(movie.clone(), "film.mp4".into());
-    let options = Options { target_duration: 1.0 };
+    let source = SourceObject::new(movie.clone(), "film.mp4".into());
+    let options = PresentationOptions { target_duration: 1.0 };
     Presentation::build(vec![source], Vec::new(), &options, &Work::unlimited()).unwrap()
 }
 

@@ -59,13 +59,13 @@ pub struct PresentedTrack {
 /// Where a track's samples come from.
 #[derive(Debug)]
 pub(crate) enum Content {
-    Media(Box<Media>),
+    Media(Box<MediaTrack>),
     Sidecar(Sidecar),
 }
 
 /// What every segment of a track begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum StreamAccess {
     /// A sample with which decoding can begin, and nothing in the segment needs what comes before.
     Closed,
     /// The same, but some pictures that show before that sample may need what comes before.
@@ -74,7 +74,7 @@ pub(crate) enum Access {
     Unknown,
 }
 
-impl Access {
+impl StreamAccess {
     /// Of a track cut at these points.
     pub(crate) fn of(points: &[SyncPoint], begins_sync: bool) -> Self {
         match begins_sync {
@@ -102,13 +102,13 @@ impl Access {
 
 /// A track of an object.
 #[derive(Debug)]
-pub(crate) struct Media {
+pub(crate) struct MediaTrack {
     pub(crate) object: ObjectIndex,
     pub(crate) movie: Arc<Movie>,
     pub(crate) index: usize,
     pub(crate) timeline: Timeline,
     pub(crate) facts: Facts,
-    pub(crate) access: Access,
+    pub(crate) access: StreamAccess,
     /// Most pictures for trick play.
     pub(crate) most_iframes: usize,
     pub(crate) iframes: OnceLock<IFrames>,
@@ -118,7 +118,7 @@ pub(crate) struct Media {
     pub(crate) ts: OnceLock<TsLayout>,
 }
 
-impl Media {
+impl MediaTrack {
     /// Pictures for trick play.
     pub(crate) fn iframes(&self, end: i64) -> &IFrames {
         self.iframes.get_or_init(|| IFrames::of(self.track(), &self.timeline, end, self.most_iframes))
@@ -158,7 +158,7 @@ impl PresentedTrack {
     /// The track in that index.
     #[must_use]
     pub fn source_track(&self) -> Option<&Track> {
-        self.media().map(Media::track)
+        self.media().map(MediaTrack::track)
     }
 
     /// Cues of a sidecar.
@@ -366,11 +366,11 @@ impl PresentedTrack {
     }
 
     /// The track of an object, if it can be packaged.
-    pub(crate) fn packaged(&self) -> Option<&Media> {
+    pub(crate) fn packaged(&self) -> Option<&MediaTrack> {
         self.media().filter(|media| media.track().codec.fits_fmp4())
     }
 
-    pub(crate) const fn media(&self) -> Option<&Media> {
+    pub(crate) const fn media(&self) -> Option<&MediaTrack> {
         match &self.content {
             Content::Media(m) => Some(m),
             Content::Sidecar(_) => None,
@@ -383,7 +383,7 @@ impl PresentedTrack {
         let content = match &self.content {
             Content::Media(m) => {
                 let ts = m.ts.get().map_or(0, TsLayout::heap_bytes);
-                size_of::<Media>() + m.timeline.heap_bytes() + m.iframes.get().map_or(0, IFrames::heap_bytes) + ts
+                size_of::<MediaTrack>() + m.timeline.heap_bytes() + m.iframes.get().map_or(0, IFrames::heap_bytes) + ts
             }
             Content::Sidecar(s) => s.heap_bytes(),
         };

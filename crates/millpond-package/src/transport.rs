@@ -13,7 +13,7 @@ use crate::{
     grid::Grid,
     presentation::Presentation,
     segmentation::partition,
-    track::{Kind, Media, PresentedTrack},
+    track::{Kind, MediaTrack, PresentedTrack},
     ts::{self, ElementaryStream},
 };
 use std::ops::Range;
@@ -60,7 +60,7 @@ pub(crate) fn carried(presentation: &Presentation, kind: Kind) -> impl Iterator<
 
 /// Whether a transport stream can carry the track: a segment with nothing of it could be made.
 fn fits(track: &PresentedTrack) -> bool {
-    let empty = |m: &Media| ts::segment(vec![stream(m, 0..0, 0, Role::Muxed)], 0).is_ok();
+    let empty = |m: &MediaTrack| ts::segment(vec![stream(m, 0..0, 0, Role::Muxed)], 0).is_ok();
     // Start codes, ADTS headers and parameter sets go between clear bytes only.
     let is_clear = track.protection().is_none();
     is_clear && track.kind != Kind::Text && track.media().is_some_and(|m| *m.fits_ts.get_or_init(|| empty(m)))
@@ -102,7 +102,7 @@ pub fn segment(presentation: &Presentation, track: &PresentedTrack, number: u32)
     ts::segment(streams, (number.wrapping_sub(1) % 16) as u8).map(Some)
 }
 
-fn stream(media: &Media, ordinals: Range<u32>, first_counter: u8, role: Role) -> ElementaryStream {
+fn stream(media: &MediaTrack, ordinals: Range<u32>, first_counter: u8, role: Role) -> ElementaryStream {
     ElementaryStream {
         movie: media.movie.clone(),
         track: media.index,
@@ -118,7 +118,7 @@ fn own_role(presentation: &Presentation, track: &PresentedTrack) -> Role {
     Role::Own(muxed_with(presentation, track).and_then(|(audio, _)| last_decoded(audio)))
 }
 
-fn layout<'a>(presentation: &Presentation, track: &PresentedTrack, media: &'a Media) -> &'a TsLayout {
+fn layout<'a>(presentation: &Presentation, track: &PresentedTrack, media: &'a MediaTrack) -> &'a TsLayout {
     media.ts.get_or_init(|| {
         let segments = track.segments.iter();
         let ordinals: Vec<u32> = std::iter::once(0).chain(segments.map(|s| s.samples.end)).collect();
@@ -126,7 +126,7 @@ fn layout<'a>(presentation: &Presentation, track: &PresentedTrack, media: &'a Me
     })
 }
 
-fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Option<(&'a Media, &'a MuxedAudio)> {
+fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Option<(&'a MediaTrack, &'a MuxedAudio)> {
     if track.kind != Kind::Video || track.is_alternative() {
         return None;
     }
@@ -139,7 +139,7 @@ pub(crate) fn muxed_samples<'a>(
     presentation: &'a Presentation,
     track: &PresentedTrack,
     number: u32,
-) -> Option<(&'a Media, Range<u32>)> {
+) -> Option<(&'a MediaTrack, Range<u32>)> {
     let (audio, muxed) = muxed_with(presentation, track)?;
     let place = usize::try_from(number).ok()?;
     Some((audio, *muxed.ordinals.get(place.checked_sub(1)?)?..*muxed.ordinals.get(place)?))

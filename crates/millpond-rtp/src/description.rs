@@ -1,6 +1,6 @@
 //! Session descriptions (RFC 8866) of an asset's tracks.
 
-use crate::{key_management::carriage, payload::Packetizer, setup::Profile};
+use crate::{key_management::carriage, payload::Packetizer, setup::RtpProfile};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use millpond_media::{
     codec::{AacConfig, AvcConfig, Codec, HevcConfig},
@@ -80,7 +80,7 @@ fn media(described: &Described<'_>) -> Media {
         media: kind.to_owned(),
         port: 0,
         num_ports: None,
-        proto: if keys.is_some() { Profile::Savp } else { Profile::Avp }.name().to_owned(),
+        proto: if keys.is_some() { RtpProfile::Savp } else { RtpProfile::Avp }.name().to_owned(),
         fmt: payload_type.to_string(),
         media_title: None,
         connections: Vec::new(),
@@ -167,7 +167,7 @@ fn aac(config: &AacConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{payload::Depacketizer, presentation::Presentation};
+    use crate::{payload::Depacketizer, sdp_reader::SessionDescription};
     use millpond_media::{codec::OpusConfig, sample_table::SampleTable, units::Timescale};
 
     fn sound(codec: Codec, channels: u16, sample_rate: u32) -> Track {
@@ -205,7 +205,7 @@ mod tests {
                 Described { name: "a1", track: &track, packetizer, bandwidth: 64_000, payload_type, keys: None };
             let text = describe("a.mov", 7, Some(12.5), &[described]);
             assert!(text.contains(&format!("a=rtpmap:{payload_type} {expected}\r\n")), "{text}");
-            let read = Presentation::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
+            let read = SessionDescription::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
             let stream = &read.streams[0];
             assert_eq!((stream.clock_rate, stream.channels.unwrap_or(1)), (sample_rate, channels));
             assert!(Depacketizer::of(stream).is_ok(), "{stream:?}");
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(media.get_first_attribute_value("control"), Some(Some("a1")));
         assert!(text.contains("a=range:npt=0-12.500\r\n") && text.contains("b=AS:65\r\n"), "{text}");
         assert!(describe("a", 7, None, &[described]).contains("a=range:npt=now-\r\n"));
-        let read = Presentation::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
+        let read = SessionDescription::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
         let stream = &read.streams[0];
         assert_eq!((stream.control.as_str(), stream.bandwidth), ("rtsp://host/films/a.mp4/a1", Some(65_000)));
         assert!(Depacketizer::of(stream).is_ok(), "{stream:?}");

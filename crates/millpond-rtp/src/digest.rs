@@ -1,7 +1,7 @@
 //! Digest access authentication (RFC 7616) of RTSP requests, for a server.
 //!
 //! A [`Guard`] writes the challenges of a realm and checks what clients answer. It keeps nothing of clients: its nonces
-//! are made so that it knows them again ([`nonce`]). Secrets, times and chance are arguments.
+//! are made so that it knows them again ([`nonce`]). Secrets, times and random are arguments.
 //!
 //! Old RTSP clients know MD5 only, and answer without `qop` as RFC 2069 had it: both are taken. [`Replays`] refuses an
 //! answer with `qop` that was sent before. One without `qop` has no count: whoever sees it can send it again within the
@@ -106,7 +106,7 @@ impl fmt::Debug for Secret {
 
 /// A request that needs a user.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct DigestRequest<'a> {
     /// Its method, as it was sent.
     pub method: &'a str,
     /// Its URL, as it was sent.
@@ -117,7 +117,7 @@ pub struct Asked<'a> {
 
 /// Why a request is not let in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum DigestRefusal {
     /// It has no `Authorization`: 401, with challenges.
     #[error("no Authorization")]
     Anonymous,
@@ -146,7 +146,7 @@ pub enum Refusal {
     Malformed(#[from] AuthorizationError),
 }
 
-impl Refusal {
+impl DigestRefusal {
     /// Whether the client should answer again without asking its user.
     #[must_use]
     pub fn is_stale(&self) -> bool {
@@ -180,11 +180,11 @@ impl Guard {
         &self.realm
     }
 
-    /// The `WWW-Authenticate` headers of a 401, one an algorithm (RFC 7616 3.7). `chance` makes nonces of the same
+    /// The `WWW-Authenticate` headers of a 401, one an algorithm (RFC 7616 3.7). `random` makes nonces of the same
     /// moment differ; `now` is as [`Nonces`] has it.
     #[must_use]
-    pub fn challenges(&self, now: Duration, chance: u64, stale: bool) -> Vec<String> {
-        let (realm, nonce) = (&self.realm, self.nonces.issue(now, chance));
+    pub fn challenges(&self, now: Duration, random: u64, stale: bool) -> Vec<String> {
+        let (realm, nonce) = (&self.realm, self.nonces.issue(now, random));
         let stale = if stale { ", stale=true" } else { "" };
         let challenge = |algorithm: &Algorithm| {
             let name = algorithm.name();
@@ -199,12 +199,12 @@ impl Guard {
     /// Why it is not let in.
     pub fn check(
         &self,
-        asked: &Asked<'_>,
+        asked: &DigestRequest<'_>,
         now: Duration,
         secret: impl FnOnce(&str, Algorithm) -> Option<Secret>,
-    ) -> Result<Authorization, Refusal> {
-        let answer: Authorization = asked.authorization.ok_or(Refusal::Anonymous)?.parse()?;
-        let wrong = |what| Refusal::Wrong { user: answer.user.clone(), what };
+    ) -> Result<Authorization, DigestRefusal> {
+        let answer: Authorization = asked.authorization.ok_or(DigestRefusal::Anonymous)?.parse()?;
+        let wrong = |what| DigestRefusal::Wrong { user: answer.user.clone(), what };
         if answer.realm != self.realm {
             return Err(wrong("realm"));
         }
@@ -223,7 +223,7 @@ impl Guard {
             return Err(wrong("user or password"));
         }
         if !self.nonces.is_current(&answer.nonce, now) {
-            return Err(Refusal::Stale);
+            return Err(DigestRefusal::Stale);
         }
         Ok(answer)
     }

@@ -19,7 +19,7 @@ const WORD: usize = 40;
 
 /// What a client sends.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum ClientMessage {
     /// A request.
     Request(Request<Vec<u8>>),
     /// Bytes of an interleaved channel.
@@ -30,7 +30,7 @@ pub enum Incoming {
 
 /// What a server sends.
 #[derive(Debug)]
-pub enum Reply {
+pub enum ServerMessage {
     /// The reply to a request.
     Response(Response<Vec<u8>>),
     /// Bytes of an interleaved channel.
@@ -59,12 +59,12 @@ pub enum FramingError {
 ///
 /// # Errors
 /// The connection can't be trusted any further.
-pub fn take(input: &mut BytesMut) -> Result<Option<Incoming>, FramingError> {
+pub fn take(input: &mut BytesMut) -> Result<Option<ClientMessage>, FramingError> {
     Ok(split(input, &REQUEST)?.map(|part| match part {
-        Part::Data(channel, bytes) => Incoming::Data(channel, bytes),
-        Part::Message(Message::Request(request)) => Incoming::Request(request),
-        Part::Message(Message::Data(data)) => Incoming::Data(data.channel_id(), data.into_body().into()),
-        Part::Message(Message::Response(_)) => Incoming::Response,
+        Part::Data(channel, bytes) => ClientMessage::Data(channel, bytes),
+        Part::Message(Message::Request(request)) => ClientMessage::Request(request),
+        Part::Message(Message::Data(data)) => ClientMessage::Data(data.channel_id(), data.into_body().into()),
+        Part::Message(Message::Response(_)) => ClientMessage::Response,
     }))
 }
 
@@ -72,12 +72,12 @@ pub fn take(input: &mut BytesMut) -> Result<Option<Incoming>, FramingError> {
 ///
 /// # Errors
 /// The connection can't be trusted any further.
-pub fn take_reply(input: &mut BytesMut) -> Result<Option<Reply>, FramingError> {
+pub fn take_reply(input: &mut BytesMut) -> Result<Option<ServerMessage>, FramingError> {
     Ok(split(input, &REPLY)?.map(|part| match part {
-        Part::Data(channel, bytes) => Reply::Data(channel, bytes),
-        Part::Message(Message::Request(request)) => Reply::Request(request),
-        Part::Message(Message::Data(data)) => Reply::Data(data.channel_id(), data.into_body().into()),
-        Part::Message(Message::Response(response)) => Reply::Response(response),
+        Part::Data(channel, bytes) => ServerMessage::Data(channel, bytes),
+        Part::Message(Message::Request(request)) => ServerMessage::Request(request),
+        Part::Message(Message::Data(data)) => ServerMessage::Data(data.channel_id(), data.into_body().into()),
+        Part::Message(Message::Response(response)) => ServerMessage::Response(response),
     }))
 }
 
@@ -174,9 +174,9 @@ mod tests {
                 input.extend_from_slice(part);
                 while let Some(message) = take(&mut input).unwrap() {
                     found.push(match message {
-                        Incoming::Request(request) => format!("{:?}", request.method()),
-                        Incoming::Data(channel, bytes) => format!("{channel} {bytes:?}"),
-                        Incoming::Response => "response".into(),
+                        ClientMessage::Request(request) => format!("{:?}", request.method()),
+                        ClientMessage::Data(channel, bytes) => format!("{channel} {bytes:?}"),
+                        ClientMessage::Response => "response".into(),
                     });
                 }
             }
@@ -190,11 +190,13 @@ mod tests {
     fn replies_come_between_the_media() {
         let mut input =
             BytesMut::from(&b"$\0\0\x02ab\r\nRTSP/1.0 200 OK\r\nCSeq: 7\r\nContent-Length: 3\r\n\r\nv=0$\x01"[..]);
-        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Data(0, bytes))) if bytes == "ab"));
-        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Response(response))) if response.body() == b"v=0"));
+        assert!(matches!(take_reply(&mut input), Ok(Some(ServerMessage::Data(0, bytes))) if bytes == "ab"));
+        assert!(
+            matches!(take_reply(&mut input), Ok(Some(ServerMessage::Response(response))) if response.body() == b"v=0")
+        );
         assert!(matches!(take_reply(&mut input), Ok(None)), "the head of an interleaved packet");
         let mut input = BytesMut::from(&b"ANNOUNCE rtsp://a/b RTSP/1.0\r\nCSeq: 1\r\n\r\n"[..]);
-        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Request(_)))));
+        assert!(matches!(take_reply(&mut input), Ok(Some(ServerMessage::Request(_)))));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //!
 //! [`srtp`] encrypts packets, and [`key_management`] tells its keys.
 //!
-//! In the other direction [`presentation`] reads an SDP, [`reception`] counts what comes of a source, and a
+//! In the other direction [`sdp_reader`] reads an SDP, [`reception`] counts what comes of a source, and a
 //! [`payload::Depacketizer`] puts its packets together to frames.
 //!
 //! What it does not know: assets, files, where packets go.
@@ -20,9 +20,9 @@ pub mod key_management;
 pub mod packet;
 pub mod payload;
 pub mod play;
-pub mod presentation;
 pub mod reception;
 pub mod rtcp;
+pub mod sdp_reader;
 pub mod setup;
 pub mod srtp;
 pub mod tunnel;

@@ -2,7 +2,7 @@
 
 /// A part of the presentation, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Part {
+pub struct NptRange {
     /// From here; where playing stopped, or the beginning, where it is not said.
     pub from: Option<f64>,
     /// To here; the end where it is not said.
@@ -31,7 +31,7 @@ pub enum PlayError {
 ///
 /// # Errors
 /// It can't be read, or means times of another kind.
-pub fn part(range: &str) -> Result<Part, PlayError> {
+pub fn npt_range(range: &str) -> Result<NptRange, PlayError> {
     let text = range.split(';').next().unwrap_or(range).trim();
     let malformed = || PlayError::Malformed {
         header: "Range",
@@ -39,7 +39,7 @@ pub fn part(range: &str) -> Result<Part, PlayError> {
         expected: "npt= and a range such as 10.5- or 0:01:00-90",
     };
     let Some((units, times)) = text.split_once('=') else {
-        return if text == "npt" { Ok(Part::default()) } else { Err(malformed()) };
+        return if text == "npt" { Ok(NptRange::default()) } else { Err(malformed()) };
     };
     if units.trim() != "npt" {
         return match units.trim() {
@@ -52,7 +52,7 @@ pub fn part(range: &str) -> Result<Part, PlayError> {
         "" | "now" => Ok(None),
         text => npt(text).map(Some).ok_or_else(malformed),
     };
-    Ok(Part { from: time(from)?, to: time(to)? })
+    Ok(NptRange { from: time(from)?, to: time(to)? })
 }
 
 /// Seconds of a normal play time (RFC 2326 3.6): `12.5` or `1:02:03.5`.
@@ -98,13 +98,13 @@ mod tests {
             ("npt=5-;time=19970123T143720Z", Some(5.0), None),
             ("npt", None, None),
         ] {
-            assert_eq!(part(text), Ok(Part { from, to }), "{text}");
+            assert_eq!(npt_range(text), Ok(NptRange { from, to }), "{text}");
         }
         for text in ["", "npt=", "npt=5", "npt=a-", "npt=1:2-", "npt=inf-", "npt=-1-", "npt=+1-", "bytes=0-"] {
-            assert!(matches!(part(text), Err(PlayError::Malformed { .. })), "{text}");
+            assert!(matches!(npt_range(text), Err(PlayError::Malformed { .. })), "{text}");
         }
-        assert!(matches!(part("clock=19961108T143720.25Z-"), Err(PlayError::Units(_))));
-        assert_eq!(part(&range(1.5, 2.0)), Ok(Part { from: Some(1.5), to: Some(2.0) }));
+        assert!(matches!(npt_range("clock=19961108T143720.25Z-"), Err(PlayError::Units(_))));
+        assert_eq!(npt_range(&range(1.5, 2.0)), Ok(NptRange { from: Some(1.5), to: Some(2.0) }));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a receiver counts of one source (RFC 3550 appendix A): sequence numbers, loss, jitter.
 //!
-//! A [`Source`] is told each packet as it comes, and what it says can go into a receiver report at any time.
+//! A [`SourceStatistics`] is told each packet as it comes, and what it says can go into a receiver report at any time.
 
-use crate::rtcp::{Reception, SenderReport};
+use crate::rtcp::{ReportBlock, SenderReport};
 use std::time::Duration;
 
 /// Packets in a row before a source that nobody announced is believed (RFC 3550 A.1, MIN_SEQUENTIAL).
@@ -32,10 +32,10 @@ pub enum Arrival {
 
 /// What is counted of one source.
 ///
-/// Each packet goes to [`packet`](Source::packet), each sender report to [`sender_report`](Source::sender_report). All
+/// Each packet goes to [`packet`](SourceStatistics::packet), each sender report to [`sender_report`](SourceStatistics::sender_report). All
 /// times are those since one moment that the caller chooses. Nothing is forgotten but by a restart of the source.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceStatistics {
     clock_rate: u32,
     /// Packets in a row that are still needed.
     probation: u8,
@@ -85,7 +85,7 @@ impl Range {
     }
 }
 
-impl Source {
+impl SourceStatistics {
     /// A source that nobody announced: its first packets count once there are two in a row (RFC 3550 A.1).
     #[must_use]
     pub fn new(clock_rate: u32) -> Self {
@@ -208,7 +208,7 @@ impl Source {
         difference(self.expected(), self.received)
     }
 
-    /// Numbers that never came: as [`lost`](Source::lost), with duplicates not making up for it.
+    /// Numbers that never came: as [`lost`](SourceStatistics::lost), with duplicates not making up for it.
     #[must_use]
     pub fn missing(&self) -> u64 {
         (self.expected() + self.duplicates).saturating_sub(self.received)
@@ -246,7 +246,7 @@ impl Source {
 
     /// What a receiver report says of the source `ssrc` at `now`; the share lost is that since the last call (RFC 3550
     /// A.3).
-    pub fn report(&mut self, ssrc: u32, now: Duration) -> Reception {
+    pub fn report(&mut self, ssrc: u32, now: Duration) -> ReportBlock {
         let (expected, received) = (self.expected(), self.received);
         let of = difference(expected, self.prior.0);
         let lost = of - difference(received, self.prior.1);
@@ -256,7 +256,7 @@ impl Source {
             Some((ntp, at)) => (ntp, u32::try_from(ticks_in_all(now.saturating_sub(at), 65_536)).unwrap_or(u32::MAX)),
             None => (0, 0),
         };
-        Reception {
+        ReportBlock {
             ssrc,
             fraction_lost: fraction.min(255) as u8,
             lost: self.lost().clamp(-0x80_0000, 0x7f_ffff) as i32,
@@ -302,11 +302,11 @@ fn ticks(time: Duration, rate: u32) -> u32 {
 
 /// Timestamps of one source without their wraps.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Timeline {
+pub struct ExtendedTimestamps {
     last: Option<(u32, i64)>,
 }
 
-impl Timeline {
+impl ExtendedTimestamps {
     /// Ticks since the first timestamp; below 0 before it. Each is taken to be less than half a wrap from the one
     /// before.
     pub fn extend(&mut self, timestamp: u32) -> i64 {

@@ -43,7 +43,7 @@ const MOST_BLOCKS: usize = 31;
 /// A compound packet of what the receiver `ssrc` says of sources (RFC 3550 6.4.2), and its own name: of the first 31
 /// sources where there are more.
 #[must_use]
-pub fn receiver_report(ssrc: u32, receptions: &[Reception], cname: &str) -> Vec<u8> {
+pub fn receiver_report(ssrc: u32, receptions: &[ReportBlock], cname: &str) -> Vec<u8> {
     let receptions = &receptions[..receptions.len().min(MOST_BLOCKS)];
     let mut bytes = Vec::with_capacity(48 + 24 * receptions.len());
     header(&mut bytes, receptions.len() as u8, RECEIVER_REPORT, 4 + 24 * receptions.len());
@@ -88,7 +88,7 @@ fn header(bytes: &mut Vec<u8>, count: u8, kind: u8, length: usize) {
 
 /// What a receiver says of one source (RFC 3550 6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reception {
+pub struct ReportBlock {
     /// Whose packets.
     pub ssrc: u32,
     /// Lost since the last report, of 256.
@@ -105,7 +105,7 @@ pub struct Reception {
     pub delay: u32,
 }
 
-impl Reception {
+impl ReportBlock {
     fn to_bytes(self) -> [u8; 24] {
         // 24 bits, signed: as near as they come.
         let lost = self.lost.clamp(-0x80_0000, 0x7f_ffff) as u32 & 0xff_ffff;
@@ -135,11 +135,11 @@ impl Reception {
 
 /// What is in a compound packet and matters to the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum RtcpItem {
     /// What a sender says of itself.
     Sender(SenderReport),
     /// From a receiver, or from a sender that also receives.
-    Reception(Reception),
+    Reception(ReportBlock),
     /// Sources that ended.
     Bye(Vec<u32>),
 }
@@ -171,7 +171,7 @@ pub enum RtcpError {
 ///
 /// # Errors
 /// The first packet that is none.
-pub fn parse(compound: &[u8]) -> Result<Vec<Report>, RtcpError> {
+pub fn parse(compound: &[u8]) -> Result<Vec<RtcpItem>, RtcpError> {
     let mut reports = Vec::new();
     let mut at = 0;
     while at < compound.len() {
@@ -196,14 +196,14 @@ pub fn parse(compound: &[u8]) -> Result<Vec<Report>, RtcpError> {
                 let blocks = if kind == SENDER_REPORT { 28 } else { 8 };
                 holds(blocks + 24 * count)?;
                 if kind == SENDER_REPORT {
-                    reports.push(Report::Sender(sender(packet)));
+                    reports.push(RtcpItem::Sender(sender(packet)));
                 }
                 let each = packet[blocks..blocks + 24 * count].chunks_exact(24);
-                reports.extend(each.map(|block| Report::Reception(reception(block))));
+                reports.extend(each.map(|block| RtcpItem::Reception(reception(block))));
             }
             BYE => {
                 holds(4 + 4 * count)?;
-                reports.push(Report::Bye((0..count).map(|place| word(packet, 4 + 4 * place)).collect()));
+                reports.push(RtcpItem::Bye((0..count).map(|place| word(packet, 4 + 4 * place)).collect()));
             }
             _ => {}
         }
@@ -222,9 +222,9 @@ fn sender(packet: &[u8]) -> SenderReport {
     }
 }
 
-fn reception(block: &[u8]) -> Reception {
+fn reception(block: &[u8]) -> ReportBlock {
     let lost = word(block, 4);
-    Reception {
+    ReportBlock {
         ssrc: word(block, 0),
         fraction_lost: (lost >> 24) as u8,
         // 24 bits, signed.
@@ -252,15 +252,15 @@ mod tests {
         for name in ["", "a", "ab", "abc", "millpond"] {
             let bytes = REPORT.to_bytes(name);
             assert_eq!(bytes.len() % 4, 0, "{name}");
-            assert_eq!(parse(&bytes), Ok(vec![Report::Sender(REPORT)]), "{name}");
+            assert_eq!(parse(&bytes), Ok(vec![RtcpItem::Sender(REPORT)]), "{name}");
         }
         let bytes = bye(&REPORT, "millpond", "the file ended early");
-        assert_eq!(parse(&bytes), Ok(vec![Report::Sender(REPORT), Report::Bye(vec![0x1234])]));
+        assert_eq!(parse(&bytes), Ok(vec![RtcpItem::Sender(REPORT), RtcpItem::Bye(vec![0x1234])]));
     }
 
     #[test]
     fn receiver_reports_read_back() {
-        let reception = |lost| Reception {
+        let reception = |lost| ReportBlock {
             ssrc: 0x1234,
             fraction_lost: 255,
             lost,
@@ -269,15 +269,15 @@ mod tests {
             last_report: 0x89ab_cdef,
             delay: 7,
         };
-        let receptions: Vec<Reception> = (-20..20).map(reception).collect();
+        let receptions: Vec<ReportBlock> = (-20..20).map(reception).collect();
         for count in [0, 1, 2, 31] {
             let bytes = receiver_report(5, &receptions[..count], "millpond");
-            let expected: Vec<Report> = receptions[..count].iter().copied().map(Report::Reception).collect();
+            let expected: Vec<RtcpItem> = receptions[..count].iter().copied().map(RtcpItem::Reception).collect();
             assert_eq!(parse(&bytes), Ok(expected), "{count}");
         }
         assert_eq!(parse(&receiver_report(5, &receptions, "")).unwrap().len(), 31, "no more than a report can have");
         let far = parse(&receiver_report(5, &[reception(i32::MIN)], "")).unwrap();
-        assert_eq!(far, [Report::Reception(reception(-0x80_0000))]);
+        assert_eq!(far, [RtcpItem::Reception(reception(-0x80_0000))]);
     }
 
     #[test]
@@ -285,15 +285,15 @@ mod tests {
         let mut bytes = vec![0x81, RECEIVER_REPORT, 0, 7, 0, 0, 0, 1];
         bytes.extend_from_slice(&[0, 0, 0x12, 0x34, 64, 0xff, 0xff, 0xfe, 0, 1, 0, 5, 0, 0, 0, 90]);
         bytes.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0x80, 0]);
-        let Ok([Report::Reception(reception)]) =
-            parse(&bytes).as_deref().map(|all| <[Report; 1]>::try_from(all.to_vec()).unwrap())
+        let Ok([RtcpItem::Reception(reception)]) =
+            parse(&bytes).as_deref().map(|all| <[RtcpItem; 1]>::try_from(all.to_vec()).unwrap())
         else {
             panic!("no report")
         };
         assert_eq!((reception.fraction_lost, reception.lost, reception.jitter), (64, -2, 90));
         // Sent at 1 s, half a second there, back at 1.75 s.
         assert_eq!(reception.round_trip(0x1_c000), Some(0.25));
-        assert_eq!(Reception { last_report: 0, ..reception }.round_trip(5), None);
+        assert_eq!(ReportBlock { last_report: 0, ..reception }.round_trip(5), None);
         assert_eq!(reception.round_trip(0x1_0000), None, "before it could be");
         assert!(matches!(parse(&bytes[..20]), Err(RtcpError::Length { at: 0, found: 20, expected: 32 })));
         bytes[0] = 0x85;

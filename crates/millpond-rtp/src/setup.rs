@@ -20,14 +20,14 @@ pub enum Offer {
 
 /// Whether media is sent in the clear or as [SRTP](crate::srtp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
+pub enum RtpProfile {
     /// In the clear (RFC 3551).
     Avp,
     /// As SRTP (RFC 3711).
     Savp,
 }
 
-impl Profile {
+impl RtpProfile {
     /// As headers and descriptions have it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -41,17 +41,17 @@ impl Profile {
 /// Reads a `Transport` header: the offers that can be understood, in order. What is said of profiles and modes that there
 /// are not is left out.
 #[must_use]
-pub fn offers(transport: &str) -> Vec<(Profile, Offer)> {
+pub fn offers(transport: &str) -> Vec<(RtpProfile, Offer)> {
     transport.split(',').filter_map(offer).collect()
 }
 
-fn offer(text: &str) -> Option<(Profile, Offer)> {
+fn offer(text: &str) -> Option<(RtpProfile, Offer)> {
     let mut fields = text.split(';').map(str::trim);
     let (profile, lower) = match fields.next()?.to_ascii_uppercase().as_str() {
-        "RTP/AVP" | "RTP/AVP/UDP" => (Profile::Avp, "UDP"),
-        "RTP/AVP/TCP" => (Profile::Avp, "TCP"),
-        "RTP/SAVP" | "RTP/SAVP/UDP" => (Profile::Savp, "UDP"),
-        "RTP/SAVP/TCP" => (Profile::Savp, "TCP"),
+        "RTP/AVP" | "RTP/AVP/UDP" => (RtpProfile::Avp, "UDP"),
+        "RTP/AVP/TCP" => (RtpProfile::Avp, "TCP"),
+        "RTP/SAVP" | "RTP/SAVP/UDP" => (RtpProfile::Savp, "UDP"),
+        "RTP/SAVP/TCP" => (RtpProfile::Savp, "TCP"),
         _ => return None,
     };
     let (mut channels, mut ports, mut destination, mut multicast) = (None, None, None, false);
@@ -88,9 +88,9 @@ pub fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) 
     Some((first, second))
 }
 
-/// How a track is sent: the `Transport` header of the reply, for [`Profile::Avp`].
+/// How a track is sent: the `Transport` header of the reply, for [`RtpProfile::Avp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum TransportHeader {
     /// On the connection.
     Interleaved {
         /// Channels of RTP and RTCP.
@@ -120,15 +120,15 @@ pub enum Transport {
     },
 }
 
-impl Transport {
+impl TransportHeader {
     /// The header for media of this profile.
     #[must_use]
-    pub fn header(&self, profile: Profile) -> String {
-        self.to_string().replacen(Profile::Avp.name(), profile.name(), 1)
+    pub fn header(&self, profile: RtpProfile) -> String {
+        self.to_string().replacen(RtpProfile::Avp.name(), profile.name(), 1)
     }
 }
 
-impl fmt::Display for Transport {
+impl fmt::Display for TransportHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interleaved { channels: (rtp, rtcp), ssrc } => {
@@ -166,7 +166,7 @@ mod tests {
             ("RTP/AVP;unicast", vec![]),
             ("", vec![]),
         ] {
-            for profile in [Profile::Avp, Profile::Savp] {
+            for profile in [RtpProfile::Avp, RtpProfile::Savp] {
                 let text = text.replace("RTP/AVP", profile.name());
                 let expected: Vec<_> = expected.iter().map(|offer| (profile, *offer)).collect();
                 assert_eq!(offers(&text), expected, "{text}");
@@ -174,22 +174,22 @@ mod tests {
         }
         let elsewhere = offers("RTP/AVP;unicast;destination=192.0.2.9;client_port=1-2");
         let expected = Offer::Unicast { ports: (1, 2), destination: "192.0.2.9".parse().ok() };
-        assert_eq!(elsewhere, [(Profile::Avp, expected)]);
+        assert_eq!(elsewhere, [(RtpProfile::Avp, expected)]);
         let both = offers("rtp/savp/tcp;interleaved=0-1,RTP/AVP/TCP;interleaved=0-1");
         let expected = Offer::Interleaved(Some((0, 1)));
-        assert_eq!(both, [(Profile::Savp, expected), (Profile::Avp, expected)]);
+        assert_eq!(both, [(RtpProfile::Savp, expected), (RtpProfile::Avp, expected)]);
     }
 
     #[test]
     fn replies_have_what_clients_look_for() {
-        let text = Transport::Unicast { client: (4588, 4589), server: (6256, 6257), ssrc: 0xa }.to_string();
+        let text = TransportHeader::Unicast { client: (4588, 4589), server: (6256, 6257), ssrc: 0xa }.to_string();
         assert_eq!(text, "RTP/AVP;unicast;client_port=4588-4589;server_port=6256-6257;ssrc=0000000A");
         let group = IpAddr::from([239, 1, 2, 3]);
-        let text = Transport::Multicast { group, ports: (5004, 5005), ttl: 16, ssrc: 1 }.to_string();
+        let text = TransportHeader::Multicast { group, ports: (5004, 5005), ttl: 16, ssrc: 1 }.to_string();
         assert_eq!(text, "RTP/AVP;multicast;destination=239.1.2.3;port=5004-5005;ttl=16;ssrc=00000001");
-        let transport = Transport::Interleaved { channels: (0, 1), ssrc: 1 };
+        let transport = TransportHeader::Interleaved { channels: (0, 1), ssrc: 1 };
         assert_eq!(transport.to_string(), "RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
-        assert_eq!(transport.header(Profile::Avp), transport.to_string());
-        assert_eq!(transport.header(Profile::Savp), "RTP/SAVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
+        assert_eq!(transport.header(RtpProfile::Avp), transport.to_string());
+        assert_eq!(transport.header(RtpProfile::Savp), "RTP/SAVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
     }
 }

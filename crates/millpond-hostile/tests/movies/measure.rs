@@ -1,6 +1,6 @@
 //! Measures the heap, the CPU time and the steps of work that one movie takes.
 
-use millpond_hostile::{Object, Refusal, outputs};
+use millpond_hostile::{OutputError, SparseObject, outputs};
 use millpond_media::Work;
 use peak_alloc::PeakAlloc;
 use rustix::time::{ClockId, clock_gettime};
@@ -28,11 +28,11 @@ const LONG: usize = 16 << 20;
 
 /// Result of one measured movie.
 pub(crate) struct Outcome {
-    pub(crate) result: Result<u64, Refusal>,
+    pub(crate) result: Result<u64, OutputError>,
 }
 
 /// Makes every output of a movie, in a test that runs [`alone`], and fails where that costs more than its bytes justify.
-pub(crate) fn measured(name: &str, object: &Object) -> Outcome {
+pub(crate) fn measured(name: &str, object: &SparseObject) -> Outcome {
     let steps = outputs::justified_steps(object.head.len() as u64);
     let work = Work::new(steps);
     HEAP.reset_peak_usage();

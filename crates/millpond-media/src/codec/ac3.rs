@@ -1,6 +1,6 @@
 //! AC-3 and E-AC-3 in `ac-3` and `ec-3` sample entries: ETSI TS 102 366 Annex F.
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub struct Eac3Config {
 /// Reads an `ac-3` sample entry.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dac3 = sound.need(b"dac3")?;
-    let mut fields = BitReader::of(&dac3);
+    let mut fields = FieldReader::of(&dac3);
     let sample_rate = sample_rate(fields.small(2)?, sound);
     fields.skip(5)?;
     let service = fields.small(3)?;
@@ -49,7 +49,7 @@ pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
 /// Reads an `ec-3` sample entry.
 pub(super) fn parse_enhanced(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dec3 = sound.need(b"dec3")?;
-    let mut fields = BitReader::of(&dec3);
+    let mut fields = FieldReader::of(&dec3);
     let data_rate = fields.bits(13)? as u16;
     let more_programs = fields.bits(3)?;
     let (rate, service, channels) = substream(&mut fields)?;
@@ -63,7 +63,7 @@ pub(super) fn parse_enhanced(sound: &Sound<'_, '_>) -> Result<SampleEntry, Media
 }
 
 /// One independent substream with the places of its dependent ones: `fscod`, `bsmod` and the channels of all.
-fn substream(fields: &mut BitReader<'_, '_>) -> Result<(u8, u8, u16), MediaError> {
+fn substream(fields: &mut FieldReader<'_, '_>) -> Result<(u8, u8, u16), MediaError> {
     let rate = fields.small(2)?;
     fields.skip(5 + 1 + 1)?; // bsid, reserved, asvc
     let service = fields.small(3)?;
@@ -81,7 +81,7 @@ fn substream(fields: &mut BitReader<'_, '_>) -> Result<(u8, u8, u16), MediaError
 }
 
 /// The extension for object audio, which older files end without.
-fn complexity(fields: &mut BitReader<'_, '_>) -> Option<u8> {
+fn complexity(fields: &mut FieldReader<'_, '_>) -> Option<u8> {
     fields.skip(7).ok()?;
     let flagged = fields.flag().ok()?;
     let index = fields.u8().ok()?;
@@ -89,7 +89,7 @@ fn complexity(fields: &mut BitReader<'_, '_>) -> Option<u8> {
 }
 
 /// `acmod` and `lfeon` (4.4.2.3, 4.4.2.7).
-fn channels(fields: &mut BitReader<'_, '_>) -> Result<u16, MediaError> {
+fn channels(fields: &mut FieldReader<'_, '_>) -> Result<u16, MediaError> {
     let full = match fields.bits(3)? {
         1 => 1,
         0 | 2 => 2,

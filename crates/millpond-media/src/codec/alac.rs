@@ -1,6 +1,6 @@
 //! Apple Lossless in `alac` sample entries: the "magic cookie" of Apple's ALAC description.
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct AlacConfig {
 /// Reads a sample entry.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let cookie = sound.need(b"alac")?;
-    let (_, mut fields) = BitReader::of_full(&cookie)?;
+    let (_, mut fields) = FieldReader::of_full(&cookie)?;
     let frame_length = fields.bits(32)?;
     let version = fields.u8()?;
     if version != 0 {

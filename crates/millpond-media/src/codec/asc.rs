@@ -1,6 +1,6 @@
 //! `AudioSpecificConfig` (ISO/IEC 14496-3 1.6.2.1).
 
-use super::bits::BitReader;
+use super::bits::FieldReader;
 use crate::error::MediaError;
 
 /// Audio object types (ISO/IEC 14496-3 table 1.17).
@@ -41,7 +41,7 @@ pub(super) struct AudioSpecificConfig {
 }
 
 /// The object type alone.
-pub(super) fn object_type(mut fields: BitReader<'_, '_>) -> Result<u8, MediaError> {
+pub(super) fn object_type(mut fields: FieldReader<'_, '_>) -> Result<u8, MediaError> {
     audio_object_type(&mut fields)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn channels_of(channel_config: u8) -> u16 {
 
 impl AudioSpecificConfig {
     /// Reads a configuration: explicit hierarchical, and backward compatible signalling of SBR and PS (1.6.5).
-    pub(super) fn parse(fields: &mut BitReader<'_, '_>) -> Result<Self, MediaError> {
+    pub(super) fn parse(fields: &mut FieldReader<'_, '_>) -> Result<Self, MediaError> {
         let signalled = audio_object_type(fields)?;
         let sample_rate = sampling_frequency(fields)?;
         let channel_config = fields.small(4)?;
@@ -99,7 +99,7 @@ impl AudioSpecificConfig {
     }
 
     /// `GASpecificConfig` (4.4.1) and what the error resilient types have after it.
-    fn general_audio(&mut self, fields: &mut BitReader<'_, '_>) -> Result<(), MediaError> {
+    fn general_audio(&mut self, fields: &mut FieldReader<'_, '_>) -> Result<(), MediaError> {
         let short = fields.flag()?;
         self.frame_length = match (self.object_type, short) {
             (ER_AAC_LD, false) => 512,
@@ -126,7 +126,7 @@ impl AudioSpecificConfig {
     }
 
     /// `UsacConfig` (ISO/IEC 23003-3 5.2), as far as the frame length.
-    fn usac(&mut self, fields: &mut BitReader<'_, '_>) -> Result<(), MediaError> {
+    fn usac(&mut self, fields: &mut FieldReader<'_, '_>) -> Result<(), MediaError> {
         if fields.bits(5)? == 0x1f {
             fields.skip(24)?;
         }
@@ -139,7 +139,7 @@ impl AudioSpecificConfig {
     }
 
     /// Backward compatible signalling: the sync words 0x2b7 (SBR) and 0x548 (PS).
-    fn sync_extension(&mut self, fields: &mut BitReader<'_, '_>) -> Result<(), MediaError> {
+    fn sync_extension(&mut self, fields: &mut FieldReader<'_, '_>) -> Result<(), MediaError> {
         if fields.left() < 16 || fields.bits(11)? != 0x2b7 || audio_object_type(fields)? != SBR || !fields.flag()? {
             return Ok(());
         }
@@ -153,14 +153,14 @@ impl AudioSpecificConfig {
 }
 
 /// `GetAudioObjectType` (1.6.2.1).
-fn audio_object_type(fields: &mut BitReader<'_, '_>) -> Result<u8, MediaError> {
+fn audio_object_type(fields: &mut FieldReader<'_, '_>) -> Result<u8, MediaError> {
     match fields.small(5)? {
         31 => Ok(32 + fields.small(6)?),
         object_type => Ok(object_type),
     }
 }
 
-fn sampling_frequency(fields: &mut BitReader<'_, '_>) -> Result<u32, MediaError> {
+fn sampling_frequency(fields: &mut FieldReader<'_, '_>) -> Result<u32, MediaError> {
     let index = fields.small(4)?;
     let rate = match index {
         EXPLICIT_RATE => fields.bits(24)?,
@@ -173,7 +173,7 @@ fn sampling_frequency(fields: &mut BitReader<'_, '_>) -> Result<u32, MediaError>
 }
 
 /// `program_config_element` (4.4.1.1): its channels.
-fn program_config(fields: &mut BitReader<'_, '_>) -> Result<u16, MediaError> {
+fn program_config(fields: &mut FieldReader<'_, '_>) -> Result<u16, MediaError> {
     fields.skip(4 + 2 + 4)?; // tag, object type, sampling frequency index
     let speakers = [fields.bits(4)?, fields.bits(4)?, fields.bits(4)?]; // front, side, back
     let (lfe, data, coupling) = (fields.bits(2)?, fields.bits(3)?, fields.bits(4)?);

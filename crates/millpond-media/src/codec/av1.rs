@@ -1,6 +1,6 @@
 //! AV1 in `av01` sample entries: AV1 Codec ISO Media File Format Binding 2.2, 2.3 and 5.
 
-use super::{Codec, SampleEntry, bits::BitReader, color::Color, visual::Visual};
+use super::{Codec, SampleEntry, bits::FieldReader, color::Color, visual::Visual};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ impl Av1Config {
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
     let av1c = visual.need(b"av1C")?;
-    let mut fields = BitReader::of(&av1c);
+    let mut fields = FieldReader::of(&av1c);
     let marker = fields.u8()?;
     if marker != 0x81 {
         return Err(fields.invalid(format!("marker and version {marker:#04x}"), "0x81"));

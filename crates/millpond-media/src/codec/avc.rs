@@ -1,6 +1,6 @@
 //! AVC (H.264) in `avc1` and `avc3` sample entries: ISO/IEC 14496-15 5.3.3.1 and 5.4.2.
 
-use super::{Codec, SampleEntry, bits::BitReader, color::Color, nested_bytes, visual::Visual};
+use super::{Codec, SampleEntry, bits::FieldReader, color::Color, nested_bytes, visual::Visual};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl AvcConfig {
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
     let avcc = visual.need(b"avcC")?;
-    let mut fields = BitReader::of(&avcc);
+    let mut fields = FieldReader::of(&avcc);
     let version = fields.u8()?;
     if version != 1 {
         return Err(fields.invalid(format!("configurationVersion {version}"), "1"));
@@ -65,7 +65,7 @@ pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> 
 }
 
 /// `lengthSizeMinusOne`: 2 is not allowed.
-pub(super) fn nal_length_size(fields: &mut BitReader<'_, '_>) -> Result<u8, MediaError> {
+pub(super) fn nal_length_size(fields: &mut FieldReader<'_, '_>) -> Result<u8, MediaError> {
     match fields.small(2)? {
         2 => Err(fields.invalid("lengthSizeMinusOne 2", "0, 1 or 3")),
         size => Ok(size + 1),
@@ -73,7 +73,7 @@ pub(super) fn nal_length_size(fields: &mut BitReader<'_, '_>) -> Result<u8, Medi
 }
 
 /// `count` NAL units, each after its 16-bit length.
-pub(super) fn nal_units(fields: &mut BitReader<'_, '_>, count: u32) -> Result<Vec<Vec<u8>>, MediaError> {
+pub(super) fn nal_units(fields: &mut FieldReader<'_, '_>, count: u32) -> Result<Vec<Vec<u8>>, MediaError> {
     let mut units = Vec::new();
     for _ in 0..count {
         let len = fields.u16()?;

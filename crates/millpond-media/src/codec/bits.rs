@@ -4,14 +4,14 @@ use crate::{boxes::Node, error::MediaError};
 
 /// Reads fields of 1 to 32 bits; every read past the end is an error that says where.
 #[derive(Clone, Debug)]
-pub(super) struct BitReader<'a, 'p> {
+pub(super) struct FieldReader<'a, 'p> {
     bytes: &'a [u8],
     bit: usize,
     offset: u64,
     path: &'p str,
 }
 
-impl<'a, 'p> BitReader<'a, 'p> {
+impl<'a, 'p> FieldReader<'a, 'p> {
     /// A reader of `bytes`, which are at `offset` of the object in the box `path`.
     pub(super) fn new(bytes: &'a [u8], offset: u64, path: &'p str) -> Self {
         Self { bytes, bit: 0, offset, path }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn fields_cross_bytes() {
-        let mut reader = BitReader::new(&[0b1010_0101, 0xff, 0x01, 0x80], 100, "x");
+        let mut reader = FieldReader::new(&[0b1010_0101, 0xff, 0x01, 0x80], 100, "x");
         assert_eq!(reader.bits(3), Ok(0b101));
         assert_eq!(reader.bits(9), Ok(0b0_0101_1111));
         assert_eq!(reader.at(), 101);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_count_that_overflows_is_cut_short() {
-        let mut reader = BitReader::new(&[1, 2], 0, "x");
+        let mut reader = FieldReader::new(&[1, 2], 0, "x");
         assert!(reader.take(usize::MAX).is_err());
         assert!(reader.skip(usize::MAX).is_err());
         assert_eq!(reader.u16(), Ok(0x0102));
@@ -164,7 +164,7 @@ mod tests {
         #[test]
         fn pieces_are_the_whole(value: u64, first in 0_u32..=32) {
             let bytes = value.to_be_bytes();
-            let mut reader = BitReader::new(&bytes, 0, "x");
+            let mut reader = FieldReader::new(&bytes, 0, "x");
             let high = u64::from(reader.bits(first).unwrap());
             let middle = u64::from(reader.bits(32 - first).unwrap());
             let low = u64::from(reader.bits(32).unwrap());

@@ -1,6 +1,6 @@
 //! How sample values become light: the four numbers of ISO/IEC 23091-2 (also ITU-T H.273).
 
-use super::bits::BitReader;
+use super::bits::FieldReader;
 use crate::boxes::Node;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl Color {
     /// has it, without the range.
     pub(super) fn of_entry(entry: &Node<'_>, skip: usize) -> Option<Self> {
         entry.children_after(skip).filter(|child| child.kind == *b"colr").find_map(|colr| {
-            let mut fields = BitReader::of(&colr);
+            let mut fields = FieldReader::of(&colr);
             let kind = fields.bits(32).ok()?.to_be_bytes();
             if !matches!(&kind, b"nclx" | b"nclc") {
                 return None;

@@ -1,6 +1,6 @@
 //! The elementary stream descriptor of `mp4a` sample entries (ISO/IEC 14496-14 6.7.2, ISO/IEC 14496-1 7.2.6).
 
-use super::{SampleEntry, aac, asc, bits::BitReader, mp3, sound::Sound};
+use super::{SampleEntry, aac, asc, bits::FieldReader, mp3, sound::Sound};
 use crate::error::MediaError;
 
 /// Descriptor tags (ISO/IEC 14496-1 table 1).
@@ -16,13 +16,13 @@ pub(super) struct DecoderConfig<'a, 'p> {
     /// `avgBitrate` in bits a second; 0 for unknown.
     pub(super) average_bitrate: u32,
     /// Body of the decoder specific information, where there is any.
-    pub(super) specific: Option<BitReader<'a, 'p>>,
+    pub(super) specific: Option<FieldReader<'a, 'p>>,
 }
 
 /// Reads an `mp4a` sample entry: AAC or MP3, as the object type says.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let esds = sound.need(b"esds")?;
-    let (_, mut fields) = BitReader::of_full(&esds)?;
+    let (_, mut fields) = FieldReader::of_full(&esds)?;
     let config = es_descriptor(&mut fields)?;
     match config.object_type {
         0x40 | 0x66..=0x68 => match &config.specific {
@@ -47,7 +47,7 @@ fn object_type_name(object_type: u8) -> &'static str {
     }
 }
 
-fn es_descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>) -> Result<DecoderConfig<'a, 'p>, MediaError> {
+fn es_descriptor<'a, 'p>(fields: &mut FieldReader<'a, 'p>) -> Result<DecoderConfig<'a, 'p>, MediaError> {
     let mut es = descriptor(fields, ES_DESCRIPTOR, "an ES descriptor")?;
     es.skip(16)?;
     let (depends, has_url, has_clock) = (es.flag()?, es.flag()?, es.flag()?);
@@ -75,7 +75,11 @@ fn es_descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>) -> Result<DecoderConfig
 }
 
 /// The body of the next descriptor with this tag; others are passed over.
-fn descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>, wanted: u8, name: &str) -> Result<BitReader<'a, 'p>, MediaError> {
+fn descriptor<'a, 'p>(
+    fields: &mut FieldReader<'a, 'p>,
+    wanted: u8,
+    name: &str,
+) -> Result<FieldReader<'a, 'p>, MediaError> {
     while fields.left() > 0 {
         let tag = fields.u8()?;
         let len = length(fields)?;
@@ -89,7 +93,7 @@ fn descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>, wanted: u8, name: &str) ->
 }
 
 /// `sizeOfInstance` (ISO/IEC 14496-1 8.3.3): seven bits a byte, at most four bytes.
-fn length(fields: &mut BitReader<'_, '_>) -> Result<usize, MediaError> {
+fn length(fields: &mut FieldReader<'_, '_>) -> Result<usize, MediaError> {
     let mut len = 0;
     for _ in 0..4 {
         let more = fields.flag()?;
@@ -105,8 +109,8 @@ fn length(fields: &mut BitReader<'_, '_>) -> Result<usize, MediaError> {
 mod tests {
     use super::*;
 
-    fn reader(bytes: &[u8]) -> BitReader<'_, 'static> {
-        BitReader::new(bytes, 0, "esds")
+    fn reader(bytes: &[u8]) -> FieldReader<'_, 'static> {
+        FieldReader::new(bytes, 0, "esds")
     }
 
     #[test]

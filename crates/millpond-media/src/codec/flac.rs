@@ -1,6 +1,6 @@
 //! FLAC in `fLaC` sample entries: Encapsulation of FLAC in ISO Base Media File Format 3.3.2, RFC 9639 8.2.
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct FlacConfig {
 /// Reads a sample entry.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dfla = sound.need(b"dfLa")?;
-    let (_, mut fields) = BitReader::of_full(&dfla)?;
+    let (_, mut fields) = FieldReader::of_full(&dfla)?;
     let kind = fields.u8()? & 0x7f;
     if kind != 0 {
         return Err(fields.invalid(format!("metadata block of type {kind} first"), "STREAMINFO (0)"));

@@ -3,7 +3,7 @@
 use super::{
     Codec, SampleEntry,
     avc::{nal_length_size, nal_units},
-    bits::BitReader,
+    bits::FieldReader,
     color::Color,
     nested_bytes,
     visual::Visual,
@@ -74,7 +74,7 @@ impl HevcConfig {
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
     let hvcc = visual.need(b"hvcC")?;
-    let mut fields = BitReader::of(&hvcc);
+    let mut fields = FieldReader::of(&hvcc);
     let version = fields.u8()?;
     // Files from before the standard was final say 0 and are laid out the same.
     if version > 1 {

@@ -1,6 +1,6 @@
 //! Opus in `Opus` sample entries: Encapsulation of Opus in ISO Base Media File Format 4.3.
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct OpusConfig {
 /// Reads a sample entry.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dops = sound.need(b"dOps")?;
-    let mut fields = BitReader::of(&dops);
+    let mut fields = FieldReader::of(&dops);
     let version = fields.u8()?;
     if version != 0 {
         return Err(fields.invalid(format!("version {version}"), "0"));

@@ -1,7 +1,7 @@
 //! Linear PCM and G.711: QuickTime's `raw `, `NONE`, `twos`, `sowt`, `in24`, `in32`, `fl32`, `fl64`, `lpcm`, `ulaw` and
 //! `alaw` (QuickTime File Format, "Sound Sample Descriptions"), and `ipcm` and `fpcm` (ISO/IEC 23003-5 5.1).
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::{boxes::show, error::MediaError, movie::TrackKind, units::Timescale};
 use serde::{Deserialize, Serialize};
 
@@ -174,7 +174,7 @@ fn lpcm(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
 /// `ipcm` and `fpcm` with `PCMConfig` (ISO/IEC 23003-5 5.2).
 fn of_configuration(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let config = sound.need(b"pcmC")?;
-    let (_, mut fields) = BitReader::of_full(&config)?;
+    let (_, mut fields) = FieldReader::of_full(&config)?;
     fields.skip(7)?;
     let order = if fields.flag()? { ByteOrder::Little } else { ByteOrder::Big };
     let bits = u32::from(fields.u8()?);

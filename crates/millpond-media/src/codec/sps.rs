@@ -1,6 +1,6 @@
 //! Picture sizes of sequence parameter sets: H.264 7.3.2.1.1 and H.265 7.3.2.2.1.
 
-use super::{Codec, bits::BitReader};
+use super::{Codec, bits::FieldReader};
 use crate::{
     error::MediaError,
     movie::TrackKind,
@@ -51,7 +51,7 @@ pub(crate) fn fill_size(kind: &mut TrackKind, sample_entry: &mut [u8], size: (u1
 /// where it can't be read, or states none that fit 16 bits.
 pub(crate) fn picture_size(syntax: NalSyntax, unit: &[u8]) -> Option<(u16, u16)> {
     let bytes = unescaped(unit);
-    let mut fields = BitReader::new(&bytes, 0, "sequence parameter set");
+    let mut fields = FieldReader::new(&bytes, 0, "sequence parameter set");
     let size = match syntax {
         NalSyntax::Avc => avc(&mut fields),
         NalSyntax::Hevc => hevc(&mut fields),
@@ -85,7 +85,7 @@ const fn chroma(format: u32, separate: bool) -> (u32, u32) {
     }
 }
 
-fn avc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
+fn avc(fields: &mut FieldReader<'_, '_>) -> Result<Size, MediaError> {
     fields.skip(8)?;
     let profile = fields.u8()?;
     fields.skip(16)?;
@@ -140,7 +140,7 @@ fn avc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
 }
 
 /// 7.3.2.1.1.1.
-fn scaling_lists(fields: &mut BitReader<'_, '_>, count: u32) -> Result<(), MediaError> {
+fn scaling_lists(fields: &mut FieldReader<'_, '_>, count: u32) -> Result<(), MediaError> {
     for list in 0..count {
         if !fields.flag()? {
             continue;
@@ -156,7 +156,7 @@ fn scaling_lists(fields: &mut BitReader<'_, '_>, count: u32) -> Result<(), Media
     Ok(())
 }
 
-fn hevc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
+fn hevc(fields: &mut FieldReader<'_, '_>) -> Result<Size, MediaError> {
     fields.skip(16 + 4)?;
     let layers = fields.bits(3)?;
     fields.skip(1 + PROFILE + 8)?;
@@ -178,13 +178,13 @@ fn hevc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
 }
 
 /// Offsets from left and right, from top and bottom.
-fn crop(fields: &mut BitReader<'_, '_>) -> Result<(u32, u32), MediaError> {
+fn crop(fields: &mut FieldReader<'_, '_>) -> Result<(u32, u32), MediaError> {
     let across = ue(fields)?.saturating_add(ue(fields)?);
     Ok((across, ue(fields)?.saturating_add(ue(fields)?)))
 }
 
 /// An unsigned number in Exp-Golomb code (9.1).
-fn ue(fields: &mut BitReader<'_, '_>) -> Result<u32, MediaError> {
+fn ue(fields: &mut FieldReader<'_, '_>) -> Result<u32, MediaError> {
     let mut zeros = 0;
     while !fields.flag()? {
         zeros += 1;
@@ -196,7 +196,7 @@ fn ue(fields: &mut BitReader<'_, '_>) -> Result<u32, MediaError> {
 }
 
 /// A signed one (9.1.1).
-fn se(fields: &mut BitReader<'_, '_>) -> Result<i32, MediaError> {
+fn se(fields: &mut FieldReader<'_, '_>) -> Result<i32, MediaError> {
     let code = ue(fields)?;
     let size = (code.div_ceil(2)) as i32;
     Ok(if code % 2 == 1 { size } else { -size })

@@ -1,6 +1,6 @@
 //! VP9 (and VP8) in `vp09` and `vp08` sample entries: VP Codec ISO Media File Format Binding, version 1.
 
-use super::{Codec, SampleEntry, bits::BitReader, color::Color, visual::Visual};
+use super::{Codec, SampleEntry, bits::FieldReader, color::Color, visual::Visual};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ impl Vp9Config {
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
     let vpcc = visual.need(b"vpcC")?;
-    let (version, mut fields) = BitReader::of_full(&vpcc)?;
+    let (version, mut fields) = FieldReader::of_full(&vpcc)?;
     let (profile, level, bit_depth) = (fields.u8()?, fields.u8()?, fields.small(4)?);
     let (chroma, color) = if version == 0 {
         // The layout of the draft: colour space and transfer function are enumerations of its own, so the

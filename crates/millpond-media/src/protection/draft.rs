@@ -4,7 +4,7 @@ use super::{
     FragmentHeader, KeyParameters, Protection,
     auxiliary::Form,
     group::{self, OF_FRAGMENT},
-    source::Source,
+    source::AuxiliaryEntries,
 };
 use crate::{boxes::Node, budget::Budget, error::MediaError};
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ impl ProtectionDraft {
         budget: &mut Budget,
     ) -> Result<(), MediaError> {
         self.protection.samples.resume(first);
-        let mut source = Source::of(at, count)?;
+        let mut source = AuxiliaryEntries::of(at, count)?;
         let (mut left, mut of_fragment) = (count, None);
         // Samples behind the last run are in no group.
         for (samples, number) in group::runs(at.tables, budget)?.chain([(count, 0)]) {
@@ -76,7 +76,7 @@ impl ProtectionDraft {
         tables: &Node<'_>,
         group: u16,
         count: u32,
-        source: Option<&mut Source<'_>>,
+        source: Option<&mut AuxiliaryEntries<'_>>,
         budget: &mut Budget,
     ) -> Result<(), MediaError> {
         let parameters = self.parameters(group);

@@ -13,7 +13,7 @@ const SUBSAMPLES: u32 = 2;
 const TYPED: u32 = 1;
 
 /// Entries that are not read yet.
-pub(super) struct Source<'a> {
+pub(super) struct AuxiliaryEntries<'a> {
     /// The box that counts the entries.
     node: Node<'a>,
     rest: &'a [u8],
@@ -30,7 +30,7 @@ enum Layout<'a> {
     Sizes(std::slice::Iter<'a, u8>),
 }
 
-impl<'a> Source<'a> {
+impl<'a> AuxiliaryEntries<'a> {
     /// The entries of `count` samples; `None` where the file has none.
     pub(super) fn of(at: Container<'_, 'a>, count: u32) -> Result<Option<Self>, MediaError> {
         if let Some(senc) = at.tables.child(b"senc").or_else(|| at.track.child(b"senc")) {

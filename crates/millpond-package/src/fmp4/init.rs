@@ -4,7 +4,7 @@ use super::{boxes::BoxWriter, protection};
 use crate::{
     language,
     presentation::Presentation,
-    track::{Kind, Media, PresentedTrack, display_size},
+    track::{Kind, MediaTrack, PresentedTrack, display_size},
 };
 use bytes::Bytes;
 use millpond_media::movie::{Track, TrackKind};
@@ -36,7 +36,7 @@ pub fn init(_presentation: &Presentation, track: &PresentedTrack) -> Bytes {
 }
 
 /// Brands: `cmf2` (23000-19 7.2) where no edit list is needed; players know either from `iso6` and `cmfc`.
-fn file_type(w: &mut BoxWriter, media: &Media) {
+fn file_type(w: &mut BoxWriter, media: &MediaTrack) {
     w.put(b"ftyp", |w| {
         w.bytes(b"iso6");
         w.u32(1);
@@ -200,7 +200,7 @@ fn sample_tables(w: &mut BoxWriter, track: &Track) {
 }
 
 /// 8.8.1 to 8.8.3.
-fn extends(w: &mut BoxWriter, media: &Media, track: &PresentedTrack) {
+fn extends(w: &mut BoxWriter, media: &MediaTrack, track: &PresentedTrack) {
     let duration = track.segments.end().saturating_add(media.facts.early);
     w.full(b"mehd", 1, 0, |w| w.u64(u64::try_from(duration).unwrap_or(0)));
     w.full(b"trex", 0, 0, |w| {

@@ -2,7 +2,7 @@
 //! information of the samples that a fragment has.
 
 use super::boxes::BoxWriter;
-use crate::{timeline::Timed, track::Media};
+use crate::{timeline::Timed, track::MediaTrack};
 use millpond_media::protection::{Auxiliary, KeyParameters, Protection};
 
 /// First number of a group that a fragment describes itself (ISO/IEC 14496-12 8.9.4).
@@ -24,14 +24,14 @@ pub(crate) fn added(protection: Option<&Protection>) -> (u64, u64) {
 }
 
 /// The `pssh` boxes of the movie, for `moov` (ISO/IEC 23001-7 8.1).
-pub(super) fn movie_headers(w: &mut BoxWriter, media: &Media) {
+pub(super) fn movie_headers(w: &mut BoxWriter, media: &MediaTrack) {
     if media.track().protection.is_some() {
         media.movie.system_headers.iter().for_each(|header| w.bytes(&header.whole));
     }
 }
 
 /// The `pssh` boxes of the fragments that samples were in, for `moof`.
-pub(super) fn fragment_headers(w: &mut BoxWriter, media: &Media, samples: &[Timed]) {
+pub(super) fn fragment_headers(w: &mut BoxWriter, media: &MediaTrack, samples: &[Timed]) {
     let Some(protection) = &media.track().protection else { return };
     if protection.headers.is_empty() {
         return;
@@ -53,7 +53,7 @@ pub(super) fn fragment_headers(w: &mut BoxWriter, media: &Media, samples: &[Time
 
 /// What `traf` has of encryption: groups of samples with other keys, sizes, place and entries of auxiliary information.
 /// `moof` is the place of its `moof` in the buffer.
-pub(super) fn sample_boxes(w: &mut BoxWriter, media: &Media, samples: &[Timed], moof: usize) {
+pub(super) fn sample_boxes(w: &mut BoxWriter, media: &MediaTrack, samples: &[Timed], moof: usize) {
     let Some(protection) = &media.track().protection else { return };
     let fragment = Fragment::of(protection, samples);
     fragment.groups(w);

@@ -2,10 +2,10 @@
 
 use super::{boxes::BoxWriter, init::TRACK_ID, protection};
 use crate::{
-    plan::{ObjectIndex, ObjectRange, Part, Plan},
+    plan::{ObjectIndex, ObjectRange, Plan, PlanItem},
     presentation::Presentation,
     timeline::Timed,
-    track::{Media, PresentedTrack},
+    track::{MediaTrack, PresentedTrack},
 };
 use millpond_media::units::ByteRange;
 
@@ -58,7 +58,7 @@ pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32)
 }
 
 /// The fragment of `samples`, which are followed by what is decoded at `end`.
-fn fragment(media: &Media, samples: &[Timed], end: i64, sequence: u32) -> Plan {
+fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence: u32) -> Plan {
     let rows = rows(samples, end, media.facts.reorder);
     let ranges = merged(media.object, samples);
     let bytes: u64 = ranges.iter().map(|r| r.range.len()).sum();
@@ -95,9 +95,9 @@ fn fragment(media: &Media, samples: &[Timed], end: i64, sequence: u32) -> Plan {
         }
     }
     let mut parts = Vec::with_capacity(ranges.len() + 1);
-    parts.push(Part::Bytes(w.out.into()));
-    parts.extend(ranges.into_iter().map(Part::Object));
-    Plan::Parts(parts)
+    parts.push(PlanItem::Bytes(w.out.into()));
+    parts.extend(ranges.into_iter().map(PlanItem::Object));
+    Plan::Items(parts)
 }
 
 /// 8.16.2, with the brands of a CMAF segment (23000-19 7.2).

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    NamedTrack, Options, PackageError, Presentation, Sidecar, Source,
+    NamedTrack, PackageError, Presentation, PresentationOptions, Sidecar, SourceObject,
     testing::{Made, audio, frames, movie, presentation, reordered, table, video},
     text::Cue,
 };
@@ -203,9 +203,9 @@ fn sidecars_are_subtitles_of_both_containers() {
         default: !forced,
         forced,
     };
-    let source = Source::new(film(1000, &["eng"]), "film.mp4".into());
+    let source = SourceObject::new(film(1000, &["eng"]), "film.mp4".into());
     let sidecars = vec![sidecar("ger", false), sidecar("de", false), sidecar("ger", true)];
-    let p = Presentation::build(vec![source], sidecars, &Options::default(), &Work::unlimited()).unwrap();
+    let p = Presentation::build(vec![source], sidecars, &PresentationOptions::default(), &Work::unlimited()).unwrap();
     let list = multivariant(&p, Container::Ts).unwrap();
     let expected = "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO,URI=\"s1/index.m3u8\"\n\
         #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German (forced)\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,URI=\"s2/index.m3u8\"\n";
@@ -264,18 +264,19 @@ fn tracks_that_a_manifest_names_are_one_ladder() {
     let still = Track { id: 3, ..video(table(&[one(64_000), one(64_000)], 1 << 25, 0), 12_800, Vec::new()) };
     let film = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
     let named = [1, 3].map(|id| NamedTrack { id, language: None }).to_vec();
-    let source = Source { named, ..Source::new(movie(vec![still, film]), "film.mp4".into()) };
-    let p = Presentation::build(vec![source], Vec::new(), &Options::default(), &Work::unlimited()).unwrap();
+    let source = SourceObject { named, ..SourceObject::new(movie(vec![still, film]), "film.mp4".into()) };
+    let p = Presentation::build(vec![source], Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap();
     assert!(p.tracks().iter().all(|track| !track.is_alternative()));
 }
 
 #[test]
 fn no_track_is_an_error() {
-    let source = Source::new(movie(Vec::new()), "film.mp4".into());
-    let found = Presentation::build(vec![source], Vec::new(), &Options::default(), &Work::unlimited()).unwrap_err();
+    let source = SourceObject::new(movie(Vec::new()), "film.mp4".into());
+    let found =
+        Presentation::build(vec![source], Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap_err();
     assert!(matches!(found, PackageError::NoTracks { .. }));
-    let source = Source::new(film(1, &[]), "film.mp4".into());
-    let options = Options { target_duration: f64::NAN };
+    let source = SourceObject::new(film(1, &[]), "film.mp4".into());
+    let options = PresentationOptions { target_duration: f64::NAN };
     assert!(matches!(
         Presentation::build(vec![source], Vec::new(), &options, &Work::unlimited()),
         Err(PackageError::Option { .. })

@@ -137,7 +137,7 @@ fn plan_movie(
     };
     match segment(inputs.iter().enumerate().map(stream).collect(), table)? {
         Plan::Rewrite(rewrite) => Ok(rewrite),
-        Plan::Parts(_) => panic!("a transport stream is rewritten"),
+        Plan::Items(_) => panic!("a transport stream is rewritten"),
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Authorization {
 pub struct Qop {
     /// How many answers the client gave to this nonce (`nc`).
     pub count: u32,
-    /// The client's own chance.
+    /// The client's own random.
     pub cnonce: String,
 }
 

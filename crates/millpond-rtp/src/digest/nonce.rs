@@ -4,9 +4,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::{fmt, time::Duration};
 
-/// Bytes of the time, of chance, and of the hash.
+/// Bytes of the time, of random, and of the hash.
 const TIME: usize = 8;
-const CHANCE: usize = 8;
+const RANDOM: usize = 8;
 const HASH: usize = 16;
 
 /// Makes the nonces of one realm, and knows them again.
@@ -37,20 +37,20 @@ impl Nonces {
     }
 
     /// A new one.
-    pub(super) fn issue(&self, now: Duration, chance: u64) -> String {
+    pub(super) fn issue(&self, now: Duration, random: u64) -> String {
         let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let mut bytes = [0; TIME + CHANCE + HASH];
+        let mut bytes = [0; TIME + RANDOM + HASH];
         bytes[..TIME].copy_from_slice(&millis.to_be_bytes());
-        bytes[TIME..TIME + CHANCE].copy_from_slice(&chance.to_be_bytes());
-        let hash = self.keyed.clone().chain_update(&bytes[..TIME + CHANCE]).finalize().into_bytes();
-        bytes[TIME + CHANCE..].copy_from_slice(&hash[..HASH]);
+        bytes[TIME..TIME + RANDOM].copy_from_slice(&random.to_be_bytes());
+        let hash = self.keyed.clone().chain_update(&bytes[..TIME + RANDOM]).finalize().into_bytes();
+        bytes[TIME + RANDOM..].copy_from_slice(&hash[..HASH]);
         super::hex(&bytes)
     }
 
     /// Whether it was made here and is not over.
     pub(super) fn is_current(&self, nonce: &str, now: Duration) -> bool {
         let Some(bytes) = bytes(nonce) else { return false };
-        let (data, hash) = bytes.split_at(TIME + CHANCE);
+        let (data, hash) = bytes.split_at(TIME + RANDOM);
         if self.keyed.clone().chain_update(data).verify_truncated_left(hash).is_err() {
             return false;
         }
@@ -60,8 +60,8 @@ impl Nonces {
     }
 }
 
-fn bytes(nonce: &str) -> Option<[u8; TIME + CHANCE + HASH]> {
-    let mut bytes = [0; TIME + CHANCE + HASH];
+fn bytes(nonce: &str) -> Option<[u8; TIME + RANDOM + HASH]> {
+    let mut bytes = [0; TIME + RANDOM + HASH];
     let digits = nonce.as_bytes();
     if digits.len() != 2 * bytes.len() {
         return None;

@@ -1,6 +1,6 @@
 //! Counts of answers (RFC 7616 3.4, `nc`): no answer is taken twice.
 
-use super::{Authorization, Refusal};
+use super::{Authorization, DigestRefusal};
 use std::collections::BTreeMap;
 
 /// Counts below the highest that are told apart: answers of several connections may arrive in another order.
@@ -37,17 +37,17 @@ impl Replays {
     ///
     /// # Errors
     /// It was taken before, or its nonce was forgotten.
-    pub fn admit(&mut self, answer: &Authorization) -> Result<(), Refusal> {
+    pub fn admit(&mut self, answer: &Authorization) -> Result<(), DigestRefusal> {
         let Some(qop) = &answer.qop else { return Ok(()) };
         let nonce = answer.nonce.to_ascii_lowercase();
         if let Some(counts) = self.seen.get_mut(&nonce) {
             let is_new = counts.take(qop.count);
             return is_new
                 .then_some(())
-                .ok_or_else(|| Refusal::Replayed { user: answer.user.clone(), count: qop.count });
+                .ok_or_else(|| DigestRefusal::Replayed { user: answer.user.clone(), count: qop.count });
         }
         if nonce <= self.forgotten {
-            return Err(Refusal::Stale);
+            return Err(DigestRefusal::Stale);
         }
         self.seen.insert(nonce, Counts { highest: qop.count, seen: 1 });
         if self.seen.len() > self.most
@@ -102,7 +102,7 @@ mod tests {
             assert_eq!(take(count), Ok(()), "{count}");
         }
         for count in [1, 2, 3, 5, 70, 1000, 936, 0] {
-            assert_eq!(take(count), Err(Refusal::Replayed { user: "ann".into(), count }), "{count}");
+            assert_eq!(take(count), Err(DigestRefusal::Replayed { user: "ann".into(), count }), "{count}");
         }
         assert_eq!(take(937), Ok(()), "within reach");
         assert!(replays.admit(&answer("A1", Some(1000))).is_err(), "the same nonce in other letters");
@@ -120,9 +120,9 @@ mod tests {
         }
         assert_eq!(replays.seen.len(), 3);
         for nonce in ["10", "11", "05"] {
-            assert_eq!(replays.admit(&answer(nonce, Some(1))), Err(Refusal::Stale), "{nonce}");
+            assert_eq!(replays.admit(&answer(nonce, Some(1))), Err(DigestRefusal::Stale), "{nonce}");
         }
-        assert!(matches!(replays.admit(&answer("12", Some(1))), Err(Refusal::Replayed { .. })));
+        assert!(matches!(replays.admit(&answer("12", Some(1))), Err(DigestRefusal::Replayed { .. })));
         assert_eq!(replays.admit(&answer("12", Some(2))), Ok(()));
     }
 }

@@ -66,8 +66,8 @@ fn answer(algorithm: Algorithm, method: &str, uri: &str, with_qop: bool) -> Stri
     format!(r#"Digest {user}, nonce="{nonce}", uri="{uri}", response="{response}", algorithm={name}{qop}"#)
 }
 
-fn check(method: &str, uri: &str, authorization: &str, now: Duration) -> Result<Authorization, Refusal> {
-    guard().check(&Asked { method, uri, authorization: Some(authorization) }, now, secret)
+fn check(method: &str, uri: &str, authorization: &str, now: Duration) -> Result<Authorization, DigestRefusal> {
+    guard().check(&DigestRequest { method, uri, authorization: Some(authorization) }, now, secret)
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn right_answers_are_let_in() {
 fn wrong_answers_are_not() {
     let header = answer(Algorithm::Sha256, "PLAY", URL, true);
     let wrong = |header: &str, what| {
-        let Refusal::Wrong { what: found, .. } = check("PLAY", URL, header, NOW).unwrap_err() else {
+        let DigestRefusal::Wrong { what: found, .. } = check("PLAY", URL, header, NOW).unwrap_err() else {
             panic!("{header}")
         };
         assert_eq!(found, what, "{header}");
@@ -117,13 +117,13 @@ fn wrong_answers_are_not() {
     let short = header.parse::<Authorization>().unwrap().response;
     wrong(&header.replace(&short, &short[..63]), "user or password");
     wrong(&header.replace(&short, ""), "user or password");
-    assert!(matches!(check("PAUSE", URL, &header, NOW), Err(Refusal::Wrong { .. })), "for another method");
+    assert!(matches!(check("PAUSE", URL, &header, NOW), Err(DigestRefusal::Wrong { .. })), "for another method");
     let guard = Guard::new("Millpond", &[Algorithm::Sha256], Nonces::new(&[3; 32], NOW));
     let header = answer(Algorithm::Md5, "PLAY", URL, true);
-    let asked = Asked { method: "PLAY", uri: URL, authorization: Some(&header) };
-    assert!(matches!(guard.check(&asked, NOW, secret), Err(Refusal::Wrong { what: "algorithm", .. })));
-    let anonymous = Asked { authorization: None, ..asked };
-    assert_eq!(guard.check(&anonymous, NOW, secret), Err(Refusal::Anonymous));
+    let asked = DigestRequest { method: "PLAY", uri: URL, authorization: Some(&header) };
+    assert!(matches!(guard.check(&asked, NOW, secret), Err(DigestRefusal::Wrong { what: "algorithm", .. })));
+    let anonymous = DigestRequest { authorization: None, ..asked };
+    assert_eq!(guard.check(&anonymous, NOW, secret), Err(DigestRefusal::Anonymous));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn headers_that_mean_nothing_are_named() {
         let error = header.parse::<Authorization>().unwrap_err().to_string();
         assert!(error.contains(words), "{header}: {error}");
     }
-    assert!(matches!(check("PLAY", URL, "Basic YTpi", NOW), Err(Refusal::Malformed(_))));
+    assert!(matches!(check("PLAY", URL, "Basic YTpi", NOW), Err(DigestRefusal::Malformed(_))));
 }
 
 #[test]

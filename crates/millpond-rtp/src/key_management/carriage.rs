@@ -2,7 +2,7 @@
 
 use super::{
     BASE64,
-    mikey::{Message, MikeyError},
+    mikey::{MikeyError, MikeyMessage},
 };
 use base64::Engine as _;
 
@@ -46,7 +46,7 @@ pub enum CarriageError {
 
 /// The value of a `key-mgmt` attribute.
 #[must_use]
-pub fn to_attribute(message: &Message) -> String {
+pub fn to_attribute(message: &MikeyMessage) -> String {
     format!("{PROTOCOL} {}", BASE64.encode(message.to_bytes()))
 }
 
@@ -54,7 +54,7 @@ pub fn to_attribute(message: &Message) -> String {
 ///
 /// # Errors
 /// It is of another protocol, or its message can't be used.
-pub fn from_attribute(value: &str) -> Result<Message, CarriageError> {
+pub fn from_attribute(value: &str) -> Result<MikeyMessage, CarriageError> {
     sensible(value)?;
     let (protocol, data) = value.trim().split_once([' ', '\t']).unwrap_or((value.trim(), ""));
     is_mikey(protocol)?;
@@ -67,7 +67,7 @@ pub struct KeyMgmt {
     /// The stream that it is for. Nothing where that is what the request is for.
     pub url: String,
     /// The key.
-    pub message: Message,
+    pub message: MikeyMessage,
 }
 
 impl KeyMgmt {
@@ -135,12 +135,12 @@ fn is_mikey(protocol: &str) -> Result<(), CarriageError> {
     if protocol.eq_ignore_ascii_case(PROTOCOL) { Ok(()) } else { Err(CarriageError::Protocol(protocol.to_owned())) }
 }
 
-fn decode(data: &str) -> Result<Message, CarriageError> {
+fn decode(data: &str) -> Result<MikeyMessage, CarriageError> {
     if data.is_empty() {
         return Err(CarriageError::NoData);
     }
     let bytes = BASE64.decode(data).map_err(|_| CarriageError::Base64)?;
-    Ok(Message::read(&bytes)?)
+    Ok(MikeyMessage::read(&bytes)?)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ const PARAMETERS: [(u8, u8); 7] = [(0, 1), (1, 16), (2, 1), (3, 10), (7, 1), (8,
 
 /// A stream that the key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream {
+pub struct CryptoSession {
     /// Its source: 0 where who writes doesn't know it yet.
     pub ssrc: u32,
     /// How often its sequence number wrapped till now (ROC).
@@ -48,11 +48,11 @@ pub struct Stream {
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct MikeyMessage {
     /// Number of the bundle of streams: chance.
     pub bundle: u32,
     /// Those that the key is for: at most 255 are written. GStreamer's server takes no message without any.
-    pub streams: Vec<Stream>,
+    pub streams: Vec<CryptoSession>,
     /// When it was written, as NTP has it: seconds since 1900 in 32.32 bits. 0 where it isn't said.
     pub time: u64,
     /// Chance, at least 16 bytes of it (RFC 3830 6.11); at most 255 are written. None where there is none.
@@ -102,7 +102,7 @@ pub enum MikeyError {
     NoKey,
 }
 
-impl Message {
+impl MikeyMessage {
     /// As GStreamer writes it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

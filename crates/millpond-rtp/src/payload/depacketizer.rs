@@ -12,7 +12,7 @@ use super::{
     pcm::{Pcm, PcmJoin},
     vpx::{Vp8Join, Vp9Join},
 };
-use crate::{packet::Header, payload::Packetizer, presentation::Stream};
+use crate::{packet::Header, payload::Packetizer, sdp_reader::MediaDescription};
 use bytes::Bytes;
 
 /// The most bytes of a unit, unless another bound is set.
@@ -86,7 +86,7 @@ impl Depacketizer {
     ///
     /// # Errors
     /// Its packets are of a format or a mode that isn't read.
-    pub fn of(stream: &Stream) -> Result<Self, PayloadError> {
+    pub fn of(stream: &MediaDescription) -> Result<Self, PayloadError> {
         let parameter = |name: &str| stream.parameters.get(name).map_or("", String::as_str);
         let unread =
             |name: &'static str, found: &str, expected| PayloadError::Mode { name, found: found.into(), expected };

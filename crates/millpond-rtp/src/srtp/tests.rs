@@ -223,7 +223,7 @@ proptest! {
         protector.rtp(&mut buffer, 0).unwrap();
         prop_assert_eq!(buffer.len(), packet::HEADER + payload.len() + TAG);
         prop_assert_eq!(unprotector.rtp(&mut buffer).unwrap(), packet(sequence, &payload));
-        let report = rtcp::receiver_report(SSRC, &[rtcp::Reception {
+        let report = rtcp::receiver_report(SSRC, &[rtcp::ReportBlock {
             ssrc: 1, fraction_lost: 0, lost: 0, highest: 0, jitter: 0, last_report: 0, delay: 0,
         }; 31][..reports], "name");
         let mut buffer = report.clone();

@@ -4,7 +4,7 @@ use super::{buffers, chunk::Chunk, window::Window};
 use bytes::Bytes;
 use millpond_package::{
     PackageError,
-    plan::{ObjectRange, Part, Plan, Rewrite},
+    plan::{ObjectRange, Plan, PlanItem, Rewrite},
 };
 use millpond_store::{Object, OriginError, Pin, Reader, Store};
 use std::{
@@ -260,14 +260,14 @@ impl Body {
     /// The body a plan describes; `objects` are the asset's, in the order the plan counts them.
     pub(crate) fn plan(store: &Store, objects: &[Arc<Object>], plan: Plan) -> Self {
         match plan {
-            Plan::Parts(parts) => {
-                let len = parts.iter().map(Part::len).sum();
+            Plan::Items(parts) => {
+                let len = parts.iter().map(PlanItem::len).sum();
                 let queue = parts
                     .into_iter()
                     .filter(|p| !p.is_empty())
                     .filter_map(|p| match p {
-                        Part::Bytes(b) => Some(Piece::Bytes(b)),
-                        Part::Object(r) => {
+                        PlanItem::Bytes(b) => Some(Piece::Bytes(b)),
+                        PlanItem::Object(r) => {
                             let object = objects.get(usize::from(r.object.0))?;
                             Some(Piece::Object(object.clone(), r.range.start..r.range.end))
                         }

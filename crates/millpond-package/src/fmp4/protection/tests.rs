@@ -91,8 +91,8 @@ fn a_clear_start_is_clear_and_a_mixed_segment_is_encrypted() {
     let keys: Vec<Option<[u8; 16]>> = found(&again).iter().map(|sample| sample.0).step_by(10).collect();
     assert_eq!(keys, [None, Some(KEY)]);
     // One segment of both.
-    let options = crate::Options { target_duration: 2.0 };
-    let source = crate::Source::new(movie.clone(), "film.mp4".into());
+    let options = crate::PresentationOptions { target_duration: 2.0 };
+    let source = crate::SourceObject::new(movie.clone(), "film.mp4".into());
     let presentation =
         crate::Presentation::build(vec![source], Vec::new(), &options, &millpond_media::Work::unlimited()).unwrap();
     let track = presentation.track("v1").unwrap();

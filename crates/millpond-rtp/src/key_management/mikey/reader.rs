@@ -1,8 +1,8 @@
 //! The parts of a message, one after the other. A reader that knows where it is, for its errors.
 
 use super::{
-    ALWAYS, EXTENSION, ID, KEMAC, KEY_DATA, LAST, Message, MikeyError, NAMED, POLICY, PRE_SHARED, RAND, SRTP_ID,
-    Stream, TEK, TEK_AND_SALT, TIMESTAMP, VERSION,
+    ALWAYS, CryptoSession, EXTENSION, ID, KEMAC, KEY_DATA, LAST, MikeyError, MikeyMessage, NAMED, POLICY, PRE_SHARED,
+    RAND, SRTP_ID, TEK, TEK_AND_SALT, TIMESTAMP, VERSION,
 };
 use crate::srtp::{KEY, MasterKey};
 
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn read(message: &[u8]) -> Result<Message, MikeyError> {
+pub(super) fn read(message: &[u8]) -> Result<MikeyMessage, MikeyError> {
     if message.len() > MOST_BYTES {
         return Err(MikeyError::TooLong { found: message.len(), most: MOST_BYTES });
     }
@@ -96,17 +96,17 @@ pub(super) fn read(message: &[u8]) -> Result<Message, MikeyError> {
     }
     reader.ends("the message's rest")?;
     let (key, name) = key.ok_or(MikeyError::NoKey)?;
-    Ok(Message { bundle, streams, time, random, key, name })
+    Ok(MikeyMessage { bundle, streams, time, random, key, name })
 }
 
 /// RFC 3830 6.1.1.
-fn streams(reader: &mut Reader<'_>) -> Result<Vec<Stream>, MikeyError> {
+fn streams(reader: &mut Reader<'_>) -> Result<Vec<CryptoSession>, MikeyError> {
     let count = reader.byte()?;
     reader.is(SRTP_ID, "map type", "0, of SRTP")?;
     let stream = |_| {
         // The number of its policy: they are all the same.
         reader.byte()?;
-        Ok(Stream { ssrc: reader.word()?, rollovers: reader.word()? })
+        Ok(CryptoSession { ssrc: reader.word()?, rollovers: reader.word()? })
     };
     (0..count).map(stream).collect()
 }

@@ -14,10 +14,13 @@ pub(in crate::key_management) const GSTREAMER: &str = "AQAFADOmbFACAADK/rq+AAAAA
     4S4BAAAAFQABAQEBEAIBAQMBCgcBAQgBAQoBAQAAACIAIAAeAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eAA==";
 
 /// The same.
-pub(in crate::key_management) fn message() -> Message {
-    Message {
+pub(in crate::key_management) fn message() -> MikeyMessage {
+    MikeyMessage {
         bundle: 0x33a6_6c50,
-        streams: vec![Stream { ssrc: 0xcafe_babe, rollovers: 0 }, Stream { ssrc: 0x0102_0304, rollovers: 7 }],
+        streams: vec![
+            CryptoSession { ssrc: 0xcafe_babe, rollovers: 0 },
+            CryptoSession { ssrc: 0x0102_0304, rollovers: 7 },
+        ],
         time: 0xeeac_54d3_90ae_31d7,
         random: bytes("0f18ab252180ea69cb9ef603d84ee12e"),
         key: MasterKey::new(&std::array::from_fn(|at| at as u8 + 1)),
@@ -29,7 +32,7 @@ pub(in crate::key_management) fn message() -> Message {
 fn messages_are_those_of_gstreamer() {
     use base64::Engine as _;
     let theirs = super::super::BASE64.decode(GSTREAMER).unwrap();
-    assert_eq!(Message::read(&theirs), Ok(message()));
+    assert_eq!(MikeyMessage::read(&theirs), Ok(message()));
     assert_eq!(message().to_bytes(), theirs);
 }
 
@@ -37,42 +40,42 @@ fn messages_are_those_of_gstreamer() {
 /// left to the other side.
 #[test]
 fn messages_of_cameras_are_read() {
-    let read = Message::read(&bytes(
+    let read = MikeyMessage::read(&bytes(
         "01 00 05 00 33a66c50 01 00  00 00000000 00000000
          0a 00 eeac54d390ae31d7
          01 00 00 0018  000101 010110 020101 030114 070101 080101 0a0101 0b010a
          00 00 0027  00 21 001e 0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e 04 0000002f  00",
     ));
-    let streams = vec![Stream { ssrc: 0, rollovers: 0 }];
-    let expected = Message { streams, random: Vec::new(), name: vec![0, 0, 0, 0x2f], ..message() };
+    let streams = vec![CryptoSession { ssrc: 0, rollovers: 0 }];
+    let expected = MikeyMessage { streams, random: Vec::new(), name: vec![0, 0, 0, 0x2f], ..message() };
     assert_eq!(read, Ok(expected));
 }
 
 /// The salt in a field of its own, an ID and an extension that say nothing, and no policy.
 #[test]
 fn other_ways_to_say_the_same_are_read() {
-    let read = Message::read(&bytes(
+    let read = MikeyMessage::read(&bytes(
         "01 00 06 00 33a66c50 00 00
          15 00 0003 616263
          05 01 0002 0000
          01 02 00000009
          00 00 0024  00 30 0010 0102030405060708090a0b0c0d0e0f10 000e 1112131415161718191a1b1c1d1e  00",
     ));
-    assert_eq!(read, Ok(Message { streams: Vec::new(), time: 0, random: Vec::new(), ..message() }));
+    assert_eq!(read, Ok(MikeyMessage { streams: Vec::new(), time: 0, random: Vec::new(), ..message() }));
 }
 
 #[test]
 fn what_is_written_reads_back() {
-    let stream = |at| Stream { ssrc: at, rollovers: u32::MAX - at };
+    let stream = |at| CryptoSession { ssrc: at, rollovers: u32::MAX - at };
     for count in [0, 1, 255] {
         for (random, name) in [(vec![], vec![]), (vec![1], vec![2; 4]), (vec![3; 255], vec![4; 255])] {
-            let message = Message { streams: (0..count).map(stream).collect(), random, name, ..message() };
-            assert_eq!(Message::read(&message.to_bytes()), Ok(message), "{count}");
+            let message = MikeyMessage { streams: (0..count).map(stream).collect(), random, name, ..message() };
+            assert_eq!(MikeyMessage::read(&message.to_bytes()), Ok(message), "{count}");
         }
     }
     let many =
-        Message { streams: (0..300).map(stream).collect(), random: vec![0; 300], name: vec![0; 300], ..message() };
-    let read = Message::read(&many.to_bytes()).unwrap();
+        MikeyMessage { streams: (0..300).map(stream).collect(), random: vec![0; 300], name: vec![0; 300], ..message() };
+    let read = MikeyMessage::read(&many.to_bytes()).unwrap();
     assert_eq!((read.streams.len(), read.random.len(), read.name.len()), (255, 255, 255));
 }
 
@@ -83,7 +86,7 @@ fn what_cannot_be_used_is_named() {
         let mut bytes = good.clone();
         assert_ne!(bytes[at], value);
         bytes[at] = value;
-        Message::read(&bytes).unwrap_err().to_string()
+        MikeyMessage::read(&bytes).unwrap_err().to_string()
     };
     // Streams end at 28, time at 38, chance at 56, the policy at 82.
     for (at, value, words) in [
@@ -115,13 +118,13 @@ fn what_cannot_be_used_is_named() {
     }
     assert_eq!(good.len(), 121);
     for length in 0..good.len() {
-        assert!(matches!(Message::read(&good[..length]), Err(MikeyError::Truncated { .. })), "{length}");
+        assert!(matches!(MikeyMessage::read(&good[..length]), Err(MikeyError::Truncated { .. })), "{length}");
     }
     let longer = [&good[..], &[0]].concat();
-    assert!(matches!(Message::read(&longer), Err(MikeyError::Value { at: 121, found: 1, .. })));
+    assert!(matches!(MikeyMessage::read(&longer), Err(MikeyError::Value { at: 121, found: 1, .. })));
     let no_key = bytes("0100000033a66c500000");
-    assert_eq!(Message::read(&no_key), Err(MikeyError::NoKey));
-    assert_eq!(Message::read(&[1; 4097]), Err(MikeyError::TooLong { found: 4097, most: 4096 }));
+    assert_eq!(MikeyMessage::read(&no_key), Err(MikeyError::NoKey));
+    assert_eq!(MikeyMessage::read(&[1; 4097]), Err(MikeyError::TooLong { found: 4097, most: 4096 }));
 }
 
 proptest! {
@@ -129,8 +132,8 @@ proptest! {
     fn no_bytes_make_it_panic(at in 0..121_usize, noise in prop::collection::vec(any::<u8>(), 0..40)) {
         let mut bytes = message().to_bytes();
         bytes.splice(at..(at + noise.len()).min(121), noise);
-        if let Ok(read) = Message::read(&bytes) {
-            prop_assert_eq!(Message::read(&read.to_bytes()), Ok(read));
+        if let Ok(read) = MikeyMessage::read(&bytes) {
+            prop_assert_eq!(MikeyMessage::read(&read.to_bytes()), Ok(read));
         }
     }
 }

@@ -213,7 +213,7 @@ fn eac3_frames_with_their_dependents_are_one_unit() {
 fn streams_are_read_as_they_are_described() {
     let described = |lines: &str| {
         let text = format!("v=0\r\nm=video 0 RTP/AVP 96\r\n{lines}\r\n");
-        let read = crate::presentation::Presentation::read(text.as_bytes(), "rtsp://h/").unwrap();
+        let read = crate::sdp_reader::SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap();
         Depacketizer::of(&read.streams[0])
     };
     for name in ["H264/90000", "H265/90000", "AV1/90000", "VP8/90000", "VP9/90000", "MPA/90000", "opus/48000/2"] {

@@ -1,7 +1,7 @@
 //! What a client reads in a session description (RFC 8866, RFC 2326 C): the streams there are, and where to ask for
 //! them.
 
-use crate::play::{self, Part};
+use crate::play::{self, NptRange};
 use sdp_types::{Attribute, Media, ParserError, Session};
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ const MOST_STREAMS: usize = 64;
 
 /// Streams that are played together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Presentation {
+pub struct SessionDescription {
     /// URL of requests that mean all streams.
     pub control: String,
     /// What can be played of it, if that is said in npt.
-    pub range: Option<Part>,
+    pub range: Option<NptRange>,
     /// Those that are sent as RTP, in order.
-    pub streams: Vec<Stream>,
+    pub streams: Vec<MediaDescription>,
 }
 
 /// One stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stream {
+pub struct MediaDescription {
     /// `video`, `audio`, ...
     pub media: String,
     /// URL of requests that mean this stream.
@@ -44,7 +44,7 @@ pub struct Stream {
 
 /// Why a description can't be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PresentationError {
+pub enum SessionDescriptionError {
     /// Not of the form of RFC 8866.
     #[error("session description: {0}")]
     Malformed(ParserError),
@@ -72,30 +72,30 @@ pub enum PresentationError {
     },
 }
 
-impl Presentation {
+impl SessionDescription {
     /// Reads a description; [`base`] tells what its URLs are relative to. Streams that are not sent as RTP are left
     /// out.
     ///
     /// # Errors
     /// It is no description, or doesn't say what the packets of one of its streams are.
-    pub fn read(description: &[u8], base: &str) -> Result<Self, PresentationError> {
+    pub fn read(description: &[u8], base: &str) -> Result<Self, SessionDescriptionError> {
         at_most(description.len(), "bytes", MOST_BYTES)?;
         // Titles come in all character sets; what matters here is ASCII.
         let text = String::from_utf8_lossy(description);
-        let session = Session::parse(text.as_bytes()).map_err(PresentationError::Malformed)?;
+        let session = Session::parse(text.as_bytes()).map_err(SessionDescriptionError::Malformed)?;
         at_most(session.medias.len(), "streams", MOST_STREAMS)?;
         let control = resolve(base, value(&session.attributes, "control").unwrap_or("*"));
         let streams = session.medias.iter().enumerate().filter(|(_, media)| media.proto.starts_with("RTP/"));
         Ok(Self {
-            range: value(&session.attributes, "range").and_then(|range| play::part(range).ok()),
+            range: value(&session.attributes, "range").and_then(|range| play::npt_range(range).ok()),
             streams: streams.map(|(place, media)| stream(place, media, base, &control)).collect::<Result<_, _>>()?,
             control,
         })
     }
 }
 
-fn at_most(found: usize, what: &'static str, most: usize) -> Result<(), PresentationError> {
-    if found > most { Err(PresentationError::TooLong { found, what, most }) } else { Ok(()) }
+fn at_most(found: usize, what: &'static str, most: usize) -> Result<(), SessionDescriptionError> {
+    if found > most { Err(SessionDescriptionError::TooLong { found, what, most }) } else { Ok(()) }
 }
 
 /// What the URLs of a description are relative to (RFC 2326 C.1.1): the reply's `Content-Base`, else its
@@ -138,8 +138,8 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|attribute| attribute.attribute == name)?.value.as_deref().map(str::trim)
 }
 
-fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<Stream, PresentationError> {
-    let wrong = |line, found: &str, expected| PresentationError::Stream {
+fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<MediaDescription, SessionDescriptionError> {
+    let wrong = |line, found: &str, expected| SessionDescriptionError::Stream {
         stream: place,
         line,
         found: found.to_owned(),
@@ -152,7 +152,7 @@ fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<Stream
         Some(map) => rtpmap(map).ok_or_else(|| wrong("a=rtpmap", map, "NAME/RATE or NAME/RATE/CHANNELS"))?,
         None => known(payload_type).ok_or_else(|| wrong("m=", format, "a payload type with a=rtpmap"))?,
     };
-    Ok(Stream {
+    Ok(MediaDescription {
         media: media.media.clone(),
         // One that has none is asked for by the URL of the whole (RFC 2326 C.3).
         control: value(&media.attributes, "control").map_or_else(|| whole.to_owned(), |control| resolve(base, control)),
