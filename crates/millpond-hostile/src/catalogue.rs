@@ -1,4 +1,4 @@
-//! Hostile movies under names: those that once stopped the server, and those that claim as much as is let through.
+//! Hostile movies by name: some once stopped the server, the others claim as much as the limits admit.
 
 use crate::{
     Fragment, Fragments, MovieRecipe, SegmentIndex, TableRecipe, TrackMedia, TrackRecipe, movie::SparseObject,
@@ -10,10 +10,10 @@ use std::{
 
 const MILLIONS: u32 = 1 << 24;
 
-/// A name and the movie under it.
+/// A file name and the function that describes the movie under it.
 pub type Named = (&'static str, fn() -> MovieRecipe);
 
-/// All of them. The names end with `.mp4`.
+/// The whole catalogue. The names end with `.mp4`.
 pub const ALL: [Named; 13] = [
     ("edits.mp4", || edits(1, 10_000)),
     ("constant_sizes.mp4", || constant(MILLIONS, 40)),
@@ -30,10 +30,10 @@ pub const ALL: [Named; 13] = [
     ("many_fragments.mp4", many_fragments),
 ];
 
-/// Writes all of them into a folder, as sparse files.
+/// Writes the whole catalogue into `folder`, as sparse files.
 ///
 /// # Errors
-/// The system's.
+/// The system can't create or write a file.
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -50,7 +50,7 @@ pub fn write(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// One track of `count` samples of a byte each, `duration` ms long: tables of a hundred bytes in a sparse file.
+/// One track of `count` samples of one byte and `duration` ms each: tables of a hundred bytes in a sparse file.
 fn constant(count: u32, duration: u32) -> MovieRecipe {
     MovieRecipe::new(
         vec![TrackRecipe::new(1, TrackMedia::Video, TableRecipe::constant(count, 1, duration))],
@@ -58,7 +58,7 @@ fn constant(count: u32, duration: u32) -> MovieRecipe {
     )
 }
 
-/// Tracks of 1,000 samples, each with as many edits, which lead back and forth.
+/// Tracks of 1,000 samples. Each has `edits` edits, which jump back and forth.
 fn edits(tracks: u32, edits: u32) -> MovieRecipe {
     let track = |id| {
         let edits = (0..edits).map(|n| (40_000, (n % 7 * 40) as i32)).collect();
@@ -67,7 +67,7 @@ fn edits(tracks: u32, edits: u32) -> MovieRecipe {
     MovieRecipe::new((1..=tracks).map(track).collect(), 1 << 20)
 }
 
-/// Durations of nothing and of weeks in turn.
+/// Durations of zero ticks and of weeks in turn.
 fn alternating_durations() -> MovieRecipe {
     let times = (0..100_000).map(|n| (1, n % 2 * 0x7fff_ffff)).collect();
     let tables = TableRecipe { times, ..TableRecipe::constant(100_000, 1, 0) };
@@ -79,13 +79,13 @@ fn fragmented(fragments: Fragments) -> MovieRecipe {
     MovieRecipe { fragments: Some(fragments), ..MovieRecipe::new(tracks, 1 << 20) }
 }
 
-/// Runs that claim samples of no bytes.
+/// Runs that claim samples of zero bytes.
 fn empty_samples() -> MovieRecipe {
     let fragment = Fragment { track: 1, time: Some(0), duration: 1, size: 0, runs: 1, claimed: MILLIONS, fields: 0 };
     fragmented(Fragments { fragments: vec![fragment; 100], ..Fragments::default() })
 }
 
-/// One sample of a second in each fragment, and no index of them.
+/// Fragments of one sample of a second each, without an index of the fragments.
 fn many_fragments() -> MovieRecipe {
     let fragment = |number: u64| Fragment {
         track: 1,
@@ -99,7 +99,7 @@ fn many_fragments() -> MovieRecipe {
     fragmented(Fragments { fragments: (0..20_000).map(fragment).collect(), ..Fragments::default() })
 }
 
-/// Indexes of segments that refer to the next ones.
+/// Segment indexes that refer to further segment indexes.
 fn nested_sidx() -> MovieRecipe {
     let index = SegmentIndex { first: 0, references: 2, size: 56 };
     fragmented(Fragments { indexes: vec![index; 20_000], ..Fragments::default() })

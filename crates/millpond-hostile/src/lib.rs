@@ -1,8 +1,9 @@
-//! Movies made to cost as much as they can, for tests and fuzzing: nothing of the server depends on this crate.
+//! Movies that cost as much as a file can, for tests and fuzzing. The server does not depend on this crate.
 //!
-//! A [`MovieRecipe`] describes an MP4 file, progressive or fragmented, whose tables claim what nobody would write: huge
-//! counts, zero sizes, loops, contradictions. [`MovieRecipe::object`] writes it. [`outputs::run`] drives an [`SparseObject`] through
-//! the indexer, a presentation and every output, and [`outputs::justified_steps`] says how many steps that may take.
+//! A [`MovieRecipe`] describes an MP4 file, progressive or fragmented, whose tables make absurd claims: huge counts,
+//! zero sizes, loops, contradictions. [`MovieRecipe::object`] writes the file. [`outputs::run`] drives a
+//! [`SparseObject`] through the indexer, a presentation and every output. [`outputs::justified_steps`] bounds the steps
+//! that this may take.
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod boxes;

@@ -8,17 +8,17 @@ use crate::{
 use bytes::Bytes;
 use millpond_media::ByteRange;
 
-/// A file that holds `head`, then zeros up to `len`: sparse, as an attacker would have it.
+/// A sparse file: `head`, then zeros up to `len`.
 #[derive(Clone, Debug)]
 pub struct SparseObject {
-    /// The bytes that are not zeros.
+    /// Bytes at the start of the file.
     pub head: Bytes,
-    /// Length of the whole.
+    /// Length of the whole file.
     pub len: u64,
 }
 
 impl SparseObject {
-    /// The bytes of a range.
+    /// Returns the bytes of `range`.
     #[must_use]
     pub fn read(&self, range: ByteRange) -> Bytes {
         let end = range.end.min(self.len);
@@ -32,7 +32,7 @@ impl SparseObject {
     }
 }
 
-/// TrackMedia type of a track: its handler and sample entry.
+/// Media type of a track, which decides its handler and sample entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackMedia {
     /// H.264.
@@ -50,20 +50,20 @@ pub enum TrackMedia {
 pub struct TrackRecipe {
     /// `track_ID`.
     pub id: u32,
-    /// Handler and sample entry.
+    /// Media type.
     pub media: TrackMedia,
-    /// Ticks a second.
+    /// Ticks per second.
     pub timescale: u32,
-    /// Edits: duration in movie ticks, media time in track ticks.
+    /// Edits: duration in movie ticks, and media time in track ticks.
     pub edits: Vec<(u32, i32)>,
-    /// Name in `udta`.
+    /// Track name in `udta`.
     pub name: String,
-    /// Its samples.
+    /// Sample tables.
     pub tables: TableRecipe,
 }
 
 impl TrackRecipe {
-    /// A track of 1000 ticks a second.
+    /// Creates a track with 1000 ticks per second.
     #[must_use]
     pub fn new(id: u32, media: TrackMedia, tables: TableRecipe) -> Self {
         Self { id, media, timescale: 1000, edits: Vec::new(), name: String::new(), tables }
@@ -73,28 +73,28 @@ impl TrackRecipe {
 /// A whole file.
 #[derive(Clone, Debug)]
 pub struct MovieRecipe {
-    /// Ticks a second of edits.
+    /// Ticks per second of the movie, in which edits are given.
     pub timescale: u32,
-    /// Its tracks.
+    /// Tracks, in file order.
     pub tracks: Vec<TrackRecipe>,
-    /// Boxes without a body before the tracks.
+    /// Number of empty boxes before the tracks.
     pub junk: usize,
-    /// Boxes around the junk, one in the other.
+    /// Number of nested boxes around the junk.
     pub nesting: usize,
-    /// Fragments, for a fragmented file.
+    /// Fragments of a fragmented file; `None` for a progressive one.
     pub fragments: Option<Fragments>,
-    /// Length of the object; its end is that of the boxes where that is more.
+    /// Length of the object; longer where the boxes need more.
     pub len: u64,
 }
 
 impl MovieRecipe {
-    /// A progressive movie of 1000 ticks a second in an object of `len` bytes.
+    /// Creates a progressive movie with 1000 ticks per second in an object of `len` bytes.
     #[must_use]
     pub fn new(tracks: Vec<TrackRecipe>, len: u64) -> Self {
         Self { timescale: 1000, tracks, junk: 0, nesting: 0, fragments: None, len }
     }
 
-    /// The file.
+    /// Writes the file.
     #[must_use]
     pub fn object(&self) -> SparseObject {
         let mut file = bx(b"ftyp", &[b"isom", &[0; 4], b"isom"]);
@@ -103,7 +103,7 @@ impl MovieRecipe {
             fragments.write(&mut file);
         }
         let len = self.len.max(file.len() as u64);
-        // An `mdat` box fills the object up to its end.
+        // An `mdat` box fills the object to its end.
         if len > file.len() as u64 {
             file.extend(words(&[1]));
             file.extend(b"mdat");

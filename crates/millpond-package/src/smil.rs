@@ -1,9 +1,8 @@
 //! Server manifests: SMIL files (`.ism`, `.smil`) that group the renditions of an asset.
 //!
-//! The form is that of the IIS Smooth Streaming server manifest and of what other servers made of it: `video`, `audio`,
-//! `textstream` and `ref` elements anywhere in `body`, each naming a file. Only what selects files and tracks is
-//! read; everything else in the file is skipped. Document type definitions are refused, so that there are no entities
-//! but those of XML itself.
+//! The format is the IIS Smooth Streaming server manifest with the variations of other servers: `video`, `audio`,
+//! `textstream` and `ref` elements anywhere in `body`, each naming a file. Only elements and attributes that select
+//! files and tracks are read. Document type definitions are refused, so that XML's own entities are the only ones.
 
 use crate::PackageError;
 use quick_xml::{
@@ -18,49 +17,50 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_ENTRIES: usize = 1000;
 /// Deepest nesting of elements.
 const MOST_DEPTH: usize = 32;
-/// Prefixes that say how a file is to be read, from servers that can't tell; they are no part of its name.
+/// Prefixes with which some servers mark the format of a file; they are not part of its name.
 const FORMAT_PREFIXES: [&str; 2] = ["mp4:", "m4a:"];
 
-/// What a server manifest says.
+/// Content of a server manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ServerManifest {
-    /// Its entries in the order of the file.
+    /// Entries in the order of the file.
     pub entries: Vec<ManifestEntry>,
 }
 
-/// What an entry is to be used for.
+/// Use of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// `video`: pictures of the file, and its sound where no `audio` entry names any.
+    /// `video`: video of the file, and its audio where no `audio` entry exists.
     Video,
-    /// `audio`: sound of the file.
+    /// `audio`: audio of the file.
     Audio,
-    /// `textstream`: subtitles, in the film's own form or beside it.
+    /// `textstream`: subtitles, in the media file or in a file of their own.
     Text,
 }
 
 /// One file, or one track of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestEntry {
-    /// What it is for.
+    /// Use of the file or track.
     pub kind: EntryKind,
-    /// Path of the file, relative to the manifest; never absolute, a URL, or leading out of the manifest's folder.
+    /// Path of the file, relative to the manifest. It is never absolute, never a URL, and never leads out of the
+    /// manifest's folder.
     pub src: String,
-    /// Bits a second.
+    /// Bits per second.
     pub bitrate: Option<u64>,
     /// Language tag or code as written.
     pub language: Option<String>,
-    /// `track_ID` in the file, where only one of its tracks is meant.
+    /// `track_ID` in the file, where the entry names one track.
     pub track_id: Option<u32>,
-    /// What to call it.
+    /// Name for menus.
     pub name: Option<String>,
 }
 
 /// Reads a server manifest.
 ///
 /// # Errors
-/// What is no XML, no SMIL, too big, or has a document type definition; an entry without a file, with a path that is
-/// not below the manifest, or with a number that is none. Each error names line and element.
+/// The text is no XML, no SMIL, too big, or has a document type definition. Or an entry has no file, a path that is not
+/// below the manifest, or an invalid number. Each error names line and element.
 pub fn parse(text: &str) -> Result<ServerManifest, PackageError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut parser =
@@ -78,15 +78,15 @@ pub fn parse(text: &str) -> Result<ServerManifest, PackageError> {
 struct Parser<'a> {
     text: &'a str,
     reader: Reader<&'a [u8]>,
-    /// Names of the elements that are open.
+    /// Names of the open elements.
     open: Vec<String>,
-    /// The entry under way and the depth of its element.
+    /// Current entry, and the depth of its element.
     entry: Option<(usize, ManifestEntry)>,
     entries: Vec<ManifestEntry>,
 }
 
 impl Parser<'_> {
-    /// Takes one event; `false` at the end.
+    /// Takes one event; returns `false` at the end.
     fn step(&mut self) -> Result<bool, PackageError> {
         let event = match self.reader.read_event() {
             Ok(event) => event,
@@ -170,7 +170,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A `param` of the entry under way.
+    /// Reads a `param` of the current entry.
     fn param(&mut self, attributes: &Attributes) -> Result<(), PackageError> {
         let (Some(name), Some(value)) = (attributes.get(&["name"]), attributes.get(&["value"])) else {
             return Ok(());
@@ -190,14 +190,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// After an element has ended: so has the entry, if it was its element.
+    /// Handles the end of an element, and of the current entry if it was the entry's element.
     fn end(&mut self) {
         if self.entry.as_ref().is_some_and(|(depth, _)| *depth == self.open.len()) {
             self.entries.extend(self.entry.take().map(|(_, entry)| entry));
         }
     }
 
-    /// The attributes with their references resolved.
+    /// Returns the attributes with their references resolved.
     fn attributes(&self, element: &BytesStart<'_>) -> Result<Attributes, PackageError> {
         let mut found = Vec::new();
         for attribute in element.attributes() {
@@ -209,15 +209,15 @@ impl Parser<'_> {
         Ok(Attributes(found))
     }
 
-    /// Bits a second; 0 is written where they aren't known.
+    /// Reads bits per second; 0 stands for unknown.
     fn bitrate(&self, value: &str) -> Result<Option<u64>, PackageError> {
         match value.trim().parse() {
             Ok(bitrate) => Ok(Some(bitrate).filter(|&bitrate: &u64| bitrate > 0)),
-            Err(_) => Err(self.error(format!("bitrate {:?}", shown(value)), "a number of bits a second")),
+            Err(_) => Err(self.error(format!("bitrate {:?}", shown(value)), "a number of bits per second")),
         }
     }
 
-    /// A path below the manifest.
+    /// Reads a path below the manifest.
     fn path(&self, element: &str, src: &str) -> Result<String, PackageError> {
         let path = FORMAT_PREFIXES.iter().find_map(|prefix| src.strip_prefix(prefix)).unwrap_or(src);
         let refuse = |expected| Err(self.error(format!("<{element}> with file {:?}", shown(src)), expected));
@@ -253,13 +253,13 @@ impl Parser<'_> {
 struct Attributes(Vec<(String, String)>);
 
 impl Attributes {
-    /// The value of the first of the names that is there.
+    /// Returns the value of the first of `names` that is present.
     fn get(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.0.iter().find(|(key, _)| key == name)).map(|(_, value)| value.as_str())
     }
 }
 
-/// Kind of a `ref`, which doesn't say.
+/// Returns the kind of a `ref`, guessed from the file name.
 fn kind_of_file(src: &str) -> EntryKind {
     let extension = src.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     match extension.as_deref() {
@@ -269,7 +269,7 @@ fn kind_of_file(src: &str) -> EntryKind {
     }
 }
 
-/// The front of a text, for errors.
+/// Returns the start of a text, for errors.
 fn shown(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -1,4 +1,4 @@
-//! Movies made up for tests.
+//! Synthetic movies for tests.
 
 use crate::{
     plan::{Plan, PlanItem},
@@ -12,7 +12,7 @@ use millpond_media::{
 };
 use std::sync::Arc;
 
-/// One sample of a made-up track.
+/// One sample of a synthetic track.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
     pub(crate) size: u32,
@@ -133,7 +133,8 @@ pub(crate) fn presentation(movies: Vec<Arc<Movie>>) -> Presentation {
     Presentation::build(sources, Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap()
 }
 
-/// A video of 25 frames a second at 12,800 ticks, with a key frame every `gop` and two reordered frames after it.
+/// A video of 25 frames per second at 12,800 ticks, with a key frame every `gop` frames and two reordered frames after
+/// it.
 pub(crate) fn reordered(frames: u32, gop: u32, size: u32) -> Vec<Made> {
     let mut shown = Vec::new();
     while (shown.len() as u32) < frames {
@@ -162,7 +163,7 @@ pub(crate) fn frames(count: u32) -> Vec<Made> {
     (0..count).map(|i| Made { size: 300 + i % 7, duration: 1024, composition: 0, sync: true }).collect()
 }
 
-/// The bytes of a plan, with every object byte 0.
+/// Returns the bytes of a plan, with every object byte 0.
 pub(crate) fn bytes(plan: Plan) -> Vec<u8> {
     let Plan::Items(parts) = plan else { panic!("not a plan of parts") };
     let mut out = Vec::new();

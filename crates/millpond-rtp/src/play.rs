@@ -1,36 +1,36 @@
-//! What a PLAY asks for: from where, to where, how fast (RFC 2326 12.29, 12.34).
+//! Headers of PLAY: time range, speed and scale (RFC 2326 12.29, 12.34, 12.35).
 
-/// A part of the presentation, in seconds.
+/// A time range of the presentation (npt), in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NptRange {
-    /// From here; where playing stopped, or the beginning, where it is not said.
+    /// Start; `None` for the paused position, or else the beginning.
     pub from: Option<f64>,
-    /// To here; the end where it is not said.
+    /// End; `None` for the end of the presentation.
     pub to: Option<f64>,
 }
 
-/// Why a header means nothing.
+/// The reason why a header is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {
-    /// Not the form that it has: 400.
+    /// The header is malformed: 400.
     #[error("{header}: found {value:?}, expected {expected}")]
     Malformed {
-        /// Which header.
+        /// Name of the header.
         header: &'static str,
-        /// What it says.
+        /// Value found.
         value: String,
-        /// What it should.
+        /// Value expected.
         expected: &'static str,
     },
-    /// Times of another kind than npt (RFC 2326 3.5, 3.7): 501.
+    /// The range is in units other than npt (RFC 2326 3.5, 3.7): 501.
     #[error("Range: {0:?} is in units other than npt")]
     Units(String),
 }
 
-/// Reads a `Range` (RFC 2326 12.29): what stands behind a semicolon is left out.
+/// Reads a `Range` (RFC 2326 12.29); parameters after a semicolon are ignored.
 ///
 /// # Errors
-/// It can't be read, or means times of another kind.
+/// The range is malformed, or in units other than npt.
 pub fn npt_range(range: &str) -> Result<NptRange, PlayError> {
     let text = range.split(';').next().unwrap_or(range).trim();
     let malformed = || PlayError::Malformed {
@@ -55,7 +55,7 @@ pub fn npt_range(range: &str) -> Result<NptRange, PlayError> {
     Ok(NptRange { from: time(from)?, to: time(to)? })
 }
 
-/// Seconds of a normal play time (RFC 2326 3.6): `12.5` or `1:02:03.5`.
+/// Returns the seconds of a normal play time (RFC 2326 3.6): `12.5` or `1:02:03.5`.
 fn npt(text: &str) -> Option<f64> {
     let number = |text: &str| -> Option<f64> {
         let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -71,13 +71,13 @@ fn npt(text: &str) -> Option<f64> {
 /// Reads a `Scale` or `Speed` (RFC 2326 12.34, 12.35).
 ///
 /// # Errors
-/// It is no number, or no rate.
+/// The value is no number, or is 0.
 pub fn rate(header: &'static str, value: &str) -> Result<f64, PlayError> {
     let rate = value.trim().parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate != 0.0);
     rate.ok_or_else(|| PlayError::Malformed { header, value: value.to_owned(), expected: "a number that is not 0" })
 }
 
-/// A `Range` as a reply has it, to the millisecond.
+/// Returns the `Range` of a reply, to the millisecond.
 #[must_use]
 pub fn range(from: f64, to: f64) -> String {
     format!("npt={from:.3}-{to:.3}")

@@ -1,34 +1,34 @@
-//! What a SETUP offers, and what is taken of it (RFC 2326 12.39).
+//! Reads the transports that a SETUP offers, and writes the accepted one (RFC 2326 12.39).
 
 use std::{fmt, net::IpAddr};
 
-/// One way to send, as a client offers it.
+/// A transport that a client offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// On the RTSP connection itself (RFC 2326 10.12): the channels of RTP and RTCP, where they are said.
+    /// On the RTSP connection (RFC 2326 10.12), with the channels of RTP and RTCP, if stated.
     Interleaved(Option<(u8, u8)>),
-    /// To the ports of RTP and RTCP at the client.
+    /// By UDP to the client.
     Unicast {
         /// Ports of RTP and RTCP.
         ports: (u16, u16),
-        /// Where to, if that is said.
+        /// Destination address, if stated.
         destination: Option<IpAddr>,
     },
-    /// To a group that the server has.
+    /// To a multicast group of the server.
     Multicast,
 }
 
-/// Whether media is sent in the clear or as [SRTP](crate::srtp).
+/// RTP profile: plain or [SRTP](crate::srtp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtpProfile {
-    /// In the clear (RFC 3551).
+    /// Plain RTP (RFC 3551).
     Avp,
-    /// As SRTP (RFC 3711).
+    /// SRTP (RFC 3711).
     Savp,
 }
 
 impl RtpProfile {
-    /// As headers and descriptions have it.
+    /// Name in headers and descriptions.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,8 +38,8 @@ impl RtpProfile {
     }
 }
 
-/// Reads a `Transport` header: the offers that can be understood, in order. What is said of profiles and modes that there
-/// are not is left out.
+/// Reads a `Transport` header; returns the supported offers in order. Offers with unknown profiles or modes are left
+/// out.
 #[must_use]
 pub fn offers(transport: &str) -> Vec<(RtpProfile, Offer)> {
     transport.split(',').filter_map(offer).collect()
@@ -75,8 +75,8 @@ fn offer(text: &str) -> Option<(RtpProfile, Offer)> {
     Some((profile, offer))
 }
 
-/// Two numbers of a `Transport` header, such as `4588-4589`: the second is one more than the first where it is left out.
-/// Nothing where they are no numbers of their kind.
+/// Reads two numbers of a `Transport` header, such as `4588-4589`. The second defaults to the first plus one. `None`
+/// where they are no numbers of type `N`.
 #[must_use]
 pub fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) -> Option<(N, N)> {
     let (first, second) = text.split_once('-').unwrap_or((text, ""));
@@ -88,40 +88,40 @@ pub fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) 
     Some((first, second))
 }
 
-/// How a track is sent: the `Transport` header of the reply, for [`RtpProfile::Avp`].
+/// Transport of a track: the `Transport` header of the reply, for [`RtpProfile::Avp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportHeader {
-    /// On the connection.
+    /// On the RTSP connection.
     Interleaved {
         /// Channels of RTP and RTCP.
         channels: (u8, u8),
-        /// Source of its packets.
+        /// SSRC of its packets.
         ssrc: u32,
     },
-    /// By UDP.
+    /// By UDP to the client.
     Unicast {
-        /// The client's ports of RTP and RTCP.
+        /// Ports of RTP and RTCP at the client.
         client: (u16, u16),
-        /// The server's.
+        /// Ports of RTP and RTCP at the server.
         server: (u16, u16),
-        /// Source of its packets.
+        /// SSRC of its packets.
         ssrc: u32,
     },
-    /// By UDP, to all who listen.
+    /// By UDP to a multicast group.
     Multicast {
-        /// Where to.
+        /// Address of the group.
         group: IpAddr,
-        /// Ports of RTP and RTCP there.
+        /// Ports of RTP and RTCP.
         ports: (u16, u16),
-        /// Hops that its packets live.
+        /// Hop limit.
         ttl: u8,
-        /// Source of its packets.
+        /// SSRC of its packets.
         ssrc: u32,
     },
 }
 
 impl TransportHeader {
-    /// The header for media of this profile.
+    /// Returns the header with the given profile.
     #[must_use]
     pub fn header(&self, profile: RtpProfile) -> String {
         self.to_string().replacen(RtpProfile::Avp.name(), profile.name(), 1)

@@ -60,7 +60,7 @@ fn tables() -> impl Strategy<Value = TableRecipe> {
                 Sizes::None => 0,
             };
             let tables = TableRecipe { sizes, times, composition, sync, runs, chunks, claimed };
-            // Contradictions end most tables early: half of them have a chunk map that holds all samples.
+            // Contradictions end most tables early, so half of the movies get a chunk map that holds all samples.
             if regular {
                 TableRecipe { runs: vec![(1, count, 1)], chunks: vec![0], claimed: None, ..tables }
             } else {
@@ -139,7 +139,7 @@ fn every_combination_is_answered_or_refused_in_bounds() {
         measured("combination", &movie.object());
         Ok(())
     };
-    // The same combinations in each run; fuzzing (`movie`) looks for others.
+    // Each run makes the same combinations; the fuzz target `movie` searches for others.
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     TestRunner::new_with_rng(config, random).run(&movie(), measure).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Hostile movies are answered or refused within a second of CPU, 64 MiB, and the steps that their bytes justify.
+//! Each hostile movie is answered or refused within a second of CPU time, 64 MiB, and the steps that its bytes justify.
 
 mod measure;
 
@@ -8,7 +8,7 @@ use millpond_hostile::{
 };
 use millpond_media::{MediaError, Work, WorkError};
 
-/// 1,000 pictures, a key frame every ten.
+/// 1,000 pictures with a key frame every ten.
 fn film() -> TableRecipe {
     let sync = (0..100).map(|n| n * 10 + 1).collect();
     TableRecipe { sync: Some(sync), ..TableRecipe::constant(1000, 100, 40) }
@@ -173,7 +173,7 @@ fn boxes_that_hold_nothing() {
 #[test]
 fn real_lengths_are_answered() {
     let _alone = alone();
-    // 24 hours of video and sound, and five hours of AC-3 of one size in one chunk.
+    // 24 hours of video with sound, and five hours of AC-3 frames of one size in one chunk.
     let day = TableRecipe {
         sizes: Sizes::Each(vec![100; 24 * 3600 * 25]),
         sync: Some((0..24 * 3600).map(|n| n * 25 + 1).collect()),

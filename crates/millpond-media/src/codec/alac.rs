@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 /// `ALACSpecificConfig`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlacConfig {
-    /// `frameLength`: samples of each channel in a frame.
+    /// `frameLength`: samples per channel in a frame.
     pub frame_length: u32,
-    /// Bits of a sample value.
+    /// Bits per sample value.
     pub bit_depth: u8,
     /// Channels.
     pub channels: u16,
-    /// `avgBitRate` in bits a second; 0 for unknown.
+    /// `avgBitRate` in bits per second; 0 where unknown.
     pub average_bitrate: u32,
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
 }
 

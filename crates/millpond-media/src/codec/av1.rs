@@ -13,9 +13,9 @@ pub struct Av1Config {
     pub level: u8,
     /// `seq_tier_0`: high tier.
     pub high_tier: bool,
-    /// Bits of a sample value: 8, 10 or 12.
+    /// Bits per sample value: 8, 10 or 12.
     pub bit_depth: u8,
-    /// No colour planes.
+    /// Whether there are no colour planes.
     pub monochrome: bool,
     /// `chroma_subsampling_x`, `chroma_subsampling_y` and `chroma_sample_position`.
     pub chroma: (bool, bool, u8),
@@ -24,7 +24,7 @@ pub struct Av1Config {
 }
 
 impl Av1Config {
-    /// `av01.P.LLT.DD`, and, where they say more than the defaults do, all the optional fields (section 5).
+    /// Returns `av01.P.LLT.DD`, and all optional fields where any differs from its default (section 5).
     pub(super) fn parameter(&self) -> String {
         let tier = if self.high_tier { 'H' } else { 'M' };
         let short = format!("av01.{}.{:02}{tier}.{:02}", self.profile, self.level, self.bit_depth);

@@ -13,13 +13,13 @@ const DECODER_SPECIFIC_INFO: u8 = 5;
 pub(super) struct DecoderConfig<'a, 'p> {
     /// `objectTypeIndication`.
     pub(super) object_type: u8,
-    /// `avgBitrate` in bits a second; 0 for unknown.
+    /// `avgBitrate` in bits per second; 0 where unknown.
     pub(super) average_bitrate: u32,
-    /// Body of the decoder specific information, where there is any.
+    /// Body of the decoder specific information; `None` where there is none.
     pub(super) specific: Option<FieldReader<'a, 'p>>,
 }
 
-/// Reads an `mp4a` sample entry: AAC or MP3, as the object type says.
+/// Reads an `mp4a` sample entry with the codec of its object type: AAC or MP3.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let esds = sound.need(b"esds")?;
     let (_, mut fields) = FieldReader::of_full(&esds)?;
@@ -34,7 +34,7 @@ pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     }
 }
 
-/// What people call an object type (the registration authority's list).
+/// Returns the usual name of an object type (list of the registration authority).
 fn object_type_name(object_type: u8) -> &'static str {
     match object_type {
         0xa5 => " (AC-3 in mp4a)",
@@ -64,7 +64,7 @@ fn es_descriptor<'a, 'p>(fields: &mut FieldReader<'a, 'p>) -> Result<DecoderConf
     }
     let mut config = descriptor(&mut es, DECODER_CONFIG, "a decoder configuration descriptor")?;
     let object_type = config.u8()?;
-    // Stream type, buffer size and greatest bit rate.
+    // Stream type, buffer size and maximum bit rate.
     config.skip(8 + 24 + 32)?;
     let average_bitrate = config.bits(32)?;
     let specific = match config.left() {
@@ -74,7 +74,7 @@ fn es_descriptor<'a, 'p>(fields: &mut FieldReader<'a, 'p>) -> Result<DecoderConf
     Ok(DecoderConfig { object_type, average_bitrate, specific: specific.filter(|specific| specific.left() > 0) })
 }
 
-/// The body of the next descriptor with this tag; others are passed over.
+/// Returns the body of the next descriptor with this tag, and skips others.
 fn descriptor<'a, 'p>(
     fields: &mut FieldReader<'a, 'p>,
     wanted: u8,
@@ -84,7 +84,7 @@ fn descriptor<'a, 'p>(
         let tag = fields.u8()?;
         let len = length(fields)?;
         if tag == wanted {
-            // Some writers count more than there is; the bytes that are there are what counts.
+            // Some writers state a length beyond the end; the actual end counts.
             return fields.part(len.min(fields.left() / 8));
         }
         fields.take(len)?;
@@ -92,7 +92,7 @@ fn descriptor<'a, 'p>(
     Err(fields.invalid("no more descriptors", name))
 }
 
-/// `sizeOfInstance` (ISO/IEC 14496-1 8.3.3): seven bits a byte, at most four bytes.
+/// Reads `sizeOfInstance` (ISO/IEC 14496-1 8.3.3): seven bits per byte, at most four bytes.
 fn length(fields: &mut FieldReader<'_, '_>) -> Result<usize, MediaError> {
     let mut len = 0;
     for _ in 0..4 {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn every_optional_field_is_passed_over() {
         let mut bytes = vec![3, 32, 0, 1, 0xe0, 0, 7, 2, b'u', b'r', 0, 9];
-        // A registration descriptor in front of the one that is wanted.
+        // A registration descriptor before the wanted descriptor.
         bytes.extend([0x0d, 1, 0]);
         bytes.extend([4, 17, 0x40, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 5, 2, 0x11, 0x90]);
         let config = es_descriptor(&mut reader(&bytes)).unwrap();

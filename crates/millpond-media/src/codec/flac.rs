@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 /// The STREAMINFO of `FLACSpecificBox`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlacConfig {
-    /// Samples of each channel in the shortest frame but the last.
+    /// Samples per channel in the shortest frame, except for the last frame.
     pub min_block: u16,
-    /// Samples of each channel in the longest frame.
+    /// Samples per channel in the longest frame.
     pub max_block: u16,
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
     /// Channels.
     pub channels: u16,
-    /// Bits of a sample value.
+    /// Bits per sample value.
     pub bit_depth: u8,
 }
 

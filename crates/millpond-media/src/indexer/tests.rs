@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture::{AAC, AVC, bx, fields, mvhd, tables, trak, words};
 use proptest::prelude::*;
 
-/// Runs to the end, and counts the ranges of each batch.
+/// Runs an indexer to its end, and counts the ranges of each batch.
 fn run(object: &[u8], limits: IndexLimits) -> (Result<Movie, MediaError>, Vec<usize>) {
     let mut indexer = Indexer::with_limits(object.len() as u64, limits);
     let mut batches = Vec::new();
@@ -12,12 +12,12 @@ fn run(object: &[u8], limits: IndexLimits) -> (Result<Movie, MediaError>, Vec<us
             Err(error) => return (Err(error), batches),
             Ok(Step::Need(ranges)) => {
                 assert!(!ranges.is_empty());
-                // The media of these files is zeros; reads of it have tests of their own.
+                // The media of these files is zeros. Reads of media have tests of their own.
                 if !matches!(indexer.stage, Stage::Entries(_)) {
                     batches.push(ranges.len());
                 }
                 assert!(batches.len() < 1000, "it gets on");
-                // In another order than asked.
+                // Ranges are supplied in reverse order.
                 for range in ranges.into_iter().rev() {
                     assert!(range.start < range.end && range.end <= object.len() as u64, "{range}");
                     indexer.supply(range, Bytes::copy_from_slice(&object[range.start as usize..range.end as usize]));
@@ -239,7 +239,7 @@ fn an_index_at_the_end() {
         entries.extend([0, place, 0x0101_0100]);
         place += fragment.len() as u32;
     }
-    // Three numbers of a byte each: one byte of the last word is too many.
+    // Three numbers of one byte each: the last word has one byte too many.
     let entries: Vec<u8> = entries.chunks(3).flat_map(|e| words(e)[..11].to_vec()).collect();
     let tfra = bx(b"tfra", &[&words(&[0, 1, 0, 20]), &entries]);
     let mfra = bx(b"mfra", &[&tfra, &fields(b"mfro", &[0, tfra.len() as u32 + 24])]);
@@ -324,7 +324,7 @@ proptest! {
     }
 }
 
-/// Answers every read of `indexer` with an empty box of a mebibyte, until it is through or refuses.
+/// Answers every read of `indexer` with an empty box of a mebibyte, until the indexer ends or refuses.
 fn answer_with_free_boxes(mut indexer: Indexer) -> MediaError {
     let mut bytes = vec![0; 1 << 16];
     bytes[..8].copy_from_slice(b"\0\x10\0\0free");

@@ -11,7 +11,7 @@ use millpond_media::{
 };
 use proptest::prelude::*;
 
-/// Init and all segments of a track, read back.
+/// Reads back the init segment and all segments of a track.
 fn read_back(p: &Presentation, t: &PresentedTrack) -> Movie {
     let mut file = init(p, t).to_vec();
     for n in 1..=t.segment_count() {
@@ -20,7 +20,7 @@ fn read_back(p: &Presentation, t: &PresentedTrack) -> Movie {
     index_bytes(&file).unwrap()
 }
 
-/// What is read back must be what was presented.
+/// Checks that the samples read back are those presented.
 fn assert_same(p: &Presentation, t: &PresentedTrack) {
     let back = read_back(p, t);
     let [track] = &back.tracks[..] else { panic!("{} tracks", back.tracks.len()) };

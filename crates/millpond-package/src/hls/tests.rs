@@ -115,7 +115,7 @@ fn a_codec_that_transport_streams_lack_is_an_error_only_when_nothing_is_left() {
     assert!(matches!(multivariant(&p, Container::Ts), Err(PackageError::Container { .. })));
 }
 
-/// The film with a track of PCM in front of its sound.
+/// Tracks of a film with a track of PCM before its audio.
 fn with_pcm(fourcc: [u8; 4], coding: PcmCoding) -> Vec<Track> {
     let mut tracks = film(1000, &["eng", "eng"]).tracks.clone();
     tracks[1].codec = Codec::Pcm(PcmConfig { fourcc, coding, channels: 2, sample_rate: 48_000 });
@@ -150,7 +150,7 @@ fn g711_is_presented_and_not_packaged() {
 fn pcm_is_packaged_and_listed_where_there_are_no_pictures() {
     let tracks = with_pcm(*b"sowt", PcmCoding::Signed16(ByteOrder::Little));
     let film = presentation(vec![movie(tracks.clone())]);
-    let reason = "isn't listed by HLS and DASH beside pictures: browsers don't decode it";
+    let reason = "is not listed in HLS and DASH next to video: browsers can't decode it";
     assert_eq!(film.warnings(), [format!("film.mp4: track 2: 'ipcm' (PCM) {reason}")]);
     for text in [multivariant(&film, Container::Fmp4).unwrap(), crate::dash::mpd(&film).unwrap()] {
         assert!(!text.contains("ipcm") && text.contains("mp4a.40.2"), "{text}");
@@ -233,7 +233,7 @@ fn renditions_without_common_key_frames_are_cut_apart() {
 
 #[test]
 fn a_still_beside_the_film_is_an_alternative_and_no_variant() {
-    // As phones' motion photos have it: the still first, larger, with two samples in all.
+    // As in motion photos of phones: the still first, larger, with two samples in all.
     let one = |duration| Made { size: 90_000, duration, composition: 0, sync: true };
     let still = Track { id: 3, ..video(table(&[one(64_000), one(64_000)], 1 << 25, 0), 12_800, Vec::new()) };
     let film = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
@@ -253,7 +253,7 @@ fn a_still_beside_the_film_is_an_alternative_and_no_variant() {
     let roles: Vec<&str> = mpd.lines().filter_map(|l| l.trim().split("value=\"").nth(1)).collect();
     assert!(mpd.find("id=\"v1\"") < mpd.find("value=\"alternate\""), "{roles:?}");
 
-    // The sound of the film is in no segment of the still: their boundaries are others.
+    // The audio of the film is not muxed into the still's segments, whose boundaries differ.
     let still = p.track("v2").unwrap();
     assert!(still.muxed_stretch(&p, 1).is_none() && p.track("v1").unwrap().muxed_stretch(&p, 1).is_some());
 }

@@ -1,4 +1,4 @@
-//! The examples of the RFCs, and what may go wrong between a client and a guard.
+//! Examples of the RFCs, and possible errors between a client and a guard.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ const MUFASA: &str = r#"Digest username="Mufasa", realm="http-auth@example.org",
     cnonce="f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ", qop=auth,
     opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS""#;
 
-/// RFC 7616 3.9.1.
+/// Tests the example of RFC 7616 3.9.1.
 #[test]
 fn the_example_of_rfc_7616() {
     for (algorithm, response) in [
@@ -23,7 +23,7 @@ fn the_example_of_rfc_7616() {
     }
 }
 
-/// RFC 2617 3.5, and the same as RFC 2069 2.4 has it (with its erratum 749).
+/// Tests RFC 2617 3.5, and the same example in RFC 2069 2.4 (with its erratum 749).
 #[test]
 fn the_examples_of_rfc_2617_and_2069() {
     let nonce = "dcd98b7102dd2f0e8b11d0f600bfb0c093";
@@ -47,13 +47,13 @@ fn secret(user: &str, algorithm: Algorithm) -> Option<Secret> {
     (user == "anna").then(|| Secret::of(algorithm, "anna", "Millpond", "pass\"word"))
 }
 
-/// The value of a challenge's parameter.
+/// Returns the value of a challenge's parameter.
 fn parameter<'a>(challenge: &'a str, name: &str) -> &'a str {
     let rest = challenge.split_once(&format!("{name}=")).unwrap().1;
     rest.split(", ").next().unwrap().trim_matches('"')
 }
 
-/// What a client of this algorithm answers.
+/// Returns the answer of a client that uses this algorithm.
 fn answer(algorithm: Algorithm, method: &str, uri: &str, with_qop: bool) -> String {
     let challenges = guard().challenges(NOW, 9, false);
     let challenge = challenges.iter().find(|one| parameter(one, "algorithm") == algorithm.name()).unwrap();

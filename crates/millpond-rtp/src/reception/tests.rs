@@ -1,4 +1,4 @@
-//! Against the formulas of RFC 3550 appendix A.
+//! Tests against the formulas of RFC 3550 appendix A.
 
 use super::*;
 
@@ -119,14 +119,14 @@ fn reports_tell_when_the_sender_was_heard() {
     assert_eq!(source.report(1, Duration::from_secs(1 << 20)).delay, u32::MAX);
 }
 
-/// Jitter as A.8 has it in floating point: J += (|D| - J) / 16.
+/// Compares with the jitter of A.8 in floating point: J += (|D| - J) / 16.
 #[test]
 fn jitter_follows_the_formula() {
     let (rate, step) = (8000, 160_u32);
     let mut source = SourceStatistics::announced(rate);
     let (mut expected, mut before) = (0.0_f64, None);
     for turn in 0..200_u32 {
-        // 20 ms apart, late by up to 6 ms; timestamps wrap on the way.
+        // Packets 20 ms apart, late by up to 6 ms; timestamps wrap in between.
         let late = u64::from(turn * 7 % 13) * 500;
         let arrival = Duration::from_micros(u64::from(turn) * 20_000 + late);
         source.packet(turn as u16, (turn * step).wrapping_sub(100 * step), arrival);

@@ -1,4 +1,4 @@
-//! Descriptions as servers and cameras write them.
+//! Tests with descriptions of servers and cameras.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,19 +1,19 @@
-//! Messages of others, and messages that can't be used.
+//! Messages of other implementations, and unusable messages.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Bytes from hexadecimal digits, with spaces where they please.
+/// Parses hexadecimal digits; spaces are ignored.
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u32> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
     digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// What GStreamer 1.22 writes of this key for two streams.
+/// Output of GStreamer 1.22 for this key and two streams.
 pub(in crate::key_management) const GSTREAMER: &str = "AQAFADOmbFACAADK/rq+AAAAAAABAgMEAAAABwsA7qxU05CuMdcKEA8YqyUhgOppy572A9hO\
     4S4BAAAAFQABAQEBEAIBAQMBCgcBAQgBAQoBAQAAACIAIAAeAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eAA==";
 
-/// The same.
+/// The same message.
 pub(in crate::key_management) fn message() -> MikeyMessage {
     MikeyMessage {
         bundle: 0x33a6_6c50,
@@ -36,8 +36,8 @@ fn messages_are_those_of_gstreamer() {
     assert_eq!(message().to_bytes(), theirs);
 }
 
-/// A camera's: no chance, the key's length as the RFC has it, a tag's length, a name for the key, the stream's source
-/// left to the other side.
+/// Reads a camera's message: no random bytes, the key length of the RFC, a tag length, a key identifier, and an SSRC of
+/// 0.
 #[test]
 fn messages_of_cameras_are_read() {
     let read = MikeyMessage::read(&bytes(
@@ -51,7 +51,7 @@ fn messages_of_cameras_are_read() {
     assert_eq!(read, Ok(expected));
 }
 
-/// The salt in a field of its own, an ID and an extension that say nothing, and no policy.
+/// Reads the salt in a field of its own, an ID and an extension without effect, and no policy.
 #[test]
 fn other_ways_to_say_the_same_are_read() {
     let read = MikeyMessage::read(&bytes(
@@ -88,26 +88,26 @@ fn what_cannot_be_used_is_named() {
         bytes[at] = value;
         MikeyMessage::read(&bytes).unwrap_err().to_string()
     };
-    // Streams end at 28, time at 38, chance at 56, the policy at 82.
+    // Streams end at 28, the time at 38, random bytes at 56, the policy at 82.
     for (at, value, words) in [
         (0, 2, "byte 0: version is 2, expected 1"),
         (1, 2, "byte 1: data type is 2"),
         (2, 4, "byte 28: payload is 4"),
         (9, 1, "byte 9: map type is 1"),
-        (29, 3, "byte 29: time's type is 3"),
+        (29, 3, "byte 29: time type is 3"),
         (58, 1, "byte 58: protocol is 1"),
         (63, 2, "byte 63: encryption is 2, expected 1"),
         (63, 0, "byte 63: encryption is 0, expected 1"),
-        (66, 32, "byte 66: length of the encryption's key is 32, expected 16"),
+        (66, 32, "byte 66: encryption key length is 32, expected 16"),
         (69, 0, "byte 69: authentication is 0"),
-        (72, 4, "byte 72: length of the authentication's key is 4"),
+        (72, 4, "byte 72: authentication key length is 4"),
         (75, 0, "byte 75: encryption of RTP is 0"),
         (78, 0, "byte 78: encryption of RTCP is 0"),
         (81, 0, "byte 81: authentication of RTP is 0"),
         (83, 1, "byte 83: encryption of the key is 1"),
         (86, 20, "byte 86: keys is 2, expected one"),
-        (86, 21, "byte 86: payload behind the key is 21"),
-        (87, 0, "byte 87: kind of key is 0"),
+        (86, 21, "byte 86: payload after the key is 21"),
+        (87, 0, "byte 87: key type is 0"),
         (87, 0x22, "byte 87: validity is 2"),
         (89, 29, "byte 88: length of key and salt is 29"),
         (120, 1, "byte 120: MAC of the key is 1"),
