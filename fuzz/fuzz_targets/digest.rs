@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_rtp::digest::{Algorithm, Asked, Authorization, Guard, Secret, nonce::Nonces};
+use millpond_rtp::digest::{Algorithm, Authorization, DigestRequest, Guard, Secret, nonce::Nonces};
 use std::time::Duration;
 
 const NOW: Duration = Duration::from_secs(1 << 30);
@@ -11,7 +11,7 @@ const URL: &str = "rtsp://host/film.mp4";
 fuzz_target!(|text: &str| {
     let guard = Guard::new("fuzz", &[Algorithm::Sha256, Algorithm::Md5], Nonces::new(&[5; 32], NOW));
     let secret = |user: &str, algorithm| Some(Secret::of(algorithm, user, "fuzz", "unguessable"));
-    let asked = Asked { method: "PLAY", uri: URL, authorization: Some(text) };
+    let asked = DigestRequest { method: "PLAY", uri: URL, authorization: Some(text) };
     assert!(guard.check(&asked, NOW, secret).is_err(), "nobody knows the password");
     let Ok(read) = text.parse::<Authorization>() else { return };
     // What was understood, written the plain way, is understood the same.

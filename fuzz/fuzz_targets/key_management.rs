@@ -4,11 +4,11 @@
 use libfuzzer_sys::fuzz_target;
 use millpond_rtp::key_management::{
     carriage::{self, KeyMgmt},
-    mikey::Message,
+    mikey::MikeyMessage,
 };
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(message) = Message::read(bytes) {
+    if let Ok(message) = MikeyMessage::read(bytes) {
         same(&message);
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(KeyMgmt::from_header(&again.to_header()), Ok(again));
 });
 
-fn same(message: &Message) {
-    assert_eq!(Message::read(&message.to_bytes()).as_ref(), Ok(message));
+fn same(message: &MikeyMessage) {
+    assert_eq!(MikeyMessage::read(&message.to_bytes()).as_ref(), Ok(message));
     assert_eq!(carriage::from_attribute(&carriage::to_attribute(message)).as_ref(), Ok(message));
 }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_package::{Options, Presentation, Source, dash, fmp4, hls};
+use millpond_package::{Presentation, PresentationOptions, SourceObject, dash, fmp4, hls};
 use std::sync::Arc;
 
 fuzz_target!(|object: &[u8]| {
@@ -19,7 +19,7 @@ fuzz_target!(|object: &[u8]| {
         let _ = millpond_media::spans(track, movie.timescale);
         let _ = track.codec.parameter();
     }
-    let source = Source {
+    let source = SourceObject {
         movie: Arc::new(movie),
         label: "fuzz".to_owned(),
         language: None,
@@ -29,7 +29,7 @@ fuzz_target!(|object: &[u8]| {
         use_audio: true,
         use_text: true,
     };
-    let Ok(presentation) = Presentation::build(vec![source], Vec::new(), &Options { target_duration: 4.0 }, &millpond_media::Work::unlimited()) else { return };
+    let Ok(presentation) = Presentation::build(vec![source], Vec::new(), &PresentationOptions { target_duration: 4.0 }, &millpond_media::Work::unlimited()) else { return };
     let _ = dash::mpd(&presentation);
     for container in [hls::Container::Fmp4, hls::Container::Ts] {
         let _ = hls::multivariant(&presentation, container);

@@ -2,20 +2,20 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millpond_rtp::rtcp::{self, Report};
+use millpond_rtp::rtcp::{self, RtcpItem};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(reports) = rtcp::parse(bytes) else { return };
     assert!(reports.len() <= bytes.len() / 4);
     for report in reports {
         let again = match &report {
-            Report::Sender(sender) => sender.to_bytes("fuzz"),
-            Report::Reception(reception) => {
+            RtcpItem::Sender(sender) => sender.to_bytes("fuzz"),
+            RtcpItem::Reception(reception) => {
                 let seconds = reception.round_trip(0x1234_5678);
                 assert!(seconds.is_none_or(|seconds| (0.0..32_769.0).contains(&seconds)));
                 rtcp::receiver_report(1, &[*reception], "fuzz")
             }
-            Report::Bye(_) => continue,
+            RtcpItem::Bye(_) => continue,
         };
         assert_eq!(rtcp::parse(&again), Ok(vec![report]));
     }

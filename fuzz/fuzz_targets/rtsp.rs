@@ -4,7 +4,7 @@
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use millpond_rtp::{
-    framing::{self, Incoming, Reply},
+    framing::{self, ClientMessage, ServerMessage},
     message::headers::{RANGE, TRANSPORT},
     play, setup,
 };
@@ -14,8 +14,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut count = 0;
     while let Ok(Some(message)) = framing::take(&mut whole) {
         count += 1;
-        if let Incoming::Request(request) = message {
-            let _ = request.header(&RANGE).map(|range| play::part(range.as_str()));
+        if let ClientMessage::Request(request) = message {
+            let _ = request.header(&RANGE).map(|range| play::npt_range(range.as_str()));
             let _ = request.header(&TRANSPORT).map(|transport| setup::offers(transport.as_str()));
         }
     }
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut input, mut replies) = (BytesMut::from(bytes), 0);
     while let Ok(Some(reply)) = framing::take_reply(&mut input) {
         replies += 1;
-        if let Reply::Data(_, data) = reply {
+        if let ServerMessage::Data(_, data) = reply {
             assert!(data.len() <= bytes.len());
         }
     }
@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     assert!(again >= count || bytes.len() > 60_000, "{again} of {count}");
     if let Ok(text) = std::str::from_utf8(bytes) {
-        if let Ok(part) = play::part(text) {
+        if let Ok(part) = play::npt_range(text) {
             assert!([part.from, part.to].iter().flatten().all(|time| time.is_finite() && *time >= 0.0));
         }
         let _ = (setup::offers(text), play::rate("Scale", text));

@@ -4,18 +4,18 @@
 use libfuzzer_sys::fuzz_target;
 use millpond_rtp::{
     payload::Depacketizer,
-    presentation::{self, Presentation},
+    sdp_reader::{self, SessionDescription},
 };
 
 const BASE: &str = "rtsp://host/film.mp4";
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let base = presentation::base(Some(text), None, BASE);
+        let base = sdp_reader::base(Some(text), None, BASE);
         assert!(base == BASE || base == text.trim());
-        assert!(presentation::resolve(text, "a").ends_with('a'));
+        assert!(sdp_reader::resolve(text, "a").ends_with('a'));
     }
-    let Ok(read) = Presentation::read(bytes, BASE) else { return };
+    let Ok(read) = SessionDescription::read(bytes, BASE) else { return };
     assert!(read.control.contains("://"));
     for stream in &read.streams {
         assert!(stream.payload_type < 128 && stream.clock_rate > 0 && !stream.encoding.is_empty(), "{stream:?}");

@@ -6,6 +6,7 @@
 //! are, for whoever asks, and forgets them when they are dropped.
 //!
 //! What it does not know: signalling protocols, payload formats, where frames come from and go to.
+#![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod fork;
 mod frame;

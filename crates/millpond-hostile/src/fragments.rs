@@ -1,29 +1,29 @@
-//! Movie fragments and the indexes of them, as bytes.
+//! Movie fragments and their indexes, as bytes.
 
 use crate::boxes::{bx, words};
 
-/// One fragment: `runs` runs of one track.
+/// One fragment with `runs` runs of one track.
 #[derive(Clone, Debug)]
 pub struct Fragment {
     /// `track_ID`.
     pub track: u32,
-    /// `tfdt`, where there is one.
+    /// Decode time in `tfdt`; `None` leaves the box out.
     pub time: Option<u64>,
     /// Default duration of a sample.
     pub duration: u32,
     /// Default size of a sample.
     pub size: u32,
-    /// `trun` boxes.
+    /// Number of `trun` boxes.
     pub runs: u32,
-    /// Samples that each run claims.
+    /// Number of samples that each run claims.
     pub claimed: u32,
-    /// Words of fields that each run has: as many samples with a field of flags; none for a count alone.
+    /// Number of per-sample flag fields that each run holds; 0 for a run with a sample count alone.
     pub fields: u32,
 }
 
 impl Fragment {
     fn write(&self, file: &mut Vec<u8>) {
-        // Defaults of duration, size and flags; data from the moof on.
+        // Flags: default duration, size and sample flags are present; data offsets count from the `moof`.
         let tfhd = bx(b"tfhd", &[&words(&[0x2_0038, self.track, self.duration, self.size, 0])]);
         let tfdt = self.time.map(|time| bx(b"tfdt", &[&words(&[0x100_0000, (time >> 32) as u32, time as u32])]));
         let flags = if self.fields > 0 { 0x400 } else { 0 };
@@ -35,14 +35,14 @@ impl Fragment {
     }
 }
 
-/// A segment index before the fragments.
+/// A segment index (`sidx`) before the fragments.
 #[derive(Clone, Debug)]
 pub struct SegmentIndex {
-    /// `first_offset`, from its end.
+    /// `first_offset`, counted from the end of the index.
     pub first: u32,
-    /// References that it claims and has.
+    /// Number of references that the index claims and holds.
     pub references: u16,
-    /// Bytes of each.
+    /// Bytes of each referenced segment.
     pub size: u32,
 }
 
@@ -54,16 +54,16 @@ impl SegmentIndex {
     }
 }
 
-/// All that follows the movie box.
+/// Everything after the movie box.
 #[derive(Clone, Debug, Default)]
 pub struct Fragments {
-    /// Indexes, one after the other.
+    /// Segment indexes, in file order.
     pub indexes: Vec<SegmentIndex>,
-    /// The fragments.
+    /// Fragments, in file order.
     pub fragments: Vec<Fragment>,
-    /// Empty boxes after them.
+    /// Number of empty boxes after the fragments.
     pub junk: usize,
-    /// Entries of an `mfra` at the end, all of them for this place.
+    /// Random access index (`mfra`) at the end: number of entries, and the offset that all of them name.
     pub random_access: Option<(u32, u32)>,
 }
 

@@ -1,8 +1,10 @@
-//! Movies made to cost as much as they can, for tests and fuzzing: nothing of the server depends on this crate.
+//! Movies that cost as much as a file can, for tests and fuzzing. The server does not depend on this crate.
 //!
-//! A [`Movie`] describes an MP4 file, progressive or fragmented, whose tables claim what nobody would write: huge
-//! counts, zero sizes, loops, contradictions. [`Movie::object`] writes it. [`outputs::run`] drives an [`Object`] through
-//! the indexer, a presentation and every output, and [`outputs::justified_steps`] says how many steps that may take.
+//! A [`MovieRecipe`] describes an MP4 file, progressive or fragmented, whose tables make absurd claims: huge counts,
+//! zero sizes, loops, contradictions. [`MovieRecipe::object`] writes the file. [`outputs::run`] drives a
+//! [`SparseObject`] through the indexer, a presentation and every output. [`outputs::justified_steps`] bounds the steps
+//! that this may take.
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod boxes;
 pub mod catalogue;
@@ -12,6 +14,6 @@ pub mod outputs;
 pub mod tables;
 
 pub use fragments::{Fragment, Fragments, SegmentIndex};
-pub use movie::{Media, Movie, Object, Track};
-pub use outputs::Refusal;
-pub use tables::{Sizes, Tables};
+pub use movie::{MovieRecipe, SparseObject, TrackMedia, TrackRecipe};
+pub use outputs::OutputError;
+pub use tables::{Sizes, TableRecipe};

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 fn main() -> ExitCode {
     let Some(folder) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("millpond-hostile: found no argument, expected a folder");
+        eprintln!("millpond-hostile: no argument given, expected a folder");
         return ExitCode::from(2);
     };
     match millpond_hostile::catalogue::write(&folder) {

@@ -3,22 +3,22 @@
 use crate::{
     boxes::{bx, table, words},
     fragments::Fragments,
-    tables::Tables,
+    tables::TableRecipe,
 };
 use bytes::Bytes;
 use millpond_media::ByteRange;
 
-/// A file that holds `head`, then zeros up to `len`: sparse, as an attacker would have it.
+/// A sparse file: `head`, then zeros up to `len`.
 #[derive(Clone, Debug)]
-pub struct Object {
-    /// The bytes that are not zeros.
+pub struct SparseObject {
+    /// Bytes at the start of the file.
     pub head: Bytes,
-    /// Length of the whole.
+    /// Length of the whole file.
     pub len: u64,
 }
 
-impl Object {
-    /// The bytes of a range.
+impl SparseObject {
+    /// Returns the bytes of `range`.
     #[must_use]
     pub fn read(&self, range: ByteRange) -> Bytes {
         let end = range.end.min(self.len);
@@ -32,9 +32,9 @@ impl Object {
     }
 }
 
-/// Media type of a track: its handler and sample entry.
+/// Media type of a track, which decides its handler and sample entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Media {
+pub enum TrackMedia {
     /// H.264.
     Video,
     /// AAC.
@@ -47,70 +47,70 @@ pub enum Media {
 
 /// One track.
 #[derive(Clone, Debug)]
-pub struct Track {
+pub struct TrackRecipe {
     /// `track_ID`.
     pub id: u32,
-    /// Handler and sample entry.
-    pub media: Media,
-    /// Ticks a second.
+    /// Media type.
+    pub media: TrackMedia,
+    /// Ticks per second.
     pub timescale: u32,
-    /// Edits: duration in movie ticks, media time in track ticks.
+    /// Edits: duration in movie ticks, and media time in track ticks.
     pub edits: Vec<(u32, i32)>,
-    /// Name in `udta`.
+    /// Track name in `udta`.
     pub name: String,
-    /// Its samples.
-    pub tables: Tables,
+    /// Sample tables.
+    pub tables: TableRecipe,
 }
 
-impl Track {
-    /// A track of 1000 ticks a second.
+impl TrackRecipe {
+    /// Creates a track with 1000 ticks per second.
     #[must_use]
-    pub fn new(id: u32, media: Media, tables: Tables) -> Self {
+    pub fn new(id: u32, media: TrackMedia, tables: TableRecipe) -> Self {
         Self { id, media, timescale: 1000, edits: Vec::new(), name: String::new(), tables }
     }
 }
 
 /// A whole file.
 #[derive(Clone, Debug)]
-pub struct Movie {
-    /// Ticks a second of edits.
+pub struct MovieRecipe {
+    /// Ticks per second of the movie, in which edits are given.
     pub timescale: u32,
-    /// Its tracks.
-    pub tracks: Vec<Track>,
-    /// Boxes without a body before the tracks.
+    /// Tracks, in file order.
+    pub tracks: Vec<TrackRecipe>,
+    /// Number of empty boxes before the tracks.
     pub junk: usize,
-    /// Boxes around the junk, one in the other.
+    /// Number of nested boxes around the junk.
     pub nesting: usize,
-    /// Fragments, for a fragmented file.
+    /// Fragments of a fragmented file; `None` for a progressive one.
     pub fragments: Option<Fragments>,
-    /// Length of the object; its end is that of the boxes where that is more.
+    /// Length of the object; longer where the boxes need more.
     pub len: u64,
 }
 
-impl Movie {
-    /// A progressive movie of 1000 ticks a second in an object of `len` bytes.
+impl MovieRecipe {
+    /// Creates a progressive movie with 1000 ticks per second in an object of `len` bytes.
     #[must_use]
-    pub fn new(tracks: Vec<Track>, len: u64) -> Self {
+    pub fn new(tracks: Vec<TrackRecipe>, len: u64) -> Self {
         Self { timescale: 1000, tracks, junk: 0, nesting: 0, fragments: None, len }
     }
 
-    /// The file.
+    /// Writes the file.
     #[must_use]
-    pub fn object(&self) -> Object {
+    pub fn object(&self) -> SparseObject {
         let mut file = bx(b"ftyp", &[b"isom", &[0; 4], b"isom"]);
         file.extend(self.movie_box());
         if let Some(fragments) = &self.fragments {
             fragments.write(&mut file);
         }
         let len = self.len.max(file.len() as u64);
-        // An `mdat` box fills the object up to its end.
+        // An `mdat` box fills the object to its end.
         if len > file.len() as u64 {
             file.extend(words(&[1]));
             file.extend(b"mdat");
             file.extend((len - file.len() as u64 + 8).max(16).to_be_bytes());
         }
         let len = len.max(file.len() as u64);
-        Object { head: file.into(), len }
+        SparseObject { head: file.into(), len }
     }
 
     fn movie_box(&self) -> Vec<u8> {
@@ -129,7 +129,7 @@ impl Movie {
     }
 }
 
-fn track(track: &Track) -> Vec<u8> {
+fn track(track: &TrackRecipe) -> Vec<u8> {
     let mut tkhd = words(&[7, 0, 0, track.id, 0, 0, 0, 0, 0, 0]);
     tkhd.extend(words(&[0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000, 0, 0]));
     let edits = track.edits.iter().flat_map(|(duration, time)| [*duration, *time as u32, 0x1_0000]);
@@ -145,14 +145,14 @@ fn track(track: &Track) -> Vec<u8> {
 }
 
 /// Handler and sample entry.
-fn entry(media: Media) -> (&'static [u8; 4], Vec<u8>) {
+fn entry(media: TrackMedia) -> (&'static [u8; 4], Vec<u8>) {
     match media {
-        Media::Video => (b"vide", avc()),
-        Media::Audio => (b"soun", aac()),
-        Media::Pcm => {
+        TrackMedia::Video => (b"vide", avc()),
+        TrackMedia::Audio => (b"soun", aac()),
+        TrackMedia::Pcm => {
             (b"soun", bx(b"sowt", &[&[0, 0, 0, 0, 0, 0, 0, 1], &[0; 8], &[0, 1, 0, 16, 0, 0, 0, 0, 0xbb, 0x80, 0, 0]]))
         }
-        Media::Text => (b"sbtl", bx(b"tx3g", &[&[0, 0, 0, 0, 0, 0, 0, 1], &[0; 30]])),
+        TrackMedia::Text => (b"sbtl", bx(b"tx3g", &[&[0, 0, 0, 0, 0, 0, 0, 1], &[0; 30]])),
     }
 }
 

@@ -7,38 +7,38 @@ use crate::boxes::{bx, table, words};
 pub enum Sizes {
     /// No `stsz`.
     None,
-    /// One size for all of a count that is only claimed.
+    /// One size for all samples. The sample count is only claimed.
     Constant {
         /// Bytes of a sample.
         size: u32,
-        /// Samples.
+        /// Number of samples.
         count: u32,
     },
-    /// A size of each.
+    /// One size per sample.
     Each(Vec<u32>),
 }
 
-/// The tables; what they claim need not fit together.
+/// Sample tables. Their claims may contradict each other.
 #[derive(Clone, Debug)]
-pub struct Tables {
+pub struct TableRecipe {
     /// `stsz`.
     pub sizes: Sizes,
     /// `stts`: counts and durations.
     pub times: Vec<(u32, u32)>,
     /// `ctts`: counts and offsets.
     pub composition: Vec<(u32, i32)>,
-    /// `stss`, where there is one.
+    /// `stss`; `None` leaves the box out.
     pub sync: Option<Vec<u32>>,
-    /// `stsc`: first chunk, samples of a chunk, sample description.
+    /// `stsc`: first chunk, samples per chunk, sample description.
     pub runs: Vec<(u32, u32, u32)>,
     /// `co64`.
     pub chunks: Vec<u64>,
-    /// Count that all tables claim in place of their own.
+    /// Entry count that all tables claim instead of their own.
     pub claimed: Option<u32>,
 }
 
-impl Tables {
-    /// `count` samples of `size` bytes and `duration` ticks in one chunk, all of them sync samples.
+impl TableRecipe {
+    /// Describes `count` sync samples of `size` bytes and `duration` ticks, in one chunk.
     #[must_use]
     pub fn constant(count: u32, size: u32, duration: u32) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Tables {
         }
     }
 
-    /// Tables without a sample, as movies with fragments have them.
+    /// Describes tables without samples, as fragmented movies have them.
     #[must_use]
     pub fn empty() -> Self {
         Self { sizes: Sizes::None, times: Vec::new(), runs: Vec::new(), chunks: Vec::new(), ..Self::constant(0, 0, 0) }

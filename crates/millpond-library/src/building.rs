@@ -12,7 +12,7 @@ use crate::{
 };
 use millpond_media::{Movie, Work};
 use millpond_package::{
-    KeyAddress, Options, Presentation, Sidecar, Source, building_bytes,
+    KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
     ladder::{self, Shape},
     text,
 };
@@ -49,7 +49,7 @@ impl Library {
         for file in &recipe.sidecars {
             sidecars.push(self.sidecar(place, file, building).await?);
         }
-        let options = Options { target_duration: self.options.segment_duration.as_secs_f64() };
+        let options = PresentationOptions { target_duration: self.options.segment_duration.as_secs_f64() };
         let refused = |error| LibraryError::Refused { asset: shown.clone(), error };
         building.charge(&self.pool, building_bytes(&sources)).await.map_err(refused)?;
         let work = Work::new(MOST_STEPS);
@@ -86,7 +86,12 @@ impl Library {
         })
     }
 
-    async fn source(&self, place: &str, member: &Member, building: &mut Building) -> Result<Source, LibraryError> {
+    async fn source(
+        &self,
+        place: &str,
+        member: &Member,
+        building: &mut Building,
+    ) -> Result<SourceObject, LibraryError> {
         let object = self.store.open(place, &member.path).await?;
         let movie = self.movie(&object).await?;
         building.depends.push(object.clone());
@@ -196,7 +201,7 @@ impl Building {
     }
 
     /// Removes files that belong to another title than most of their folder. Returns each with the reason.
-    fn one_title(&mut self, folder: &str, sources: &mut Vec<Source>) -> Result<Vec<String>, LibraryError> {
+    fn one_title(&mut self, folder: &str, sources: &mut Vec<SourceObject>) -> Result<Vec<String>, LibraryError> {
         let shapes: Vec<(&str, Shape)> = sources.iter().map(|s| (s.label.as_str(), Shape::of(&s.movie))).collect();
         let verdicts = ladder::title(&shapes).map_err(|other| LibraryError::NotOneTitle {
             folder: folder.to_owned(),

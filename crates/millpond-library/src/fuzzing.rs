@@ -2,7 +2,7 @@
 
 use crate::grouping;
 use millpond_media::{Movie, Work, WorkError};
-use millpond_package::{Options, PackageError, Presentation, Sidecar, dash, hls};
+use millpond_package::{PackageError, Presentation, PresentationOptions, Sidecar, dash, hls};
 use millpond_store::ObjectPath;
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ pub fn manifest_asset(text: &str, movie: &Arc<Movie>) -> Option<usize> {
     };
     let sidecars = recipe.sidecars.iter().map(sidecar).collect();
     let steps = STEPS_OF_A_FILE * files as u64;
-    let presentation = match Presentation::build(sources, sidecars, &Options::default(), &Work::new(steps)) {
+    let presentation = match Presentation::build(sources, sidecars, &PresentationOptions::default(), &Work::new(steps))
+    {
         Err(PackageError::Work(WorkError::Exhausted { .. })) => panic!("more than {steps} steps for {files} files"),
         built => built.ok()?,
     };

@@ -6,7 +6,7 @@ use crate::{
     names::{self, is_media, is_subtitle},
 };
 use millpond_media::Movie;
-use millpond_package::{NamedTrack, Source, smil};
+use millpond_package::{NamedTrack, SourceObject, smil};
 use millpond_store::{Entry, ObjectPath, Titles};
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ impl Member {
     }
 
     /// Returns the member as a source of a presentation; `movie` is the index of its file.
-    pub(crate) fn source(&self, movie: Arc<Movie>) -> Source {
-        Source {
+    pub(crate) fn source(&self, movie: Arc<Movie>) -> SourceObject {
+        SourceObject {
             movie,
             label: self.path.file_name().to_owned(),
             language: self.language.clone(),
@@ -158,7 +158,7 @@ pub(crate) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
     if parsed.entries.len() > MOST_ENTRIES {
         return Err(wrong(format!("it has {} entries, expected at most {MOST_ENTRIES}", parsed.entries.len())));
     }
-    let any_audio = parsed.entries.iter().any(|e| e.kind == smil::Kind::Audio);
+    let any_audio = parsed.entries.iter().any(|e| e.kind == smil::EntryKind::Audio);
     let mut recipe = Recipe::default();
     for entry in &parsed.entries {
         if recipe.members.len().max(recipe.sidecars.len()) > MOST_MEMBERS {
@@ -180,19 +180,19 @@ pub(crate) fn manifest(path: &ObjectPath, text: &str) -> Result<Recipe, LibraryE
         let Some(member) = recipe.members.get_mut(at) else { continue };
         member.named.extend(entry.track_id.map(|id| NamedTrack { id, language: entry.language.clone() }));
         match entry.kind {
-            smil::Kind::Video => {
+            smil::EntryKind::Video => {
                 member.video = true;
                 member.bandwidth = entry.bitrate.or(member.bandwidth);
                 // Manifests that name no audio mean the audio inside the video files.
                 member.audio |= !any_audio;
             }
-            smil::Kind::Audio => {
+            smil::EntryKind::Audio => {
                 member.audio = true;
                 if entry.track_id.is_none() {
                     member.language = entry.language.clone().or_else(|| member.language.take());
                 }
             }
-            smil::Kind::Text => member.text = true,
+            smil::EntryKind::Text => member.text = true,
         }
     }
     if recipe.members.is_empty() {

@@ -1,26 +1,26 @@
-//! Macintosh alias records: how QuickTime files name the file with their media.
+//! Macintosh alias records, with which QuickTime files name the file that holds their media.
 //!
-//! ISO base media files name it by URL; ffmpeg follows only aliases. Of the record (Inside Macintosh: Files, and the
-//! QuickTime File Format's `alis` data reference) all that is of use is the path.
+//! ISO base media files name that file by URL, but ffmpeg follows only aliases. Only the path in a record is used
+//! (Inside Macintosh: Files, and the `alis` data reference of the QuickTime File Format).
 
-/// Bytes before the tagged fields.
+/// Length of the record before its tagged fields, in bytes.
 const FIXED: usize = 150;
-/// Tag of the whole path.
+/// Tag of the full path.
 const PATH: u16 = 2;
-/// Tag that ends the record.
+/// Tag of the end of the record.
 const END: u16 = 0xffff;
 
-/// A record that names `path`; `None` where it is too long for one.
+/// Returns a record that names `path`; `None` where the path is too long for a record.
 pub(crate) fn write(path: &str) -> Option<Vec<u8>> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let name = name.get(..name.len().min(63)).unwrap_or_default();
     let mut record = vec![0; FIXED];
-    // The version is 2; the file's name is a counted string in 64 bytes.
+    // The version is 2; the file's name is a Pascal string in 64 bytes.
     record.get_mut(7..8)?.fill(2);
     record.get_mut(50..51)?.fill(u8::try_from(name.len()).ok()?);
     record.get_mut(51..51 + name.len())?.copy_from_slice(name.as_bytes());
-    // Levels up from the record's file and down to the target: a relative path is beside the file, for an absolute
-    // one there are none, and readers go by the path.
+    // Directory levels up from the record's file and down to the target. A relative path names a file in the same
+    // folder. Absolute paths have no levels: readers use the path.
     let levels = if path.starts_with('/') { [0xff; 4] } else { [0, 1, 0, 1] };
     record.get_mut(130..134)?.copy_from_slice(&levels);
     record.extend(PATH.to_be_bytes());
@@ -36,7 +36,7 @@ pub(crate) fn write(path: &str) -> Option<Vec<u8>> {
     Some(record)
 }
 
-/// The path that `record` names.
+/// Returns the path that `record` names.
 pub(crate) fn path(record: &[u8]) -> Option<String> {
     let mut rest = record.get(FIXED..)?;
     loop {

@@ -1,13 +1,13 @@
-//! Bit-packed columns of whole numbers: what a [`crate::SampleTable`] block is made of.
+//! Bit-packed columns of integers, from which the blocks of a [`crate::SampleTable`] are built.
 //!
-//! A column is written as its least value, the greatest common step, and each value's distance in steps in as few
-//! bits as pay off; the few values that need more (a picture ten times the size of its neighbours) follow as
-//! patches. A constant column costs some three bytes.
+//! A column holds its least value, the greatest common step, and the distance of each value in steps, at the bit width
+//! that makes the column shortest. Values that need more bits (a picture ten times the size of its neighbours) follow
+//! as patches. A constant column takes about three bytes.
 
-/// Most values in one column; positions of patches take 7 bits.
+/// Most values in one column: the position of a patch has 7 bits.
 pub(crate) const COLUMN: usize = 128;
 
-/// Appends bits, least significant first, to bytes.
+/// Writes bits into bytes, least significant bit first.
 #[derive(Debug, Default)]
 pub(crate) struct BitWriter {
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ impl BitWriter {
         }
     }
 
-    /// Appends `value` with its own bit length in front.
+    /// Appends `value`, preceded by its bit length.
     fn put_sized(&mut self, value: u64) {
         let width = bits_of(value);
         self.put(u64::from(width), 7);
@@ -71,7 +71,7 @@ impl BitWriter {
         }
     }
 
-    /// Ends at a byte boundary and gives the bytes away.
+    /// Pads to a byte boundary and returns the bytes.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         if self.filled > 0 {
             self.bytes.push(self.pending as u8);
@@ -81,7 +81,7 @@ impl BitWriter {
     }
 }
 
-/// Reads what [`BitWriter`] wrote; past the end it reads zeros, so that damaged bytes can't do harm.
+/// Reads the output of [`BitWriter`]. Past the end it reads zeros, so damaged bytes do no harm.
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
@@ -89,7 +89,7 @@ pub(crate) struct BitReader<'a> {
 }
 
 impl<'a> BitReader<'a> {
-    /// A reader at the first bit of `bytes`.
+    /// Creates a reader at the first bit of `bytes`.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, bit: 0 }
     }
@@ -103,7 +103,7 @@ impl<'a> BitReader<'a> {
         word >> (self.bit % 8)
     }
 
-    /// The next `width` bits, at most 64 of them.
+    /// Returns the next `width` bits, at most 64.
     fn get(&mut self, width: u32) -> u64 {
         // A word that starts within a byte holds at least 57 bits.
         if width <= 57 {
@@ -121,7 +121,7 @@ impl<'a> BitReader<'a> {
         self.get(width.min(64))
     }
 
-    /// Reads the column that fills `values`.
+    /// Reads a column of `values.len()` values.
     pub(crate) fn get_column(&mut self, values: &mut [i64]) {
         let width = (self.get(7) as u32).min(64);
         let patches = self.get(7);
@@ -163,7 +163,7 @@ const fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Greatest common divisor of all distances from `base`, at least 1.
+/// Returns the greatest common divisor of all distances from `base`, at least 1.
 fn common_step(values: &[i64], base: i64) -> u64 {
     let mut step = 0_u64;
     for &v in values {
@@ -179,7 +179,7 @@ fn common_step(values: &[i64], base: i64) -> u64 {
     step.max(1)
 }
 
-/// The width that makes values and patches together shortest, and the number of patches it leaves.
+/// Returns the width that makes values and patches together shortest, and the number of patches at that width.
 fn cheapest_width(by_width: &[u32; 65]) -> (u32, u32) {
     let count: u32 = by_width.iter().sum();
     let widest = (0..=64_u32).rev().find(|&w| by_width[w as usize] > 0).unwrap_or(0);

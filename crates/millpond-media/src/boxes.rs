@@ -1,4 +1,4 @@
-//! Boxes (ISO/IEC 14496-12 4.2): headers, children and fields, each knowing where in the object it is.
+//! Boxes (ISO/IEC 14496-12 4.2): headers, children and fields, with their offsets in the object.
 
 use crate::error::MediaError;
 
@@ -8,7 +8,7 @@ pub(crate) const HEADER: u64 = 16;
 /// A four-character code.
 pub(crate) type FourCc = [u8; 4];
 
-/// The code as text for people, with anything unprintable escaped.
+/// Returns the code as text, with unprintable characters escaped.
 pub(crate) fn show(code: FourCc) -> String {
     code.escape_ascii().to_string()
 }
@@ -18,14 +18,14 @@ pub(crate) fn show(code: FourCc) -> String {
 pub(crate) struct BoxHeader {
     /// Box type.
     pub(crate) kind: FourCc,
-    /// Bytes of header: 8 or 16 (a `uuid` counts its extended type as body).
+    /// Length of the header: 8 or 16 bytes. The extended type of a `uuid` counts as body.
     pub(crate) header: u64,
-    /// Bytes of the whole box; `None` for "to the end of what holds it".
+    /// Length of the whole box; `None` for a box that extends to the end of its container.
     pub(crate) size: Option<u64>,
 }
 
 impl BoxHeader {
-    /// The header at the start of `bytes`; `None` where they are too few to say or the size is impossible.
+    /// Parses the header at the start of `bytes`; `None` where bytes are missing or the size is impossible.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let size = u32::from_be_bytes(*bytes.first_chunk()?);
         let kind = *bytes.get(4..)?.first_chunk()?;
@@ -38,23 +38,23 @@ impl BoxHeader {
     }
 }
 
-/// A box that is held whole.
+/// A box whose bytes are all in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Node<'a> {
     /// Box type.
     pub(crate) kind: FourCc,
-    /// Where it is in the tree, such as `moov/trak[2]/mdia`.
+    /// Path in the tree, such as `moov/trak[2]/mdia`.
     pub(crate) path: String,
-    /// Offset of its header in the object.
+    /// Offset of the header in the object.
     pub(crate) offset: u64,
-    /// The box with its header.
+    /// Bytes of the box with its header.
     pub(crate) whole: &'a [u8],
-    /// What follows the header.
+    /// Bytes after the header.
     pub(crate) body: &'a [u8],
 }
 
 impl<'a> Node<'a> {
-    /// The box at the start of `bytes`, cut to them, which are at `offset` of the object.
+    /// Parses the box at the start of `bytes`, which are at `offset` of the object. A longer box is cut to `bytes`.
     pub(crate) fn new(bytes: &'a [u8], offset: u64, path: impl Into<String>) -> Option<Self> {
         let header = BoxHeader::parse(bytes)?;
         let size = header.size.and_then(|s| usize::try_from(s).ok()).unwrap_or(bytes.len()).min(bytes.len());
@@ -68,19 +68,19 @@ impl<'a> Node<'a> {
         self.offset + (self.whole.len() - self.body.len()) as u64
     }
 
-    /// The boxes in the body; garbage after the last is passed over.
+    /// Returns the boxes in the body. Garbage after the last one is skipped.
     pub(crate) fn children(&self) -> Children<'a> {
         self.children_after(0)
     }
 
-    /// The boxes in the body after its first `skip` bytes.
+    /// Returns the boxes in the body after its first `skip` bytes.
     pub(crate) fn children_after(&self, skip: usize) -> Children<'a> {
         let rest = self.body.get(skip..).unwrap_or_default();
         let (offset, path) = (self.body_offset() + skip as u64, self.path.clone());
         Children { rest, offset, path, only: None, numbers: [0; NUMBERED.len()] }
     }
 
-    /// The children of type `kind`. All others are passed over without a path being made for them.
+    /// Returns the children of type `kind`. Others are skipped without building their paths.
     pub(crate) fn children_of(&self, kind: &FourCc) -> Children<'a> {
         Children { only: Some(*kind), ..self.children() }
     }
@@ -90,7 +90,7 @@ impl<'a> Node<'a> {
         self.children_of(kind).next()
     }
 
-    /// The first child of type `kind`, or an error that says it is missing.
+    /// Returns the first child of type `kind`, or an error that names the missing box.
     pub(crate) fn need(&self, kind: &FourCc) -> Result<Self, MediaError> {
         self.child(kind).ok_or_else(|| self.invalid(format!("no {} box", show(*kind)), "one"))
     }
@@ -100,7 +100,7 @@ impl<'a> Node<'a> {
         Fields { bytes: self.body, position: 0, offset: self.body_offset(), path: &self.path }
     }
 
-    /// A reader of the fields of a full box (4.2), with its version and flags.
+    /// Returns version, flags, and a reader of the fields of a full box (4.2).
     pub(crate) fn full(&self) -> Result<(u8, u32, Fields<'a, '_>), MediaError> {
         let mut fields = self.fields();
         let word = fields.u32()?;
@@ -112,13 +112,13 @@ impl<'a> Node<'a> {
         MediaError::invalid(self.path.clone(), self.offset, found, expected)
     }
 
-    /// An error that says what of this box is not supported.
+    /// Returns an error that names an unsupported property of this box.
     pub(crate) fn unsupported(&self, what: impl Into<String>) -> MediaError {
         MediaError::unsupported(self.path.clone(), self.offset, what)
     }
 }
 
-/// Boxes that come in numbers: their paths say which one it is.
+/// Box types that occur several times: their paths carry a number.
 const NUMBERED: [&FourCc; 3] = [b"trak", b"traf", b"trun"];
 
 /// The boxes inside a box.
@@ -127,14 +127,14 @@ pub(crate) struct Children<'a> {
     rest: &'a [u8],
     offset: u64,
     path: String,
-    /// The only type that is handed out.
+    /// The only type to return.
     only: Option<FourCc>,
-    /// How many there were of each of [`NUMBERED`].
+    /// Number of boxes seen, for each type of [`NUMBERED`].
     numbers: [u32; NUMBERED.len()],
 }
 
 impl<'a> Children<'a> {
-    /// The next box, without its path.
+    /// Returns the next box, without its path.
     fn step(&mut self) -> Option<Node<'a>> {
         let node = Node::new(self.rest, self.offset, String::new())?;
         if let Some(number) = NUMBERED.iter().position(|kind| **kind == node.kind) {
@@ -180,7 +180,7 @@ impl<'a> Iterator for Children<'a> {
     }
 }
 
-/// Big-endian fields, one after the other.
+/// Reads big-endian fields one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a, 'p> {
     bytes: &'a [u8],
@@ -190,7 +190,7 @@ pub(crate) struct Fields<'a, 'p> {
 }
 
 impl<'a> Fields<'a, '_> {
-    /// The next `count` bytes.
+    /// Returns the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], MediaError> {
         let rest = self.rest();
         let taken = rest
@@ -206,7 +206,7 @@ impl<'a> Fields<'a, '_> {
         Ok(array)
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub(crate) fn skip(&mut self, count: usize) -> Result<(), MediaError> {
         self.take(count).map(|_| ())
     }
@@ -246,18 +246,18 @@ impl<'a> Fields<'a, '_> {
         self.array()
     }
 
-    /// Everything that was not read yet.
+    /// Returns all unread bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position..).unwrap_or_default()
     }
 
-    /// Offset in the object of the next field.
+    /// Returns the offset of the next field in the object.
     pub(crate) fn at(&self) -> u64 {
         self.offset + self.position as u64
     }
 }
 
-/// A table of `count` entries of `N` bytes each, as far as the bytes go: a count that claims more is cut.
+/// A table of `count` entries of `N` bytes each. A count beyond the bytes is cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entries<'a, const N: usize> {
     entries: &'a [[u8; N]],
@@ -273,12 +273,12 @@ impl<'a, const N: usize> Entries<'a, N> {
         Self { entries: entries.get(..count as usize).unwrap_or(entries) }
     }
 
-    /// Entries that are there.
+    /// Number of entries that the bytes hold.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Entry `index`.
+    /// Returns entry `index`.
     pub(crate) fn get(&self, index: usize) -> Option<&'a [u8; N]> {
         self.entries.get(index)
     }
@@ -289,7 +289,7 @@ impl<'a, const N: usize> Entries<'a, N> {
     }
 }
 
-/// Text up to the first NUL, with what is not UTF-8 replaced.
+/// Returns the text up to the first NUL. Invalid UTF-8 is replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()

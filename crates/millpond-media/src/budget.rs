@@ -1,22 +1,22 @@
 //! Limits on the memory and work that one movie takes to index and to present.
 //!
-//! A count in a table is a claim. The rule: the samples held and walked over grow with the bytes of metadata that were
-//! read, plus a base that small files with regular tables need. A movie over a limit is refused and the box named, before
-//! memory or time is spent on it. All limits are here, and hold for one object:
+//! A count in a table is only a claim. So the samples that are held and walked over are bounded by the bytes of
+//! metadata that were read, plus a base for small files with regular tables. A movie over a limit is refused, and the
+//! error names the box, before memory or time is spent. All limits are here; each holds for one object:
 //!
-//! | of what | at most | reason |
+//! | what | at most | reason |
 //! |---|---|---|
-//! | samples | 2,097,152, and one for each byte of metadata | tables have a byte and more a sample; 18 hours of AC-3 in one chunk |
-//! | edits of all tracks | 16,384 | each is a look into a block of 128 samples; phones and editors write tens |
-//! | samples that edits present again | 1,048,576 | loops that somebody edits are short |
+//! | samples | 2,097,152, and one for each byte of metadata | tables take a byte or more per sample; 18 hours of AC-3 in one chunk |
+//! | edits of all tracks | 16,384 | each decodes a block of 128 samples; phones and editors write tens |
+//! | samples that edits present again | 1,048,576 | loops made by editors are short |
 //! | tracks | 256 | a hundred languages, and as many subtitles |
-//! | reasons why tracks are left out | 512 | two for each track |
+//! | reasons for skipped tracks | 512 | two for each track |
 //! | rounds of reading up to the movie box | 1,024 | real files have a handful of boxes before it |
 //! | rounds of reading fragments | 100,000 | a day of fragments of one second without an index |
-//! | samples read for where decoding can begin | 2,112, of each 512 bytes and 2,048 where much stands before its slice | 32 to doubt the flags, then four in each second of eight minutes |
-//! | lanes looked at in all rounds | 16,777,216 | two hundred rounds over a day of fragments of one second |
+//! | samples read to find entry points | 2,112; 512 bytes each, 2,048 where parameter sets or messages precede the slice | 32 to check the flags, then four per second of eight minutes |
+//! | visits of lanes in all rounds | 16,777,216 | two hundred rounds over a day of fragments of one second |
 //!
-//! Every sample, edit, box and lane is a step of the job's [`Work`] besides, so that it can be cancelled.
+//! Every sample, edit, box and lane is also a step of the job's [`Work`], so that the job can be cancelled.
 
 use crate::{
     boxes::Node,
@@ -24,36 +24,36 @@ use crate::{
     work::{Work, WorkError},
 };
 
-/// Samples of a movie that its tables need not justify.
+/// Samples of a movie that need no bytes of tables to justify them.
 const BASE_SAMPLES: u64 = 1 << 21;
-/// Samples that a byte of metadata justifies.
+/// Samples that one byte of metadata justifies.
 const SAMPLES_A_BYTE: u64 = 1;
-/// Edits of all tracks of a movie.
+/// Most edits of all tracks of a movie together.
 const MOST_EDITS: u64 = 1 << 14;
-/// Samples that edits of a movie present beyond the first time.
+/// Most samples that edits of a movie present beyond the first time.
 const REPEATED_SAMPLES: u64 = 1 << 20;
-/// Tracks of which tables are read.
+/// Most tracks whose tables are read.
 pub(crate) const MOST_TRACKS: usize = 256;
-/// Reasons that are kept for tracks left out.
+/// Most reasons kept for skipped tracks.
 pub(crate) const MOST_SKIPPED: usize = 512;
-/// Rounds of reading up to the movie box.
+/// Most rounds of reads until the movie box is found.
 const MOST_BOX_ROUNDS: u32 = 1024;
-/// Rounds of reading fragments.
+/// Most rounds of reads of fragments.
 const MOST_FRAGMENT_ROUNDS: u32 = 100_000;
-/// Lanes looked at in all rounds together.
+/// Most visits of lanes in all rounds together.
 const MOST_LOOKS: u64 = 1 << 24;
-/// Samples that are read for where decoding can begin.
+/// Most samples that are read to find entry points.
 pub(crate) const MOST_LOOKS_AT_SAMPLES: usize = 2112;
-/// Reads of such a sample.
+/// Most reads of one such sample.
 pub(crate) const MOST_READS_OF_A_SAMPLE: u32 = 4;
-/// Steps that are spent at once.
+/// Steps that are spent together.
 const BATCH: u32 = 1024;
 
-/// Remaining allowance of one movie under these limits.
+/// Remaining allowance of one movie.
 #[derive(Debug)]
 pub(crate) struct Budget {
     work: Work,
-    /// Steps that were taken but not spent yet.
+    /// Steps taken but not yet spent.
     owed: u32,
     samples: u64,
     most_samples: u64,
@@ -62,17 +62,17 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// The budget of one movie, whose steps are spent on `work`.
+    /// Creates the budget of one movie, whose steps are spent on `work`.
     pub(crate) fn new(work: Work) -> Self {
         Self { work, owed: 0, samples: 0, most_samples: BASE_SAMPLES, edits: 0, repeated: 0 }
     }
 
-    /// Counts `bytes` of metadata that were read: they justify samples.
+    /// Adds `bytes` of metadata that were read: they justify samples.
     pub(crate) fn justify(&mut self, bytes: usize) {
         self.most_samples = self.most_samples.saturating_add(bytes as u64 * SAMPLES_A_BYTE);
     }
 
-    /// Takes `steps` steps for what is read in `node`.
+    /// Takes `steps` steps for reading `node`.
     pub(crate) fn step(&mut self, node: &Node<'_>, steps: u32) -> Result<(), MediaError> {
         self.owed = self.owed.saturating_add(steps);
         if self.owed < BATCH {
@@ -82,7 +82,7 @@ impl Budget {
         self.work.spend(owed).map_err(|error| MediaError::work(node.path.clone(), node.offset, error))
     }
 
-    /// Takes `count` samples out, and as many steps.
+    /// Takes `count` samples, and as many steps.
     pub(crate) fn samples(&mut self, node: &Node<'_>, count: u32) -> Result<(), MediaError> {
         self.samples += u64::from(count);
         if self.samples > self.most_samples {
@@ -92,7 +92,7 @@ impl Budget {
         self.step(node, count)
     }
 
-    /// Takes out the edits of a track.
+    /// Takes the edits of a track.
     pub(crate) fn edits(&mut self, path: &str, offset: u64, count: usize) -> Result<(), MediaError> {
         self.edits = self.edits.saturating_add(count as u64);
         if self.edits > MOST_EDITS {
@@ -101,7 +101,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes out the samples that edits present again: `presented` of a track that has `samples`.
+    /// Takes the samples that edits present again: `presented` in a track that has `samples`.
     pub(crate) fn repeated(&mut self, path: &str, offset: u64, presented: u64, samples: u32) -> Result<(), MediaError> {
         self.repeated = self.repeated.saturating_add(presented.saturating_sub(u64::from(samples)));
         if self.repeated > REPEATED_SAMPLES {
@@ -111,13 +111,13 @@ impl Budget {
         Ok(())
     }
 
-    /// Spends `steps` at once.
+    /// Spends `steps` without batching.
     pub(crate) fn spend(&self, steps: u64) -> Result<(), WorkError> {
         self.work.spend(steps)
     }
 }
 
-/// Rounds of reading that a search may still take: each may cost a request to the origin.
+/// Remaining rounds of reads of a search: each may cost a request to the origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     path: &'static str,
@@ -127,17 +127,17 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// For the search for the movie box.
+    /// Returns the rounds of the search for the movie box.
     pub(crate) fn to_movie_box() -> Self {
         Self { path: "moov", rounds: 0, most: MOST_BOX_ROUNDS, looks: 0 }
     }
 
-    /// For the search for all fragments.
+    /// Returns the rounds of the search for fragments.
     pub(crate) fn to_fragments() -> Self {
         Self { path: "moof", rounds: 0, most: MOST_FRAGMENT_ROUNDS, looks: 0 }
     }
 
-    /// Begins a round that looks at `lanes` lanes, the first at `offset`.
+    /// Begins a round that visits `lanes` lanes, the first at `offset`.
     pub(crate) fn begin(&mut self, lanes: usize, offset: u64, work: &Work) -> Result<(), MediaError> {
         self.rounds += 1;
         self.looks = self.looks.saturating_add(lanes as u64);
@@ -151,9 +151,9 @@ impl Rounds {
         work.spend(lanes as u64 + 1).map_err(|error| MediaError::work(self.path, offset, error))
     }
 
-    /// Whether another index may cut `lanes` lanes, which is a look at each of them.
+    /// Whether another index may cut the object into `lanes` lanes, each of which takes a visit.
     pub(crate) fn cut(&mut self, lanes: usize) -> bool {
-        // Half is left for reading them.
+        // Half of the visits are left for reading the lanes.
         let looks = self.looks.saturating_add(lanes as u64);
         let fits = looks <= MOST_LOOKS / 2;
         if fits {

@@ -1,4 +1,4 @@
-//! Writing an index as a file: a movie box whose data reference (ISO/IEC 14496-12 8.7.2) names the file with the media.
+//! Writes an index as a file: a movie box whose data reference (ISO/IEC 14496-12 8.7.2) names the file with the media.
 
 use crate::{
     alias,
@@ -10,26 +10,25 @@ use crate::{
     sample_table::{Sample, SampleTable},
 };
 
-/// Bytes of a chunk at most: players read a chunk at once.
+/// Longest chunk in bytes: players read a whole chunk at once.
 const CHUNK: u64 = 1 << 20;
 
-/// The file: `ftyp` and `moov` with progressive sample tables, also where the movie came from fragments. Its media
-/// is at `location`, a URL or a path, by the offsets that `movie` has.
+/// Returns a file of `ftyp` and `moov` with progressive sample tables, also for a fragmented movie. Its data reference
+/// names the media `location`, a URL or a path, at the offsets that `movie` has.
 ///
 /// # Errors
-/// Where a track does not fit the format: more than 2^32 bytes of tables, a sample entry that is none, or an encrypted
-/// track.
+/// A track does not fit the format: more than 2^32 bytes of tables, an invalid sample entry, or encryption.
 pub fn write(movie: &Movie, location: &str) -> Result<Vec<u8>, MediaError> {
     let mut entry = location.as_bytes().to_vec();
     entry.push(0);
     file(movie, b"url ", &entry)
 }
 
-/// As [`write()`], with a Macintosh alias in place of a URL: what QuickTime has, and the only kind of reference that
-/// ffmpeg follows (`-enable_drefs 1 -use_absolute_path 1`).
+/// Like [`write()`], but names the media by a Macintosh alias instead of a URL. QuickTime writes aliases, and ffmpeg
+/// follows no other reference (`-enable_drefs 1 -use_absolute_path 1`).
 ///
 /// # Errors
-/// As [`write()`], and for a path of more than 65,000 bytes.
+/// As [`write()`]; also, the path is longer than 65,000 bytes.
 pub fn write_alias(movie: &Movie, path: &str) -> Result<Vec<u8>, MediaError> {
     let record = alias::write(path).ok_or_else(|| {
         MediaError::invalid("dref/alis", 0, format!("a path of {} bytes", path.len()), "65000 at most")
@@ -37,7 +36,7 @@ pub fn write_alias(movie: &Movie, path: &str) -> Result<Vec<u8>, MediaError> {
     file(movie, b"alis", &record)
 }
 
-/// The data reference: type and what follows its flags.
+/// A data reference: its type, and its content after the flags.
 type Reference<'a> = (&'a FourCc, &'a [u8]);
 
 fn file(movie: &Movie, kind: &FourCc, reference: &[u8]) -> Result<Vec<u8>, MediaError> {
@@ -66,7 +65,7 @@ fn file(movie: &Movie, kind: &FourCc, reference: &[u8]) -> Result<Vec<u8>, Media
     Ok(out.0)
 }
 
-/// Big-endian fields in nested boxes.
+/// Writes big-endian fields into nested boxes.
 #[derive(Default)]
 struct Writer(Vec<u8>);
 
@@ -115,7 +114,7 @@ impl Writer {
         })
     }
 
-    /// A table of `entries`, counted.
+    /// Writes a table with its entry count.
     fn table<T>(&mut self, kind: &FourCc, version: u8, entries: &[T], entry: impl Fn(&mut Self, &T)) -> Written {
         self.full(kind, version, 0, |out| {
             out.u32(entries.len() as u32);
@@ -124,7 +123,7 @@ impl Writer {
         })
     }
 
-    /// The matrix (6.2.2) of a clockwise turn.
+    /// Writes the matrix (6.2.2) of a clockwise rotation.
     fn matrix(&mut self, rotation: u16) {
         const ONE: u32 = 0x1_0000;
         const MINUS: u32 = 0xffff_0000;
@@ -157,7 +156,7 @@ fn movie_header(out: &mut Writer, movie: &Movie) -> Written {
     })
 }
 
-/// Length of a track in movie ticks: of its edits, or of its samples.
+/// Returns the length of a track in movie ticks: that of its edits, or else of its samples.
 fn shown(movie: &Movie, track: &Track) -> u64 {
     let samples = track.timescale.convert(track.samples.end_dts(), movie.timescale).max(0).unsigned_abs();
     let edits = track.edits.iter().fold(0_u64, |sum, edit| sum.saturating_add(edit.duration));
@@ -205,8 +204,8 @@ fn trak(out: &mut Writer, movie: &Movie, track: &Track, reference: Reference<'_>
     }
 }
 
-/// The edit list, moved: a progressive table starts at 0, whatever the first fragment's time was (8.8.12). Only in
-/// a fragmented file does a duration of 0 mean "to the end", so that is written out.
+/// Returns the edit list, moved: a progressive table starts at 0 whatever the time of the first fragment was (8.8.12).
+/// A duration of 0 means "to the end" only in fragmented files, so the actual duration replaces it.
 fn edits(movie: &Movie, track: &Track) -> Vec<Edit> {
     let start = track.samples.start_dts();
     let movie_ticks = |ticks: i64| track.timescale.convert(ticks.max(0), movie.timescale).unsigned_abs();
@@ -227,7 +226,7 @@ fn edits(movie: &Movie, track: &Track) -> Vec<Edit> {
             duration => duration,
         };
         let time = time.saturating_sub(start);
-        // An edit that begins before the first sample waits for it.
+        // An edit that begins before the first sample is preceded by an empty edit.
         let wait = movie_ticks(time.min(0).saturating_neg());
         if wait > 0 {
             moved.push(Edit { duration: wait, media_time: None });
@@ -285,7 +284,7 @@ fn mdia(out: &mut Writer, track: &Track, (kind, reference): Reference<'_>) -> Wr
     })
 }
 
-/// `vmhd`, `smhd`, `sthd` or `nmhd` (12.1.2, 12.2.2, 12.6.2, 8.4.5.2).
+/// Writes `vmhd`, `smhd`, `sthd` or `nmhd` (12.1.2, 12.2.2, 12.6.2, 8.4.5.2).
 fn media_header(out: &mut Writer, track: &Track) -> Written {
     let (kind, flags, zeros) = match (track.kind, &track.codec) {
         (TrackKind::Video { .. }, _) => (b"vmhd", 1, 8),
@@ -299,7 +298,7 @@ fn media_header(out: &mut Writer, track: &Track) -> Written {
     })
 }
 
-/// Three letters in 15 bits (8.4.2.3).
+/// Packs three letters into 15 bits (8.4.2.3).
 fn packed_language(language: &str) -> Option<u16> {
     let letters: [u8; 3] = language.as_bytes().try_into().ok()?;
     let lower = letters.iter().all(u8::is_ascii_lowercase);
@@ -311,7 +310,7 @@ fn stbl(out: &mut Writer, track: &Track) -> Written {
         out.u32(1);
         let (head, rest) = track.sample_entry.split_at(14.min(track.sample_entry.len()));
         out.bytes(head);
-        // The data reference index: there is one reference.
+        // The index of the only data reference.
         out.u16(1);
         out.bytes(rest.get(2..).unwrap_or_default());
         Ok(())
@@ -338,7 +337,7 @@ fn stbl(out: &mut Writer, track: &Track) -> Written {
     chunks(out, table)
 }
 
-/// Values with how often each follows itself, count first.
+/// Returns the runs of equal values, as counts and values.
 fn runs<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<(u32, T)> {
     let mut runs: Vec<(u32, T)> = Vec::new();
     for value in values {
@@ -364,7 +363,7 @@ fn sizes(out: &mut Writer, table: &SampleTable) -> Written {
     })
 }
 
-/// `stsc` and `stco` or `co64`: a chunk is a run of samples without a gap.
+/// Writes `stsc` and `stco` or `co64`. A chunk is a run of samples without gaps.
 fn chunks(out: &mut Writer, table: &SampleTable) -> Written {
     let mut chunks: Vec<(u64, u32)> = Vec::new();
     let mut end = None;

@@ -1,4 +1,4 @@
-//! What of a track shows when: the edit list (ISO/IEC 14496-12 8.6.6) as runs of samples.
+//! The edit list (ISO/IEC 14496-12 8.6.6) as spans: runs of samples with their presentation times.
 
 use crate::{
     movie::{Edit, Track, TrackKind},
@@ -9,26 +9,26 @@ use std::ops::Range;
 
 mod preroll;
 
-/// Samples at the end of a track among which the last one to show is: more than any reordering spans.
+/// Number of samples at the end of a track that are searched for the last one shown: more than any reordering spans.
 const REORDER: u32 = 512;
-/// Samples that are searched one by one.
+/// Number of samples that are searched one by one.
 const BLOCK: u32 = 128;
 
 /// A run of samples shown by one edit. The presentation time of a sample is `sample.pts() + shift`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Samples in decoding order: from a sync sample, with those that are only decoded for what follows.
+    /// Samples in decoding order. They begin with a sync sample and include samples that are decoded but not shown.
     pub samples: Range<u32>,
-    /// Presentation time less composition time, in ticks of the track.
+    /// Presentation time minus composition time, in ticks of the track.
     pub shift: i64,
-    /// Presentation time at which the span begins to show; samples before it are preroll.
+    /// Presentation time from which samples are shown; earlier samples are preroll.
     pub start: i64,
-    /// Presentation time at which it ends; samples from there on are only decoded.
+    /// Presentation time at which the span ends; later samples are decoded but not shown.
     pub end: i64,
 }
 
-/// The spans of `track` in presentation order. Without an edit list, and where the list would show nothing, there is
-/// one span of everything with a shift of 0; for a track without samples there is none.
+/// Returns the spans of `track` in presentation order. A track without an edit list, or with one that shows nothing,
+/// has one span of all samples with a shift of 0. A track without samples has none.
 #[must_use]
 pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
     let table = &track.samples;
@@ -38,7 +38,7 @@ pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
     let end = media_end(table);
     let media = (!track.edits.is_empty()).then(|| Media::new(track, end));
     let mut spans: Vec<Span> = Vec::new();
-    // Summed in movie ticks: the rounding of many edits must not add up.
+    // The sum is kept in movie ticks so that rounding errors of many edits don't add up.
     let mut elapsed = 0_i64;
     let count = track.edits.len();
     for (index, edit) in track.edits.iter().enumerate() {
@@ -58,9 +58,9 @@ pub fn spans(track: &Track, movie_timescale: Timescale) -> Vec<Span> {
     spans
 }
 
-/// Moves everything so that the first picture shows when the first edit begins. Edits cut at a time between two
-/// pictures; taken literally the one before would show for the rest of its time, and every decoder would have to be
-/// told so. What players do, ffmpeg among them, is to drop it and begin with the next, less than a picture early.
+/// Moves all spans so that the first picture is shown when the first edit begins. Edits often begin between two
+/// pictures. Read literally, the picture before would be shown for the rest of its time, and every decoder would have
+/// to be told. Players, ffmpeg among them, drop it and begin with the next one, less than a picture early.
 fn close_gap(spans: &mut [Span], track: &Track) {
     let (Some(first), TrackKind::Video { .. }) = (spans.first(), track.kind) else { return };
     let shown = track.samples.range(first.samples.clone()).map(|s| s.pts().saturating_add(first.shift));
@@ -75,9 +75,9 @@ fn close_gap(spans: &mut [Span], track: &Track) {
     }
 }
 
-/// Appends `span`, or lengthens the last one where it goes on in the media where that one ended.
+/// Appends `span`, or extends the last span where the media continues without a gap.
 fn push(spans: &mut Vec<Span>, span: Span, movie: Timescale, track: Timescale) {
-    // An edit ends on a movie tick, so the next one's media time is off by up to one.
+    // An edit ends on a movie tick, so the media time of the next one is off by up to one movie tick.
     let tick = i64::from(track.get().div_ceil(movie.get()));
     match spans.last_mut() {
         Some(last)
@@ -96,9 +96,9 @@ struct Media<'a> {
     track: &'a Track,
     /// Composition time at which the last sample ends.
     end: i64,
-    /// All samples by composition time.
+    /// All samples, searchable by composition time.
     all: Shown<'a>,
-    /// Sync samples by composition time, unless all samples are.
+    /// Sync samples, searchable by composition time; `None` where all samples are sync samples.
     sync: Option<Shown<'a>>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Media<'a> {
         Self { track, end, all: Shown::of(table, |_| true), sync }
     }
 
-    /// What `edit` shows at the presentation `times`; `None` where that is nothing.
+    /// Returns the span that `edit` shows at the presentation `times`; `None` where it shows nothing.
     fn span(&self, edit: Edit, times: Range<i64>, last: bool) -> Option<Span> {
         let time = edit.media_time?;
         let declared = times.end.saturating_sub(times.start);
@@ -129,7 +129,7 @@ impl<'a> Media<'a> {
         (start < end && time < self.end).then_some(Span { samples: start..end, shift, start: times.start, end: until })
     }
 
-    /// The sample that decoding begins with to show from composition time `time` on.
+    /// Returns the sample from which decoding must begin to show composition time `time`.
     fn first_sample(&self, time: i64) -> u32 {
         let shown = self.sync_at(time);
         if !matches!(self.track.kind, TrackKind::Audio { .. }) {
@@ -138,30 +138,29 @@ impl<'a> Media<'a> {
         self.sync_before(preroll::start(self.track, shown))
     }
 
-    /// The last sync sample that shows at or before `time`; the first sample where there is none.
+    /// Returns the last sync sample shown at or before `time`; the first sample where there is none.
     fn sync_at(&self, time: i64) -> u32 {
         self.sync.as_ref().unwrap_or(&self.all).last_before(time.saturating_add(1)).unwrap_or(0)
     }
 
-    /// The last sync sample at or before sample `index`; the first sample where there is none.
+    /// Returns the last sync sample at or before sample `index`; the first sample where there is none.
     fn sync_before(&self, index: u32) -> u32 {
         self.sync.as_ref().map_or(Some(index), |sync| sync.last_up_to(index)).unwrap_or(0)
     }
 
-    /// The last sample in decoding order that shows before `time`.
+    /// Returns the last sample in decoding order that is shown before `time`.
     fn before(&self, time: i64) -> Option<u32> {
         self.all.last_before(time)
     }
 }
 
-/// Samples of a kind, to be found by composition time: in time that grows with the logarithm of the table, whatever
-/// the order is in which they show.
+/// An index of samples by composition time. A search takes logarithmic time whatever the order of presentation is.
 struct Shown<'a> {
     table: &'a SampleTable,
     is_meant: fn(&Sample) -> bool,
-    /// For each block the least composition time in it and all blocks after it: these rise.
+    /// For each block, the least composition time in it and all later blocks. These values never fall.
     least: Vec<i64>,
-    /// For each block the last block up to it that has such a sample.
+    /// For each block, the last block up to it that has an indexed sample.
     last: Vec<u32>,
 }
 
@@ -187,13 +186,13 @@ impl<'a> Shown<'a> {
         shown
     }
 
-    /// The last one in decoding order that shows before `time`.
+    /// Returns the last sample in decoding order that is shown before `time`.
     fn last_before(&self, time: i64) -> Option<u32> {
         let block = self.least.partition_point(|least| *least < time).checked_sub(1)?;
         self.last_in(u32::try_from(block).ok()?, |sample| sample.pts() < time)
     }
 
-    /// The last one in decoding order up to sample `index`.
+    /// Returns the last indexed sample up to sample `index`.
     fn last_up_to(&self, index: u32) -> Option<u32> {
         let block = index / BLOCK;
         let here = self.last_in(block, |sample| sample.index <= index);
@@ -207,12 +206,12 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The least composition time at the head of the track.
+/// Returns the least composition time at the start of the track.
 fn first_shown(table: &SampleTable) -> i64 {
     table.range(0..REORDER).map(|sample| sample.pts()).min().unwrap_or(0)
 }
 
-/// The composition time at which the last sample ends.
+/// Returns the composition time at which the last sample ends.
 pub(crate) fn media_end(table: &SampleTable) -> i64 {
     let tail = table.len().saturating_sub(REORDER)..table.len();
     let ends = table.range(tail).map(|sample| sample.pts().saturating_add(i64::from(sample.duration)));

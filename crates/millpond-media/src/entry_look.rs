@@ -1,8 +1,8 @@
-//! A look at the first bytes of one sample: whether decoding can begin with it.
+//! Reads the first bytes of one sample to decide whether decoding can begin with it.
 
 use crate::{codec::sps, nal::NalSyntax, sample_table::Sample, units::ByteRange};
 
-/// Bytes of one read: what stands before the first slice of most pictures, and its first byte.
+/// Bytes of one read: enough for the units before the first slice of most pictures, and its first byte.
 const READ: u64 = 512;
 
 /// Verdict on the bytes read so far.
@@ -10,29 +10,29 @@ const READ: u64 = 512;
 pub(crate) enum Verdict {
     /// Decoding can begin with the sample.
     Entry,
-    /// It can't, or the sample is not made of NAL units.
+    /// Decoding can't begin with the sample, or the sample is not made of NAL units.
     Other,
-    /// The first slice was not reached.
+    /// The first slice was not reached yet.
     Unknown,
 }
 
-/// The reading of a sample up to its first slice.
+/// Reading of one sample up to its first slice.
 #[derive(Debug)]
 pub(crate) struct Look {
     syntax: NalSyntax,
     length_size: usize,
     sample: Sample,
-    /// Offset in the sample of the length that is read next.
+    /// Offset in the sample of the next NAL unit length.
     at: u64,
-    /// Reads so far.
+    /// Number of reads so far.
     reads: u32,
-    /// Whether a recovery point was announced.
+    /// Whether a recovery point message was found.
     recovers: bool,
     size: Option<(u16, u16)>,
 }
 
 impl Look {
-    /// A look at `sample`, in which each NAL unit has a length of `length_size` bytes.
+    /// Starts reading `sample`, whose NAL units have lengths of `length_size` bytes.
     pub(crate) fn new(syntax: NalSyntax, length_size: u8, sample: Sample) -> Self {
         let length_size = usize::from(length_size).clamp(1, 4);
         Self { syntax, length_size, sample, at: 0, reads: 0, recovers: false, size: None }
@@ -43,23 +43,23 @@ impl Look {
         self.sample.index
     }
 
-    /// Reads so far.
+    /// Number of reads so far.
     pub(crate) fn reads(&self) -> u32 {
         self.reads
     }
 
-    /// Picture size of a parameter set in the sample.
+    /// Picture size in a parameter set of the sample.
     pub(crate) fn size(&self) -> Option<(u16, u16)> {
         self.size
     }
 
-    /// Bytes to read next; empty where the sample has no more.
+    /// Range to read next; empty where the sample has no more bytes.
     pub(crate) fn range(&self) -> ByteRange {
         let start = self.sample.range.start.saturating_add(self.at).min(self.sample.range.end);
         ByteRange::new(start, start.saturating_add(READ).min(self.sample.range.end))
     }
 
-    /// Reads the bytes of [`range`](Self::range).
+    /// Examines the bytes of [`range`](Self::range).
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Verdict {
         self.reads += 1;
         let before = self.at;
@@ -90,7 +90,7 @@ impl Look {
 mod tests {
     use super::*;
 
-    /// A sample of NAL units at byte 1000 of an object, and the look at it until it is judged.
+    /// Puts a sample of NAL units at byte 1000 of an object, and reads it until there is a verdict.
     fn look(syntax: NalSyntax, units: &[&[u8]]) -> (Verdict, Look) {
         let mut bytes = Vec::new();
         for unit in units {

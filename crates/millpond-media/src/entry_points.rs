@@ -1,17 +1,18 @@
-//! Where decoding can really begin: sync flags compared with the media.
+//! Finds the samples with which decoding can really begin, by comparing sync flags with the media.
 //!
-//! Some writers flag every sample as a sync sample, or all first ones of their fragments. Segments that begin with such
-//! samples can't be decoded. The types of NAL units tell (see [`NalSyntax`]), at the cost of reads of the media, so
-//! they are read only where the flags look wrong, a few hundred bytes of a few samples:
+//! Some writers flag every sample as a sync sample, or the first sample of every fragment. Segments that begin with a
+//! wrongly flagged sample can't be decoded. The types of NAL units reveal that (see [`NalSyntax`]) but are in the
+//! media. So they are read only where the flags look wrong, a few hundred bytes of a few samples:
 //!
-//! 1. A track is in doubt where all its samples are sync samples, or most of its sync samples are smaller than its
-//!    average sample; so is a first sample without the flag. Tracks of other codecs than H.264 and H.265 never are.
-//! 2. Of a track in doubt [`TRIALS`] flagged samples are read. Where decoding can begin with each, the flags are right.
-//! 3. Otherwise the track is cut in windows of a second or more, and in each the largest flagged samples are read, the
-//!    largest first, until decoding can begin with one. Those samples are the track's sync samples, and no others.
-//! 4. Where no such sample is found at all, the flags stay: decoding has to begin somewhere.
+//! 1. A track is in doubt where all its samples are sync samples, or where most of its sync samples are smaller than
+//!    its average sample. A first sample without the flag is in doubt too. Only tracks of H.264 and H.265 are ever in
+//!    doubt.
+//! 2. [`TRIALS`] flagged samples of a track in doubt are read. Where decoding can begin with each, the flags are right.
+//! 3. Otherwise the track is divided into windows of a second or more. In each window the largest flagged samples are
+//!    read, the largest first, until decoding can begin with one. These samples become the track's only sync samples.
+//! 4. Where no such sample is found, the flags stay, because decoding has to begin somewhere.
 //!
-//! Reads are bounded for the whole movie, see [`crate::budget`].
+//! The number of reads is bounded for the whole movie, see [`crate::budget`].
 
 use crate::{
     budget::{MOST_LOOKS_AT_SAMPLES, MOST_READS_OF_A_SAMPLE},
@@ -31,13 +32,13 @@ use std::{
     ops::Range,
 };
 
-/// Samples that are read to find out whether a track's flags are right.
+/// Number of samples that are read to check a track's flags.
 const TRIALS: u32 = 32;
-/// Windows of a track.
+/// Most windows of a track.
 const MOST_WINDOWS: i64 = 512;
-/// Samples that are read of a window.
+/// Most samples that are read in a window.
 const MOST_OF_WINDOW: usize = 4;
-/// Sync samples of a track whose sizes say something.
+/// Least number of sync samples whose sizes are significant.
 const TELLING: u32 = 8;
 
 /// The search for entry points of a movie's tracks.
@@ -45,7 +46,7 @@ const TELLING: u32 = 8;
 pub(crate) struct EntrySearch {
     movie: Movie,
     tracks: Vec<TrackSearch>,
-    /// Samples that may still be looked at.
+    /// Number of samples that may still be read.
     left: usize,
     work: Work,
 }
@@ -53,12 +54,12 @@ pub(crate) struct EntrySearch {
 /// The search in one track.
 #[derive(Debug)]
 struct TrackSearch {
-    /// Place in the movie's tracks.
+    /// Index of the track in the movie.
     place: usize,
     stage: Stage,
     /// Samples that are being read.
     looks: Vec<Look>,
-    /// Samples with which decoding can begin.
+    /// Samples with which decoding can begin, found so far.
     entries: BTreeSet<u32>,
     /// Picture size of a parameter set between the samples.
     size: Option<(u16, u16)>,
@@ -66,16 +67,16 @@ struct TrackSearch {
 
 #[derive(Debug)]
 enum Stage {
-    /// The first sample alone is in doubt.
+    /// Only the first sample is in doubt.
     First,
-    /// Samples all over the track are read.
+    /// Samples all over the track are being read.
     Trial,
-    /// The flags are wrong: the largest samples of windows are read.
+    /// The flags are wrong; the largest samples of the windows are being read.
     Windows(Vec<Window>),
 }
 
 impl EntrySearch {
-    /// The search in `movie`; its steps are spent on `work`.
+    /// Starts the search in `movie`. Its steps are spent on `work`.
     pub(crate) fn of(movie: Movie, work: Work) -> Result<Self, MediaError> {
         let mut search = Self { tracks: Vec::new(), left: MOST_LOOKS_AT_SAMPLES, work, movie };
         if search.movie.external_media.is_some() {
@@ -111,7 +112,7 @@ impl EntrySearch {
         Ok(())
     }
 
-    /// Takes what arrived, and tells what to read next; nothing at the end.
+    /// Takes the bytes that arrived and returns the ranges to read next; none at the end.
     pub(crate) fn step(&mut self, arrived: &mut Arrived) -> Result<Vec<ByteRange>, MediaError> {
         let asked: BTreeSet<ByteRange> = self.tracks.iter().flat_map(|t| &t.looks).map(Look::range).collect();
         let bytes: HashMap<ByteRange, Bytes> =
@@ -130,7 +131,7 @@ impl EntrySearch {
         Ok(wanted.into_iter().collect())
     }
 
-    /// The movie with the flags that the media has.
+    /// Returns the movie with corrected sync flags.
     pub(crate) fn finish(mut self) -> Result<Movie, MediaError> {
         for search in self.tracks {
             let Some(track) = self.movie.tracks.get_mut(search.place) else { continue };
@@ -153,11 +154,11 @@ impl EntrySearch {
 }
 
 impl TrackSearch {
-    /// Looks at the bytes of the samples that were asked for; those that need more stay.
+    /// Examines the samples whose bytes arrived. Samples that need more bytes stay.
     fn judge(&mut self, bytes: &HashMap<ByteRange, Bytes>) {
         let Self { looks, entries, size, .. } = self;
         looks.retain_mut(|look| {
-            // Nothing was asked for yet.
+            // The sample has not been requested yet.
             let Some(bytes) = bytes.get(&look.range()) else { return look.reads() == 0 };
             let verdict = look.read(bytes);
             *size = size.or(look.size());
@@ -168,7 +169,7 @@ impl TrackSearch {
         });
     }
 
-    /// Chooses the next samples to look at, when all before are judged; `false` at the end.
+    /// Chooses the next samples to read when all earlier ones are judged; returns `false` at the end.
     fn go_on(&mut self, track: &Track, left: &mut usize, work: &Work) -> Result<bool, MediaError> {
         match &mut self.stage {
             Stage::First => return Ok(false),
@@ -191,14 +192,14 @@ impl TrackSearch {
     }
 }
 
-/// A part of a track, with its largest flagged samples, the largest last.
+/// A part of a track and its largest flagged samples, the largest last.
 #[derive(Debug)]
 struct Window {
     samples: Range<u32>,
     largest: Vec<Sample>,
 }
 
-/// Whether the flags look wrong.
+/// Whether the sync flags look wrong.
 fn is_doubtful(table: &SampleTable) -> bool {
     if table.all_sync() {
         return table.len() > 1;
@@ -212,14 +213,14 @@ fn is_doubtful(table: &SampleTable) -> bool {
     flagged >= TELLING && small > flagged / 2
 }
 
-/// Flagged samples all over a table, at distances that no group of pictures has.
+/// Returns flagged samples all over a table, at distances that match no group of pictures.
 fn trials(table: &SampleTable) -> impl Iterator<Item = Sample> + '_ {
     let flagged = if table.all_sync() { table.len() } else { table.sync_samples().count() as u32 };
     let count = flagged.min(TRIALS);
     let place = move |trial: u32| {
         let part = |n: u32| (u64::from(n) * u64::from(flagged) / u64::from(count.max(1))) as u32;
         let (from, to) = (part(trial), part(trial + 1));
-        // Weyl's sequence: spread evenly, without a period.
+        // Weyl's sequence: evenly spread, without a period.
         from + trial.wrapping_mul(0x9e37_79b9) % (to - from).max(1)
     };
     let mut wanted = (0..count).map(place).peekable();
@@ -230,7 +231,7 @@ fn trials(table: &SampleTable) -> impl Iterator<Item = Sample> + '_ {
     })
 }
 
-/// The windows of a table of `timescale` ticks a second.
+/// Returns the windows of a table with `timescale` ticks per second.
 fn windows(table: &SampleTable, timescale: i64) -> Vec<Window> {
     let start = table.start_dts();
     let length = table.end_dts().saturating_sub(start).max(1);

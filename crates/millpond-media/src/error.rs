@@ -1,8 +1,8 @@
-//! What can be wrong with a file: where, what was found and what was expected.
+//! Errors of media files: where they are, what was found, and what was expected.
 
 use crate::work::WorkError;
 
-/// Why an object gives no index, or a track of it none.
+/// The reason why an object has no index, or a track is missing from it.
 ///
 /// Every variant leads to the byte: the box path (such as `moov/trak[2]/mdia/minf/stbl/stsz`) and the offset in the
 /// object. Only [`MediaError::Work`] is worth a retry with the same bytes.
@@ -15,51 +15,51 @@ pub enum MediaError {
         path: String,
         /// Offset in the object.
         offset: u64,
-        /// What the file says.
+        /// Value in the file.
         found: String,
-        /// What the format wants there.
+        /// Value that the format requires.
         expected: String,
     },
-    /// Allowed by the format, but not something that Millpond plays.
+    /// A property that the format allows but Millpond does not play.
     #[error("{path} at byte {offset}: {found} is not supported")]
     Unsupported {
         /// Box path.
         path: String,
         /// Offset in the object.
         offset: u64,
-        /// What the file has.
+        /// Property of the file.
         found: String,
     },
-    /// The bytes end before the structure does.
+    /// The object ends before the structure does.
     #[error("{path} at byte {offset}: found {found} bytes, expected {expected}: the file is cut short")]
     Truncated {
         /// Box path.
         path: String,
         /// Offset in the object.
         offset: u64,
-        /// Bytes there are.
+        /// Number of bytes found.
         found: u64,
-        /// Bytes there should be.
+        /// Number of bytes expected.
         expected: u64,
     },
-    /// More of something than the limits allow to hold or to walk over.
+    /// A count beyond the limits of memory or work.
     #[error("{path} at byte {offset}: found {found} {what}, expected at most {expected}")]
     TooLarge {
         /// Box path.
         path: String,
         /// Offset in the object.
         offset: u64,
-        /// How many the file asks for.
+        /// Count in the file.
         found: u64,
         /// The limit.
         expected: u64,
-        /// Counted thing, such as `bytes of metadata`.
+        /// Unit of the count, such as `bytes of metadata`.
         what: &'static str,
     },
-    /// The job ended before the index was complete: cancelled, or more steps than its [`Work`](crate::Work) had.
+    /// The job ended before the index was complete: it was cancelled, or ran out of steps of its [`Work`](crate::Work).
     #[error("{path} at byte {offset}: {error}")]
     Work {
-        /// Box path that was read then.
+        /// Path of the box that was being read.
         path: String,
         /// Offset in the object.
         offset: u64,
@@ -78,7 +78,7 @@ pub enum MediaError {
         /// Whether the object ends before the first sample of some track.
         cut_short: bool,
     },
-    /// The boxes of the file are none of them the movie.
+    /// No box of the file is a movie box.
     #[error("the file at byte {offset}: found its end and no moov box, expected one")]
     NoMovieBox {
         /// Length of the object.
@@ -87,7 +87,7 @@ pub enum MediaError {
 }
 
 impl MediaError {
-    /// [`MediaError::Invalid`].
+    /// Creates [`MediaError::Invalid`].
     pub fn invalid(
         path: impl Into<String>,
         offset: u64,
@@ -97,27 +97,27 @@ impl MediaError {
         Self::Invalid { path: path.into(), offset, found: found.into(), expected: expected.into() }
     }
 
-    /// [`MediaError::Unsupported`].
+    /// Creates [`MediaError::Unsupported`].
     pub fn unsupported(path: impl Into<String>, offset: u64, found: impl Into<String>) -> Self {
         Self::Unsupported { path: path.into(), offset, found: found.into() }
     }
 
-    /// [`MediaError::Truncated`]: `found` bytes where `expected` are needed.
+    /// Creates [`MediaError::Truncated`]: `found` bytes where `expected` are needed.
     pub fn truncated(path: impl Into<String>, offset: u64, found: u64, expected: u64) -> Self {
         Self::Truncated { path: path.into(), offset, found, expected }
     }
 
-    /// [`MediaError::TooLarge`]: `found` of `what` where at most `expected` are allowed.
+    /// Creates [`MediaError::TooLarge`]: `found` of `what` where at most `expected` are allowed.
     pub fn too_large(path: impl Into<String>, offset: u64, found: u64, expected: u64, what: &'static str) -> Self {
         Self::TooLarge { path: path.into(), offset, found, expected, what }
     }
 
-    /// [`MediaError::Work`]: `error` ended the job while the box at `path` was read.
+    /// Creates [`MediaError::Work`]: `error` ended the job while the box at `path` was read.
     pub fn work(path: impl Into<String>, offset: u64, error: WorkError) -> Self {
         Self::Work { path: path.into(), offset, error }
     }
 
-    /// Box path of the place that is wrong.
+    /// Path of the box in error.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
@@ -131,7 +131,7 @@ impl MediaError {
         }
     }
 
-    /// Offset in the object of the place that is wrong.
+    /// Offset of the error in the object.
     #[must_use]
     pub fn offset(&self) -> u64 {
         match self {
@@ -145,7 +145,8 @@ impl MediaError {
         }
     }
 
-    /// Whether more bytes behind an object of `object_len` bytes could cure it: a copy that goes on will have them.
+    /// Whether an object of `object_len` bytes is perhaps incomplete, so that a copy still in progress may cure the
+    /// error.
     #[must_use]
     pub const fn is_cut_short(&self, object_len: u64) -> bool {
         match self {

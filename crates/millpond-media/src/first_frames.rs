@@ -1,5 +1,5 @@
-//! Channels and sampling rate of MP3, read from the first frame of a track. The sample entry is no evidence: ffmpeg writes
-//! two channels for mono.
+//! Reads channels and sampling rate of MP3 from the first frame of a track. The sample entry is unreliable: ffmpeg
+//! writes two channels for mono.
 
 use crate::{
     boxes::Node,
@@ -9,12 +9,12 @@ use crate::{
     units::ByteRange,
 };
 
-/// Bytes of a frame's header.
+/// Length of a frame header in bytes.
 const HEADER: u64 = 4;
 /// Most tracks whose first frame is read.
 const MOST: usize = 16;
 
-/// The bytes to read: none where the media is in another object.
+/// Returns the ranges to read; none where the media is in another object.
 pub(crate) fn wanted(movie: &Movie) -> Vec<ByteRange> {
     if movie.external_media.is_some() {
         return Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn wanted(movie: &Movie) -> Vec<ByteRange> {
     ranges
 }
 
-/// Makes the tracks what the frames that arrived say.
+/// Sets channels and sampling rate of the tracks from the frames that arrived.
 pub(crate) fn learn(movie: &mut Movie, arrived: &Arrived) {
     for track in &mut movie.tracks {
         let read = header(track).and_then(|range| arrived.get(range)).and_then(|bytes| Mp3Config::of_frame(bytes));
@@ -38,7 +38,7 @@ pub(crate) fn learn(movie: &mut Movie, arrived: &Arrived) {
     }
 }
 
-/// Where the header of the first frame of MP3 is.
+/// Returns the range of the first MP3 frame's header.
 fn header(track: &Track) -> Option<ByteRange> {
     let first = matches!(track.codec, Codec::Mp3(_)).then(|| track.samples.get(0))??.range;
     (first.len() >= HEADER).then(|| ByteRange::at(first.start, HEADER))

@@ -1,4 +1,4 @@
-//! Files made of parts, for tests.
+//! Builds media files from parts, for tests.
 
 use crate::{
     codec::parse_sample_entry,
@@ -12,11 +12,11 @@ pub(crate) const AVC: &str = "000000af617663310000000000000001000000000000000000
 /// An `mp4a` sample entry: AAC-LC, 48 kHz.
 pub(crate) const AAC: &str = "0000006e6d703461000000000000000100000000000000000002001000000000bb800000000000366573647300000000038080802500020004808080174015000000000177f4000177f40580808005118856e500068080800102000000146274727400000000000177f4000177f4";
 
-/// An `ipcm` sample entry: mono of 16 bits, the least significant byte first, 48 kHz.
+/// An `ipcm` sample entry: mono, 16 bits, little-endian, 48 kHz.
 pub(crate) const PCM: &str =
     "000000326970636d000000000000000100000000000000000001001000000000bb8000000000000e70636d43000000000110";
 
-/// Bytes written as hexadecimal digits.
+/// Parses hexadecimal digits.
 pub(crate) fn hex(digits: &str) -> Vec<u8> {
     let digit = |d: u8| (d as char).to_digit(16).unwrap() as u8;
     digits.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
@@ -27,7 +27,7 @@ pub(crate) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A box of `kind` with the joined `parts` as its body.
+/// Returns a box of `kind` with the joined `parts` as its body.
 pub(crate) fn bx(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
     let body = parts.concat();
     let mut bytes = words(&[body.len() as u32 + 8]);
@@ -41,12 +41,12 @@ pub(crate) fn fields(kind: &[u8; 4], fields: &[u32]) -> Vec<u8> {
     bx(kind, &[&words(fields)])
 }
 
-/// `mvhd` with 1000 ticks a second.
+/// Returns an `mvhd` with 1000 ticks per second.
 pub(crate) fn mvhd() -> Vec<u8> {
     bx(b"mvhd", &[&words(&[0, 0, 0, 1000, 0]), &[0; 80]])
 }
 
-/// A track of 1000 ticks a second: `handler`, sample entry as digits, and the tables in its `stbl`.
+/// Returns a track with 1000 ticks per second: `handler`, sample entry as digits, and the tables in its `stbl`.
 pub(crate) fn trak(id: u32, handler: &[u8; 4], entry: &str, tables: &[Vec<u8>]) -> Vec<u8> {
     let mut tkhd = words(&[7, 0, 0, id, 0, 0, 0, 0, 0, 0]);
     tkhd.extend(words(&[0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000, 0, 0]));
@@ -58,7 +58,7 @@ pub(crate) fn trak(id: u32, handler: &[u8; 4], entry: &str, tables: &[Vec<u8>]) 
     bx(b"trak", &[&bx(b"tkhd", &[&tkhd]), &bx(b"mdia", &[&mdhd, &hdlr, &bx(b"minf", &[&stbl])])])
 }
 
-/// Tables of `count` samples of `size` bytes and 40 ticks in one chunk at `offset`.
+/// Returns tables of `count` samples of `size` bytes and 40 ticks in one chunk at `offset`.
 pub(crate) fn tables(count: u32, size: u32, offset: u32) -> Vec<Vec<u8>> {
     vec![
         fields(b"stts", &[0, 1, count, 40]),
@@ -68,7 +68,7 @@ pub(crate) fn tables(count: u32, size: u32, offset: u32) -> Vec<Vec<u8>> {
     ]
 }
 
-/// A track of `samples` with one of the entries.
+/// Returns a track of `samples` with the sample entry `entry`.
 pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable) -> Track {
     let handler = if entry == AVC { *b"vide" } else { *b"soun" };
     let sample_entry = hex(entry);
@@ -94,7 +94,7 @@ pub(crate) fn track(id: u32, entry: &str, edits: Vec<Edit>, samples: SampleTable
     }
 }
 
-/// A movie of `tracks` with 1000 ticks a second.
+/// Returns a movie of `tracks` with 1000 ticks per second.
 pub(crate) fn movie(tracks: Vec<Track>) -> Movie {
     Movie {
         timescale: Timescale::MILLIS,

@@ -1,4 +1,4 @@
-//! Files that are no ISO base media files: which format they have, and the command that makes one of them.
+//! Recognises files in formats other than ISO base media, and suggests a command that converts them.
 
 /// A format that is recognised but not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +37,7 @@ pub enum Foreign {
     Aiff,
     /// An HLS playlist.
     Playlist,
-    /// A page of a website.
+    /// A web page.
     Html,
     /// A picture: JPEG, PNG, GIF or WebP.
     Image,
@@ -46,7 +46,7 @@ pub enum Foreign {
 }
 
 impl Foreign {
-    /// The media format that a file name stands for, by its extension.
+    /// Returns the media format that the extension of a file name stands for.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let (stem, extension) = name.rsplit_once('.')?;
@@ -74,7 +74,7 @@ impl Foreign {
         })
     }
 
-    /// The format of a file that begins with these bytes; 400 of them are enough.
+    /// Returns the format of a file that begins with `head`. 400 bytes are enough.
     #[must_use]
     pub fn of_bytes(head: &[u8]) -> Option<Self> {
         let at = |offset: usize, text: &[u8]| head.get(offset..).is_some_and(|rest| rest.starts_with(text));
@@ -106,7 +106,7 @@ impl Foreign {
         })
     }
 
-    /// Its name, as part of a sentence.
+    /// Name of the format, for use in a sentence.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -133,9 +133,9 @@ impl Foreign {
         }
     }
 
-    /// The command that makes an MP4 file of a file of this name; `None` where there is no media in it.
+    /// Returns the command that converts the file `file` to MP4; `None` where it has no media.
     ///
-    /// Formats whose codecs MP4 mostly has too are copied, others are encoded.
+    /// Codecs that MP4 can mostly carry are copied, others are encoded.
     #[must_use]
     pub fn command(self, file: &str) -> Option<String> {
         let codecs = match self {
@@ -150,19 +150,19 @@ impl Foreign {
             Self::Playlist | Self::Html | Self::Image | Self::Archive => return None,
         };
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-        // Not over the file itself, where the name says MP4 and the bytes don't.
+        // The command must not overwrite its input, which may have an MP4 name in spite of its content.
         let target = if file.ends_with(".mp4") { format!("{stem}.new.mp4") } else { format!("{stem}.mp4") };
         Some(format!("ffmpeg -i {} {codecs} -movflags +faststart {}", quoted(file), quoted(&target)))
     }
 }
 
-/// The document type of an EBML header (RFC 8794 11.2.4) is near its beginning.
+/// Reads the document type of an EBML header (RFC 8794 11.2.4), which is near its beginning.
 fn ebml(head: &[u8]) -> Foreign {
     let header = head.get(..64).unwrap_or(head);
     if header.windows(4).any(|four| four == b"webm") { Foreign::WebM } else { Foreign::Matroska }
 }
 
-/// Whether packets begin one after another: two at least, of 188 bytes (ISO/IEC 13818-1 2.4.3.2) or of 192 with a time
+/// Whether at least two packets follow one another: of 188 bytes (ISO/IEC 13818-1 2.4.3.2), or of 192 bytes with a time
 /// code before each.
 fn is_transport_stream(head: &[u8]) -> bool {
     let synced = |first: usize, length: usize| {
@@ -180,7 +180,7 @@ fn is_html(head: &[u8]) -> bool {
         .any(|tag| text.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag)))
 }
 
-/// A file name as one word of a POSIX shell that is no option.
+/// Quotes a file name for a POSIX shell so that it is one word and no option.
 fn quoted(name: &str) -> String {
     let name = if name.starts_with('-') { format!("./{name}") } else { name.to_owned() };
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '+' | ',' | '@' | '%');

@@ -1,12 +1,13 @@
-//! Where fragments are, as far as a file tells: the segment index (`sidx`, ISO/IEC 14496-12 8.16.3) and the movie
-//! fragment random access box (`mfra`, 8.8.9 to 8.8.11).
+//! Offsets of fragments, read from the segment index (`sidx`, ISO/IEC 14496-12 8.16.3) and from the movie fragment
+//! random access box (`mfra`, 8.8.9 to 8.8.11).
 
 use crate::boxes::{BoxHeader, Entries, Node};
 
-/// Bytes of `mfro`, the last box of a file with an `mfra`.
+/// Length in bytes of `mfro`, the last box of a file with an `mfra`.
 const MFRO: usize = 16;
 
-/// Starts of the subsegments that `sidx` refers to, and their end: media and further indexes alike.
+/// Returns the offsets of the subsegments that `sidx` refers to, media and further indexes alike, and the end of the
+/// last.
 pub(crate) fn segment_index(sidx: &Node<'_>) -> Option<Vec<u64>> {
     let (version, _, mut fields) = sidx.full().ok()?;
     fields.skip(8).ok()?;
@@ -25,7 +26,7 @@ pub(crate) fn segment_index(sidx: &Node<'_>) -> Option<Vec<u64>> {
     Some(places)
 }
 
-/// The size of the `mfra` that ends with the object, of which `tail` are the last bytes.
+/// Returns the size of the `mfra` at the end of the object, whose last bytes are `tail`.
 pub(crate) fn random_access_size(tail: &[u8]) -> Option<u64> {
     let mfro = tail.get(tail.len().checked_sub(MFRO)?..)?;
     let header = BoxHeader::parse(mfro)?;
@@ -33,11 +34,11 @@ pub(crate) fn random_access_size(tail: &[u8]) -> Option<u64> {
     (&header.kind == b"mfro" && header.size == Some(MFRO as u64) && size > MFRO as u64).then_some(size)
 }
 
-/// Places of the fragments that `mfra` names, in no order.
+/// Returns the offsets of the fragments that `mfra` names, unsorted.
 pub(crate) fn random_access(mfra: &Node<'_>) -> Vec<u64> {
     let mut places = Vec::new();
     for tfra in mfra.children().filter(|node| &node.kind == b"tfra") {
-        // A table that is cut short still gave what it has.
+        // Entries before the end of a truncated table are used.
         let _ = track_places(&tfra, &mut places);
     }
     places

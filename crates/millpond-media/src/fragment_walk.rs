@@ -1,8 +1,8 @@
-//! Finding all movie fragments of an object with few round trips.
+//! Finds all movie fragments of an object in few round trips.
 //!
-//! The object after the movie box is a lane of boxes. An index (`sidx`, `mfra`) cuts it into lanes at the places it
-//! names, and all lanes are walked at once. A lane finds every fragment in it, named or not, so an index that leaves
-//! some out does no harm; one that points astray shows as a box that passes its lane, and is then not believed.
+//! The object after the movie box is one lane of boxes. An index (`sidx`, `mfra`) cuts it into several lanes at the
+//! offsets it names, and all lanes are walked in parallel. A lane finds every fragment in it, so an index that omits
+//! some does no harm. A wrong index shows as a box that extends past its lane, and is then ignored.
 
 use crate::{
     boxes::{FourCc, Node, show},
@@ -16,70 +16,71 @@ use crate::{
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// What is left of an object is read whole up to this size: one round trip instead of one a fragment.
+/// An object's rest up to this many bytes is read whole, in one round trip instead of one per fragment.
 const WHOLE: u64 = 1 << 20;
-/// Read at a place that an index names.
+/// Bytes read at an offset that an index names.
 const NAMED: u64 = 4 << 10;
-/// Read at a place that a walk came to.
+/// Bytes read at an offset that a walk reached.
 const HOP: u64 = 16 << 10;
-/// Most read at a place that turns out to need no more.
+/// Most bytes read where the next box is not known.
 const MOST: u64 = 64 << 10;
-/// Bytes asked for at once.
+/// Most bytes requested in one round.
 const BATCH: u64 = 32 << 20;
-/// Indexes used: more than a tree of them has. A file with one before each fragment gains nothing from them.
+/// Most indexes used, which is more than a tree of them has. A file with an index before each fragment gains nothing
+/// from them.
 const MAX_CUTS: u32 = 256;
-/// Most lanes: places beyond that are found by walking. A day of fragments of one second has fewer.
+/// Most lanes. Further fragments are found by walking. A day of fragments of one second needs fewer.
 const MAX_LANES: usize = 1 << 17;
-/// Bytes of heap that a fragment takes beside its own.
+/// Bytes of heap that a fragment takes besides its box.
 const FRAGMENT_HEAP: u64 = 128;
 
 /// The walk over the fragments of one object.
 #[derive(Debug)]
 pub(crate) struct FragmentWalk {
-    /// All that is after the movie box.
+    /// Range after the movie box.
     all: ByteRange,
     lanes: Vec<Lane>,
-    /// Fragments found, by place.
+    /// Fragments found, by offset.
     moofs: BTreeMap<u64, Bytes>,
     held: u64,
     limit: u64,
     tail: Tail,
     largest: u64,
     believe: bool,
-    /// Indexes that were used.
+    /// Number of indexes used.
     cuts: u32,
-    /// Why the walk ended before the object did.
+    /// Error that ended the walk before the end of the object.
     broken: Option<MediaError>,
     rounds: Rounds,
     work: Work,
 }
 
-/// The end of the object, where an `mfra` may be.
+/// The end of the object, which may hold an `mfra`.
 #[derive(Debug)]
 enum Tail {
-    /// Not asked for.
+    /// Not requested yet.
     Unknown,
-    /// Asked for: the last bytes, or the whole `mfra`.
+    /// Requested: the last bytes, or the whole `mfra`.
     Asked(ByteRange),
-    /// Read, or of no use.
+    /// Read, or useless.
     Settled,
 }
 
-/// What a look at a lane came to.
+/// Result of one visit of a lane.
 enum Look {
-    /// Walked to its end.
+    /// The lane was walked to its end.
     Through,
-    /// Needs so many bytes from where it is.
+    /// The lane needs this many bytes from its position.
     Wants(u64),
-    /// Cut it at these places.
+    /// An index names these offsets, at which lanes are to be cut.
     Cut(Vec<u64>),
-    /// What is here can't be: the index that led here is wrong, or the object ends in garbage.
+    /// The bytes are impossible: the index that led here is wrong, or the object ends in garbage.
     Astray,
 }
 
 impl FragmentWalk {
-    /// A walk over `rest`, the lane after the movie box, that holds at most `limit` bytes of metadata.
-    /// Steps are spent on `work`.
+    /// Starts a walk over `rest`, the lane after the movie box, that holds at most `limit` bytes of metadata. Steps are
+    /// spent on `work`.
     pub(crate) fn new(rest: Lane, limit: u64, work: Work) -> Self {
         let tail = if rest.left() <= WHOLE { Tail::Settled } else { Tail::Unknown };
         let all = ByteRange::new(rest.at(), rest.end());
@@ -100,7 +101,7 @@ impl FragmentWalk {
         }
     }
 
-    /// Walks as far as the bytes at hand go, and gives the ranges it needs next; none when it is through.
+    /// Walks as far as the available bytes allow, and returns the ranges needed next; none at the end.
     pub(crate) fn step(&mut self, arrived: &mut Arrived) -> Result<Vec<ByteRange>, MediaError> {
         let first = self.lanes.first().map_or(self.all.end, Lane::at);
         self.rounds.begin(self.lanes.len(), first, &self.work)?;
@@ -145,7 +146,7 @@ impl FragmentWalk {
         Ok(wanted)
     }
 
-    /// Asks for the end of the object along with the rest, if there may be an index.
+    /// Also requests the end of the object, if it may hold an index.
     fn ask_tail(&mut self, wanted: &mut Vec<ByteRange>) {
         if let Tail::Asked(range) = self.tail {
             wanted.push(range);
@@ -160,12 +161,12 @@ impl FragmentWalk {
         }
     }
 
-    /// The fragments in file order, and why there are no more, if the object breaks off.
+    /// Returns the fragments in file order, and the error that ended the walk early, if any.
     pub(crate) fn into_fragments(self) -> (BTreeMap<u64, Bytes>, Option<MediaError>) {
         (self.moofs, self.broken)
     }
 
-    /// Without an index, from the beginning.
+    /// Starts again from the beginning, without an index.
     fn start_over(&mut self) -> Vec<ByteRange> {
         self.cuts = 0;
         self.believe = false;
@@ -186,7 +187,7 @@ impl FragmentWalk {
             let (header, size) = match lane.here() {
                 Here::End => return Ok(Look::Through),
                 Here::Unknown => return Ok(Look::Wants(self.ask_at(lane))),
-                // After the last box garbage is passed over; where an index points to, it tells on the index.
+                // Garbage after the last box is skipped. Garbage at an offset from an index proves the index wrong.
                 Here::Garbage if lane.end() == self.all.end && !lane.at_start() => return Ok(Self::leave(lane)),
                 Here::Garbage => return Ok(Look::Astray),
                 Here::Box { header, size } => (header, size),
@@ -204,7 +205,7 @@ impl FragmentWalk {
                     let Some(bytes) = lane.bytes(size) else { return Ok(Look::Wants(size)) };
                     self.held += size + FRAGMENT_HEAP;
                     self.largest = self.largest.max(size);
-                    // A copy: a slice would hold all that was read with it.
+                    // A copy, because a slice would keep everything that was read with it.
                     self.moofs.insert(lane.at(), Bytes::copy_from_slice(&bytes));
                 }
                 b"sidx" if self.may_cut() && size <= lane.left() => {
@@ -220,12 +221,12 @@ impl FragmentWalk {
         }
     }
 
-    /// Whether another index is used.
+    /// Whether another index may be used.
     fn may_cut(&mut self) -> bool {
         self.believe && self.cuts < MAX_CUTS && self.lanes.len() < MAX_LANES && self.rounds.cut(self.lanes.len())
     }
 
-    /// Ends `lane` here.
+    /// Ends `lane` at its position.
     fn leave(lane: &mut Lane) -> Look {
         lane.advance(lane.left());
         Look::Through
@@ -239,7 +240,7 @@ impl FragmentWalk {
         Ok(())
     }
 
-    /// How much to read where the next box is not known.
+    /// Returns how many bytes to read where the next box is not known.
     fn ask_at(&self, lane: &Lane) -> u64 {
         if self.all.len() <= WHOLE {
             return lane.left();
@@ -248,7 +249,7 @@ impl FragmentWalk {
         (self.largest + self.largest / 2).clamp(least, MOST)
     }
 
-    /// Cuts the lanes at `places`; those outside of them, or at their ends, change nothing.
+    /// Cuts the lanes at `places`. Offsets outside of the lanes, or at their ends, have no effect.
     fn cut(&mut self, mut places: Vec<u64>) {
         self.cuts += 1;
         places.sort_unstable();
@@ -268,7 +269,7 @@ impl FragmentWalk {
         self.lanes = lanes;
     }
 
-    /// The places that the `mfra` names, once it is here.
+    /// Returns the offsets that the `mfra` names, once it has arrived.
     fn read_tail(&mut self, arrived: &mut Arrived) -> Option<Vec<u64>> {
         let Tail::Asked(range) = self.tail else { return None };
         let bytes = arrived.take(range)?;
@@ -283,7 +284,7 @@ impl FragmentWalk {
         };
         let bytes = bytes.get(usize::try_from(skip).ok()?..)?;
         let mfra = Node::new(bytes, start, "mfra").filter(|node| &node.kind == b"mfra")?;
-        // The walk ends where the index begins: one box less to look at.
+        // The walk ends before the index, which saves a visit.
         self.cut(vec![start]);
         self.lanes.retain(|lane| lane.at() < start);
         self.all.end = start;

@@ -1,4 +1,4 @@
-//! Movie fragments (`moof`, ISO/IEC 14496-12 8.8): their samples go to the end of the tracks.
+//! Appends the samples of movie fragments (`moof`, ISO/IEC 14496-12 8.8) to their tracks.
 
 use crate::{
     boxes::{Fields, Node},
@@ -10,7 +10,7 @@ use crate::{
     sample_table::{MAX_SAMPLES, SampleTableBuilder},
 };
 
-/// Samples without a byte that a run may have where not even a field tells one from the other.
+/// Most samples of zero bytes in a run that has no field for each sample.
 const MAX_EMPTY_SAMPLES: u32 = 1024;
 
 /// `sample_is_non_sync_sample` (8.8.3.1).
@@ -18,7 +18,7 @@ const NON_SYNC: u32 = 0x0001_0000;
 /// `sample_depends_on` 1 (and 3, reserved): not an I picture.
 const DEPENDS: u32 = 0x0100_0000;
 
-/// Fields of `tfhd` (8.8.7) and `trun` (8.8.8) that are there.
+/// Flags of `tfhd` (8.8.7) and `trun` (8.8.8) for optional fields.
 mod flag {
     pub(super) const BASE_DATA_OFFSET: u32 = 0x1;
     pub(super) const DESCRIPTION: u32 = 0x2;
@@ -35,18 +35,18 @@ mod flag {
     pub(super) const COMPOSITION: u32 = 0x800;
 }
 
-/// What holds for all runs of a track fragment.
+/// Settings of all runs of a track fragment.
 #[derive(Debug)]
 struct Traf {
     defaults: Trex,
-    /// What data offsets count from.
+    /// Offset from which data offsets count.
     base: u64,
-    /// Where a run without a data offset starts.
+    /// Offset of a run that has no data offset.
     next: u64,
 }
 
 impl MovieDraft {
-    /// Appends the samples of `moof`. A track fragment that is broken ends its track, and no other.
+    /// Appends the samples of `moof`. An invalid track fragment ends only its own track.
     ///
     /// # Errors
     /// The job has ended.
@@ -56,7 +56,8 @@ impl MovieDraft {
             self.skip_once(0, error);
             Vec::new()
         });
-        // Without a base, data begins at the moof for the first track, after the last one's for the others (8.8.7.1).
+        // Without a base offset, data of the first track begins at the moof, and that of each other track where the
+        // last one ended (8.8.7.1).
         let mut implicit = moof.offset;
         for traf in moof.children_of(b"traf") {
             let mut track = 0;
@@ -74,14 +75,14 @@ impl MovieDraft {
         Ok(())
     }
 
-    /// Notes an error of a track that is not played, or that could not be named, once.
+    /// Records an error of a track that is not played, or that has no id, once.
     fn skip_once(&mut self, track: u32, error: MediaError) {
         if !self.skipped.iter().any(|skipped| skipped.id == track) {
             self.skip(track, error.to_string());
         }
     }
 
-    /// Appends the samples of one `traf`, and gives the end of its data.
+    /// Appends the samples of one `traf`, and returns the end of its data.
     fn add_track_fragment(
         &mut self,
         node: &Node<'_>,
@@ -123,7 +124,7 @@ impl MovieDraft {
         Ok(traf.next)
     }
 
-    /// `tfhd` (8.8.7), over the defaults of the track.
+    /// Reads `tfhd` (8.8.7), whose fields override the defaults of the track.
     fn track_fragment_header(
         &self,
         tfhd: &Node<'_>,
@@ -169,7 +170,7 @@ impl MovieDraft {
         let first_flags = if flags & flag::FIRST_SAMPLE_FLAGS != 0 { Some(fields.u32()?) } else { None };
         let per_sample = (flags & 0xf00).count_ones() as usize * 4;
         let count = match (fields.rest().len().checked_div(per_sample), traf.defaults.size) {
-            // A count that claims more than there are fields gets what there are.
+            // A count beyond the fields that are present is cut to them.
             (Some(present), _) => claimed.min(u32::try_from(present).unwrap_or(u32::MAX)),
             (None, 0) if claimed > MAX_EMPTY_SAMPLES => {
                 let found = format!("{claimed} samples of no bytes and no fields");
@@ -195,7 +196,7 @@ impl MovieDraft {
     }
 }
 
-/// Samples that the runs of a `traf` claim to have.
+/// Number of samples that the runs of a `traf` claim.
 fn claimed_samples(traf: &Node<'_>) -> u32 {
     let count = |run: Node<'_>| run.full().and_then(|(_, _, mut fields)| fields.u32()).unwrap_or(0);
     traf.children_of(b"trun").map(count).fold(0, u32::saturating_add)
@@ -208,12 +209,12 @@ struct Run<'a, 'n> {
     first_flags: Option<u32>,
     count: u32,
     fields: Fields<'a, 'n>,
-    /// Where samples have to end.
+    /// Offset by which samples must end.
     limit: u64,
 }
 
 impl Run<'_, '_> {
-    /// Appends the samples to their track, if that is played, and moves `traf.next` to their end.
+    /// Appends the samples to their track, if it is played, and moves `traf.next` to their end.
     fn add(
         mut self,
         traf: &mut Traf,
@@ -226,7 +227,7 @@ impl Run<'_, '_> {
             let size = field(flag::SIZE, traf.defaults.size)?;
             let default_flags = self.first_flags.filter(|_| index == 0).unwrap_or(traf.defaults.flags);
             let sample_flags = field(flag::FLAGS, default_flags)?;
-            // Signed in version 1 only, but version 0 gets negative ones too.
+            // Composition offsets are signed in version 1 only, but writers put negative ones into version 0 too.
             let composition = field(flag::COMPOSITION, 0)? as i32;
             let end = traf.next.checked_add(u64::from(size)).filter(|&end| end <= self.limit);
             let end = end.ok_or_else(|| self.passes_the_end(index, size, traf.next))?;
@@ -252,7 +253,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// As [`add`](Self::add), of samples that are all one frame of PCM.
+    /// Like [`add`](Self::add), for samples that are all one frame of PCM.
     fn add_frames(
         self,
         traf: &mut Traf,

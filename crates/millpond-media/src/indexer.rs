@@ -1,4 +1,4 @@
-//! From the bytes of an object to its index, without I/O.
+//! Turns the bytes of an object into its index, without I/O.
 
 use crate::{
     boxes::{HEADER, Node, show},
@@ -21,43 +21,44 @@ const FIRST: [&[u8; 4]; 15] = [
     b"meta", b"udta", b"PICT",
 ];
 
-/// How much an [`Indexer`] reads and holds.
+/// Limits on the bytes that an [`Indexer`] reads and holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of movie and fragment boxes held at most.
+pub struct IndexLimits {
+    /// Most bytes of movie and fragment boxes held.
     pub max_metadata: u64,
-    /// Bytes of the first read.
+    /// Length of the first read in bytes.
     pub head: u64,
 }
 
-impl Default for Limits {
+impl Default for IndexLimits {
     fn default() -> Self {
         Self { max_metadata: 256 << 20, head: 64 << 10 }
     }
 }
 
-/// What an [`Indexer`] wants.
+/// Result of one poll of an [`Indexer`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Bytes of these ranges, which can be read in parallel.
+    /// The bytes of these ranges are needed; they can be read in parallel.
     Need(Vec<ByteRange>),
-    /// Nothing more: this is the index.
+    /// The finished index.
     Done(Movie),
 }
 
 /// Reads the index of one object.
 ///
-/// Call [`poll`](Self::poll); for [`Step::Need`] hand over each range, in any order, with [`supply`](Self::supply),
-/// and poll again; polling before all are there names those that are missing. The first error is final, and so is
-/// [`Step::Done`].
+/// Call [`poll`](Self::poll). For [`Step::Need`], pass the bytes of each range to [`supply`](Self::supply), in any
+/// order, and poll again. A poll before all ranges are supplied returns the missing ones. The first error is final, and
+/// so is [`Step::Done`].
 ///
-/// A progressive file takes one batch, or two where the movie box is large or at the end. A fragmented one takes
-/// two or three where it has an index of its fragments (`sidx`, `mfra`), else one for each fragment. Where sync flags
-/// look wrong, a few samples' first bytes are read too: up to 21 batches more. MP3 takes one more, of a few bytes a track.
+/// A progressive file takes one batch of reads, or two where the movie box is large or at the end. A fragmented file
+/// takes two or three with an index of its fragments (`sidx`, `mfra`), else one per fragment. Where sync flags look
+/// wrong, the first bytes of a few samples are read too, in up to 21 further batches. MP3 takes one more batch of a few
+/// bytes per track.
 #[derive(Debug)]
 pub struct Indexer {
     object_len: u64,
-    limits: Limits,
+    limits: IndexLimits,
     stage: Stage,
     missing: Vec<ByteRange>,
     arrived: Arrived,
@@ -66,36 +67,36 @@ pub struct Indexer {
 
 #[derive(Debug)]
 enum Stage {
-    /// Looking for the movie box.
+    /// Searching for the movie box.
     Boxes(Lane, Rounds),
-    /// Looking for fragments.
+    /// Searching for fragments.
     Fragments(Box<(MovieDraft, FragmentWalk)>),
-    /// Looking at first frames.
+    /// Reading first frames.
     Frames(Box<Movie>),
     /// Comparing sync flags with the media.
     Entries(Box<EntrySearch>),
-    /// Handed out.
+    /// The index was returned.
     Done,
     Failed(MediaError),
 }
 
-/// What a look for the movie box came to.
+/// Result of the search for the movie box.
 enum Found {
     Wants(ByteRange),
     Moov(Bytes),
 }
 
 impl Indexer {
-    /// An indexer of an object of `object_len` bytes, with [`Limits::default`].
+    /// Creates an indexer for an object of `object_len` bytes, with [`IndexLimits::default`].
     #[must_use]
     pub fn new(object_len: u64) -> Self {
-        Self::with_limits(object_len, Limits::default())
+        Self::with_limits(object_len, IndexLimits::default())
     }
 
-    /// An indexer of an object of `object_len` bytes.
+    /// Creates an indexer for an object of `object_len` bytes.
     #[must_use]
-    pub fn with_limits(object_len: u64, limits: Limits) -> Self {
-        let limits = Limits { head: limits.head.max(HEADER), ..limits };
+    pub fn with_limits(object_len: u64, limits: IndexLimits) -> Self {
+        let limits = IndexLimits { head: limits.head.max(HEADER), ..limits };
         let stage = Stage::Boxes(Lane::new(0, object_len), Rounds::to_movie_box());
         Self { object_len, limits, stage, missing: Vec::new(), arrived: Arrived::default(), work: Work::unlimited() }
     }
@@ -106,10 +107,10 @@ impl Indexer {
         Self { work, ..self }
     }
 
-    /// What it needs next, or the finished movie.
+    /// Returns the ranges needed next, or the finished movie.
     ///
     /// # Errors
-    /// Where the bytes are no file that can be played, or hold more metadata than the limits allow.
+    /// The bytes are no playable file, or hold more metadata than the limits allow.
     pub fn poll(&mut self) -> Result<Step, MediaError> {
         if !self.missing.is_empty() {
             return Ok(Step::Need(self.missing.clone()));
@@ -128,8 +129,8 @@ impl Indexer {
         }
     }
 
-    /// Hands over the bytes of one range that the last [`poll`](Self::poll) named. Fewer bytes than the range has
-    /// make the next poll fail; a range that was not named is passed over.
+    /// Passes in the bytes of one range that the last [`poll`](Self::poll) returned. Fewer bytes than the range has
+    /// make the next poll fail. A range that was not requested is ignored.
     pub fn supply(&mut self, range: ByteRange, bytes: Bytes) {
         let Some(position) = self.missing.iter().position(|&missing| missing == range) else { return };
         self.missing.swap_remove(position);
@@ -211,7 +212,7 @@ impl Indexer {
         Ok(Step::Need(wanted))
     }
 
-    /// Asks for the frames that tell what the movie box doesn't.
+    /// Requests the first frames whose content the movie box doesn't describe.
     fn look_at_frames(&mut self, movie: Movie) -> Result<Step, MediaError> {
         let wanted = first_frames::wanted(&movie);
         if wanted.is_empty() {
@@ -224,14 +225,14 @@ impl Indexer {
 
     /// Walks the boxes of the file up to the movie box.
     fn walk(&self, lane: &mut Lane) -> Result<Found, MediaError> {
-        // The last box that was passed, with the size it claims.
+        // The last box passed, with the size that it claims.
         let mut passed = None;
         loop {
             let at = lane.at();
             let (header, size) = match lane.here() {
                 Here::End => return Err(self.no_moov(passed)),
                 Here::Unknown => return Ok(Found::Wants(lane.want(self.ask_at(at, passed)))),
-                // Too few bytes to be one: the beginning of a box.
+                // Fewer bytes than a box header has: the beginning of a box.
                 Here::Garbage if lane.left() < 8 => return Err(self.no_moov(passed)),
                 Here::Garbage => {
                     let bytes = lane.bytes(lane.left().min(8)).unwrap_or_default();
@@ -262,8 +263,8 @@ impl Indexer {
         }
     }
 
-    /// How much to read at `at`: after the media everything up to the end, as the movie box is likely there, and
-    /// no larger than an eighth of the media.
+    /// Returns how many bytes to read at `at`. After the media that is everything up to the end, which likely holds the
+    /// movie box, but no more than an eighth of the media.
     fn ask_at(&self, at: u64, passed: Option<([u8; 4], u64, u64)>) -> u64 {
         match passed {
             Some((kind, _, size)) if &kind == b"mdat" => {
@@ -285,7 +286,7 @@ impl Indexer {
     }
 }
 
-/// The index of an object that is in memory.
+/// Returns the index of an object that is in memory.
 ///
 /// # Errors
 /// As [`Indexer::poll`].

@@ -1,4 +1,4 @@
-//! A stretch of an object that is walked box by box, with the bytes of it that are at hand.
+//! A stretch of an object that is walked box by box, and its available bytes.
 
 use crate::{
     boxes::{BoxHeader, HEADER},
@@ -7,92 +7,92 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
-/// Bytes that were asked for and came, by range.
+/// Bytes that were requested and arrived, by range.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived(BTreeMap<ByteRange, Bytes>);
 
 impl Arrived {
-    /// Keeps what came.
+    /// Stores the bytes of `range`.
     pub(crate) fn put(&mut self, range: ByteRange, bytes: Bytes) {
         self.0.insert(range, bytes);
     }
 
-    /// The bytes of exactly `range`, which stay.
+    /// Returns the bytes of exactly `range`, and keeps them.
     pub(crate) fn get(&self, range: ByteRange) -> Option<&Bytes> {
         self.0.get(&range)
     }
 
-    /// The bytes of exactly `range`.
+    /// Removes and returns the bytes of exactly `range`.
     pub(crate) fn take(&mut self, range: ByteRange) -> Option<Bytes> {
         self.0.remove(&range)
     }
 
-    /// The bytes of a range that starts at `start`.
+    /// Removes and returns the bytes of a range that starts at `start`.
     pub(crate) fn take_from(&mut self, start: u64) -> Option<Bytes> {
         let (&range, _) = self.0.range(ByteRange::new(start, start)..).next().filter(|(r, _)| r.start == start)?;
         self.take(range)
     }
 }
 
-/// A stretch of boxes: where the walk is, and where it ends.
+/// A stretch of boxes: the position of the walk, and its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     start: u64,
     at: u64,
     end: u64,
-    /// Bytes at hand from `at` on.
+    /// Available bytes from `at` on.
     held: Bytes,
 }
 
-/// What a lane has at its present place.
+/// Content of a lane at its position.
 #[derive(Debug)]
 pub(crate) enum Here {
-    /// The end of the stretch.
+    /// The end of the lane.
     End,
-    /// Not enough bytes to say.
+    /// Too few bytes to decide.
     Unknown,
     /// Bytes that are no box header.
     Garbage,
     /// A box.
     Box {
         header: BoxHeader,
-        /// Bytes of the whole box; those of a box without a size go to the end of the lane.
+        /// Length of the whole box; a box without a size extends to the end of the lane.
         size: u64,
     },
 }
 
 impl Lane {
-    /// A lane over `start..end` with nothing at hand.
+    /// Creates a lane over `start..end` without any bytes.
     pub(crate) fn new(start: u64, end: u64) -> Self {
         Self { start, at: start, end: end.max(start), held: Bytes::new() }
     }
 
-    /// Where the walk is.
+    /// Position of the walk.
     pub(crate) fn at(&self) -> u64 {
         self.at
     }
 
-    /// Whether nothing was walked yet.
+    /// Whether the walk is at the start of the lane.
     pub(crate) fn at_start(&self) -> bool {
         self.at == self.start
     }
 
-    /// Where it ends.
+    /// End of the lane.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Bytes from here to the end.
+    /// Number of bytes from the position to the end.
     pub(crate) fn left(&self) -> u64 {
         self.end - self.at
     }
 
-    /// The first byte that is not at hand.
+    /// Offset of the first byte that is not available.
     pub(crate) fn held_to(&self) -> u64 {
         self.at + self.held.len() as u64
     }
 
-    /// Adds the bytes that begin at [`Lane::held_to`]; those past the end are of no use.
+    /// Adds the bytes that begin at [`Lane::held_to`]. Bytes past the end are dropped.
     pub(crate) fn append(&mut self, mut bytes: Bytes) {
         bytes.truncate(usize::try_from(self.end - self.held_to()).unwrap_or(usize::MAX));
         if self.held.is_empty() {
@@ -105,7 +105,7 @@ impl Lane {
         }
     }
 
-    /// What is here.
+    /// Returns the content at the position.
     pub(crate) fn here(&self) -> Here {
         if self.left() == 0 {
             return Here::End;
@@ -117,13 +117,13 @@ impl Lane {
         }
     }
 
-    /// The next `size` bytes, if they are at hand.
+    /// Returns the next `size` bytes, if they are available.
     pub(crate) fn bytes(&self, size: u64) -> Option<Bytes> {
         let size = usize::try_from(size).ok().filter(|&size| size <= self.held.len())?;
         Some(self.held.slice(..size))
     }
 
-    /// Passes over `size` bytes.
+    /// Skips `size` bytes.
     pub(crate) fn advance(&mut self, size: u64) {
         let size = size.min(self.left());
         self.at += size;
@@ -133,12 +133,12 @@ impl Lane {
         };
     }
 
-    /// The range to ask for so that `size` bytes from here are at hand; nothing past the end.
+    /// Returns the range to request so that `size` bytes from the position are available. It never exceeds the lane.
     pub(crate) fn want(&self, size: u64) -> ByteRange {
         ByteRange::new(self.held_to(), self.at.saturating_add(size).min(self.end))
     }
 
-    /// Cuts the lane at `place`, and gives the part after it.
+    /// Cuts the lane at `place`, and returns the part after it.
     pub(crate) fn split_off(&mut self, place: u64) -> Self {
         let place = place.clamp(self.at, self.end);
         let keep = usize::try_from(place - self.at).unwrap_or(usize::MAX).min(self.held.len());
@@ -148,7 +148,7 @@ impl Lane {
     }
 }
 
-/// Whether the type looks like one; `©xyz` is a QuickTime type.
+/// Whether the type is printable, counting `©` of QuickTime types such as `©xyz`.
 fn printable(header: &BoxHeader) -> bool {
     header.kind.iter().all(|byte| matches!(byte, 0x20..=0x7e | 0xa9))
 }

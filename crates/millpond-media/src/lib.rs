@@ -1,7 +1,8 @@
-//! ISO base media files (ISO/IEC 14496-12), progressive and fragmented, to a compact index.
+//! Builds a compact index of ISO base media files (ISO/IEC 14496-12), progressive and fragmented.
 //!
-//! Pure: no I/O and no clock. [`Indexer`] says which bytes it needs next and is handed them;
-//! what comes out is a [`Movie`], whose [`SampleTable`]s answer "where and when is sample n" without the file.
+//! Pure: no I/O and no clock. [`Indexer`] names the bytes that it needs next and is given them. Its result is a
+//! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file.
+#![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod alias;
 mod bits;
@@ -37,7 +38,7 @@ pub use codec::*;
 pub use edits::{Span, spans};
 pub use error::MediaError;
 pub use foreign::Foreign;
-pub use indexer::{Indexer, Limits, Step, index_bytes};
+pub use indexer::{IndexLimits, Indexer, Step, index_bytes};
 pub use movie::{Edit, Movie, SkippedTrack, Track, TrackKind};
 pub use nal::NalSyntax;
 pub use protection::{Protection, Scheme, SystemHeader, Uuid};

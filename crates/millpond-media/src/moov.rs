@@ -1,4 +1,4 @@
-//! The movie box (`moov`, ISO/IEC 14496-12 8.2.1), and the movie while it grows out of it and its fragments.
+//! The movie box (`moov`, ISO/IEC 14496-12 8.2.1), and the movie that is built from it and its fragments.
 
 use crate::{
     boxes::Node,
@@ -16,7 +16,7 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// A movie that may still get samples.
+/// A movie that is being built.
 #[derive(Debug)]
 pub(crate) struct MovieDraft {
     moov_offset: u64,
@@ -24,32 +24,32 @@ pub(crate) struct MovieDraft {
     duration: u64,
     fragmented: bool,
     external_media: Option<String>,
-    /// Tracks that can be played so far, in file order.
+    /// Tracks that are playable so far, in file order.
     pub(crate) tracks: Vec<TrackDraft>,
-    /// Defaults of all tracks, also of those that can't be played.
+    /// Defaults of all tracks, including those that are not playable.
     pub(crate) defaults: HashMap<u32, Trex>,
     pub(crate) skipped: Vec<SkippedTrack>,
     pub(crate) budget: Budget,
     object_len: u64,
     pub(crate) system_headers: SystemHeaders,
-    /// Whether samples lie behind the end of the object.
+    /// Whether samples lie past the end of the object.
     cut_short: bool,
 }
 
-/// A track that may still get samples.
+/// A track that is being built.
 #[derive(Debug)]
 pub(crate) struct TrackDraft {
     pub(crate) header: TrackHeader,
     pub(crate) samples: SampleTableBuilder,
-    /// What makes samples of PCM.
+    /// Converter of PCM samples to access units.
     pub(crate) pcm: Option<PcmUnits>,
     /// Encryption of the samples.
     pub(crate) protection: Option<ProtectionDraft>,
-    /// Path and offset of its `trak`, for reasons.
+    /// Path and offset of the `trak` box, for error messages.
     place: (String, u64),
-    /// Why samples are left out; there come no more then.
+    /// Reason why later samples are left out.
     pub(crate) cut: Option<String>,
-    /// Samples of the movie box, before any fragment.
+    /// Number of samples in the movie box.
     unfragmented: u32,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Trex {
 }
 
 impl MovieDraft {
-    /// What `moov` says, for an object of `object_len` bytes. Steps are spent on `work`.
+    /// Parses `moov` of an object of `object_len` bytes. Steps are spent on `work`.
     pub(crate) fn parse(moov: &Node<'_>, object_len: u64, work: Work) -> Result<Self, MediaError> {
         let (timescale, duration) = movie_header(moov)?;
         let mvex = moov.child(b"mvex");
@@ -110,12 +110,12 @@ impl MovieDraft {
         self.fragmented
     }
 
-    /// Where samples have to end; `None` where they are in another object.
+    /// Offset by which samples must end; `None` where they are in another object.
     pub(crate) fn media_end(&self) -> Option<u64> {
         self.external_media.is_none().then_some(self.object_len)
     }
 
-    /// Notes why a track, or a part of it, is left out, as far as there is room for reasons.
+    /// Records why a track, or a part of it, is left out, up to the limit of reasons.
     pub(crate) fn skip(&mut self, id: u32, reason: String) {
         if self.skipped.len() >= MOST_SKIPPED {
             return;
@@ -123,7 +123,7 @@ impl MovieDraft {
         self.skipped.push(SkippedTrack { id, reason });
     }
 
-    /// The movie; an error where no track has a sample.
+    /// Returns the movie, or an error where no track has a sample.
     pub(crate) fn finish(mut self) -> Result<Movie, MediaError> {
         let mut tracks = Vec::with_capacity(self.tracks.len());
         for mut draft in std::mem::take(&mut self.tracks) {
@@ -170,9 +170,9 @@ impl MovieDraft {
         })
     }
 
-    /// Errs where the budget has fewer edits than the track, or fewer samples than its edits present.
+    /// Returns an error where the track exceeds the budget of edits, or of samples that its edits present.
     fn check_edits(&mut self, track: &Track, path: &str, offset: u64) -> Result<(), MediaError> {
-        // One edit presents no sample twice.
+        // A single edit presents no sample twice.
         if track.edits.len() < 2 {
             return Ok(());
         }
@@ -194,7 +194,7 @@ impl MovieDraft {
         if described.is_empty() {
             described.extend(self.defaults.get(&tkhd.id).map(|trex| trex.description));
         }
-        // Headers first: that a track has no playable codec says more than that its tables are odd.
+        // The headers are read first, because a codec that is not playable explains more than invalid tables.
         let mut header = trak::parse(trak, tkhd, &described)?;
         let tables = tables?;
         if tables.is_empty() && !self.fragmented {
@@ -202,7 +202,7 @@ impl MovieDraft {
         }
         self.agree_on_location(trak, &header)?;
         let mut samples = SampleTable::builder();
-        // A text that lasts no time isn't shown, and takes none from the next one.
+        // A text of no duration is not shown, and must not shorten the next one.
         if header.kind != TrackKind::Text {
             samples = samples.even(header.usual_duration(tables.len()));
         }
@@ -228,7 +228,7 @@ impl MovieDraft {
         Ok(TrackDraft { header, samples, pcm, protection, place, cut, unfragmented })
     }
 
-    /// All tracks of a movie are in one object: the first one decides which.
+    /// Checks that all tracks have their media in one object: that of the first track.
     fn agree_on_location(&mut self, trak: &Node<'_>, header: &TrackHeader) -> Result<(), MediaError> {
         if self.tracks.is_empty() {
             self.external_media.clone_from(&header.location);
@@ -258,7 +258,8 @@ impl TrackHeader {
 }
 
 impl TrackDraft {
-    /// An edit list that was written before the fragments were ends with the samples of the movie box.
+    /// Makes the last edit open-ended where fragments follow the samples of the movie box: the edit list was written
+    /// before the fragments, and ends with those samples.
     fn open_edits(&mut self) {
         if (1..self.samples.len()).contains(&self.unfragmented)
             && let Some(last) = self.header.edits.last_mut()
@@ -267,13 +268,13 @@ impl TrackDraft {
         }
     }
 
-    /// Whether sync flags of fragments count: sound and text can be decoded from anywhere.
+    /// Whether sync flags of fragments count. Sound and text can be decoded from any sample.
     pub(crate) fn is_video(&self) -> bool {
         matches!(self.header.kind, TrackKind::Video { .. })
     }
 }
 
-/// The defaults of all tracks in `mvex` (8.8.1), by track; the first of a track counts.
+/// Returns the defaults of all tracks in `mvex` (8.8.1), by track id; the first entry of a track counts.
 fn defaults(mvex: &Node<'_>) -> HashMap<u32, Trex> {
     let mut defaults = HashMap::new();
     for trex in mvex.children_of(b"trex").filter_map(|node| Trex::parse(&node)) {
@@ -291,12 +292,12 @@ impl Trex {
     }
 }
 
-/// `mvhd` (8.2.2): timescale and duration, and the length that `mehd` (8.8.2) gives where it has none.
+/// Reads timescale and duration of `mvhd` (8.2.2), or the duration of `mehd` (8.8.2) where `mvhd` has none.
 fn movie_header(moov: &Node<'_>) -> Result<(Timescale, u64), MediaError> {
     let node = moov.need(b"mvhd")?;
     let (version, _, mut fields) = node.full()?;
     fields.skip(if version == 1 { 16 } else { 8 })?;
-    // A movie without a clock counts seconds, as ffmpeg has it: the clocks of the tracks are what matters.
+    // A timescale of 0 counts as one tick per second, as in ffmpeg. Only the timescales of the tracks matter.
     let timescale = Timescale::new(fields.u32()?.max(1)).unwrap_or(Timescale::MILLIS);
     let unknown = if version == 1 { u64::MAX } else { u64::from(u32::MAX) };
     let mut duration = fields.versioned(version)?;

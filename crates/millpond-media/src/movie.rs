@@ -1,4 +1,4 @@
-//! What is left of an object without its media: tracks, edits and sample tables.
+//! The index of an object: tracks, edits and sample tables, without the media.
 
 use crate::{
     codec::Codec,
@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize};
 pub struct Movie {
     /// Clock of `duration` and of [`Edit::duration`].
     pub timescale: Timescale,
-    /// Duration in `timescale` ticks as `mvhd` (or `mehd`) states it; 0 where it states none.
+    /// Duration in `timescale` ticks, as stated by `mvhd` or `mehd`; 0 where neither states one.
     pub duration: u64,
     /// Whether samples come from movie fragments.
     pub fragmented: bool,
     /// Playable tracks in file order.
     pub tracks: Vec<Track>,
-    /// Tracks left out, and those whose samples end early (these are in `tracks` too), each with the reason: they
-    /// never stop the others.
+    /// Tracks left out, and tracks whose samples end early (also in `tracks`), each with the reason. Other tracks are
+    /// not affected.
     pub skipped: Vec<SkippedTrack>,
-    /// Where the media is, when a data reference names another file (8.7.2): the URL as written.
+    /// URL of the file with the media, as written, where a data reference (8.7.2) names another file.
     pub external_media: Option<String>,
     /// Protection system headers (`pssh`) of the movie box.
     pub system_headers: Vec<SystemHeader>,
-    /// Those of fragments, each once; [`Protection::headers`] says which samples they come before.
+    /// Protection system headers of fragments, each once. [`Protection::headers`] lists the samples that they precede.
     pub fragment_headers: Vec<SystemHeader>,
-    /// Whether samples of the movie box are left out because the object ends before them: a file that is still being
-    /// copied, or was cut off.
+    /// Whether samples of the movie box are missing because the object ends before them. The file is still being
+    /// copied, or was truncated.
     pub cut_short: bool,
 }
 
@@ -38,23 +38,23 @@ pub struct Movie {
 pub struct Track {
     /// `track_ID` of `tkhd`.
     pub id: u32,
-    /// What kind of media, with what only that kind has.
+    /// Kind of media, with the properties of that kind.
     pub kind: TrackKind,
     /// Clock of the samples.
     pub timescale: Timescale,
     /// ISO 639-2/T code of `mdhd`, or the BCP 47 tag of `elng`; `und` where unknown.
     pub language: String,
-    /// Track name, where `hdlr` or `udta/name` carries a useful one.
+    /// Track name, where `hdlr` or `udta/name` has a meaningful one.
     pub name: Option<String>,
     /// `track_enabled` of `tkhd`.
     pub enabled: bool,
     /// Codec and its configuration.
     pub codec: Codec,
-    /// The whole sample entry box (with its header), as ISO base media files have it: init segments contain it.
+    /// The whole sample entry box with its header, in ISO form: init segments contain it.
     pub sample_entry: Vec<u8>,
     /// Edit list, in order; empty where the file has none.
     pub edits: Vec<Edit>,
-    /// Sizes, places and times of the samples.
+    /// Sizes, offsets and times of the samples.
     pub samples: SampleTable,
     /// Encryption of the samples; `None` where they are clear.
     pub protection: Option<Box<Protection>>,
@@ -70,7 +70,7 @@ impl Track {
     }
 }
 
-/// Kinds of track.
+/// Kind of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TrackKind {
     /// Pictures.
@@ -86,9 +86,9 @@ pub enum TrackKind {
     },
     /// Sound.
     Audio {
-        /// Channels as the codec configuration says (falling back to the sample entry).
+        /// Channels as stated by the codec configuration, else by the sample entry.
         channels: u16,
-        /// Samples a second as the codec configuration says (falling back to the sample entry).
+        /// Samples per second as stated by the codec configuration, else by the sample entry.
         sample_rate: u32,
     },
     /// Timed text.
@@ -104,17 +104,17 @@ pub struct Edit {
     pub media_time: Option<i64>,
 }
 
-/// A track that can't be played, or not to its end, and why.
+/// A track that is not playable, or not to its end, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedTrack {
     /// `track_ID`, or 0 where not even that could be read.
     pub id: u32,
-    /// One line: box path, offset, what was found and what was expected.
+    /// One line: box path, offset, found value and expected value.
     pub reason: String,
 }
 
 impl Movie {
-    /// Bytes of heap the index holds, for memory budgets.
+    /// Bytes of heap that the index holds, for memory budgets.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.tracks.iter().map(Track::heap_bytes).sum::<usize>()

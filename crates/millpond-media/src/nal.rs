@@ -1,4 +1,4 @@
-//! Types of NAL units, and the supplemental information that matters for where decoding begins and how pictures lie.
+//! Types of NAL units, and the messages (SEI) about entry points and display orientation.
 
 use crate::codec::Codec;
 
@@ -6,7 +6,7 @@ use crate::codec::Codec;
 const RECOVERY_POINT: u32 = 6;
 /// Payload type of a display orientation message (H.264 D.1.27, H.265 D.2.17).
 const DISPLAY_ORIENTATION: u8 = 47;
-/// Bytes of supplemental information that are read.
+/// Most bytes of supplemental information that are read.
 const MOST_SUPPLEMENT: usize = 4096;
 
 /// The standard that NAL units follow.
@@ -19,7 +19,8 @@ pub enum NalSyntax {
 }
 
 impl NalSyntax {
-    /// The syntax of a codec's samples, and the bytes of the length before each NAL unit; `None` for other codecs.
+    /// Returns the syntax of a codec's samples and the length in bytes of the NAL unit length field; `None` for other
+    /// codecs.
     #[must_use]
     pub fn of(codec: &Codec) -> Option<(Self, u8)> {
         match codec {
@@ -66,8 +67,9 @@ impl NalSyntax {
             })
     }
 
-    /// Whether the unit, which may be cut short, says that decoding can begin with its picture though that is no IDR: a
-    /// recovery point of H.264 with a `recovery_frame_cnt` of 0. H.265 has types of NAL units for that.
+    /// Whether the unit, which may be truncated, announces that decoding can begin with its picture though that is no
+    /// IDR. This is a recovery point message of H.264 with a `recovery_frame_cnt` of 0. H.265 has NAL unit types
+    /// instead.
     #[must_use]
     pub fn is_recovery_point(self, unit: &[u8]) -> bool {
         if self != Self::Avc || self.kind(unit) != Some(6) {
@@ -78,7 +80,7 @@ impl NalSyntax {
         while let Some((kind, after)) = message_field(rest) {
             let Some((size, body)) = message_field(after) else { return false };
             if kind == RECOVERY_POINT {
-                // ue(v): a first bit of 1 is 0.
+                // In ue(v), a first bit of 1 codes the value 0.
                 return body.first().is_some_and(|byte| byte & 0x80 != 0);
             }
             // The stop bit of the unit.
@@ -90,18 +92,18 @@ impl NalSyntax {
         false
     }
 
-    /// A NAL unit that tells decoders how pictures are to be turned, until the next of its kind: `rotation` degrees
-    /// clockwise. `None` for pictures that are upright.
+    /// Returns a NAL unit that tells decoders to turn pictures by `rotation` degrees clockwise, until the next such
+    /// unit. `None` for upright pictures.
     #[must_use]
     pub fn orientation(self, rotation: u16) -> Option<Vec<u8>> {
-        // `anticlockwise_rotation`, in 65,536ths of a turn.
+        // `anticlockwise_rotation`, in 65,536ths of a full turn.
         let turn: u32 = match rotation % 360 {
             90 => 0xc000,
             180 => 0x8000,
             270 => 0x4000,
             _ => return None,
         };
-        // No cancelling, no flips, the rotation; then what is said of its validity, and alignment (D.1.1, D.2.1).
+        // Neither cancel nor flip flags, then the rotation, then the persistence fields and alignment (D.1.1, D.2.1).
         let (header, validity): (&[u8], u32) = match self {
             // `display_orientation_repetition_period` 1 as ue(v), no extension.
             Self::Avc => (&[0x06], 0b0_1001),
@@ -112,20 +114,20 @@ impl NalSyntax {
         let mut unit = header.to_vec();
         unit.extend([DISPLAY_ORIENTATION, payload.len() as u8]);
         unit.extend(payload);
-        // `rbsp_trailing_bits`; no three bytes in a row need emulation prevention.
+        // `rbsp_trailing_bits`. No three bytes in a row need emulation prevention.
         unit.push(0x80);
         Some(unit)
     }
 }
 
-/// A payload type or size (7.3.2.3.1), and the bytes behind it.
+/// Reads a payload type or size (7.3.2.3.1), and returns the bytes after it.
 fn message_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let full = bytes.iter().take_while(|byte| **byte == 0xff).count();
     let (last, rest) = bytes.get(full..)?.split_first()?;
     Some((u32::try_from(full).ok()?.saturating_mul(255).saturating_add(u32::from(*last)), rest))
 }
 
-/// The bytes of a unit without `emulation_prevention_three_byte` (7.4.1), as far as they are looked at.
+/// Returns the first bytes of a unit without `emulation_prevention_three_byte` (7.4.1).
 pub(crate) fn unescaped(unit: &[u8]) -> Vec<u8> {
     let unit = &unit[..unit.len().min(MOST_SUPPLEMENT)];
     let mut bytes = Vec::with_capacity(unit.len());
@@ -166,10 +168,10 @@ mod tests {
     fn recovery_points_are_found_among_messages() {
         let point = |bytes: &[u8]| NalSyntax::Avc.is_recovery_point(bytes);
         assert!(point(&[6, 6, 1, 0xc4, 0x80]));
-        // A buffering period first; user data of 300 bytes first.
+        // A buffering period message first; user data of 300 bytes first.
         assert!(point(&[6, 0, 2, 0x11, 0x22, 6, 1, 0x84, 0x80]));
         assert!(point(&[&[6, 5, 0xff, 45][..], &[7; 300], &[6, 1, 0x84, 0x80]].concat()));
-        // The picture is whole ten frames later; not a recovery point; cut short; another codec.
+        // The picture is complete only ten frames later; not a recovery point; truncated; another codec.
         assert!(!point(&[6, 6, 1, 0x16, 0x80]));
         assert!(!point(&[6, 1, 1, 0x84, 0x80]));
         assert!(!point(&[6, 5, 0xff, 45, 7]) && !point(&[6, 6]) && !point(&[6]) && !point(&[]));

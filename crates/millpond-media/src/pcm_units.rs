@@ -1,24 +1,24 @@
-//! PCM in access units that fit into packets. What files call a sample of it is a frame of a few bytes, millions of
-//! them in an hour, or as much as a writer had at hand.
+//! Groups PCM into access units that fit into packets. In files a PCM sample is one frame of a few bytes, millions an
+//! hour, or any amount that the writer had in memory.
 
 use crate::{
     codec::{Codec, PcmConfig},
     sample_table::SampleTableBuilder,
 };
 
-/// Makes access units of the samples of a PCM track, which are handed over in order.
+/// Makes access units from the samples of a PCM track, which arrive in order.
 #[derive(Debug)]
 pub(crate) struct PcmUnits {
     /// Bytes of a frame.
     frame: u32,
-    /// Most frames of a unit.
+    /// Most frames in a unit.
     most: u32,
-    /// Frames of a unit of this chunk.
+    /// Frames in a unit of the current chunk.
     size: u32,
     open: Option<Open>,
 }
 
-/// A unit that single frames may still come to.
+/// A unit to which further frames may be added.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     offset: u64,
@@ -27,7 +27,7 @@ struct Open {
 }
 
 impl PcmUnits {
-    /// For the track of a codec, if that is PCM.
+    /// Creates the converter for a codec; `None` unless it is PCM.
     pub(crate) fn of(codec: &Codec) -> Option<Self> {
         let Codec::Pcm(config) = codec else { return None };
         Some(Self::new(config))
@@ -43,22 +43,22 @@ impl PcmUnits {
         self.frame
     }
 
-    /// Most frames of a unit.
+    /// Most frames in a unit.
     pub(crate) fn most(&self) -> u32 {
         self.most
     }
 
-    /// Units that so many frames take.
+    /// Number of units that hold `frames` frames.
     pub(crate) fn needed(&self, frames: u32) -> u32 {
         frames.div_ceil(self.most)
     }
 
-    /// Begins a chunk of so many single frames: its units are of one size, but for the last.
+    /// Begins a chunk of `frames` single frames. Its units have one size, except for the last.
     pub(crate) fn begin(&mut self, frames: u32) {
         self.size = self.even(frames);
     }
 
-    /// Appends `count` samples of one frame each, of `duration` ticks each.
+    /// Appends `count` samples of one frame and `duration` ticks each.
     pub(crate) fn frames(&mut self, out: &mut SampleTableBuilder, offset: u64, count: u32, duration: u32) {
         let (mut offset, mut left) = (offset, count);
         while left > 0 {
@@ -75,7 +75,7 @@ impl PcmUnits {
         }
     }
 
-    /// Appends a sample of whole frames: a single one comes to those before it, many are divided.
+    /// Appends a sample of whole frames. A single frame joins those before it; a long sample is divided.
     pub(crate) fn sample(&mut self, out: &mut SampleTableBuilder, offset: u64, size: u32, duration: u32) {
         let frames = size / self.frame;
         if frames == 1 {
@@ -83,7 +83,7 @@ impl PcmUnits {
         }
         self.close(out);
         if frames == 0 {
-            // Nothing but time goes by.
+            // The sample has no frame, only a duration.
             return push(out, offset, 0, u64::from(duration));
         }
         let step = self.even(frames);
@@ -95,13 +95,13 @@ impl PcmUnits {
         }
     }
 
-    /// Ends a chunk: no unit goes on over its end.
+    /// Ends a chunk: no unit extends past its end.
     pub(crate) fn end(&mut self, out: &mut SampleTableBuilder) {
         self.close(out);
         self.size = self.most;
     }
 
-    /// Frames of each of the fewest units that so many frames take.
+    /// Returns the number of frames per unit that spreads `frames` evenly over the fewest units.
     fn even(&self, frames: u32) -> u32 {
         frames.div_ceil(self.needed(frames).max(1)).max(1)
     }

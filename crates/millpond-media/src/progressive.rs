@@ -1,7 +1,7 @@
 //! The sample tables of a progressive track (`stbl`, ISO/IEC 14496-12 8.5 to 8.7), walked side by side.
 //!
-//! Nothing is expanded: cursors run over the bytes of the boxes, and a count claims no more than the bytes show.
-//! Only a constant sample size stands for many samples with few bytes; there the size of the object and the movie's
+//! Nothing is expanded: cursors run over the bytes of the boxes, and a count is cut to the entries that are present.
+//! Only a constant sample size stands for many samples with few bytes. There the size of the object and the movie's
 //! budget are the bounds.
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     sample_table::SampleTableBuilder,
 };
 
-/// Most samples of one constant size in another object, whose length is unknown: three days of AC-3 and more.
+/// Most samples of one constant size in another object, whose length is unknown: more than three days of AC-3.
 const MAX_CONSTANT_ELSEWHERE: u32 = 1 << 24;
 
 /// The tables of one track.
@@ -29,43 +29,43 @@ pub(crate) struct Tables<'a> {
 /// Sizes of the samples (8.7.3).
 #[derive(Clone, Copy, Debug)]
 enum Sizes<'a> {
-    /// No table: no sample.
+    /// No table, and so no samples.
     None,
-    /// One size for all.
+    /// One size for all samples.
     Constant { size: u32, count: u32 },
-    /// 32 bits each.
+    /// Sizes of 32 bits.
     Words(Entries<'a, 4>),
-    /// `stz2`: 4, 8 or 16 bits each.
+    /// `stz2`: sizes of 4, 8 or 16 bits.
     Compact { bits: u8, bytes: &'a [u8], count: u32 },
 }
 
-/// Samples that are left out.
+/// Samples that are left out, and the reason.
 #[derive(Debug)]
 pub(crate) struct Cut {
-    /// Place, first of the samples, and cause.
+    /// Box path, index of the first sample, and cause.
     pub(crate) reason: String,
     /// Whether the object ends before them.
     pub(crate) by_end: bool,
 }
 
-/// Places of the chunks (8.7.5).
+/// Offsets of the chunks (8.7.5).
 #[derive(Clone, Copy, Debug)]
 enum Chunks<'a> {
     Short(Entries<'a, 4>),
     Long(Entries<'a, 8>),
 }
 
-/// Chunks of like shape (8.7.4).
+/// Chunks of the same shape (8.7.4).
 #[derive(Clone, Copy, Debug)]
 struct ChunkRun {
-    /// First chunk, from 1.
+    /// Number of the first chunk, from 1.
     first: u32,
     samples: u32,
     description: u32,
 }
 
 impl<'a> Tables<'a> {
-    /// The tables in `stbl`.
+    /// Parses the tables in `stbl`.
     pub(crate) fn parse(stbl: &'a Node<'a>) -> Result<Self, MediaError> {
         let sizes = Sizes::parse(stbl)?;
         let tables = Self {
@@ -91,7 +91,7 @@ impl<'a> Tables<'a> {
         Ok(tables)
     }
 
-    /// Samples that the tables claim.
+    /// Number of samples that the tables claim.
     pub(crate) fn len(&self) -> u32 {
         self.sizes.count()
     }
@@ -101,7 +101,7 @@ impl<'a> Tables<'a> {
         self.len() == 0
     }
 
-    /// Sample descriptions that chunks use, from 1, in order of first use.
+    /// Returns the sample descriptions that chunks use, counted from 1, in order of first use.
     pub(crate) fn descriptions(&self) -> Vec<u32> {
         let mut used = Vec::new();
         for run in self.runs.iter().filter(|run| run.samples > 0) {
@@ -112,7 +112,8 @@ impl<'a> Tables<'a> {
         used
     }
 
-    /// Appends all samples that lie before `object_len` (`None`: in another object). Returns the cut, where samples are left out.
+    /// Appends all samples that lie before `object_len` (`None`: in another object). Returns the reason where samples
+    /// are left out.
     pub(crate) fn fill(
         &self,
         out: &mut SampleTableBuilder,
@@ -140,7 +141,8 @@ impl<'a> Tables<'a> {
                 };
                 budget.samples(self.stbl, 1)?;
                 let (_, duration) = times.next_or_last(1);
-                // Offsets are signed in version 1 only (8.6.1.3), but writers put negative ones into version 0.
+                // Composition offsets are signed in version 1 only (8.6.1.3), but writers put negative ones into
+                // version 0.
                 let composition = composition.next_or_zero() as i32;
                 out.push(offset, size, duration, composition, sync.is_sync(index));
                 offset = end;
@@ -190,8 +192,8 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Samples that are worth a try: a constant size stands for no more than the object can hold, or for `elsewhere`
-    /// where that is another one.
+    /// Returns the number of samples to try. A constant size stands for at most the samples that the object can hold,
+    /// or for `elsewhere` samples of another object.
     fn count_within(self, object_len: Option<u64>, elsewhere: u32) -> u32 {
         match (self, object_len) {
             (Self::Constant { size, count }, Some(len)) => {
@@ -244,7 +246,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// A counted table of `N`-byte entries in a full box, or `None` where the box is missing.
+/// Reads a counted table of `N`-byte entries in a full box; `None` where the box is missing.
 fn table<'a, const N: usize>(stbl: &Node<'a>, kind: &[u8; 4]) -> Result<Option<Entries<'a, N>>, MediaError> {
     let Some(node) = stbl.child(kind) else { return Ok(None) };
     let (_, _, mut fields) = node.full()?;
@@ -252,8 +254,8 @@ fn table<'a, const N: usize>(stbl: &Node<'a>, kind: &[u8; 4]) -> Result<Option<E
     Ok(Some(Entries::new(fields.rest(), count)))
 }
 
-/// The chunk map, without the entries that make no sense: those that name no chunk, or none after the last
-/// entry's. Entries of zero samples stay: they say that chunks are empty.
+/// Reads the chunk map without its invalid entries: those that name no chunk, or none after the chunk of the last
+/// entry. Entries of zero samples stay, because they say that chunks are empty.
 fn chunk_runs(stbl: &Node<'_>) -> Result<Vec<ChunkRun>, MediaError> {
     let entries = table::<12>(stbl, b"stsc")?.unwrap_or(Entries::EMPTY);
     let mut runs: Vec<ChunkRun> = Vec::with_capacity(entries.len());
@@ -267,7 +269,7 @@ fn chunk_runs(stbl: &Node<'_>) -> Result<Vec<ChunkRun>, MediaError> {
     Ok(if runs.iter().any(|run| run.samples > 0) { runs } else { Vec::new() })
 }
 
-/// Which run a chunk belongs to, for chunks asked in order.
+/// Finds the run of a chunk, for chunks in ascending order.
 struct RunCursor<'r> {
     runs: &'r [ChunkRun],
     samples: u32,
@@ -279,7 +281,7 @@ impl<'r> RunCursor<'r> {
         Self { runs, samples: runs.first().map_or(0, |run| run.samples) }
     }
 
-    /// Samples in `chunk`, from 0.
+    /// Number of samples in `chunk`, counted from 0.
     fn samples_in(&mut self, chunk: usize) -> u32 {
         while let [run, rest @ ..] = self.runs {
             if run.first as usize > chunk + 1 {
@@ -291,7 +293,7 @@ impl<'r> RunCursor<'r> {
     }
 }
 
-/// Run lengths (`stts`, `ctts`), one value a sample.
+/// Run lengths (`stts`, `ctts`), read one value per sample.
 struct Runs<'a> {
     entries: std::slice::Iter<'a, [u8; 8]>,
     left: u32,
@@ -313,22 +315,22 @@ impl<'a> Runs<'a> {
         true
     }
 
-    /// The duration of the next samples, and for how many of at most `most` that holds; a table that is too short goes
-    /// on with its last one.
+    /// Returns the duration of the next samples, and the number of samples, at most `most`, that have it. After the end
+    /// of the table its last value is repeated.
     fn next_or_last(&mut self, most: u32) -> (u32, u32) {
         let more = if self.step() { self.left.min(most - 1) } else { most - 1 };
         self.left = self.left.saturating_sub(more);
-        // Deltas with the top bit set come from writers that subtracted; ffmpeg shows them as one tick too.
+        // Deltas with the top bit set are negative differences of some writers. They count as one tick, as in ffmpeg.
         (more + 1, if self.value > i32::MAX as u32 { 1 } else { self.value })
     }
 
-    /// The next value; 0 after the table.
+    /// Returns the next value; 0 after the end of the table.
     fn next_or_zero(&mut self) -> u32 {
         if self.step() { self.value } else { 0 }
     }
 }
 
-/// The sync sample table (8.6.2), for samples asked in order.
+/// Reads the sync sample table (8.6.2), for samples in ascending order.
 struct SyncCursor<'a> {
     entries: Option<std::iter::Peekable<std::slice::Iter<'a, [u8; 4]>>>,
     base: u32,
@@ -346,7 +348,8 @@ impl<'a> SyncCursor<'a> {
         Self { entries: table.map(|t| t.iter().peekable()), base, empty }
     }
 
-    /// Whether sample `index` is a sync sample. No table: all are; an empty one: decoding has to begin somewhere.
+    /// Whether sample `index` is a sync sample. Without a table all samples are; with an empty one the first is,
+    /// because decoding has to begin somewhere.
     fn is_sync(&mut self, index: u32) -> bool {
         let Some(entries) = &mut self.entries else { return true };
         let number = index.saturating_add(self.base);

@@ -1,8 +1,8 @@
-//! Where and when each sample is, in three to four bytes a sample.
+//! Offset and times of each sample, in three to four bytes per sample.
 //!
-//! Samples are held in blocks of 128: a head with the place and time of the first one, and bit-packed columns
-//! (frame of reference, with patches) for the rest. A chunk structure (8.7.4) is not kept: what counts is the gap
-//! between the end of a sample and the start of the next, which is zero inside a chunk.
+//! Samples are held in blocks of 128: a head with offset and time of the first sample, and bit-packed columns (frame of
+//! reference, with patches) for the others. Chunks (8.7.4) are not kept. A column holds the gap between the end of a
+//! sample and the start of the next, which is zero inside a chunk.
 
 use crate::{
     bits::{BitReader, BitWriter, COLUMN},
@@ -12,31 +12,30 @@ use even::Even;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Most samples that one table takes: a day at 700 a second.
+/// Most samples of one table: more than a day at 700 per second.
 pub(crate) const MAX_SAMPLES: u32 = 1 << 26;
 
 const BLOCK: u32 = COLUMN as u32;
 
-/// One sample (3.1.13 of ISO/IEC 14496-12; of PCM an access unit of several): its bytes and its times, in ticks of the
-/// track.
+/// One sample (3.1.13 of ISO/IEC 14496-12), or one access unit of PCM: its bytes, and its times in ticks of the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Position in decoding order, from 0.
     pub index: u32,
-    /// Its bytes in the object.
+    /// Byte range in the object.
     pub range: ByteRange,
     /// Decoding time.
     pub dts: i64,
-    /// Composition time less decoding time; may be negative.
+    /// Composition time minus decoding time; may be negative.
     pub composition: i32,
-    /// Time to the next sample's decoding time.
+    /// Difference to the next sample's decoding time.
     pub duration: u32,
     /// Whether decoding can start here.
     pub sync: bool,
 }
 
 impl Sample {
-    /// Composition time (8.6.1.3): when it shows, before edits.
+    /// Composition time (8.6.1.3): the time of display before edits.
     #[must_use]
     pub fn pts(&self) -> i64 {
         self.dts.saturating_add(i64::from(self.composition))
@@ -55,19 +54,19 @@ pub struct SampleTable {
     packed: Vec<u8>,
 }
 
-/// What a block can be found by.
+/// Search keys of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Head {
-    /// Offset in the object of the first sample.
+    /// Offset of the first sample in the object.
     offset: u64,
     /// Decoding time of the first sample.
     dts: i64,
-    /// Place of the block's columns in `packed`.
+    /// Index of the block's columns in `packed`.
     position: u32,
 }
 
 impl SampleTable {
-    /// An empty builder, for samples in decoding order.
+    /// Creates an empty builder, for samples in decoding order.
     #[must_use]
     pub fn builder() -> SampleTableBuilder {
         SampleTableBuilder::default()
@@ -85,7 +84,7 @@ impl SampleTable {
         self.len == 0
     }
 
-    /// Sample `index`, in constant time (one block is decoded).
+    /// Returns sample `index`, in constant time: one block is decoded.
     #[must_use]
     pub fn get(&self, index: u32) -> Option<Sample> {
         if index >= self.len {
@@ -94,20 +93,20 @@ impl SampleTable {
         Some(self.decode(index / BLOCK)?.sample(index))
     }
 
-    /// All samples in decoding order.
+    /// Returns all samples in decoding order.
     #[must_use]
     pub fn iter(&self) -> Samples<'_> {
         self.range(0..self.len)
     }
 
-    /// The samples of `range`, cut to the table.
+    /// Returns the samples of `range`, cut to the table.
     #[must_use]
     pub fn range(&self, range: Range<u32>) -> Samples<'_> {
         let end = range.end.min(self.len);
         Samples { table: self, next: range.start.min(end), end, block: None }
     }
 
-    /// The last sample whose decoding time is at or before `dts`; `None` before the first.
+    /// Returns the last sample whose decoding time is at or before `dts`; `None` before the first.
     #[must_use]
     pub fn at_dts(&self, dts: i64) -> Option<u32> {
         let block = self.heads.partition_point(|head| head.dts <= dts).checked_sub(1)?;
@@ -173,7 +172,7 @@ impl SampleTable {
         self.all_sync
     }
 
-    /// The same samples with other sync flags.
+    /// Returns the same samples with other sync flags.
     pub(crate) fn with_sync(&self, is_sync: impl Fn(&Sample) -> bool) -> Self {
         let mut builder = Self::builder();
         builder.set_start_dts(self.start_dts());
@@ -182,7 +181,7 @@ impl SampleTable {
             let Sample { range, duration, composition, .. } = sample;
             let size = u32::try_from(range.len()).unwrap_or(u32::MAX);
             builder.push(range.start, size, duration, composition, is_sync(&sample));
-            // A hole in the timeline can pass the 32 bits of a duration.
+            // A hole in the timeline can exceed the 32 bits of a duration.
             builder.set_start_dts(samples.peek().map_or(self.end_dts, |next| next.dts));
         }
         builder.finish()
@@ -194,7 +193,7 @@ impl SampleTable {
         self.heads.capacity() * std::mem::size_of::<Head>() + self.packed.capacity()
     }
 
-    /// Samples in block `block`; at most [`COLUMN`].
+    /// Number of samples in block `block`; at most [`COLUMN`].
     fn block_len(&self, block: u32) -> usize {
         self.len.saturating_sub(block.saturating_mul(BLOCK)).min(BLOCK) as usize
     }
@@ -267,7 +266,7 @@ impl Decoded {
             range: ByteRange::at(self.offset[i], u64::from(self.size[i] as u32)),
             dts: self.dts[i],
             composition: self.composition[i] as i32,
-            // The step to the next sample can pass 32 bits where the timeline has a hole.
+            // The difference to the next sample can exceed 32 bits where the timeline has a hole.
             duration: u32::try_from(self.step[i]).unwrap_or(u32::MAX),
             sync: self.sync[i] != 0,
         }
@@ -314,7 +313,7 @@ impl Iterator for Samples<'_> {
 
 impl ExactSizeIterator for Samples<'_> {}
 
-/// Takes samples in decoding order and packs them.
+/// Builds a table from samples in decoding order.
 #[derive(Debug, Default)]
 pub struct SampleTableBuilder {
     heads: Vec<Head>,
@@ -340,14 +339,14 @@ struct Pending {
 }
 
 impl SampleTableBuilder {
-    /// Gives samples of no duration one: samples that share a decode time share the time up to the next one, and those
-    /// of a track that tells no time last `usual` ticks.
+    /// Gives a duration to samples without one. Samples that share a decode time share the time up to the next one.
+    /// Samples of a track without any durations last `usual` ticks.
     #[must_use]
     pub fn even(self, usual: u32) -> Self {
         Self { even: Some(Even::new(usual)), ..self }
     }
 
-    /// Appends a sample. A table takes 67,108,864 samples; what is pushed beyond that is dropped.
+    /// Appends a sample. A table holds 67,108,864 samples; further ones are dropped.
     pub fn push(&mut self, offset: u64, size: u32, duration: u32, composition: i32, sync: bool) {
         if self.len() >= MAX_SAMPLES {
             return;
@@ -364,8 +363,8 @@ impl SampleTableBuilder {
         self.not_all_sync |= !sync;
     }
 
-    /// Sets the decoding time of the next sample: a jump forward stretches the duration of the last one, a jump
-    /// back shortens it. A time before the last sample's is ignored: decoding times never run backwards (8.6.1.2).
+    /// Sets the decoding time of the next sample. A jump forward stretches the duration of the last sample, a jump back
+    /// shortens it. A time before the last sample's is ignored: decoding times never run backwards (8.6.1.2).
     pub fn set_start_dts(&mut self, dts: i64) {
         if let Some(last) = self.block.last_mut() {
             let step = i128::from(dts) - (i128::from(self.next_dts) - i128::from(last.step));
@@ -387,19 +386,19 @@ impl SampleTableBuilder {
         self.next_dts
     }
 
-    /// Samples pushed so far.
+    /// Number of samples so far.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.packed_samples + self.block.len() as u32
     }
 
-    /// Whether no sample was pushed yet.
+    /// Whether no sample was appended yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The table of what was pushed.
+    /// Returns the finished table.
     #[must_use]
     pub fn finish(mut self) -> SampleTable {
         self.flush(true);

@@ -1,4 +1,4 @@
-//! Track headers (`trak`, ISO/IEC 14496-12 8.3 and 8.4): everything of a track but its samples.
+//! Track headers (`trak`, ISO/IEC 14496-12 8.3 and 8.4): all properties of a track except its samples.
 
 use crate::{
     alias,
@@ -10,19 +10,19 @@ use crate::{
     units::Timescale,
 };
 
-/// Most entries of an edit list: real ones have a handful.
+/// Most entries of an edit list; real ones have a handful.
 const MAX_EDITS: usize = 10_000;
 
-/// Most bytes of a track's name.
+/// Longest name of a track in bytes.
 const MAX_NAME: usize = 256;
 
-/// A track but for its samples.
+/// All properties of a track except its samples.
 #[derive(Debug)]
 pub(crate) struct TrackHeader {
     pub(crate) id: u32,
     pub(crate) enabled: bool,
     pub(crate) timescale: Timescale,
-    /// Length in ticks as `mdhd` has it; 0 where it is unknown.
+    /// Duration in ticks as stated by `mdhd`; 0 where unknown.
     pub(crate) duration: u64,
     pub(crate) language: String,
     pub(crate) name: Option<String>,
@@ -31,18 +31,18 @@ pub(crate) struct TrackHeader {
     pub(crate) sample_entry: Vec<u8>,
     /// The encryption of the samples.
     pub(crate) protection: Option<Protection>,
-    /// The sample description, from 1, of the same format without encryption.
+    /// Number of the sample description of the same codec without encryption, from 1.
     pub(crate) clear_description: Option<u32>,
     pub(crate) edits: Vec<Edit>,
-    /// The other file that holds the samples.
+    /// URL of the other file that holds the samples.
     pub(crate) location: Option<String>,
-    /// The sample description in use, from 1.
+    /// Number of the sample description in use, from 1.
     pub(crate) description: u32,
 }
 
 impl TrackHeader {
-    /// Ticks of a sample where the tables give no sample a duration: those of the codec's frames, else an equal part of
-    /// the track, else 40 ms.
+    /// Returns the duration of a sample, in ticks, where the tables give no sample a duration: that of the codec's
+    /// frames, else an equal part of the track, else 40 ms.
     pub(crate) fn usual_duration(&self, samples: u32) -> u32 {
         let frame = match (&self.codec, self.kind) {
             (Codec::Pcm(config), TrackKind::Audio { sample_rate, .. }) => Some((config.frames_per_unit(), sample_rate)),
@@ -75,13 +75,14 @@ impl Tkhd {
         fields.skip(if version == 1 { 16 } else { 8 })?;
         let id = fields.u32()?;
         fields.skip(if version == 1 { 28 } else { 24 })?;
-        // A header cut before its matrix is upright.
+        // A header that ends before its matrix counts as upright.
         let rotation = fields.i32().and_then(|a| Ok(rotation(a, fields.i32()?))).unwrap_or(0);
         Ok(Self { id, enabled: flags & 1 != 0, rotation })
     }
 }
 
-/// Clockwise turn of a matrix whose first row is `a`, `b` (6.2.2): it moves a point on the right to (a, b), y down.
+/// Returns the clockwise rotation of a matrix whose first row is `a`, `b` (6.2.2): it moves a point on the right to (a,
+/// b), with y pointing down.
 fn rotation(a: i32, b: i32) -> u16 {
     let (wide, high) = (a.unsigned_abs(), b.unsigned_abs());
     match (wide >= high, a < 0, b < 0) {
@@ -92,7 +93,7 @@ fn rotation(a: i32, b: i32) -> u16 {
     }
 }
 
-/// Reads the header of `trak`. `described` are the sample descriptions its samples use.
+/// Parses the header of `trak`. `described` are the sample descriptions that its samples use.
 pub(crate) fn parse(trak: &Node<'_>, tkhd: Tkhd, described: &[u32]) -> Result<TrackHeader, MediaError> {
     let mdia = trak.need(b"mdia")?;
     let handler = handler(&mdia)?;
@@ -152,19 +153,19 @@ fn handler(mdia: &Node<'_>) -> Result<Handler, MediaError> {
         return Err(node.unsupported(format!("a track of handler {}", show(kind))));
     }
     let name = fields.skip(12).ok().map(|()| match fields.rest() {
-        // QuickTime counts its strings.
+        // QuickTime strings begin with their length.
         [count, name @ ..] if usize::from(*count) == name.len() => text(name),
         name => text(name),
     });
     Ok(Handler { kind, name })
 }
 
-/// The front of a name: it is repeated in every playlist.
+/// Returns the start of a name, because every playlist repeats it.
 fn front(name: &str) -> &str {
     &name[..name.floor_char_boundary(MAX_NAME)]
 }
 
-/// Whether a name tells a viewer anything: most handler names only tell what wrote the file.
+/// Whether a name is meaningful to a viewer. Most handler names only identify the software that wrote the file.
 fn is_useful(name: &str) -> bool {
     const WRITERS: [&str; 11] = [
         "handle",
@@ -196,14 +197,14 @@ fn media_header(mdia: &Node<'_>) -> Result<(Timescale, u64, String), MediaError>
     Ok((timescale, duration, language))
 }
 
-/// The ISO 639-2/T code packed into 15 bits (8.4.2.3), or a QuickTime (Macintosh) language number.
+/// Returns the ISO 639-2/T code packed into 15 bits (8.4.2.3), or the code of a QuickTime (Macintosh) language number.
 fn language(packed: u16) -> String {
     const MACINTOSH: [&str; 24] = [
         "und", "fra", "deu", "ita", "nld", "swe", "spa", "dan", "por", "nor", "heb", "jpn", "ara", "fin", "ell", "isl",
         "mlt", "tur", "hrv", "zho", "urd", "hin", "tha", "kor",
     ];
     if packed < 0x400 {
-        // 0 is English to QuickTime, but to most writers it is a field they never filled.
+        // QuickTime uses 0 for English, but most writers leave the field at 0.
         return MACINTOSH.get(usize::from(packed)).copied().unwrap_or("und").to_owned();
     }
     let letter = |shift: u16| ((packed >> shift & 31) as u8 + 0x60) as char;
@@ -211,7 +212,7 @@ fn language(packed: u16) -> String {
     if code.chars().all(|c| c.is_ascii_lowercase()) { code } else { "und".to_owned() }
 }
 
-/// The BCP 47 tag of `elng` (8.4.6).
+/// Reads the BCP 47 tag of `elng` (8.4.6).
 fn extended_language(mdia: &Node<'_>) -> Option<String> {
     let node = mdia.child(b"elng")?;
     let (_, _, fields) = node.full().ok()?;
@@ -220,7 +221,7 @@ fn extended_language(mdia: &Node<'_>) -> Option<String> {
     (!tag.is_empty() && tag.len() <= 64 && tag.chars().all(plain)).then_some(tag)
 }
 
-/// The one entry of `stsd` (8.5.2) that the samples use, and its number from 1.
+/// Returns the only entry of `stsd` (8.5.2) that the samples use, and its number from 1.
 fn sample_entry<'a>(stsd: &Node<'a>, described: &[u32]) -> Result<(u32, Node<'a>), MediaError> {
     let (_, _, mut fields) = stsd.full()?;
     let count = fields.u32()?;
@@ -236,11 +237,11 @@ fn sample_entry<'a>(stsd: &Node<'a>, described: &[u32]) -> Result<(u32, Node<'a>
     Ok((number, used))
 }
 
-/// Most sample entries among which one without encryption is searched.
+/// Most sample entries that are searched for one without encryption.
 const MOST_ENTRIES: usize = 16;
 
-/// The number, from 1, of the entry of `stsd` that has `codec` without encryption: fragments before the first encrypted
-/// one use it.
+/// Returns the number, from 1, of the entry of `stsd` that has `codec` without encryption. Fragments before the first
+/// encrypted one use it.
 fn clear_description(stsd: &Node<'_>, handler: FourCc, codec: &Codec) -> Option<u32> {
     let mut entries = (1_u32..).zip(stsd.children_after(8)).take(MOST_ENTRIES);
     let is_clear = |entry: &Node<'_>| {
@@ -250,10 +251,10 @@ fn clear_description(stsd: &Node<'_>, handler: FourCc, codec: &Codec) -> Option<
     entries.find(|(_, entry)| is_clear(entry)).map(|(number, _)| number)
 }
 
-/// The location of the samples (8.7.2), or `None` where they are in this file.
+/// Returns the URL or path of the samples (8.7.2); `None` where they are in this file.
 fn data_location(minf: &Node<'_>, sample_entry: &[u8]) -> Result<Option<String>, MediaError> {
     let Some(dref) = minf.child(b"dinf").and_then(|dinf| dinf.child(b"dref")) else { return Ok(None) };
-    // Six reserved bytes follow the header of a sample entry, then the index (8.5.2.2).
+    // The header of a sample entry is followed by six reserved bytes, then the index (8.5.2.2).
     let index = match sample_entry.get(14..16) {
         Some([high, low]) => usize::from(u16::from_be_bytes([*high, *low])),
         _ => 1,
@@ -273,7 +274,7 @@ fn data_location(minf: &Node<'_>, sample_entry: &[u8]) -> Result<Option<String>,
     }
 }
 
-/// The edit list (8.6.6).
+/// Reads the edit list (8.6.6).
 fn edits(trak: &Node<'_>) -> Result<Vec<Edit>, MediaError> {
     let Some(elst) = trak.child(b"edts").and_then(|edts| edts.child(b"elst")) else { return Ok(Vec::new()) };
     let (version, _, mut fields) = elst.full()?;

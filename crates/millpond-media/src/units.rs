@@ -13,34 +13,28 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// The range `start..end`; an `end` below `start` gives an empty range at `start`.
+    /// Creates the range `start..end`. An `end` below `start` gives an empty range at `start`.
     #[must_use]
     pub const fn new(start: u64, end: u64) -> Self {
         Self { start, end: if end < start { start } else { end } }
     }
 
-    /// The range of `len` bytes from `start`, cut at `u64::MAX`.
+    /// Creates the range of `len` bytes from `start`, cut at `u64::MAX`.
     #[must_use]
     pub const fn at(start: u64, len: u64) -> Self {
         Self { start, end: start.saturating_add(len) }
     }
 
-    /// Bytes in the range.
+    /// Number of bytes in the range.
     #[must_use]
     pub const fn len(self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether the range holds no byte.
+    /// Whether the range has no bytes.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.end == self.start
-    }
-
-    /// The part that both ranges hold (empty where they hold none).
-    #[must_use]
-    pub fn intersect(self, other: Self) -> Self {
-        Self::new(self.start.max(other.start), self.end.min(other.end))
     }
 }
 
@@ -50,29 +44,29 @@ impl fmt::Display for ByteRange {
     }
 }
 
-/// Ticks a second of a media clock (ISO/IEC 14496-12 8.4.2); never zero.
+/// Ticks per second of a media clock (ISO/IEC 14496-12 8.4.2); never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Timescale(NonZeroU32);
 
 impl Timescale {
     /// The 90 kHz clock of MPEG-2 systems and of RTP video.
     pub const MPEG: Self = Self(NonZeroU32::new(90_000).unwrap());
-    /// Milliseconds.
+    /// A clock of milliseconds.
     pub const MILLIS: Self = Self(NonZeroU32::new(1_000).unwrap());
 
-    /// A timescale, or `None` for zero.
+    /// Creates a timescale; `None` for zero.
     #[must_use]
     pub fn new(ticks_per_second: u32) -> Option<Self> {
         NonZeroU32::new(ticks_per_second).map(Self)
     }
 
-    /// Ticks a second.
+    /// Ticks per second.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0.get()
     }
 
-    /// `ticks` of this clock in ticks of `to`, rounded to the nearest (halves away from zero).
+    /// Converts `ticks` of this clock to ticks of `to`, rounded to the nearest (halves away from zero).
     #[must_use]
     pub fn convert(self, ticks: i64, to: Self) -> i64 {
         if self == to {
@@ -84,7 +78,7 @@ impl Timescale {
         i64::try_from(rounded).unwrap_or(if rounded > 0 { i64::MAX } else { i64::MIN })
     }
 
-    /// `ticks` of this clock in seconds.
+    /// Converts `ticks` of this clock to seconds.
     #[must_use]
     pub fn seconds(self, ticks: i64) -> f64 {
         ticks as f64 / f64::from(self.get())

@@ -1,14 +1,15 @@
-//! A bound on the steps of one job, and its cancellation.
+//! A limit on the steps of one job, and its cancellation.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// The steps that a job may still take. Clones share one count.
+/// Remaining steps of a job. Clones share one count.
 ///
-/// A step is one sample, edit, box, segment or cue looked at: some ten nanoseconds. Long loops spend before they
-/// work, a batch at a time, and end with the error. Any clone can cancel the job from another thread.
+/// A step is the visit of one sample, edit, box, segment or cue, and takes about ten nanoseconds. Long loops spend
+/// their steps in advance, one batch at a time, and end with the error. Any clone can cancel the job from another
+/// thread.
 #[derive(Clone, Debug)]
 pub struct Work(Arc<Meter>);
 
@@ -19,28 +20,28 @@ struct Meter {
     cancelled: AtomicBool,
 }
 
-/// Why a job ended before its result.
+/// Why a job ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
-    /// The job would take more steps than its input justifies.
-    #[error("found more than {limit} steps of work, expected at most that")]
+    /// The job needs more steps than its input justifies.
+    #[error("found more than {limit} steps of work, expected at most as many")]
     Exhausted {
         /// Steps that the job was given.
         limit: u64,
     },
-    /// Nobody waits for the result any more.
-    #[error("cancelled: nobody waits for the result")]
+    /// No client waits for the result.
+    #[error("cancelled: no client waits for the result")]
     Cancelled,
 }
 
 impl Work {
-    /// A job of at most `steps` steps.
+    /// Creates a job of at most `steps` steps.
     #[must_use]
     pub fn new(steps: u64) -> Self {
         Self(Arc::new(Meter { limit: steps, left: AtomicU64::new(steps), cancelled: AtomicBool::new(false) }))
     }
 
-    /// A job without a limit, for tools whose user can stop them.
+    /// Creates a job without a limit, for tools that their user can stop.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(u64::MAX)
@@ -49,7 +50,7 @@ impl Work {
     /// Takes `steps` steps.
     ///
     /// # Errors
-    /// When the job is cancelled, or fewer steps are left.
+    /// The job is cancelled, or has fewer steps left.
     pub fn spend(&self, steps: u64) -> Result<(), WorkError> {
         if self.0.cancelled.load(Ordering::Relaxed) {
             return Err(WorkError::Cancelled);
@@ -58,7 +59,7 @@ impl Work {
         taken.map(|_| ()).map_err(|_| WorkError::Exhausted { limit: self.0.limit })
     }
 
-    /// Ends the job at its next step.
+    /// Makes the next step of the job fail.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }

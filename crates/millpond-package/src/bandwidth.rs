@@ -1,19 +1,19 @@
-//! Bit rates as HLS and DASH state them.
+//! Bit rates of tracks for HLS and DASH manifests.
 
-/// Bits a second of a track, container included.
+/// Bits per second of a track, container included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bandwidth {
-    /// Peak segment bit rate (RFC 8216 4.3.4.2): the largest of any run of segments that lasts between half and
-    /// one and a half target durations.
+    /// Peak segment bit rate (RFC 8216 4.3.4.2): the largest over runs of segments that last between half and one and a
+    /// half target durations.
     pub peak: u64,
-    /// Over the whole track.
+    /// Average over the whole track.
     pub average: u64,
 }
 
-/// The part of a target duration that two segments in a row last at least.
+/// Divisor of the target duration: two consecutive segments last at least this part of it.
 const SHORT: u128 = 64;
 
-/// One segment's length in time and bytes.
+/// Duration and size of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     pub(crate) micros: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Load {
 }
 
 impl Bandwidth {
-    /// Of a track with these segments.
+    /// Computes the bit rates of a track with these segments.
     pub(crate) fn of(loads: &[Load]) -> Self {
         let target = u128::from(loads.iter().map(|l| seconds(l.micros)).max().unwrap_or(1)) * 1_000_000;
         let total = loads.iter().fold((0, 0), add);
@@ -43,20 +43,20 @@ impl Bandwidth {
         Self { peak: peak.max(average), average }
     }
 
-    /// Of two tracks played together.
+    /// Sums the bit rates of two tracks that are played together.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self { peak: self.peak.saturating_add(other.peak), average: self.average.saturating_add(other.average) }
     }
 }
 
-/// A duration in whole seconds, as `EXT-X-TARGETDURATION` counts them; at least 1.
+/// Rounds a duration to whole seconds as for `EXT-X-TARGETDURATION`; at least 1.
 pub(crate) fn seconds(micros: u64) -> u64 {
     ((micros.saturating_add(500_000)) / 1_000_000).max(1)
 }
 
-/// Loads of which any two in a row last a [`SHORT`] part of the target or more: runs of shorter ones, which no real
-/// track has, become one. So the runs that last one and a half targets have a bounded number of loads.
+/// Joins loads so that any two consecutive ones last at least a [`SHORT`] part of the target. No real track has shorter
+/// ones. The number of loads in one and a half targets is then bounded.
 fn joined(loads: &[Load], target: u128) -> Vec<Load> {
     let mut joined: Vec<Load> = Vec::with_capacity(loads.len());
     for load in loads {

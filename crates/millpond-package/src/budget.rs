@@ -1,50 +1,51 @@
 //! Limits on the memory and work that one asset takes to present.
 //!
-//! Memory and work of [`Presentation::build`](crate::Presentation::build) and of everything rendered afterwards grow
-//! with tracks, edits and segments, never with samples alone: samples are walked, not collected. The limits here bound
-//! the first three, so that each render is bounded too. Samples are bounded by `millpond_media`. One asset has at most:
+//! Memory and work of [`Presentation::build`](crate::Presentation::build), and of all later rendering, grow with
+//! tracks, edits and segments. They never grow with samples alone, because samples are walked over but not collected.
+//! Samples are bounded by `millpond_media`; the limits here bound the other three, and so each render. One asset has at
+//! most:
 //!
-//! | of what | at most | reason |
+//! | what | at most | reason |
 //! |---|---|---|
 //! | tracks | 1,024 | a hundred languages in three codecs, as many subtitles, ten pictures |
 //! | segments of all tracks | 262,144, and one for each 16 bytes of index | 12 tracks of 24 hours; long tracks have large indexes |
-//! | samples in a segment | 262,144 | an hour of 60 pictures a second without a key frame |
-//! | samples of a text track | 262,144 | all are in one file too: three cues a second for 24 hours |
+//! | samples in a segment | 262,144 | an hour of 60 pictures per second without a key frame |
+//! | samples of a text track | 262,144 | one WebVTT file contains all: three cues per second for 24 hours |
 //! | boundaries of the first video, times other tracks | 8,388,608 | 300 tracks of 24 hours |
-//! | pictures of trick play of all tracks | as many as segments | six videos of 24 hours, a key frame a second |
+//! | pictures of trick play of all tracks | as many as segments | six videos of 24 hours with a key frame per second |
 //!
-//! Every sample walked over, edit and segment is a step of the job's [`Work`] besides.
+//! Every sample walked over, edit and segment is also a step of the job's [`Work`].
 
-use crate::{PackageError, presentation::Source, segmentation::Segments, timeline::Timeline};
+use crate::{PackageError, presentation::SourceObject, segmentation::Segments, timeline::Timeline};
 use millpond_media::{Track, Work};
 
-/// Tracks of an asset.
+/// Most tracks of an asset.
 const MOST_TRACKS: u64 = 1024;
-/// Segments of an asset that its indexes need not justify.
+/// Segments of an asset that need no bytes of index to justify them.
 const BASE_SEGMENTS: u64 = 1 << 18;
-/// Bytes of index that justify a segment more.
+/// Bytes of index that justify one more segment.
 const INDEX_A_SEGMENT: u64 = 16;
-/// Samples in one segment.
+/// Most samples in one segment.
 pub(crate) const MOST_SEGMENT_SAMPLES: u32 = 1 << 18;
-/// Samples of one text track.
+/// Most samples of one text track.
 const MOST_TEXT_SAMPLES: u32 = 1 << 18;
-/// Boundaries that are converted to the clocks of other tracks.
+/// Most boundaries that are converted to the clocks of other tracks.
 const MOST_BOUNDARIES: u64 = 1 << 23;
 
-/// Most heap bytes that a segment takes while a presentation is built: boundary, ordinal, bytes and load, each in a
-/// list that doubles as it grows.
+/// Most heap bytes per segment while a presentation is built: boundary, ordinal, bytes and load, each in a list that
+/// doubles as it grows.
 const SEGMENT_BYTES: u64 = 96;
-/// Most heap bytes that an edit takes: its span and its run, each in a list that doubles as it grows.
+/// Most heap bytes per edit: its span and its run, each in a list that doubles as it grows.
 const EDIT_BYTES: u64 = 512;
 /// Heap bytes of a track without its segments and edits: names, facts, codec parameters.
 const TRACK_BYTES: u64 = 4096;
-/// Shortest segments in a row: two of them are longer than the shortest target duration of half a second.
+/// Most segments per second: two consecutive ones are longer than the shortest target duration of half a second.
 const SEGMENTS_A_SECOND: f64 = 4.0;
 
-/// Upper estimate of the heap bytes that [`Presentation::build`](crate::Presentation::build) takes for `sources`, and
-/// that the presentation keeps. The indexes themselves and sidecar cues are not counted.
+/// Returns an upper bound of the heap bytes that [`Presentation::build`](crate::Presentation::build) takes for
+/// `sources`, and that the presentation keeps. The indexes and sidecar cues are not counted.
 #[must_use]
-pub fn building_bytes(sources: &[Source]) -> u64 {
+pub fn building_bytes(sources: &[SourceObject]) -> u64 {
     let tracks = || sources.iter().flat_map(|source| &source.movie.tracks);
     let of_track = |track: &Track| {
         let samples = &track.samples;
@@ -58,7 +59,7 @@ pub fn building_bytes(sources: &[Source]) -> u64 {
     tracks().map(of_track).fold(0, u64::saturating_add)
 }
 
-/// What is left of an asset's limits.
+/// Remaining allowance of one asset.
 #[derive(Debug)]
 pub(crate) struct Budget<'a> {
     work: &'a Work,
@@ -68,26 +69,26 @@ pub(crate) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    /// The budget of an asset of `sources`, whose steps are spent on `work`.
-    pub(crate) fn new(sources: &[Source], work: &'a Work) -> Self {
+    /// Creates the budget of an asset of `sources`, whose steps are spent on `work`.
+    pub(crate) fn new(sources: &[SourceObject], work: &'a Work) -> Self {
         let tracks = sources.iter().flat_map(|source| &source.movie.tracks);
         let index: u64 = tracks.map(|track| track.samples.heap_bytes() as u64).sum();
         Self { work, segments: 0, most_segments: BASE_SEGMENTS + index / INDEX_A_SEGMENT, boundaries: 0 }
     }
 
-    /// Takes the steps of choosing `track`.
+    /// Takes the steps of selecting `track`.
     pub(crate) fn pick(&self, track: &Track) -> Result<(), PackageError> {
-        // Edits are found by the times of all samples.
+        // The samples of edits are found by the times of all samples.
         let samples = if track.edits.is_empty() { 0 } else { u64::from(track.samples.len()) };
         Ok(self.work.spend(1 + 64 * track.edits.len() as u64 + samples)?)
     }
 
-    /// Takes the steps of walking over all samples `times` times.
+    /// Takes the steps of walking `times` times over all samples.
     pub(crate) fn walk(&self, timeline: &Timeline, times: u64) -> Result<(), PackageError> {
         Ok(self.work.spend(times * (1 + u64::from(timeline.len())))?)
     }
 
-    /// Errs where there are more tracks than players can be told of.
+    /// Returns an error where an asset has too many tracks.
     pub(crate) fn tracks(&self, found: usize) -> Result<(), PackageError> {
         at_most("tracks of one asset", found as u64, MOST_TRACKS)
     }
@@ -99,18 +100,18 @@ impl<'a> Budget<'a> {
         Ok(self.work.spend(1 + boundaries as u64)?)
     }
 
-    /// Most segments that a track may still have where `tracks` are cut together.
+    /// Most further segments of one track, where `tracks` are cut together.
     pub(crate) fn room(&self, tracks: usize) -> usize {
         let left = self.most_segments.saturating_sub(self.segments) / (tracks as u64).max(1);
         usize::try_from(left).unwrap_or(usize::MAX)
     }
 
-    /// Errs where `count` segments more are too many, before they are made.
+    /// Returns an error where `count` further segments would be too many.
     pub(crate) fn fits(&self, count: usize) -> Result<(), PackageError> {
         at_most("segments of one asset", self.segments.saturating_add(count as u64), self.most_segments)
     }
 
-    /// Takes out the segments of a track.
+    /// Takes the segments of a track.
     pub(crate) fn segments(&mut self, segments: &Segments) -> Result<(), PackageError> {
         self.segments += u64::from(segments.count());
         at_most("segments of one asset", self.segments, self.most_segments)?;
@@ -118,12 +119,12 @@ impl<'a> Budget<'a> {
         Ok(self.work.spend(u64::from(segments.count()))?)
     }
 
-    /// Errs where a text track has more samples than one file can have.
+    /// Returns an error where a text track has too many samples for one file.
     pub(crate) fn text(timeline: &Timeline) -> Result<(), PackageError> {
         at_most("samples of a text track", timeline.len().into(), MOST_TEXT_SAMPLES.into())
     }
 
-    /// Most pictures of trick play in each of `videos` tracks.
+    /// Most pictures for trick play in each of `videos` tracks.
     pub(crate) fn iframes(&self, videos: usize) -> usize {
         usize::try_from(self.most_segments).unwrap_or(usize::MAX) / videos.max(1)
     }

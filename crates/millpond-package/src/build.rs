@@ -1,4 +1,4 @@
-//! From sources to a presentation.
+//! Builds a presentation from the objects of an asset.
 
 use crate::{
     PackageError,
@@ -7,11 +7,11 @@ use crate::{
     fmp4::added_by_encryption,
     grid::Grid,
     language, loads,
-    presentation::{Options, Presentation, Sidecar, Source},
+    presentation::{Presentation, PresentationOptions, Sidecar, SourceObject},
     scan::{Facts, sync_points},
     segmentation::{Candidates, Points, Segments, SyncPoint, TimeCut, choose},
     selection::{Picked, Selection, family},
-    track::{Access, Content, Kind, Media, PresentedTrack},
+    track::{Content, Kind, MediaTrack, PresentedTrack, StreamAccess},
 };
 use millpond_media::{Codec, Work};
 use std::{
@@ -20,9 +20,9 @@ use std::{
 };
 
 pub(crate) fn presentation(
-    sources: Vec<Source>,
+    sources: Vec<SourceObject>,
     sidecars: Vec<Sidecar>,
-    options: &Options,
+    options: &PresentationOptions,
     work: &Work,
 ) -> Result<Presentation, PackageError> {
     let target = target(options)?;
@@ -68,26 +68,26 @@ pub(crate) fn presentation(
     })
 }
 
-/// When the last sample of a track ends, or its last edit if that is earlier, in seconds.
+/// Returns the end of a track's last sample, or of its last edit if that is earlier, in seconds.
 fn end_of(picked: &Picked) -> f64 {
     let (track, timeline) = (picked.track(), &picked.timeline);
     let end = timeline.dts_at(&track.samples, timeline.len()).min(timeline.edit_end());
     track.timescale.seconds(end)
 }
 
-/// Warning about sound that HLS and DASH don't list.
+/// Warns about audio that HLS and DASH don't list.
 fn unlisted(picked: &Picked, beside_video: bool) -> Option<String> {
     let (track, codec) = (picked.track(), &picked.track().codec);
     let (parameter, name) = (codec.parameter(), codec.name());
     let why = match codec {
         codec if !codec.fits_fmp4() => "is sent by RTSP only: HLS and DASH can't carry it",
-        Codec::Pcm(_) if beside_video => "isn't listed by HLS and DASH beside pictures: browsers don't decode it",
+        Codec::Pcm(_) if beside_video => "is not listed in HLS and DASH next to video: browsers can't decode it",
         _ => return None,
     };
     Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))
 }
 
-fn target(options: &Options) -> Result<i64, PackageError> {
+fn target(options: &PresentationOptions) -> Result<i64, PackageError> {
     let seconds = options.target_duration;
     if !(0.5..=60.0).contains(&seconds) {
         let (found, expected) = (seconds.to_string(), "0.5 to 60 seconds");
@@ -96,7 +96,8 @@ fn target(options: &Options) -> Result<i64, PackageError> {
     Ok((seconds * 1e9).round() as i64)
 }
 
-/// The video tracks by rising bandwidth, those of the main ladder first, and whether the boundaries of that are common.
+/// Returns the video tracks by rising bandwidth, those of the main ladder first, and whether the main ladder has common
+/// boundaries.
 fn videos(
     picked: Vec<Picked>,
     target: i64,
@@ -105,7 +106,7 @@ fn videos(
 ) -> Result<(Vec<PresentedTrack>, bool), PackageError> {
     let mut scanned: Vec<(Picked, Facts)> = Vec::with_capacity(picked.len());
     for p in picked {
-        // For the facts, the common points, and those of its own.
+        // One walk each for the facts, the common points, and the track's own points.
         budget.walk(&p.timeline, 3)?;
         if let Some(facts) = Facts::of(p.track(), &p.timeline, |_| {}) {
             scanned.push((p, facts));
@@ -133,20 +134,20 @@ fn videos(
     Ok((tracks, aligned))
 }
 
-/// Warning about renditions between which players can't switch at every segment.
+/// Warns about renditions between which players can't switch at every segment.
 fn unaligned(ladder: &[(Picked, Facts)]) -> String {
     let labels: Vec<&str> = ladder.iter().map(|(p, _)| p.label.as_str()).collect();
     format!(
-        "{}: found no common sync samples at most three target durations apart, segments of the renditions don't line up",
+        "{}: found no common sync samples at most three target durations apart, so segments of the renditions are not aligned",
         labels.join(", ")
     )
 }
 
-/// Warning about a picture that is no rendition of the main one.
+/// Warns about a picture that is no rendition of the main one.
 fn alternative(picked: &Picked) -> String {
     let id = picked.track().id;
     format!(
-        "{}: track {id} is unlike the main picture: an adaptation set of its own in DASH, in HLS no variant",
+        "{}: track {id} is no rendition of the main video: it gets its own adaptation set in DASH, and no variant in HLS",
         picked.label
     )
 }
@@ -173,7 +174,7 @@ fn video(
     most_iframes: usize,
     budget: &mut Budget<'_>,
 ) -> Result<PresentedTrack, PackageError> {
-    let access = Access::of(&chosen, facts.begins_sync);
+    let access = StreamAccess::of(&chosen, facts.begins_sync);
     let mut first: Vec<u32> = chosen.iter().map(|p| p.ordinal).collect();
     let mut time: Vec<i64> = chosen.iter().map(|p| p.time).collect();
     let befores = chosen.iter().map(|p| p.bytes);
@@ -190,14 +191,14 @@ fn video(
     Ok(present(picked, facts, Kind::Video, segments, &bytes, (access, most_iframes)))
 }
 
-/// A first boundary moved up to time 0 must stay before the second.
+/// Keeps times rising where the first boundary was moved up to time 0.
 fn rising(time: &mut [i64]) {
     for place in 1..time.len() {
         time[place] = time[place].max(time[place - 1].saturating_add(1));
     }
 }
 
-/// An audio track, or a text track that is delivered in fragments: cut where its samples allow.
+/// Builds an audio track, or a text track that is delivered in fragments: cut where its samples allow.
 fn timed(
     picked: Picked,
     kind: Kind,
@@ -214,10 +215,10 @@ fn timed(
     let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), facts.end);
     budget.segments(&segments)?;
-    Ok(Some(present(picked, facts, kind, segments, &bytes, (Access::Closed, 0))))
+    Ok(Some(present(picked, facts, kind, segments, &bytes, (StreamAccess::Closed, 0))))
 }
 
-/// A text track: with a segment between any two boundaries where it is delivered as WebVTT.
+/// Builds a text track. Delivered as WebVTT, it has a segment between any two boundaries.
 fn texts(
     picked: Picked,
     grid: &Grid,
@@ -236,7 +237,7 @@ fn texts(
     let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), end);
     budget.segments(&segments)?;
-    Ok(Some(present(picked, facts, Kind::Text, segments, &bytes, (Access::Closed, 0))))
+    Ok(Some(present(picked, facts, Kind::Text, segments, &bytes, (StreamAccess::Closed, 0))))
 }
 
 fn sidecar(
@@ -275,7 +276,7 @@ fn present(
     kind: Kind,
     segments: Segments,
     bytes: &[u64],
-    (access, most_iframes): (Access, usize),
+    (access, most_iframes): (StreamAccess, usize),
 ) -> PresentedTrack {
     let track = picked.track();
     let is_webvtt = family(&track.codec) == "webvtt";
@@ -287,7 +288,7 @@ fn present(
         }
     };
     let mut bandwidth = Bandwidth::of(&loads);
-    // The bit rate of a manifest may exceed the peak, and never lowers it (RFC 8216 4.3.4.2).
+    // The bit rate of a manifest may raise the peak but never lowers it (RFC 8216 4.3.4.2).
     bandwidth.peak = bandwidth.peak.max(picked.bandwidth.unwrap_or(0));
     PresentedTrack {
         name: String::new(),
@@ -299,7 +300,7 @@ fn present(
         bandwidth,
         segments,
         ladder: picked.ladder,
-        content: Content::Media(Box::new(Media {
+        content: Content::Media(Box::new(MediaTrack {
             object: picked.object,
             movie: picked.movie,
             index: picked.index,
@@ -314,13 +315,13 @@ fn present(
     }
 }
 
-/// Whether a `tx3g` sample entry says that all samples are forced: bit 31 of `displayFlags`, as QuickTime files
-/// have it ("Subtitle Sample Description").
+/// Whether a `tx3g` sample entry marks all samples as forced: bit 31 of `displayFlags`, as in QuickTime files
+/// ("Subtitle Sample Description").
 fn all_forced(sample_entry: &[u8]) -> bool {
     sample_entry.get(4..8) == Some(b"tx3g") && sample_entry.get(16).is_some_and(|flags| flags & 0x80 != 0)
 }
 
-/// Sidecars that no text track and no sidecar before has by language and name.
+/// Returns the sidecars whose language and name differ from those of all text tracks and earlier sidecars.
 fn unrepeated(sidecars: Vec<Sidecar>, tracks: &[PresentedTrack]) -> Vec<Sidecar> {
     let text = tracks.iter().filter(|t| t.kind == Kind::Text);
     let mut seen: HashSet<(Option<String>, String, bool)> =
@@ -328,11 +329,11 @@ fn unrepeated(sidecars: Vec<Sidecar>, tracks: &[PresentedTrack]) -> Vec<Sidecar>
     sidecars.into_iter().filter(|s| seen.insert((language::tag(&s.language), s.name.clone(), s.forced))).collect()
 }
 
-/// Gives every track its name in URLs, a label that is unique among those it is offered with, and makes one audio
-/// track of each group the default: the first in the language of the first of all.
+/// Gives each track its name in URLs, and a label that is unique among the tracks offered with it. Makes one audio
+/// track of each group the default: the first in the language of the very first.
 fn name(tracks: &mut [PresentedTrack]) {
     let mut counts = [0_u32; 3];
-    // With each label, the next number to try behind it.
+    // For each label, the next number to append.
     let mut labels: HashMap<(Kind, &'static str, String), u32> = HashMap::new();
     let first_language = tracks.iter().find(|t| t.kind == Kind::Audio).and_then(|t| t.language.clone());
     for track in tracks.iter_mut() {
@@ -356,7 +357,7 @@ fn name(tracks: &mut [PresentedTrack]) {
     defaults.for_each(|t| t.default = false);
 }
 
-/// The label, with a number behind it where another track has it.
+/// Returns the label, with a number appended where another track has it.
 fn unique(labels: &mut HashMap<(Kind, &'static str, String), u32>, wanted: (Kind, &'static str, String)) -> String {
     let (kind, group, plain) = wanted.clone();
     let mut next = match labels.entry(wanted) {
@@ -385,8 +386,8 @@ fn group(track: &PresentedTrack) -> &'static str {
     }
 }
 
-/// What a menu calls the track: its name in the file, else its language, else its kind and number. Control
-/// characters and quotation marks can't be said in playlists.
+/// Returns the name of a track for menus: its name in the file, else its language, else its kind and number. Control
+/// characters and quotation marks are removed, because playlists can't contain them.
 fn label(track: &PresentedTrack, number: u32) -> String {
     let clean: String = track.label.chars().filter(|c| !c.is_control() && *c != '"').collect();
     let clean = clean.trim();

@@ -1,30 +1,31 @@
-//! Continuity counters of a track's transport stream segments, and how big those are.
+//! Continuity counters and sizes of a track's transport stream segments.
 
 use crate::{
     bandwidth::{Bandwidth, Load},
     segmentation::Segments,
-    track::Media,
+    track::MediaTrack,
     ts::{self, Unit},
 };
 use millpond_media::units::Timescale;
 
-/// What is known of a track's part in its transport stream segments.
+/// Properties of a track's share of its transport stream segments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TsLayout {
-    /// Continuity counter of each segment's first packet (ISO/IEC 13818-1 2.4.3.3): packets before it, modulo 16.
+    /// Continuity counter of each segment's first packet (ISO/IEC 13818-1 2.4.3.3): the number of earlier packets,
+    /// modulo 16.
     first: Box<[u8]>,
     pub(crate) bandwidth: Bandwidth,
 }
 
-/// Bytes of a transport packet.
+/// Length of a transport packet in bytes.
 const PACKET: u64 = 188;
-/// Presentation time 0 on the 90 kHz clock: 10 s, so that priming and preroll before 0 can be said.
+/// Presentation time 0 on the 90 kHz clock: 10 s, so that priming and preroll before 0 have positive times.
 const BASE: i64 = 900_000;
 
 impl TsLayout {
-    /// The layout of a track cut at `ordinals`, in segments that last as long as those of `segments`. Walks over all
+    /// Computes the layout of a track cut at `ordinals`, in segments with the durations of `segments`. Walks over all
     /// samples.
-    pub(crate) fn of(media: &Media, ordinals: &[u32], segments: &Segments, role: Role) -> Self {
+    pub(crate) fn of(media: &MediaTrack, ordinals: &[u32], segments: &Segments, role: Role) -> Self {
         let mut first = Vec::with_capacity(ordinals.len());
         let mut loads = Vec::with_capacity(ordinals.len());
         let mut packets = 0_u64;
@@ -39,7 +40,7 @@ impl TsLayout {
         Self { first: first.into(), bandwidth: Bandwidth::of(&loads) }
     }
 
-    /// The counter of segment `number`'s first packet.
+    /// Returns the counter of segment `number`'s first packet.
     pub(crate) fn first(&self, number: u32) -> u8 {
         let place = usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
         self.first.get(place).copied().unwrap_or(0)
@@ -50,12 +51,12 @@ impl TsLayout {
     }
 }
 
-/// A track's part in its segments.
+/// Role of a track in its segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
-    /// The segments are the track's own: it carries the clock, until a time behind its last sample at most.
+    /// The segments are the track's own: it carries the clock, at most until the given time after its last sample.
     Own(Option<i64>),
-    /// The segments are those of a video track.
+    /// The segments belong to a video track.
     Muxed,
 }
 
@@ -64,38 +65,38 @@ impl Role {
         matches!(self, Self::Own(_))
     }
 
-    /// Packets of PAT and PMT.
+    /// Number of PAT and PMT packets.
     const fn tables(self) -> u64 {
         if self.has_clock() { 2 } else { 0 }
     }
 
-    /// Where the clock of a segment ends, which ends before sample `ordinal`.
-    pub(crate) fn until(self, media: &Media, ordinal: u32) -> Option<i64> {
+    /// Returns the end of the clock of a segment that ends before sample `ordinal`.
+    pub(crate) fn until(self, media: &MediaTrack, ordinal: u32) -> Option<i64> {
         let Self::Own(end) = self else { return None };
         let next = media.timeline.at(&media.track().samples, ordinal);
         next.map_or(end, |next| Some(decoded(media, next.dts)))
     }
 }
 
-/// A time on the clock of transport streams.
-fn clock(media: &Media, ticks: i64) -> i64 {
+/// Converts a time to the clock of transport streams.
+fn clock(media: &MediaTrack, ticks: i64) -> i64 {
     media.track().timescale.convert(ticks, Timescale::MPEG).saturating_add(BASE).max(0)
 }
 
-/// The decoding time of what the timeline has at `dts`.
-fn decoded(media: &Media, dts: i64) -> i64 {
+/// Converts a `dts` of the timeline to a decoding time.
+fn decoded(media: &MediaTrack, dts: i64) -> i64 {
     clock(media, dts.saturating_sub(media.facts.reorder))
 }
 
-/// When the last sample of a track is decoded.
-pub(crate) fn last_decoded(media: &Media) -> Option<i64> {
+/// Returns the time at which the last sample of a track is decoded.
+pub(crate) fn last_decoded(media: &MediaTrack) -> Option<i64> {
     let last = media.timeline.len().checked_sub(1)?;
     media.timeline.at(&media.track().samples, last).map(|timed| decoded(media, timed.dts))
 }
 
-/// The samples of a segment as access units of a transport stream. No decode time is after its presentation time
-/// (2.4.3.7).
-pub(crate) fn units(media: &Media, ordinals: std::ops::Range<u32>) -> Vec<Unit> {
+/// Returns the samples of a segment as access units of a transport stream. No decoding time is later than its
+/// presentation time (2.4.3.7).
+pub(crate) fn units(media: &MediaTrack, ordinals: std::ops::Range<u32>) -> Vec<Unit> {
     let first = ordinals.start;
     media
         .timeline

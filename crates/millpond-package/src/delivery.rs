@@ -1,24 +1,25 @@
-//! Text tracks of a presentation as WebVTT.
+//! Delivers text tracks of a presentation as WebVTT.
 
 use crate::{
-    PackageError, Part, Plan,
+    PackageError, Plan, PlanItem,
     hls::Container,
     presentation::Presentation,
     text::{self, TextUnit, Window, webvtt},
     timeline::Timed,
-    track::{Content, Kind, Media, PresentedTrack},
+    track::{Content, Kind, MediaTrack, PresentedTrack},
 };
 use bytes::Bytes;
 use millpond_media::{codec::Codec, units::Timescale};
 
-/// Whether the track is text that is delivered as WebVTT: sidecars, `tx3g` and `wvtt`.
+/// Whether a text track is delivered as WebVTT: sidecars, `tx3g` and `wvtt`.
 #[must_use]
 pub fn is_webvtt(track: &PresentedTrack) -> bool {
     track.kind == Kind::Text && !matches!(track.codec(), Some(Codec::Stpp(_)))
 }
 
-/// Segment `number` of a text track as WebVTT with `X-TIMESTAMP-MAP` (RFC 8216 3.5); `None` where there is none.
-/// A cue is in every segment that it shows in. The map is for the clock of the media in `container`.
+/// Returns segment `number` of a text track as WebVTT with `X-TIMESTAMP-MAP` (RFC 8216 3.5); `None` where there is no
+/// such segment. Each segment contains all cues shown during it. The map refers to the clock of the media in
+/// `container`.
 ///
 /// # Errors
 /// As [`text::segment`].
@@ -44,7 +45,7 @@ pub fn segment(
     }
 }
 
-/// A whole text track as one WebVTT file; `None` for tracks that aren't delivered as WebVTT.
+/// Returns a whole text track as one WebVTT file; `None` for tracks that aren't delivered as WebVTT.
 ///
 /// # Errors
 /// As [`text::segment`].
@@ -62,10 +63,10 @@ pub fn whole(_presentation: &Presentation, track: &PresentedTrack) -> Result<Opt
 }
 
 fn generated(text: String) -> Plan {
-    Plan::Parts(vec![Part::Bytes(Bytes::from(text))])
+    Plan::Items(vec![PlanItem::Bytes(Bytes::from(text))])
 }
 
-fn units(media: &Media, samples: impl Iterator<Item = Timed>) -> Vec<TextUnit> {
+fn units(media: &MediaTrack, samples: impl Iterator<Item = Timed>) -> Vec<TextUnit> {
     let millis = |ticks: i64| media.track().timescale.convert(ticks, Timescale::MILLIS);
     samples
         .map(|t| TextUnit {

@@ -1,4 +1,4 @@
-//! Numbers into text, without the formatting machinery: playlists are mostly numbers.
+//! Fast conversion of numbers to text without `fmt`: playlists consist mostly of numbers.
 
 /// Appends `value` in decimal.
 pub(crate) fn push(out: &mut String, mut value: u64) {
@@ -15,7 +15,7 @@ pub(crate) fn push(out: &mut String, mut value: u64) {
     out.extend(digits[at..].iter().map(|d| char::from(*d)));
 }
 
-/// Appends `millionths` as a decimal with six places.
+/// Appends `millionths` as a decimal number with six places.
 pub(crate) fn push_micros(out: &mut String, millionths: u64) {
     push(out, millionths / 1_000_000);
     let mut rest = millionths % 1_000_000;
@@ -27,7 +27,7 @@ pub(crate) fn push_micros(out: &mut String, millionths: u64) {
     out.extend(digits.iter().map(|d| char::from(*d)));
 }
 
-/// `ticks` of a clock of `timescale` in millionths of a second, to the nearest; 0 for negative ones.
+/// Converts `ticks` of a clock of `timescale` to millionths of a second, to the nearest; negative ones to 0.
 pub(crate) fn micros(ticks: i64, timescale: u32) -> u64 {
     let ticks = u64::try_from(ticks).unwrap_or(0);
     let (half, scale) = (u64::from(timescale) / 2, u64::from(timescale.max(1)));

@@ -1,106 +1,106 @@
-//! What can go wrong in packaging.
+//! Errors of packaging.
 
 use crate::plan::ObjectIndex;
 use millpond_media::{units::ByteRange, work::WorkError};
 
-/// Why an asset, a segment or a text file can't be packaged.
+/// The reason why an asset, a segment or a text file can't be packaged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackageError {
-    /// No source has a track that is wanted and playable.
+    /// No source has a playable track that is selected.
     #[error("no playable track in {sources}: expected video, audio or subtitles{}", reasons(.skipped))]
     NoTracks {
         /// Labels of the sources.
         sources: String,
-        /// Why tracks were left out, where any were.
+        /// Reasons for skipped tracks.
         skipped: Vec<String>,
     },
-    /// The asset has more of something than names or boxes can count.
+    /// The asset exceeds a limit of names, boxes, memory or work.
     #[error("{what}: found {found}, expected at most {limit}")]
     TooMany {
-        /// What there is too much of.
+        /// Unit of the count.
         what: &'static str,
-        /// How many there are.
+        /// Count in the asset.
         found: u64,
-        /// How many there may be.
+        /// Greatest count allowed.
         limit: u64,
     },
-    /// The presentation was not completed: cancelled, or more steps than its [`Work`](millpond_media::Work) had.
+    /// The presentation was not completed: it was cancelled, or ran out of steps of its [`Work`](millpond_media::Work).
     #[error("presentation: {0}")]
     Work(#[from] WorkError),
-    /// An option is outside of what makes sense.
+    /// An option is out of range.
     #[error("option {name}: found {found}, expected {expected}")]
     Option {
-        /// The option.
+        /// Name of the option.
         name: &'static str,
-        /// Its value.
+        /// Value of the option.
         found: String,
-        /// What it may be.
+        /// Values allowed.
         expected: &'static str,
     },
-    /// No track has a codec that the container carries.
+    /// The container can carry no track of the asset.
     #[error("{container} can carry none of the tracks: found {found}, expected {expected}")]
     Container {
-        /// The container.
+        /// Name of the container.
         container: &'static str,
         /// Codecs of the asset.
         found: String,
         /// Codecs that the container carries.
         expected: &'static str,
     },
-    /// The manifest can't tell players how to get the key of a track.
+    /// The manifest format can't tell players where the key of a track is.
     #[error("{output}: track {track} is encrypted: found {found}, expected {expected}")]
     Encrypted {
-        /// The kind of manifest.
+        /// Manifest format.
         output: &'static str,
         /// Name of the track.
         track: String,
         /// Scheme and key of the track.
         found: String,
-        /// What the manifest can say.
+        /// Schemes and keys that the manifest format supports.
         expected: &'static str,
     },
-    /// A track named in a call isn't in the movie it was said to be in.
-    #[error("object {}: no track at place {track}: the movie has {found}", .object.0)]
+    /// A track index exceeds the tracks of its movie.
+    #[error("object {}: no track with index {track}: the movie has {found} tracks", .object.0)]
     Track {
-        /// The object.
+        /// Object of the movie.
         object: ObjectIndex,
-        /// Place of the track in the movie's list.
+        /// Index of the track in the movie.
         track: usize,
-        /// Tracks in the movie.
+        /// Number of tracks in the movie.
         found: usize,
     },
-    /// A sample's bytes are not what the index or the codec configuration promised.
+    /// A sample's bytes contradict the index or the codec configuration.
     #[error("object {}, sample at bytes {range}: found {found} at byte {offset} of the sample, expected {expected}", .object.0)]
     Sample {
         /// The object.
         object: ObjectIndex,
-        /// Where the sample is in the object.
+        /// Byte range of the sample in the object.
         range: ByteRange,
         /// Offset within the sample.
         offset: u64,
-        /// What is there.
+        /// Value found.
         found: String,
-        /// What should be.
+        /// Value expected.
         expected: &'static str,
     },
-    /// A rewriter was handed other bytes than it asked for, or was called out of order.
-    #[error("rewriter was handed {found}, expected {expected}")]
+    /// A rewriter was given other bytes than it requested, or was called out of order.
+    #[error("rewriter was given {found}, expected {expected}")]
     Call {
-        /// What it was handed.
+        /// Bytes or call that were given.
         found: String,
-        /// What it asked for.
+        /// Bytes or call that were expected.
         expected: String,
     },
-    /// A text file (WebVTT, SubRip, server manifest) can't be read.
+    /// A text file (WebVTT, SubRip, server manifest) is invalid.
     #[error("{format}, line {line}: found {found}, expected {expected}")]
     Text {
         /// Format of the file.
         format: &'static str,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: u32,
-        /// What is there.
+        /// Text found.
         found: String,
-        /// What should be.
+        /// Text expected.
         expected: &'static str,
     },
 }

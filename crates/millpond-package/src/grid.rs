@@ -1,16 +1,16 @@
-//! The boundaries that audio and text are cut at.
+//! Boundaries at which audio and text are cut.
 
 use crate::segmentation::Segments;
 use millpond_media::units::Timescale;
 
-/// Most boundaries beyond the video: three days of 4-second segments.
+/// Most boundaries after the end of the video: three days of 4-second segments.
 const MOST_EXTRA: usize = 65_536;
 
-/// The video's boundaries, and regular ones where there is no video.
+/// Boundaries of the video, and regular ones where there is no video.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
     timescale: Timescale,
-    /// Boundaries inside the video, rising.
+    /// Boundaries inside the video, in ascending order.
     boundaries: Vec<i64>,
     /// End of the video.
     end: Option<i64>,
@@ -19,7 +19,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// The grid of a video's segments, or (for none) of multiples of the target.
+    /// Creates the grid of a video's segments, or without video that of multiples of the target.
     pub(crate) fn new(video: Option<&Segments>, target: i64) -> Self {
         let Some(video) = video else {
             return Self { timescale: Timescale::MILLIS, boundaries: Vec::new(), end: None, target };
@@ -37,19 +37,19 @@ impl Grid {
         self.timescale
     }
 
-    /// How many boundaries are inside the video.
+    /// Number of boundaries inside the video.
     pub(crate) fn len(&self) -> usize {
         self.boundaries.len()
     }
 
-    /// The boundaries inside the video, in ticks of `timescale`.
+    /// Returns the boundaries inside the video, in ticks of `timescale`.
     pub(crate) fn inner(&self, timescale: Timescale) -> Vec<i64> {
         self.boundaries.iter().map(|b| self.timescale.convert(*b, timescale)).collect()
     }
 
-    /// Boundaries for a track that ends at `end`, in ticks of `timescale`: those of the video, then one at the
-    /// video's end and after every target duration, unless less than half a target would be left. At most `most`
-    /// of the latter.
+    /// Returns the boundaries of a track that ends at `end`, in ticks of `timescale`: those of the video, then one at
+    /// the video's end and one after every target duration. The last one is omitted where less than half a target would
+    /// remain. At most `most` boundaries follow those of the video.
     pub(crate) fn boundaries(&self, timescale: Timescale, end: i64, most: usize) -> Vec<i64> {
         let mut all = self.inner(timescale);
         let base = self.end.map_or(0, |e| self.timescale.convert(e, timescale));

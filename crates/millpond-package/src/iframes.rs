@@ -1,4 +1,4 @@
-//! Sync samples on their own, for trick play.
+//! Sync samples as single pictures, for trick play.
 
 use crate::{
     bandwidth::{Bandwidth, Load},
@@ -9,18 +9,18 @@ use crate::{
 };
 use millpond_media::movie::Track;
 
-/// Pictures that trick play shows. Numbers start at 1.
+/// Pictures for trick play. Numbers start at 1.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IFrames {
-    /// Ordinal and presentation time in ticks.
+    /// Ordinal and presentation time in ticks of each picture.
     frames: Box<[(u32, i64)]>,
     end: i64,
     pub(crate) bandwidth: Bandwidth,
 }
 
 impl IFrames {
-    /// Every sync sample of the track that is at least half a second after the one before, so that a track of
-    /// nothing but sync samples doesn't become one entry a frame; `most` at most.
+    /// Selects the sync samples that are at least half a second after the last selected one, at most `most`. A track
+    /// whose samples are all sync samples thus gets no entry per frame.
     pub(crate) fn of(track: &Track, timeline: &Timeline, end: i64, most: usize) -> Self {
         let scale = track.timescale.get();
         let spacing = i64::from(scale / 2);
@@ -48,7 +48,7 @@ impl IFrames {
         iframes
     }
 
-    /// How long each is shown, in ticks: until the next.
+    /// Returns how long each picture is shown, in ticks: until the next one.
     pub(crate) fn durations(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
         (0..self.frames.len()).map(|place| self.duration(place))
     }
@@ -58,7 +58,7 @@ impl IFrames {
         next.saturating_sub(self.frames.get(place).map_or(0, |f| f.1.max(0)))
     }
 
-    /// Ordinal of picture `number` and how long it is shown.
+    /// Returns the ordinal of picture `number`, and how long it is shown.
     pub(crate) fn get(&self, number: u32) -> Option<(u32, i64)> {
         let place = usize::try_from(number).ok()?.checked_sub(1)?;
         Some((self.frames.get(place)?.0, self.duration(place)))

@@ -1,11 +1,11 @@
-//! Where players of HLS find the keys of encrypted tracks.
+//! Addresses of the keys of encrypted tracks, for HLS players.
 
 use millpond_media::Uuid;
 
 /// Key format of FairPlay Streaming.
 const FAIRPLAY: &str = "com.apple.streamingkeydelivery";
 
-/// The address of keys as a template (`URI` of RFC 8216 4.3.2.4).
+/// Template of key addresses (`URI` of RFC 8216 4.3.2.4).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyAddress {
     uri: String,
@@ -13,10 +13,12 @@ pub struct KeyAddress {
 }
 
 impl KeyAddress {
-    /// An address in which `{kid}` stands for the key's identifier as 32 hexadecimal digits, and `{uuid}` for the same as a
-    /// UUID. `format` is the `KEYFORMAT`; without it that of FairPlay for `skd:` addresses, and `identity` for others.
+    /// Creates a template in which `{kid}` stands for the key's identifier as 32 hexadecimal digits, and `{uuid}` for
+    /// the same as a UUID. `format` is the `KEYFORMAT`. It defaults to that of FairPlay for `skd:` addresses, and to
+    /// `identity` for others.
     ///
-    /// `None` where playlists can't have one of them: empty texts, quotation marks, line breaks.
+    /// Returns `None` for texts that playlists can't contain: empty ones, and those with quotation marks or line
+    /// breaks.
     #[must_use]
     pub fn new(uri: &str, format: Option<&str>) -> Option<Self> {
         let fits = |text: &str| !text.is_empty() && !text.contains(|c: char| c == '"' || c.is_control());
@@ -27,12 +29,12 @@ impl KeyAddress {
         Some(Self { uri: uri.to_owned(), format: format.or(implied).map(str::to_owned) })
     }
 
-    /// The address of one key.
+    /// Returns the address of one key.
     pub(crate) fn of(&self, key: Uuid) -> String {
         self.uri.replace("{kid}", &key.digits()).replace("{uuid}", &key.to_string())
     }
 
-    /// The `KEYFORMAT`, where it is not `identity`.
+    /// Returns the `KEYFORMAT`, unless it is `identity`.
     pub(crate) fn format(&self) -> Option<&str> {
         self.format.as_deref().filter(|format| *format != "identity")
     }

@@ -1,69 +1,70 @@
-//! Which pictures are renditions of one another, so that a player may switch between them, and which files are one title.
+//! Decides which videos are renditions of each other, so that players may switch between them, and which files are one
+//! title.
 
 use crate::track::display_size;
 use millpond_media::movie::{Movie, Track, TrackKind};
 use std::fmt;
 
-/// Largest difference of two aspect ratios of one picture: small renditions are rounded to whole blocks.
+/// Largest difference between the aspect ratios of two renditions: the sizes of small ones are rounded to whole blocks.
 const ASPECT: f64 = 0.1;
-/// Largest ratio of two frame rates of one picture: 60 frames a second and 7.5.
+/// Largest ratio of the frame rates of two renditions: 60 and 7.5 frames per second.
 const RATE: f64 = 8.0;
-/// Largest differences of two durations of one picture: seconds, or a share of the longer one.
+/// Largest differences between the durations of two renditions: in seconds, and as a share of the longer one.
 const PICTURE_DURATION: (f64, f64) = (2.0, 0.02);
-/// The same of a sound and the picture it belongs to: it may begin late or end with the credits.
+/// The same differences between audio and its video: audio may begin late, or end with the credits.
 const SOUND_DURATION: (f64, f64) = (10.0, 0.1);
 
-/// What two renditions of one picture have in common.
+/// Properties that all renditions of one video share.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Picture {
-    /// Presented length in seconds.
+pub struct VideoShape {
+    /// Presented duration in seconds.
     pub seconds: f64,
-    /// Width by height as displayed, rotation applied.
+    /// Width divided by height as displayed, rotation applied.
     pub aspect: f64,
-    /// Frames a second.
+    /// Frames per second.
     pub rate: f64,
 }
 
-/// What a file shows or sounds, as far as it decides which title it belongs to.
+/// Content of a file, as far as it decides to which title the file belongs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
-    /// A picture, whatever else is in the file.
-    Picture(Picture),
-    /// Sound of this many seconds, without a picture.
+    /// A video, with or without other tracks.
+    Video(VideoShape),
+    /// Audio of this many seconds, without a video.
     Sound(f64),
-    /// Text alone.
+    /// Only text.
     Text,
 }
 
-/// What tells a file or track from a rendition of something.
+/// The property by which a file or track differs from a rendition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
-    /// Seconds of a picture.
+    /// Duration of a video in seconds.
     Duration {
-        /// Its own.
+        /// Value of the file.
         found: f64,
-        /// Those of the other one.
+        /// Value of the other file.
         expected: f64,
     },
-    /// Width by height.
+    /// Width divided by height.
     Aspect {
-        /// Its own.
+        /// Value of the file.
         found: f64,
-        /// That of the other one.
+        /// Value of the other file.
         expected: f64,
     },
-    /// Frames a second.
+    /// Frames per second.
     Rate {
-        /// Its own.
+        /// Value of the file.
         found: f64,
-        /// Those of the other one.
+        /// Value of the other file.
         expected: f64,
     },
-    /// Seconds of a sound.
+    /// Duration of audio in seconds.
     Sound {
-        /// Its own.
+        /// Value of the file.
         found: f64,
-        /// Those of the picture or of the other sound.
+        /// Value of the video, or of the other audio.
         expected: f64,
     },
 }
@@ -73,14 +74,14 @@ impl fmt::Display for Difference {
         match self {
             Self::Duration { found, expected } => write!(f, "it lasts {found:.1} s, not {expected:.1} s"),
             Self::Aspect { found, expected } => write!(f, "its aspect is {found:.2}:1, not {expected:.2}:1"),
-            Self::Rate { found, expected } => write!(f, "it has {found:.2} frames a second, not {expected:.2}"),
+            Self::Rate { found, expected } => write!(f, "it has {found:.2} frames per second, not {expected:.2}"),
             Self::Sound { found, expected } => write!(f, "its sound lasts {found:.1} s, not {expected:.1} s"),
         }
     }
 }
 
-impl Picture {
-    /// The picture of a video track.
+impl VideoShape {
+    /// Returns the shape of a video track.
     #[must_use]
     pub fn of(track: &Track, movie: &Movie) -> Option<Self> {
         let TrackKind::Video { rotation, .. } = track.kind else { return None };
@@ -92,7 +93,7 @@ impl Picture {
         Some(Self { seconds: seconds(track, movie), aspect, rate })
     }
 
-    /// What tells this one from a rendition of the same picture as `other`; `None` where it may be one.
+    /// Returns the difference that makes this video no rendition of `other`; `None` where it may be one.
     #[must_use]
     pub fn unlike(&self, other: &Self) -> Option<Difference> {
         if !near(self.seconds, other.seconds, PICTURE_DURATION) {
@@ -114,12 +115,12 @@ impl Picture {
 }
 
 impl Shape {
-    /// The shape of a file: its picture of most frames, else its longest sound.
+    /// Returns the shape of a file: its video with most frames, else its longest audio.
     #[must_use]
     pub fn of(movie: &Movie) -> Self {
-        let pictures = movie.tracks.iter().filter_map(|track| Picture::of(track, movie));
+        let pictures = movie.tracks.iter().filter_map(|track| VideoShape::of(track, movie));
         if let Some(picture) = pictures.max_by(|a, b| a.frames().total_cmp(&b.frames())) {
-            return Self::Picture(picture);
+            return Self::Video(picture);
         }
         let sounds = movie.tracks.iter().filter(|track| matches!(track.kind, TrackKind::Audio { .. }));
         match sounds.map(|track| seconds(track, movie)).max_by(f64::total_cmp) {
@@ -129,23 +130,24 @@ impl Shape {
     }
 }
 
-/// Why files are no one title.
+/// The reason why files are not one title.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found}")]
 pub struct NotOneTitle {
-    /// Two of the files, and what tells them apart.
+    /// Two of the files, and their difference.
     pub found: String,
 }
 
-/// For each file of a folder whose names are those of one title: why it is another one, or `None` where it belongs to it.
+/// Returns for each file of a folder whose names suggest one title: the reason why it belongs to another title, or
+/// `None`.
 ///
-/// The title is what most pictures are (where there is none, most sounds); other sounds are part of it where they last about
-/// as long.
+/// The title is the video that most files contain, or without video the audio that most contain. Other audio belongs to
+/// it where its duration is similar.
 ///
 /// # Errors
-/// Where no kind of picture is in the majority: the files of a folder are two titles then as likely as one.
+/// No shape has a majority, so the files of the folder may as well be two titles.
 pub fn title(files: &[(&str, Shape)]) -> Result<Vec<Option<Difference>>, NotOneTitle> {
-    let pictures: Vec<usize> = places(files, |shape| matches!(shape, Shape::Picture(_)));
+    let pictures: Vec<usize> = places(files, |shape| matches!(shape, Shape::Video(_)));
     let sounds: Vec<usize> = places(files, |shape| matches!(shape, Shape::Sound(_)));
     let voters = if pictures.is_empty() { &sounds } else { &pictures };
     let Some(model) = model(files, voters)? else { return Ok(vec![None; files.len()]) };
@@ -156,7 +158,7 @@ fn places(files: &[(&str, Shape)], is: impl Fn(&Shape) -> bool) -> Vec<usize> {
     (0..files.len()).filter(|place| files.get(*place).is_some_and(|(_, shape)| is(shape))).collect()
 }
 
-/// The file that most of some files are like. Files are few: a folder of more than 256 is no title.
+/// Returns the file that most of the `voters` resemble. Files are few: a folder of more than 256 is no title.
 fn model<'a>(files: &'a [(&str, Shape)], voters: &[usize]) -> Result<Option<&'a Shape>, NotOneTitle> {
     let shape = |place: &usize| files.get(*place).map(|(_, shape)| shape);
     let alike = |a: &usize| {
@@ -174,26 +176,27 @@ fn model<'a>(files: &'a [(&str, Shape)], voters: &[usize]) -> Result<Option<&'a 
     Err(NotOneTitle { found })
 }
 
-/// Why a file is no part of the title that a model is of.
+/// Returns the reason why a file does not belong to the title of `model`.
 fn apart(shape: &Shape, model: &Shape) -> Option<Difference> {
     let sound = |found: f64, expected: f64| {
         (!near(found, expected, SOUND_DURATION)).then_some(Difference::Sound { found, expected })
     };
     match (shape, model) {
-        (Shape::Picture(shape), Shape::Picture(model)) => shape.unlike(model),
-        (Shape::Sound(seconds), Shape::Picture(Picture { seconds: title, .. }) | Shape::Sound(title)) => {
+        (Shape::Video(shape), Shape::Video(model)) => shape.unlike(model),
+        (Shape::Sound(seconds), Shape::Video(VideoShape { seconds: title, .. }) | Shape::Sound(title)) => {
             sound(*seconds, *title)
         }
         _ => None,
     }
 }
 
-/// The ladder of each video track of one file: 0 is the main one, with the track of most frames; others are alternatives.
-pub(crate) fn ladders(pictures: &[Option<Picture>]) -> Vec<u16> {
+/// Returns the ladder of each video track of one file: 0 for the main one, with the track of most frames, others for
+/// alternatives.
+pub(crate) fn ladders(pictures: &[Option<VideoShape>]) -> Vec<u16> {
     let frames = |place: &usize| pictures.get(*place).copied().flatten().map_or(0.0, |picture| picture.frames());
     let mut order: Vec<usize> = (0..pictures.len()).collect();
     order.sort_by(|a, b| frames(b).total_cmp(&frames(a)));
-    let mut models: Vec<Picture> = Vec::new();
+    let mut models: Vec<VideoShape> = Vec::new();
     let mut ladders = vec![0; pictures.len()];
     for place in order {
         let Some(picture) = pictures.get(place).copied().flatten() else { continue };
@@ -217,7 +220,7 @@ fn media_seconds(track: &Track) -> f64 {
     track.timescale.seconds(track.samples.end_dts().saturating_sub(track.samples.start_dts()))
 }
 
-/// Length as edits present it, or of all samples; an edit of length 0 lasts to the end.
+/// Returns the duration that edits present, or that of all samples. An edit of length 0 lasts to the end.
 fn seconds(track: &Track, movie: &Movie) -> f64 {
     let media = media_seconds(track);
     let shown = track.edits.iter().filter(|edit| edit.media_time.is_some()).map(|edit| {
@@ -232,7 +235,7 @@ mod tests {
     use super::*;
 
     const fn film(seconds: f64, aspect: f64, rate: f64) -> Shape {
-        Shape::Picture(Picture { seconds, aspect, rate })
+        Shape::Video(VideoShape { seconds, aspect, rate })
     }
 
     fn verdict(files: &[(&str, Shape)]) -> Result<Vec<bool>, String> {
@@ -260,7 +263,7 @@ mod tests {
         let error = verdict(&[("a", a), ("b", b)]).unwrap_err();
         assert_eq!(error, "b beside a: it lasts 300.0 s, not 600.0 s");
         assert!(verdict(&[("a", a), ("b", film(600.0, 0.5625, 25.0))]).unwrap_err().contains("aspect"));
-        assert!(verdict(&[("a", a), ("b", film(600.0, 1.78, 0.56))]).unwrap_err().contains("frames a second"));
+        assert!(verdict(&[("a", a), ("b", film(600.0, 1.78, 0.56))]).unwrap_err().contains("frames per second"));
         assert!(verdict(&[("a", Shape::Sound(200.0)), ("b", Shape::Sound(300.0))]).is_err());
         assert_eq!(verdict(&[("a", Shape::Text)]).unwrap(), [true]);
         assert_eq!(verdict(&[]).unwrap(), [true; 0]);
@@ -268,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_main_ladder_has_most_frames() {
-        let picture = |seconds, aspect, rate| Some(Picture { seconds, aspect, rate });
+        let picture = |seconds, aspect, rate| Some(VideoShape { seconds, aspect, rate });
         let still = picture(3.5, 4.0 / 3.0, 0.56);
         let phone = [still, picture(3.6, 4.0 / 3.0, 30.0), picture(3.6, 4.0 / 3.0, 15.0), picture(3.6, 0.75, 30.0)];
         assert_eq!(ladders(&phone), [2, 0, 0, 1]);

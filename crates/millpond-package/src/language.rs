@@ -1,8 +1,8 @@
-//! Language codes: ISO 639-2 as files have them, BCP 47 (RFC 5646) as manifests want them.
+//! Language codes: ISO 639-2 as in files, BCP 47 (RFC 5646) as in manifests.
 
 use std::{collections::HashSet, sync::OnceLock};
 
-/// ISO 639-2/T, ISO 639-2/B where it differs, ISO 639-1, English name. Sorted by the first.
+/// ISO 639-2/T, ISO 639-2/B where it differs, ISO 639-1, and English name. Sorted by the first.
 #[rustfmt::skip]
 const LANGUAGES: &[(&str, &str, &str, &str)] = &[
     ("aar", "", "aa", "Afar"), ("abk", "", "ab", "Abkhazian"), ("afr", "", "af", "Afrikaans"),
@@ -69,9 +69,9 @@ const LANGUAGES: &[(&str, &str, &str, &str)] = &[
     ("zul", "", "zu", "Zulu"),
 ];
 
-/// The BCP 47 tag of a code or tag from a file, in the usual case (RFC 5646 2.1.1): ISO 639-2 codes (both kinds)
-/// become ISO 639-1 where that has the language, as RFC 5646 2.2.1 wants the shortest. `None` for an undetermined
-/// language and for what is no tag at all.
+/// Returns the BCP 47 tag of a code or tag from a file, in the usual case (RFC 5646 2.1.1). ISO 639-2 codes (both
+/// kinds) become ISO 639-1 where possible, as RFC 5646 2.2.1 requires the shortest code. `None` for an undetermined
+/// language, and for text that is no tag.
 #[must_use]
 pub fn tag(code: &str) -> Option<String> {
     let code = code.trim().replace('_', "-");
@@ -96,7 +96,7 @@ pub fn tag(code: &str) -> Option<String> {
     Some(tag)
 }
 
-/// Scripts are written `Latn`, regions `GB`, the rest in lower case.
+/// Puts a subtag into the usual case: scripts as `Latn`, regions as `GB`, others in lower case.
 fn subtag(part: &str) -> String {
     let mut lower = part.to_ascii_lowercase();
     if !part.bytes().all(|b| b.is_ascii_alphabetic()) {
@@ -110,7 +110,7 @@ fn subtag(part: &str) -> String {
     lower
 }
 
-/// The ISO 639-2/T code of a tag's language, for `mdhd` (ISO/IEC 14496-12 8.4.2): `und` where it has none.
+/// Returns the ISO 639-2/T code of a tag's language, for `mdhd` (ISO/IEC 14496-12 8.4.2); `und` where it has none.
 #[must_use]
 pub fn iso_639_2(tag: &str) -> [u8; 3] {
     let primary = tag.split('-').next().unwrap_or_default().to_ascii_lowercase();
@@ -122,7 +122,7 @@ pub fn iso_639_2(tag: &str) -> [u8; 3] {
     }
 }
 
-/// What to call a language in a player's menu: its English name, else the tag itself.
+/// Returns the name of a language for menus: its English name, else the tag itself.
 #[must_use]
 pub fn display_name(tag: &str) -> String {
     let (primary, rest) = tag.split_once('-').map_or((tag, None), |(p, r)| (p, Some(r)));
@@ -133,7 +133,7 @@ pub fn display_name(tag: &str) -> String {
     }
 }
 
-/// Whether a word in lower case is the code of a language (ISO 639-1 or 639-2) or its English name.
+/// Whether a lower case word is the code of a language (ISO 639-1 or 639-2) or its English name.
 #[must_use]
 pub fn is_known(word: &str) -> bool {
     static WORDS: OnceLock<HashSet<String>> = OnceLock::new();

@@ -1,21 +1,21 @@
-//! Upper bounds of the bytes of segments, for the bit rates that manifests state.
+//! Upper bounds of segment sizes, for the bit rates in manifests.
 
 use crate::{bandwidth::Load, segmentation::Segments, text::Cue};
 use millpond_media::units::Timescale;
 
-/// Most bytes that a fragment has besides its samples and their rows: `styp`, `moof`, the head of `mdat`.
+/// Most bytes of a fragment besides its samples and their rows: `styp`, `moof`, the header of `mdat`.
 pub(crate) const FRAGMENT: u64 = 136;
-/// The 64-bit size of an `mdat` that needs one.
+/// Bytes of the 64-bit size of a large `mdat`.
 const LARGE: u64 = 8;
-/// Bytes in front of the cues of a WebVTT segment.
+/// Bytes before the cues of a WebVTT segment.
 const TEXT_HEAD: u64 = 64;
 /// Most bytes of a cue besides its text, settings and identifier.
 const CUE: u64 = 40;
-/// Most bytes that a byte of text becomes: `&` is `&amp;`.
+/// Most bytes that a byte of text becomes when escaped: `&` is `&amp;`.
 const ESCAPED: u64 = 5;
 
-/// Segments of fragmented MP4, whose samples have `bytes` and rows of `row` bytes. Each fragment has `more` bytes of boxes
-/// that others don't need.
+/// Returns the loads of fragmented MP4 segments whose samples have `bytes`, and rows of `row` bytes. Each fragment has
+/// `more` bytes of optional boxes.
 pub(crate) fn of_fragments(segments: &Segments, bytes: &[u64], more: u64, row: u64) -> Vec<Load> {
     let rows = segments.iter().map(|s| u64::from(s.samples.end.saturating_sub(s.samples.start)));
     let load = |(micros, (rows, bytes)): (u64, (u64, &u64))| {
@@ -25,7 +25,8 @@ pub(crate) fn of_fragments(segments: &Segments, bytes: &[u64], more: u64, row: u
     segments.micros().zip(rows.zip(bytes)).map(load).collect()
 }
 
-/// WebVTT segments of text samples with `bytes`. The sample before is in a segment too where it still shows.
+/// Returns the loads of WebVTT segments of text samples with `bytes`. A segment also contains the sample before it
+/// where that is still shown.
 pub(crate) fn of_text(segments: &Segments, bytes: &[u64]) -> Vec<Load> {
     let samples = segments.iter().map(|s| u64::from(s.samples.end.saturating_sub(s.samples.start)));
     let mut before = 0;
@@ -37,16 +38,16 @@ pub(crate) fn of_text(segments: &Segments, bytes: &[u64]) -> Vec<Load> {
     segments.micros().zip(samples.zip(bytes)).map(load).collect()
 }
 
-/// WebVTT segments of the cues of a file: a cue is in every segment in which it shows.
+/// Returns the loads of WebVTT segments of a file's cues. A cue is in every segment during which it is shown.
 pub(crate) fn of_cues(segments: &Segments, cues: &[Cue]) -> Vec<Load> {
     let millis = |ticks: &i64| segments.timescale().convert(*ticks, Timescale::MILLIS);
     let starts: Vec<i64> = segments.times().iter().map(millis).collect();
-    // Bytes that begin, and that end, with each segment.
+    // Bytes of cues that begin, and that end, with each segment.
     let mut begin = vec![0_u64; starts.len() + 1];
     let mut end = vec![0_u64; starts.len() + 1];
     for cue in cues {
         let bytes = CUE + (cue.text.len() + cue.settings.len() + cue.id.as_ref().map_or(0, String::len)) as u64;
-        // The segment in which it begins, and the first behind it.
+        // The segment in which the cue begins, and the first segment after it.
         let from = starts.partition_point(|start| *start <= cue.start).saturating_sub(1);
         let to = starts.partition_point(|start| *start < cue.end).max(from + 1);
         begin[from] = begin[from].saturating_add(bytes);
@@ -63,7 +64,7 @@ pub(crate) fn of_cues(segments: &Segments, cues: &[Cue]) -> Vec<Load> {
 #[cfg(test)]
 mod tests {
     use crate::{
-        Options, Plan, Presentation, Sidecar, Source, delivery, fmp4,
+        Plan, Presentation, PresentationOptions, Sidecar, SourceObject, delivery, fmp4,
         hls::Container,
         testing::{Made, audio, frames, movie, reordered, table, video},
         text::Cue,
@@ -75,12 +76,12 @@ mod tests {
 
     fn len(plan: Plan) -> u64 {
         match plan {
-            Plan::Parts(parts) => parts.iter().map(crate::Part::len).sum(),
+            Plan::Items(parts) => parts.iter().map(crate::PlanItem::len).sum(),
             Plan::Rewrite(rewrite) => rewrite.len().unwrap(),
         }
     }
 
-    /// The peak segment bit rate of RFC 8216 4.1, by trying all runs.
+    /// Returns the peak segment bit rate of RFC 8216 4.1, by trying all runs.
     fn peak(track: &PresentedTrack, size: impl Fn(u32) -> u64) -> u64 {
         let all: Vec<(f64, u64)> =
             track.segments().iter().map(|s| (s.timescale.seconds(s.duration), size(s.number))).collect();
@@ -118,9 +119,11 @@ mod tests {
                 let pictures = video(table(&shape, 48, 1), 12_800, Vec::new());
                 vec![pictures, audio(table(&frames(468), 1 << 24, 1), "eng", Vec::new())]
             };
-            // A manifest that says less than there is.
-            let sources = vec![Source { bandwidth: Some(10), ..Source::new(movie(tracks()), "a.mp4".into()) }];
-            let p = Presentation::build(sources, Vec::new(), &Options::default(), &Work::unlimited()).unwrap();
+            // A manifest that states less than the actual bit rate.
+            let sources =
+                vec![SourceObject { bandwidth: Some(10), ..SourceObject::new(movie(tracks()), "a.mp4".into()) }];
+            let p =
+                Presentation::build(sources, Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap();
             for track in p.tracks() {
                 let stated = track.bandwidth().peak;
                 let found = peak(track, |n| fmp4::segment(&p, track, n).map_or(0, len));
@@ -150,8 +153,9 @@ mod tests {
             default: false,
             forced: false,
         };
-        let sources = vec![Source::new(film, "a.mp4".into())];
-        let p = Presentation::build(sources, vec![sidecar], &Options::default(), &Work::unlimited()).unwrap();
+        let sources = vec![SourceObject::new(film, "a.mp4".into())];
+        let p =
+            Presentation::build(sources, vec![sidecar], &PresentationOptions::default(), &Work::unlimited()).unwrap();
         let text = p.track("s1").unwrap();
         for container in [Container::Fmp4, Container::Ts] {
             let found = peak(text, |n| len(delivery::segment(&p, text, n, container).unwrap().unwrap()));

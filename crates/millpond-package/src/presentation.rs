@@ -1,4 +1,4 @@
-//! What an asset looks like to players: its tracks, their names, their segments.
+//! An asset as players see it: its tracks, their names and segments.
 
 use crate::{
     PackageError, build,
@@ -12,16 +12,16 @@ use std::sync::{Arc, OnceLock};
 
 /// One object of an asset.
 #[derive(Clone, Debug)]
-pub struct Source {
-    /// Its index.
+pub struct SourceObject {
+    /// Index of the object.
     pub movie: Arc<Movie>,
     /// File name, for warnings and errors.
     pub label: String,
-    /// Language of its audio and text, where a server manifest says it.
+    /// Language of its audio and text, where a server manifest states it.
     pub language: Option<String>,
-    /// Tracks that a server manifest names by their number: of their kinds no others are used.
+    /// Tracks that a server manifest names by id. Of their kinds, no other tracks are used.
     pub named: Vec<NamedTrack>,
-    /// Peak bits a second of its video (or its audio, where it has no video), where a server manifest says it.
+    /// Peak bits per second of its video, or of its audio where it has no video, where a server manifest states it.
     pub bandwidth: Option<u64>,
     /// Whether its video is used.
     pub use_video: bool,
@@ -31,17 +31,17 @@ pub struct Source {
     pub use_text: bool,
 }
 
-/// A track that is meant by its number.
+/// A track that a server manifest names by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedTrack {
-    /// Its `track_ID` (ISO/IEC 14496-12, 8.3.2).
+    /// `track_ID` (ISO/IEC 14496-12, 8.3.2).
     pub id: u32,
-    /// Its language, where it is said.
+    /// Language, where the manifest states it.
     pub language: Option<String>,
 }
 
-impl Source {
-    /// All of an object, nothing overridden.
+impl SourceObject {
+    /// Selects all tracks of an object, without overrides.
     #[must_use]
     pub const fn new(movie: Arc<Movie>, label: String) -> Self {
         Self {
@@ -57,18 +57,18 @@ impl Source {
     }
 }
 
-/// Subtitles from a file beside the media.
+/// Subtitles from a file next to the media.
 #[derive(Clone, Debug)]
 pub struct Sidecar {
     /// Language code or BCP 47 tag; empty where unknown.
     pub language: String,
-    /// Name for menus; empty to make one of the language.
+    /// Name for menus; empty to use the language.
     pub name: String,
-    /// The cues, in order of their start.
+    /// Cues, by start time.
     pub cues: Arc<Vec<Cue>>,
-    /// Whether to show it unless the viewer chooses otherwise.
+    /// Whether players show it unless the viewer chooses otherwise.
     pub default: bool,
-    /// Whether to show it even with subtitles off.
+    /// Whether players show it even with subtitles off.
     pub forced: bool,
 }
 
@@ -79,93 +79,93 @@ impl Sidecar {
     }
 }
 
-/// How to present.
+/// Settings of a presentation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// Length of segments to aim at, in seconds: 0.5 to 60.
+pub struct PresentationOptions {
+    /// Target duration of segments in seconds: 0.5 to 60.
     pub target_duration: f64,
 }
 
-impl Default for Options {
+impl Default for PresentationOptions {
     fn default() -> Self {
         Self { target_duration: 4.0 }
     }
 }
 
-/// An asset, ready to be packaged. Made once and shared: everything served is a function of it.
+/// An asset, ready to be packaged. It is built once and shared: every response is a function of it.
 #[derive(Debug)]
 pub struct Presentation {
     pub(crate) tracks: Vec<PresentedTrack>,
     pub(crate) warnings: Vec<String>,
     pub(crate) duration: f64,
-    /// Whether all video tracks have common boundaries.
+    /// Whether all video tracks have common segment boundaries, so that players can switch between them at each.
     pub(crate) aligned: bool,
-    /// Length of segments aimed at, in nanoseconds.
+    /// Target duration of segments in nanoseconds.
     pub(crate) target: i64,
     pub(crate) muxed: OnceLock<Option<MuxedAudio>>,
-    /// Where players of HLS find keys.
+    /// Template of key addresses, for HLS.
     pub(crate) key_address: Option<Arc<KeyAddress>>,
-    /// See [`Self::below`].
+    /// Path before the URIs of tracks, see [`Self::below`].
     pub(crate) base: String,
 }
 
 impl Presentation {
-    /// The presentation of an asset's objects (renditions of one title, in any order) and sidecars. An
-    /// [`ObjectIndex`](crate::ObjectIndex) is a place in `sources`.
+    /// Builds the presentation of an asset's objects (renditions of one title, in any order) and sidecars. An
+    /// [`ObjectIndex`](crate::ObjectIndex) is an index in `sources`.
     ///
-    /// Takes two passes over the sample tables, and no media; each sample, edit and segment is a step of `work`.
+    /// Walks twice over the sample tables, and reads no media. Each sample, edit and segment is a step of `work`.
     ///
     /// # Errors
-    /// Options out of range, more than 65,536 sources, no playable track at all, or `work` ended. Tracks that can't be
+    /// Options out of range, more than 65,536 sources, no playable track, or the end of `work`. Tracks that can't be
     /// presented are left out with a [warning](Self::warnings).
     pub fn build(
-        sources: Vec<Source>,
+        sources: Vec<SourceObject>,
         sidecars: Vec<Sidecar>,
-        options: &Options,
+        options: &PresentationOptions,
         work: &Work,
     ) -> Result<Self, PackageError> {
         build::presentation(sources, sidecars, options, work)
     }
 
-    /// The same presentation with an address of its keys, for HLS.
+    /// Returns the same presentation with addresses of its keys, for HLS.
     #[must_use]
     pub fn with_key_address(self, key_address: Option<Arc<KeyAddress>>) -> Self {
         Self { key_address, ..self }
     }
 
-    /// Puts a relative path such as `~0a1b/` before each URI of a track in multivariant playlists and MPDs. What is made
-    /// of a track then lies below it, so that a path which names a version makes all of that immutable. It may have no
-    /// characters with a meaning in playlists, XML or templates (`"`, `&`, `<`, `$`), and is empty at first.
+    /// Puts a relative path such as `~0a1b/` before each URI of a track in multivariant playlists and MPDs. All
+    /// resources of a track are then below that path, so a path that names a version makes them immutable. The path is
+    /// empty by default, and must not contain special characters of playlists, XML or templates (`"`, `&`, `<`, `$`).
     #[must_use]
     pub fn below(mut self, base: impl Into<String>) -> Self {
         self.base = base.into();
         self
     }
 
-    /// All tracks: video, audio, text.
+    /// Returns all tracks: video, audio, text.
     #[must_use]
     pub fn tracks(&self) -> &[PresentedTrack] {
         &self.tracks
     }
 
-    /// The track of a name such as `v1`.
+    /// Returns the track of a name such as `v1`.
     #[must_use]
     pub fn track(&self, name: &str) -> Option<&PresentedTrack> {
         self.tracks.iter().find(|t| t.name == name)
     }
 
-    /// The tracks of one kind.
+    /// Returns the tracks of one kind.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &PresentedTrack> {
         self.tracks.iter().filter(move |t| t.kind == kind)
     }
 
-    /// The tracks that HLS and DASH list.
+    /// Returns the tracks that HLS and DASH list.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &PresentedTrack> {
         self.tracks.iter().filter(|track| self.lists(track))
     }
 
-    /// Whether HLS with fMP4 and DASH list a track: all that can be packaged, but for PCM beside pictures. Players in
-    /// browsers (hls.js, Shaka) choose it although they can't decode it, and then play nothing at all.
+    /// Whether HLS with fMP4 and DASH list a track: all that can be packaged, except for PCM next to video. Players in
+    /// browsers (hls.js, Shaka) choose PCM although they can't decode it, and then play nothing.
     pub(crate) fn lists(&self, track: &PresentedTrack) -> bool {
         // Video comes first.
         let is_film = self.tracks.first().is_some_and(|first| first.kind == Kind::Video);
@@ -177,7 +177,7 @@ impl Presentation {
         self.tracks.iter().all(|track| track.kind == Kind::Text)
     }
 
-    /// The error for a container that can carry no video and no audio of the asset.
+    /// Returns the error for a container that can carry no video and no audio of the asset.
     pub(crate) fn not_carried(&self, container: &'static str, expected: &'static str) -> PackageError {
         let is_text = self.is_text();
         let media = self.tracks.iter().filter(|track| is_text || track.kind != Kind::Text);
@@ -185,19 +185,13 @@ impl Presentation {
         PackageError::Container { container, found: found.join(", "), expected }
     }
 
-    /// Length in seconds.
+    /// Duration in seconds.
     #[must_use]
     pub const fn duration(&self) -> f64 {
         self.duration
     }
 
-    /// Whether players can switch between the video tracks at every segment.
-    #[must_use]
-    pub const fn is_aligned(&self) -> bool {
-        self.aligned
-    }
-
-    /// Bytes of heap held, the indexes of the sources not counted.
+    /// Bytes of heap held, without the indexes of the sources.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         let muxed = self.muxed.get().and_then(Option::as_ref).map_or(0, MuxedAudio::heap_bytes);
@@ -205,7 +199,7 @@ impl Presentation {
         self.tracks.iter().map(PresentedTrack::heap_bytes).sum::<usize>() + muxed + warnings + self.base.len()
     }
 
-    /// What an operator should know: tracks left out, renditions that don't line up.
+    /// Warnings for the operator: tracks left out, renditions without common boundaries.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -1,4 +1,4 @@
-//! What one pass over a track's samples tells.
+//! Facts about a track that one pass over its samples yields.
 
 use crate::{
     segmentation::SyncPoint,
@@ -9,35 +9,34 @@ use millpond_media::{movie::Track, units::Timescale};
 /// Facts about a track that need every sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Facts {
-    /// Presentation time of the sample shown first, in ticks.
+    /// Earliest presentation time of a sample, in ticks.
     pub(crate) start: i64,
-    /// How far the first samples are decoded or presented before time 0, in ticks: the media time of time 0 in
-    /// fragments.
+    /// Ticks by which the first samples are decoded or presented before time 0. In fragments this is the media time of
+    /// time 0.
     pub(crate) early: i64,
-    /// Most that a sample's presentation time is before its decode time, in ticks: written decode times are earlier
-    /// by as much.
+    /// Most ticks by which a sample is presented before it is decoded. Written decode times are earlier by as much.
     pub(crate) reorder: i64,
-    /// When the last sample ends, or the edit list if that is earlier.
+    /// End of the last sample, or of the edit list if that is earlier.
     pub(crate) end: i64,
     pub(crate) bytes: u64,
-    /// Shortest and longest sample duration, the last sample not counted.
+    /// Shortest and longest sample duration, without the last sample.
     pub(crate) shortest: u32,
     pub(crate) longest: u32,
     /// Whether the first sample is a sync sample.
     pub(crate) begins_sync: bool,
-    /// Shortest and longest decoding time of a sample, the last one's duration counted.
+    /// Shortest and longest difference to the next decoding time, including the last sample's duration.
     steps: (i64, i64),
-    /// Most that a presentation time is behind its decoding time.
+    /// Most ticks by which a presentation time is after its decoding time.
     latest: i64,
-    /// Sync samples.
+    /// Number of sync samples.
     syncs: u32,
-    /// Decode time from the first sample to the last.
+    /// Decoding time of the last sample minus that of the first.
     ticks: i64,
     samples: u32,
 }
 
 impl Facts {
-    /// Walks over all samples of a track, handing each to `each` too. `None` where there is none.
+    /// Walks over all samples of a track, and passes each one to `each`. `None` where there are none.
     pub(crate) fn of(track: &Track, timeline: &Timeline, mut each: impl FnMut(&Timed)) -> Option<Self> {
         let mut facts: Option<Self> = None;
         let (mut first_dts, mut last) = (0, (0, 0_u32));
@@ -94,8 +93,8 @@ impl Facts {
         self.steps = (self.steps.0.min(step), self.steps.1.max(step));
     }
 
-    /// Most bytes of a sample's row in `trun` (ISO/IEC 14496-12 8.8.8), where the track is cut in `segments`: its size, and
-    /// what differs within the track.
+    /// Most bytes of a sample's row in `trun` (ISO/IEC 14496-12 8.8.8), where the track is cut into `segments`: the
+    /// size, and the fields that differ within the track.
     pub(crate) fn row_bytes(&self, segments: u32) -> u64 {
         let has_durations = self.steps.0 != self.steps.1;
         let has_offsets = self.latest.saturating_add(self.reorder) != 0;
@@ -103,8 +102,8 @@ impl Facts {
         4 * (1 + u64::from(has_durations) + u64::from(has_offsets) + u64::from(has_flags))
     }
 
-    /// Samples a second as a fraction: exact where every sample lasts as long, else the usual rate that is within
-    /// 0.1 %, else to the thousandth.
+    /// Returns the samples per second as a fraction: exact where all samples have the same duration, else the usual
+    /// rate within 0.1 %, else rounded to the thousandth.
     pub(crate) fn rate(&self, timescale: Timescale) -> Option<(u32, u32)> {
         let scale = u64::from(timescale.get());
         if self.shortest == self.longest && self.longest > 0 {
@@ -122,7 +121,7 @@ impl Facts {
     }
 }
 
-/// Rates that variable or coarse sample durations are rounded to.
+/// Rates to which variable or coarse sample durations are rounded.
 const USUAL_RATES: [(u32, u32); 12] = [
     (24, 1),
     (25, 1),
@@ -148,10 +147,10 @@ fn reduced(mut numerator: u64, mut denominator: u64) -> Option<(u32, u32)> {
     Some((u32::try_from(numerator).ok().filter(|n| *n > 0)?, u32::try_from(denominator).ok().filter(|d| *d > 0)?))
 }
 
-/// The sync samples of a track as places to cut, in order of time; the first sample always is one.
+/// Returns the sync samples of a track as possible boundaries, in order of time. The first sample always counts as one.
 ///
-/// A segment begins in time with the earliest picture behind its sync sample in decoding order (an open group of pictures
-/// has some that show before it), for they are in the same segment.
+/// The time of a boundary is that of the earliest picture after the sync sample in decoding order, which is in the same
+/// segment. In an open group of pictures some of these are presented before the sync sample.
 pub(crate) fn sync_points<'a>(track: &'a Track, timeline: &'a Timeline) -> impl Iterator<Item = SyncPoint> + 'a {
     let (mut bytes, mut latest) = (0_u64, None);
     let mut samples = timeline.walk(&track.samples, 0..timeline.len());
@@ -179,7 +178,8 @@ mod tests {
     use super::*;
     use crate::testing::{Made, table, video};
 
-    /// Groups of I B B P B B in decoding order; in an open one the first two of them show before the I.
+    /// Groups of I B B P B B in decoding order. In an open group the first two B pictures are presented before the I
+    /// picture.
     fn groups(count: u32, is_open: bool) -> Track {
         let composition = if is_open { [2, 0, 0, 2, 0, 0] } else { [0, 2, 0, 0, 2, 0] };
         let made = |i: u32| Made {

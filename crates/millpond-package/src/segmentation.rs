@@ -1,18 +1,19 @@
-//! Where segments begin.
+//! Decides where segments begin.
 //!
-//! Video is cut at sync samples. From one boundary, the next is the sync sample nearest (in presentation time) to
-//! boundary plus target duration, the earlier of two as near; the end of the track counts as one. So a regular
-//! GOP gives regular segments, each a whole number of GOPs, and a GOP longer than the target a segment of its own.
+//! Video is cut at sync samples. The boundary after another is the sync sample whose presentation time is nearest to
+//! that boundary plus the target duration; of two equally near ones the earlier. The end of the track counts as a
+//! candidate. So a regular GOP gives regular segments of whole GOPs, and a GOP longer than the target becomes a segment
+//! of its own.
 //!
-//! The renditions of one asset are cut at common points: sync samples that every rendition has within half a
-//! frame. When cutting so would make segments longer than three target durations (and longer than the renditions
-//! have them anyway), each is cut by itself and players can't switch between them without a hitch.
+//! The renditions of one asset are cut at common points: sync samples that all renditions have within half a frame.
+//! Where this would make segments longer than three target durations, and longer than each rendition alone would have,
+//! each rendition is cut separately. Players then can't switch between them seamlessly.
 //!
-//! The start of a segment is the earliest presentation time in it: in an open group of pictures that of the leading
-//! pictures, which come behind their sync sample in decoding order and show before it.
+//! The start of a segment is its earliest presentation time. In an open group of pictures that is the time of the
+//! leading pictures, which follow their sync sample in decoding order but are presented before it.
 //!
-//! Everything else is cut in time, at the boundaries of the video: a sample belongs to the segment in which its
-//! presentation time lies.
+//! Other tracks are cut by time, at the boundaries of the video: a sample belongs to the segment that contains its
+//! presentation time.
 
 use crate::{
     digits,
@@ -25,24 +26,24 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segments {
     timescale: Timescale,
-    /// First ordinal of each segment, and the one after the last; empty for tracks without samples.
+    /// First ordinal of each segment, and the end of the last segment; empty for tracks without samples.
     first: Box<[u32]>,
-    /// Presentation time of each segment's start, and of the end of the last.
+    /// Presentation time of each segment's start, and of the last one's end.
     time: Box<[i64]>,
 }
 
 /// One segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
-    /// Its number, from 1.
+    /// Number of the segment, from 1.
     pub number: u32,
-    /// Ordinals of its samples in the track's timeline, in decode order.
+    /// Ordinals of the samples in the track's timeline, in decode order.
     pub samples: Range<u32>,
-    /// Presentation time of its start, in ticks.
+    /// Presentation time of the start, in ticks.
     pub start: i64,
-    /// Its length, in ticks.
+    /// Duration in ticks.
     pub duration: i64,
-    /// The clock of `start` and `duration`.
+    /// Clock of `start` and `duration`.
     pub timescale: Timescale,
 }
 
@@ -51,13 +52,13 @@ impl Segments {
         Self { timescale, first: first.into(), time: time.into() }
     }
 
-    /// How many there are.
+    /// Number of segments.
     #[must_use]
     pub fn count(&self) -> u32 {
         u32::try_from(self.time.len().saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
-    /// Segment `number`.
+    /// Returns segment `number`.
     #[must_use]
     pub fn get(&self, number: u32) -> Option<SegmentInfo> {
         let place = usize::try_from(number).ok()?.checked_sub(1)?;
@@ -69,41 +70,41 @@ impl Segments {
         Some(SegmentInfo { number, samples, start, duration: end.saturating_sub(start), timescale: self.timescale })
     }
 
-    /// All of them.
+    /// Returns all segments.
     pub fn iter(&self) -> impl Iterator<Item = SegmentInfo> + '_ {
         (1..=self.count()).filter_map(|n| self.get(n))
     }
 
-    /// The clock of the times.
+    /// Clock of the times.
     #[must_use]
     pub const fn timescale(&self) -> Timescale {
         self.timescale
     }
 
-    /// Starts of the segments and the end of the last, in ticks.
+    /// Starts of the segments, and the end of the last, in ticks.
     #[must_use]
     pub fn times(&self) -> &[i64] {
         &self.time
     }
 
-    /// Lengths in millionths of a second.
+    /// Returns the durations in millionths of a second.
     pub(crate) fn micros(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         let scale = self.timescale.get();
         self.time.windows(2).map(move |w| digits::micros(w[1].saturating_sub(w[0]), scale))
     }
 
-    /// Presentation time at which the last one ends, in ticks.
+    /// Presentation time of the end of the last segment, in ticks.
     #[must_use]
     pub fn end(&self) -> i64 {
         self.time.last().copied().unwrap_or(0)
     }
 
-    /// Samples of the segment that has the most.
+    /// Number of samples in the segment that has most.
     pub(crate) fn most_samples(&self) -> u32 {
         self.first.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0)
     }
 
-    /// Whether the other has the same boundaries on the same clock.
+    /// Whether `other` has the same boundaries on the same clock.
     pub(crate) fn same_times(&self, other: &Self) -> bool {
         self.timescale == other.timescale && self.time == other.time
     }
@@ -115,37 +116,37 @@ impl Segments {
     }
 }
 
-/// A sync sample as a place to cut.
+/// A sync sample as a possible boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SyncPoint {
     pub(crate) ordinal: u32,
-    /// Presentation time in ticks of the first picture that shows from here on.
+    /// Earliest presentation time, in ticks, of the pictures from here on.
     pub(crate) time: i64,
-    /// Bytes of the samples before it.
+    /// Bytes of all samples before this one.
     pub(crate) bytes: u64,
-    /// Whether pictures behind it show before it, and may need pictures of the group before.
+    /// Whether some pictures after it are presented before it, and may need pictures of the group before.
     pub(crate) is_open: bool,
 }
 
-/// Sync samples in order of time.
+/// Sync samples by time.
 pub(crate) type Points<'a> = Box<dyn Iterator<Item = SyncPoint> + 'a>;
 
-/// The sync samples of one rendition, which are walked over and never collected.
+/// Sync samples of one rendition, which are walked over and never collected.
 pub(crate) struct Candidates<'a> {
     pub(crate) timescale: Timescale,
-    /// Begins at the first sync sample again.
+    /// Starts a new walk at the first sync sample.
     pub(crate) points: Box<dyn Fn() -> Points<'a> + 'a>,
-    /// End of the track in ticks.
+    /// End of the track, in ticks.
     pub(crate) end: i64,
-    /// The shortest frame in ticks.
+    /// Duration of the shortest frame, in ticks.
     pub(crate) frame: i64,
 }
 
-/// Where the renditions are cut.
+/// Boundaries of the renditions.
 pub(crate) struct Cuts {
-    /// For each rendition, the points that begin a segment; the first always does.
+    /// For each rendition, the points that begin a segment, the first point included.
     pub(crate) chosen: Vec<Vec<SyncPoint>>,
-    /// Whether the boundaries are common to all.
+    /// Whether all renditions have the same boundaries.
     pub(crate) aligned: bool,
 }
 
@@ -158,7 +159,7 @@ impl Candidates<'_> {
         nanos(self.end, self.timescale)
     }
 
-    /// The longest segment in nanoseconds.
+    /// Returns the duration of the longest segment, in nanoseconds.
     fn longest(&self, chosen: impl Iterator<Item = SyncPoint> + Clone) -> i64 {
         let times = chosen.map(|point| self.nanos(&point));
         let ends = times.clone().skip(1).chain([self.end()]);
@@ -166,8 +167,8 @@ impl Candidates<'_> {
     }
 }
 
-/// Chooses the boundaries of all renditions, `most` and one more at most of each. See the module's rules. `target` in
-/// nanoseconds.
+/// Chooses the boundaries of all renditions, at most `most` plus one of each, by the rules of the module. `target` is
+/// in nanoseconds.
 pub(crate) fn choose(renditions: &[Candidates<'_>], target: i64, most: usize) -> Cuts {
     let alone = |r: &Candidates<'_>| spaced((r.points)(), |point| r.nanos(point), r.end(), target, most);
     let Some((first, [_, ..])) = renditions.split_first() else {
@@ -193,7 +194,7 @@ pub(crate) fn choose(renditions: &[Candidates<'_>], target: i64, most: usize) ->
     if spacing <= longest { all_shared() } else { Cuts { chosen: own, aligned: false } }
 }
 
-/// Which of `points` to cut at, `most` and one more at most; always the first.
+/// Returns which of `points` are boundaries, at most `most` plus one, the first always included.
 fn spaced<T>(points: impl Iterator<Item = T>, time: impl Fn(&T) -> i64, end: i64, target: i64, most: usize) -> Vec<T> {
     let mut points = points.peekable();
     let mut chosen: Vec<T> = points.next().into_iter().collect();
@@ -217,8 +218,8 @@ fn spaced<T>(points: impl Iterator<Item = T>, time: impl Fn(&T) -> i64, end: i64
     chosen
 }
 
-/// Points that all renditions have within `tolerance` nanoseconds: for each, that of every rendition. The first is
-/// always one.
+/// Returns the points that all renditions have within `tolerance` nanoseconds; each item has the point of every
+/// rendition. The first points always count.
 fn common<'a>(renditions: &'a [Candidates<'_>], tolerance: i64) -> impl Iterator<Item = Vec<SyncPoint>> + 'a {
     let mut lanes = renditions.iter().map(|r| (r.points)().peekable());
     let reference = lanes.next().into_iter().flatten().enumerate();
@@ -239,7 +240,7 @@ fn common<'a>(renditions: &'a [Candidates<'_>], tolerance: i64) -> impl Iterator
     })
 }
 
-/// Ticks in nanoseconds, rounded down.
+/// Converts ticks to nanoseconds, rounded down.
 fn nanos(ticks: i64, timescale: Timescale) -> i64 {
     let scale = i64::from(timescale.get());
     match ticks.checked_mul(1_000_000_000) {
@@ -251,25 +252,25 @@ fn nanos(ticks: i64, timescale: Timescale) -> i64 {
     }
 }
 
-/// Cuts a track in time: each sample goes to the segment that holds its presentation time.
+/// Cuts a track by time: each sample goes to the segment that contains its presentation time.
 pub(crate) struct TimeCut<'a> {
-    /// Boundaries inside the track, in ticks, rising.
+    /// Boundaries inside the track, in ticks, in ascending order.
     boundaries: &'a [i64],
     next: usize,
     first: Vec<u32>,
     time: Vec<i64>,
     bytes: Vec<u64>,
-    /// Whether segments without samples stay, and begin at their boundary.
+    /// Whether segments without samples are kept, and segments begin at their boundaries.
     keep_empty: bool,
 }
 
 impl<'a> TimeCut<'a> {
-    /// A cut that drops segments without samples; segments begin with their first sample.
+    /// Creates a cut that drops segments without samples. Segments begin with their first sample.
     pub(crate) fn by_sample(boundaries: &'a [i64]) -> Self {
         Self { boundaries, next: 0, first: Vec::new(), time: Vec::new(), bytes: Vec::new(), keep_empty: false }
     }
 
-    /// A cut with a segment between any two boundaries, with samples or without; the first begins at `start`.
+    /// Creates a cut with a segment between any two boundaries, with or without samples. The first begins at `start`.
     pub(crate) fn by_time(boundaries: &'a [i64], start: i64) -> Self {
         Self { keep_empty: true, first: vec![0], time: vec![start], bytes: vec![0], ..Self::by_sample(boundaries) }
     }
@@ -298,7 +299,7 @@ impl<'a> TimeCut<'a> {
         self.bytes.push(0);
     }
 
-    /// The segments of a track of `len` samples that ends at `end`, and the bytes of each.
+    /// Returns the segments of a track of `len` samples that ends at `end`, and the bytes of each.
     pub(crate) fn finish(mut self, timescale: Timescale, len: u32, end: i64) -> (Segments, Vec<u64>) {
         if self.keep_empty {
             while let Some(boundary) = self.boundaries.get(self.next) {
@@ -315,7 +316,8 @@ impl<'a> TimeCut<'a> {
     }
 }
 
-/// Ordinals of the samples of a whole track between boundaries, also where there are none: one more than segments.
+/// Returns the ordinals at which boundaries divide a whole track. Empty segments are included: there is one more
+/// ordinal than segments.
 pub(crate) fn partition(timeline: &Timeline, table: &SampleTable, boundaries: &[i64]) -> Vec<u32> {
     let mut cut = TimeCut::by_time(boundaries, i64::MIN);
     timeline.walk(table, 0..timeline.len()).for_each(|t| cut.add(&t));

@@ -1,12 +1,12 @@
-//! Which tracks of the sources are presented.
+//! Selects the tracks of the sources that are presented.
 
 use crate::{
     PackageError,
     budget::Budget,
-    ladder::{Picture, ladders},
+    ladder::{VideoShape, ladders},
     language,
     plan::ObjectIndex,
-    presentation::Source,
+    presentation::SourceObject,
     timeline::Timeline,
 };
 use millpond_media::{
@@ -29,7 +29,7 @@ pub(crate) struct Picked {
     /// File name, for warnings.
     pub(crate) label: String,
     pub(crate) bandwidth: Option<u64>,
-    /// Ladder of a picture: 0 for the main one, others for alternatives of one file each.
+    /// Ladder of a video: 0 for the main one, others for the alternatives of one file.
     pub(crate) ladder: u16,
 }
 
@@ -39,21 +39,21 @@ impl Picked {
     }
 }
 
-/// The tracks to present, by kind, each in its order.
+/// Tracks to present, by kind, in order.
 #[derive(Default)]
 pub(crate) struct Selection {
     pub(crate) video: Vec<Picked>,
     pub(crate) audio: Vec<Picked>,
     pub(crate) text: Vec<Picked>,
-    /// Why tracks were left out.
+    /// Reasons for skipped tracks.
     pub(crate) skipped: Vec<String>,
 }
 
-/// What audio and text tracks of different sources that have the same content have in common.
+/// Properties that audio and text tracks of different sources share when they have the same content.
 type Alike = (bool, Option<String>, &'static str, u16, Option<String>);
 
-/// What tells audio and text tracks of different sources apart: two with the same are the same content. The last
-/// is the place among those alike within a source, so that two in one source stay two.
+/// Identity of audio and text tracks across sources: tracks with the same identity have the same content. The last part
+/// counts similar tracks within a source, so that two in one source stay two.
 type Identity = (Alike, usize);
 
 /// Kinds of which a source names tracks.
@@ -62,12 +62,12 @@ struct NamedKinds {
     video: bool,
     audio: bool,
     text: bool,
-    /// Whether the source has a video track at all.
+    /// Whether the source has a video track.
     has_video: bool,
 }
 
 impl NamedKinds {
-    fn of(source: &Source) -> Self {
+    fn of(source: &SourceObject) -> Self {
         let ids: HashSet<u32> = source.named.iter().map(|named| named.id).collect();
         let mut kinds = Self::default();
         for track in &source.movie.tracks {
@@ -91,8 +91,8 @@ impl NamedKinds {
 }
 
 impl Selection {
-    /// Chooses from all sources, enabled tracks first; audio and text that every rendition repeats is taken once.
-    pub(crate) fn of(sources: &[Source], budget: &Budget<'_>) -> Result<Self, PackageError> {
+    /// Selects from all sources, enabled tracks first. Audio and text that every rendition repeats is taken once.
+    pub(crate) fn of(sources: &[SourceObject], budget: &Budget<'_>) -> Result<Self, PackageError> {
         if sources.len() > usize::from(u16::MAX) + 1 {
             let (found, limit) = (sources.len() as u64, u64::from(u16::MAX) + 1);
             return Err(PackageError::TooMany { what: "objects of one asset", found, limit });
@@ -122,9 +122,10 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Takes pictures of one file that are unlike its main one out of the ladder: a still of a motion photo is no rendition
-    /// of the film beside it. Pictures that a server manifest names, and those of different files, are meant to be one.
-    fn part_ladders(&mut self, sources: &[Source]) {
+    /// Removes videos of one file that differ from its main one from the ladder: a still of a motion photo is no
+    /// rendition of the film beside it. Videos that a server manifest names, and those of different files, count as
+    /// renditions.
+    fn part_ladders(&mut self, sources: &[SourceObject]) {
         let mut next = 1;
         for run in self.video.chunk_by_mut(|a, b| a.object == b.object) {
             let named = |picked: &Picked| {
@@ -134,7 +135,7 @@ impl Selection {
             if run.len() < 2 || run.iter().all(named) {
                 continue;
             }
-            let pictures: Vec<_> = run.iter().map(|picked| Picture::of(picked.track(), &picked.movie)).collect();
+            let pictures: Vec<_> = run.iter().map(|picked| VideoShape::of(picked.track(), &picked.movie)).collect();
             let ladders = ladders(&pictures);
             for (picked, ladder) in run.iter_mut().zip(&ladders).filter(|(_, ladder)| **ladder > 0) {
                 picked.ladder = ladder.saturating_add(next - 1);
@@ -162,7 +163,7 @@ impl Selection {
 }
 
 fn pick(
-    source: &Source,
+    source: &SourceObject,
     kinds: &NamedKinds,
     object: ObjectIndex,
     index: usize,
@@ -184,7 +185,7 @@ fn pick(
     let origin = origin.map_or(0, |o| Timescale::MILLIS.convert(o, track.timescale));
     let timeline = Timeline::new(track, source.movie.timescale, origin);
     if timeline.is_empty() {
-        skipped.push(format!("{}: track {}: found no sample that is presented", source.label, track.id));
+        skipped.push(format!("{}: track {}: found no sample that its edit list presents", source.label, track.id));
         return None;
     }
     Some(Picked {
@@ -192,7 +193,7 @@ fn pick(
         movie: source.movie.clone(),
         index,
         timeline,
-        // A language said of a file is that of its sound and its texts.
+        // The language of a file in a manifest is that of its audio and text.
         language: language::tag(said.filter(|_| !video).unwrap_or(&track.language)),
         label: source.label.clone(),
         bandwidth: source.bandwidth.filter(|_| video || !source.use_video || !kinds.has_video),
@@ -200,9 +201,9 @@ fn pick(
     })
 }
 
-/// Where the clocks of all sources begin, in milliseconds, when that is a second or more after 0 and no edit list
-/// says what time 0 is: parts cut out of a live stream keep its clock.
-fn origin(sources: &[Source]) -> Option<i64> {
+/// Returns the time, in milliseconds, at which the clocks of all sources begin, where that is at least a second and no
+/// edit list defines time 0. Recordings of live streams keep the clock of the stream.
+fn origin(sources: &[SourceObject]) -> Option<i64> {
     let tracks = || sources.iter().flat_map(|s| &s.movie.tracks);
     if tracks().any(|t| !t.edits.is_empty()) {
         return None;
@@ -211,7 +212,7 @@ fn origin(sources: &[Source]) -> Option<i64> {
     starts.min().filter(|start| *start >= 1000)
 }
 
-/// Codecs that players treat as one: tracks of one family can stand in for each other in a group.
+/// Returns the codec family: tracks of one family can replace each other in a group.
 pub(crate) fn family(codec: &Codec) -> &'static str {
     match codec {
         Codec::Avc(_) => "avc",

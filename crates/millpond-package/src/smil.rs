@@ -1,9 +1,8 @@
 //! Server manifests: SMIL files (`.ism`, `.smil`) that group the renditions of an asset.
 //!
-//! The form is that of the IIS Smooth Streaming server manifest and of what other servers made of it: `video`, `audio`,
-//! `textstream` and `ref` elements anywhere in `body`, each naming a file. Only what selects files and tracks is
-//! read; everything else in the file is skipped. Document type definitions are refused, so that there are no entities
-//! but those of XML itself.
+//! The format is the IIS Smooth Streaming server manifest with the variations of other servers: `video`, `audio`,
+//! `textstream` and `ref` elements anywhere in `body`, each naming a file. Only elements and attributes that select
+//! files and tracks are read. Document type definitions are refused, so that XML's own entities are the only ones.
 
 use crate::PackageError;
 use quick_xml::{
@@ -18,49 +17,50 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_ENTRIES: usize = 1000;
 /// Deepest nesting of elements.
 const MOST_DEPTH: usize = 32;
-/// Prefixes that say how a file is to be read, from servers that can't tell; they are no part of its name.
+/// Prefixes with which some servers mark the format of a file; they are not part of its name.
 const FORMAT_PREFIXES: [&str; 2] = ["mp4:", "m4a:"];
 
-/// What a server manifest says.
+/// Content of a server manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ServerManifest {
-    /// Its entries in the order of the file.
-    pub entries: Vec<Entry>,
+    /// Entries in the order of the file.
+    pub entries: Vec<ManifestEntry>,
 }
 
-/// What an entry is to be used for.
+/// Use of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `video`: pictures of the file, and its sound where no `audio` entry names any.
+pub enum EntryKind {
+    /// `video`: video of the file, and its audio where no `audio` entry exists.
     Video,
-    /// `audio`: sound of the file.
+    /// `audio`: audio of the file.
     Audio,
-    /// `textstream`: subtitles, in the film's own form or beside it.
+    /// `textstream`: subtitles, in the media file or in a file of their own.
     Text,
 }
 
 /// One file, or one track of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What it is for.
-    pub kind: Kind,
-    /// Path of the file, relative to the manifest; never absolute, a URL, or leading out of the manifest's folder.
+pub struct ManifestEntry {
+    /// Use of the file or track.
+    pub kind: EntryKind,
+    /// Path of the file, relative to the manifest. It is never absolute, never a URL, and never leads out of the
+    /// manifest's folder.
     pub src: String,
-    /// Bits a second.
+    /// Bits per second.
     pub bitrate: Option<u64>,
     /// Language tag or code as written.
     pub language: Option<String>,
-    /// `track_ID` in the file, where only one of its tracks is meant.
+    /// `track_ID` in the file, where the entry names one track.
     pub track_id: Option<u32>,
-    /// What to call it.
+    /// Name for menus.
     pub name: Option<String>,
 }
 
 /// Reads a server manifest.
 ///
 /// # Errors
-/// What is no XML, no SMIL, too big, or has a document type definition; an entry without a file, with a path that is
-/// not below the manifest, or with a number that is none. Each error names line and element.
+/// The text is no XML, no SMIL, too big, or has a document type definition. Or an entry has no file, a path that is not
+/// below the manifest, or an invalid number. Each error names line and element.
 pub fn parse(text: &str) -> Result<ServerManifest, PackageError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut parser =
@@ -78,15 +78,15 @@ pub fn parse(text: &str) -> Result<ServerManifest, PackageError> {
 struct Parser<'a> {
     text: &'a str,
     reader: Reader<&'a [u8]>,
-    /// Names of the elements that are open.
+    /// Names of the open elements.
     open: Vec<String>,
-    /// The entry under way and the depth of its element.
-    entry: Option<(usize, Entry)>,
-    entries: Vec<Entry>,
+    /// Current entry, and the depth of its element.
+    entry: Option<(usize, ManifestEntry)>,
+    entries: Vec<ManifestEntry>,
 }
 
 impl Parser<'_> {
-    /// Takes one event; `false` at the end.
+    /// Takes one event; returns `false` at the end.
     fn step(&mut self) -> Result<bool, PackageError> {
         let event = match self.reader.read_event() {
             Ok(event) => event,
@@ -129,9 +129,9 @@ impl Parser<'_> {
             }
             "param" => return self.param(&attributes),
             "seq" => return Err(self.error("<seq>".into(), "entries that play at the same time, in <switch> or <par>")),
-            "video" => Kind::Video,
-            "audio" => Kind::Audio,
-            "textstream" | "text" => Kind::Text,
+            "video" => EntryKind::Video,
+            "audio" => EntryKind::Audio,
+            "textstream" | "text" => EntryKind::Text,
             "ref" => kind_of_file(attributes.get(&["src", "name"]).unwrap_or_default()),
             _ => return Ok(()),
         };
@@ -146,13 +146,18 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn new_entry(&self, element: &str, kind: Kind, attributes: &Attributes) -> Result<Entry, PackageError> {
+    fn new_entry(
+        &self,
+        element: &str,
+        kind: EntryKind,
+        attributes: &Attributes,
+    ) -> Result<ManifestEntry, PackageError> {
         let text = |names: &[&str]| attributes.get(names).filter(|value| !value.is_empty()).map(str::to_owned);
         let Some(src) = attributes.get(&["src", "name"]) else {
             return Err(self.error(format!("<{element}> without a file"), "an attribute src"));
         };
         let name = if attributes.get(&["src"]).is_some() { text(&["title", "name"]) } else { text(&["title"]) };
-        Ok(Entry {
+        Ok(ManifestEntry {
             kind,
             src: self.path(element, src)?,
             bitrate: match attributes.get(&["systemBitrate", "system-bitrate"]) {
@@ -165,7 +170,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A `param` of the entry under way.
+    /// Reads a `param` of the current entry.
     fn param(&mut self, attributes: &Attributes) -> Result<(), PackageError> {
         let (Some(name), Some(value)) = (attributes.get(&["name"]), attributes.get(&["value"])) else {
             return Ok(());
@@ -185,14 +190,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// After an element has ended: so has the entry, if it was its element.
+    /// Handles the end of an element, and of the current entry if it was the entry's element.
     fn end(&mut self) {
         if self.entry.as_ref().is_some_and(|(depth, _)| *depth == self.open.len()) {
             self.entries.extend(self.entry.take().map(|(_, entry)| entry));
         }
     }
 
-    /// The attributes with their references resolved.
+    /// Returns the attributes with their references resolved.
     fn attributes(&self, element: &BytesStart<'_>) -> Result<Attributes, PackageError> {
         let mut found = Vec::new();
         for attribute in element.attributes() {
@@ -204,15 +209,15 @@ impl Parser<'_> {
         Ok(Attributes(found))
     }
 
-    /// Bits a second; 0 is written where they aren't known.
+    /// Reads bits per second; 0 stands for unknown.
     fn bitrate(&self, value: &str) -> Result<Option<u64>, PackageError> {
         match value.trim().parse() {
             Ok(bitrate) => Ok(Some(bitrate).filter(|&bitrate: &u64| bitrate > 0)),
-            Err(_) => Err(self.error(format!("bitrate {:?}", shown(value)), "a number of bits a second")),
+            Err(_) => Err(self.error(format!("bitrate {:?}", shown(value)), "a number of bits per second")),
         }
     }
 
-    /// A path below the manifest.
+    /// Reads a path below the manifest.
     fn path(&self, element: &str, src: &str) -> Result<String, PackageError> {
         let path = FORMAT_PREFIXES.iter().find_map(|prefix| src.strip_prefix(prefix)).unwrap_or(src);
         let refuse = |expected| Err(self.error(format!("<{element}> with file {:?}", shown(src)), expected));
@@ -248,23 +253,23 @@ impl Parser<'_> {
 struct Attributes(Vec<(String, String)>);
 
 impl Attributes {
-    /// The value of the first of the names that is there.
+    /// Returns the value of the first of `names` that is present.
     fn get(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.0.iter().find(|(key, _)| key == name)).map(|(_, value)| value.as_str())
     }
 }
 
-/// Kind of a `ref`, which doesn't say.
-fn kind_of_file(src: &str) -> Kind {
+/// Returns the kind of a `ref`, guessed from the file name.
+fn kind_of_file(src: &str) -> EntryKind {
     let extension = src.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     match extension.as_deref() {
-        Some("vtt" | "webvtt" | "srt" | "ismt") => Kind::Text,
-        Some("m4a" | "isma" | "cmfa") => Kind::Audio,
-        _ => Kind::Video,
+        Some("vtt" | "webvtt" | "srt" | "ismt") => EntryKind::Text,
+        Some("m4a" | "isma" | "cmfa") => EntryKind::Audio,
+        _ => EntryKind::Video,
     }
 }
 
-/// The front of a text, for errors.
+/// Returns the start of a text, for errors.
 fn shown(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -273,11 +278,11 @@ fn shown(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn entry(kind: Kind, src: &str) -> Entry {
-        Entry { kind, src: src.into(), bitrate: None, language: None, track_id: None, name: None }
+    fn entry(kind: EntryKind, src: &str) -> ManifestEntry {
+        ManifestEntry { kind, src: src.into(), bitrate: None, language: None, track_id: None, name: None }
     }
 
-    fn entries(body: &str) -> Result<Vec<Entry>, PackageError> {
+    fn entries(body: &str) -> Result<Vec<ManifestEntry>, PackageError> {
         parse(&format!("<smil>\n<head/>\n<body>\n<switch>\n{body}\n</switch></body></smil>")).map(|m| m.entries)
     }
 
@@ -294,20 +299,24 @@ mod tests {
             <textstream src=\"en.vtt\" system-language=\"en\" title=\"English\"/>\n\
             </switch></body></smil>";
         let expected = [
-            Entry {
+            ManifestEntry {
                 bitrate: Some(800_000),
                 language: Some("eng".into()),
                 track_id: Some(1),
-                ..entry(Kind::Video, "a_480.mp4")
+                ..entry(EntryKind::Video, "a_480.mp4")
             },
-            Entry { bitrate: Some(1_500_000), ..entry(Kind::Video, "sub/b & c.mp4") },
-            Entry {
+            ManifestEntry { bitrate: Some(1_500_000), ..entry(EntryKind::Video, "sub/b & c.mp4") },
+            ManifestEntry {
                 language: Some("de".into()),
                 track_id: Some(2),
                 name: Some("Deutsch".into()),
-                ..entry(Kind::Audio, "a_480.mp4")
+                ..entry(EntryKind::Audio, "a_480.mp4")
             },
-            Entry { language: Some("en".into()), name: Some("English".into()), ..entry(Kind::Text, "en.vtt") },
+            ManifestEntry {
+                language: Some("en".into()),
+                name: Some("English".into()),
+                ..entry(EntryKind::Text, "en.vtt")
+            },
         ];
         assert_eq!(parse(text).unwrap().entries, expected);
     }
@@ -315,10 +324,13 @@ mod tests {
     #[test]
     fn other_spellings() {
         let text = "<s:smil xmlns:s=\"x\"><s:body><s:video src=\"a.mp4\"/></s:body></s:smil>";
-        assert_eq!(parse(text).unwrap().entries, [entry(Kind::Video, "a.mp4")]);
-        assert_eq!(entries("<video name=\"a.mp4\"/>").unwrap(), [entry(Kind::Video, "a.mp4")]);
+        assert_eq!(parse(text).unwrap().entries, [entry(EntryKind::Video, "a.mp4")]);
+        assert_eq!(entries("<video name=\"a.mp4\"/>").unwrap(), [entry(EntryKind::Video, "a.mp4")]);
         let found = entries("<ref src=\"a.MP4\"/><ref src=\"a.srt\"/><ref src=\"a.m4a\"></ref>").unwrap();
-        assert_eq!(found.iter().map(|e| e.kind).collect::<Vec<_>>(), [Kind::Video, Kind::Text, Kind::Audio]);
+        assert_eq!(
+            found.iter().map(|e| e.kind).collect::<Vec<_>>(),
+            [EntryKind::Video, EntryKind::Text, EntryKind::Audio]
+        );
         let named = entries(
             "<textstream src=\"a.vtt\" name=\"x\"><param name=\"textDisplayName\" value=\"English\"/></textstream>",
         );

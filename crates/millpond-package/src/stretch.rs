@@ -1,43 +1,44 @@
-//! Where the media of a segment lie, and when they are played: what a cache needs to know of those who watch.
+//! Byte range and presentation time of a segment's media, for caches that predict the needs of viewers.
 
 use crate::{
     ObjectIndex,
     presentation::Presentation,
-    track::{Media, PresentedTrack},
+    track::{MediaTrack, PresentedTrack},
     transport,
 };
 use millpond_media::units::ByteRange;
 use std::ops::Range;
 
-/// The bytes of a segment's samples, from the first to the last, with what lies between them.
+/// Byte range of a segment's samples, from the first to the last, including everything between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// The object they are in.
+    /// Object that contains the samples.
     pub object: ObjectIndex,
-    /// From the first sample's first byte to the last one's last.
+    /// From the first byte of the first sample to the last byte of the last one.
     pub range: ByteRange,
-    /// When the segment begins, in seconds of the presentation.
+    /// Start of the segment, in seconds of the presentation.
     pub start: f64,
-    /// When it ends.
+    /// End of the segment.
     pub end: f64,
 }
 
 impl PresentedTrack {
-    /// Where segment `number` (from 1) lies: two look-ups. `None` where there is none, and for sidecars.
+    /// Returns the stretch of segment `number` (from 1), in two look-ups. `None` where there is no such segment, and
+    /// for sidecars.
     #[must_use]
     pub fn stretch(&self, number: u32) -> Option<Stretch> {
         let info = self.segment(number)?;
         self.stretch_of(self.media()?, number, info.samples)
     }
 
-    /// The same for the audio that goes into the track's transport stream segment, where some does.
+    /// Returns the stretch of the audio that is muxed into the track's transport stream segment, if any.
     #[must_use]
     pub fn muxed_stretch(&self, presentation: &Presentation, number: u32) -> Option<Stretch> {
         let (media, samples) = transport::muxed_samples(presentation, self, number)?;
         self.stretch_of(media, number, samples)
     }
 
-    fn stretch_of(&self, media: &Media, number: u32, samples: Range<u32>) -> Option<Stretch> {
+    fn stretch_of(&self, media: &MediaTrack, number: u32, samples: Range<u32>) -> Option<Stretch> {
         let info = self.segment(number)?;
         let table = &media.track().samples;
         let first = media.timeline.at(table, samples.start)?.sample.range;

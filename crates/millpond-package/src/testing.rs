@@ -1,8 +1,8 @@
-//! Movies made up for tests.
+//! Synthetic movies for tests.
 
 use crate::{
-    plan::{Part, Plan},
-    presentation::{Options, Presentation, Source},
+    plan::{Plan, PlanItem},
+    presentation::{Presentation, PresentationOptions, SourceObject},
 };
 use millpond_media::{
     Codec, Timescale, Work,
@@ -12,7 +12,7 @@ use millpond_media::{
 };
 use std::sync::Arc;
 
-/// One sample of a made-up track.
+/// One sample of a synthetic track.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
     pub(crate) size: u32,
@@ -129,11 +129,12 @@ pub(crate) fn movie(tracks: Vec<Track>) -> Arc<Movie> {
 }
 
 pub(crate) fn presentation(movies: Vec<Arc<Movie>>) -> Presentation {
-    let sources = movies.into_iter().map(|m| Source::new(m, "film.mp4".into())).collect();
-    Presentation::build(sources, Vec::new(), &Options::default(), &Work::unlimited()).unwrap()
+    let sources = movies.into_iter().map(|m| SourceObject::new(m, "film.mp4".into())).collect();
+    Presentation::build(sources, Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap()
 }
 
-/// A video of 25 frames a second at 12,800 ticks, with a key frame every `gop` and two reordered frames after it.
+/// A video of 25 frames per second at 12,800 ticks, with a key frame every `gop` frames and two reordered frames after
+/// it.
 pub(crate) fn reordered(frames: u32, gop: u32, size: u32) -> Vec<Made> {
     let mut shown = Vec::new();
     while (shown.len() as u32) < frames {
@@ -162,14 +163,14 @@ pub(crate) fn frames(count: u32) -> Vec<Made> {
     (0..count).map(|i| Made { size: 300 + i % 7, duration: 1024, composition: 0, sync: true }).collect()
 }
 
-/// The bytes of a plan, with every object byte 0.
+/// Returns the bytes of a plan, with every object byte 0.
 pub(crate) fn bytes(plan: Plan) -> Vec<u8> {
-    let Plan::Parts(parts) = plan else { panic!("not a plan of parts") };
+    let Plan::Items(parts) = plan else { panic!("not a plan of parts") };
     let mut out = Vec::new();
     for part in parts {
         match part {
-            Part::Bytes(b) => out.extend_from_slice(&b),
-            Part::Object(r) => out.resize(out.len() + r.range.len() as usize, 0),
+            PlanItem::Bytes(b) => out.extend_from_slice(&b),
+            PlanItem::Object(r) => out.resize(out.len() + r.range.len() as usize, 0),
         }
     }
     out

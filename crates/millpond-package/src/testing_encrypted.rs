@@ -1,8 +1,8 @@
-//! Encrypted movies made up for tests: files of boxes, indexed.
+//! Synthetic encrypted movies for tests: files of boxes, which are then indexed.
 
 use crate::{
     fmp4::BoxWriter,
-    presentation::{Options, Presentation, Source},
+    presentation::{Presentation, PresentationOptions, SourceObject},
     testing::avc_entry,
 };
 use millpond_media::{Movie, Scheme, Work, index_bytes};
@@ -19,13 +19,13 @@ pub(crate) const SIZE: u32 = 100_000;
 pub(crate) enum Second {
     /// Encrypted, with subsamples.
     Encrypted,
-    /// With the sample entry that is not encrypted.
+    /// Clear, with the sample entry that is not encrypted.
     Clear,
     /// Encrypted with [`OTHER`], with a header of its own.
     OtherKey,
 }
 
-/// A file of these seconds by `scheme`, and its headers of protection systems.
+/// Returns a file of these seconds encrypted by `scheme`, with headers of these protection systems.
 pub(crate) fn movie(scheme: Scheme, seconds: &[Second], systems: &[[u8; 16]]) -> Arc<Movie> {
     let mut w = BoxWriter::default();
     w.put(b"ftyp", |w| w.bytes(b"iso6\0\0\0\0"));
@@ -48,8 +48,8 @@ pub(crate) fn movie(scheme: Scheme, seconds: &[Second], systems: &[[u8; 16]]) ->
 }
 
 pub(crate) fn presentation(movie: &Arc<Movie>) -> Presentation {
-    let source = Source::new(movie.clone(), "film.mp4".into());
-    let options = Options { target_duration: 1.0 };
+    let source = SourceObject::new(movie.clone(), "film.mp4".into());
+    let options = PresentationOptions { target_duration: 1.0 };
     Presentation::build(vec![source], Vec::new(), &options, &Work::unlimited()).unwrap()
 }
 
@@ -91,7 +91,7 @@ fn track(w: &mut BoxWriter, scheme: Scheme) {
     });
 }
 
-/// The encrypted sample entry, and the clear one.
+/// Writes the encrypted sample entry and the clear one.
 fn entries(w: &mut BoxWriter, scheme: Scheme) {
     w.u32(2);
     w.put(b"encv", |w| {

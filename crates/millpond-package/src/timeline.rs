@@ -1,20 +1,19 @@
-//! One track's samples in the order and at the times in which they are presented.
+//! The samples of one track in the order and at the times in which they are presented.
 //!
-//! A track's edit list (ISO/IEC 14496-12 8.6.6) picks runs of samples and says when they show. A [`Timeline`]
-//! numbers the samples of all runs one after another (their *ordinals*, in decode order) and gives each a decode
-//! and a presentation time in ticks of the track, with presentation time 0 at the start of the edit list.
+//! A track's edit list (ISO/IEC 14496-12 8.6.6) selects runs of samples and their presentation times. A [`Timeline`]
+//! numbers the samples of all runs consecutively (their *ordinals*, in decode order). Each sample gets a decode time
+//! and a presentation time in ticks of the track; presentation time 0 is the start of the edit list.
 //!
 //! Rules:
-//! - Presentation time is what the edit list says: composition time plus the shift of its run.
-//! - Decode times of a run are moved so that its first sample is decoded when it is presented. Others may then be
-//!   presented before they are decoded; what is written has all decode times earlier by the most that one is
-//!   (the track's *reorder* time).
-//! - Samples that a run needs for decoding but doesn't show (preroll: presented before the run's start) keep their true
-//!   time in the first run: it lies before 0, and the edit list of the init segment tells players to decode and drop
-//!   them. In later runs that time belongs to what was shown before. There they are squeezed: presented in their
-//!   order in a short window that begins at the run's start; what shows first comes right after it, less than half a
-//!   frame late.
-//! - Decode times never go back from run to run: where they would, they go on a tick at a time.
+//! - The presentation time is that of the edit list: composition time plus the shift of the run.
+//! - Decode times of a run are moved so that its first sample is decoded when it is presented. Other samples may then
+//!   be presented before they are decoded. So all decode times are written earlier by the greatest such difference (the
+//!   track's *reorder* time).
+//! - Some samples are decoded but not shown (preroll: presented before the run's start). In the first run they keep
+//!   their true time: it is before 0, and the edit list of the init segment tells players to decode and drop them. In
+//!   later runs that time belongs to samples shown earlier. There preroll is squeezed: presented in order within a
+//!   short window that begins at the run's start. The first shown sample follows it, less than half a frame late.
+//! - Decode times never decrease from run to run: where they would, each is one tick after the last.
 
 use millpond_media::{
     edits::{Span, spans},
@@ -24,10 +23,11 @@ use millpond_media::{
 };
 use std::ops::Range;
 
-/// Samples looked at beyond the first shown one, to find which are shown first: more than any codec reorders.
+/// Number of samples after the first shown one that are searched for earlier presentation times: more than any codec
+/// reorders.
 const REORDER: u32 = 32;
 
-/// Where each sample of a track is in time. See the module's rules.
+/// Presentation of each sample of a track, by the rules of the module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
     runs: Box<[Run]>,
@@ -37,9 +37,9 @@ pub struct Timeline {
 /// A sample with its times in ticks of the track.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
-    /// Place among the presented samples, from 0.
+    /// Number among the presented samples, from 0.
     pub ordinal: u32,
-    /// The sample as the index has it (its own times don't count here).
+    /// The sample of the index. Its own times don't count here.
     pub sample: Sample,
     /// Decode time.
     pub dts: i64,
@@ -60,7 +60,7 @@ struct Run {
     end: i64,
 }
 
-/// How preroll is moved: from `lowest..start` to `start..start + window`.
+/// Movement of preroll: from `lowest..start` to `start..start + window`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Squeeze {
     lowest: i64,
@@ -68,16 +68,16 @@ struct Squeeze {
     window: i64,
 }
 
-/// What the samples around a run's start look like.
+/// Samples around the start of a run.
 struct Preroll {
     count: i64,
     lowest: i64,
-    /// From the start to the second sample shown.
+    /// Ticks from the start to the second sample shown.
     gap: i64,
 }
 
 impl Timeline {
-    /// The timeline of `track`, with `origin` ticks of the track taken off every time.
+    /// Creates the timeline of `track`, with `origin` ticks of the track subtracted from every time.
     #[must_use]
     pub fn new(track: &Track, movie_timescale: Timescale, origin: i64) -> Self {
         let mut runs: Vec<Run> = Vec::new();
@@ -94,19 +94,19 @@ impl Timeline {
         Self { runs: runs.into(), len }
     }
 
-    /// Samples presented.
+    /// Number of samples presented.
     #[must_use]
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether nothing is presented.
+    /// Whether no sample is presented.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The samples of some ordinals (cut to what there is), in decode order.
+    /// Returns the samples of `ordinals` that exist, in decode order.
     pub fn walk<'a>(&'a self, table: &'a SampleTable, ordinals: Range<u32>) -> impl Iterator<Item = Timed> + 'a {
         let after = self.runs.partition_point(|run| run.end_ordinal() <= ordinals.start);
         let runs = self.runs.get(after..).unwrap_or_default().iter();
@@ -119,7 +119,7 @@ impl Timeline {
         })
     }
 
-    /// The sample of one ordinal.
+    /// Returns the sample of one ordinal.
     #[must_use]
     pub fn at(&self, table: &SampleTable, ordinal: u32) -> Option<Timed> {
         let after = self.runs.partition_point(|run| run.end_ordinal() <= ordinal);
@@ -127,7 +127,7 @@ impl Timeline {
         table.get(run.samples.start + (ordinal - run.first)).map(|s| run.timed(s))
     }
 
-    /// Decode time after the samples before `ordinal`: of the sample there, or the end of the last one.
+    /// Returns the decode time of sample `ordinal`, or the end of the last sample.
     #[must_use]
     pub fn dts_at(&self, table: &SampleTable, ordinal: u32) -> i64 {
         if let Some(t) = self.at(table, ordinal) {
@@ -137,13 +137,13 @@ impl Timeline {
         last.map_or(0, |t| t.dts.saturating_add(i64::from(t.sample.duration)))
     }
 
-    /// When the last edit ends.
+    /// Returns the end of the last edit.
     #[must_use]
     pub fn edit_end(&self) -> i64 {
         self.runs.last().map_or(0, |r| r.end)
     }
 
-    /// Sync samples, in decode order.
+    /// Returns the ordinals of the sync samples, in decode order.
     pub fn sync_ordinals<'a>(&'a self, table: &'a SampleTable) -> impl Iterator<Item = u32> + 'a {
         let single = self.runs.len() == 1;
         let from_index = table.sync_samples().filter(move |_| single).filter_map(|i| {
@@ -154,7 +154,7 @@ impl Timeline {
         from_index.chain(from_walk.map(|t| t.ordinal))
     }
 
-    /// Sync samples with their times, in decode order.
+    /// Returns the sync samples with their times, in decode order.
     pub(crate) fn sync_samples<'a>(&'a self, table: &'a SampleTable) -> impl Iterator<Item = Timed> + 'a {
         self.walk(table, 0..self.len).filter(|timed| timed.sample.sync)
     }

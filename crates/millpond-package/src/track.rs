@@ -17,12 +17,12 @@ use millpond_media::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// Kinds of presented track.
+/// Kind of a presented track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Pictures: `v1`, `v2` ... by rising bandwidth.
+    /// Video: `v1`, `v2` ... by rising bandwidth.
     Video,
-    /// Sound: `a1`, `a2` ...
+    /// Audio: `a1`, `a2` ...
     Audio,
     /// Subtitles and captions: `s1`, `s2` ...
     Text,
@@ -52,30 +52,30 @@ pub struct PresentedTrack {
     pub(crate) default: bool,
     pub(crate) forced: bool,
     pub(crate) bandwidth: Bandwidth,
-    /// Ladder of a picture: 0 for the main one.
+    /// Ladder of a video: 0 for the main one.
     pub(crate) ladder: u16,
 }
 
-/// Where a track's samples come from.
+/// Source of a track's samples.
 #[derive(Debug)]
 pub(crate) enum Content {
-    Media(Box<Media>),
+    Media(Box<MediaTrack>),
     Sidecar(Sidecar),
 }
 
-/// What every segment of a track begins with.
+/// Kind of stream access point with which the segments of a track begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// A sample with which decoding can begin, and nothing in the segment needs what comes before.
+pub(crate) enum StreamAccess {
+    /// Decoding can begin with the first sample, and no sample of the segment needs earlier ones.
     Closed,
-    /// The same, but some pictures that show before that sample may need what comes before.
+    /// Decoding can begin with the first sample, but pictures presented before it may need earlier samples.
     Open,
-    /// The first segment begins with a sample that needs others.
+    /// The first sample of the first segment needs other samples.
     Unknown,
 }
 
-impl Access {
-    /// Of a track cut at these points.
+impl StreamAccess {
+    /// Determines the access of a track cut at these points.
     pub(crate) fn of(points: &[SyncPoint], begins_sync: bool) -> Self {
         match begins_sync {
             false => Self::Unknown,
@@ -84,8 +84,8 @@ impl Access {
         }
     }
 
-    /// The greatest type of stream access point among the segments' starts (ISO/IEC 14496-12 I.2), where there is one.
-    /// Types 1 and 2 have no pictures that need others; leading pictures of type 3 may.
+    /// Returns the greatest type of stream access point among the segments' starts (ISO/IEC 14496-12 I.2); `None` where
+    /// a start is no access point. Types 1 and 2 have no pictures that need others; leading pictures of type 3 may.
     pub(crate) const fn sap_type(self) -> Option<u8> {
         match self {
             Self::Closed => Some(1),
@@ -102,29 +102,29 @@ impl Access {
 
 /// A track of an object.
 #[derive(Debug)]
-pub(crate) struct Media {
+pub(crate) struct MediaTrack {
     pub(crate) object: ObjectIndex,
     pub(crate) movie: Arc<Movie>,
     pub(crate) index: usize,
     pub(crate) timeline: Timeline,
     pub(crate) facts: Facts,
-    pub(crate) access: Access,
+    pub(crate) access: StreamAccess,
     /// Most pictures for trick play.
     pub(crate) most_iframes: usize,
     pub(crate) iframes: OnceLock<IFrames>,
     /// Whether a transport stream can carry the track.
     pub(crate) fits_ts: OnceLock<bool>,
-    /// Of the track's own transport stream segments.
+    /// Layout of the track's own transport stream segments.
     pub(crate) ts: OnceLock<TsLayout>,
 }
 
-impl Media {
-    /// Pictures for trick play.
+impl MediaTrack {
+    /// Returns the pictures for trick play.
     pub(crate) fn iframes(&self, end: i64) -> &IFrames {
         self.iframes.get_or_init(|| IFrames::of(self.track(), &self.timeline, end, self.most_iframes))
     }
 
-    /// The track in the index.
+    /// Returns the track in the index.
     pub(crate) fn track(&self) -> &Track {
         &self.movie.tracks[self.index]
     }
@@ -137,34 +137,28 @@ impl PresentedTrack {
         &self.name
     }
 
-    /// What it is.
+    /// Kind of the track.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The object that has the samples; `None` for sidecars.
+    /// Object that contains the samples; `None` for sidecars.
     #[must_use]
     pub fn object(&self) -> Option<ObjectIndex> {
         self.media().map(|m| m.object)
     }
 
-    /// The index of that object.
+    /// Index of that object.
     #[must_use]
     pub fn movie(&self) -> Option<&Arc<Movie>> {
         self.media().map(|m| &m.movie)
     }
 
-    /// The track in that index.
+    /// Track in that index.
     #[must_use]
     pub fn source_track(&self) -> Option<&Track> {
-        self.media().map(Media::track)
-    }
-
-    /// Place of the track in the tracks of the index.
-    #[must_use]
-    pub fn source_index(&self) -> Option<usize> {
-        self.media().map(|m| m.index)
+        self.media().map(MediaTrack::track)
     }
 
     /// Cues of a sidecar.
@@ -182,34 +176,34 @@ impl PresentedTrack {
         self.source_track().map(|t| &t.codec)
     }
 
-    /// RFC 6381 codec parameter; `wvtt` for sidecars, which are delivered as WebVTT.
+    /// Codec parameter of RFC 6381; `wvtt` for sidecars, which are delivered as WebVTT.
     #[must_use]
     pub fn codec_parameter(&self) -> String {
         self.codec().map_or_else(|| "wvtt".to_owned(), Codec::parameter)
     }
 
-    /// The encryption of its samples; `None` where they are clear.
+    /// Encryption of the samples; `None` where they are clear.
     #[must_use]
     pub fn protection(&self) -> Option<&Protection> {
         self.source_track()?.protection.as_deref()
     }
 
-    /// Upper estimate of the bytes that keys of the track take in a manifest.
+    /// Upper bound of the bytes that keys of the track take in a manifest.
     #[must_use]
     pub fn key_bytes(&self) -> u64 {
         let headers = self.media().filter(|_| self.protection().is_some());
         let headers = headers.iter().flat_map(|media| &media.movie.system_headers);
-        // In Base64, and once more while it is written.
+        // The header in Base64, and once more while it is written.
         headers.map(|header| 512 + 3 * header.whole.len() as u64).sum()
     }
 
-    /// Most bytes of auxiliary information of a sample in memory while a segment is planned.
+    /// Most bytes of auxiliary information per sample in memory while a segment is planned.
     #[must_use]
     pub fn encryption_bytes(&self) -> u64 {
         self.protection().map_or(0, |protection| 64 + 2 * u64::from(protection.samples.largest()))
     }
 
-    /// The codec parameter, and the scheme of an encrypted track, for reasons.
+    /// Codec parameter, and scheme of an encrypted track, for messages.
     #[must_use]
     pub fn codec_and_encryption(&self) -> String {
         let parameter = self.codec_parameter();
@@ -219,7 +213,7 @@ impl PresentedTrack {
         }
     }
 
-    /// BCP 47 tag, where the language is known.
+    /// BCP 47 tag; `None` where the language is unknown.
     #[must_use]
     pub fn language(&self) -> Option<&str> {
         self.language.as_deref()
@@ -231,50 +225,45 @@ impl PresentedTrack {
         &self.label
     }
 
-    /// Whether players should start with this one of its kind.
+    /// Whether players should start with this track of its kind.
     #[must_use]
     pub const fn is_default(&self) -> bool {
         self.default
     }
 
-    /// Whether it is text to be shown even when subtitles are off.
-    #[must_use]
-    pub const fn is_forced(&self) -> bool {
-        self.forced
-    }
-
-    /// Whether it is a picture unlike the main one of its file, which players never switch to by themselves.
+    /// Whether it is a video that is no rendition of the main one of its file. Players never switch to it by
+    /// themselves.
     #[must_use]
     pub const fn is_alternative(&self) -> bool {
         self.ladder > 0
     }
 
-    /// Bits a second as fragmented MP4.
+    /// Bits per second as fragmented MP4.
     #[must_use]
     pub const fn bandwidth(&self) -> Bandwidth {
         self.bandwidth
     }
 
-    /// Its segments.
+    /// Segments of the track.
     #[must_use]
     pub const fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// How many segments it has.
+    /// Number of segments.
     #[must_use]
     pub fn segment_count(&self) -> u32 {
         self.segments.count()
     }
 
-    /// Segment `number`, from 1.
+    /// Returns segment `number`, counted from 1.
     #[must_use]
     pub fn segment(&self, number: u32) -> Option<SegmentInfo> {
         self.segments.get(number)
     }
 
-    /// The samples of a segment with their times, in decode order; none for sidecars. For text, the sample before
-    /// the segment is included when it still shows at its start.
+    /// Returns the samples of a segment with their times, in decode order; none for sidecars. For text, the sample
+    /// before the segment is included where it is still shown at the segment's start.
     #[must_use]
     pub fn samples(&self, segment: &SegmentInfo) -> Vec<Timed> {
         let Some(media) = self.media() else { return Vec::new() };
@@ -289,45 +278,45 @@ impl PresentedTrack {
         samples
     }
 
-    /// The samples of some ordinals (cut to what there is), in decode order; none for sidecars.
+    /// Returns the samples of `ordinals` that exist, in decode order; none for sidecars.
     #[must_use]
     pub fn samples_of(&self, ordinals: std::ops::Range<u32>) -> Vec<Timed> {
         let media = self.media().into_iter();
         media.flat_map(|m| m.timeline.walk(&m.track().samples, ordinals.clone())).collect()
     }
 
-    /// How many samples are presented, those that several edits show as often; none for sidecars.
+    /// Number of samples presented. A sample that several edits show counts several times; sidecars have none.
     #[must_use]
     pub fn sample_count(&self) -> u32 {
         self.media().map_or(0, |m| m.timeline.len())
     }
 
-    /// The ordinals of all sync samples, in decode order; none for sidecars.
+    /// Returns the ordinals of all sync samples, in decode order; none for sidecars.
     pub fn sync_ordinals(&self) -> impl Iterator<Item = u32> + '_ {
         self.media().into_iter().flat_map(|m| m.timeline.sync_ordinals(&m.track().samples))
     }
 
-    /// The last sync sample that shows no later than a time in seconds, or the first one; none for sidecars.
+    /// Returns the last sync sample presented no later than `seconds`, or the first one; `None` for sidecars.
     #[must_use]
     pub fn sync_before(&self, seconds: f64) -> Option<u32> {
         let media = self.media()?;
         let table = &media.track().samples;
         let scale = f64::from(media.track().timescale.get());
-        // A tick of grace: times come back rounded to the millisecond.
+        // A tolerance of a millisecond, because clients return rounded times.
         let shows = |timed: &Timed| timed.pts as f64 / scale <= seconds + 0.001;
         let mut all = media.timeline.sync_samples(table).peekable();
         let first = all.peek()?.ordinal;
         Some(all.take_while(shows).last().map_or(first, |timed| timed.ordinal))
     }
 
-    /// The first sample that shows no earlier than a time in seconds; none behind the last, and for sidecars.
+    /// Returns the first sample presented no earlier than `seconds`; `None` after the last one, and for sidecars.
     #[must_use]
     pub fn ordinal_at(&self, seconds: f64) -> Option<u32> {
         let media = self.media()?;
         let ticks = (seconds * f64::from(media.track().timescale.get())) as i64;
         let table = &media.track().samples;
         let (mut from, mut to) = (0, media.timeline.len());
-        // By decode time, which rises; sound is presented in that order.
+        // By decode time, which rises. Audio is presented in that order.
         while from < to {
             let middle = from + (to - from) / 2;
             if media.timeline.dts_at(table, middle) < ticks { from = middle + 1 } else { to = middle }
@@ -335,29 +324,30 @@ impl PresentedTrack {
         (from < media.timeline.len()).then_some(from)
     }
 
-    /// All samples with their times, in decode order; none for sidecars.
+    /// Returns all samples with their times, in decode order; none for sidecars.
     pub fn all_samples(&self) -> impl Iterator<Item = Timed> + '_ {
         self.media().into_iter().flat_map(|m| m.timeline.walk(&m.track().samples, 0..m.timeline.len()))
     }
 
-    /// Frames a second as a fraction; video only.
+    /// Frames per second as a fraction; `None` except for video.
     #[must_use]
     pub fn frame_rate(&self) -> Option<(u32, u32)> {
         let media = self.media().filter(|_| self.kind == Kind::Video)?;
         media.facts.rate(media.track().timescale)
     }
 
-    /// Width and height in square pixels, as displayed: pixel aspect and rotation applied; video only, where it is known.
+    /// Width and height in square pixels as displayed, with pixel aspect and rotation applied; `None` where unknown,
+    /// and except for video.
     #[must_use]
     pub fn display_size(&self) -> Option<(u32, u32)> {
         let TrackKind::Video { rotation, .. } = self.source_track()?.kind else { return None };
-        // Where nothing tells the size, nothing is said of it.
+        // Manifests state no size where it is unknown.
         let (width, height) = display_size(self.source_track()?).filter(|(w, h)| *w >= 1.0 && *h >= 1.0)?;
         let (width, height) = (width.round() as u32, height.round() as u32);
         Some(if rotation % 180 == 90 { (height, width) } else { (width, height) })
     }
 
-    /// Channels; audio only.
+    /// Channels; `None` except for audio.
     #[must_use]
     pub fn channels(&self) -> Option<u16> {
         match self.source_track()?.kind {
@@ -366,7 +356,7 @@ impl PresentedTrack {
         }
     }
 
-    /// Whether HLS and DASH have it: all but G.711 and PCM of 8 bits, which only RTSP sends.
+    /// Whether HLS and DASH can contain the track: all but G.711 and PCM of 8 bits, which only RTSP can send.
     #[must_use]
     pub fn is_packaged(&self) -> bool {
         self.codec().is_none_or(Codec::fits_fmp4)
@@ -377,25 +367,25 @@ impl PresentedTrack {
         matches!(self.codec(), Some(Codec::Pcm(_)))
     }
 
-    /// The track of an object, if it can be packaged.
-    pub(crate) fn packaged(&self) -> Option<&Media> {
+    /// Returns the media track, if it can be packaged.
+    pub(crate) fn packaged(&self) -> Option<&MediaTrack> {
         self.media().filter(|media| media.track().codec.fits_fmp4())
     }
 
-    pub(crate) const fn media(&self) -> Option<&Media> {
+    pub(crate) const fn media(&self) -> Option<&MediaTrack> {
         match &self.content {
             Content::Media(m) => Some(m),
             Content::Sidecar(_) => None,
         }
     }
 
-    /// Bytes of heap held, the index not counted.
+    /// Bytes of heap held, without the index.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         let content = match &self.content {
             Content::Media(m) => {
                 let ts = m.ts.get().map_or(0, TsLayout::heap_bytes);
-                size_of::<Media>() + m.timeline.heap_bytes() + m.iframes.get().map_or(0, IFrames::heap_bytes) + ts
+                size_of::<MediaTrack>() + m.timeline.heap_bytes() + m.iframes.get().map_or(0, IFrames::heap_bytes) + ts
             }
             Content::Sidecar(s) => s.heap_bytes(),
         };
@@ -403,8 +393,8 @@ impl PresentedTrack {
     }
 }
 
-/// Width and height of a video track in square pixels, before rotation. The height stays, the width gets the
-/// pixel aspect.
+/// Returns width and height of a video track in square pixels, before rotation. The pixel aspect is applied to the
+/// width.
 pub(crate) fn display_size(track: &Track) -> Option<(f64, f64)> {
     let TrackKind::Video { width, height, pixel_aspect, .. } = track.kind else { return None };
     let aspect = match pixel_aspect {

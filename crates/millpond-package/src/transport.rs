@@ -1,9 +1,9 @@
 //! Transport stream segments of a presentation's tracks.
 //!
-//! When exactly one audio track can go into a transport stream, it goes into the segments of every video track;
-//! otherwise every audio track has segments of its own. Muxing needs boundaries that all video tracks have in
-//! common (the same audio then belongs to the same segment number everywhere) and audio that doesn't outlast the
-//! video by more than a target duration (it all has to go into the last segment).
+//! Where exactly one audio track fits into a transport stream, it is muxed into the segments of every video track.
+//! Otherwise every audio track has segments of its own. Muxing needs boundaries that all video tracks share, so that a
+//! segment number has the same audio everywhere. The audio must not outlast the video by more than a target duration,
+//! because the last segment contains all of its end.
 
 use crate::{
     PackageError, Plan,
@@ -13,17 +13,17 @@ use crate::{
     grid::Grid,
     presentation::Presentation,
     segmentation::partition,
-    track::{Kind, Media, PresentedTrack},
+    track::{Kind, MediaTrack, PresentedTrack},
     ts::{self, ElementaryStream},
 };
 use std::ops::Range;
 
-/// The audio track in the video's segments.
+/// The audio track that is muxed into the video's segments.
 #[derive(Debug)]
 pub(crate) struct MuxedAudio {
-    /// Place in the tracks of the presentation.
+    /// Index in the tracks of the presentation.
     place: usize,
-    /// First ordinal of each video segment, and the one after the last.
+    /// First ordinal of each video segment, and the end of the last.
     ordinals: Box<[u32]>,
     layout: TsLayout,
 }
@@ -53,20 +53,20 @@ impl MuxedAudio {
     }
 }
 
-/// Tracks of a kind that a transport stream can carry.
+/// Returns the tracks of a kind that a transport stream can carry.
 pub(crate) fn carried(presentation: &Presentation, kind: Kind) -> impl Iterator<Item = &PresentedTrack> {
     presentation.of_kind(kind).filter(|t| fits(t))
 }
 
-/// Whether a transport stream can carry the track: a segment with nothing of it could be made.
+/// Whether a transport stream can carry the track, which is tried with an empty segment.
 fn fits(track: &PresentedTrack) -> bool {
-    let empty = |m: &Media| ts::segment(vec![stream(m, 0..0, 0, Role::Muxed)], 0).is_ok();
-    // Start codes, ADTS headers and parameter sets go between clear bytes only.
+    let empty = |m: &MediaTrack| ts::segment(vec![stream(m, 0..0, 0, Role::Muxed)], 0).is_ok();
+    // Start codes, ADTS headers and parameter sets can be inserted only into clear bytes.
     let is_clear = track.protection().is_none();
     is_clear && track.kind != Kind::Text && track.media().is_some_and(|m| *m.fits_ts.get_or_init(|| empty(m)))
 }
 
-/// The audio track that goes into the video's segments, where one does.
+/// Returns the audio track that is muxed into the video's segments, if any.
 #[must_use]
 pub fn muxed_audio(presentation: &Presentation) -> Option<&PresentedTrack> {
     presentation.tracks.get(muxed(presentation)?.place)
@@ -83,9 +83,9 @@ pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
     fits(track) && (track.kind != Kind::Audio || !is_muxed())
 }
 
-/// Segment `number` of a video or audio track as a transport stream; `None` where there is none.
+/// Returns segment `number` of a video or audio track as a transport stream; `None` where there is no such segment.
 ///
-/// The first call for a track walks over its samples, to know the continuity counters of all segments.
+/// The first call for a track walks over its samples to compute the continuity counters of all segments.
 ///
 /// # Errors
 /// As [`ts::segment`].
@@ -102,7 +102,7 @@ pub fn segment(presentation: &Presentation, track: &PresentedTrack, number: u32)
     ts::segment(streams, (number.wrapping_sub(1) % 16) as u8).map(Some)
 }
 
-fn stream(media: &Media, ordinals: Range<u32>, first_counter: u8, role: Role) -> ElementaryStream {
+fn stream(media: &MediaTrack, ordinals: Range<u32>, first_counter: u8, role: Role) -> ElementaryStream {
     ElementaryStream {
         movie: media.movie.clone(),
         track: media.index,
@@ -113,12 +113,12 @@ fn stream(media: &Media, ordinals: Range<u32>, first_counter: u8, role: Role) ->
     }
 }
 
-/// What a track is in segments of its own: audio in them may go on behind the last picture.
+/// Returns the role of a track in its own segments: audio in them may continue after the last picture.
 fn own_role(presentation: &Presentation, track: &PresentedTrack) -> Role {
     Role::Own(muxed_with(presentation, track).and_then(|(audio, _)| last_decoded(audio)))
 }
 
-fn layout<'a>(presentation: &Presentation, track: &PresentedTrack, media: &'a Media) -> &'a TsLayout {
+fn layout<'a>(presentation: &Presentation, track: &PresentedTrack, media: &'a MediaTrack) -> &'a TsLayout {
     media.ts.get_or_init(|| {
         let segments = track.segments.iter();
         let ordinals: Vec<u32> = std::iter::once(0).chain(segments.map(|s| s.samples.end)).collect();
@@ -126,7 +126,7 @@ fn layout<'a>(presentation: &Presentation, track: &PresentedTrack, media: &'a Me
     })
 }
 
-fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Option<(&'a Media, &'a MuxedAudio)> {
+fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Option<(&'a MediaTrack, &'a MuxedAudio)> {
     if track.kind != Kind::Video || track.is_alternative() {
         return None;
     }
@@ -134,18 +134,18 @@ fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Opt
     Some((presentation.tracks.get(muxed.place)?.media()?, muxed))
 }
 
-/// The audio that goes into segment `number` (from 1) of a track, and the ordinals of its samples.
+/// Returns the audio that is muxed into segment `number` (from 1) of a track, and the ordinals of its samples.
 pub(crate) fn muxed_samples<'a>(
     presentation: &'a Presentation,
     track: &PresentedTrack,
     number: u32,
-) -> Option<(&'a Media, Range<u32>)> {
+) -> Option<(&'a MediaTrack, Range<u32>)> {
     let (audio, muxed) = muxed_with(presentation, track)?;
     let place = usize::try_from(number).ok()?;
     Some((audio, *muxed.ordinals.get(place.checked_sub(1)?)?..*muxed.ordinals.get(place)?))
 }
 
-/// Bits a second of the track's transport stream segments, muxed audio included.
+/// Bits per second of the track's transport stream segments, muxed audio included.
 #[must_use]
 pub fn bandwidth(presentation: &Presentation, track: &PresentedTrack) -> Bandwidth {
     let own = track.media().map_or_else(Bandwidth::default, |m| layout(presentation, track, m).bandwidth);
@@ -159,7 +159,7 @@ mod tests {
 
     const VIDEO_PID: u16 = 0x100;
 
-    /// Runs a plan over samples of one NAL unit each.
+    /// Runs a plan with samples of one NAL unit each.
     fn run(plan: Plan) -> Vec<u8> {
         let Plan::Rewrite(mut rewrite) = plan else { panic!("not a rewriting plan") };
         let len = rewrite.len();
@@ -175,7 +175,7 @@ mod tests {
         out
     }
 
-    /// Continuity counters of packets with payload, over segments one after another, must count on.
+    /// Checks that continuity counters of packets with payload continue over consecutive segments.
     fn assert_continuous(stream: &[u8]) {
         let mut last = std::collections::HashMap::new();
         for packet in stream.chunks(188) {
@@ -190,7 +190,7 @@ mod tests {
         assert!(last.contains_key(&VIDEO_PID) && last.contains_key(&0));
     }
 
-    /// Every sample apart from the next, so that each is a read of its own.
+    /// Returns a film whose samples are all apart, so that each takes a read of its own.
     fn film(audio_frames: u32) -> Presentation {
         presentation(vec![movie(vec![
             video(table(&reordered(250, 25, 1000), 48, 1), 12_800, Vec::new()),

@@ -60,7 +60,7 @@ impl Writer {
         self
     }
 
-    /// Ends the innermost element, with text in it.
+    /// Ends the innermost element after writing `text` into it.
     pub(crate) fn end_with(&mut self, text: &str) -> &mut Self {
         let Some(name) = self.open.pop() else { return self };
         self.close_tag(">");
@@ -69,7 +69,7 @@ impl Writer {
         self
     }
 
-    /// The document, every element ended.
+    /// Returns the document; every element must have ended.
     pub(crate) fn finish(mut self) -> String {
         while !self.open.is_empty() {
             self.end();
@@ -96,7 +96,7 @@ impl Writer {
     }
 }
 
-/// Appends `text` with markup escaped and characters that XML 1.0 (2.2) doesn't allow left out.
+/// Appends `text` with markup escaped. Characters that XML 1.0 (2.2) forbids are left out.
 fn escape(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {

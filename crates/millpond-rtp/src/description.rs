@@ -1,6 +1,6 @@
-//! Session descriptions (RFC 8866) of an asset's tracks.
+//! Writes the session description (RFC 8866) of an asset's tracks.
 
-use crate::{key_management::carriage, payload::Packetizer, setup::Profile};
+use crate::{key_management::carriage, payload::Packetizer, setup::RtpProfile};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use millpond_media::{
     codec::{AacConfig, AvcConfig, Codec, HevcConfig},
@@ -9,27 +9,27 @@ use millpond_media::{
 use sdp_types::{AddrType, Attribute, Bandwidth, Connection, Media, NetType, Origin, Session};
 use std::fmt::Write as _;
 
-/// Payload types of tracks are dynamic (RFC 3551 6): the first track's.
+/// Payload type of the first track. Tracks have dynamic payload types (RFC 3551 6).
 pub const FIRST_PAYLOAD_TYPE: u8 = 96;
 
-/// One track to describe.
+/// A track with its parameters for a session description.
 #[derive(Clone, Copy, Debug)]
 pub struct Described<'a> {
-    /// Its name, which its control URL ends with.
+    /// Name of the track, at the end of its control URL.
     pub name: &'a str,
-    /// The track.
+    /// Track in the index.
     pub track: &'a Track,
-    /// How it is sent.
+    /// Payload format.
     pub packetizer: Packetizer,
-    /// Bits a second.
+    /// Bits per second.
     pub bandwidth: u64,
-    /// Its payload type.
+    /// Payload type.
     pub payload_type: u8,
-    /// The value of its `key-mgmt` attribute (RFC 4567 3.1), where it can be sent as SRTP.
+    /// Value of its `key-mgmt` attribute (RFC 4567 3.1); `None` where it can't be sent as SRTP.
     pub keys: Option<&'a str>,
 }
 
-/// Describes an asset of `duration` seconds, or one that has no end. `number` tells versions of it apart.
+/// Describes an asset of `duration` seconds, or one without an end. `number` is the version of the description.
 #[must_use]
 pub fn describe(title: &str, number: u64, duration: Option<f64>, tracks: &[Described<'_>]) -> String {
     let any = Connection { nettype: NetType::In, addrtype: AddrType::Ip4, connection_address: "0.0.0.0".to_owned() };
@@ -58,7 +58,7 @@ pub fn describe(title: &str, number: u64, duration: Option<f64>, tracks: &[Descr
         medias: tracks.iter().map(media).collect(),
     };
     let mut text = Vec::new();
-    // Into memory: nothing that can fail.
+    // Writing to memory never fails.
     let _ = session.write(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -80,7 +80,7 @@ fn media(described: &Described<'_>) -> Media {
         media: kind.to_owned(),
         port: 0,
         num_ports: None,
-        proto: if keys.is_some() { Profile::Savp } else { Profile::Avp }.name().to_owned(),
+        proto: if keys.is_some() { RtpProfile::Savp } else { RtpProfile::Avp }.name().to_owned(),
         fmt: payload_type.to_string(),
         media_title: None,
         connections: Vec::new(),
@@ -90,7 +90,7 @@ fn media(described: &Described<'_>) -> Media {
     }
 }
 
-/// `NAME/RATE[/CHANNELS]` of an `rtpmap`.
+/// Returns the `NAME/RATE[/CHANNELS]` of an `rtpmap`.
 fn encoding(packetizer: Packetizer, track: &Track, channels: Option<u16>) -> String {
     let rate = packetizer.clock_rate(track);
     match packetizer {
@@ -100,7 +100,7 @@ fn encoding(packetizer: Packetizer, track: &Track, channels: Option<u16>) -> Str
         Packetizer::Vp8 => format!("VP8/{rate}"),
         Packetizer::Vp9 => format!("VP9/{rate}"),
         Packetizer::Mpa => format!("MPA/{rate}"),
-        // Always two (RFC 7587 7).
+        // The channel count is always two (RFC 7587 7).
         Packetizer::Opus => format!("opus/{rate}/2"),
         Packetizer::Aac => format!("mpeg4-generic/{rate}/{}", channels.unwrap_or(2)),
         Packetizer::Ac3 => format!("ac3/{rate}/{}", channels.unwrap_or(2)),
@@ -110,7 +110,7 @@ fn encoding(packetizer: Packetizer, track: &Track, channels: Option<u16>) -> Str
     }
 }
 
-/// What stands in an `fmtp`.
+/// Returns the parameters of an `fmtp`.
 fn parameters(codec: &Codec) -> Option<String> {
     match codec {
         Codec::Avc(config) => Some(avc(config)),
@@ -129,7 +129,7 @@ fn sets(sets: &[Vec<u8>]) -> String {
     sets.iter().map(|set| BASE64.encode(set)).collect::<Vec<_>>().join(",")
 }
 
-/// RFC 6184 8.1.
+/// Returns the parameters of RFC 6184 8.1.
 fn avc(config: &AvcConfig) -> String {
     let AvcConfig { profile, compatibility, level, .. } = config;
     let mut text = format!("packetization-mode=1;profile-level-id={profile:02X}{compatibility:02X}{level:02X}");
@@ -140,7 +140,7 @@ fn avc(config: &AvcConfig) -> String {
     text
 }
 
-/// RFC 7798 7.1.
+/// Returns the parameters of RFC 7798 7.1.
 fn hevc(config: &HevcConfig) -> String {
     let HevcConfig { profile_space, profile, high_tier, level, .. } = config;
     let tier = u8::from(*high_tier);
@@ -153,7 +153,7 @@ fn hevc(config: &HevcConfig) -> String {
     text
 }
 
-/// RFC 3640 4.1 and 3.3.6.
+/// Returns the parameters of RFC 3640 4.1 and 3.3.6.
 fn aac(config: &AacConfig) -> String {
     let config = config.audio_specific_config.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02X}");
@@ -167,7 +167,7 @@ fn aac(config: &AacConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{payload::Depacketizer, presentation::Presentation};
+    use crate::{payload::Depacketizer, sdp_reader::SessionDescription};
     use millpond_media::{codec::OpusConfig, sample_table::SampleTable, units::Timescale};
 
     fn sound(codec: Codec, channels: u16, sample_rate: u32) -> Track {
@@ -205,7 +205,7 @@ mod tests {
                 Described { name: "a1", track: &track, packetizer, bandwidth: 64_000, payload_type, keys: None };
             let text = describe("a.mov", 7, Some(12.5), &[described]);
             assert!(text.contains(&format!("a=rtpmap:{payload_type} {expected}\r\n")), "{text}");
-            let read = Presentation::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
+            let read = SessionDescription::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
             let stream = &read.streams[0];
             assert_eq!((stream.clock_rate, stream.channels.unwrap_or(1)), (sample_rate, channels));
             assert!(Depacketizer::of(stream).is_ok(), "{stream:?}");
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(media.get_first_attribute_value("control"), Some(Some("a1")));
         assert!(text.contains("a=range:npt=0-12.500\r\n") && text.contains("b=AS:65\r\n"), "{text}");
         assert!(describe("a", 7, None, &[described]).contains("a=range:npt=now-\r\n"));
-        let read = Presentation::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
+        let read = SessionDescription::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
         let stream = &read.streams[0];
         assert_eq!((stream.control.as_str(), stream.bandwidth), ("rtsp://host/films/a.mp4/a1", Some(65_000)));
         assert!(Depacketizer::of(stream).is_ok(), "{stream:?}");

@@ -1,11 +1,11 @@
 //! Digest access authentication (RFC 7616) of RTSP requests, for a server.
 //!
-//! A [`Guard`] writes the challenges of a realm and checks what clients answer. It keeps nothing of clients: its nonces
-//! are made so that it knows them again ([`nonce`]). Secrets, times and chance are arguments.
+//! A [`Guard`] writes the challenges of a realm and checks the answers of clients. It keeps no state of clients: it can
+//! recognise its own nonces ([`nonce`]). Secrets, times and random numbers are arguments.
 //!
-//! Old RTSP clients know MD5 only, and answer without `qop` as RFC 2069 had it: both are taken. [`Replays`] refuses an
-//! answer with `qop` that was sent before. One without `qop` has no count: whoever sees it can send it again within the
-//! nonce's lifetime, for the same method and URL; against that stands TLS.
+//! Old RTSP clients support only MD5, and answer without `qop` as in RFC 2069; both are accepted. [`Replays`] refuses
+//! repeated answers with `qop`. An answer without `qop` has no count: an eavesdropper can repeat it within the nonce's
+//! lifetime, for the same method and URL. Only TLS prevents that.
 
 mod authorization;
 pub mod nonce;
@@ -23,17 +23,17 @@ use std::{
     time::Duration,
 };
 
-/// A hash that both sides know.
+/// Hash algorithm of a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Algorithm {
-    /// The one to prefer.
+    /// SHA-256, the preferred one.
     Sha256,
-    /// For clients that know no other.
+    /// MD5, for clients that support no other.
     Md5,
 }
 
 impl Algorithm {
-    /// As headers have it.
+    /// Name in headers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Algorithm {
         }
     }
 
-    /// The hash of parts with colons between, in hexadecimal digits.
+    /// Returns the hash of `parts`, joined by colons, in hexadecimal digits.
     fn hash(self, parts: &[&str]) -> String {
         match self {
             Self::Sha256 => hex(&joined::<Sha256>(parts)),
@@ -69,7 +69,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// What stands for a user's password: the hash of user, realm and password (RFC 7616 3.4.2). As secret as the password.
+/// Hash of user, realm and password (RFC 7616 3.4.2), which replaces the password and is as secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     algorithm: Algorithm,
@@ -77,24 +77,13 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// Of a password.
+    /// Computes the secret of a password.
     #[must_use]
     pub fn of(algorithm: Algorithm, user: &str, realm: &str, password: &str) -> Self {
         Self { algorithm, hash: algorithm.hash(&[user, realm, password]) }
     }
 
-    /// One that was computed before, in hexadecimal digits; nothing if it is none.
-    #[must_use]
-    pub fn from_hex(algorithm: Algorithm, hash: &str) -> Option<Self> {
-        let digits = match algorithm {
-            Algorithm::Sha256 => 64,
-            Algorithm::Md5 => 32,
-        };
-        let is_hash = hash.len() == digits && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_hash.then(|| Self { algorithm, hash: hash.to_ascii_lowercase() })
-    }
-
-    /// What a client that knows it answers (RFC 7616 3.4.1; without `qop` as RFC 2069 2.1.2).
+    /// Returns the response of a client that knows the secret (RFC 7616 3.4.1; without `qop` as in RFC 2069 2.1.2).
     #[must_use]
     pub fn response(&self, method: &str, uri: &str, nonce: &str, qop: Option<&Qop>) -> String {
         let request = self.algorithm.hash(&[method, uri]);
@@ -108,56 +97,56 @@ impl Secret {
     }
 }
 
-/// Without the hash: logs are no place for it.
+/// Omits the hash, because logs must not contain it.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secret").field("algorithm", &self.algorithm).finish_non_exhaustive()
     }
 }
 
-/// A request that needs a user.
+/// A request that needs authentication.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// Its method, as it was sent.
+pub struct DigestRequest<'a> {
+    /// Method, as sent.
     pub method: &'a str,
-    /// Its URL, as it was sent.
+    /// URL, as sent.
     pub uri: &'a str,
-    /// Its `Authorization` header, if it has one.
+    /// Value of its `Authorization` header, if any.
     pub authorization: Option<&'a str>,
 }
 
-/// Why a request is not let in.
+/// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// It has no `Authorization`: 401, with challenges.
-    #[error("no Authorization")]
+pub enum DigestRefusal {
+    /// The request has no `Authorization`: 401, with challenges.
+    #[error("no Authorization header")]
     Anonymous,
-    /// The answer was right, but its nonce isn't any more: 401, with challenges that say so.
-    #[error("a nonce that is over")]
+    /// The answer is correct, but its nonce has expired: 401, with challenges that say so.
+    #[error("an expired nonce")]
     Stale,
-    /// The answer was sent before: 401, with challenges that say that the nonce is over. A client with the password
-    /// answers those.
-    #[error("user {user:?}: an answer that was sent before (nc={count:08x})")]
+    /// The answer was used before: 401, with challenges that call the nonce expired. A client with the password then
+    /// answers these.
+    #[error("user {user:?}: a repeated answer (nc={count:08x})")]
     Replayed {
-        /// Whom it names.
+        /// User name in the answer.
         user: String,
-        /// Its count.
+        /// Count of the answer.
         count: u32,
     },
-    /// The answer is wrong, or is one to something else: 401, with challenges.
+    /// The answer is wrong, or belongs to another request: 401, with challenges.
     #[error("user {user:?}: wrong {what}")]
     Wrong {
-        /// Whom it names.
+        /// User name in the answer.
         user: String,
-        /// What is wrong: this is for the log, not for the client.
+        /// Part that is wrong, for the log but not for the client.
         what: &'static str,
     },
-    /// The header can't be read: 400.
+    /// The header is malformed: 400.
     #[error("Authorization: {0}")]
     Malformed(#[from] AuthorizationError),
 }
 
-impl Refusal {
+impl DigestRefusal {
     /// Whether the client should answer again without asking its user.
     #[must_use]
     pub fn is_stale(&self) -> bool {
@@ -165,7 +154,7 @@ impl Refusal {
     }
 }
 
-/// Guards a realm.
+/// Access control of one realm.
 #[derive(Debug)]
 pub struct Guard {
     realm: String,
@@ -174,8 +163,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that takes these algorithms, the strongest first in what it offers. The realm is shown to users; what
-    /// can't stand in a header is left out of it.
+    /// Creates a guard that accepts these algorithms, and offers them from the strongest down. Clients show the realm
+    /// to users; characters that headers can't contain are removed from it.
     #[must_use]
     pub fn new(realm: &str, algorithms: &[Algorithm], nonces: Nonces) -> Self {
         let mut algorithms = algorithms.to_vec();
@@ -185,17 +174,17 @@ impl Guard {
         Self { realm, algorithms, nonces }
     }
 
-    /// What users' secrets are computed with.
+    /// Realm, with which users' secrets are computed.
     #[must_use]
     pub fn realm(&self) -> &str {
         &self.realm
     }
 
-    /// The `WWW-Authenticate` headers of a 401, one an algorithm (RFC 7616 3.7). `chance` makes nonces of the same
-    /// moment differ; `now` is as [`Nonces`] has it.
+    /// Returns the `WWW-Authenticate` headers of a 401, one per algorithm (RFC 7616 3.7). `random` makes nonces of the
+    /// same moment differ; `now` is as in [`Nonces`].
     #[must_use]
-    pub fn challenges(&self, now: Duration, chance: u64, stale: bool) -> Vec<String> {
-        let (realm, nonce) = (&self.realm, self.nonces.issue(now, chance));
+    pub fn challenges(&self, now: Duration, random: u64, stale: bool) -> Vec<String> {
+        let (realm, nonce) = (&self.realm, self.nonces.issue(now, random));
         let stale = if stale { ", stale=true" } else { "" };
         let challenge = |algorithm: &Algorithm| {
             let name = algorithm.name();
@@ -204,18 +193,18 @@ impl Guard {
         self.algorithms.iter().map(challenge).collect()
     }
 
-    /// Checks a request. `secret` tells a user's secret for an algorithm, if there is such a user.
+    /// Checks a request. `secret` returns a user's secret for an algorithm, if the user exists.
     ///
     /// # Errors
-    /// Why it is not let in.
+    /// The reason why the request is refused.
     pub fn check(
         &self,
-        asked: &Asked<'_>,
+        asked: &DigestRequest<'_>,
         now: Duration,
         secret: impl FnOnce(&str, Algorithm) -> Option<Secret>,
-    ) -> Result<Authorization, Refusal> {
-        let answer: Authorization = asked.authorization.ok_or(Refusal::Anonymous)?.parse()?;
-        let wrong = |what| Refusal::Wrong { user: answer.user.clone(), what };
+    ) -> Result<Authorization, DigestRefusal> {
+        let answer: Authorization = asked.authorization.ok_or(DigestRefusal::Anonymous)?.parse()?;
+        let wrong = |what| DigestRefusal::Wrong { user: answer.user.clone(), what };
         if answer.realm != self.realm {
             return Err(wrong("realm"));
         }
@@ -227,30 +216,30 @@ impl Guard {
         }
         let known = secret(&answer.user, answer.algorithm).filter(|known| known.algorithm == answer.algorithm);
         let is_known = known.is_some();
-        // Who is not known takes as long as who is.
+        // Unknown users take the same time as known ones.
         let secret = known.unwrap_or_else(|| Secret::of(answer.algorithm, &answer.user, &self.realm, ""));
         let expected = secret.response(asked.method, &answer.uri, &answer.nonce, answer.qop.as_ref());
         if !(same(&expected, &answer.response) & is_known) {
             return Err(wrong("user or password"));
         }
         if !self.nonces.is_current(&answer.nonce, now) {
-            return Err(Refusal::Stale);
+            return Err(DigestRefusal::Stale);
         }
         Ok(answer)
     }
 }
 
-/// Whether an answer for the URL `answered` is one for a request of `asked`.
+/// Whether an answer for the URL `answered` is valid for a request of `asked`.
 ///
-/// It is where they are the same (RFC 7616 3.4.6), and where `asked` is below: many clients answer a SETUP or PLAY of
-/// one stream with the URL of the whole presentation, with or without the slash behind it.
+/// The URLs must be the same (RFC 7616 3.4.6), or `asked` must be below `answered`. Many clients answer a SETUP or PLAY
+/// of one stream with the URL of the whole presentation, with or without a slash at the end.
 fn covers(answered: &str, asked: &str) -> bool {
     let base = answered.trim_end_matches('/');
     let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
     answered == asked || base.contains("://") && asked.strip_prefix(base).is_some_and(below)
 }
 
-/// Compares in a time that doesn't tell where they differ.
+/// Compares in constant time.
 fn same(expected: &str, found: &str) -> bool {
     let (expected, found) = (expected.as_bytes(), found.as_bytes());
     let differs = expected.iter().zip(found).fold(0, |differs, (a, b)| std::hint::black_box(differs | (a ^ b)));

@@ -1,94 +1,94 @@
-//! A connection's bytes to messages: RTSP requests, and interleaved binary data (RFC 2326 10.12).
+//! Splits a connection's bytes into messages: RTSP messages, and interleaved binary data (RFC 2326 10.12).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use rtsp_types::{Message, Request, Response};
 
-/// The most bytes of a message's parts.
+/// Longest parts of a message, in bytes.
 struct Limits {
-    /// First line and headers.
+    /// Request or status line and headers.
     head: usize,
     body: usize,
 }
 
 /// Requests are short: the longest headers are credentials and keys, and no method has a long body.
 const REQUEST: Limits = Limits { head: 16 << 10, body: 16 << 10 };
-/// Replies may be long descriptions.
+/// Replies may contain long descriptions.
 const REPLY: Limits = Limits { head: 64 << 10, body: 64 << 10 };
-/// The most bytes of a message's first word.
+/// Longest first word of a message, in bytes.
 const WORD: usize = 40;
 
-/// What a client sends.
+/// A message from a client.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum ClientMessage {
     /// A request.
     Request(Request<Vec<u8>>),
     /// Bytes of an interleaved channel.
     Data(u8, Bytes),
-    /// A reply to something that was never asked: of no use.
+    /// A reply to a request that was never sent; it is ignored.
     Response,
 }
 
-/// What a server sends.
+/// A message from a server.
 #[derive(Debug)]
-pub enum Reply {
+pub enum ServerMessage {
     /// The reply to a request.
     Response(Response<Vec<u8>>),
     /// Bytes of an interleaved channel.
     Data(u8, Bytes),
-    /// A request of the server's own (RFC 2326 10: ANNOUNCE, SET_PARAMETER, ...).
+    /// A request from the server (RFC 2326 10: ANNOUNCE, SET_PARAMETER, ...).
     Request(Request<Vec<u8>>),
 }
 
-/// Bytes that are no RTSP: what follows them can't be found any more.
+/// Invalid bytes, after which the next message can't be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
-    /// Neither a message nor interleaved data.
+    /// The bytes are neither a message nor interleaved data.
     #[error("bytes that are no RTSP message")]
     Malformed,
-    /// A message longer than any sensible one.
+    /// The message is too long.
     #[error("message {part} of more than {most} bytes")]
     TooLong {
-        /// Its head or its body.
+        /// `head` or `body`.
         part: &'static str,
-        /// The most bytes that part may have.
+        /// Most bytes of that part.
         most: usize,
     },
 }
 
-/// Takes the first message of a client off; nothing while it is not complete.
+/// Takes the first message of a client from `input`; `None` while it is incomplete.
 ///
 /// # Errors
-/// The connection can't be trusted any further.
-pub fn take(input: &mut BytesMut) -> Result<Option<Incoming>, FramingError> {
+/// The input is invalid, and the connection must be closed.
+pub fn take(input: &mut BytesMut) -> Result<Option<ClientMessage>, FramingError> {
     Ok(split(input, &REQUEST)?.map(|part| match part {
-        Part::Data(channel, bytes) => Incoming::Data(channel, bytes),
-        Part::Message(Message::Request(request)) => Incoming::Request(request),
-        Part::Message(Message::Data(data)) => Incoming::Data(data.channel_id(), data.into_body().into()),
-        Part::Message(Message::Response(_)) => Incoming::Response,
+        Part::Data(channel, bytes) => ClientMessage::Data(channel, bytes),
+        Part::Message(Message::Request(request)) => ClientMessage::Request(request),
+        Part::Message(Message::Data(data)) => ClientMessage::Data(data.channel_id(), data.into_body().into()),
+        Part::Message(Message::Response(_)) => ClientMessage::Response,
     }))
 }
 
-/// Takes the first message of a server off; nothing while it is not complete.
+/// Takes the first message of a server from `input`; `None` while it is incomplete.
 ///
 /// # Errors
-/// The connection can't be trusted any further.
-pub fn take_reply(input: &mut BytesMut) -> Result<Option<Reply>, FramingError> {
+/// The input is invalid, and the connection must be closed.
+pub fn take_reply(input: &mut BytesMut) -> Result<Option<ServerMessage>, FramingError> {
     Ok(split(input, &REPLY)?.map(|part| match part {
-        Part::Data(channel, bytes) => Reply::Data(channel, bytes),
-        Part::Message(Message::Request(request)) => Reply::Request(request),
-        Part::Message(Message::Data(data)) => Reply::Data(data.channel_id(), data.into_body().into()),
-        Part::Message(Message::Response(response)) => Reply::Response(response),
+        Part::Data(channel, bytes) => ServerMessage::Data(channel, bytes),
+        Part::Message(Message::Request(request)) => ServerMessage::Request(request),
+        Part::Message(Message::Data(data)) => ServerMessage::Data(data.channel_id(), data.into_body().into()),
+        Part::Message(Message::Response(response)) => ServerMessage::Response(response),
     }))
 }
 
-/// What is split off: interleaved data is not copied.
+/// A part of the input. Interleaved data is not copied.
 enum Part {
     Data(u8, Bytes),
     Message(Message<Vec<u8>>),
 }
 
 fn split(input: &mut BytesMut, limits: &Limits) -> Result<Option<Part>, FramingError> {
-    // Line ends between messages (RFC 2326 4.1).
+    // Line ends are allowed between messages (RFC 2326 4.1).
     while let [b'\r' | b'\n', ..] = input[..] {
         input.advance(1);
     }
@@ -103,7 +103,7 @@ fn split(input: &mut BytesMut, limits: &Limits) -> Result<Option<Part>, FramingE
     if input.is_empty() {
         return Ok(None);
     }
-    // The parser starts anew each time: it runs once a message, however its bytes arrive.
+    // The parser has no state, but runs only once per message, however its bytes arrive.
     let Some(length) = length(input, limits)? else { return Ok(None) };
     match Message::<Vec<u8>>::parse(&input[..length]) {
         Ok((message, taken)) if taken == length => {
@@ -114,7 +114,7 @@ fn split(input: &mut BytesMut, limits: &Limits) -> Result<Option<Part>, FramingE
     }
 }
 
-/// Returns the length of the first message; nothing while it is not complete.
+/// Returns the length of the first message; `None` while it is incomplete.
 fn length(input: &[u8], limits: &Limits) -> Result<Option<usize>, FramingError> {
     let most = limits.head;
     let reach = input.get(..most).unwrap_or(input);
@@ -134,13 +134,13 @@ fn length(input: &[u8], limits: &Limits) -> Result<Option<usize>, FramingError> 
     Ok(Some(head + body).filter(|length| *length <= input.len()))
 }
 
-/// Whether bytes may be the beginning of a message: a method or a version comes first.
+/// Whether the bytes may begin a message, whose first word is a method or a version.
 fn may_begin(input: &[u8]) -> bool {
     let word = input.iter().position(|byte| matches!(byte, b' ' | b'/')).unwrap_or(input.len());
     word <= WORD && input[..word].iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Returns the length of the body that a head announces (RFC 2326 12.14). Two lengths that differ are no message.
+/// Returns the body length that a head announces (RFC 2326 12.14). Two different lengths are an error.
 fn content_length(head: &[u8]) -> Result<usize, FramingError> {
     let values = head.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -174,9 +174,9 @@ mod tests {
                 input.extend_from_slice(part);
                 while let Some(message) = take(&mut input).unwrap() {
                     found.push(match message {
-                        Incoming::Request(request) => format!("{:?}", request.method()),
-                        Incoming::Data(channel, bytes) => format!("{channel} {bytes:?}"),
-                        Incoming::Response => "response".into(),
+                        ClientMessage::Request(request) => format!("{:?}", request.method()),
+                        ClientMessage::Data(channel, bytes) => format!("{channel} {bytes:?}"),
+                        ClientMessage::Response => "response".into(),
                     });
                 }
             }
@@ -190,11 +190,13 @@ mod tests {
     fn replies_come_between_the_media() {
         let mut input =
             BytesMut::from(&b"$\0\0\x02ab\r\nRTSP/1.0 200 OK\r\nCSeq: 7\r\nContent-Length: 3\r\n\r\nv=0$\x01"[..]);
-        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Data(0, bytes))) if bytes == "ab"));
-        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Response(response))) if response.body() == b"v=0"));
+        assert!(matches!(take_reply(&mut input), Ok(Some(ServerMessage::Data(0, bytes))) if bytes == "ab"));
+        assert!(
+            matches!(take_reply(&mut input), Ok(Some(ServerMessage::Response(response))) if response.body() == b"v=0")
+        );
         assert!(matches!(take_reply(&mut input), Ok(None)), "the head of an interleaved packet");
         let mut input = BytesMut::from(&b"ANNOUNCE rtsp://a/b RTSP/1.0\r\nCSeq: 1\r\n\r\n"[..]);
-        assert!(matches!(take_reply(&mut input), Ok(Some(Reply::Request(_)))));
+        assert!(matches!(take_reply(&mut input), Ok(Some(ServerMessage::Request(_)))));
     }
 
     #[test]

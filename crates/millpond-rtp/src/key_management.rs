@@ -1,11 +1,12 @@
-//! How the two sides of an RTSP session tell each other the keys of their [SRTP](crate::srtp).
+//! Exchange of [SRTP](crate::srtp) keys between the two sides of an RTSP session.
 //!
-//! [`mikey`] are the messages of RFC 3830 and [`carriage`] the attribute and the header that they come in (RFC 4567): what GStreamer,
-//! cameras and mediamtx speak. They have the key in plain sight, so that they belong on connections that are encrypted themselves
-//! (RTSPS). The `crypto` attribute of RFC 4568 is not written: FFmpeg then takes for SRTP what it asks for in the clear.
+//! [`mikey`] has the messages of RFC 3830, and [`carriage`] the attribute and the header that contain them (RFC 4567),
+//! as GStreamer, cameras and mediamtx use them. They contain the key unencrypted, so the connection must be encrypted
+//! (RTSPS). The `crypto` attribute of RFC 4568 is not written, because FFmpeg then expects SRTP although it requested
+//! plain RTP.
 //!
-//! Each side tells the key of what it sends: the server's is in the description, for RTP and for its reports; the
-//! client's is in its SETUP, for the reports that it sends. Time and chance are arguments.
+//! Each side announces the key of the packets it sends. The server's key is in the description, for RTP and its RTCP
+//! reports. The client's key is in its SETUP, for its reports. Times and random numbers are arguments.
 
 pub mod carriage;
 pub mod mikey;
@@ -15,7 +16,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-/// Some leave out the padding.
+/// Some peers omit the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

@@ -1,25 +1,25 @@
 //! RTP packets (RFC 3550 5.1).
 
-/// Bytes of a header without contributing sources and extensions: the only form that is written here.
+/// Length in bytes of a header without contributing sources and extensions, the only form written here.
 pub const HEADER: usize = 12;
 
-/// What is fixed in a packet's header.
+/// Fixed fields of a packet's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Set on the last packet of a frame, as payload formats have it.
+    /// Marker bit; in most payload formats it marks the last packet of a frame.
     pub marker: bool,
     /// Payload type, 0 to 127.
     pub payload_type: u8,
-    /// Rises by one a packet, and wraps.
+    /// Sequence number: increases by one per packet, and wraps.
     pub sequence: u16,
-    /// In ticks of the payload's clock, and wraps.
+    /// Timestamp in ticks of the payload's clock; it wraps.
     pub timestamp: u32,
     /// Synchronization source.
     pub ssrc: u32,
 }
 
 impl Header {
-    /// As it is sent.
+    /// Returns the bytes of the header.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
@@ -32,29 +32,29 @@ impl Header {
     }
 }
 
-/// Why bytes are no RTP packet.
+/// The reason why bytes are no RTP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// Fewer bytes than the header says that there are.
+    /// The packet is shorter than its header states.
     #[error("{found} bytes, expected at least {expected}")]
     Truncated {
-        /// Bytes there are.
+        /// Number of bytes found.
         found: usize,
-        /// Bytes there should be.
+        /// Number of bytes expected.
         expected: usize,
     },
-    /// Another version.
+    /// The version is not 2.
     #[error("version {0}, expected 2")]
     Version(u8),
-    /// More padding than payload.
-    #[error("{0} bytes of padding are more than there are")]
+    /// The padding is longer than the payload.
+    #[error("{0} bytes of padding, more than the payload has")]
     Padding(u8),
 }
 
-/// A received packet: its header, and its payload without extension and padding.
+/// Parses a received packet; returns its header, and its payload without extension and padding.
 ///
 /// # Errors
-/// What is wrong with the header.
+/// The header is invalid.
 pub fn parse(packet: &[u8]) -> Result<(Header, &[u8]), PacketError> {
     let mut payload = &packet[body(packet)?..];
     if packet[0] & 0x20 != 0 {
@@ -75,7 +75,7 @@ pub fn parse(packet: &[u8]) -> Result<(Header, &[u8]), PacketError> {
     Ok((header, payload))
 }
 
-/// Where a packet's header ends, with contributing sources and extension.
+/// Returns the offset after a packet's header, contributing sources and extension.
 pub(crate) fn body(packet: &[u8]) -> Result<usize, PacketError> {
     let need = |expected: usize| match packet.len() {
         found if found < expected => Err(PacketError::Truncated { found, expected }),

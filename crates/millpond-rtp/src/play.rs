@@ -1,37 +1,37 @@
-//! What a PLAY asks for: from where, to where, how fast (RFC 2326 12.29, 12.34).
+//! Headers of PLAY: time range, speed and scale (RFC 2326 12.29, 12.34, 12.35).
 
-/// A part of the presentation, in seconds.
+/// A time range of the presentation (npt), in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Part {
-    /// From here; where playing stopped, or the beginning, where it is not said.
+pub struct NptRange {
+    /// Start; `None` for the paused position, or else the beginning.
     pub from: Option<f64>,
-    /// To here; the end where it is not said.
+    /// End; `None` for the end of the presentation.
     pub to: Option<f64>,
 }
 
-/// Why a header means nothing.
+/// The reason why a header is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {
-    /// Not the form that it has: 400.
+    /// The header is malformed: 400.
     #[error("{header}: found {value:?}, expected {expected}")]
     Malformed {
-        /// Which header.
+        /// Name of the header.
         header: &'static str,
-        /// What it says.
+        /// Value found.
         value: String,
-        /// What it should.
+        /// Value expected.
         expected: &'static str,
     },
-    /// Times of another kind than npt (RFC 2326 3.5, 3.7): 501.
+    /// The range is in units other than npt (RFC 2326 3.5, 3.7): 501.
     #[error("Range: {0:?} is in units other than npt")]
     Units(String),
 }
 
-/// Reads a `Range` (RFC 2326 12.29): what stands behind a semicolon is left out.
+/// Reads a `Range` (RFC 2326 12.29); parameters after a semicolon are ignored.
 ///
 /// # Errors
-/// It can't be read, or means times of another kind.
-pub fn part(range: &str) -> Result<Part, PlayError> {
+/// The range is malformed, or in units other than npt.
+pub fn npt_range(range: &str) -> Result<NptRange, PlayError> {
     let text = range.split(';').next().unwrap_or(range).trim();
     let malformed = || PlayError::Malformed {
         header: "Range",
@@ -39,7 +39,7 @@ pub fn part(range: &str) -> Result<Part, PlayError> {
         expected: "npt= and a range such as 10.5- or 0:01:00-90",
     };
     let Some((units, times)) = text.split_once('=') else {
-        return if text == "npt" { Ok(Part::default()) } else { Err(malformed()) };
+        return if text == "npt" { Ok(NptRange::default()) } else { Err(malformed()) };
     };
     if units.trim() != "npt" {
         return match units.trim() {
@@ -52,10 +52,10 @@ pub fn part(range: &str) -> Result<Part, PlayError> {
         "" | "now" => Ok(None),
         text => npt(text).map(Some).ok_or_else(malformed),
     };
-    Ok(Part { from: time(from)?, to: time(to)? })
+    Ok(NptRange { from: time(from)?, to: time(to)? })
 }
 
-/// Seconds of a normal play time (RFC 2326 3.6): `12.5` or `1:02:03.5`.
+/// Returns the seconds of a normal play time (RFC 2326 3.6): `12.5` or `1:02:03.5`.
 fn npt(text: &str) -> Option<f64> {
     let number = |text: &str| -> Option<f64> {
         let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -71,13 +71,13 @@ fn npt(text: &str) -> Option<f64> {
 /// Reads a `Scale` or `Speed` (RFC 2326 12.34, 12.35).
 ///
 /// # Errors
-/// It is no number, or no rate.
+/// The value is no number, or is 0.
 pub fn rate(header: &'static str, value: &str) -> Result<f64, PlayError> {
     let rate = value.trim().parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate != 0.0);
     rate.ok_or_else(|| PlayError::Malformed { header, value: value.to_owned(), expected: "a number that is not 0" })
 }
 
-/// A `Range` as a reply has it, to the millisecond.
+/// Returns the `Range` of a reply, to the millisecond.
 #[must_use]
 pub fn range(from: f64, to: f64) -> String {
     format!("npt={from:.3}-{to:.3}")
@@ -98,13 +98,13 @@ mod tests {
             ("npt=5-;time=19970123T143720Z", Some(5.0), None),
             ("npt", None, None),
         ] {
-            assert_eq!(part(text), Ok(Part { from, to }), "{text}");
+            assert_eq!(npt_range(text), Ok(NptRange { from, to }), "{text}");
         }
         for text in ["", "npt=", "npt=5", "npt=a-", "npt=1:2-", "npt=inf-", "npt=-1-", "npt=+1-", "bytes=0-"] {
-            assert!(matches!(part(text), Err(PlayError::Malformed { .. })), "{text}");
+            assert!(matches!(npt_range(text), Err(PlayError::Malformed { .. })), "{text}");
         }
-        assert!(matches!(part("clock=19961108T143720.25Z-"), Err(PlayError::Units(_))));
-        assert_eq!(part(&range(1.5, 2.0)), Ok(Part { from: Some(1.5), to: Some(2.0) }));
+        assert!(matches!(npt_range("clock=19961108T143720.25Z-"), Err(PlayError::Units(_))));
+        assert_eq!(npt_range(&range(1.5, 2.0)), Ok(NptRange { from: Some(1.5), to: Some(2.0) }));
     }
 
     #[test]

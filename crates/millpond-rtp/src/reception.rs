@@ -1,47 +1,48 @@
-//! What a receiver counts of one source (RFC 3550 appendix A): sequence numbers, loss, jitter.
+//! Statistics of one received source (RFC 3550 appendix A): sequence numbers, loss, jitter.
 //!
-//! A [`Source`] is told each packet as it comes, and what it says can go into a receiver report at any time.
+//! A [`SourceStatistics`] counts each packet as it arrives, and can make a receiver report at any time.
 
-use crate::rtcp::{Reception, SenderReport};
+use crate::rtcp::{ReportBlock, SenderReport};
 use std::time::Duration;
 
-/// Packets in a row before a source that nobody announced is believed (RFC 3550 A.1, MIN_SEQUENTIAL).
+/// Consecutive packets after which an unannounced source is valid (RFC 3550 A.1, MIN_SEQUENTIAL).
 const IN_A_ROW: u8 = 2;
-/// Jumps ahead of this many and more are no loss (MAX_DROPOUT).
+/// Least jump ahead that does not count as loss (MAX_DROPOUT).
 const MOST_LOST: u16 = 3000;
-/// Packets that come later than this many after their turn are no such (MAX_MISORDER).
+/// Least distance behind from which packets no longer count as late (MAX_MISORDER).
 const MOST_LATE: u16 = 100;
 
-/// What one packet was, by its sequence number.
+/// Classification of one packet by its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The next one, after so many that didn't come (yet): 0 where none is missing. The first one is too.
+    /// The next packet after `skipped` missing ones. The first packet counts as this too.
     Next {
-        /// Numbers passed over.
+        /// Number of missing packets before it.
         skipped: u16,
     },
-    /// One that had been passed over.
+    /// A packet that was missing before.
     Late,
-    /// One that had come already.
+    /// A packet that had arrived before.
     Duplicate,
-    /// The first one of a source that began again elsewhere: everything is counted from here.
+    /// The first packet of a source that restarted elsewhere: all counts begin anew.
     Restart,
-    /// Not counted: from a source not yet believed, or too far from the others.
+    /// Not counted: from a source that is not valid yet, or too far from the other packets.
     Refused,
 }
 
-/// What is counted of one source.
+/// Statistics of one source.
 ///
-/// Each packet goes to [`packet`](Source::packet), each sender report to [`sender_report`](Source::sender_report). All
-/// times are those since one moment that the caller chooses. Nothing is forgotten but by a restart of the source.
+/// Pass each packet to [`packet`](SourceStatistics::packet), and each sender report to
+/// [`sender_report`](SourceStatistics::sender_report). All times count from one epoch of the caller's choice. Counts
+/// are only reset when the source restarts.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceStatistics {
     clock_rate: u32,
-    /// Packets in a row that are still needed.
+    /// Consecutive packets that are still required.
     probation: u8,
-    /// What comes next if a far jump was a restart.
+    /// Next sequence number in case a far jump was a restart.
     suspect: Option<u16>,
-    /// Nothing before the first packet.
+    /// `None` before the first packet.
     range: Option<Range>,
     received: u64,
     reordered: u64,
@@ -49,9 +50,9 @@ pub struct Source {
     restarts: u64,
     refused: u64,
     jitter: Jitter,
-    /// Expected and received at the last report (RFC 3550 A.3).
+    /// Packets expected and received at the last report (RFC 3550 A.3).
     prior: (u64, u64),
-    /// The last sender report and when it came.
+    /// The last sender report, and its time of arrival.
     heard: Option<(u32, Duration)>,
 }
 
@@ -60,7 +61,7 @@ pub struct Source {
 struct Range {
     first: i64,
     highest: i64,
-    /// Which of the last 128 came: bit 0 is the highest one.
+    /// Which of the last 128 packets arrived: bit 0 is the highest one.
     seen: u128,
 }
 
@@ -74,9 +75,9 @@ impl Range {
         self.seen = self.seen.checked_shl(u32::from(by)).unwrap_or(0) | 1;
     }
 
-    /// Whether it was missing.
+    /// Records a packet behind the highest one; returns whether it was missing.
     fn behind(&mut self, by: u16) -> bool {
-        // One from before the first was sent, so it was to be expected.
+        // A packet from before the first one was sent too, so it counts as expected.
         self.first = self.first.min(self.highest - i64::from(by));
         let bit = 1_u128.checked_shl(u32::from(by)).unwrap_or(0);
         let missing = self.seen & bit == 0;
@@ -85,15 +86,15 @@ impl Range {
     }
 }
 
-impl Source {
-    /// A source that nobody announced: its first packets count once there are two in a row (RFC 3550 A.1).
+impl SourceStatistics {
+    /// Creates statistics of an unannounced source: its first packets count once two are consecutive (RFC 3550 A.1).
     #[must_use]
     pub fn new(clock_rate: u32) -> Self {
         Self { probation: IN_A_ROW, ..Self::announced(clock_rate) }
     }
 
-    /// A source that is known to send, as one is that RTSP set up: its first packet counts. `clock_rate` are the ticks
-    /// a second of its timestamps.
+    /// Creates statistics of a source that is known to send, for example set up by RTSP: its first packet counts.
+    /// `clock_rate` is the number of timestamp ticks per second.
     #[must_use]
     pub fn announced(clock_rate: u32) -> Self {
         Self {
@@ -149,7 +150,7 @@ impl Source {
         if behind < MOST_LATE {
             return if range.behind(behind) { Arrival::Late } else { Arrival::Duplicate };
         }
-        // Two in a row, far away: the source began again.
+        // Two consecutive packets far away: the source restarted.
         if self.suspect == Some(sequence) {
             self.restart(sequence);
             return Arrival::Restart;
@@ -158,7 +159,7 @@ impl Source {
         Arrival::Refused
     }
 
-    /// Counts packets in a row until there are enough.
+    /// Counts consecutive packets until the source is valid.
     fn believe(&mut self, sequence: u16) -> Arrival {
         let follows = self.suspect == Some(sequence);
         self.probation = if follows { self.probation - 1 } else { IN_A_ROW - 1 };
@@ -179,60 +180,60 @@ impl Source {
         self.jitter = Jitter::default();
     }
 
-    /// Notes a sender report, for the next report to say when it came.
+    /// Records a sender report, for the next receiver report.
     pub fn sender_report(&mut self, report: &SenderReport, arrival: Duration) {
         self.heard = Some(((report.ntp >> 16) as u32, arrival));
     }
 
-    /// The highest sequence number, with the count of wraps in the upper 16 bits.
+    /// Highest sequence number, with the number of wraps in the upper 16 bits.
     #[must_use]
     pub fn highest(&self) -> u32 {
         self.range.map_or(0, |range| range.highest as u32)
     }
 
-    /// Packets that there should be, by their numbers.
+    /// Number of packets expected by their sequence numbers.
     #[must_use]
     pub fn expected(&self) -> u64 {
         self.range.map_or(0, |range| (range.highest - range.first + 1).unsigned_abs())
     }
 
-    /// Packets that came, duplicates among them.
+    /// Number of packets received, duplicates included.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Expected but not received (RFC 3550 A.3): below 0 where packets came twice.
+    /// Packets expected but not received (RFC 3550 A.3); negative where duplicates outnumber losses.
     #[must_use]
     pub fn lost(&self) -> i64 {
         difference(self.expected(), self.received)
     }
 
-    /// Numbers that never came: as [`lost`](Source::lost), with duplicates not making up for it.
+    /// Sequence numbers that never arrived: like [`lost`](SourceStatistics::lost), but not offset by duplicates.
     #[must_use]
     pub fn missing(&self) -> u64 {
         (self.expected() + self.duplicates).saturating_sub(self.received)
     }
 
-    /// Packets that came after one with a higher number.
+    /// Number of packets that arrived after one with a higher number.
     #[must_use]
     pub fn reordered(&self) -> u64 {
         self.reordered
     }
 
-    /// Packets that came again.
+    /// Number of repeated packets.
     #[must_use]
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// Times that the source began again.
+    /// Number of restarts of the source.
     #[must_use]
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Packets that were not counted.
+    /// Number of packets that were not counted.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
@@ -244,9 +245,9 @@ impl Source {
         Duration::from_secs_f64(self.jitter.scaled as f64 / 16.0 / f64::from(self.clock_rate))
     }
 
-    /// What a receiver report says of the source `ssrc` at `now`; the share lost is that since the last call (RFC 3550
+    /// Returns the report block of the source `ssrc` at `now`. The lost fraction is that since the last call (RFC 3550
     /// A.3).
-    pub fn report(&mut self, ssrc: u32, now: Duration) -> Reception {
+    pub fn report(&mut self, ssrc: u32, now: Duration) -> ReportBlock {
         let (expected, received) = (self.expected(), self.received);
         let of = difference(expected, self.prior.0);
         let lost = of - difference(received, self.prior.1);
@@ -256,7 +257,7 @@ impl Source {
             Some((ntp, at)) => (ntp, u32::try_from(ticks_in_all(now.saturating_sub(at), 65_536)).unwrap_or(u32::MAX)),
             None => (0, 0),
         };
-        Reception {
+        ReportBlock {
             ssrc,
             fraction_lost: fraction.min(255) as u8,
             lost: self.lost().clamp(-0x80_0000, 0x7f_ffff) as i32,
@@ -272,7 +273,7 @@ fn difference(of: u64, to: u64) -> i64 {
     of.wrapping_sub(to) as i64
 }
 
-/// RFC 3550 A.8, in whole numbers.
+/// Interarrival jitter of RFC 3550 A.8, in integers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Jitter {
     /// Relative transit time of the packet before.
@@ -295,20 +296,20 @@ fn ticks_in_all(time: Duration, rate: u32) -> u128 {
     time.as_nanos() * u128::from(rate) / 1_000_000_000
 }
 
-/// A time as timestamps have it: it wraps.
+/// Converts a time to timestamp ticks, which wrap.
 fn ticks(time: Duration, rate: u32) -> u32 {
     ticks_in_all(time, rate) as u32
 }
 
-/// Timestamps of one source without their wraps.
+/// Extends the timestamps of one source by their wraps.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Timeline {
+pub struct ExtendedTimestamps {
     last: Option<(u32, i64)>,
 }
 
-impl Timeline {
-    /// Ticks since the first timestamp; below 0 before it. Each is taken to be less than half a wrap from the one
-    /// before.
+impl ExtendedTimestamps {
+    /// Returns the ticks since the first timestamp; negative before it. Each timestamp must be less than half a wrap
+    /// from the one before.
     pub fn extend(&mut self, timestamp: u32) -> i64 {
         let extended = match self.last {
             Some((last, extended)) => extended + i64::from(timestamp.wrapping_sub(last) as i32),

@@ -1,4 +1,4 @@
-//! RTCP packets (RFC 3550 6): reports of senders and receivers, and the end of sources, written and read.
+//! RTCP packets (RFC 3550 6): writes and reads sender reports, receiver reports and BYE.
 
 /// Packet types (RFC 3550 12.1).
 const SENDER_REPORT: u8 = 200;
@@ -6,23 +6,23 @@ const RECEIVER_REPORT: u8 = 201;
 const SOURCE_DESCRIPTION: u8 = 202;
 const BYE: u8 = 203;
 
-/// What a sender says of itself (RFC 3550 6.4.1).
+/// Statistics of a sender about itself (RFC 3550 6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderReport {
     /// Synchronization source.
     pub ssrc: u32,
-    /// Wall-clock time as NTP has it: seconds since 1900 in 32.32 bits.
+    /// NTP time: seconds since 1900 in 32.32 bits.
     pub ntp: u64,
     /// The same moment in ticks of the payload's clock.
     pub timestamp: u32,
-    /// Packets sent.
+    /// Number of packets sent.
     pub packets: u32,
-    /// Bytes of their payloads.
+    /// Number of payload bytes sent.
     pub octets: u32,
 }
 
 impl SenderReport {
-    /// A compound packet: the report and the source's name (RFC 3550 6.1).
+    /// Returns a compound packet of the report and the source's CNAME (RFC 3550 6.1).
     #[must_use]
     pub fn to_bytes(&self, cname: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64);
@@ -37,13 +37,13 @@ impl SenderReport {
     }
 }
 
-/// The most blocks of one report: their count has five bits.
+/// Most blocks of one report, whose count has five bits.
 const MOST_BLOCKS: usize = 31;
 
-/// A compound packet of what the receiver `ssrc` says of sources (RFC 3550 6.4.2), and its own name: of the first 31
-/// sources where there are more.
+/// Returns a compound packet of the reports of receiver `ssrc` about sources (RFC 3550 6.4.2), and its CNAME. Only the
+/// first 31 reports are included.
 #[must_use]
-pub fn receiver_report(ssrc: u32, receptions: &[Reception], cname: &str) -> Vec<u8> {
+pub fn receiver_report(ssrc: u32, receptions: &[ReportBlock], cname: &str) -> Vec<u8> {
     let receptions = &receptions[..receptions.len().min(MOST_BLOCKS)];
     let mut bytes = Vec::with_capacity(48 + 24 * receptions.len());
     header(&mut bytes, receptions.len() as u8, RECEIVER_REPORT, 4 + 24 * receptions.len());
@@ -55,7 +55,7 @@ pub fn receiver_report(ssrc: u32, receptions: &[Reception], cname: &str) -> Vec<
     bytes
 }
 
-/// The end of a source (RFC 3550 6.6), after its last report.
+/// Returns a BYE for a source (RFC 3550 6.6), after its last report.
 #[must_use]
 pub fn bye(last: &SenderReport, cname: &str, reason: &str) -> Vec<u8> {
     let mut bytes = last.to_bytes(cname);
@@ -69,10 +69,10 @@ pub fn bye(last: &SenderReport, cname: &str, reason: &str) -> Vec<u8> {
     bytes
 }
 
-/// CNAME (RFC 3550 6.5.1).
+/// Appends the CNAME (RFC 3550 6.5.1).
 fn description(bytes: &mut Vec<u8>, ssrc: u32, cname: &str) {
     let name = &cname.as_bytes()[..cname.len().min(255)];
-    // The item, its end, and zeros to a whole word.
+    // The item, its end, and zeros up to a whole word.
     let items = (2 + name.len() + 1).next_multiple_of(4);
     header(bytes, 1, SOURCE_DESCRIPTION, 4 + items);
     bytes.extend_from_slice(&ssrc.to_be_bytes());
@@ -86,28 +86,28 @@ fn header(bytes: &mut Vec<u8>, count: u8, kind: u8, length: usize) {
     bytes.extend_from_slice(&((length / 4) as u16).to_be_bytes());
 }
 
-/// What a receiver says of one source (RFC 3550 6.4.1).
+/// Report block: a receiver's statistics about one source (RFC 3550 6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reception {
-    /// Whose packets.
+pub struct ReportBlock {
+    /// SSRC of the source.
     pub ssrc: u32,
-    /// Lost since the last report, of 256.
+    /// Fraction lost since the last report, in 1/256.
     pub fraction_lost: u8,
-    /// Lost in all; below 0 where packets came twice.
+    /// Packets lost in total; negative where duplicates outnumber losses.
     pub lost: i32,
-    /// The highest sequence number, with the count of wraps above it.
+    /// Highest sequence number, with the number of wraps in the upper 16 bits.
     pub highest: u32,
     /// Interarrival jitter in ticks of the payload's clock.
     pub jitter: u32,
     /// The middle 32 bits of the NTP time of the last sender report; 0 where there was none.
     pub last_report: u32,
-    /// Since that report came, in 1/65536 seconds.
+    /// Time since that report arrived, in 1/65536 seconds.
     pub delay: u32,
 }
 
-impl Reception {
+impl ReportBlock {
     fn to_bytes(self) -> [u8; 24] {
-        // 24 bits, signed: as near as they come.
+        // Clamped to 24 bits, signed.
         let lost = self.lost.clamp(-0x80_0000, 0x7f_ffff) as u32 & 0xff_ffff;
         let words = [
             self.ssrc,
@@ -124,54 +124,55 @@ impl Reception {
         bytes
     }
 
-    /// Round trip in seconds (RFC 3550 6.4.1), where `now` are the middle 32 bits of the NTP time of this report's coming.
+    /// Returns the round trip time in seconds (RFC 3550 6.4.1). `now` is the middle 32 bits of the NTP time at which
+    /// this report arrived.
     #[must_use]
     pub fn round_trip(&self, now: u32) -> Option<f64> {
         let ticks = now.wrapping_sub(self.last_report).wrapping_sub(self.delay);
-        // Clocks that disagree make it negative: that says nothing.
+        // Clocks that disagree can make it negative, which is meaningless.
         (self.last_report != 0 && ticks < 1 << 31).then(|| f64::from(ticks) / 65_536.0)
     }
 }
 
-/// What is in a compound packet and matters to the other side.
+/// A part of a compound packet that matters to the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// What a sender says of itself.
+pub enum RtcpItem {
+    /// Sender report.
     Sender(SenderReport),
-    /// From a receiver, or from a sender that also receives.
-    Reception(Reception),
-    /// Sources that ended.
+    /// Report block of a receiver, or of a sender that also receives.
+    Reception(ReportBlock),
+    /// SSRCs of sources that ended.
     Bye(Vec<u32>),
 }
 
-/// Why bytes are no RTCP.
+/// The reason why bytes are no RTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RtcpError {
-    /// Another version.
+    /// The version is not 2.
     #[error("byte {at}: version {found}, expected 2")]
     Version {
         /// Offset of the packet in the compound.
         at: usize,
-        /// What is there.
+        /// Version found.
         found: u8,
     },
-    /// A packet is longer than what there is, or shorter than what it holds.
+    /// The stated length exceeds the bytes, or is too short for the content.
     #[error("byte {at}: {found} bytes, expected {expected}")]
     Length {
         /// Offset of the packet in the compound.
         at: usize,
-        /// Bytes there are.
+        /// Number of bytes found.
         found: usize,
-        /// Bytes there should be.
+        /// Number of bytes expected.
         expected: usize,
     },
 }
 
-/// Reads a compound packet; kinds that don't matter are passed over.
+/// Parses a compound packet. Packets of other types are skipped.
 ///
 /// # Errors
-/// The first packet that is none.
-pub fn parse(compound: &[u8]) -> Result<Vec<Report>, RtcpError> {
+/// The first invalid packet.
+pub fn parse(compound: &[u8]) -> Result<Vec<RtcpItem>, RtcpError> {
     let mut reports = Vec::new();
     let mut at = 0;
     while at < compound.len() {
@@ -196,14 +197,14 @@ pub fn parse(compound: &[u8]) -> Result<Vec<Report>, RtcpError> {
                 let blocks = if kind == SENDER_REPORT { 28 } else { 8 };
                 holds(blocks + 24 * count)?;
                 if kind == SENDER_REPORT {
-                    reports.push(Report::Sender(sender(packet)));
+                    reports.push(RtcpItem::Sender(sender(packet)));
                 }
                 let each = packet[blocks..blocks + 24 * count].chunks_exact(24);
-                reports.extend(each.map(|block| Report::Reception(reception(block))));
+                reports.extend(each.map(|block| RtcpItem::Reception(reception(block))));
             }
             BYE => {
                 holds(4 + 4 * count)?;
-                reports.push(Report::Bye((0..count).map(|place| word(packet, 4 + 4 * place)).collect()));
+                reports.push(RtcpItem::Bye((0..count).map(|place| word(packet, 4 + 4 * place)).collect()));
             }
             _ => {}
         }
@@ -222,9 +223,9 @@ fn sender(packet: &[u8]) -> SenderReport {
     }
 }
 
-fn reception(block: &[u8]) -> Reception {
+fn reception(block: &[u8]) -> ReportBlock {
     let lost = word(block, 4);
-    Reception {
+    ReportBlock {
         ssrc: word(block, 0),
         fraction_lost: (lost >> 24) as u8,
         // 24 bits, signed.
@@ -252,15 +253,15 @@ mod tests {
         for name in ["", "a", "ab", "abc", "millpond"] {
             let bytes = REPORT.to_bytes(name);
             assert_eq!(bytes.len() % 4, 0, "{name}");
-            assert_eq!(parse(&bytes), Ok(vec![Report::Sender(REPORT)]), "{name}");
+            assert_eq!(parse(&bytes), Ok(vec![RtcpItem::Sender(REPORT)]), "{name}");
         }
         let bytes = bye(&REPORT, "millpond", "the file ended early");
-        assert_eq!(parse(&bytes), Ok(vec![Report::Sender(REPORT), Report::Bye(vec![0x1234])]));
+        assert_eq!(parse(&bytes), Ok(vec![RtcpItem::Sender(REPORT), RtcpItem::Bye(vec![0x1234])]));
     }
 
     #[test]
     fn receiver_reports_read_back() {
-        let reception = |lost| Reception {
+        let reception = |lost| ReportBlock {
             ssrc: 0x1234,
             fraction_lost: 255,
             lost,
@@ -269,15 +270,15 @@ mod tests {
             last_report: 0x89ab_cdef,
             delay: 7,
         };
-        let receptions: Vec<Reception> = (-20..20).map(reception).collect();
+        let receptions: Vec<ReportBlock> = (-20..20).map(reception).collect();
         for count in [0, 1, 2, 31] {
             let bytes = receiver_report(5, &receptions[..count], "millpond");
-            let expected: Vec<Report> = receptions[..count].iter().copied().map(Report::Reception).collect();
+            let expected: Vec<RtcpItem> = receptions[..count].iter().copied().map(RtcpItem::Reception).collect();
             assert_eq!(parse(&bytes), Ok(expected), "{count}");
         }
         assert_eq!(parse(&receiver_report(5, &receptions, "")).unwrap().len(), 31, "no more than a report can have");
         let far = parse(&receiver_report(5, &[reception(i32::MIN)], "")).unwrap();
-        assert_eq!(far, [Report::Reception(reception(-0x80_0000))]);
+        assert_eq!(far, [RtcpItem::Reception(reception(-0x80_0000))]);
     }
 
     #[test]
@@ -285,15 +286,15 @@ mod tests {
         let mut bytes = vec![0x81, RECEIVER_REPORT, 0, 7, 0, 0, 0, 1];
         bytes.extend_from_slice(&[0, 0, 0x12, 0x34, 64, 0xff, 0xff, 0xfe, 0, 1, 0, 5, 0, 0, 0, 90]);
         bytes.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0x80, 0]);
-        let Ok([Report::Reception(reception)]) =
-            parse(&bytes).as_deref().map(|all| <[Report; 1]>::try_from(all.to_vec()).unwrap())
+        let Ok([RtcpItem::Reception(reception)]) =
+            parse(&bytes).as_deref().map(|all| <[RtcpItem; 1]>::try_from(all.to_vec()).unwrap())
         else {
             panic!("no report")
         };
         assert_eq!((reception.fraction_lost, reception.lost, reception.jitter), (64, -2, 90));
-        // Sent at 1 s, half a second there, back at 1.75 s.
+        // Sent at 1 s, held for half a second, received back at 1.75 s.
         assert_eq!(reception.round_trip(0x1_c000), Some(0.25));
-        assert_eq!(Reception { last_report: 0, ..reception }.round_trip(5), None);
+        assert_eq!(ReportBlock { last_report: 0, ..reception }.round_trip(5), None);
         assert_eq!(reception.round_trip(0x1_0000), None, "before it could be");
         assert!(matches!(parse(&bytes[..20]), Err(RtcpError::Length { at: 0, found: 20, expected: 32 })));
         bytes[0] = 0x85;

@@ -1,34 +1,34 @@
-//! What a SETUP offers, and what is taken of it (RFC 2326 12.39).
+//! Reads the transports that a SETUP offers, and writes the accepted one (RFC 2326 12.39).
 
 use std::{fmt, net::IpAddr};
 
-/// One way to send, as a client offers it.
+/// A transport that a client offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// On the RTSP connection itself (RFC 2326 10.12): the channels of RTP and RTCP, where they are said.
+    /// On the RTSP connection (RFC 2326 10.12), with the channels of RTP and RTCP, if stated.
     Interleaved(Option<(u8, u8)>),
-    /// To the ports of RTP and RTCP at the client.
+    /// By UDP to the client.
     Unicast {
         /// Ports of RTP and RTCP.
         ports: (u16, u16),
-        /// Where to, if that is said.
+        /// Destination address, if stated.
         destination: Option<IpAddr>,
     },
-    /// To a group that the server has.
+    /// To a multicast group of the server.
     Multicast,
 }
 
-/// Whether media is sent in the clear or as [SRTP](crate::srtp).
+/// RTP profile: plain or [SRTP](crate::srtp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// In the clear (RFC 3551).
+pub enum RtpProfile {
+    /// Plain RTP (RFC 3551).
     Avp,
-    /// As SRTP (RFC 3711).
+    /// SRTP (RFC 3711).
     Savp,
 }
 
-impl Profile {
-    /// As headers and descriptions have it.
+impl RtpProfile {
+    /// Name in headers and descriptions.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,20 +38,20 @@ impl Profile {
     }
 }
 
-/// Reads a `Transport` header: the offers that can be understood, in order. What is said of profiles and modes that there
-/// are not is left out.
+/// Reads a `Transport` header; returns the supported offers in order. Offers with unknown profiles or modes are left
+/// out.
 #[must_use]
-pub fn offers(transport: &str) -> Vec<(Profile, Offer)> {
+pub fn offers(transport: &str) -> Vec<(RtpProfile, Offer)> {
     transport.split(',').filter_map(offer).collect()
 }
 
-fn offer(text: &str) -> Option<(Profile, Offer)> {
+fn offer(text: &str) -> Option<(RtpProfile, Offer)> {
     let mut fields = text.split(';').map(str::trim);
     let (profile, lower) = match fields.next()?.to_ascii_uppercase().as_str() {
-        "RTP/AVP" | "RTP/AVP/UDP" => (Profile::Avp, "UDP"),
-        "RTP/AVP/TCP" => (Profile::Avp, "TCP"),
-        "RTP/SAVP" | "RTP/SAVP/UDP" => (Profile::Savp, "UDP"),
-        "RTP/SAVP/TCP" => (Profile::Savp, "TCP"),
+        "RTP/AVP" | "RTP/AVP/UDP" => (RtpProfile::Avp, "UDP"),
+        "RTP/AVP/TCP" => (RtpProfile::Avp, "TCP"),
+        "RTP/SAVP" | "RTP/SAVP/UDP" => (RtpProfile::Savp, "UDP"),
+        "RTP/SAVP/TCP" => (RtpProfile::Savp, "TCP"),
         _ => return None,
     };
     let (mut channels, mut ports, mut destination, mut multicast) = (None, None, None, false);
@@ -75,8 +75,8 @@ fn offer(text: &str) -> Option<(Profile, Offer)> {
     Some((profile, offer))
 }
 
-/// Two numbers of a `Transport` header, such as `4588-4589`: the second is one more than the first where it is left out.
-/// Nothing where they are no numbers of their kind.
+/// Reads two numbers of a `Transport` header, such as `4588-4589`. The second defaults to the first plus one. `None`
+/// where they are no numbers of type `N`.
 #[must_use]
 pub fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) -> Option<(N, N)> {
     let (first, second) = text.split_once('-').unwrap_or((text, ""));
@@ -88,47 +88,47 @@ pub fn pair<N: Copy + std::str::FromStr + TryFrom<u32> + Into<u32>>(text: &str) 
     Some((first, second))
 }
 
-/// How a track is sent: the `Transport` header of the reply, for [`Profile::Avp`].
+/// Transport of a track: the `Transport` header of the reply, for [`RtpProfile::Avp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// On the connection.
+pub enum TransportHeader {
+    /// On the RTSP connection.
     Interleaved {
         /// Channels of RTP and RTCP.
         channels: (u8, u8),
-        /// Source of its packets.
+        /// SSRC of its packets.
         ssrc: u32,
     },
-    /// By UDP.
+    /// By UDP to the client.
     Unicast {
-        /// The client's ports of RTP and RTCP.
+        /// Ports of RTP and RTCP at the client.
         client: (u16, u16),
-        /// The server's.
+        /// Ports of RTP and RTCP at the server.
         server: (u16, u16),
-        /// Source of its packets.
+        /// SSRC of its packets.
         ssrc: u32,
     },
-    /// By UDP, to all who listen.
+    /// By UDP to a multicast group.
     Multicast {
-        /// Where to.
+        /// Address of the group.
         group: IpAddr,
-        /// Ports of RTP and RTCP there.
+        /// Ports of RTP and RTCP.
         ports: (u16, u16),
-        /// Hops that its packets live.
+        /// Hop limit.
         ttl: u8,
-        /// Source of its packets.
+        /// SSRC of its packets.
         ssrc: u32,
     },
 }
 
-impl Transport {
-    /// The header for media of this profile.
+impl TransportHeader {
+    /// Returns the header with the given profile.
     #[must_use]
-    pub fn header(&self, profile: Profile) -> String {
-        self.to_string().replacen(Profile::Avp.name(), profile.name(), 1)
+    pub fn header(&self, profile: RtpProfile) -> String {
+        self.to_string().replacen(RtpProfile::Avp.name(), profile.name(), 1)
     }
 }
 
-impl fmt::Display for Transport {
+impl fmt::Display for TransportHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interleaved { channels: (rtp, rtcp), ssrc } => {
@@ -166,7 +166,7 @@ mod tests {
             ("RTP/AVP;unicast", vec![]),
             ("", vec![]),
         ] {
-            for profile in [Profile::Avp, Profile::Savp] {
+            for profile in [RtpProfile::Avp, RtpProfile::Savp] {
                 let text = text.replace("RTP/AVP", profile.name());
                 let expected: Vec<_> = expected.iter().map(|offer| (profile, *offer)).collect();
                 assert_eq!(offers(&text), expected, "{text}");
@@ -174,22 +174,22 @@ mod tests {
         }
         let elsewhere = offers("RTP/AVP;unicast;destination=192.0.2.9;client_port=1-2");
         let expected = Offer::Unicast { ports: (1, 2), destination: "192.0.2.9".parse().ok() };
-        assert_eq!(elsewhere, [(Profile::Avp, expected)]);
+        assert_eq!(elsewhere, [(RtpProfile::Avp, expected)]);
         let both = offers("rtp/savp/tcp;interleaved=0-1,RTP/AVP/TCP;interleaved=0-1");
         let expected = Offer::Interleaved(Some((0, 1)));
-        assert_eq!(both, [(Profile::Savp, expected), (Profile::Avp, expected)]);
+        assert_eq!(both, [(RtpProfile::Savp, expected), (RtpProfile::Avp, expected)]);
     }
 
     #[test]
     fn replies_have_what_clients_look_for() {
-        let text = Transport::Unicast { client: (4588, 4589), server: (6256, 6257), ssrc: 0xa }.to_string();
+        let text = TransportHeader::Unicast { client: (4588, 4589), server: (6256, 6257), ssrc: 0xa }.to_string();
         assert_eq!(text, "RTP/AVP;unicast;client_port=4588-4589;server_port=6256-6257;ssrc=0000000A");
         let group = IpAddr::from([239, 1, 2, 3]);
-        let text = Transport::Multicast { group, ports: (5004, 5005), ttl: 16, ssrc: 1 }.to_string();
+        let text = TransportHeader::Multicast { group, ports: (5004, 5005), ttl: 16, ssrc: 1 }.to_string();
         assert_eq!(text, "RTP/AVP;multicast;destination=239.1.2.3;port=5004-5005;ttl=16;ssrc=00000001");
-        let transport = Transport::Interleaved { channels: (0, 1), ssrc: 1 };
+        let transport = TransportHeader::Interleaved { channels: (0, 1), ssrc: 1 };
         assert_eq!(transport.to_string(), "RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
-        assert_eq!(transport.header(Profile::Avp), transport.to_string());
-        assert_eq!(transport.header(Profile::Savp), "RTP/SAVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
+        assert_eq!(transport.header(RtpProfile::Avp), transport.to_string());
+        assert_eq!(transport.header(RtpProfile::Savp), "RTP/SAVP/TCP;unicast;interleaved=0-1;ssrc=00000001");
     }
 }

@@ -1,11 +1,11 @@
-//! RTP and RTCP packets that nobody else can read or make (RFC 3711), in the suite AES_CM_128_HMAC_SHA1_80.
+//! Secure RTP and RTCP (RFC 3711), in the suite AES_CM_128_HMAC_SHA1_80.
 //!
-//! A [`Protector`] encrypts and signs what one source sends, an [`Unprotector`] checks and decrypts it. Both are made of
-//! the [`MasterKey`] that sender and receiver have in common; [`key_management`](crate::key_management) has the ways
-//! to tell it. Keys are arguments, and nothing is allocated a packet.
+//! A [`Protector`] encrypts and signs the packets that one source sends; an [`Unprotector`] checks and decrypts them.
+//! Both need the [`MasterKey`] that sender and receiver share; [`key_management`](crate::key_management) can transmit
+//! it. Keys are arguments, and no packet allocates memory.
 //!
-//! One key may protect many sources, if no two of them ever have the same SSRC: the same key, SSRC and packet index
-//! twice is the same key stream twice, and gives both packets away (RFC 3711 9.1).
+//! One key may protect several sources if no two of them ever have the same SSRC. The same key, SSRC and packet index
+//! give the same key stream, and two packets with the same key stream reveal each other (RFC 3711 9.1).
 
 mod protector;
 mod replay;
@@ -18,17 +18,17 @@ pub use unprotector::Unprotector;
 use crate::packet::PacketError;
 use std::fmt;
 
-/// Bytes of a tag: what an RTP packet gets longer by.
+/// Length of a tag in bytes, which protection adds to an RTP packet.
 pub const TAG: usize = 10;
-/// What an RTCP compound gets longer by: its index, and the tag.
+/// Bytes that protection adds to an RTCP compound: index and tag.
 pub const RTCP_OVERHEAD: usize = 4 + TAG;
-/// Bytes of a master key and its salt.
+/// Length of a master key with its salt, in bytes.
 pub const KEY: usize = MASTER + SALT;
 
 const MASTER: usize = 16;
 const SALT: usize = 14;
 
-/// What all keys of a session are made of (RFC 3711 3.2.1): 16 bytes that nobody can guess, and 14 bytes of salt.
+/// Master key, from which session keys are derived (RFC 3711 3.2.1): 16 secret bytes, and 14 bytes of salt.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MasterKey {
     key: [u8; MASTER],
@@ -36,7 +36,7 @@ pub struct MasterKey {
 }
 
 impl MasterKey {
-    /// The key and then the salt, as key management has them.
+    /// Creates a key from the key bytes followed by the salt, as in key management.
     #[must_use]
     pub fn new(bytes: &[u8; KEY]) -> Self {
         let (mut key, mut salt) = ([0; MASTER], [0; SALT]);
@@ -45,7 +45,7 @@ impl MasterKey {
         Self { key, salt }
     }
 
-    /// The same bytes, for key management.
+    /// Returns the same bytes, for key management.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; KEY] {
         let mut bytes = [0; KEY];
@@ -55,58 +55,57 @@ impl MasterKey {
     }
 }
 
-/// Without the key: logs are no place for it.
+/// Omits the key, because logs must not contain it.
 impl fmt::Debug for MasterKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MasterKey").finish_non_exhaustive()
     }
 }
 
-/// Why a packet is not sent, or not believed. Nothing was changed then: neither the packet nor what is known of its
-/// source.
+/// The reason why a packet is not sent or not accepted. The packet and the state of its source are then unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SrtpError {
-    /// No RTP packet.
+    /// The bytes are no RTP packet.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// Fewer bytes than a protected packet has.
+    /// The packet is too short to be protected.
     #[error("{found} bytes, expected at least {expected}")]
     Truncated {
-        /// Bytes there are.
+        /// Number of bytes found.
         found: usize,
-        /// Bytes there should be.
+        /// Number of bytes expected.
         expected: usize,
     },
-    /// The tag is another: the packet is not from who has the key, or not as it was sent.
-    #[error("a tag that is not that of the packet")]
+    /// The tag is wrong: the sender doesn't have the key, or the packet was changed.
+    #[error("wrong authentication tag")]
     Tag,
-    /// It came already, or so long after its turn that nobody can tell.
-    #[error("packet {index} came before, or comes too late")]
+    /// The packet was received before, or is too old to know.
+    #[error("packet {index} is a repetition, or too late")]
     Replayed {
-        /// Its index: its sequence number, with the count of wraps above it.
+        /// Index of the packet: its sequence number, with the number of wraps above it.
         index: u64,
     },
-    /// From another source than the packets before.
+    /// The packet is from another source than the packets before.
     #[error("source {found:#010x}, expected {expected:#010x}")]
     Source {
-        /// Whose packets these are.
+        /// SSRC of the packets before.
         expected: u32,
-        /// Whose packet this is.
+        /// SSRC of this packet.
         found: u32,
     },
-    /// An RTCP compound that is signed only: what it says was to be secret.
-    #[error("RTCP that is not encrypted")]
+    /// The RTCP compound is signed but not encrypted.
+    #[error("RTCP is not encrypted")]
     Plain,
-    /// A packet to send is not behind the last one, or so far behind that receivers would take it for an old one.
+    /// A packet to send does not follow the last one, or is so far ahead that receivers would take it for an old one.
     #[error("packet {found} after packet {last}, expected a later one")]
     Order {
-        /// The last sequence number.
+        /// Last sequence number.
         last: u16,
-        /// The one of this packet.
+        /// Sequence number of this packet.
         found: u16,
     },
-    /// As many packets as one key may protect (RFC 3711 9.2).
-    #[error("a key that protected all the packets it may")]
+    /// The key has protected as many packets as it may (RFC 3711 9.2).
+    #[error("the key has reached its packet limit")]
     Spent,
 }
 

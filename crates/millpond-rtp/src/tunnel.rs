@@ -1,8 +1,8 @@
-//! RTSP through HTTP: what a connection begins with, and the base64 that its requests come in.
+//! RTSP through HTTP: recognises tunnels, and decodes the base64 of their requests.
 //!
-//! A tunnel is two HTTP connections of one client: what the server sends is the endless reply to a GET, what the client
-//! sends is the endless body of a POST, as base64. A cookie that the client made up joins them. QuickTime brought it
-//! up; no standard describes it.
+//! A tunnel consists of two HTTP connections of one client. The server sends in the endless reply to a GET, the client
+//! in the endless body of a POST, as base64. A cookie of the client's choice joins them. QuickTime introduced it; no
+//! standard describes it.
 
 mod base64;
 mod opening;

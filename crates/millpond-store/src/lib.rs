@@ -40,9 +40,11 @@ mod object;
 mod origin;
 mod path;
 mod place;
+#[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod policy;
 mod prefetch;
 mod reader;
+#[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod schedule;
 mod single_flight;
 mod slab;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use millpond_rtp::rtcp::{Reception, receiver_report};
+use millpond_rtp::rtcp::{ReportBlock, receiver_report};
 use std::{
     io::Write as _,
     net::UdpSocket,
@@ -378,7 +378,7 @@ fn reports_on_the_connection_count_for_its_own_sessions() {
         u32::from_str_radix(transport.split("ssrc=").nth(1).unwrap(), 16).unwrap()
     });
     let reception =
-        |ssrc, lost| Reception { ssrc, fraction_lost: 0, lost, highest: 1, jitter: 90, last_report: 0, delay: 0 };
+        |ssrc, lost| ReportBlock { ssrc, fraction_lost: 0, lost, highest: 1, jitter: 90, last_report: 0, delay: 0 };
     let own = &mut clients[0];
     for report in [reception(sources[0], 3), reception(sources[1], 100), reception(sources[0], 5)] {
         let packet = receiver_report(7, &[report], "a client");

@@ -5,10 +5,10 @@ mod support;
 use millpond_rtp::{
     key_management::{
         carriage::{self, KeyMgmt},
-        mikey::Message,
+        mikey::MikeyMessage,
     },
     packet,
-    rtcp::{self, Reception, Report},
+    rtcp::{self, ReportBlock, RtcpItem},
     srtp::{MasterKey, Protector, Unprotector},
 };
 use std::{
@@ -60,7 +60,7 @@ impl Client {
     }
 
     /// What the description tells of the pictures' key.
-    fn describe(&mut self) -> Message {
+    fn describe(&mut self) -> MikeyMessage {
         let (status, _, body) = self.ask("DESCRIBE", "", "");
         assert!(status == 200 && body.contains("m=video 0 RTP/SAVP 96\r\n"), "{status} {body}");
         let told = body.lines().find_map(|line| line.strip_prefix("a=key-mgmt:")).unwrap();
@@ -85,7 +85,7 @@ fn packets_by_udp_are_sealed_and_reports_read() {
     let told = client.describe();
     let ((rtp, rtp_port), (rtcp, rtcp_port)) = (bound(), bound());
     let own = MasterKey::new(&[7; 30]);
-    let header = KeyMgmt { url: String::new(), message: Message { key: own.clone(), ..told.clone() } }.to_header();
+    let header = KeyMgmt { url: String::new(), message: MikeyMessage { key: own.clone(), ..told.clone() } }.to_header();
     let transport = format!("Transport: RTP/SAVP;unicast;client_port={rtp_port}-{rtcp_port}\r\n");
     let (status, head, _) = client.ask("SETUP", "/v1", &format!("{transport}KeyMgmt: {header}\r\n"));
     assert_eq!(status, 200, "{head}");
@@ -109,11 +109,11 @@ fn packets_by_udp_are_sealed_and_reports_read() {
     }
     let length = rtcp.recv(&mut buffer).unwrap();
     let reports = rtcp::parse(keys.rtcp(&mut buffer[..length]).unwrap()).unwrap();
-    assert!(matches!(&reports[0], Report::Sender(report) if report.ssrc == ssrc), "{reports:?}");
+    assert!(matches!(&reports[0], RtcpItem::Sender(report) if report.ssrc == ssrc), "{reports:?}");
     // Reports with the key that was told count, others don't.
     let server_rtcp = head.split("server_port=").nth(1).unwrap().split(['-', ';']).nth(1).unwrap().to_owned();
     let to = format!("127.0.0.1:{}", server_rtcp);
-    let reception = Reception { ssrc, fraction_lost: 0, lost: 4, highest: 1, jitter: 0, last_report: 0, delay: 0 };
+    let reception = ReportBlock { ssrc, fraction_lost: 0, lost: 4, highest: 1, jitter: 0, last_report: 0, delay: 0 };
     let report = rtcp::receiver_report(9, &[reception], "a client");
     let mut sealed = report.clone();
     Protector::new(&own).rtcp(&mut sealed, 0).unwrap();

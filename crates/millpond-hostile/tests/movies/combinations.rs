@@ -1,7 +1,7 @@
 //! Hundreds of movies whose tables, edits, tracks and fragments are any combination of bad values.
 
 use crate::measure::{alone, measured};
-use millpond_hostile::{Fragment, Fragments, Media, Movie, SegmentIndex, Sizes, Tables, Track};
+use millpond_hostile::{Fragment, Fragments, MovieRecipe, SegmentIndex, Sizes, TableRecipe, TrackMedia, TrackRecipe};
 use proptest::{
     collection::vec,
     option,
@@ -21,8 +21,8 @@ fn timescale() -> impl Strategy<Value = u32> {
     prop_oneof![Just(1), Just(1000), Just(90_000), Just(u32::MAX)]
 }
 
-fn media() -> impl Strategy<Value = Media> {
-    prop_oneof![3 => Just(Media::Video), 2 => Just(Media::Audio), 1 => Just(Media::Pcm), 1 => Just(Media::Text)]
+fn media() -> impl Strategy<Value = TrackMedia> {
+    prop_oneof![3 => Just(TrackMedia::Video), 2 => Just(TrackMedia::Audio), 1 => Just(TrackMedia::Pcm), 1 => Just(TrackMedia::Text)]
 }
 
 fn sizes() -> impl Strategy<Value = Sizes> {
@@ -48,7 +48,7 @@ fn offset() -> impl Strategy<Value = i32> {
     prop_oneof![Just(0), Just(40), Just(i32::MIN), Just(i32::MAX), -1000_i32..1000]
 }
 
-fn tables() -> impl Strategy<Value = Tables> {
+fn tables() -> impl Strategy<Value = TableRecipe> {
     let runs = vec((0_u32..1000, count(), 0_u32..3), 0..8);
     let chunks = vec(prop_oneof![Just(0), Just(1 << 20), Just(u64::MAX)], 0..50);
     let columns = (vec((count(), ticks()), 0..60), vec((count(), offset()), 0..20), sync());
@@ -59,10 +59,10 @@ fn tables() -> impl Strategy<Value = Tables> {
                 Sizes::Each(sizes) => sizes.len() as u32,
                 Sizes::None => 0,
             };
-            let tables = Tables { sizes, times, composition, sync, runs, chunks, claimed };
-            // Contradictions end most tables early: half of them have a chunk map that holds all samples.
+            let tables = TableRecipe { sizes, times, composition, sync, runs, chunks, claimed };
+            // Contradictions end most tables early, so half of the movies get a chunk map that holds all samples.
             if regular {
-                Tables { runs: vec![(1, count, 1)], chunks: vec![0], claimed: None, ..tables }
+                TableRecipe { runs: vec![(1, count, 1)], chunks: vec![0], claimed: None, ..tables }
             } else {
                 tables
             }
@@ -79,10 +79,11 @@ fn edits() -> impl Strategy<Value = Vec<(u32, i32)>> {
     ]
 }
 
-fn track() -> impl Strategy<Value = Track> {
+fn track() -> impl Strategy<Value = TrackRecipe> {
     let name = prop_oneof![Just(String::new()), Just("x".to_owned()), Just("n".repeat(5000))];
-    (1_u32..5, media(), timescale(), edits(), name, tables())
-        .prop_map(|(id, media, timescale, edits, name, tables)| Track { id, media, timescale, edits, name, tables })
+    (1_u32..5, media(), timescale(), edits(), name, tables()).prop_map(|(id, media, timescale, edits, name, tables)| {
+        TrackRecipe { id, media, timescale, edits, name, tables }
+    })
 }
 
 fn fragments() -> impl Strategy<Value = Fragments> {
@@ -105,10 +106,10 @@ fn fragments() -> impl Strategy<Value = Fragments> {
         .prop_map(|(indexes, fragments, junk, random_access)| Fragments { indexes, fragments, junk, random_access })
 }
 
-fn movie() -> impl Strategy<Value = Movie> {
+fn movie() -> impl Strategy<Value = MovieRecipe> {
     let tracks = (vec(track(), 1..5), prop_oneof![16 => Just(1_usize), 3 => Just(100), 1 => Just(3000)]).prop_map(
         |(tracks, times)| {
-            let mut all: Vec<Track> = std::iter::repeat_n(tracks, times).flatten().collect();
+            let mut all: Vec<TrackRecipe> = std::iter::repeat_n(tracks, times).flatten().collect();
             if times > 1 {
                 all.iter_mut().zip(1..).for_each(|(track, id)| track.id = id);
                 all.iter_mut().skip(100).for_each(|track| track.edits.truncate(10));
@@ -119,7 +120,7 @@ fn movie() -> impl Strategy<Value = Movie> {
     let len = prop_oneof![Just(0), Just(1 << 20), Just(16 << 20), Just(1 << 40)];
     let junk = (prop_oneof![Just(0_usize), Just(10_000)], prop_oneof![Just(0_usize), Just(2000)]);
     (timescale(), tracks, junk, option::of(fragments()), len).prop_map(
-        |(timescale, tracks, (junk, nesting), fragments, len)| Movie {
+        |(timescale, tracks, (junk, nesting), fragments, len)| MovieRecipe {
             timescale,
             tracks,
             junk,
@@ -134,11 +135,11 @@ fn movie() -> impl Strategy<Value = Movie> {
 fn every_combination_is_answered_or_refused_in_bounds() {
     let _alone = alone();
     let config = ProptestConfig { cases: 256, max_shrink_iters: 30, failure_persistence: None, ..Default::default() };
-    let measure = |movie: Movie| {
+    let measure = |movie: MovieRecipe| {
         measured("combination", &movie.object());
         Ok(())
     };
-    // The same combinations in each run; fuzzing (`movie`) looks for others.
+    // Each run makes the same combinations; the fuzz target `movie` searches for others.
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     TestRunner::new_with_rng(config, random).run(&movie(), measure).unwrap();
 }

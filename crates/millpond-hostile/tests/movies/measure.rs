@@ -1,6 +1,6 @@
-//! Measures the heap, the CPU time and the steps of work that one movie takes.
+//! Measures the heap, CPU time and work steps that one movie takes.
 
-use millpond_hostile::{Object, Refusal, outputs};
+use millpond_hostile::{OutputError, SparseObject, outputs};
 use millpond_media::Work;
 use peak_alloc::PeakAlloc;
 use rustix::time::{ClockId, clock_gettime};
@@ -14,25 +14,25 @@ static HEAP: PeakAlloc = PeakAlloc;
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Keeps other tests from running: heap and CPU are those of the process.
+/// Keeps other tests from running meanwhile, because heap and CPU time are measured for the whole process.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Most heap bytes beside the file, and beside its movie box, which is held once while it is read.
+/// Most heap bytes, without the file and without its movie box, which is held once while it is read.
 const MOST_HEAP: usize = 64 << 20;
 /// Most CPU time of one output. The development build is up to five times slower than the release build.
 const MOST_CPU: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
-/// Bytes of metadata up to which that holds: longer tables take in proportion to their length.
+/// Most bytes of metadata for which [`MOST_CPU`] holds. Longer tables take time in proportion to their length.
 const LONG: usize = 16 << 20;
 
 /// Result of one measured movie.
 pub(crate) struct Outcome {
-    pub(crate) result: Result<u64, Refusal>,
+    pub(crate) result: Result<u64, OutputError>,
 }
 
-/// Makes every output of a movie, in a test that runs [`alone`], and fails where that costs more than its bytes justify.
-pub(crate) fn measured(name: &str, object: &Object) -> Outcome {
+/// Makes every output of a movie, and fails where that costs more than its bytes justify. The test must hold [`alone`].
+pub(crate) fn measured(name: &str, object: &SparseObject) -> Outcome {
     let steps = outputs::justified_steps(object.head.len() as u64);
     let work = Work::new(steps);
     HEAP.reset_peak_usage();

@@ -6,7 +6,7 @@ use super::{
 };
 use bytes::BytesMut;
 use millpond_rtp::{
-    framing::{self, Reply},
+    framing::{self, ServerMessage},
     message::{HeaderName, Method, Request, Response, StatusCode, Url, Version, headers},
 };
 use std::{cell::RefCell, io, rc::Rc, time::Duration};
@@ -141,10 +141,10 @@ impl Connection {
         let mut reply = None;
         while let Some(message) = framing::take_reply(&mut input).map_err(io::Error::other)? {
             match message {
-                Reply::Data(channel, bytes) => frames.frame(arrival, channel, &bytes),
+                ServerMessage::Data(channel, bytes) => frames.frame(arrival, channel, &bytes),
                 // One request is under way at a time.
-                Reply::Response(response) => reply = Some(response),
-                Reply::Request(_) => {}
+                ServerMessage::Response(response) => reply = Some(response),
+                ServerMessage::Request(_) => {}
             }
         }
         self.rest.clear();

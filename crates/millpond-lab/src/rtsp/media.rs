@@ -7,8 +7,8 @@ use super::{
     schedule::{Schedule, Timing},
 };
 use millpond_rtp::{
-    reception::{Arrival, Source},
-    rtcp::{self, Report},
+    reception::{Arrival, SourceStatistics},
+    rtcp::{self, RtcpItem},
 };
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ enum State {
 struct Track {
     clock_rate: u32,
     ssrc: Option<u32>,
-    source: Source,
+    source: SourceStatistics,
     schedule: Schedule,
     /// Packets from this time on are of another PLAY.
     anew: Option<Duration>,
@@ -126,9 +126,9 @@ impl Media {
         }
         for report in &reports {
             match report {
-                Report::Sender(report) => track.source.sender_report(report, arrival),
-                Report::Bye(_) => track.ended = true,
-                Report::Reception(_) => {}
+                RtcpItem::Sender(report) => track.source.sender_report(report, arrival),
+                RtcpItem::Bye(_) => track.ended = true,
+                RtcpItem::Reception(_) => {}
             }
         }
         if self.tracks.iter().all(|track| track.ended) {
@@ -186,7 +186,7 @@ impl Track {
         Self {
             clock_rate,
             ssrc: None,
-            source: Source::announced(clock_rate),
+            source: SourceStatistics::announced(clock_rate),
             schedule: Schedule::new(clock_rate),
             anew: None,
             ended: false,
@@ -337,7 +337,7 @@ mod tests {
         play.packet(0, 7, 3600, 140);
         let bytes = play.media.report(0, millis(200)).unwrap();
         let reports = rtcp::parse(&bytes).unwrap();
-        let Some(Report::Reception(reception)) = reports.first() else { panic!("{reports:?}") };
+        let Some(RtcpItem::Reception(reception)) = reports.first() else { panic!("{reports:?}") };
         assert_eq!((reception.ssrc, reception.lost, reception.highest), (7, 1, 7));
     }
 }

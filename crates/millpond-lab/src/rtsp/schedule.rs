@@ -1,6 +1,6 @@
 //! Whether packets come when they should. Pure: timestamps and arrival times in, lateness out.
 
-use millpond_rtp::reception::Timeline;
+use millpond_rtp::reception::ExtendedTimestamps;
 use std::time::Duration;
 
 /// A packet that is more than this behind its time is late.
@@ -14,7 +14,7 @@ pub(crate) const LATE: Duration = Duration::from_millis(100);
 pub(crate) struct Schedule {
     clock_rate: i64,
     first: Option<Duration>,
-    timeline: Timeline,
+    timeline: ExtendedTimestamps,
     /// The frame that is coming: its timestamp and when its first packet came.
     frame: Option<(u32, Duration)>,
 }
@@ -31,7 +31,12 @@ pub(crate) struct Timing {
 impl Schedule {
     /// Of a track whose timestamps have so many ticks a second.
     pub(crate) fn new(clock_rate: u32) -> Self {
-        Self { clock_rate: i64::from(clock_rate.max(1)), first: None, timeline: Timeline::default(), frame: None }
+        Self {
+            clock_rate: i64::from(clock_rate.max(1)),
+            first: None,
+            timeline: ExtendedTimestamps::default(),
+            frame: None,
+        }
     }
 
     /// A packet that came in its turn.

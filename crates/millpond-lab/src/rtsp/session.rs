@@ -15,7 +15,7 @@ use super::{
 use millpond_rtp::{
     message::{HeaderName, Method, Response, headers},
     play,
-    presentation::{self, Presentation, Stream},
+    sdp_reader::{self, MediaDescription, SessionDescription},
 };
 use std::{
     net::SocketAddr,
@@ -106,7 +106,7 @@ impl Session {
         let presentation = self.describe().await?;
         self.length = presentation.range.and_then(|part| Some(part.to? - part.from.unwrap_or(0.0)));
         self.control.clone_from(&presentation.control);
-        let is_shown = |stream: &&Stream| matches!(stream.media.as_str(), "video" | "audio");
+        let is_shown = |stream: &&MediaDescription| matches!(stream.media.as_str(), "video" | "audio");
         let mut tracks = Vec::new();
         for stream in presentation.streams.iter().filter(is_shown) {
             tracks.push(self.set_up(stream, tracks.len()).await?);
@@ -137,18 +137,18 @@ impl Session {
         Failure { kind, detail: format!("{}: {why}", self.url) }
     }
 
-    async fn describe(&mut self) -> Result<Presentation, Failure> {
+    async fn describe(&mut self) -> Result<SessionDescription, Failure> {
         self.described = Some(self.common.clock.now());
         let url = self.url.clone();
         let accept = [(headers::ACCEPT, "application/sdp")];
         let reply = self.ask((Step::Describe, Method::Describe), &url, &accept).await?;
         let header = |name: &HeaderName| reply.header(name).map(|value| value.as_str());
-        let base = presentation::base(header(&headers::CONTENT_BASE), header(&headers::CONTENT_LOCATION), &url);
-        Presentation::read(reply.body(), base)
+        let base = sdp_reader::base(header(&headers::CONTENT_BASE), header(&headers::CONTENT_LOCATION), &url);
+        SessionDescription::read(reply.body(), base)
             .map_err(|error| self.failure(FailureKind::Description, &error.to_string()))
     }
 
-    async fn set_up(&mut self, stream: &Stream, place: usize) -> Result<Agreement, Failure> {
+    async fn set_up(&mut self, stream: &MediaDescription, place: usize) -> Result<Agreement, Failure> {
         let offer = self.offer(place)?;
         let reply = self.ask((Step::Setup, Method::Setup), &stream.control, &[(headers::TRANSPORT, &offer)]).await?;
         let header = |name: &HeaderName| reply.header(name).map_or("", |value| value.as_str());
@@ -219,7 +219,7 @@ impl Session {
         let range = from.map(|from| format!("npt={from:.3}-"));
         let headers: Vec<(HeaderName, &str)> = range.iter().map(|range| (headers::RANGE, range.as_str())).collect();
         let reply = self.ask((Step::Play, Method::Play), &url, &headers).await?;
-        let part = reply.header(&headers::RANGE).and_then(|range| play::part(range.as_str()).ok());
+        let part = reply.header(&headers::RANGE).and_then(|range| play::npt_range(range.as_str()).ok());
         let seconds = part.and_then(|part| Some(part.to? - part.from?));
         let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         self.ends = seconds.map(|seconds| self.common.clock.now() + seconds);

@@ -1,4 +1,4 @@
-//! AAC in `mp4a` sample entries: ISO/IEC 14496-3, ISO/IEC 13818-7.
+//! AAC in `mp4a` sample entries (ISO/IEC 14496-3, ISO/IEC 13818-7).
 
 use super::{
     Codec, SampleEntry,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Object type indication of MPEG-4 audio.
 const MPEG4_AUDIO: u8 = 0x40;
-/// Object type indication of MPEG-2 AAC Main; LC and SSR follow.
+/// Object type indication of MPEG-2 AAC Main; those of LC and SSR follow it.
 const MPEG2_AAC_MAIN: u8 = 0x66;
 
 /// AAC, from LC to xHE-AAC.
@@ -25,38 +25,38 @@ pub struct AacConfig {
     pub signalled_object_type: u8,
     /// Index of the core's sample rate (ISO/IEC 14496-3 table 1.18); 15 where the table has no such rate.
     pub sample_rate_index: u8,
-    /// Samples a second of the core coder.
+    /// Samples per second of the core coder.
     pub sample_rate: u32,
     /// `channelConfiguration`; 0 where a program config element lists the channels.
     pub channel_config: u8,
-    /// Channels that come out of the decoder.
+    /// Output channels of the decoder.
     pub channels: u16,
-    /// Samples a second that come out where SBR is signalled.
+    /// Output samples per second where SBR is signalled.
     pub extension_sample_rate: Option<u32>,
-    /// Samples of each channel in a frame of the core coder; 0 where unknown.
+    /// Samples per channel in a frame of the core coder; 0 where unknown.
     pub frame_length: u16,
-    /// The configuration as the file has it.
+    /// `AudioSpecificConfig` as in the file.
     pub audio_specific_config: Vec<u8>,
-    /// Bits a second as the file states them; 0 for unknown.
+    /// Bits per second as stated by the file; 0 where unknown.
     pub average_bitrate: u32,
 }
 
 impl AacConfig {
-    /// Bytes of an ADTS header without CRC.
+    /// Length of an ADTS header without CRC, in bytes.
     pub const ADTS_HEADER: usize = 7;
 
-    /// Samples a second that come out of the decoder.
+    /// Output samples per second of the decoder.
     #[must_use]
     pub fn output_sample_rate(&self) -> u32 {
         self.extension_sample_rate.unwrap_or(self.sample_rate)
     }
 
-    /// Samples of each channel that one frame gives, at [`Self::output_sample_rate`]; `None` where unknown.
+    /// Output samples per channel of one frame, at [`Self::output_sample_rate`]; `None` where unknown.
     #[must_use]
     pub fn samples_per_frame(&self) -> Option<u32> {
         let core = u64::from(self.frame_length);
         let rate = u64::from(self.sample_rate.max(1));
-        // Where no extension rate is told (LC, and xHE-AAC), the frame length is that of the output already.
+        // Without an extension rate (LC, and xHE-AAC) the frame length is already that of the output.
         let scaled = match self.extension_sample_rate {
             Some(output) => core * u64::from(output) / rate,
             None => core,
@@ -64,8 +64,8 @@ impl AacConfig {
         u32::try_from(scaled).ok().filter(|&samples| samples > 0)
     }
 
-    /// Whether ADTS, and with it an MPEG-2 transport stream, can carry it: LC and HE-AAC with a listed sample rate
-    /// and a channel configuration of 1 to 7, in frames of 1024 samples.
+    /// Whether ADTS, and with it an MPEG-2 transport stream, can carry the track: LC and HE-AAC with a listed sample
+    /// rate and a channel configuration of 1 to 7, in frames of 1024 samples.
     #[must_use]
     pub fn fits_adts(&self) -> bool {
         self.object_type == asc::AAC_LC
@@ -74,9 +74,9 @@ impl AacConfig {
             && self.frame_length == 1024
     }
 
-    /// The header of an ADTS frame (ISO/IEC 13818-7 6.2) in front of `frame_len` bytes of AAC: no CRC, one raw data
-    /// block, buffer fullness "variable rate". `None` where [`Self::fits_adts`] is false, and where the frame is
-    /// longer than the 13 bits of `aac_frame_length` can say.
+    /// Returns the header of an ADTS frame (ISO/IEC 13818-7 6.2) with `frame_len` bytes of AAC: no CRC, one raw data
+    /// block, buffer fullness "variable rate". `None` where [`Self::fits_adts`] is false, or the frame exceeds the 13
+    /// bits of `aac_frame_length`.
     #[must_use]
     pub fn adts_header(&self, frame_len: usize) -> Option<[u8; Self::ADTS_HEADER]> {
         let len = frame_len.checked_add(Self::ADTS_HEADER).filter(|&len| len < 1 << 13)?;
@@ -96,7 +96,7 @@ impl AacConfig {
         ])
     }
 
-    /// `mp4a.40.2`, `mp4a.67` (RFC 6381 3.3).
+    /// Returns the element of a `codecs` parameter: `mp4a.40.2`, `mp4a.67` (RFC 6381 3.3).
     pub(super) fn parameter(&self) -> String {
         match self.object_type_indication {
             MPEG4_AUDIO => format!("mp4a.40.{}", self.signalled_object_type),
@@ -114,7 +114,7 @@ impl AacConfig {
     }
 }
 
-/// The sample entry with this decoder configuration.
+/// Returns the sample entry with this decoder configuration.
 pub(super) fn entry(
     sound: &Sound<'_, '_>,
     decoder: &DecoderConfig<'_, '_>,
@@ -122,7 +122,7 @@ pub(super) fn entry(
 ) -> Result<SampleEntry, MediaError> {
     let config = match &decoder.specific {
         Some(specific) => AudioSpecificConfig::parse(&mut specific.clone())?,
-        // MPEG-2 AAC needs none: the object type says the profile, the sample entry the rest.
+        // MPEG-2 AAC needs no configuration: the object type names the profile, and the sample entry has the rest.
         None if decoder.object_type != MPEG4_AUDIO => of_fields(decoder.object_type, sound),
         None => return Err(esds.invalid("no AudioSpecificConfig", "one")),
     };

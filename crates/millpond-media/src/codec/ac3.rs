@@ -1,43 +1,43 @@
 //! AC-3 and E-AC-3 in `ac-3` and `ec-3` sample entries: ETSI TS 102 366 Annex F.
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
-/// Samples of each channel in a sync frame of six blocks.
+/// Samples per channel in a sync frame of six blocks.
 pub(super) const FRAME: u32 = 1536;
 
 /// AC-3 (`dac3`, F.4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ac3Config {
-    /// Channels, the low frequency one counted.
+    /// Channels, including the low frequency channel.
     pub channels: u16,
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
-    /// `bsmod`: the kind of service, 0 for the main one.
+    /// `bsmod`: the kind of service; 0 is the main service.
     pub service: u8,
 }
 
 /// E-AC-3 (`dec3`, F.6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eac3Config {
-    /// Channels of the first program, those of its dependent substreams and low frequency ones counted.
+    /// Channels of the first program, including those of its dependent substreams and low frequency channels.
     pub channels: u16,
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
-    /// `bsmod`: the kind of service, 0 for the main one.
+    /// `bsmod`: the kind of service; 0 is the main service.
     pub service: u8,
     /// `data_rate` in kbit/s.
     pub data_rate: u16,
-    /// `complexity_index_type_a` of object audio (Atmos), where flagged (ETSI TS 103 420 8.3): as many objects as
-    /// the HLS attribute `CHANNELS="16/JOC"` counts.
+    /// `complexity_index_type_a` of object audio (Atmos), where flagged (ETSI TS 103 420 8.3). The HLS attribute
+    /// `CHANNELS="16/JOC"` states it as the number of objects.
     pub joc_complexity: Option<u8>,
 }
 
 /// Reads an `ac-3` sample entry.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dac3 = sound.need(b"dac3")?;
-    let mut fields = BitReader::of(&dac3);
+    let mut fields = FieldReader::of(&dac3);
     let sample_rate = sample_rate(fields.small(2)?, sound);
     fields.skip(5)?;
     let service = fields.small(3)?;
@@ -49,7 +49,7 @@ pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
 /// Reads an `ec-3` sample entry.
 pub(super) fn parse_enhanced(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dec3 = sound.need(b"dec3")?;
-    let mut fields = BitReader::of(&dec3);
+    let mut fields = FieldReader::of(&dec3);
     let data_rate = fields.bits(13)? as u16;
     let more_programs = fields.bits(3)?;
     let (rate, service, channels) = substream(&mut fields)?;
@@ -62,8 +62,9 @@ pub(super) fn parse_enhanced(sound: &Sound<'_, '_>) -> Result<SampleEntry, Media
     Ok(sound.entry(Codec::Eac3(config), channels, sample_rate))
 }
 
-/// One independent substream with the places of its dependent ones: `fscod`, `bsmod` and the channels of all.
-fn substream(fields: &mut BitReader<'_, '_>) -> Result<(u8, u8, u16), MediaError> {
+/// Reads one independent substream and the locations of its dependent substreams; returns `fscod`, `bsmod` and the
+/// number of channels of all.
+fn substream(fields: &mut FieldReader<'_, '_>) -> Result<(u8, u8, u16), MediaError> {
     let rate = fields.small(2)?;
     fields.skip(5 + 1 + 1)?; // bsid, reserved, asvc
     let service = fields.small(3)?;
@@ -80,16 +81,16 @@ fn substream(fields: &mut BitReader<'_, '_>) -> Result<(u8, u8, u16), MediaError
     Ok((rate, service, channels))
 }
 
-/// The extension for object audio, which older files end without.
-fn complexity(fields: &mut BitReader<'_, '_>) -> Option<u8> {
+/// Reads the extension for object audio, which older files lack.
+fn complexity(fields: &mut FieldReader<'_, '_>) -> Option<u8> {
     fields.skip(7).ok()?;
     let flagged = fields.flag().ok()?;
     let index = fields.u8().ok()?;
     flagged.then_some(index)
 }
 
-/// `acmod` and `lfeon` (4.4.2.3, 4.4.2.7).
-fn channels(fields: &mut BitReader<'_, '_>) -> Result<u16, MediaError> {
+/// Returns the channels of `acmod` and `lfeon` (4.4.2.3, 4.4.2.7).
+fn channels(fields: &mut FieldReader<'_, '_>) -> Result<u16, MediaError> {
     let full = match fields.bits(3)? {
         1 => 1,
         0 | 2 => 2,
@@ -100,7 +101,7 @@ fn channels(fields: &mut BitReader<'_, '_>) -> Result<u16, MediaError> {
     Ok(full + u16::from(fields.flag()?))
 }
 
-/// `fscod` (4.4.1.3); 3 is a reduced rate that only the sample entry tells.
+/// Returns the rate of `fscod` (4.4.1.3). A value of 3 is a reduced rate, which only the sample entry states.
 fn sample_rate(code: u8, sound: &Sound<'_, '_>) -> u32 {
     [48_000, 44_100, 32_000].get(usize::from(code)).copied().unwrap_or(sound.sample_rate)
 }

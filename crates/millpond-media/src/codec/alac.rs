@@ -1,28 +1,28 @@
 //! Apple Lossless in `alac` sample entries: the "magic cookie" of Apple's ALAC description.
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
 /// `ALACSpecificConfig`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlacConfig {
-    /// `frameLength`: samples of each channel in a frame.
+    /// `frameLength`: samples per channel in a frame.
     pub frame_length: u32,
-    /// Bits of a sample value.
+    /// Bits per sample value.
     pub bit_depth: u8,
     /// Channels.
     pub channels: u16,
-    /// `avgBitRate` in bits a second; 0 for unknown.
+    /// `avgBitRate` in bits per second; 0 where unknown.
     pub average_bitrate: u32,
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
 }
 
 /// Reads a sample entry.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let cookie = sound.need(b"alac")?;
-    let (_, mut fields) = BitReader::of_full(&cookie)?;
+    let (_, mut fields) = FieldReader::of_full(&cookie)?;
     let frame_length = fields.bits(32)?;
     let version = fields.u8()?;
     if version != 0 {

@@ -1,6 +1,6 @@
 //! `AudioSpecificConfig` (ISO/IEC 14496-3 1.6.2.1).
 
-use super::bits::BitReader;
+use super::bits::FieldReader;
 use crate::error::MediaError;
 
 /// Audio object types (ISO/IEC 14496-3 table 1.17).
@@ -13,44 +13,45 @@ pub(super) const LAYER_3: u8 = 34;
 const ER_AAC_ELD: u8 = 39;
 pub(super) const USAC: u8 = 42;
 
-/// Samples a second by index (table 1.18).
+/// Sample rates by index (table 1.18).
 const SAMPLE_RATES: [u32; 13] =
     [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
-/// The index that says "24 bits follow".
+/// Index that announces a rate of 24 bits.
 const EXPLICIT_RATE: u8 = 15;
 
-/// What the configuration says of the stream.
+/// Properties of an AAC stream, as its configuration states them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AudioSpecificConfig {
     /// Object type of the core coder.
     pub(super) object_type: u8,
-    /// Object type as a player should be told it: the extension's, where there is one.
+    /// Object type to announce to players: that of the extension, where there is one.
     pub(super) signalled: u8,
     /// Index of `sample_rate`, or 15 where the table has no such rate.
     pub(super) sample_rate_index: u8,
-    /// Samples a second of the core.
+    /// Samples per second of the core coder.
     pub(super) sample_rate: u32,
-    /// `channelConfiguration`; 0 where a program config element says it.
+    /// `channelConfiguration`; 0 where a program config element lists the channels.
     pub(super) channel_config: u8,
-    /// Channels that come out; 0 where unknown.
+    /// Output channels; 0 where unknown.
     pub(super) channels: u16,
-    /// Samples a second that come out with SBR.
+    /// Output samples per second with SBR.
     pub(super) extension_sample_rate: Option<u32>,
-    /// Samples of each channel in a frame of the core; 0 where unknown.
+    /// Samples per channel in a frame of the core coder; 0 where unknown.
     pub(super) frame_length: u16,
 }
 
-/// The object type alone.
-pub(super) fn object_type(mut fields: BitReader<'_, '_>) -> Result<u8, MediaError> {
+/// Reads only the object type.
+pub(super) fn object_type(mut fields: FieldReader<'_, '_>) -> Result<u8, MediaError> {
     audio_object_type(&mut fields)
 }
 
-/// The index of a listed rate, or 15.
+/// Returns the index of a listed rate, or else 15.
 pub(super) fn rate_index(sample_rate: u32) -> u8 {
     SAMPLE_RATES.iter().position(|&rate| rate == sample_rate).map_or(EXPLICIT_RATE, |index| index as u8)
 }
 
-/// Channels of a channel configuration (table 1.19); 0 for "elsewhere" and for what is reserved.
+/// Returns the channels of a channel configuration (table 1.19); 0 where they are listed elsewhere, and for reserved
+/// values.
 pub(super) fn channels_of(channel_config: u8) -> u16 {
     match channel_config {
         1..=6 => u16::from(channel_config),
@@ -62,8 +63,8 @@ pub(super) fn channels_of(channel_config: u8) -> u16 {
 }
 
 impl AudioSpecificConfig {
-    /// Reads a configuration: explicit hierarchical, and backward compatible signalling of SBR and PS (1.6.5).
-    pub(super) fn parse(fields: &mut BitReader<'_, '_>) -> Result<Self, MediaError> {
+    /// Reads a configuration with explicit hierarchical, or backward compatible signalling of SBR and PS (1.6.5).
+    pub(super) fn parse(fields: &mut FieldReader<'_, '_>) -> Result<Self, MediaError> {
         let signalled = audio_object_type(fields)?;
         let sample_rate = sampling_frequency(fields)?;
         let channel_config = fields.small(4)?;
@@ -89,7 +90,7 @@ impl AudioSpecificConfig {
             other => return Err(fields.unsupported(format!("MPEG-4 audio object type {other}"))),
         }
         if !hierarchical && matches!(config.object_type, 1..=4 | ER_AAC_LC) {
-            // Cut short or not, what follows is an extension that old players do not look for.
+            // The rest is an optional extension, so errors in it are ignored.
             config.sync_extension(fields).ok();
         }
         if config.signalled == PS && config.channels == 1 {
@@ -98,8 +99,8 @@ impl AudioSpecificConfig {
         Ok(config)
     }
 
-    /// `GASpecificConfig` (4.4.1) and what the error resilient types have after it.
-    fn general_audio(&mut self, fields: &mut BitReader<'_, '_>) -> Result<(), MediaError> {
+    /// Reads `GASpecificConfig` (4.4.1) and the fields that error resilient types add.
+    fn general_audio(&mut self, fields: &mut FieldReader<'_, '_>) -> Result<(), MediaError> {
         let short = fields.flag()?;
         self.frame_length = match (self.object_type, short) {
             (ER_AAC_LD, false) => 512,
@@ -125,8 +126,8 @@ impl AudioSpecificConfig {
         Ok(())
     }
 
-    /// `UsacConfig` (ISO/IEC 23003-3 5.2), as far as the frame length.
-    fn usac(&mut self, fields: &mut BitReader<'_, '_>) -> Result<(), MediaError> {
+    /// Reads `UsacConfig` (ISO/IEC 23003-3 5.2) up to the frame length.
+    fn usac(&mut self, fields: &mut FieldReader<'_, '_>) -> Result<(), MediaError> {
         if fields.bits(5)? == 0x1f {
             fields.skip(24)?;
         }
@@ -138,8 +139,8 @@ impl AudioSpecificConfig {
         Ok(())
     }
 
-    /// Backward compatible signalling: the sync words 0x2b7 (SBR) and 0x548 (PS).
-    fn sync_extension(&mut self, fields: &mut BitReader<'_, '_>) -> Result<(), MediaError> {
+    /// Reads backward compatible signalling: the sync words 0x2b7 (SBR) and 0x548 (PS).
+    fn sync_extension(&mut self, fields: &mut FieldReader<'_, '_>) -> Result<(), MediaError> {
         if fields.left() < 16 || fields.bits(11)? != 0x2b7 || audio_object_type(fields)? != SBR || !fields.flag()? {
             return Ok(());
         }
@@ -152,15 +153,15 @@ impl AudioSpecificConfig {
     }
 }
 
-/// `GetAudioObjectType` (1.6.2.1).
-fn audio_object_type(fields: &mut BitReader<'_, '_>) -> Result<u8, MediaError> {
+/// Reads `GetAudioObjectType` (1.6.2.1).
+fn audio_object_type(fields: &mut FieldReader<'_, '_>) -> Result<u8, MediaError> {
     match fields.small(5)? {
         31 => Ok(32 + fields.small(6)?),
         object_type => Ok(object_type),
     }
 }
 
-fn sampling_frequency(fields: &mut BitReader<'_, '_>) -> Result<u32, MediaError> {
+fn sampling_frequency(fields: &mut FieldReader<'_, '_>) -> Result<u32, MediaError> {
     let index = fields.small(4)?;
     let rate = match index {
         EXPLICIT_RATE => fields.bits(24)?,
@@ -172,8 +173,8 @@ fn sampling_frequency(fields: &mut BitReader<'_, '_>) -> Result<u32, MediaError>
     }
 }
 
-/// `program_config_element` (4.4.1.1): its channels.
-fn program_config(fields: &mut BitReader<'_, '_>) -> Result<u16, MediaError> {
+/// Reads a `program_config_element` (4.4.1.1), and returns its number of channels.
+fn program_config(fields: &mut FieldReader<'_, '_>) -> Result<u16, MediaError> {
     fields.skip(4 + 2 + 4)?; // tag, object type, sampling frequency index
     let speakers = [fields.bits(4)?, fields.bits(4)?, fields.bits(4)?]; // front, side, back
     let (lfe, data, coupling) = (fields.bits(2)?, fields.bits(3)?, fields.bits(4)?);

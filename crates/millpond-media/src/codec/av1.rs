@@ -1,6 +1,6 @@
 //! AV1 in `av01` sample entries: AV1 Codec ISO Media File Format Binding 2.2, 2.3 and 5.
 
-use super::{Codec, SampleEntry, bits::BitReader, color::Color, visual::Visual};
+use super::{Codec, SampleEntry, bits::FieldReader, color::Color, visual::Visual};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,9 @@ pub struct Av1Config {
     pub level: u8,
     /// `seq_tier_0`: high tier.
     pub high_tier: bool,
-    /// Bits of a sample value: 8, 10 or 12.
+    /// Bits per sample value: 8, 10 or 12.
     pub bit_depth: u8,
-    /// No colour planes.
+    /// Whether there are no colour planes.
     pub monochrome: bool,
     /// `chroma_subsampling_x`, `chroma_subsampling_y` and `chroma_sample_position`.
     pub chroma: (bool, bool, u8),
@@ -24,7 +24,7 @@ pub struct Av1Config {
 }
 
 impl Av1Config {
-    /// `av01.P.LLT.DD`, and, where they say more than the defaults do, all the optional fields (section 5).
+    /// Returns `av01.P.LLT.DD`, and all optional fields where any differs from its default (section 5).
     pub(super) fn parameter(&self) -> String {
         let tier = if self.high_tier { 'H' } else { 'M' };
         let short = format!("av01.{}.{:02}{tier}.{:02}", self.profile, self.level, self.bit_depth);
@@ -51,7 +51,7 @@ impl Av1Config {
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
     let av1c = visual.need(b"av1C")?;
-    let mut fields = BitReader::of(&av1c);
+    let mut fields = FieldReader::of(&av1c);
     let marker = fields.u8()?;
     if marker != 0x81 {
         return Err(fields.invalid(format!("marker and version {marker:#04x}"), "0x81"));

@@ -1,13 +1,13 @@
 //! AVC (H.264) in `avc1` and `avc3` sample entries: ISO/IEC 14496-15 5.3.3.1 and 5.4.2.
 
-use super::{Codec, SampleEntry, bits::BitReader, color::Color, nested_bytes, visual::Visual};
+use super::{Codec, SampleEntry, bits::FieldReader, color::Color, nested_bytes, visual::Visual};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
 /// `AVCDecoderConfigurationRecord`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AvcConfig {
-    /// `avc1` (parameter sets here alone) or `avc3` (they may also be in the samples).
+    /// `avc1` (parameter sets only in the sample entry) or `avc3` (parameter sets may also be in samples).
     pub fourcc: [u8; 4],
     /// `AVCProfileIndication`: `profile_idc`.
     pub profile: u8,
@@ -15,7 +15,7 @@ pub struct AvcConfig {
     pub compatibility: u8,
     /// `AVCLevelIndication`: `level_idc`.
     pub level: u8,
-    /// Bytes of the length in front of each NAL unit: 1, 2 or 4.
+    /// Length in bytes of the length field before each NAL unit: 1, 2 or 4.
     pub nal_length_size: u8,
     /// Sequence parameter sets: NAL units without start code or length.
     pub sps: Vec<Vec<u8>>,
@@ -26,12 +26,12 @@ pub struct AvcConfig {
 }
 
 impl AvcConfig {
-    /// NAL units that must come in front of the first picture, in order.
+    /// NAL units that must precede the first picture, in order.
     pub fn parameter_sets(&self) -> impl Iterator<Item = &[u8]> {
         self.sps.iter().chain(&self.pps).map(Vec::as_slice)
     }
 
-    /// `avc1.PPCCLL` (RFC 6381 3.3).
+    /// Returns the element of a `codecs` parameter: `avc1.PPCCLL` (RFC 6381 3.3).
     pub(super) fn parameter(&self) -> String {
         let name = String::from_utf8_lossy(&self.fourcc);
         format!("{name}.{:02x}{:02x}{:02x}", self.profile, self.compatibility, self.level)
@@ -45,7 +45,7 @@ impl AvcConfig {
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
     let avcc = visual.need(b"avcC")?;
-    let mut fields = BitReader::of(&avcc);
+    let mut fields = FieldReader::of(&avcc);
     let version = fields.u8()?;
     if version != 1 {
         return Err(fields.invalid(format!("configurationVersion {version}"), "1"));
@@ -58,22 +58,22 @@ pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> 
     let sps = nal_units(&mut fields, count)?;
     let count = fields.bits(8)?;
     let pps = nal_units(&mut fields, count)?;
-    // What may follow (chroma format, bit depths, SPS extensions) is in the parameter sets too.
+    // Further optional fields (chroma format, bit depths, SPS extensions) are in the parameter sets too.
     let (fourcc, color) = (visual.fourcc(), visual.color);
     let config = AvcConfig { fourcc, profile, compatibility, level, nal_length_size, sps, pps, color };
     Ok(visual.entry(Codec::Avc(config)))
 }
 
-/// `lengthSizeMinusOne`: 2 is not allowed.
-pub(super) fn nal_length_size(fields: &mut BitReader<'_, '_>) -> Result<u8, MediaError> {
+/// Reads the length of NAL unit lengths; a `lengthSizeMinusOne` of 2 is invalid.
+pub(super) fn nal_length_size(fields: &mut FieldReader<'_, '_>) -> Result<u8, MediaError> {
     match fields.small(2)? {
         2 => Err(fields.invalid("lengthSizeMinusOne 2", "0, 1 or 3")),
         size => Ok(size + 1),
     }
 }
 
-/// `count` NAL units, each after its 16-bit length.
-pub(super) fn nal_units(fields: &mut BitReader<'_, '_>, count: u32) -> Result<Vec<Vec<u8>>, MediaError> {
+/// Reads `count` NAL units, each after its 16-bit length.
+pub(super) fn nal_units(fields: &mut FieldReader<'_, '_>, count: u32) -> Result<Vec<Vec<u8>>, MediaError> {
     let mut units = Vec::new();
     for _ in 0..count {
         let len = fields.u16()?;

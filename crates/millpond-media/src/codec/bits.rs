@@ -1,28 +1,29 @@
-//! Bits most significant first, as codec configurations have them, with an error that leads to the byte.
+//! A reader of bit fields, most significant bit first, whose errors name the byte in the object.
 
 use crate::{boxes::Node, error::MediaError};
 
-/// Reads fields of 1 to 32 bits; every read past the end is an error that says where.
+/// Reads fields of 1 to 32 bits. A read past the end is an error that names the offset.
 #[derive(Clone, Debug)]
-pub(super) struct BitReader<'a, 'p> {
+pub(super) struct FieldReader<'a, 'p> {
     bytes: &'a [u8],
     bit: usize,
     offset: u64,
     path: &'p str,
 }
 
-impl<'a, 'p> BitReader<'a, 'p> {
-    /// A reader of `bytes`, which are at `offset` of the object in the box `path`.
+impl<'a, 'p> FieldReader<'a, 'p> {
+    /// Creates a reader of `bytes`, which are at `offset` of the object in the box `path`.
     pub(super) fn new(bytes: &'a [u8], offset: u64, path: &'p str) -> Self {
         Self { bytes, bit: 0, offset, path }
     }
 
-    /// A reader of the body of a box.
+    /// Creates a reader of the body of a box.
     pub(super) fn of(node: &'p Node<'a>) -> Self {
         Self::new(node.body, node.body_offset(), &node.path)
     }
 
-    /// A reader of the body of a full box (ISO/IEC 14496-12 4.2) after its version and flags, with the version.
+    /// Creates a reader of the body of a full box (ISO/IEC 14496-12 4.2) after its version and flags; also returns the
+    /// version.
     pub(super) fn of_full(node: &'p Node<'a>) -> Result<(u8, Self), MediaError> {
         let mut reader = Self::of(node);
         let version = reader.u8()?;
@@ -30,12 +31,12 @@ impl<'a, 'p> BitReader<'a, 'p> {
         Ok((version, reader))
     }
 
-    /// Bits that were not read yet.
+    /// Number of unread bits.
     pub(super) fn left(&self) -> usize {
         self.bytes.len().saturating_mul(8).saturating_sub(self.bit)
     }
 
-    /// The next `width` bits, at most 32 of them.
+    /// Returns the next `width` bits, at most 32.
     pub(super) fn bits(&mut self, width: u32) -> Result<u32, MediaError> {
         let width = width.min(32) as usize;
         if self.left() < width {
@@ -59,22 +60,22 @@ impl<'a, 'p> BitReader<'a, 'p> {
         Ok(self.bits(1)? != 0)
     }
 
-    /// The next 8 bits.
+    /// Returns the next 8 bits.
     pub(super) fn u8(&mut self) -> Result<u8, MediaError> {
         Ok(self.bits(8)? as u8)
     }
 
-    /// The next 16 bits.
+    /// Returns the next 16 bits.
     pub(super) fn u16(&mut self) -> Result<u16, MediaError> {
         Ok(self.bits(16)? as u16)
     }
 
-    /// A field of at most 8 bits.
+    /// Returns a field of at most 8 bits.
     pub(super) fn small(&mut self, width: u32) -> Result<u8, MediaError> {
         Ok(self.bits(width.min(8))? as u8)
     }
 
-    /// Passes over `width` bits.
+    /// Skips `width` bits.
     pub(super) fn skip(&mut self, width: usize) -> Result<(), MediaError> {
         if self.left() < width {
             return Err(self.cut(width.div_ceil(8)));
@@ -83,12 +84,12 @@ impl<'a, 'p> BitReader<'a, 'p> {
         Ok(())
     }
 
-    /// Goes on to the next byte boundary.
+    /// Skips to the next byte boundary.
     pub(super) fn align(&mut self) {
         self.bit = self.bit.next_multiple_of(8);
     }
 
-    /// The next `count` bytes, from the next byte boundary.
+    /// Returns the next `count` bytes, from the next byte boundary on.
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], MediaError> {
         self.align();
         let start = self.bit / 8;
@@ -98,14 +99,14 @@ impl<'a, 'p> BitReader<'a, 'p> {
         Ok(taken)
     }
 
-    /// A reader of the next `count` bytes alone, which this reader passes over.
+    /// Returns a reader of the next `count` bytes alone, and skips them.
     pub(super) fn part(&mut self, count: usize) -> Result<Self, MediaError> {
         self.align();
         let offset = self.at();
         Ok(Self::new(self.take(count)?, offset, self.path))
     }
 
-    /// All bytes from the next byte boundary on.
+    /// Returns all bytes from the next byte boundary on.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.bit.div_ceil(8)..).unwrap_or_default()
     }
@@ -115,12 +116,12 @@ impl<'a, 'p> BitReader<'a, 'p> {
         self.offset.saturating_add(self.bit as u64 / 8)
     }
 
-    /// An error about the field that was just read.
+    /// Returns an error about the field that was just read.
     pub(super) fn invalid(&self, found: impl Into<String>, expected: impl Into<String>) -> MediaError {
         MediaError::invalid(self.path, self.before(), found, expected)
     }
 
-    /// An error that says what of the field just read is not supported.
+    /// Returns an error that names an unsupported value of the field just read.
     pub(super) fn unsupported(&self, found: impl Into<String>) -> MediaError {
         MediaError::unsupported(self.path, self.before(), found)
     }
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn fields_cross_bytes() {
-        let mut reader = BitReader::new(&[0b1010_0101, 0xff, 0x01, 0x80], 100, "x");
+        let mut reader = FieldReader::new(&[0b1010_0101, 0xff, 0x01, 0x80], 100, "x");
         assert_eq!(reader.bits(3), Ok(0b101));
         assert_eq!(reader.bits(9), Ok(0b0_0101_1111));
         assert_eq!(reader.at(), 101);
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_count_that_overflows_is_cut_short() {
-        let mut reader = BitReader::new(&[1, 2], 0, "x");
+        let mut reader = FieldReader::new(&[1, 2], 0, "x");
         assert!(reader.take(usize::MAX).is_err());
         assert!(reader.skip(usize::MAX).is_err());
         assert_eq!(reader.u16(), Ok(0x0102));
@@ -164,7 +165,7 @@ mod tests {
         #[test]
         fn pieces_are_the_whole(value: u64, first in 0_u32..=32) {
             let bytes = value.to_be_bytes();
-            let mut reader = BitReader::new(&bytes, 0, "x");
+            let mut reader = FieldReader::new(&bytes, 0, "x");
             let high = u64::from(reader.bits(first).unwrap());
             let middle = u64::from(reader.bits(32 - first).unwrap());
             let low = u64::from(reader.bits(32).unwrap());

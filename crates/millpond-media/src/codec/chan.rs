@@ -1,5 +1,5 @@
-//! Channel layouts of PCM: QuickTime's `chan` (QuickTime File Format, "Audio Channel Layout Atom") as ISO's `chnl`
-//! (ISO/IEC 14496-12 12.2.4), with the loudspeakers of ISO/IEC 23001-8 table 7.
+//! Converts channel layouts of PCM from QuickTime's `chan` (QuickTime File Format, "Audio Channel Layout Atom") to
+//! ISO's `chnl` (ISO/IEC 14496-12 12.2.4), with the loudspeakers of ISO/IEC 23001-8 table 7.
 
 use crate::boxes::Node;
 
@@ -17,7 +17,7 @@ const LSR: u8 = 8;
 const RSR: u8 = 9;
 const CS: u8 = 10;
 
-/// Layout tags without their count of channels, which is the lower half of the field.
+/// Layout tags without their channel count, which is the lower half of the field.
 const TAGS: [(u16, &[u8]); 13] = [
     (108, &[L, R, LS, RS]),
     (113, &[L, R, C]),
@@ -33,20 +33,20 @@ const TAGS: [(u16, &[u8]); 13] = [
     (127, &[C, LC, RC, L, R, LS, RS, LFE]),
     (128, &[L, R, C, LFE, LS, RS, LSR, RSR]),
 ];
-/// The tag of layouts that a bit for each loudspeaker states.
+/// Tag of layouts that are stated as a bit mask of loudspeakers.
 const BITMAP: u16 = 1;
-/// Loudspeakers of the bits, from the lowest on.
+/// Loudspeakers of the mask bits, from the lowest bit up.
 const BITS: [u8; 9] = [L, R, C, LFE, LS, RS, LC, RC, CS];
-/// The order of six and of eight channels where a file tells none (SMPTE ST 2036-2, and what ffmpeg assumes).
+/// Order of six and of eight channels where a file states none (SMPTE ST 2036-2, and the assumption of ffmpeg).
 const USUAL: [&[u8]; 2] = [&[L, R, C, LFE, LS, RS], &[L, R, C, LFE, LSR, RSR, LS, RS]];
 
-/// The body of `chnl` (version 0): a defined layout for one and two channels, else the loudspeaker of each channel.
-/// `None` where that is unknown.
+/// Returns the body of `chnl` (version 0): a defined layout for one and two channels, else the loudspeaker of each
+/// channel. `None` where the loudspeakers are unknown.
 pub(super) fn layout(chan: Option<&Node<'_>>, channels: u16) -> Option<Vec<u8>> {
     // Version and flags, then `channelStructured`.
     let mut body = vec![0, 0, 0, 0, 1];
     match channels {
-        // `ChannelConfiguration` 1 and 2 (ISO/IEC 23001-8 table 8) leave no channel out.
+        // `ChannelConfiguration` 1 and 2 (ISO/IEC 23001-8 table 8) omit no channel.
         1 | 2 => body.extend([channels as u8, 0, 0, 0, 0, 0, 0, 0, 0]),
         _ => {
             let stated = chan.and_then(speakers).filter(|stated| stated.len() == usize::from(channels));
@@ -59,7 +59,7 @@ pub(super) fn layout(chan: Option<&Node<'_>>, channels: u16) -> Option<Vec<u8>> 
     Some(body)
 }
 
-/// The loudspeakers that a `chan` box states.
+/// Returns the loudspeakers that a `chan` box states.
 fn speakers(chan: &Node<'_>) -> Option<Vec<u8>> {
     let (_, _, mut fields) = chan.full().ok()?;
     let (tag, bitmap) = (fields.u32().ok()?, fields.u32().ok()?);

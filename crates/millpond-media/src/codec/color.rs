@@ -1,6 +1,6 @@
-//! How sample values become light: the four numbers of ISO/IEC 23091-2 (also ITU-T H.273).
+//! Colour properties of sample values: the four fields of ISO/IEC 23091-2 (also ITU-T H.273).
 
-use super::bits::BitReader;
+use super::bits::FieldReader;
 use crate::boxes::Node;
 use serde::{Deserialize, Serialize};
 
@@ -21,17 +21,17 @@ impl Color {
     /// Everything unspecified, limited range.
     pub const UNSPECIFIED: Self = Self { primaries: 2, transfer: 2, matrix: 2, full_range: false };
 
-    /// Whether it says no more than a receiver assumes anyway: BT.709 or nothing, limited range.
+    /// Whether the values are those that receivers assume by default: BT.709 or unspecified, limited range.
     #[must_use]
     pub(super) fn is_default(self) -> bool {
         [self.primaries, self.transfer, self.matrix].iter().all(|&value| matches!(value, 1 | 2)) && !self.full_range
     }
 
-    /// The `colr` box of a visual sample entry (ISO/IEC 14496-12 12.1.5), of type `nclx`, or `nclc` as QuickTime
-    /// has it, without the range.
+    /// Reads the `colr` box of a visual sample entry (ISO/IEC 14496-12 12.1.5), of type `nclx`, or of QuickTime's type
+    /// `nclc`, which has no range.
     pub(super) fn of_entry(entry: &Node<'_>, skip: usize) -> Option<Self> {
         entry.children_after(skip).filter(|child| child.kind == *b"colr").find_map(|colr| {
-            let mut fields = BitReader::of(&colr);
+            let mut fields = FieldReader::of(&colr);
             let kind = fields.bits(32).ok()?.to_be_bytes();
             if !matches!(&kind, b"nclx" | b"nclc") {
                 return None;

@@ -1,6 +1,6 @@
 //! The elementary stream descriptor of `mp4a` sample entries (ISO/IEC 14496-14 6.7.2, ISO/IEC 14496-1 7.2.6).
 
-use super::{SampleEntry, aac, asc, bits::BitReader, mp3, sound::Sound};
+use super::{SampleEntry, aac, asc, bits::FieldReader, mp3, sound::Sound};
 use crate::error::MediaError;
 
 /// Descriptor tags (ISO/IEC 14496-1 table 1).
@@ -13,16 +13,16 @@ const DECODER_SPECIFIC_INFO: u8 = 5;
 pub(super) struct DecoderConfig<'a, 'p> {
     /// `objectTypeIndication`.
     pub(super) object_type: u8,
-    /// `avgBitrate` in bits a second; 0 for unknown.
+    /// `avgBitrate` in bits per second; 0 where unknown.
     pub(super) average_bitrate: u32,
-    /// Body of the decoder specific information, where there is any.
-    pub(super) specific: Option<BitReader<'a, 'p>>,
+    /// Body of the decoder specific information; `None` where there is none.
+    pub(super) specific: Option<FieldReader<'a, 'p>>,
 }
 
-/// Reads an `mp4a` sample entry: AAC or MP3, as the object type says.
+/// Reads an `mp4a` sample entry with the codec of its object type: AAC or MP3.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let esds = sound.need(b"esds")?;
-    let (_, mut fields) = BitReader::of_full(&esds)?;
+    let (_, mut fields) = FieldReader::of_full(&esds)?;
     let config = es_descriptor(&mut fields)?;
     match config.object_type {
         0x40 | 0x66..=0x68 => match &config.specific {
@@ -34,7 +34,7 @@ pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     }
 }
 
-/// What people call an object type (the registration authority's list).
+/// Returns the usual name of an object type (list of the registration authority).
 fn object_type_name(object_type: u8) -> &'static str {
     match object_type {
         0xa5 => " (AC-3 in mp4a)",
@@ -47,7 +47,7 @@ fn object_type_name(object_type: u8) -> &'static str {
     }
 }
 
-fn es_descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>) -> Result<DecoderConfig<'a, 'p>, MediaError> {
+fn es_descriptor<'a, 'p>(fields: &mut FieldReader<'a, 'p>) -> Result<DecoderConfig<'a, 'p>, MediaError> {
     let mut es = descriptor(fields, ES_DESCRIPTOR, "an ES descriptor")?;
     es.skip(16)?;
     let (depends, has_url, has_clock) = (es.flag()?, es.flag()?, es.flag()?);
@@ -64,7 +64,7 @@ fn es_descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>) -> Result<DecoderConfig
     }
     let mut config = descriptor(&mut es, DECODER_CONFIG, "a decoder configuration descriptor")?;
     let object_type = config.u8()?;
-    // Stream type, buffer size and greatest bit rate.
+    // Stream type, buffer size and maximum bit rate.
     config.skip(8 + 24 + 32)?;
     let average_bitrate = config.bits(32)?;
     let specific = match config.left() {
@@ -74,13 +74,17 @@ fn es_descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>) -> Result<DecoderConfig
     Ok(DecoderConfig { object_type, average_bitrate, specific: specific.filter(|specific| specific.left() > 0) })
 }
 
-/// The body of the next descriptor with this tag; others are passed over.
-fn descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>, wanted: u8, name: &str) -> Result<BitReader<'a, 'p>, MediaError> {
+/// Returns the body of the next descriptor with this tag, and skips others.
+fn descriptor<'a, 'p>(
+    fields: &mut FieldReader<'a, 'p>,
+    wanted: u8,
+    name: &str,
+) -> Result<FieldReader<'a, 'p>, MediaError> {
     while fields.left() > 0 {
         let tag = fields.u8()?;
         let len = length(fields)?;
         if tag == wanted {
-            // Some writers count more than there is; the bytes that are there are what counts.
+            // Some writers state a length beyond the end; the actual end counts.
             return fields.part(len.min(fields.left() / 8));
         }
         fields.take(len)?;
@@ -88,8 +92,8 @@ fn descriptor<'a, 'p>(fields: &mut BitReader<'a, 'p>, wanted: u8, name: &str) ->
     Err(fields.invalid("no more descriptors", name))
 }
 
-/// `sizeOfInstance` (ISO/IEC 14496-1 8.3.3): seven bits a byte, at most four bytes.
-fn length(fields: &mut BitReader<'_, '_>) -> Result<usize, MediaError> {
+/// Reads `sizeOfInstance` (ISO/IEC 14496-1 8.3.3): seven bits per byte, at most four bytes.
+fn length(fields: &mut FieldReader<'_, '_>) -> Result<usize, MediaError> {
     let mut len = 0;
     for _ in 0..4 {
         let more = fields.flag()?;
@@ -105,8 +109,8 @@ fn length(fields: &mut BitReader<'_, '_>) -> Result<usize, MediaError> {
 mod tests {
     use super::*;
 
-    fn reader(bytes: &[u8]) -> BitReader<'_, 'static> {
-        BitReader::new(bytes, 0, "esds")
+    fn reader(bytes: &[u8]) -> FieldReader<'_, 'static> {
+        FieldReader::new(bytes, 0, "esds")
     }
 
     #[test]
@@ -121,7 +125,7 @@ mod tests {
     #[test]
     fn every_optional_field_is_passed_over() {
         let mut bytes = vec![3, 32, 0, 1, 0xe0, 0, 7, 2, b'u', b'r', 0, 9];
-        // A registration descriptor in front of the one that is wanted.
+        // A registration descriptor before the wanted descriptor.
         bytes.extend([0x0d, 1, 0]);
         bytes.extend([4, 17, 0x40, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 5, 2, 0x11, 0x90]);
         let config = es_descriptor(&mut reader(&bytes)).unwrap();

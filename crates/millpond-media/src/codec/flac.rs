@@ -1,28 +1,28 @@
 //! FLAC in `fLaC` sample entries: Encapsulation of FLAC in ISO Base Media File Format 3.3.2, RFC 9639 8.2.
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
 /// The STREAMINFO of `FLACSpecificBox`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlacConfig {
-    /// Samples of each channel in the shortest frame but the last.
+    /// Samples per channel in the shortest frame, except for the last frame.
     pub min_block: u16,
-    /// Samples of each channel in the longest frame.
+    /// Samples per channel in the longest frame.
     pub max_block: u16,
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
     /// Channels.
     pub channels: u16,
-    /// Bits of a sample value.
+    /// Bits per sample value.
     pub bit_depth: u8,
 }
 
 /// Reads a sample entry.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dfla = sound.need(b"dfLa")?;
-    let (_, mut fields) = BitReader::of_full(&dfla)?;
+    let (_, mut fields) = FieldReader::of_full(&dfla)?;
     let kind = fields.u8()? & 0x7f;
     if kind != 0 {
         return Err(fields.invalid(format!("metadata block of type {kind} first"), "STREAMINFO (0)"));

@@ -3,7 +3,7 @@
 use super::{
     Codec, SampleEntry,
     avc::{nal_length_size, nal_units},
-    bits::BitReader,
+    bits::FieldReader,
     color::Color,
     nested_bytes,
     visual::Visual,
@@ -19,7 +19,7 @@ const PPS: u8 = 34;
 /// `HEVCDecoderConfigurationRecord`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HevcConfig {
-    /// `hvc1` (parameter sets here alone) or `hev1` (they may also be in the samples).
+    /// `hvc1` (parameter sets only in the sample entry) or `hev1` (parameter sets may also be in samples).
     pub fourcc: [u8; 4],
     /// `general_profile_space`: 0 to 3.
     pub profile_space: u8,
@@ -33,7 +33,7 @@ pub struct HevcConfig {
     pub constraints: [u8; 6],
     /// `general_level_idc`: 30 times the level.
     pub level: u8,
-    /// Bytes of the length in front of each NAL unit: 1, 2 or 4.
+    /// Length in bytes of the length field before each NAL unit: 1, 2 or 4.
     pub nal_length_size: u8,
     /// Video parameter sets: NAL units without start code or length.
     pub vps: Vec<Vec<u8>>,
@@ -46,13 +46,13 @@ pub struct HevcConfig {
 }
 
 impl HevcConfig {
-    /// NAL units that must come in front of the first picture, in order.
+    /// NAL units that must precede the first picture, in order.
     pub fn parameter_sets(&self) -> impl Iterator<Item = &[u8]> {
         self.vps.iter().chain(&self.sps).chain(&self.pps).map(Vec::as_slice)
     }
 
-    /// `hvc1.1.6.L93.B0` (ISO/IEC 14496-15 E.3): the compatibility flags in reverse bit order, the constraint bytes
-    /// without the zeros at their end.
+    /// Returns the element of a `codecs` parameter, such as `hvc1.1.6.L93.B0` (ISO/IEC 14496-15 E.3): the compatibility
+    /// flags in reverse bit order, and the constraint bytes without trailing zeros.
     pub(super) fn parameter(&self) -> String {
         let space = ["", "A", "B", "C"].get(usize::from(self.profile_space)).unwrap_or(&"");
         let tier = if self.high_tier { 'H' } else { 'L' };
@@ -74,9 +74,9 @@ impl HevcConfig {
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
     let hvcc = visual.need(b"hvcC")?;
-    let mut fields = BitReader::of(&hvcc);
+    let mut fields = FieldReader::of(&hvcc);
     let version = fields.u8()?;
-    // Files from before the standard was final say 0 and are laid out the same.
+    // Files from before the standard was final have version 0 and the same layout.
     if version > 1 {
         return Err(fields.invalid(format!("configurationVersion {version}"), "1"));
     }
@@ -110,7 +110,7 @@ pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> 
             VPS => config.vps.extend(units),
             SPS => config.sps.extend(units),
             PPS => config.pps.extend(units),
-            // Supplemental information for the whole stream: nothing a player needs.
+            // Supplemental information for the whole stream, which players don't need.
             _ => {}
         }
     }

@@ -1,9 +1,9 @@
-//! Sample entries as ISO base media files have them, of the ones that QuickTime writes into the same boxes.
+//! Converts the sample entries that QuickTime writes to those of ISO base media files.
 //!
 //! QuickTime's sound descriptions of versions 1 and 2 have fields that an `AudioSampleEntry` (ISO/IEC 14496-12 12.2.3)
-//! has not, and keep the decoder's configuration in a `wave` box; its picture descriptions fill fields that are
-//! reserved in a `VisualSampleEntry` (12.1.3). Players of fragmented MP4 read ISO's entries only. An entry of ISO comes
-//! out as it is, but for boxes that only QuickTime defines and for reserved fields, which become what ISO says.
+//! lacks, and keep the decoder's configuration in a `wave` box. Its picture descriptions fill fields that are reserved
+//! in a `VisualSampleEntry` (12.1.3). Players of fragmented MP4 read only ISO's entries. An ISO entry is not changed,
+//! except for boxes that only QuickTime defines, which are removed, and reserved fields, which are set to ISO's values.
 
 use super::{Codec, chan, mp3, pcm, sound::Sound};
 use crate::{
@@ -11,14 +11,14 @@ use crate::{
     movie::TrackKind,
 };
 
-/// Bytes of fields of a visual sample entry in front of its boxes.
+/// Length in bytes of a visual sample entry's fields before its boxes.
 const VISUAL_FIELDS: usize = 78;
-/// Boxes of sample entries that only QuickTime defines. A type of zeros ends its lists.
+/// Boxes of sample entries that only QuickTime defines. A type of zeros ends its box lists.
 const QUICKTIME: [&FourCc; 7] = [b"chan", b"enda", b"fiel", b"frma", b"gama", b"wave", &[0; 4]];
-/// Decoder configurations that a `wave` box holds.
+/// Decoder configuration boxes that a `wave` box can hold.
 const CONFIGURATIONS: [&FourCc; 7] = [b"esds", b"alac", b"dac3", b"dec3", b"dfLa", b"dOps", b"sinf"];
 
-/// The entry as ISO has it. Text entries, and those of codecs that ISO has no entry for, stay as they are.
+/// Returns the ISO form of an entry. Text entries, and those of codecs without an ISO entry, are not changed.
 pub(crate) fn sample_entry(entry: &Node<'_>, codec: &Codec, kind: TrackKind) -> Vec<u8> {
     let written = match (kind, codec) {
         (TrackKind::Text, _) => None,
@@ -29,7 +29,7 @@ pub(crate) fn sample_entry(entry: &Node<'_>, codec: &Codec, kind: TrackKind) -> 
     written.unwrap_or_else(|| entry.whole.to_vec())
 }
 
-/// `VisualSampleEntry` with the boxes of the entry.
+/// Returns a `VisualSampleEntry` with the boxes of the entry.
 fn visual(entry: &Node<'_>) -> Option<Vec<u8>> {
     let fields = entry.body.get(..VISUAL_FIELDS)?;
     let mut body = Vec::with_capacity(entry.body.len());
@@ -38,7 +38,7 @@ fn visual(entry: &Node<'_>) -> Option<Vec<u8>> {
     body.extend([0; 16]);
     // Width and height.
     body.extend(fields.get(24..28)?);
-    // 72 dpi, a reserved word, and one frame a sample.
+    // 72 dpi, a reserved word, and one frame per sample.
     body.extend([0, 0x48, 0, 0, 0, 0x48, 0, 0, 0, 0, 0, 0, 0, 1]);
     let name = fields.get(42..74)?;
     body.extend(if name.first().is_some_and(|&len| len < 32) { name } else { &[0; 32] });
@@ -50,7 +50,7 @@ fn visual(entry: &Node<'_>) -> Option<Vec<u8>> {
     for child in children().filter(|child| !QUICKTIME.contains(&&child.kind)) {
         match color_type(&child) {
             Some(kind) if kind == *b"nclc" && has_range => {}
-            // 12.1.5 has the same three numbers, and the range: QuickTime's is the limited one.
+            // `nclx` (12.1.5) has the same three numbers and a range flag; the range of `nclc` is limited.
             Some(kind) if kind == *b"nclc" => {
                 if let Some(numbers) = child.body.get(4..10) {
                     put(&mut body, b"colr", &[b"nclx", numbers, &[0]]);
@@ -62,7 +62,8 @@ fn visual(entry: &Node<'_>) -> Option<Vec<u8>> {
     Some(boxed(entry.kind, &body))
 }
 
-/// `AudioSampleEntry` of version 0 with the boxes of the entry, and the decoder's configuration out of its `wave` box.
+/// Returns an `AudioSampleEntry` of version 0 with the boxes of the entry, and with the decoder's configuration from
+/// its `wave` box.
 fn audio(entry: &Node<'_>, codec: &Codec) -> Option<Vec<u8>> {
     let sound = Sound::parse(entry).ok()?;
     let (kind, channels, bits, rate) = match codec {
@@ -78,7 +79,7 @@ fn audio(entry: &Node<'_>, codec: &Codec) -> Option<Vec<u8>> {
     body.extend(channels.to_be_bytes());
     body.extend(bits.to_be_bytes());
     body.extend([0; 4]);
-    // A rate that needs more than 16 bits is that of the codec's configuration, or of the track's clock.
+    // A rate of more than 16 bits is taken from the codec's configuration or the track's clock.
     body.extend(u16::try_from(rate).unwrap_or(0).to_be_bytes());
     body.extend([0; 2]);
     match codec {
@@ -110,7 +111,7 @@ fn audio(entry: &Node<'_>, codec: &Codec) -> Option<Vec<u8>> {
     Some(boxed(kind, &body))
 }
 
-/// Appends a box. Its size is that of what is there, whatever the file claims.
+/// Appends a box. Its size is computed from its parts.
 fn put(out: &mut Vec<u8>, kind: &FourCc, parts: &[&[u8]]) {
     let len = 8 + parts.iter().map(|part| part.len()).sum::<usize>();
     out.extend(u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes());

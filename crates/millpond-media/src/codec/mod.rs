@@ -1,7 +1,7 @@
-//! Sample entries to codec configurations: what a player must be told, and what a packager must know.
+//! Parses sample entries to codec configurations for players and packagers.
 //!
-//! One file a codec family. [`Codec`] is what comes out: its [`parameter`](Codec::parameter) goes into manifests,
-//! its configuration into transport streams. `iso` writes the sample entry for init segments.
+//! Each codec family has a file. The result is a [`Codec`]: its [`parameter`](Codec::parameter) is for manifests, its
+//! configuration for transport streams. `iso` writes the sample entry for init segments.
 
 mod aac;
 mod ac3;
@@ -62,7 +62,7 @@ pub enum Codec {
     Hevc(HevcConfig),
     /// AV1.
     Av1(Av1Config),
-    /// VP9, and VP8.
+    /// VP9 or VP8.
     Vp9(Vp9Config),
     /// AAC, from LC to xHE-AAC.
     Aac(AacConfig),
@@ -78,7 +78,7 @@ pub enum Codec {
     Flac(FlacConfig),
     /// Apple Lossless.
     Alac(AlacConfig),
-    /// Linear PCM, and G.711.
+    /// Linear PCM or G.711.
     Pcm(PcmConfig),
     /// 3GPP timed text.
     Tx3g,
@@ -89,7 +89,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The element of a `codecs` parameter (RFC 6381), such as `avc1.64001f`, `mp4a.40.2`.
+    /// Returns the element of a `codecs` parameter (RFC 6381), such as `avc1.64001f` or `mp4a.40.2`.
     #[must_use]
     pub fn parameter(&self) -> String {
         match self {
@@ -111,7 +111,7 @@ impl Codec {
         }
     }
 
-    /// The name people know it by.
+    /// Usual name of the codec.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -134,7 +134,7 @@ impl Codec {
         }
     }
 
-    /// Bytes of heap it holds, for memory budgets.
+    /// Bytes of heap that the configuration holds, for memory budgets.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         match self {
@@ -149,7 +149,8 @@ impl Codec {
         }
     }
 
-    /// Whether HLS can carry it in an MPEG-2 transport stream (RFC 8216 3.2, HLS Authoring Specification 1 and 2).
+    /// Whether HLS can carry the codec in an MPEG-2 transport stream (RFC 8216 3.2, HLS Authoring Specification 1 and
+    /// 2).
     #[must_use]
     pub fn fits_ts(&self) -> bool {
         match self {
@@ -160,14 +161,14 @@ impl Codec {
         }
     }
 
-    /// Whether HLS and DASH can carry it in fragmented MP4: all but the kinds of PCM that ISO/IEC 23003-5 leaves out.
+    /// Whether HLS and DASH can carry the codec in fragmented MP4: all but the PCM codings that ISO/IEC 23003-5 omits.
     #[must_use]
     pub fn fits_fmp4(&self) -> bool {
         !matches!(self, Self::Pcm(config) if config.iso_type().is_none())
     }
 
-    /// Samples of each channel that one frame gives, at the track's sample rate; `None` where frames differ, where
-    /// it is unknown, and for what is not audio.
+    /// Samples per channel of one frame, at the track's sample rate. `None` where frames differ in length, where the
+    /// length is unknown, and for codecs other than audio.
     #[must_use]
     pub fn samples_per_frame(&self) -> Option<u32> {
         match self {
@@ -195,19 +196,19 @@ impl Codec {
     }
 }
 
-/// What a sample entry says.
+/// Content of a sample entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SampleEntry {
     /// Codec and its configuration.
     pub(crate) codec: Codec,
-    /// Kind of track; the rotation is left 0, for the track header to say.
+    /// Kind of the track. The rotation is 0: the track header states it.
     pub(crate) kind: TrackKind,
 }
 
-/// Reads a sample entry, whole with its header, at `offset` of the object.
+/// Parses a whole sample entry with its header, at `offset` of the object.
 ///
-/// `handler` is the track's `handler_type`: it must be that of the sample entry's kind, so that an auxiliary
-/// picture track (such as an alpha plane) is not taken for one to be shown.
+/// `handler` is the track's `handler_type`. It must match the kind of the sample entry, so that an auxiliary picture
+/// track (such as an alpha plane) is not mistaken for video.
 pub(crate) fn parse_sample_entry(
     entry: &[u8],
     handler: FourCc,
@@ -245,7 +246,7 @@ pub(crate) fn parse_sample_entry(
         b"alac" => audio(alac::parse),
         b"twos" | b"sowt" | b"in24" | b"in32" | b"fl32" | b"fl64" | b"lpcm" => audio(pcm::parse),
         b"ulaw" | b"alaw" | b"ipcm" | b"fpcm" => audio(pcm::parse),
-        // The same types are uncompressed pictures too.
+        // The same types are used for uncompressed pictures.
         b"raw " | b"NONE" if &handler == b"soun" => audio(pcm::parse),
         b"tx3g" => text(text::tx3g),
         b"wvtt" => text(text::wvtt),
@@ -262,7 +263,7 @@ fn expect_handler(node: &Node<'_>, handler: FourCc, expected: &[FourCc]) -> Resu
     Err(node.unsupported(format!("'{}' in a track with handler '{}'", show(node.kind), show(handler))))
 }
 
-/// The error for a configuration box that is not there.
+/// Returns the error for a missing configuration box.
 fn missing(entry: &Node<'_>, kind: &FourCc) -> MediaError {
     entry.invalid(format!("no {} box", show(*kind)), "one")
 }

@@ -3,24 +3,24 @@
 use super::{Codec, SampleEntry, sound::Sound};
 use serde::{Deserialize, Serialize};
 
-/// Lowest sampling rate of MPEG-1; those of MPEG-2 and MPEG-2.5 are below.
+/// Lowest sampling rate of MPEG-1; the rates of MPEG-2 and MPEG-2.5 are lower.
 const MPEG1_RATE: u32 = 32_000;
 
-/// MP3; what a decoder needs is in every frame.
+/// Properties of MP3. Every frame contains all that a decoder needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mp3Config {
-    /// Channels as the first frame says, or the sample entry where that could not be read.
+    /// Channels as stated by the first frame, or by the sample entry where the frame could not be read.
     pub channels: u16,
-    /// Samples a second, from the same place.
+    /// Samples per second, from the same source.
     pub sample_rate: u32,
 }
 
 impl Mp3Config {
-    /// As the header of a frame says (ISO/IEC 11172-3 2.4.1.3, ISO/IEC 13818-3 2.4.2.3); `None` where the bytes are none
-    /// of layer III.
+    /// Reads the header of a frame (ISO/IEC 11172-3 2.4.1.3, ISO/IEC 13818-3 2.4.2.3); `None` where the bytes are no
+    /// layer III frame.
     pub(crate) fn of_frame(bytes: &[u8]) -> Option<Self> {
         let [0xff, second, third, fourth, ..] = *bytes else { return None };
-        // All of the first three bits; the last of the layer's two.
+        // The last three bits of the sync word, and the layer.
         if second & 0xe6 != 0xe2 {
             return None;
         }
@@ -34,14 +34,14 @@ impl Mp3Config {
         Some(Self { channels: if fourth >> 6 == 3 { 1 } else { 2 }, sample_rate })
     }
 
-    /// Samples of each channel in a frame: 1152 of MPEG-1 (ISO/IEC 11172-3 2.4.2.1), 576 of the lower sampling
+    /// Samples per channel in a frame: 1152 for MPEG-1 (ISO/IEC 11172-3 2.4.2.1), 576 for the lower sampling
     /// frequencies of MPEG-2 (ISO/IEC 13818-3 2.4.2.1).
     #[must_use]
     pub fn samples_per_frame(&self) -> u32 {
         if self.sample_rate >= MPEG1_RATE { 1152 } else { 576 }
     }
 
-    /// `mp4a.6B` of MPEG-1, `mp4a.69` of MPEG-2 (RFC 6381 3.3).
+    /// Returns `mp4a.6B` for MPEG-1, `mp4a.69` for MPEG-2 (RFC 6381 3.3).
     pub(super) fn parameter(&self) -> String {
         format!("mp4a.{:02X}", self.object_type())
     }
@@ -52,19 +52,19 @@ impl Mp3Config {
     }
 }
 
-/// The body of `esds` (ISO/IEC 14496-14 6.7.2): version and flags, then descriptors without anything that is optional.
+/// Returns the body of `esds` (ISO/IEC 14496-14 6.7.2): version and flags, then descriptors without optional fields.
 pub(super) fn descriptor(config: &Mp3Config) -> [u8; 27] {
     let mut body = [0; 27];
     // An ES descriptor of elementary stream 0.
     body[4..9].copy_from_slice(&[3, 21, 0, 0, 0]);
-    // A decoder configuration: audio (stream type 5) of unknown bit rate and buffer size.
+    // A decoder configuration: audio (stream type 5), unknown bit rate and buffer size.
     body[9..13].copy_from_slice(&[4, 13, config.object_type(), 5 << 2 | 1]);
     // An SL configuration for MP4 files.
     body[24..27].copy_from_slice(&[6, 1, 2]);
     body
 }
 
-/// The sample entry with these fields.
+/// Returns the sample entry with these fields.
 pub(super) fn entry(sound: &Sound<'_, '_>) -> SampleEntry {
     let (channels, sample_rate) = (sound.channels, sound.sample_rate);
     sound.entry(Codec::Mp3(Mp3Config { channels, sample_rate }), channels, sample_rate)

@@ -1,10 +1,10 @@
 //! Opus in `Opus` sample entries: Encapsulation of Opus in ISO Base Media File Format 4.3.
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
-/// Opus always decodes to this rate.
+/// Output rate of every Opus decoder.
 const SAMPLE_RATE: u32 = 48_000;
 
 /// `OpusSpecificBox`.
@@ -12,22 +12,22 @@ const SAMPLE_RATE: u32 = 48_000;
 pub struct OpusConfig {
     /// `OutputChannelCount`.
     pub channels: u16,
-    /// `PreSkip`: samples at 48 kHz that a player drops at the start.
+    /// `PreSkip`: number of samples at 48 kHz that players drop at the start.
     pub pre_skip: u16,
-    /// `InputSampleRate`: of what was encoded, for people; decoding gives 48 kHz.
+    /// `InputSampleRate`: sampling rate before encoding, for information only; decoders output 48 kHz.
     pub input_sample_rate: u32,
     /// `OutputGain` in 1/256 dB.
     pub output_gain: i16,
     /// `ChannelMappingFamily`: 0 is mono or stereo.
     pub mapping_family: u8,
-    /// `StreamCount`, `CoupledCount` and `ChannelMapping`, where the family is not 0.
+    /// `StreamCount`, `CoupledCount` and `ChannelMapping`; empty for family 0.
     pub mapping: Vec<u8>,
 }
 
 /// Reads a sample entry.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let dops = sound.need(b"dOps")?;
-    let mut fields = BitReader::of(&dops);
+    let mut fields = FieldReader::of(&dops);
     let version = fields.u8()?;
     if version != 0 {
         return Err(fields.invalid(format!("version {version}"), "0"));

@@ -1,28 +1,28 @@
 //! Linear PCM and G.711: QuickTime's `raw `, `NONE`, `twos`, `sowt`, `in24`, `in32`, `fl32`, `fl64`, `lpcm`, `ulaw` and
 //! `alaw` (QuickTime File Format, "Sound Sample Descriptions"), and `ipcm` and `fpcm` (ISO/IEC 23003-5 5.1).
 
-use super::{Codec, SampleEntry, bits::BitReader, sound::Sound};
+use super::{Codec, SampleEntry, bits::FieldReader, sound::Sound};
 use crate::{boxes::show, error::MediaError, movie::TrackKind, units::Timescale};
 use serde::{Deserialize, Serialize};
 
-/// PCM. A sample of a [`SampleTable`](crate::SampleTable) is an access unit of several frames, and a frame is a value of
-/// each channel.
+/// Properties of PCM. A sample of a [`SampleTable`](crate::SampleTable) is an access unit of several frames. A frame
+/// has one value per channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PcmConfig {
     /// Type of the sample entry in the file, such as `sowt`.
     pub fourcc: [u8; 4],
-    /// What a value is.
+    /// Coding of a value.
     pub coding: PcmCoding,
     /// Channels; never 0.
     pub channels: u16,
-    /// Frames a second.
+    /// Frames per second.
     pub sample_rate: u32,
 }
 
-/// What a value of PCM is.
+/// Coding of a PCM value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PcmCoding {
-    /// 8 bits, of which 128 is silence.
+    /// 8 bits, where 128 is silence.
     Unsigned8,
     /// 8 bits, two's complement.
     Signed8,
@@ -42,16 +42,16 @@ pub enum PcmCoding {
     ALaw,
 }
 
-/// Which byte of a value comes first.
+/// Order of the bytes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ByteOrder {
-    /// The most significant one.
+    /// Most significant byte first.
     Big,
-    /// The least significant one.
+    /// Least significant byte first.
     Little,
 }
 
-/// `formatSpecificFlags` of an `lpcm` sample description.
+/// Bits of `formatSpecificFlags` in an `lpcm` sample description.
 mod flag {
     pub(super) const FLOAT: u32 = 1;
     pub(super) const BIG_ENDIAN: u32 = 2;
@@ -60,18 +60,18 @@ mod flag {
 }
 
 impl PcmConfig {
-    /// Most bytes of an access unit: it fits into one packet of any network.
+    /// Most bytes of an access unit, which therefore fits into one packet of any network.
     pub const MOST_UNIT_BYTES: u32 = 1200;
-    /// Most access units that make up a second, where they are as long as may be: 20 ms (RFC 3551 4.2).
+    /// Least number of access units per second: a unit lasts at most 20 ms (RFC 3551 4.2).
     const UNITS_A_SECOND: u32 = 50;
 
-    /// Bytes of a frame.
+    /// Length of a frame in bytes.
     #[must_use]
     pub fn frame_bytes(&self) -> u32 {
         u32::from(self.value_bits() / 8) * u32::from(self.channels)
     }
 
-    /// Bits of a value.
+    /// Bits per value.
     #[must_use]
     pub fn value_bits(&self) -> u16 {
         match self.coding {
@@ -83,8 +83,8 @@ impl PcmConfig {
         }
     }
 
-    /// The type of its sample entry in ISO base media files (ISO/IEC 23003-5 5.1); `None` where that has none: for G.711,
-    /// and for values of 8 bits.
+    /// Type of the sample entry in ISO base media files (ISO/IEC 23003-5 5.1); `None` for G.711 and for values of 8
+    /// bits, which have none.
     #[must_use]
     pub fn iso_type(&self) -> Option<[u8; 4]> {
         match self.coding {
@@ -94,14 +94,14 @@ impl PcmConfig {
         }
     }
 
-    /// Most frames of an access unit.
+    /// Most frames in an access unit.
     #[must_use]
     pub fn frames_per_unit(&self) -> u32 {
         let fit = Self::MOST_UNIT_BYTES / self.frame_bytes().max(1);
         fit.min(self.sample_rate / Self::UNITS_A_SECOND).max(1)
     }
 
-    /// The type of the sample entry (RFC 6381 3.3): that of ISO, which init segments have, or else the file's.
+    /// Returns the type of the sample entry (RFC 6381 3.3): that of ISO, as in init segments, or else that of the file.
     pub(super) fn parameter(&self) -> String {
         let fourcc = self.iso_type().unwrap_or(self.fourcc);
         String::from_utf8_lossy(&fourcc).trim_end().to_owned()
@@ -117,7 +117,7 @@ impl PcmConfig {
 }
 
 impl SampleEntry {
-    /// With the track's clock as the rate of PCM whose rate doesn't fit into its field: files have 0 there.
+    /// Takes the track's clock as the rate where the rate exceeds its field, which is then 0 in files.
     pub(crate) fn with_clock(mut self, clock: Timescale) -> Self {
         if let (Codec::Pcm(config), TrackKind::Audio { sample_rate: sample_rate @ 0, .. }) =
             (&mut self.codec, &mut self.kind)
@@ -142,7 +142,7 @@ pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
         b"fl64" => PcmCoding::Float64(byte_order(sound)?),
         b"lpcm" => return lpcm(sound),
         b"ipcm" | b"fpcm" => return of_configuration(sound),
-        // What is longer than a byte has a sign ("Uncompressed 16-bit sound").
+        // Longer values are signed ("Uncompressed 16-bit sound").
         b"raw " | b"NONE" if bits == 8 => PcmCoding::Unsigned8,
         b"sowt" => signed(sound, bits, ByteOrder::Little)?,
         _ => signed(sound, bits, ByteOrder::Big)?,
@@ -150,7 +150,7 @@ pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     entry(sound, coding)
 }
 
-/// `lpcm` with `formatSpecificFlags` ("Sound Sample Description (Version 2)").
+/// Reads `lpcm` with `formatSpecificFlags` ("Sound Sample Description (Version 2)").
 fn lpcm(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let Some(format) = &sound.format else {
         return Err(sound.node.invalid("'lpcm' without a description of version 2", "one"));
@@ -171,10 +171,10 @@ fn lpcm(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     entry(sound, coding)
 }
 
-/// `ipcm` and `fpcm` with `PCMConfig` (ISO/IEC 23003-5 5.2).
+/// Reads `ipcm` and `fpcm` with `PCMConfig` (ISO/IEC 23003-5 5.2).
 fn of_configuration(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let config = sound.need(b"pcmC")?;
-    let (_, mut fields) = BitReader::of_full(&config)?;
+    let (_, mut fields) = FieldReader::of_full(&config)?;
     fields.skip(7)?;
     let order = if fields.flag()? { ByteOrder::Little } else { ByteOrder::Big };
     let bits = u32::from(fields.u8()?);
@@ -182,7 +182,7 @@ fn of_configuration(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     entry(sound, if is_float { float(sound, bits, order)? } else { signed(sound, bits, order)? })
 }
 
-/// The body of `pcmC` (ISO/IEC 23003-5 5.2): version and flags, the byte order, and the bits of a value.
+/// Returns the body of `pcmC` (ISO/IEC 23003-5 5.2): version and flags, byte order, and bits per value.
 pub(super) fn configuration(config: &PcmConfig) -> [u8; 6] {
     let little = matches!(
         config.coding,
@@ -195,7 +195,7 @@ pub(super) fn configuration(config: &PcmConfig) -> [u8; 6] {
     [0, 0, 0, 0, u8::from(little), config.value_bits() as u8]
 }
 
-/// `enda` says which byte comes first where the type does not: 1 for the least significant.
+/// Reads the byte order from `enda` where the type doesn't state it; 1 is little-endian.
 fn byte_order(sound: &Sound<'_, '_>) -> Result<ByteOrder, MediaError> {
     let Some(enda) = sound.child(b"enda") else { return Ok(ByteOrder::Big) };
     Ok(if enda.fields().u16()? == 1 { ByteOrder::Little } else { ByteOrder::Big })

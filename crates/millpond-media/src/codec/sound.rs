@@ -1,4 +1,4 @@
-//! What every audio sample entry has: ISO/IEC 14496-12 12.2.3, and the versions 1 and 2 of QuickTime (QuickTime
+//! Fields common to all audio sample entries: ISO/IEC 14496-12 12.2.3, and versions 1 and 2 of QuickTime (QuickTime
 //! File Format, "Sound Sample Descriptions").
 
 use super::{Codec, SampleEntry};
@@ -8,7 +8,7 @@ use crate::{
     movie::TrackKind,
 };
 
-/// Bytes of fields in front of the boxes, of version 0.
+/// Length in bytes of the fields before the boxes, in version 0.
 const FIELDS: usize = 28;
 /// Bytes that QuickTime's version 1 adds.
 const VERSION_1: usize = 16;
@@ -19,25 +19,25 @@ const VERSION_2: usize = 36;
 #[derive(Debug)]
 pub(super) struct Sound<'n, 'a> {
     pub(super) node: &'n Node<'a>,
-    /// Channels as the fields say; not to be trusted where the codec says it too.
+    /// Channels as stated by the fields; the codec configuration takes precedence.
     pub(super) channels: u16,
-    /// Samples a second as the fields say; 0 where they can't.
+    /// Samples per second as stated by the fields; 0 where the rate exceeds the field.
     pub(super) sample_rate: u32,
-    /// Bits of a value as the fields say: 16 where they say nothing.
+    /// Bits per value as stated by the fields; 16 where they state none.
     pub(super) bits: u16,
-    /// What only version 2 has.
+    /// PCM format, which only version 2 states.
     pub(super) format: Option<Format>,
     boxes_at: usize,
 }
 
-/// What a description of version 2 says of linear PCM.
+/// Format of linear PCM in a description of version 2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Format {
     /// `constBitsPerChannel`.
     pub(super) bits: u32,
     /// `formatSpecificFlags`.
     pub(super) flags: u32,
-    /// `constBytesPerAudioPacket`: of a frame, where it is PCM.
+    /// `constBytesPerAudioPacket`: bytes of a PCM frame.
     pub(super) packet_bytes: u32,
 }
 
@@ -60,8 +60,8 @@ impl<'n, 'a> Sound<'n, 'a> {
         }
     }
 
-    /// QuickTime puts four more fields in front of the boxes; an `AudioSampleEntryV1` of ISO/IEC 14496-12 has the
-    /// same version and does not, so the place where whole boxes begin decides.
+    /// Skips the four further fields of QuickTime's version 1. An `AudioSampleEntryV1` of ISO/IEC 14496-12 has the same
+    /// version but not these fields, so the offset from which whole boxes fit decides.
     fn version_1(self) -> Self {
         let iso = boxes_fit(self.node.body.get(FIELDS..).unwrap_or_default());
         let boxes_at = if iso { FIELDS } else { FIELDS + VERSION_1 };
@@ -79,7 +79,7 @@ impl<'n, 'a> Sound<'n, 'a> {
         fields.skip(4)?;
         let format = Format { bits: fields.u32()?, flags: fields.u32()?, packet_bytes: fields.u32()? };
         fields.skip(4)?;
-        // The size counts the header of the entry; one too small or too large to be true says nothing.
+        // The size counts the header of the entry. An implausible size is ignored.
         let header = self.node.whole.len() - self.node.body.len();
         let least = FIELDS + VERSION_2;
         let boxes_at = size.checked_sub(header).filter(|at| (least..=self.node.body.len()).contains(at));
@@ -93,7 +93,7 @@ impl<'n, 'a> Sound<'n, 'a> {
         })
     }
 
-    /// The `srat` box (12.2.4), for rates above 65,535 Hz.
+    /// Reads the `srat` box (12.2.4), for rates above 65,535 Hz.
     fn sampling_rate_box(&self) -> Option<u32> {
         let srat = self.node.children_after(FIELDS).find(|child| child.kind == *b"srat")?;
         let (_, _, mut fields) = srat.full().ok()?;
@@ -105,19 +105,20 @@ impl<'n, 'a> Sound<'n, 'a> {
         self.node.children_after(self.boxes_at)
     }
 
-    /// The box of type `kind`, in the entry or in its `wave` box (QuickTime's place for decoder configurations).
+    /// Returns the box of type `kind`, in the entry or in its `wave` box, where QuickTime puts decoder configurations.
     pub(super) fn child(&self, kind: &[u8; 4]) -> Option<Node<'a>> {
         self.boxes()
             .find(|child| child.kind == *kind)
             .or_else(|| self.boxes().filter(|child| child.kind == *b"wave").find_map(|wave| wave.child(kind)))
     }
 
-    /// The box of type `kind`, which the codec can't do without.
+    /// Returns the box of type `kind`, which the codec requires.
     pub(super) fn need(&self, kind: &[u8; 4]) -> Result<Node<'a>, MediaError> {
         self.child(kind).ok_or_else(|| super::missing(self.node, kind))
     }
 
-    /// The sample entry of this codec; a zero in `channels` or `sample_rate` stands for "as the fields say".
+    /// Returns the sample entry of this codec. A zero in `channels` or `sample_rate` is replaced by the entry's own
+    /// field.
     pub(super) fn entry(&self, codec: Codec, channels: u16, sample_rate: u32) -> SampleEntry {
         let channels = if channels == 0 { self.channels } else { channels };
         let sample_rate = if sample_rate == 0 { self.sample_rate } else { sample_rate };
@@ -125,7 +126,7 @@ impl<'n, 'a> Sound<'n, 'a> {
     }
 }
 
-/// Whether `bytes` are whole boxes with printable types to the end, give or take QuickTime's four bytes of zeros.
+/// Whether `bytes` are whole boxes with printable types to the end, except for QuickTime's four bytes of zeros.
 fn boxes_fit(mut bytes: &[u8]) -> bool {
     let mut any = false;
     while bytes.len() >= 8 {

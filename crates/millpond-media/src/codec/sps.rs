@@ -1,23 +1,23 @@
-//! Picture sizes of sequence parameter sets: H.264 7.3.2.1.1 and H.265 7.3.2.2.1.
+//! Reads picture sizes from sequence parameter sets (H.264 7.3.2.1.1 and H.265 7.3.2.2.1).
 
-use super::{Codec, bits::BitReader};
+use super::{Codec, bits::FieldReader};
 use crate::{
     error::MediaError,
     movie::TrackKind,
     nal::{NalSyntax, unescaped},
 };
 
-/// Profiles of H.264 whose sets state a chroma format.
+/// Profiles of H.264 whose parameter sets state a chroma format.
 const HIGH: [u8; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
-/// `num_ref_frames_in_pic_order_cnt_cycle` (H.264 7.4.2.1.1).
+/// Greatest `num_ref_frames_in_pic_order_cnt_cycle` (H.264 7.4.2.1.1).
 const MOST_CYCLE: u32 = 255;
-/// Bits of `profile_tier_level` of one layer, its level not counted (H.265 7.3.3).
+/// Bits of `profile_tier_level` of one layer, without its level (H.265 7.3.3).
 const PROFILE: usize = 88;
 
-/// Where a visual sample entry has width and height, its header counted (ISO/IEC 14496-12 12.1.3.2).
+/// Position of width and height in a visual sample entry, header included (ISO/IEC 14496-12 12.1.3.2).
 const SIZE_PLACE: std::ops::Range<usize> = 32..36;
 
-/// Width and height of the parameter sets in a codec's configuration.
+/// Returns width and height from the parameter sets in a codec's configuration.
 pub(crate) fn configured_size(codec: &Codec) -> Option<(u16, u16)> {
     let (syntax, _) = NalSyntax::of(codec)?;
     let sets = match codec {
@@ -28,12 +28,13 @@ pub(crate) fn configured_size(codec: &Codec) -> Option<(u16, u16)> {
     sets.iter().find_map(|set| picture_size(syntax, set))
 }
 
-/// Whether a picture track states no size.
+/// Whether a video track states no size.
 pub(crate) fn lacks_size(kind: &TrackKind) -> bool {
     matches!(kind, TrackKind::Video { width, height, .. } if *width == 0 || *height == 0)
 }
 
-/// Puts a size where a track and its sample entry state none: players take the entry's for the size of the pictures.
+/// Sets the size of a track and its sample entry where they state none: players take the entry's for the pictures'
+/// size.
 pub(crate) fn fill_size(kind: &mut TrackKind, sample_entry: &mut [u8], size: (u16, u16)) {
     if !lacks_size(kind) {
         return;
@@ -47,11 +48,11 @@ pub(crate) fn fill_size(kind: &mut TrackKind, sample_entry: &mut [u8], size: (u1
     }
 }
 
-/// Width and height in pixels, cropped, as a sequence parameter set (a NAL unit without start code) states them; `None`
-/// where it can't be read, or states none that fit 16 bits.
+/// Returns the cropped width and height in pixels from a sequence parameter set (a NAL unit without start code). `None`
+/// where it can't be read, or its sizes exceed 16 bits.
 pub(crate) fn picture_size(syntax: NalSyntax, unit: &[u8]) -> Option<(u16, u16)> {
     let bytes = unescaped(unit);
-    let mut fields = BitReader::new(&bytes, 0, "sequence parameter set");
+    let mut fields = FieldReader::new(&bytes, 0, "sequence parameter set");
     let size = match syntax {
         NalSyntax::Avc => avc(&mut fields),
         NalSyntax::Hevc => hevc(&mut fields),
@@ -63,9 +64,9 @@ pub(crate) fn picture_size(syntax: NalSyntax, unit: &[u8]) -> Option<(u16, u16)>
 struct Size {
     width: u32,
     height: u32,
-    /// Left and right, top and bottom, in units of the next field.
+    /// Cropping at left and right, top and bottom, in units of `unit`.
     crop: (u32, u32),
-    /// Pixels of a unit of cropping.
+    /// Pixels per unit of cropping.
     unit: (u32, u32),
 }
 
@@ -76,7 +77,7 @@ impl Size {
     }
 }
 
-/// Pixels of a chroma sample (table 6-1 of both standards); 1 where there is no chroma.
+/// Returns the pixels per chroma sample (table 6-1 of both standards); 1 where there is no chroma.
 const fn chroma(format: u32, separate: bool) -> (u32, u32) {
     match (format, separate) {
         (1, false) => (2, 2),
@@ -85,7 +86,7 @@ const fn chroma(format: u32, separate: bool) -> (u32, u32) {
     }
 }
 
-fn avc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
+fn avc(fields: &mut FieldReader<'_, '_>) -> Result<Size, MediaError> {
     fields.skip(8)?;
     let profile = fields.u8()?;
     fields.skip(16)?;
@@ -94,7 +95,7 @@ fn avc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
     if HIGH.contains(&profile) {
         format = ue(fields)?;
         separate = format == 3 && fields.flag()?;
-        // Bit depths, lossless coding.
+        // Bit depths, lossless coding flag.
         ue(fields)?;
         ue(fields)?;
         fields.skip(1)?;
@@ -121,12 +122,12 @@ fn avc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
         }
         _ => {}
     }
-    // Reference frames, gaps in their numbers.
+    // Number of reference frames, gaps allowed in frame numbers.
     ue(fields)?;
     fields.skip(1)?;
     let (wide, high) = (ue(fields)?, ue(fields)?);
     let frames_only = fields.flag()?;
-    // Frame and field macroblocks; direct inference.
+    // Frame or field macroblocks; direct inference.
     fields.skip(if frames_only { 1 } else { 2 })?;
     let crop = if fields.flag()? { crop(fields)? } else { (0, 0) };
     let fields_of_frame = if frames_only { 1 } else { 2 };
@@ -139,8 +140,8 @@ fn avc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
     })
 }
 
-/// 7.3.2.1.1.1.
-fn scaling_lists(fields: &mut BitReader<'_, '_>, count: u32) -> Result<(), MediaError> {
+/// Skips scaling lists (7.3.2.1.1.1).
+fn scaling_lists(fields: &mut FieldReader<'_, '_>, count: u32) -> Result<(), MediaError> {
     for list in 0..count {
         if !fields.flag()? {
             continue;
@@ -156,7 +157,7 @@ fn scaling_lists(fields: &mut BitReader<'_, '_>, count: u32) -> Result<(), Media
     Ok(())
 }
 
-fn hevc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
+fn hevc(fields: &mut FieldReader<'_, '_>) -> Result<Size, MediaError> {
     fields.skip(16 + 4)?;
     let layers = fields.bits(3)?;
     fields.skip(1 + PROFILE + 8)?;
@@ -177,14 +178,14 @@ fn hevc(fields: &mut BitReader<'_, '_>) -> Result<Size, MediaError> {
     Ok(Size { width, height, crop, unit: chroma(format, separate) })
 }
 
-/// Offsets from left and right, from top and bottom.
-fn crop(fields: &mut BitReader<'_, '_>) -> Result<(u32, u32), MediaError> {
+/// Returns the sums of offsets from left and right, and from top and bottom.
+fn crop(fields: &mut FieldReader<'_, '_>) -> Result<(u32, u32), MediaError> {
     let across = ue(fields)?.saturating_add(ue(fields)?);
     Ok((across, ue(fields)?.saturating_add(ue(fields)?)))
 }
 
-/// An unsigned number in Exp-Golomb code (9.1).
-fn ue(fields: &mut BitReader<'_, '_>) -> Result<u32, MediaError> {
+/// Reads an unsigned number in Exp-Golomb code (9.1).
+fn ue(fields: &mut FieldReader<'_, '_>) -> Result<u32, MediaError> {
     let mut zeros = 0;
     while !fields.flag()? {
         zeros += 1;
@@ -195,8 +196,8 @@ fn ue(fields: &mut BitReader<'_, '_>) -> Result<u32, MediaError> {
     Ok((1 << zeros) - 1 + fields.bits(zeros)?)
 }
 
-/// A signed one (9.1.1).
-fn se(fields: &mut BitReader<'_, '_>) -> Result<i32, MediaError> {
+/// Reads a signed number in Exp-Golomb code (9.1.1).
+fn se(fields: &mut FieldReader<'_, '_>) -> Result<i32, MediaError> {
     let code = ue(fields)?;
     let size = (code.div_ceil(2)) as i32;
     Ok(if code % 2 == 1 { size } else { -size })

@@ -83,7 +83,7 @@ fn aac(entry: &[u8]) -> (AacConfig, TrackKind) {
     }
 }
 
-/// Every entry that is played: what is read, `Codec::parameter`, the kind, samples a frame, whether TS takes it.
+/// Every playable entry: entry, `Codec::name`, `Codec::parameter`, kind, samples per frame, whether TS can carry it.
 type Row = (&'static str, &'static str, &'static str, TrackKind, Option<u32>, bool);
 
 const ROWS: [Row; 29] = [
@@ -128,7 +128,7 @@ fn real_sample_entries_are_read() {
     }
 }
 
-/// The entry as ISO has it: boxes to its end, the same codec, and itself when it is written again.
+/// Converts the entry to its ISO form, which must consist of whole boxes, have the same codec, and convert to itself.
 fn iso_agrees(entry: &[u8], codec: &Codec, kind: TrackKind) -> Vec<u8> {
     let written = iso::sample_entry(&Node::new(entry, 0, PATH).unwrap(), codec, kind);
     let mut back = parse(&written).unwrap();
@@ -136,11 +136,11 @@ fn iso_agrees(entry: &[u8], codec: &Codec, kind: TrackKind) -> Vec<u8> {
     let same_codec = match (&mut back.codec, codec) {
         (Codec::Pcm(found), Codec::Pcm(config)) => {
             found.fourcc = config.fourcc;
-            // A rate that doesn't fit into the field is the clock's.
+            // A rate that exceeds the field is taken from the clock.
             found.sample_rate = config.sample_rate;
             found == config
         }
-        // No rate of MP3 is too high for the field.
+        // Every rate of MP3 fits into the field.
         (Codec::Mp3(_), Codec::Mp3(config)) if config.sample_rate > u32::from(u16::MAX) => true,
         (found, codec) => found == codec,
     };
@@ -149,7 +149,7 @@ fn iso_agrees(entry: &[u8], codec: &Codec, kind: TrackKind) -> Vec<u8> {
     written
 }
 
-/// The boxes of an entry behind its fields, which must fill it.
+/// Returns the boxes of an entry after its fields, which must fill it.
 fn boxes_of(entry: &[u8], fields: usize) -> Vec<(FourCc, Vec<u8>)> {
     let node = Node::new(entry, 0, PATH).unwrap();
     assert_eq!(node.whole.len(), entry.len());
@@ -233,7 +233,7 @@ fn encrypted_entries_are_read_as_the_format_before_encryption() {
 
 #[test]
 fn what_is_not_played_is_named() {
-    let cases = [(e::TEXT_QUICKTIME, "'text' (QuickTime text; tx3g, wvtt and stpp are) is not supported")];
+    let cases = [(e::TEXT_QUICKTIME, "'text' (QuickTime text; supported are tx3g, wvtt and stpp) is not supported")];
     for (hex, reason) in cases {
         assert_eq!(refused(&bytes(hex)), format!("{PATH} at byte 1000: {reason}"));
     }
@@ -241,7 +241,7 @@ fn what_is_not_played_is_named() {
     assert!(refused(&boxed(b"drms", &[])).contains("'drms' encrypted: FairPlay"));
     assert!(
         refused(&visual(b"encv", &[]))
-            .contains("'encv' encrypted by an unknown scheme (cenc, cens, cbc1 and cbcs are)")
+            .contains("'encv' encrypted by an unknown scheme (supported are cenc, cens, cbc1 and cbcs)")
     );
     assert!(refused(&mp4a(0xdd, &[1, 2])).contains("object type 0xdd (Vorbis) is not supported"));
     assert!(refused(&mp4a(0x40, &[0xf8, 0x98, 0x40])).contains("MPEG-4 audio object type 36 is not supported"));
@@ -276,7 +276,7 @@ fn colors_are_those_stated() {
     }
 }
 
-/// What a sample entry of PCM says.
+/// Reads a sample entry of PCM.
 fn pcm(entry: &[u8]) -> (PcmCoding, u16, u32) {
     match read(entry).codec {
         Codec::Pcm(config) => (config.coding, config.channels, config.sample_rate),
@@ -494,7 +494,7 @@ fn dolby_substreams_and_objects_are_counted() {
     assert_eq!((config.data_rate, config.joc_complexity, config.channels), (768, Some(16), 6));
     // Two programs: the second one's channels are not the first one's.
     assert_eq!(ec3(&[0x18, 0x01, 0x20, 0x04, 0x00, 0x60, 0x0f, 0x00]).kind, audio(2, 48_000));
-    // A reduced sampling rate is in the sample entry alone.
+    // A reduced sampling rate is only in the sample entry.
     assert_eq!(ec3(&[0x18, 0x00, 0xe0, 0x02, 0x00]).kind, audio(1, 24_000));
 }
 
@@ -526,7 +526,7 @@ fn ttml_profiles_are_found_where_they_are_told() {
         (ttml, mime(b"application/ttml+xml;codecs=\"im1t\\\",BANDWIDTH=1\""), "stpp"),
         (b"http://www.w3.org/ns/ttml http://www.w3.org/ns/ttml/profile/imsc1/text\0\0\0", Vec::new(), "stpp.ttml.im1t"),
         (b"http://www.w3.org/ns/ttml\0http://www.w3.org/ns/ttml/profile/imsc1/image\0\0", Vec::new(), "stpp.ttml.im1i"),
-        // The two optional strings left out altogether.
+        // Without the two optional strings.
         (b"http://www.w3.org/ns/ttml\0", Vec::new(), "stpp"),
         (b"http://www.w3.org/ns/ttml\0", mime(b"application/ttml+xml;codecs=im1t"), "stpp.ttml.im1t"),
     ];
@@ -557,7 +557,7 @@ fn every_entry() -> Vec<Vec<u8>> {
     all
 }
 
-/// Whatever is read, the methods must hold too.
+/// Calls all methods of a codec that was read, to find panics.
 fn use_it(entry: &[u8]) {
     if let Ok(SampleEntry { codec, kind }) = parse(entry) {
         iso_agrees(entry, &codec, kind);

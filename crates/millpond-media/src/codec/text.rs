@@ -1,5 +1,5 @@
-//! Timed text: `wvtt` (ISO/IEC 14496-30 7.5), `stpp` (ISO/IEC 14496-30 6.5, ISO/IEC 14496-12 12.6.3.2) and `tx3g`
-//! (3GPP TS 26.245 5.16).
+//! Timed text: `wvtt` (ISO/IEC 14496-30 7.5), `stpp` (ISO/IEC 14496-30 6.5, ISO/IEC 14496-12 12.6.3.2) and `tx3g` (3GPP
+//! TS 26.245 5.16).
 
 use super::{Codec, SampleEntry};
 use crate::{
@@ -9,17 +9,17 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Bytes of fields of every sample entry.
+/// Length in bytes of the fields of every sample entry.
 const FIELDS: usize = 8;
-/// Bytes of fields of a `tx3g` sample entry in front of its boxes.
+/// Length in bytes of the fields of a `tx3g` sample entry before its boxes.
 const TX3G_FIELDS: usize = 38;
 
 /// `WVTTSampleEntry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WvttConfig {
-    /// The WebVTT header (`vttC`): `WEBVTT` and what follows up to the first cue.
+    /// WebVTT header (`vttC`): `WEBVTT` and everything up to the first cue.
     pub header: String,
-    /// The source label (`vlab`), where there is one.
+    /// Source label (`vlab`); `None` where there is none.
     pub source_label: Option<String>,
 }
 
@@ -32,13 +32,13 @@ pub struct StppConfig {
     pub schema_location: String,
     /// `auxiliary_mime_types`: media types of the resources, such as images.
     pub auxiliary_mime_types: String,
-    /// TTML processor profile (W3C TTML Media Type Definition and Profile Registry), such as `im1t`, where the
-    /// entry tells it.
+    /// TTML processor profile (W3C TTML Media Type Definition and Profile Registry), such as `im1t`; `None` where the
+    /// entry states none.
     pub profile: Option<String>,
 }
 
 impl StppConfig {
-    /// `stpp.ttml.im1t` (ISO/IEC 14496-30 Annex A), or `stpp` where no profile is told.
+    /// Returns `stpp.ttml.im1t` (ISO/IEC 14496-30 Annex A), or `stpp` without a profile.
     pub(super) fn parameter(&self) -> String {
         match &self.profile {
             Some(profile) => format!("stpp.ttml.{profile}"),
@@ -63,7 +63,7 @@ fn entry(codec: Codec) -> SampleEntry {
     SampleEntry { codec, kind: TrackKind::Text }
 }
 
-/// Reads a `tx3g` sample entry: fonts and styles go with it unread, only that it is whole is checked.
+/// Reads a `tx3g` sample entry. Fonts and styles are not parsed; only the length is checked.
 pub(super) fn tx3g(node: &Node<'_>) -> Result<SampleEntry, MediaError> {
     node.fields().skip(TX3G_FIELDS)?;
     Ok(entry(Codec::Tx3g))
@@ -88,7 +88,7 @@ pub(super) fn stpp(node: &Node<'_>) -> Result<SampleEntry, MediaError> {
     let mut string = |required: bool| {
         let rest = node.body.get(position..).unwrap_or_default();
         match rest.iter().position(|&byte| byte == 0) {
-            // Writers leave the last strings out, terminators and all: then a box starts here.
+            // Some writers omit the last strings with their terminators; then a box starts here.
             Some(0) | None if !required && (rest.is_empty() || starts_a_box(rest)) => Ok(String::new()),
             Some(end) => {
                 position += end + 1;
@@ -106,14 +106,14 @@ pub(super) fn stpp(node: &Node<'_>) -> Result<SampleEntry, MediaError> {
     Ok(entry(Codec::Stpp(StppConfig { namespace, schema_location, auxiliary_mime_types, profile })))
 }
 
-/// Whether a box of a type that may follow the strings starts here; its size starts with a zero byte, which
-/// else would be an empty string.
+/// Whether a box of a type that may follow the strings starts here. The size of a box begins with a zero byte, which
+/// would otherwise be an empty string.
 fn starts_a_box(bytes: &[u8]) -> bool {
     matches!(bytes.get(4..8), Some(b"mime" | b"btrt" | b"sinf"))
 }
 
-/// The `codecs` parameter of a media type such as `application/ttml+xml;codecs=im1t` (ISO/IEC 14496-12 12.6.3.2):
-/// the first profile of it that can be written into a manifest as it is.
+/// Returns the first profile in the `codecs` parameter of a media type, such as `application/ttml+xml;codecs=im1t`
+/// (ISO/IEC 14496-12 12.6.3.2), that needs no escaping in manifests.
 fn profile_of_mime(media_type: &str) -> Option<String> {
     let parameters = media_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     let (_, value) = parameters.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("codecs"))?;
@@ -122,7 +122,7 @@ fn profile_of_mime(media_type: &str) -> Option<String> {
     plain.then(|| first.to_owned())
 }
 
-/// A profile designator of IMSC among namespaces (TTML Profiles for Internet Media Subtitles and Captions, 6.2).
+/// Returns the IMSC profile designator among namespaces (TTML Profiles for Internet Media Subtitles and Captions, 6.2).
 fn profile_of_namespace(namespaces: &str) -> Option<String> {
     namespaces.split_ascii_whitespace().find_map(|namespace| {
         let designator = namespace.trim_end_matches('/').strip_prefix("http://www.w3.org/ns/ttml/profile/")?;

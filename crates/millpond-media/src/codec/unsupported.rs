@@ -1,11 +1,11 @@
-//! Sample entries that are not played, each with a reason that a person can act on.
+//! Errors for sample entries that are not played, with reasons that help an operator.
 
 use crate::{
     boxes::{FourCc, Node, show, text},
     error::MediaError,
 };
 
-/// Names of formats that turn up in files and that are not played.
+/// Names of known formats that are not played.
 const NAMES: [(&[u8; 4], &str); 23] = [
     (b"mp4v", "MPEG-4 Visual"),
     (b"s263", "H.263"),
@@ -17,8 +17,8 @@ const NAMES: [(&[u8; 4], &str); 23] = [
     (b"apcs", "ProRes"),
     (b"apco", "ProRes"),
     (b"ap4h", "ProRes"),
-    (b"dvh1", "Dolby Vision without an HEVC base"),
-    (b"dvhe", "Dolby Vision without an HEVC base"),
+    (b"dvh1", "Dolby Vision without an HEVC base layer"),
+    (b"dvhe", "Dolby Vision without an HEVC base layer"),
     (b"vvc1", "VVC"),
     (b"vvi1", "VVC"),
     (b"raw ", "uncompressed video"),
@@ -32,18 +32,18 @@ const NAMES: [(&[u8; 4], &str); 23] = [
     (b"tmcd", "QuickTime time code"),
 ];
 
-/// Why this sample entry, which nothing else knows, is not played.
+/// Returns the error for a sample entry of unknown type.
 pub(super) fn unknown(node: &Node<'_>, handler: FourCc) -> MediaError {
     let code = show(node.kind);
     let found = match NAMES.iter().find(|(kind, _)| **kind == node.kind) {
         Some((_, name)) => format!("'{code}' ({name})"),
-        None if node.kind == *b"text" => "'text' (QuickTime text; tx3g, wvtt and stpp are)".to_owned(),
+        None if node.kind == *b"text" => "'text' (QuickTime text; supported are tx3g, wvtt and stpp)".to_owned(),
         None => format!("sample entry '{code}' (handler '{}')", show(handler)),
     };
     node.unsupported(found)
 }
 
-/// Why this protected sample entry (ISO/IEC 14496-12 8.12) is not played.
+/// Returns the error for an encrypted sample entry (ISO/IEC 14496-12 8.12).
 pub(super) fn encrypted(node: &Node<'_>) -> MediaError {
     if matches!(&node.kind, b"drms" | b"drmi") {
         return node.unsupported(format!("'{}' encrypted: FairPlay", show(node.kind)));
@@ -54,12 +54,12 @@ pub(super) fn encrypted(node: &Node<'_>) -> MediaError {
         child.body.get(at..)?.first_chunk().copied()
     };
     let format = field(b"frma", 0).unwrap_or(node.kind);
-    // The scheme follows the version and flags of `schm` (8.12.5).
+    // The scheme follows version and flags of `schm` (8.12.5).
     let scheme = field(b"schm", 4).map_or_else(|| "unknown scheme".to_owned(), |scheme| text(&scheme));
     node.unsupported(format!("'{}' encrypted: {scheme}", show(format)))
 }
 
-/// The `sinf` box of a text sample entry.
+/// Returns the `sinf` box of a text sample entry.
 fn protection_scheme_info<'a>(node: &Node<'a>) -> Option<Node<'a>> {
     node.children_after(8).find(|child| child.kind == *b"sinf")
 }

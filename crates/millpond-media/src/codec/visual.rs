@@ -1,9 +1,9 @@
-//! What every visual sample entry has (ISO/IEC 14496-12 12.1.3).
+//! Fields common to all visual sample entries (ISO/IEC 14496-12 12.1.3).
 
 use super::{Codec, SampleEntry, color::Color};
 use crate::{boxes::Node, error::MediaError, movie::TrackKind};
 
-/// Bytes of fields in front of the boxes.
+/// Length in bytes of the fields before the boxes.
 const FIELDS: usize = 78;
 
 /// A visual sample entry.
@@ -14,7 +14,7 @@ pub(super) struct Visual<'n, 'a> {
     pub(super) width: u16,
     /// Coded height in pixels.
     pub(super) height: u16,
-    /// The `colr` box.
+    /// Colours of the `colr` box.
     pub(super) color: Option<Color>,
 }
 
@@ -28,17 +28,17 @@ impl<'n, 'a> Visual<'n, 'a> {
         Ok(Self { node, width, height, color: Color::of_entry(node, FIELDS) })
     }
 
-    /// Which of a codec's sample entries it is.
+    /// Type of the sample entry.
     pub(super) fn fourcc(&self) -> [u8; 4] {
         self.node.kind
     }
 
-    /// The box of type `kind`, which the codec can't do without.
+    /// Returns the box of type `kind`, which the codec requires.
     pub(super) fn need(&self, kind: &[u8; 4]) -> Result<Node<'a>, MediaError> {
         self.child(kind).ok_or_else(|| super::missing(self.node, kind))
     }
 
-    /// The sample entry of this codec.
+    /// Returns the sample entry of this codec.
     pub(super) fn entry(&self, codec: Codec) -> SampleEntry {
         let (width, height) = (self.width, self.height);
         let pixel_aspect = self.pixel_aspect().unwrap_or((1, 1));
@@ -49,7 +49,7 @@ impl<'n, 'a> Visual<'n, 'a> {
         self.node.children_after(FIELDS).find(|child| child.kind == *kind)
     }
 
-    /// The `pasp` box (12.1.4); one with a zero says nothing.
+    /// Returns the pixel aspect ratio of the `pasp` box (12.1.4); `None` where either number is zero.
     fn pixel_aspect(&self) -> Option<(u32, u32)> {
         let pasp = self.child(b"pasp")?;
         let mut fields = pasp.fields();

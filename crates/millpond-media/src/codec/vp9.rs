@@ -1,6 +1,6 @@
 //! VP9 (and VP8) in `vp09` and `vp08` sample entries: VP Codec ISO Media File Format Binding, version 1.
 
-use super::{Codec, SampleEntry, bits::BitReader, color::Color, visual::Visual};
+use super::{Codec, SampleEntry, bits::FieldReader, color::Color, visual::Visual};
 use crate::error::MediaError;
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,9 @@ pub struct Vp9Config {
     pub fourcc: [u8; 4],
     /// Profile, 0 to 3.
     pub profile: u8,
-    /// Ten times the level; where the file says 0 for "unknown", the least that holds the picture size.
+    /// Ten times the level. Where the file has 0 for "unknown": the least level that allows the picture size.
     pub level: u8,
-    /// Bits of a sample value: 8, 10 or 12.
+    /// Bits per sample value: 8, 10 or 12.
     pub bit_depth: u8,
     /// `chromaSubsampling`: 0 and 1 are 4:2:0, 2 is 4:2:2, 3 is 4:4:4.
     pub chroma: u8,
@@ -22,7 +22,7 @@ pub struct Vp9Config {
 }
 
 impl Vp9Config {
-    /// `vp09.PP.LL.DD`, and, where they say more than the defaults do, all the optional fields.
+    /// Returns `vp09.PP.LL.DD`, and all optional fields where any differs from its default.
     pub(super) fn parameter(&self) -> String {
         let name = String::from_utf8_lossy(&self.fourcc);
         let short = format!("{name}.{:02}.{:02}.{:02}", self.profile, self.level, self.bit_depth);
@@ -37,11 +37,11 @@ impl Vp9Config {
 /// Reads a sample entry.
 pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> {
     let vpcc = visual.need(b"vpcC")?;
-    let (version, mut fields) = BitReader::of_full(&vpcc)?;
+    let (version, mut fields) = FieldReader::of_full(&vpcc)?;
     let (profile, level, bit_depth) = (fields.u8()?, fields.u8()?, fields.small(4)?);
     let (chroma, color) = if version == 0 {
-        // The layout of the draft: colour space and transfer function are enumerations of its own, so the
-        // `colr` box is the better source.
+        // The layout of the draft: its colour space and transfer function are enumerations of its own, so the `colr`
+        // box is preferred.
         fields.skip(4)?;
         let chroma = fields.small(4)?;
         fields.skip(3)?;
@@ -55,7 +55,7 @@ pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> 
     Ok(visual.entry(Codec::Vp9(Vp9Config { fourcc, profile, level, bit_depth, chroma, color })))
 }
 
-/// The least level whose greatest luma picture holds the size (VP9 Bitstream Specification, Annex A).
+/// Returns the least level whose luma picture limit allows the size (VP9 Bitstream Specification, Annex A).
 fn least_level(width: u16, height: u16) -> u8 {
     let pixels = u32::from(width) * u32::from(height);
     let levels = [

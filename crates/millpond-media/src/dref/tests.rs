@@ -100,7 +100,7 @@ proptest! {
             }
             end = row.0 + u64::from(row.1);
         }
-        // An empty sync table is read with the first sample as the one to begin with.
+        // For an empty sync table the first sample counts as a sync sample.
         rows[0].4 = true;
         let before = movie(vec![track(1, AVC, Vec::new(), table(&rows))]);
         let after = index_bytes(&write(&before, "film.mp4").unwrap()).unwrap();

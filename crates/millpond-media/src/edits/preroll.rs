@@ -1,21 +1,22 @@
-//! Sound that a decoder takes in before what it shows.
+//! Preroll of audio: samples that a decoder needs before the first sample that is heard.
 
 use crate::{codec::Codec, movie::Track};
 
-/// Frames that an encoder's delay reaches over: 2,112 samples of AAC are the most usual.
+/// Frames that cover an encoder's delay: 2,112 samples of AAC are most usual.
 const DELAY: u32 = 2;
-/// Frames of spectral band replication whose filters overlap (ISO/IEC 14496-3 4.6.18); of other transforms, one does.
+/// Frames of spectral band replication whose filters overlap (ISO/IEC 14496-3 4.6.18); other transforms overlap by one
+/// frame.
 const REPLICATION: u32 = 2;
 /// Object types of AAC with spectral band replication (ISO/IEC 14496-3 table 1.17).
 const REPLICATED: [u8; 2] = [5, 29];
-/// Most bytes before an MP3 frame that `main_data_begin` leads back to (ISO/IEC 11172-3 2.4.2.7).
+/// Most bytes before an MP3 frame that `main_data_begin` can refer to (ISO/IEC 11172-3 2.4.2.7).
 const RESERVOIR: u64 = 511;
-/// Most MP3 frames that are searched for the reservoir: those of 8 kbit/s have 24 bytes.
+/// Most MP3 frames that are searched for the bit reservoir: frames of 8 kbit/s have 24 bytes.
 const MOST_FRAMES: u32 = 24;
-/// Opus decoders converge within 80 ms (RFC 7845 4.6).
+/// Time in which Opus decoders converge: 80 ms (RFC 7845 4.6).
 const OPUS_MILLIS: i64 = 80;
 
-/// The sample with which decoding begins so that sample `shown` is right.
+/// Returns the sample with which decoding must begin so that sample `shown` is decoded correctly.
 pub(super) fn start(track: &Track, shown: u32) -> u32 {
     match &track.codec {
         Codec::Pcm(_) | Codec::Flac(_) | Codec::Alac(_) => shown,
@@ -27,7 +28,7 @@ pub(super) fn start(track: &Track, shown: u32) -> u32 {
     }
 }
 
-/// Back over the bytes that a frame may refer to, and one frame more, whose transform overlaps.
+/// Steps back over the bytes that a frame may refer to, and one frame more, whose transform overlaps.
 fn reservoir(track: &Track, shown: u32) -> u32 {
     let mut bytes = 0;
     let least = shown.saturating_sub(MOST_FRAMES);
@@ -39,8 +40,8 @@ fn reservoir(track: &Track, shown: u32) -> u32 {
     first.saturating_sub(1)
 }
 
-/// Back over the time in which a decoder comes near to what it would give from the start. It is never quite the same, so
-/// cuts in the first second keep all: what carries Opus has edit lists, and players follow them.
+/// Steps back over the convergence time of a decoder. Its output never becomes quite identical, so cuts in the first
+/// second keep all samples. Containers of Opus have edit lists, and players follow them.
 fn convergence(track: &Track, shown: u32) -> u32 {
     let second = i64::from(track.timescale.get());
     let Some(time) = track.samples.get(shown).map(|sample| sample.dts) else { return shown };

@@ -4,11 +4,11 @@ use crate::{
     fixture::{AAC, AVC, track},
 };
 
-/// Groups of I B B P pictures of 40 ticks, 12 a group, with the composition shift that B pictures need.
+/// Groups of 12 pictures I B B P ... of 40 ticks, with the composition shift that B pictures need.
 fn video(edits: &[Edit]) -> Track {
     let mut table = SampleTable::builder();
     for i in 0..48_u32 {
-        // Decoding order I P B B: shown at 0, 3, 1, 2.
+        // Decoding order I P B B: presented at 0, 3, 1, 2.
         let composition = [40, 120, 0, 0][i as usize % 4];
         table.push(u64::from(i) * 10, 10, 40, composition, i.is_multiple_of(12));
     }
@@ -34,7 +34,7 @@ fn of(track: &Track) -> Vec<(Range<u32>, i64, i64, i64)> {
 #[test]
 fn no_list_is_one_span_of_everything() {
     assert_eq!(of(&sound(&[])), [(0..500, 0, 0, 10_000)]);
-    // The first picture shows at 40 and the last decoded one is not the last shown.
+    // The first picture is presented at 40. The last one decoded is not the last one presented.
     assert_eq!(of(&video(&[])), [(0..48, 0, 40, 1960)]);
     assert_eq!(of(&track(1, AAC, Vec::new(), SampleTable::default())), []);
 }
@@ -53,8 +53,8 @@ fn empty_edits_shift() {
 
 #[test]
 fn pictures_begin_at_the_sync_sample_before() {
-    // The second group begins with sample 12, shown at 520.
-    // The first picture at or after 700 is at 720: it moves to where the edit begins.
+    // The second group begins with sample 12, presented at 520. The first picture at or after 700 is at 720: it moves
+    // to where the edit begins.
     assert_eq!(of(&video(&[edit(400, 700)])), [(12..28, -720, 0, 380)]);
     assert_eq!(of(&video(&[edit(400, 520)]))[0].0.start, 12);
     assert_eq!(of(&video(&[edit(400, 519)]))[0].0.start, 0);
@@ -62,7 +62,7 @@ fn pictures_begin_at_the_sync_sample_before() {
 
 #[test]
 fn a_picture_that_begins_before_the_end_shows() {
-    // The last four, 44 to 47 in decoding order, show at 1800, 1920, 1840 and 1880.
+    // The last four samples, 44 to 47 in decoding order, are presented at 1800, 1920, 1840 and 1880.
     let last = |duration| of(&video(&[edit(duration, 40)]))[0].0.end;
     assert_eq!(last(1880), 48);
     assert_eq!(last(1841), 48, "sample 45 shows too late, but 47 is decoded with it");
@@ -74,7 +74,7 @@ fn a_picture_that_begins_before_the_end_shows() {
 #[test]
 fn priming_is_kept_and_what_is_cut_leaves_one_sample() {
     assert_eq!(of(&sound(&[edit(0, 50)])), [(0..500, -50, 0, 9950)], "the encoder's delay");
-    // 0.6 s were cut off, of which the decoder needs one frame.
+    // The edit removes 0.6 s, of which the decoder needs one frame.
     assert_eq!(of(&sound(&[edit(0, 600)])), [(29..500, -600, 0, 9400)]);
     assert_eq!(of(&sound(&[edit(0, 4010)]))[0].0, 199..500);
 }
@@ -128,7 +128,7 @@ fn a_list_that_shows_nothing_is_passed_over() {
 
 #[test]
 fn the_rounding_of_a_movie_tick_drops_no_picture() {
-    // 30,000 ticks a second, 1001 a picture: 31 pictures take 1034.366 ms, the file says 1034.
+    // 30,000 ticks per second, 1001 per picture: 31 pictures take 1034.366 ms, the file states 1034.
     let mut table = SampleTable::builder();
     for i in 0..31 {
         table.push(i * 10, 10, 1001, 0, i == 0);

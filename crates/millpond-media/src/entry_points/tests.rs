@@ -3,10 +3,10 @@ use crate::fixture::{AAC, AVC, movie, track};
 
 const IDR: &[u8] = &[0x65, 0x88];
 const OTHER: &[u8] = &[0x41, 0x9a];
-/// A recovery point in front of a picture that is no IDR.
+/// A recovery point message before a picture that is no IDR.
 const RECOVERY: &[u8] = &[6, 6, 1, 0x84, 0x80];
 
-/// Kind of picture that the media has at a sample, and the sample's sync flag.
+/// Kind of picture in the media of a sample, and the sample's sync flag.
 #[derive(Clone, Copy)]
 struct Picture {
     units: &'static [&'static [u8]],
@@ -17,7 +17,7 @@ struct Picture {
 const KEY: Picture = Picture { units: &[IDR], size: 900, flagged: true };
 const INTER: Picture = Picture { units: &[OTHER], size: 100, flagged: true };
 
-/// A movie of pictures of 40 ms, and the object that they are in.
+/// Returns a movie of pictures of 40 ms, and the object that holds them.
 fn made(pictures: impl IntoIterator<Item = Picture>) -> (Movie, Vec<u8>) {
     let mut object = Vec::new();
     let mut table = SampleTable::builder();
@@ -33,7 +33,7 @@ fn made(pictures: impl IntoIterator<Item = Picture>) -> (Movie, Vec<u8>) {
     (movie(vec![track(1, AVC, Vec::new(), table.finish())]), object)
 }
 
-/// The sync samples after the search, and how many ranges it read.
+/// Returns the sync samples after the search, and the number of ranges read.
 fn searched((movie, object): (Movie, Vec<u8>)) -> (Vec<u32>, usize) {
     let mut search = EntrySearch::of(movie, Work::unlimited()).unwrap();
     let (mut arrived, mut reads) = (Arrived::default(), 0);
@@ -67,7 +67,7 @@ fn flags_on_all_samples_give_way_to_the_media() {
     for group in [2, 12, 25, 250, 999] {
         let (sync, reads) = searched(made((0..3000).map(|i| if i % group == 0 { KEY } else { INTER })));
         assert!(sync.iter().all(|index| (*index as usize).is_multiple_of(group)), "groups of {group}: {sync:?}");
-        // Of short groups one key frame each second is enough.
+        // With short groups, one key frame per second is enough.
         let expected = if group < 25 { 120 } else { 3000_usize.div_ceil(group) };
         assert_eq!(sync.len(), expected, "groups of {group}: {sync:?}");
         assert!(reads <= 32 + 4 * 120, "groups of {group}: {reads} reads");
@@ -83,7 +83,7 @@ fn recovery_points_count() {
 
 #[test]
 fn flags_on_fragments_that_begin_anywhere_are_found_out() {
-    // A flag every second, a key frame every three.
+    // A flag every second, a key frame every three seconds.
     let picture = |i| match (i % 25, i % 75) {
         (_, 0) => KEY,
         (0, _) => INTER,

@@ -24,7 +24,7 @@ fn index(parts: &[Vec<u8>]) -> Movie {
     index_bytes(&[moov(), parts.concat()].concat()).unwrap()
 }
 
-/// Place less that of the first moof, size, dts, composition, sync.
+/// Offset relative to the first moof, size, dts, composition offset, sync flag.
 fn rows(movie: &Movie, track: usize) -> Vec<(u64, u64, i64, i32, bool)> {
     let base = moov().len() as u64;
     let samples = movie.tracks[track].samples.iter();
@@ -141,12 +141,12 @@ fn a_broken_fragment_ends_its_track_and_no_other() {
 
 #[test]
 fn pcm_comes_in_units_however_it_is_written() {
-    // Two bytes a frame, at most 600 frames a unit.
+    // Two bytes per frame, at most 600 frames per unit.
     let moov = |size: u32, duration| {
         let mvex = bx(b"mvex", &[&fields(b"trex", &[0, 1, 1, duration, size, 0])]);
         bx(b"moov", &[&mvhd(), &trak(1, b"soun", PCM, &[]), &mvex])
     };
-    // What the run has in front of the place of its data and behind it.
+    // Fields of the run before and after its data offset.
     let units = |moov: Vec<u8>, [flags, count]: [u32; 2], samples: &[u32], media: usize| {
         let run = |at| fields(b"trun", &[&[flags, count, at], samples].concat());
         let moof = |at| moof(&[traf(&[fields(b"tfhd", &[MOOF_BASE, 1]), run(at)])]);

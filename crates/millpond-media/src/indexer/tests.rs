@@ -2,8 +2,8 @@ use super::*;
 use crate::fixture::{AAC, AVC, bx, fields, mvhd, tables, trak, words};
 use proptest::prelude::*;
 
-/// Runs to the end, and counts the ranges of each batch.
-fn run(object: &[u8], limits: Limits) -> (Result<Movie, MediaError>, Vec<usize>) {
+/// Runs an indexer to its end, and counts the ranges of each batch.
+fn run(object: &[u8], limits: IndexLimits) -> (Result<Movie, MediaError>, Vec<usize>) {
     let mut indexer = Indexer::with_limits(object.len() as u64, limits);
     let mut batches = Vec::new();
     loop {
@@ -12,12 +12,12 @@ fn run(object: &[u8], limits: Limits) -> (Result<Movie, MediaError>, Vec<usize>)
             Err(error) => return (Err(error), batches),
             Ok(Step::Need(ranges)) => {
                 assert!(!ranges.is_empty());
-                // The media of these files is zeros; reads of it have tests of their own.
+                // The media of these files is zeros. Reads of media have tests of their own.
                 if !matches!(indexer.stage, Stage::Entries(_)) {
                     batches.push(ranges.len());
                 }
                 assert!(batches.len() < 1000, "it gets on");
-                // In another order than asked.
+                // Ranges are supplied in reverse order.
                 for range in ranges.into_iter().rev() {
                     assert!(range.start < range.end && range.end <= object.len() as u64, "{range}");
                     indexer.supply(range, Bytes::copy_from_slice(&object[range.start as usize..range.end as usize]));
@@ -48,9 +48,9 @@ fn counts(movie: &Movie) -> Vec<u32> {
 fn movie_first_takes_one_batch_or_two() {
     let head = (ftyp().len() + moov_at(0).len() + 8) as u32;
     let object = [ftyp(), moov_at(head), mdat(1050)].concat();
-    let (movie, batches) = run(&object, Limits::default());
+    let (movie, batches) = run(&object, IndexLimits::default());
     assert_eq!((counts(&movie.unwrap()), batches), (vec![10, 5], vec![1]));
-    let (movie, batches) = run(&object, Limits { head: 100, ..Limits::default() });
+    let (movie, batches) = run(&object, IndexLimits { head: 100, ..IndexLimits::default() });
     assert_eq!((counts(&movie.unwrap()), batches), (vec![10, 5], vec![1, 1]));
 }
 
@@ -58,7 +58,7 @@ fn movie_first_takes_one_batch_or_two() {
 fn movie_last_takes_two_batches() {
     let object =
         [ftyp(), bx(b"wide", &[]), mdat(100_000), bx(b"free", &[&[0; 30]]), moov_at(100), b"\0\0\0\x03junk".to_vec()];
-    let (movie, batches) = run(&object.concat(), Limits::default());
+    let (movie, batches) = run(&object.concat(), IndexLimits::default());
     assert_eq!((counts(&movie.unwrap()), batches), (vec![10, 5], vec![1, 1]));
 }
 
@@ -69,7 +69,7 @@ fn long_headers_and_open_ends() {
     long.resize(0x800, 0);
     let mut moov = moov_at(100);
     moov[..4].fill(0);
-    let (movie, _) = run(&[ftyp(), long, moov].concat(), Limits::default());
+    let (movie, _) = run(&[ftyp(), long, moov].concat(), IndexLimits::default());
     assert_eq!(counts(&movie.unwrap()), [10, 5]);
 }
 
@@ -78,7 +78,7 @@ fn media_that_claims_more_than_there_is_loses_its_end() {
     let head = (ftyp().len() + moov_at(0).len() + 8) as u32;
     let mut object = [ftyp(), moov_at(head), mdat(5000)].concat();
     object.truncate(head as usize + 950);
-    let movie = run(&object, Limits::default()).0.unwrap();
+    let movie = run(&object, IndexLimits::default()).0.unwrap();
     assert_eq!(counts(&movie), [9]);
     let ids: Vec<u32> = movie.skipped.iter().map(|s| s.id).collect();
     assert_eq!(ids, [1, 2], "one is cut short, one is gone");
@@ -89,9 +89,9 @@ fn media_that_claims_more_than_there_is_loses_its_end() {
 fn a_file_that_ends_early_is_told_from_one_that_is_wrong() {
     let head = (ftyp().len() + moov_at(0).len() + 8) as u32;
     let whole = [ftyp(), moov_at(head), mdat(5000)].concat();
-    assert!(!run(&whole, Limits::default()).0.unwrap().cut_short);
+    assert!(!run(&whole, IndexLimits::default()).0.unwrap().cut_short);
     for len in 0..whole.len() {
-        match run(&whole[..len], Limits::default()).0 {
+        match run(&whole[..len], IndexLimits::default()).0 {
             Ok(movie) => assert!(movie.cut_short || len as u64 >= u64::from(head) + 1050, "{len}"),
             Err(error) => assert!(error.is_cut_short(len as u64), "{len}: {error}"),
         }
@@ -99,14 +99,14 @@ fn a_file_that_ends_early_is_told_from_one_that_is_wrong() {
     let garbage = [ftyp(), vec![0xff; 40]].concat();
     let no_track = [ftyp(), bx(b"moov", &[&mvhd()])].concat();
     for wrong in [garbage, no_track, b"<!DOCTYPE html>    ".to_vec()] {
-        let error = run(&wrong, Limits::default()).0.unwrap_err();
+        let error = run(&wrong, IndexLimits::default()).0.unwrap_err();
         assert!(!error.is_cut_short(wrong.len() as u64), "{error}");
     }
 }
 
 #[test]
 fn errors_name_the_place() {
-    let error = |object: &[u8]| run(object, Limits::default()).0.unwrap_err().to_string();
+    let error = |object: &[u8]| run(object, IndexLimits::default()).0.unwrap_err().to_string();
     let whole = [ftyp(), moov_at(100)].concat();
     assert_eq!(
         error(&whole[..100]),
@@ -139,7 +139,7 @@ fn a_bad_track_is_skipped_with_its_reason() {
 #[test]
 fn metadata_has_a_limit() {
     let object = [ftyp(), moov_at(100)].concat();
-    let limits = Limits { max_metadata: 200, ..Limits::default() };
+    let limits = IndexLimits { max_metadata: 200, ..IndexLimits::default() };
     let error = run(&object, limits).0.unwrap_err();
     assert_eq!(error, MediaError::too_large("moov", 16, object.len() as u64 - 16, 200, "bytes of metadata"));
 }
@@ -184,7 +184,7 @@ impl Fragmented {
     }
 
     fn check(&self, object: &[u8]) -> Vec<usize> {
-        let (movie, batches) = run(object, Limits { head: 4096, ..Limits::default() });
+        let (movie, batches) = run(object, IndexLimits { head: 4096, ..IndexLimits::default() });
         let movie = movie.unwrap();
         let expected: Vec<i64> = (0..self.fragments.len() as i64 * 2).map(|i| i * 40).collect();
         assert_eq!(movie.tracks[0].samples.iter().map(|s| s.dts).collect::<Vec<_>>(), expected);
@@ -239,7 +239,7 @@ fn an_index_at_the_end() {
         entries.extend([0, place, 0x0101_0100]);
         place += fragment.len() as u32;
     }
-    // Three numbers of a byte each: one byte of the last word is too many.
+    // Three numbers of one byte each: the last word has one byte too many.
     let entries: Vec<u8> = entries.chunks(3).flat_map(|e| words(e)[..11].to_vec()).collect();
     let tfra = bx(b"tfra", &[&words(&[0, 1, 0, 20]), &entries]);
     let mfra = bx(b"mfra", &[&tfra, &fields(b"mfro", &[0, tfra.len() as u32 + 24])]);
@@ -266,7 +266,7 @@ fn a_recording_that_broke_off_keeps_what_it_has() {
     let file = Fragmented::new(20, 100_000);
     let object = [ftyp(), file.moov.clone(), file.fragments.concat()].concat();
     let cut = object.len() - file.fragments[19].len() + 20;
-    let (movie, _) = run(&object[..cut], Limits::default());
+    let (movie, _) = run(&object[..cut], IndexLimits::default());
     let movie = movie.unwrap();
     assert_eq!(movie.tracks[0].samples.len(), 38);
     assert!(movie.skipped[0].reason.contains("moof at byte"), "{:?}", movie.skipped);
@@ -276,7 +276,7 @@ fn a_recording_that_broke_off_keeps_what_it_has() {
 fn fragments_count_as_metadata() {
     let file = Fragmented::new(20, 100_000);
     let object = [ftyp(), file.moov.clone(), file.fragments.concat()].concat();
-    let limits = Limits { max_metadata: file.moov.len() as u64 + 500, ..Limits::default() };
+    let limits = IndexLimits { max_metadata: file.moov.len() as u64 + 500, ..IndexLimits::default() };
     assert!(matches!(run(&object, limits).0, Err(MediaError::TooLarge { .. })));
 }
 
@@ -294,7 +294,7 @@ fn fragmented() -> Vec<u8> {
 fn every_cut_of_a_file_is_an_error_or_a_movie() {
     for object in [progressive(), fragmented()] {
         for end in 0..object.len() {
-            let limits = Limits { head: 64, ..Limits::default() };
+            let limits = IndexLimits { head: 64, ..IndexLimits::default() };
             let _ = run(&object[..end], limits);
         }
     }
@@ -312,7 +312,7 @@ proptest! {
             let place = place.index(object.len());
             object[place] = value;
         }
-        let (movie, _) = run(&object, Limits { head, ..Limits::default() });
+        let (movie, _) = run(&object, IndexLimits { head, ..IndexLimits::default() });
         if let Ok(movie) = movie {
             for track in &movie.tracks {
                 prop_assert!(movie.external_media.is_some()
@@ -324,7 +324,7 @@ proptest! {
     }
 }
 
-/// Answers every read of `indexer` with an empty box of a mebibyte, until it is through or refuses.
+/// Answers every read of `indexer` with an empty box of a mebibyte, until the indexer ends or refuses.
 fn answer_with_free_boxes(mut indexer: Indexer) -> MediaError {
     let mut bytes = vec![0; 1 << 16];
     bytes[..8].copy_from_slice(b"\0\x10\0\0free");

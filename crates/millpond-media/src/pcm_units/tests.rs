@@ -5,13 +5,13 @@ use crate::{
 };
 use proptest::prelude::*;
 
-/// Stereo of 16 bits and 48 kHz: 4 bytes a frame, 300 frames a unit.
+/// Stereo of 16 bits at 48 kHz: 4 bytes per frame, 300 frames per unit.
 fn stereo() -> PcmUnits {
     let coding = PcmCoding::Signed16(ByteOrder::Little);
     PcmUnits::new(&PcmConfig { fourcc: *b"sowt", coding, channels: 2, sample_rate: 48_000 })
 }
 
-/// Place, bytes and ticks of each unit.
+/// Offset, bytes and ticks of each unit.
 fn rows(fill: impl FnOnce(&mut PcmUnits, &mut SampleTableBuilder)) -> Vec<(u64, u64, u32)> {
     let (mut units, mut out) = (stereo(), SampleTable::builder());
     fill(&mut units, &mut out);

@@ -1,11 +1,11 @@
-//! The tables of a PCM track: their samples are single frames mostly, too many to look at one by one.
+//! Sample tables of a PCM track: most samples are single frames, too many to visit one by one.
 
 use super::{Cut, MAX_CONSTANT_ELSEWHERE, RunCursor, Runs, Sizes, Tables};
 use crate::{budget::Budget, error::MediaError, pcm_units::PcmUnits, sample_table::SampleTableBuilder};
 
 impl Tables<'_> {
-    /// As [`fill`](Self::fill), in access units, none of which goes over the end of a chunk. Composition times and
-    /// sync samples mean nothing here.
+    /// Like [`fill`](Self::fill), but appends access units that never extend past the end of a chunk. Composition times
+    /// and sync samples mean nothing here.
     pub(crate) fn fill_pcm(
         &self,
         units: &mut PcmUnits,
@@ -15,7 +15,7 @@ impl Tables<'_> {
     ) -> Result<Option<Cut>, MediaError> {
         let frame = units.frame();
         let (sizes, elsewhere) = match self.sizes {
-            // QuickTime says 1 of frames of any size.
+            // QuickTime states a size of 1 for frames of any size.
             Sizes::Constant { size, count } if size <= frame => {
                 (Sizes::Constant { size: frame, count }, MAX_CONSTANT_ELSEWHERE.saturating_mul(units.most()))
             }

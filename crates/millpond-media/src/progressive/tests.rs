@@ -148,7 +148,7 @@ fn missing_tables_are_named() {
     }
 }
 
-/// What comes of PCM: stereo of 16 bits, 48 kHz.
+/// Returns the table of PCM tables: stereo of 16 bits at 48 kHz.
 fn fill_pcm(tables: &[Vec<u8>], len: Option<u64>) -> Result<(SampleTable, Option<String>), MediaError> {
     let bytes = bx(b"stbl", &[&tables.concat()]);
     let stbl = Node::new(&bytes, 0, "stbl").unwrap();
@@ -180,7 +180,7 @@ fn frames_of_pcm_are_grouped_by_chunk() {
     let (rows, cut) = pcm_rows(&tables(4), 5022);
     assert_eq!(rows, [(100, 1200, 300), (5000, 20, 9)]);
     assert!(cut.unwrap().contains("samples from 305 of 310 on are left out: 4 bytes at 5020 pass the end"));
-    // As many as there are bytes for, if they don't overlap.
+    // As many samples as there are bytes, if they don't overlap.
     assert!(pcm_rows(&tables(4), 1000).1.unwrap().contains("from 225 of 310 on"));
 }
 

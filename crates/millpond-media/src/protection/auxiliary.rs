@@ -1,21 +1,21 @@
-//! Auxiliary information of samples (ISO/IEC 23001-7 7.1): initialization vectors and subsamples, as the file has them.
+//! Auxiliary information of samples (ISO/IEC 23001-7 7.1): initialization vectors and subsamples, as in the file.
 
 use serde::{Deserialize, Serialize};
 
-/// Entries between two marks at most.
+/// Most entries between two marks.
 const STEP: u32 = 64;
 
-/// Bytes of a subsample: 16 bits of clear bytes, 32 bits of protected ones.
+/// Length in bytes of a subsample entry: 16 bits for the clear bytes, 32 bits for the protected ones.
 pub(crate) const SUBSAMPLE: usize = 6;
 
-/// Form of entries that follow one another.
+/// Form of consecutive entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Form {
-    /// Group of the samples, from 1; 0 for none.
+    /// Number of the samples' group, from 1; 0 for none.
     pub(crate) group: u16,
-    /// Bytes of an initialization vector.
+    /// Length of an initialization vector in bytes.
     pub(crate) iv_size: u8,
-    /// Whether subsamples follow the initialization vector.
+    /// Whether subsamples follow each initialization vector.
     pub(crate) subsamples: bool,
 }
 
@@ -25,11 +25,11 @@ impl Form {
     }
 }
 
-/// A place to begin a walk over entries.
+/// A position from which a walk over entries can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     sample: u32,
-    /// Place of its entry. Metadata has fewer than 2^32 bytes.
+    /// Offset of its entry in the bytes. Metadata has fewer than 2^32 bytes.
     position: u32,
     form: Form,
 }
@@ -41,7 +41,7 @@ pub struct AuxiliaryTable {
     largest: u32,
     marks: Vec<Mark>,
     bytes: Vec<u8>,
-    /// Whether the bytes of the next entry don't follow those of the last.
+    /// Whether the bytes of the next entry do not follow those of the last one.
     broken: bool,
 }
 
@@ -52,12 +52,12 @@ pub struct Auxiliary<'a> {
     pub group: u16,
     /// Initialization vector; empty where it is constant, or the sample is not encrypted.
     pub iv: &'a [u8],
-    /// Subsamples of six bytes each, without their count; `None` where the whole sample is encrypted alike.
+    /// Subsamples of six bytes each, without their count; `None` where the whole sample is encrypted in the same way.
     pub subsamples: Option<&'a [u8]>,
 }
 
 impl AuxiliaryTable {
-    /// Samples that have an entry.
+    /// Number of samples that have an entry.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.len
@@ -69,7 +69,7 @@ impl AuxiliaryTable {
         self.len == 0
     }
 
-    /// Bytes of the largest entry, the count of subsamples included.
+    /// Length of the largest entry in bytes, with its count of subsamples.
     #[must_use]
     pub fn largest(&self) -> u32 {
         self.largest
@@ -81,20 +81,20 @@ impl AuxiliaryTable {
         self.marks.capacity() * size_of::<Mark>() + self.bytes.capacity()
     }
 
-    /// A cursor over the entries, before the first.
+    /// Returns a cursor before the first entry.
     #[must_use]
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor { table: self, mark: 0, sample: 0, position: 0 }
     }
 
-    /// Goes on at sample `first`: what was said of samples from there on counts no more.
+    /// Continues at sample `first`: earlier entries for later samples are dropped.
     pub(crate) fn resume(&mut self, first: u32) {
         self.marks.truncate(self.marks.partition_point(|mark| mark.sample < first));
         self.len = first;
         self.broken = true;
     }
 
-    /// Appends `count` samples without entries.
+    /// Appends `count` samples without bytes of their own.
     pub(crate) fn push_alike(&mut self, form: Form, count: u32) {
         if count > 0 {
             self.push(form, &[]);
@@ -102,7 +102,7 @@ impl AuxiliaryTable {
         }
     }
 
-    /// Appends one entry as the file has it: initialization vector, count of subsamples, subsamples.
+    /// Appends one entry as in the file: initialization vector, count of subsamples, subsamples.
     pub(crate) fn push(&mut self, form: Form, entry: &[u8]) {
         let goes_on = |mark: &Mark| mark.form == form && (form.is_empty() || self.len - mark.sample < STEP);
         if std::mem::take(&mut self.broken) || !self.marks.last().is_some_and(goes_on) {
@@ -117,26 +117,26 @@ impl AuxiliaryTable {
         self.len = self.len.saturating_add(1);
     }
 
-    /// Gives back what the table took in advance.
+    /// Releases excess capacity.
     pub(crate) fn shrink(&mut self) {
         self.marks.shrink_to_fit();
         self.bytes.shrink_to_fit();
     }
 }
 
-/// A place in an [`AuxiliaryTable`]: cheap where samples are asked for in order.
+/// A position in an [`AuxiliaryTable`]. Lookups are cheap where samples are requested in order.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     table: &'a AuxiliaryTable,
-    /// Number of the mark before the next entry.
+    /// Index of the mark before the next entry.
     mark: usize,
-    /// The sample of the next entry, and its place.
+    /// Sample of the next entry, and the entry's offset.
     sample: u32,
     position: u64,
 }
 
 impl<'a> Cursor<'a> {
-    /// The entry of sample `index`.
+    /// Returns the entry of sample `index`.
     pub fn get(&mut self, index: u32) -> Option<Auxiliary<'a>> {
         if index >= self.table.len {
             return None;

@@ -1,38 +1,39 @@
-//! The encryption of a track while samples arrive: `senc`, or `saiz` and `saio`, of a movie box or of fragments.
+//! Collects the encryption of a track while samples arrive, from `senc`, or `saiz` and `saio`, of a movie box or of
+//! fragments.
 
 use super::{
     FragmentHeader, KeyParameters, Protection,
     auxiliary::Form,
     group::{self, OF_FRAGMENT},
-    source::Source,
+    source::AuxiliaryEntries,
 };
 use crate::{boxes::Node, budget::Budget, error::MediaError};
 use std::collections::HashMap;
 
-/// Boxes about the same samples.
+/// Boxes that describe the same samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Container<'n, 'a> {
     /// The `stbl` or `traf`.
     pub(crate) tables: &'n Node<'a>,
-    /// The `trak` or `traf`, which may have `senc` too.
+    /// The `trak` or `traf`, which may also contain `senc`.
     pub(crate) track: &'n Node<'a>,
-    /// The box that is at hand with everything in it: `moov` or `moof`.
+    /// The outermost box that is wholly in memory: `moov` or `moof`.
     pub(crate) whole: &'n Node<'a>,
-    /// Offset in the object that `saio` counts from.
+    /// Offset in the object from which `saio` counts.
     pub(crate) base: u64,
 }
 
-/// A [`Protection`] that may still get samples.
+/// A [`Protection`] that is being built.
 #[derive(Debug)]
 pub(crate) struct ProtectionDraft {
     protection: Protection,
     numbers: HashMap<KeyParameters, u16>,
-    /// Groups that the movie box describes.
+    /// Numbers of the groups that the movie box describes.
     of_movie: Vec<u16>,
 }
 
 impl ProtectionDraft {
-    /// The encryption that a sample entry tells, and the groups that `stbl` describes.
+    /// Starts with the encryption of a sample entry, and the groups that `stbl` describes.
     pub(crate) fn new(protection: Protection, stbl: &Node<'_>, budget: &mut Budget) -> Result<Self, MediaError> {
         let mut draft = Self { protection, numbers: HashMap::new(), of_movie: Vec::new() };
         for parameters in group::descriptions(stbl, budget)? {
@@ -47,7 +48,7 @@ impl ProtectionDraft {
         self.protection
     }
 
-    /// Takes what `at` says of `count` samples from sample `first` on.
+    /// Reads the encryption of `count` samples, from sample `first` on, out of the boxes `at`.
     pub(crate) fn add(
         &mut self,
         at: Container<'_, '_>,
@@ -56,9 +57,9 @@ impl ProtectionDraft {
         budget: &mut Budget,
     ) -> Result<(), MediaError> {
         self.protection.samples.resume(first);
-        let mut source = Source::of(at, count)?;
+        let mut source = AuxiliaryEntries::of(at, count)?;
         let (mut left, mut of_fragment) = (count, None);
-        // Samples behind the last run are in no group.
+        // Samples after the last run are in no group.
         for (samples, number) in group::runs(at.tables, budget)?.chain([(count, 0)]) {
             let samples = samples.min(left);
             if samples > 0 {
@@ -70,13 +71,13 @@ impl ProtectionDraft {
         Ok(())
     }
 
-    /// Takes `count` samples of one group.
+    /// Reads the entries of `count` samples of one group.
     fn add_run(
         &mut self,
         tables: &Node<'_>,
         group: u16,
         count: u32,
-        source: Option<&mut Source<'_>>,
+        source: Option<&mut AuxiliaryEntries<'_>>,
         budget: &mut Budget,
     ) -> Result<(), MediaError> {
         let parameters = self.parameters(group);
@@ -100,7 +101,7 @@ impl ProtectionDraft {
         Ok(())
     }
 
-    /// Takes `count` samples from sample `first` on that have the sample entry of the format without encryption.
+    /// Adds `count` samples, from sample `first` on, whose sample entry is of the format without encryption.
     pub(crate) fn add_clear(&mut self, node: &Node<'_>, first: u32, count: u32) -> Result<(), MediaError> {
         let group = self.number(node, KeyParameters::CLEAR)?;
         self.protection.samples.resume(first);
@@ -108,7 +109,7 @@ impl ProtectionDraft {
         Ok(())
     }
 
-    /// Notes the headers of the fragment that begins with sample `first`.
+    /// Records the headers of the fragment that begins with sample `first`.
     pub(crate) fn add_headers(&mut self, first: u32, headers: &[u32]) {
         let known = &mut self.protection.headers;
         let begins = known.last().map_or(0, |last| known.partition_point(|header| header.sample < last.sample));
@@ -123,7 +124,7 @@ impl ProtectionDraft {
         number.and_then(|number| self.protection.groups.get(number)).unwrap_or(&self.protection.parameters)
     }
 
-    /// The number of a group with these parameters.
+    /// Returns the number of a group with these parameters.
     fn number(&mut self, node: &Node<'_>, parameters: KeyParameters) -> Result<u16, MediaError> {
         if let Some(&number) = self.numbers.get(&parameters) {
             return Ok(number);
@@ -138,7 +139,8 @@ impl ProtectionDraft {
         Ok(number)
     }
 
-    /// The group that `sbgp` of `tables` means by `number`. `of_fragment` are those that `tables` describes, once they are read.
+    /// Returns the group with the index `number` in `sbgp` of `tables`. `of_fragment` caches the groups that `tables`
+    /// describes.
     fn group(
         &mut self,
         number: u32,

@@ -6,15 +6,15 @@ use crate::{
     error::MediaError,
 };
 
-/// Places in entries where boxes begin: behind the fields of `VisualSampleEntry`, and of `AudioSampleEntry` of ISO and of
-/// QuickTime's versions 1 and 2.
+/// Offsets in entries at which boxes can begin: after the fields of `VisualSampleEntry`, and of `AudioSampleEntry` in
+/// the versions of ISO and QuickTime (1 and 2).
 const BOXES_AT: [usize; 4] = [78, 28, 44, 64];
 
 fn is_protected(entry: &Node<'_>) -> bool {
     matches!(&entry.kind, b"encv" | b"enca")
 }
 
-/// The sample entry with the type that it had before encryption; other entries as they are.
+/// Returns the sample entry with the type that it had before encryption. Other entries are not changed.
 pub(crate) fn clear_format(entry: Node<'_>) -> Result<Node<'_>, MediaError> {
     if !is_protected(&entry) {
         return Ok(entry);
@@ -37,7 +37,7 @@ pub(crate) fn parse(entry: &Node<'_>) -> Result<Option<Protection>, MediaError> 
     Ok(Some(Protection { scheme, parameters, groups, samples, headers }))
 }
 
-/// The first `sinf` whose scheme is one of common encryption, and that scheme (8.12.5).
+/// Returns the first `sinf` whose scheme is one of common encryption, and that scheme (8.12.5).
 fn scheme<'a>(entry: &Node<'a>) -> Result<(Node<'a>, Scheme), MediaError> {
     let all = || {
         let skip = BOXES_AT.into_iter().find(|skip| entry.children_after(*skip).any(|child| child.kind == *b"sinf"));
@@ -52,11 +52,11 @@ fn scheme<'a>(entry: &Node<'a>) -> Result<(Node<'a>, Scheme), MediaError> {
     known.ok_or_else(|| {
         let scheme = all().find_map(|sinf| of(&sinf)).map_or_else(|| "an unknown scheme".to_owned(), show);
         let format = all().find_map(|sinf| sinf.child(b"frma")?.fields().four_cc().ok()).unwrap_or(entry.kind);
-        entry.unsupported(format!("'{}' encrypted by {scheme} (cenc, cens, cbc1 and cbcs are)", show(format)))
+        entry.unsupported(format!("'{}' encrypted by {scheme} (supported are cenc, cens, cbc1 and cbcs)", show(format)))
     })
 }
 
-/// The fields that `tenc` (ISO/IEC 23001-7 8.2) and the entries of `seig` groups (6) have in common.
+/// Reads the fields that `tenc` (ISO/IEC 23001-7 8.2) and the entries of `seig` groups (6) have in common.
 pub(super) fn key_parameters(
     node: &Node<'_>,
     has_pattern: bool,

@@ -1,4 +1,4 @@
-//! Sample groups of type `seig` (ISO/IEC 23001-7 6): samples with other parameters than those of their track.
+//! Sample groups of type `seig` (ISO/IEC 23001-7 6): samples whose parameters differ from those of their track.
 
 use super::{KeyParameters, entry::key_parameters};
 use crate::{
@@ -7,13 +7,13 @@ use crate::{
     error::MediaError,
 };
 
-/// Samples that follow one another and the entry of `sgpd` that describes them, as `sbgp` numbers it.
+/// Number of consecutive samples, and the index of their `sgpd` entry as in `sbgp`.
 pub(super) type Run = (u32, u32);
 
-/// First number of a group that the fragment itself describes (ISO/IEC 14496-12 8.9.4).
+/// First index of groups that the fragment itself describes (ISO/IEC 14496-12 8.9.4).
 pub(super) const OF_FRAGMENT: u32 = 0x1_0000;
 
-/// The entries of the `sgpd` of type `seig` in `container` (ISO/IEC 14496-12 8.9.3).
+/// Reads the entries of the `sgpd` of type `seig` in `container` (ISO/IEC 14496-12 8.9.3).
 pub(super) fn descriptions(container: &Node<'_>, budget: &mut Budget) -> Result<Vec<KeyParameters>, MediaError> {
     let Some(sgpd) = of_type(container, b"sgpd") else { return Ok(Vec::new()) };
     let (version, _, mut fields) = sgpd.full()?;
@@ -38,8 +38,8 @@ pub(super) fn descriptions(container: &Node<'_>, budget: &mut Budget) -> Result<
     Ok(entries)
 }
 
-/// The runs of the `sbgp` of type `seig` in `container` (ISO/IEC 14496-12 8.9.2); none where all samples have the
-/// parameters of the track.
+/// Returns the runs of the `sbgp` of type `seig` in `container` (ISO/IEC 14496-12 8.9.2); none where all samples have
+/// the parameters of the track.
 pub(super) fn runs<'a>(
     container: &Node<'a>,
     budget: &mut Budget,
@@ -56,7 +56,7 @@ pub(super) fn runs<'a>(
     Ok(entries.iter().map(move |entry| (word(&entry[..4]), word(&entry[4..]))))
 }
 
-/// The child of type `kind` whose grouping type is `seig`.
+/// Returns the child of type `kind` whose grouping type is `seig`.
 fn of_type<'a>(container: &Node<'a>, kind: &[u8; 4]) -> Option<Node<'a>> {
     container.children_of(kind).find(|node| node.body.get(4..8) == Some(b"seig"))
 }

@@ -1,6 +1,6 @@
 //! Common encryption (ISO/IEC 23001-7): the scheme, the keys and the auxiliary information of a track's samples.
 //!
-//! Nothing is decrypted. The tables here are what media segments need beside the encrypted bytes: initialization
+//! Nothing is decrypted. The tables here hold what media segments need besides the encrypted bytes: initialization
 //! vectors, the clear and protected bytes of each sample, and the key of each sample.
 
 mod auxiliary;
@@ -39,12 +39,12 @@ pub enum Scheme {
 impl Scheme {
     const ALL: [Self; 4] = [Self::Cenc, Self::Cens, Self::Cbc1, Self::Cbcs];
 
-    /// The scheme of a `schm` box.
+    /// Returns the scheme of a `schm` box.
     pub(crate) fn of(kind: FourCc) -> Option<Self> {
         Self::ALL.into_iter().find(|scheme| scheme.name().as_bytes() == kind)
     }
 
-    /// Its four-character code.
+    /// Four-character code of the scheme.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Scheme {
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// The 32 hexadecimal digits, without hyphens.
+    /// Returns the 32 hexadecimal digits, without hyphens.
     #[must_use]
     pub fn digits(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -89,15 +89,15 @@ impl fmt::Debug for Uuid {
 pub struct KeyParameters {
     /// Whether the samples are encrypted.
     pub is_protected: bool,
-    /// Encrypted blocks of a pattern; 0 without pattern.
+    /// Number of encrypted blocks in a pattern; 0 without a pattern.
     pub crypt_blocks: u8,
-    /// Clear blocks of a pattern.
+    /// Number of clear blocks in a pattern.
     pub skip_blocks: u8,
-    /// Bytes of each sample's initialization vector: 0, 8 or 16.
+    /// Length of each sample's initialization vector in bytes: 0, 8 or 16.
     pub iv_size: u8,
     /// Identifier of the key.
     pub key_id: Uuid,
-    /// Initialization vector of all samples, where `iv_size` is 0.
+    /// Initialization vector of all samples; used where `iv_size` is 0.
     pub constant_iv: Vec<u8>,
 }
 
@@ -113,30 +113,30 @@ impl KeyParameters {
     };
 }
 
-/// The encryption of a track.
+/// Encryption of a track.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Protection {
-    /// How samples are encrypted.
+    /// Encryption scheme.
     pub scheme: Scheme,
-    /// Parameters of samples in no group.
+    /// Parameters of samples outside of all groups.
     pub parameters: KeyParameters,
     /// Parameters of sample groups. [`Auxiliary::group`] counts them from 1.
     pub groups: Vec<KeyParameters>,
     /// Auxiliary information of each sample.
     pub samples: AuxiliaryTable,
-    /// Headers of fragments, by the first sample of the fragment.
+    /// Headers of fragments, each with the first sample of its fragment.
     pub headers: Vec<FragmentHeader>,
 }
 
 impl Protection {
-    /// Whether samples have other keys than that of the track, as with key rotation.
+    /// Whether some samples have another key than the track, as with key rotation.
     #[must_use]
     pub fn changes_key(&self) -> bool {
         let key = self.parameters.key_id;
         self.groups.iter().any(|group| group.is_protected && (group.key_id != key || !self.parameters.is_protected))
     }
 
-    /// Bytes of heap it holds, for memory budgets.
+    /// Bytes of heap held, for memory budgets.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         let parameters = |parameters: &KeyParameters| size_of::<KeyParameters>() + parameters.constant_iv.len();

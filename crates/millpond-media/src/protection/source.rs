@@ -1,4 +1,4 @@
-//! Auxiliary information of samples as a file has it: `senc`, or `saiz` and `saio` (ISO/IEC 23001-7 7.1, 7.2).
+//! Reads the auxiliary information of samples in a file: `senc`, or `saiz` and `saio` (ISO/IEC 23001-7 7.1, 7.2).
 
 use super::{Container, auxiliary::SUBSAMPLE};
 use crate::{
@@ -9,29 +9,29 @@ use crate::{
 
 /// Flag of `senc`: entries have subsamples.
 const SUBSAMPLES: u32 = 2;
-/// Flag of `saiz` and `saio`: they name a type (ISO/IEC 14496-12 8.7.8, 8.7.9).
+/// Flag of `saiz` and `saio`: a type is present (ISO/IEC 14496-12 8.7.8, 8.7.9).
 const TYPED: u32 = 1;
 
-/// Entries that are not read yet.
-pub(super) struct Source<'a> {
+/// Unread entries.
+pub(super) struct AuxiliaryEntries<'a> {
     /// The box that counts the entries.
     node: Node<'a>,
     rest: &'a [u8],
     layout: Layout<'a>,
 }
 
-/// Marks of the end of an entry.
+/// Rule that determines where an entry ends.
 enum Layout<'a> {
-    /// Each has subsamples, or none has.
+    /// All entries have subsamples, or none has.
     Flagged { subsamples: bool },
-    /// All have this size.
+    /// All entries have this size.
     Constant(usize),
-    /// Each has a size of its own.
+    /// Each entry has its own size.
     Sizes(std::slice::Iter<'a, u8>),
 }
 
-impl<'a> Source<'a> {
-    /// The entries of `count` samples; `None` where the file has none.
+impl<'a> AuxiliaryEntries<'a> {
+    /// Finds the entries of `count` samples; `None` where the file has none.
     pub(super) fn of(at: Container<'_, 'a>, count: u32) -> Result<Option<Self>, MediaError> {
         if let Some(senc) = at.tables.child(b"senc").or_else(|| at.track.child(b"senc")) {
             return Self::of_senc(senc, count).map(Some);
@@ -62,12 +62,12 @@ impl<'a> Source<'a> {
         Ok(Some(Self { node, rest, layout }))
     }
 
-    /// Whether entries with initialization vectors of `iv_size` bytes have no byte at all.
+    /// Whether entries with initialization vectors of `iv_size` bytes are all empty.
     pub(super) fn says_nothing(&self, iv_size: u8) -> bool {
         iv_size == 0 && matches!(self.layout, Layout::Flagged { subsamples: false })
     }
 
-    /// The next entry with initialization vectors of `iv_size` bytes, and whether it has subsamples.
+    /// Returns the next entry with an initialization vector of `iv_size` bytes, and whether it has subsamples.
     pub(super) fn next(
         &mut self,
         iv_size: u8,
@@ -98,7 +98,7 @@ impl<'a> Source<'a> {
         Ok((entry, subsamples))
     }
 
-    /// Bytes of the subsamples, their count included, of an entry that begins here.
+    /// Returns the length in bytes of the subsamples, with their count, of the entry that begins here.
     fn subsamples(&self, iv_size: usize) -> usize {
         let count =
             self.rest.get(iv_size..).and_then(<[u8]>::first_chunk).map_or(0, |count| u16::from_be_bytes(*count));
@@ -113,13 +113,13 @@ fn enough(node: &Node<'_>, entries: u32, count: u32) -> Result<(), MediaError> {
     Err(node.invalid(format!("auxiliary information of {entries} samples"), format!("that of {count}")))
 }
 
-/// Whether a `saiz` or `saio` is about encryption: its type is a scheme's, or none is named.
+/// Whether a `saiz` or `saio` is for encryption: its type is a scheme's, or it has none.
 fn is_of_encryption(node: &Node<'_>) -> bool {
     let Ok((_, flags, mut fields)) = node.full() else { return false };
     flags & TYPED == 0 || fields.four_cc().is_ok_and(|kind| super::Scheme::of(kind).is_some())
 }
 
-/// The bytes that `saio` leads to.
+/// Returns the bytes to which `saio` points.
 fn place<'a>(saio: &Node<'a>, at: Container<'_, 'a>) -> Result<&'a [u8], MediaError> {
     let (version, flags, mut fields) = saio.full()?;
     fields.skip(if flags & TYPED != 0 { 8 } else { 0 })?;

@@ -1,4 +1,4 @@
-//! Protection system headers (`pssh`, ISO/IEC 23001-7 8.1): what a licence system needs, opaque to everybody else.
+//! Protection system headers (`pssh`, ISO/IEC 23001-7 8.1): opaque data for licence systems.
 
 use super::Uuid;
 use crate::{
@@ -8,9 +8,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Bytes of the headers of a movie box: those of ten systems have a few thousand.
+/// Most bytes of headers of a movie box; those of ten systems have a few thousand.
 const MOST_OF_MOVIE: usize = 64 << 10;
-/// Bytes of unlike headers of all fragments.
+/// Most bytes of different headers of all fragments.
 const MOST_OF_FRAGMENTS: usize = 1 << 20;
 
 /// One `pssh` box.
@@ -25,14 +25,14 @@ pub struct SystemHeader {
 impl SystemHeader {
     const KIND: FourCc = *b"pssh";
 
-    /// `Data`: what follows the key identifiers and the size.
+    /// `Data`: the bytes after key identifiers and size.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         let node = Node::new(&self.whole, 0, "pssh");
         node.and_then(|node| data(&node).ok()).unwrap_or_default()
     }
 
-    /// Bytes of heap it holds, for memory budgets.
+    /// Bytes of heap held, for memory budgets.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         size_of::<Self>() + self.whole.capacity()
@@ -63,23 +63,23 @@ fn data<'a>(node: &Node<'a>) -> Result<&'a [u8], MediaError> {
 pub struct FragmentHeader {
     /// First sample of the fragment.
     pub sample: u32,
-    /// Place in [`Movie::fragment_headers`](crate::Movie::fragment_headers).
+    /// Index in [`Movie::fragment_headers`](crate::Movie::fragment_headers).
     pub header: u32,
 }
 
-/// The headers of a movie, each once.
+/// Headers of a movie, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct SystemHeaders {
-    /// Of the movie box.
+    /// Headers of the movie box.
     pub(crate) movie: Vec<SystemHeader>,
-    /// Of fragments.
+    /// Headers of fragments.
     pub(crate) fragments: Vec<SystemHeader>,
     places: HashMap<SystemHeader, u32>,
     bytes: usize,
 }
 
 impl SystemHeaders {
-    /// Takes the headers of `moov`.
+    /// Adds the headers of `moov`.
     pub(crate) fn of_movie(&mut self, moov: &Node<'_>) -> Result<(), MediaError> {
         let mut bytes = 0;
         for node in moov.children_of(&SystemHeader::KIND) {
@@ -93,7 +93,7 @@ impl SystemHeaders {
         Ok(())
     }
 
-    /// Takes the headers of `moof`, and gives their places among those of all fragments.
+    /// Adds the headers of `moof`, and returns their indexes among those of all fragments.
     pub(crate) fn of_fragment(&mut self, moof: &Node<'_>) -> Result<Vec<u32>, MediaError> {
         let mut found = Vec::new();
         for node in moof.children_of(&SystemHeader::KIND) {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const KEY: [u8; 16] = *b"0123456789abcdef";
 const OTHER: [u8; 16] = *b"fedcba9876543210";
 
-/// `tenc`, or with `seig` the fields of a group: initialization vectors of `iv_size` bytes, else one of 16 bytes.
+/// Body of `tenc`, or of a `seig` group: initialization vectors of `iv_size` bytes, or a constant one of 16 bytes.
 fn parameters(is_protected: u8, iv_size: u8, key: &[u8; 16]) -> Vec<u8> {
     let mut out = vec![0, 0x19, is_protected, iv_size];
     out.extend(key);
@@ -20,7 +20,7 @@ fn parameters(is_protected: u8, iv_size: u8, key: &[u8; 16]) -> Vec<u8> {
     out
 }
 
-/// A sample entry of the fixtures, encrypted; as hexadecimal digits.
+/// An encrypted sample entry of the fixtures, as hexadecimal digits.
 fn encrypted(entry: &str, kind: &[u8; 4], scheme: &[u8; 4], tenc: &[u8]) -> String {
     let mut whole = hex(entry);
     let format = [whole[4], whole[5], whole[6], whole[7]];
@@ -37,7 +37,7 @@ fn video(iv_size: u8) -> String {
     encrypted(AVC, b"encv", if iv_size == 0 { b"cbcs" } else { b"cenc" }, &parameters(1, iv_size, &KEY))
 }
 
-/// An entry of 8 bytes of `number`, with a subsample of 5 clear bytes and 95 encrypted ones.
+/// An entry with an initialization vector of 8 bytes `number`, and a subsample of 5 clear and 95 encrypted bytes.
 fn entry(number: u8) -> Vec<u8> {
     [&[number; 8][..], &[0, 1, 0, 5, 0, 0, 0, 95]].concat()
 }
@@ -47,7 +47,7 @@ fn senc(entries: u8) -> Vec<u8> {
     bx(b"senc", &[&words(&[2, entries.into()]), &all])
 }
 
-/// A movie box with one track of ten samples of 100 bytes at 0, and more boxes in its `stbl`.
+/// A movie box with one track of ten samples of 100 bytes at offset 0, and `more` boxes in its `stbl`.
 fn progressive(entry: &str, more: &[Vec<u8>]) -> Vec<u8> {
     let tables: Vec<Vec<u8>> = tables(10, 100, 0).into_iter().chain(more.iter().cloned()).collect();
     let moov = bx(b"moov", &[&mvhd(), &trak(1, b"vide", entry, &tables), &pssh(b"a"), &pssh(b"a"), &pssh(b"b")]);
@@ -146,7 +146,7 @@ fn a_constant_initialization_vector_needs_no_entries() {
     assert_eq!((protection.samples.len(), protection.samples.largest()), (10, 0));
 }
 
-/// A fragment of `count` samples of 10 bytes, with the sample description and more boxes in its `traf`.
+/// A fragment of `count` samples of 10 bytes, with the sample description and `more` boxes in its `traf`.
 fn moof(count: u32, description: u32, header: &[u8], more: &[Vec<u8>]) -> Vec<u8> {
     let tfhd = fields(b"tfhd", &[0x2_0002, 1, description]);
     let trun = fields(b"trun", &[0, count]);
@@ -154,7 +154,7 @@ fn moof(count: u32, description: u32, header: &[u8], more: &[Vec<u8>]) -> Vec<u8
     bx(b"moof", &[header, &traf])
 }
 
-/// A fragmented file whose samples are all of 10 bytes.
+/// A fragmented file whose samples all have 10 bytes.
 fn fragmented(entries: &[String], moofs: &[Vec<u8>]) -> Vec<u8> {
     let entries: String = entries.concat();
     let track = trak(1, b"vide", &entries, &[]);
@@ -168,7 +168,7 @@ fn fragmented(entries: &[String], moofs: &[Vec<u8>]) -> Vec<u8> {
     object
 }
 
-/// `sgpd` and `sbgp` of type `seig`: what groups have, and runs of samples with a group.
+/// `sgpd` and `sbgp` of type `seig`: parameters of groups, and runs of samples with a group.
 fn seig(groups: &[Vec<u8>], runs: &[(u32, u32)]) -> Vec<Vec<u8>> {
     let described: Vec<u8> =
         groups.iter().flat_map(|group| [&words(&[group.len() as u32])[..], group].concat()).collect();
@@ -181,7 +181,7 @@ fn seig(groups: &[Vec<u8>], runs: &[(u32, u32)]) -> Vec<Vec<u8>> {
 fn keys_change_with_groups_and_headers_come_with_fragments() {
     let (clear, other) = (parameters(0, 0, &[0; 16]), parameters(1, 8, &OTHER));
     let first = [vec![senc(2)], seig(&[clear, other], &[(1, 0x1_0001), (1, 0x1_0002)])].concat();
-    // The clear sample has an entry in `senc` too: its subsamples, without initialization vector.
+    // The clear sample also has an entry in `senc`: its subsamples, without an initialization vector.
     let entries = [&[0, 1, 0, 10, 0, 0, 0, 0][..], &entry(2)].concat();
     let first = [vec![bx(b"senc", &[&words(&[2, 2]), &entries])], first[1..].to_vec()].concat();
     let moofs = [
@@ -213,7 +213,7 @@ fn fragments_with_the_clear_sample_entry_are_clear_samples() {
     let mut cursor = protection.samples.cursor();
     let found: Vec<(u16, usize)> = (0..4).map(|i| cursor.get(i).map(|a| (a.group, a.iv.len())).unwrap()).collect();
     assert_eq!(found, [(1, 0), (1, 0), (0, 8), (0, 8)]);
-    // Another clear entry is another format.
+    // A clear entry with another codec is another format.
     let movie =
         index_bytes(&fragmented(&[video(8), AAC.to_owned()], &[moof(2, 1, &[], &[senc(2)]), moof(2, 2, &[], &[])]));
     let movie = movie.unwrap();
@@ -244,7 +244,7 @@ fn more_headers_than_a_movie_has_are_left_out() {
 }
 
 proptest! {
-    /// A table gives the entries that were put in, in any order.
+    /// A cursor returns the entries that were appended, in any order of requests.
     #[test]
     fn cursors_find_every_entry(
         runs in proptest::collection::vec((1..200_u32, 0..3_u16, prop_oneof![Just(0), Just(8), Just(16)], any::<bool>()), 1..8),

@@ -1,18 +1,18 @@
-//! Decode times that rise where a file has samples of no duration.
+//! Makes decode times rise where a file has samples of no duration.
 //!
-//! Only the last sample of a track may last no time (ISO/IEC 14496-12 8.6.1.2). Samples that share a decode time get
-//! equal parts of the time up to the next one, and every output of the table has the same times.
+//! Only the last sample of a track may have no duration (ISO/IEC 14496-12 8.6.1.2). Samples that share a decode time
+//! get equal parts of the time up to the next one. All outputs then have the same times.
 
 use super::Pending;
 
-/// State that is carried from block to block.
+/// State carried from block to block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Even {
-    /// Ticks of a sample where the track tells no duration at all; never 0.
+    /// Ticks per sample where the track has no durations at all; never 0.
     usual: i64,
-    /// Duration of the sample before the block; 0 where none had one yet.
+    /// Duration of the sample before the block; 0 where no sample had one yet.
     before: i64,
-    /// Ticks that times run late, for too many samples shared too few ticks.
+    /// Ticks by which times are late, because too many samples shared too few ticks.
     pub(super) late: i64,
 }
 
@@ -21,7 +21,7 @@ impl Even {
         Self { usual: i64::from(usual.max(1)), before: 0, late: 0 }
     }
 
-    /// Gives the samples of a block their durations. `is_last`: no block follows.
+    /// Sets the durations of a block's samples. `is_last`: no block follows.
     pub(super) fn apply(&mut self, block: &mut [Pending], is_last: bool) {
         let mut rest = block;
         while let Some(zeros) = rest.iter().position(|sample| sample.step > 0) {
@@ -34,11 +34,11 @@ impl Even {
         }
         let count = rest.len() as i64;
         match self.before {
-            // Nothing in the track tells a duration so far.
+            // No sample of the track had a duration so far.
             0 => share(rest, self.usual.saturating_mul(count)),
-            // The end of the track goes on as before it.
+            // The end of the track continues with the last duration.
             before if is_last => share(rest, before.saturating_mul(count)),
-            // The next block has the time that these share with it: it makes up for it.
+            // The time up to the next decode time is in the next block, which will make up for it.
             _ => {
                 share(rest, count);
                 self.late = self.late.saturating_add(count);
@@ -46,8 +46,8 @@ impl Even {
         }
     }
 
-    /// Shares the duration of the last sample of a group, but for what times run late, among all of them; each gets a
-    /// tick at least.
+    /// Shares the duration of a group's last sample among the whole group, less the ticks by which times are late. Each
+    /// sample gets at least one tick.
     fn share(&mut self, group: &mut [Pending]) {
         let ticks = group.last().map_or(0, |last| last.step);
         let wanted = ticks.saturating_sub(self.late);
@@ -58,8 +58,8 @@ impl Even {
     }
 }
 
-/// Shares `ticks` equally. Composition times stay where the samples of the group have different ones; else they move
-/// with the decode times.
+/// Shares `ticks` equally. Composition times stay where they differ within the group; otherwise they move with the
+/// decode times.
 fn share(group: &mut [Pending], ticks: i64) {
     let first = group.first().map_or(0, |sample| sample.composition);
     let is_composed = group.iter().any(|sample| sample.composition != first);
@@ -83,7 +83,7 @@ mod tests {
         composed(usual, durations, &[]).iter().map(|(dts, _)| *dts).collect()
     }
 
-    /// Decode and composition times of samples of these durations and offsets, and where the last one ends.
+    /// Decode and composition times of samples with these durations and offsets, and the end of the last sample.
     fn composed(usual: u32, durations: &[u32], offsets: &[i32]) -> Vec<(i64, i64)> {
         let mut out = SampleTable::builder().even(usual);
         for (place, duration) in durations.iter().enumerate() {
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn too_few_ticks_are_made_up_for() {
         assert_eq!(built(40, &[5, 0, 0, 1, 5, 5]), [0, 5, 6, 7, 8, 11, 16]);
-        // 130 samples of one time: the first block ends before the time is known that they share.
+        // 130 samples of one decode time: the first block ends before the time they share is known.
         let mut durations = vec![100];
         durations.extend([0; 129]);
         durations.extend([1000, 100]);

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What is pushed: offset, size, duration, composition, sync, and a time set before it.
+/// Arguments of one push: offset, size, duration, composition offset, sync flag, and a decode time set before it.
 type Pushed = (u64, u32, u32, i32, bool, Option<i64>);
 
 fn build(pushed: &[Pushed]) -> SampleTable {
@@ -82,7 +82,7 @@ fn holes_beyond_32_bits_keep_the_timeline() {
     same(&[(0, 1, 10, 0, true, None), (1, 1, 10, 0, true, Some(1 << 40)), (2, 1, 10, 0, true, Some(5))]);
 }
 
-/// Pseudo-random numbers without a dependency: xorshift.
+/// Pseudo-random numbers (xorshift).
 fn noise(state: &mut u64, below: u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -133,7 +133,7 @@ fn pushes() -> impl Strategy<Value = Vec<Pushed>> {
         (0_u64..40, 0_u32..5000, 0_u32..3, -2_i32..3, any::<bool>(), proptest::option::weighted(0.02, 0_i64..9000));
     let wild = (any::<u64>().prop_map(|o| o >> 1), any::<u32>(), any::<u32>(), any::<i32>(), any::<bool>(), Just(None));
     prop_oneof![
-        // Gaps, mostly none, from a running end.
+        // Gaps from a running end, most of them zero.
         proptest::collection::vec(usual, 0..400).prop_map(|mut samples| {
             let mut offset = 0;
             for s in &mut samples {

@@ -1,8 +1,8 @@
 //! The MPD of DASH (ISO/IEC 23009-1), static, with a `SegmentTemplate` and a `SegmentTimeline`.
 //!
-//! Times in the timeline are presentation times, edit lists of the init segments applied, so a Period begins at
-//! presentation time 0 and no `presentationTimeOffset` is needed: players that apply the edit list (as Media
-//! Source Extensions do) would take encoder priming off twice with one.
+//! Times in the timeline are presentation times, after the edit lists of the init segments. So a Period begins at
+//! presentation time 0 and needs no `presentationTimeOffset`. With one, players that apply the edit list (as Media
+//! Source Extensions do) would subtract encoder priming twice.
 
 mod protection;
 mod sets;
@@ -16,10 +16,10 @@ use crate::{
 
 use sets::{entries, sets};
 
-/// Bytes that an entry of a segment timeline takes at most, but for very long segments: it is never copied to grow.
+/// Most bytes of an entry in a segment timeline, except for very long segments. The text then never grows by copying.
 const ENTRY: usize = 40;
 
-/// The MPD of an asset.
+/// Returns the MPD of an asset.
 ///
 /// # Errors
 /// [`PackageError::Container`] where no video and no audio of the asset can be carried.
@@ -46,7 +46,7 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
     Ok(w.finish())
 }
 
-/// `xs:duration` in seconds.
+/// Formats an `xs:duration` in seconds.
 fn duration(micros: u64) -> String {
     let mut out = "PT".to_owned();
     digits::push_micros(&mut out, micros);

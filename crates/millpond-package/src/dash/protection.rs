@@ -1,9 +1,9 @@
-//! Encrypted tracks: `ContentProtection` (ISO/IEC 23009-1 5.8.4.1, ISO/IEC 23001-7 11.2; DASH-IF IOP part 6).
+//! `ContentProtection` of encrypted tracks (ISO/IEC 23009-1 5.8.4.1, ISO/IEC 23001-7 11.2; DASH-IF IOP part 6).
 
 use crate::{base64, presentation::Presentation, track::PresentedTrack, xml::Writer};
 use millpond_media::{Scheme, Uuid};
 
-/// The scheme that says that ISO base media files are encrypted.
+/// Scheme of encrypted ISO base media files.
 const MP4_PROTECTION: &str = "urn:mpeg:dash:mp4protection:2011";
 
 /// SystemID of the common header.
@@ -16,18 +16,18 @@ pub(super) fn key(track: &PresentedTrack) -> Option<Key> {
     track.protection().map(|protection| (protection.scheme, protection.parameters.key_id))
 }
 
-/// The name space of `cenc:default_KID` and `cenc:pssh`, where the MPD has them.
+/// Declares the name space of `cenc:default_KID` and `cenc:pssh`, where the MPD uses it.
 pub(super) fn name_space(w: &mut Writer, presentation: &Presentation) {
     if presentation.listed().any(|track| track.protection().is_some()) {
         w.attribute("xmlns:cenc", "urn:mpeg:cenc:2013");
     }
 }
 
-/// One element for the scheme and the key, and one for each header of a protection system.
+/// Writes one element for the scheme and the key, and one for each header of a protection system.
 pub(super) fn elements(w: &mut Writer, track: &PresentedTrack) {
     let Some((protection, media)) = track.protection().zip(track.media()) else { return };
     w.start("ContentProtection").attribute("schemeIdUri", MP4_PROTECTION).attribute("value", protection.scheme.name());
-    // A track that is clear but for groups of samples has no key by default.
+    // A track that is clear except for groups of samples has no default key.
     if protection.parameters.is_protected {
         w.attribute("cenc:default_KID", &protection.parameters.key_id.to_string());
     }
@@ -45,8 +45,8 @@ fn system(w: &mut Writer, system: Uuid, header: &[u8]) {
     w.start("cenc:pssh").end_with(&base64::encode(header)).end();
 }
 
-/// The header that names a key to whatever system a player has (W3C, "cenc" Initialization Data Format 4). Some players
-/// look for a system's element before anything else; files without a header have none.
+/// Returns the header that states a key for any system (W3C, "cenc" Initialization Data Format 4). Some players look
+/// first for a system's element, which files without a header lack.
 fn common_header(key: Uuid) -> Vec<u8> {
     [&b"\0\0\0\x34pssh\x01\0\0\0"[..], &COMMON.0, &[0, 0, 0, 1], &key.0, &[0; 4]].concat()
 }

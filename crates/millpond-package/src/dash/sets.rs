@@ -12,7 +12,7 @@ use crate::{
 use millpond_media::{codec::Codec, movie::TrackKind};
 use std::collections::{HashMap, HashSet};
 
-/// MPEG audio channel configuration as a channel count (23003-3 as DASH uses it: values 1 to 7 are layouts).
+/// Scheme of MPEG audio channel configurations (ISO/IEC 23003-3), whose values 1 to 7 are layouts.
 const CHANNELS: &str = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011";
 const CHANNEL_LAYOUT: &str = "urn:mpeg:mpegB:cicp:ChannelConfiguration";
 const ROLE: &str = "urn:mpeg:dash:role:2011";
@@ -21,12 +21,12 @@ const ROLE: &str = "urn:mpeg:dash:role:2011";
 pub(super) struct Set<'a> {
     tracks: Vec<&'a PresentedTrack>,
     aligned: bool,
-    /// First of its kind.
+    /// Whether the set is the first of its kind.
     main: bool,
 }
 
-/// The adaptation sets of an asset: video by ladder and codec, audio by language and codec, text each by itself. Audio tracks are
-/// different content, as what is repeated in renditions was taken once.
+/// Returns the adaptation sets of an asset: video by ladder and codec, audio by language and codec, each text by
+/// itself. Audio tracks have different content, because repetitions in renditions were removed.
 pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
     let mut sets: Vec<Set<'_>> = Vec::new();
     let mut places = HashMap::new();
@@ -44,7 +44,7 @@ pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
     sets
 }
 
-/// What video tracks have in common between which players may switch: ladder, codec and key.
+/// Properties that video tracks must share so that players may switch between them: ladder, codec and key.
 type Switchable = (u16, &'static str, Option<String>, Option<protection::Key>);
 
 fn switchable(track: &PresentedTrack) -> Option<Switchable> {
@@ -53,7 +53,7 @@ fn switchable(track: &PresentedTrack) -> Option<Switchable> {
 }
 
 impl Set<'_> {
-    /// Attributes and elements in the order of the schema (23009-1 5.3.3.3).
+    /// Writes attributes and elements in the order of the schema (23009-1 5.3.3.3).
     pub(super) fn write(&self, w: &mut Writer, id: u64, base: &str) {
         let Some(first) = self.tracks.first() else { return };
         w.start("AdaptationSet").number("id", id).attribute("contentType", content_type(first.kind));
@@ -64,7 +64,7 @@ impl Set<'_> {
         if !is_webvtt(first) {
             let aligned = self.aligned && (!first.is_alternative() || self.shares_times());
             w.attribute("segmentAlignment", if aligned { "true" } else { "false" });
-            // Of the renditions' types the greatest (5.3.7.2); nothing where one begins otherwise.
+            // The greatest type among the renditions (5.3.7.2); none where one begins without an access point.
             let types = self.tracks.iter().map(|t| t.media().map_or(Some(1), |m| m.access.sap_type()));
             if let Some(most) = types.reduce(|a, b| Some(a?.max(b?))).flatten() {
                 w.number("startWithSAP", u64::from(most));
@@ -109,7 +109,7 @@ impl Set<'_> {
         }
     }
 
-    /// 5.8.5.5.
+    /// Returns the role (5.8.5.5).
     fn role(&self, first: &PresentedTrack) -> &'static str {
         match first.kind {
             Kind::Text if first.forced => "forced-subtitle",
@@ -126,7 +126,7 @@ impl Set<'_> {
         self.tracks.windows(2).all(|pair| pair[0].segments.same_times(&pair[1].segments))
     }
 
-    /// The track whose template all others have too.
+    /// Returns the track whose segment template is common to all.
     fn shared_template(&self) -> Option<&PresentedTrack> {
         let (first, rest) = self.tracks.split_first()?;
         (!rest.is_empty() && rest.iter().all(|t| t.segments.same_times(&first.segments))).then_some(*first)
@@ -170,7 +170,7 @@ fn representation(w: &mut Writer, track: &PresentedTrack, own_template: bool, ba
     w.end();
 }
 
-/// Size in coded pixels, pixel aspect, frame rate.
+/// Writes the size in coded pixels, pixel aspect and frame rate.
 fn picture(w: &mut Writer, track: &PresentedTrack) {
     let Some(TrackKind::Video { width, height, pixel_aspect, .. }) = track.source_track().map(|t| t.kind) else {
         return;
@@ -189,10 +189,10 @@ fn fraction((numerator, denominator): (u32, u32)) -> String {
     if denominator == 1 { numerator.to_string() } else { format!("{numerator}/{denominator}") }
 }
 
-/// How many channels: Dolby's codecs too are announced by count.
+/// Writes the channel count, also for Dolby's codecs.
 fn channels(w: &mut Writer, track: &PresentedTrack) {
     let Some(channels) = track.channels().filter(|c| *c > 0) else { return };
-    // The 23003-3 scheme counts up to 6; 8 channels (7.1) are its value 12 under the name of the CICP scheme.
+    // The 23003-3 scheme counts up to 6. The value 12 is 8 channels (7.1), under the CICP scheme.
     let (scheme, value) = match channels {
         7 => (CHANNEL_LAYOUT, 11),
         8 => (CHANNEL_LAYOUT, 12),
@@ -201,7 +201,7 @@ fn channels(w: &mut Writer, track: &PresentedTrack) {
     w.start("AudioChannelConfiguration").attribute("schemeIdUri", scheme).number("value", value).end();
 }
 
-/// Transfer characteristics other than those of standard dynamic range (ISO/IEC 23091-2 8.2).
+/// Writes transfer characteristics other than those of standard dynamic range (ISO/IEC 23091-2 8.2).
 fn range(w: &mut Writer, track: &PresentedTrack) {
     let transfer = track.codec().and_then(Codec::color).map(|c| c.transfer);
     if let Some(transfer @ (16 | 18)) = transfer {
@@ -212,13 +212,13 @@ fn range(w: &mut Writer, track: &PresentedTrack) {
     }
 }
 
-/// Entries of the segment timeline.
+/// Number of entries in the segment timeline.
 pub(super) fn entries(segments: &Segments) -> usize {
     let lengths = || segments.times().windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     1 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
 }
 
-/// 5.3.9.4 and 5.3.9.6.
+/// Writes the segment template (5.3.9.4) and timeline (5.3.9.6).
 fn template(w: &mut Writer, segments: &Segments, base: &str) {
     w.start("SegmentTemplate")
         .number("timescale", u64::from(segments.timescale().get()))

@@ -1,6 +1,6 @@
 //! Boxes written into a buffer (ISO/IEC 14496-12 4.2).
 
-/// A buffer that boxes are written into, one inside the other; sizes are filled in when a box ends.
+/// A buffer for nested boxes. A box's size is filled in when the box ends.
 #[derive(Default)]
 pub(crate) struct BoxWriter {
     pub(crate) out: Vec<u8>,
@@ -11,18 +11,18 @@ impl BoxWriter {
         Self { out: Vec::with_capacity(bytes) }
     }
 
-    /// A box whose content `content` writes.
+    /// Writes a box whose content `content` writes.
     pub(crate) fn put(&mut self, kind: &[u8; 4], content: impl FnOnce(&mut Self)) {
         let start = self.out.len();
         self.u32(0);
         self.bytes(kind);
         content(self);
-        // Only headers are written here, far below 4 GiB.
+        // Only headers are written here, far less than 4 GiB.
         let size = u32::try_from(self.out.len() - start).unwrap_or(u32::MAX);
         self.out[start..start + 4].copy_from_slice(&size.to_be_bytes());
     }
 
-    /// A full box: with a version and 24 flags.
+    /// Writes a full box: with a version and 24 bits of flags.
     pub(crate) fn full(&mut self, kind: &[u8; 4], version: u8, flags: u32, content: impl FnOnce(&mut Self)) {
         self.put(kind, |w| {
             w.u32(u32::from(version) << 24 | flags & 0x00ff_ffff);

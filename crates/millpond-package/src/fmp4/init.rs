@@ -4,19 +4,19 @@ use super::{boxes::BoxWriter, protection};
 use crate::{
     language,
     presentation::Presentation,
-    track::{Kind, Media, PresentedTrack, display_size},
+    track::{Kind, MediaTrack, PresentedTrack, display_size},
 };
 use bytes::Bytes;
 use millpond_media::movie::{Track, TrackKind};
 
-/// The only track's ID.
+/// ID of the only track.
 pub(super) const TRACK_ID: u32 = 1;
-/// 1.0 as 16.16.
+/// The number 1.0 as 16.16.
 const ONE: u32 = 0x0001_0000;
 /// `dref` entry flag: the media is in the same file (8.7.2.3).
 const SELF_CONTAINED: u32 = 1;
 
-/// The init segment of a track; empty for sidecars, and for sound that fragmented MP4 can't carry.
+/// Returns the init segment of a track; empty for sidecars, and for audio that fragmented MP4 can't carry.
 #[must_use]
 pub fn init(_presentation: &Presentation, track: &PresentedTrack) -> Bytes {
     let Some(media) = track.packaged() else { return Bytes::new() };
@@ -35,8 +35,8 @@ pub fn init(_presentation: &Presentation, track: &PresentedTrack) -> Bytes {
     w.out.into()
 }
 
-/// Brands: `cmf2` (23000-19 7.2) where no edit list is needed; players know either from `iso6` and `cmfc`.
-fn file_type(w: &mut BoxWriter, media: &Media) {
+/// Writes the brands: `cmf2` (23000-19 7.2) where no edit list is needed. Players recognise both by `iso6` and `cmfc`.
+fn file_type(w: &mut BoxWriter, media: &MediaTrack) {
     w.put(b"ftyp", |w| {
         w.bytes(b"iso6");
         w.u32(1);
@@ -47,7 +47,7 @@ fn file_type(w: &mut BoxWriter, media: &Media) {
     });
 }
 
-/// 8.2.2. The movie's clock is the track's, so that edit lists and durations are exact.
+/// Writes `mvhd` (8.2.2). The movie's clock is the track's, so that edit lists and durations are exact.
 fn movie_header(w: &mut BoxWriter, timescale: u32) {
     w.full(b"mvhd", 0, 0, |w| {
         w.zeros(8);
@@ -62,7 +62,7 @@ fn movie_header(w: &mut BoxWriter, timescale: u32) {
     });
 }
 
-/// 8.3.2. Flags: enabled, in the movie.
+/// Writes `tkhd` (8.3.2). Flags: enabled, in the movie.
 fn track_header(w: &mut BoxWriter, track: &Track) {
     w.full(b"tkhd", 0, 3, |w| {
         w.zeros(8);
@@ -91,12 +91,12 @@ fn track_header(w: &mut BoxWriter, track: &Track) {
     });
 }
 
-/// Pixels as 16.16.
+/// Converts pixels to 16.16.
 fn fixed(pixels: f64) -> u32 {
     (pixels * f64::from(ONE)).round() as u32
 }
 
-/// The transformation matrix (8.2.2.3): a, b, c, d and the translation back into view.
+/// Writes the transformation matrix (8.2.2.3): a, b, c, d, and the translation back into view.
 fn matrix(w: &mut BoxWriter, [a, b, c, d]: [i32; 4], (x, y): (u32, u32)) {
     w.i32(a);
     w.i32(b);
@@ -109,7 +109,8 @@ fn matrix(w: &mut BoxWriter, [a, b, c, d]: [i32; 4], (x, y): (u32, u32)) {
     w.u32(0x4000_0000);
 }
 
-/// 8.6.6: presentation begins at media time `early`; a duration of 0 is that of all fragments to come.
+/// Writes the edit list (8.6.6): presentation begins at media time `early`. A duration of 0 covers all following
+/// fragments.
 fn edit_list(w: &mut BoxWriter, early: i64) {
     let Ok(early) = u64::try_from(early) else { return };
     if early == 0 {
@@ -159,7 +160,7 @@ fn media_box(w: &mut BoxWriter, presented: &PresentedTrack, track: &Track) {
     });
 }
 
-/// Whether the track is of the subtitle handler (12.6) and not of the text handler (12.5).
+/// Whether the track has the subtitle handler (12.6), not the text handler (12.5).
 fn is_subtitle(track: &Track) -> bool {
     track.sample_entry.get(4..8) == Some(b"stpp")
 }
@@ -180,14 +181,14 @@ fn handler(w: &mut BoxWriter, track: &PresentedTrack) {
     });
 }
 
-/// 8.5: the sample entry, and tables without samples.
+/// Writes `stbl` (8.5): the sample entry, and tables without samples.
 fn sample_tables(w: &mut BoxWriter, track: &Track) {
     w.put(b"stbl", |w| {
         w.full(b"stsd", 0, 0, |w| {
             w.u32(1);
             let start = w.out.len();
             w.bytes(&track.sample_entry);
-            // `data_reference_index` (8.5.2.2): a file may refer to other files where we have one entry.
+            // `data_reference_index` (8.5.2.2): the source may refer to several files, but the segment has one entry.
             if let Some(index) = w.out.get_mut(start + 14..start + 16) {
                 index.copy_from_slice(&1_u16.to_be_bytes());
             }
@@ -199,8 +200,8 @@ fn sample_tables(w: &mut BoxWriter, track: &Track) {
     });
 }
 
-/// 8.8.1 to 8.8.3.
-fn extends(w: &mut BoxWriter, media: &Media, track: &PresentedTrack) {
+/// Writes `mvex` (8.8.1 to 8.8.3).
+fn extends(w: &mut BoxWriter, media: &MediaTrack, track: &PresentedTrack) {
     let duration = track.segments.end().saturating_add(media.facts.early);
     w.full(b"mehd", 1, 0, |w| w.u64(u64::try_from(duration).unwrap_or(0)));
     w.full(b"trex", 0, 0, |w| {

@@ -1,11 +1,10 @@
-//! Fragmented MP4 as CMAF wants it (ISO/IEC 23000-19): one track a file, an init segment, a fragment a segment.
+//! Fragmented MP4 as CMAF (ISO/IEC 23000-19): one track per file, an init segment, and one fragment per segment.
 //!
-//! Decode times are never after presentation times: composition offsets are not negative. Media time is presentation
-//! time plus the track's *early* time: how far its first samples are decoded (picture reordering) or presented
-//! (encoder priming) before presentation time 0. Where that isn't 0, the init segment has an edit list
-//! (14496-12 8.6.6) that takes it off again. Negative composition offsets would do without one, but FFmpeg and the
-//! players built on it then show pictures late by the reorder time. See [`crate::timeline`] for what decode and
-//! presentation times are.
+//! Decode times are never after presentation times, so composition offsets are not negative. Media time is presentation
+//! time plus the track's *early* time: how long before presentation time 0 its first samples are decoded (picture
+//! reordering) or presented (encoder priming). Where that isn't 0, an edit list in the init segment (14496-12 8.6.6)
+//! subtracts it. Negative composition offsets would need none, but then FFmpeg and players built on it present pictures
+//! late by the reorder time. [`crate::timeline`] defines decode and presentation times.
 
 mod boxes;
 mod init;

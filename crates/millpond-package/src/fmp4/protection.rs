@@ -1,44 +1,44 @@
-//! Common encryption in init segments and fragments (ISO/IEC 23001-7): headers of protection systems, and the auxiliary
-//! information of the samples that a fragment has.
+//! Common encryption in init segments and fragments (ISO/IEC 23001-7): headers of protection systems, and auxiliary
+//! information of a fragment's samples.
 
 use super::boxes::BoxWriter;
-use crate::{timeline::Timed, track::Media};
+use crate::{timeline::Timed, track::MediaTrack};
 use millpond_media::protection::{Auxiliary, KeyParameters, Protection};
 
-/// First number of a group that a fragment describes itself (ISO/IEC 14496-12 8.9.4).
+/// First index of groups that a fragment itself describes (ISO/IEC 14496-12 8.9.4).
 const FIRST_GROUP: u32 = 0x1_0001;
 /// Flag of `senc`: entries have subsamples (ISO/IEC 23001-7 7.2).
 const SUBSAMPLES: u32 = 2;
-/// Bytes of a subsample.
+/// Length of a subsample entry in bytes.
 const SUBSAMPLE: usize = 6;
-/// Bytes of `saiz`, `saio` and `senc` without entries, and of a group and its description.
+/// Bytes of `saiz`, `saio` and `senc` without entries, and of a group with its description.
 const BOXES: u64 = 17 + 20 + 16 + 28 + 60;
 
-/// Bytes that encryption adds to a fragment, and to each of its samples, at most.
+/// Returns the most bytes that encryption adds to a fragment, and to each of its samples.
 pub(crate) fn added(protection: Option<&Protection>) -> (u64, u64) {
-    // The size of an entry is in `saiz` besides. A run of a group may be one sample, a clear sample a subsample.
+    // `saiz` also has the size of each entry. A run of a group may be one sample, a clear sample may be one subsample.
     protection.map_or((0, 0), |protection| {
         let grouped = if protection.groups.is_empty() { 0 } else { 24 };
         (BOXES, u64::from(protection.samples.largest()) + 1 + grouped)
     })
 }
 
-/// The `pssh` boxes of the movie, for `moov` (ISO/IEC 23001-7 8.1).
-pub(super) fn movie_headers(w: &mut BoxWriter, media: &Media) {
+/// Writes the `pssh` boxes of the movie, for `moov` (ISO/IEC 23001-7 8.1).
+pub(super) fn movie_headers(w: &mut BoxWriter, media: &MediaTrack) {
     if media.track().protection.is_some() {
         media.movie.system_headers.iter().for_each(|header| w.bytes(&header.whole));
     }
 }
 
-/// The `pssh` boxes of the fragments that samples were in, for `moof`.
-pub(super) fn fragment_headers(w: &mut BoxWriter, media: &Media, samples: &[Timed]) {
+/// Writes the `pssh` boxes of the samples' original fragments, for `moof`.
+pub(super) fn fragment_headers(w: &mut BoxWriter, media: &MediaTrack, samples: &[Timed]) {
     let Some(protection) = &media.track().protection else { return };
     if protection.headers.is_empty() {
         return;
     }
     let index = |timed: &Timed| timed.sample.index;
     let (Some(first), Some(last)) = (samples.iter().map(index).min(), samples.iter().map(index).max()) else { return };
-    // Those of the fragment with the first sample began before it.
+    // The fragment with the first sample began before it.
     let headers = &protection.headers;
     let before = headers.partition_point(|header| header.sample <= first);
     let begins = headers.get(..before).and_then(<[_]>::last).map_or(first, |header| header.sample);
@@ -51,23 +51,23 @@ pub(super) fn fragment_headers(w: &mut BoxWriter, media: &Media, samples: &[Time
     places.iter().filter_map(|place| all.get(*place as usize)).for_each(|header| w.bytes(&header.whole));
 }
 
-/// What `traf` has of encryption: groups of samples with other keys, sizes, place and entries of auxiliary information.
-/// `moof` is the place of its `moof` in the buffer.
-pub(super) fn sample_boxes(w: &mut BoxWriter, media: &Media, samples: &[Timed], moof: usize) {
+/// Writes the encryption boxes of a `traf`: groups of samples with other keys, and sizes, offset and entries of
+/// auxiliary information. `moof` is the position of its `moof` in the buffer.
+pub(super) fn sample_boxes(w: &mut BoxWriter, media: &MediaTrack, samples: &[Timed], moof: usize) {
     let Some(protection) = &media.track().protection else { return };
     let fragment = Fragment::of(protection, samples);
     fragment.groups(w);
     fragment.entries(w, moof);
 }
 
-/// The encryption of the samples of a fragment.
+/// Encryption of a fragment's samples.
 struct Fragment<'a> {
     protection: &'a Protection,
-    /// Each sample's entry and bytes.
+    /// Entry and size of each sample.
     samples: Vec<(Auxiliary<'a>, u64)>,
     /// Whether entries have subsamples.
     subsamples: bool,
-    /// Group that clear samples are said to be in, beside encrypted ones.
+    /// Group that clear samples are assigned to where the fragment also has encrypted ones.
     stand_in: Option<u16>,
 }
 
@@ -83,14 +83,16 @@ impl<'a> Fragment<'a> {
         Self { protection, samples, subsamples, stand_in }
     }
 
-    /// The group that a sample is put in. Not every player knows clear samples in `senc` (their entries have no
-    /// initialization vector). Beside encrypted samples they are encrypted ones whose bytes are all clear.
+    /// Returns the group to which a sample is assigned. Some players don't support clear samples in `senc`, whose
+    /// entries have no initialization vector. Next to encrypted samples, clear ones count as encrypted with only clear
+    /// bytes.
     fn group(&self, entry: &Auxiliary<'_>) -> u16 {
         let is_protected = parameters(self.protection, entry.group).is_protected;
         self.stand_in.filter(|_| !is_protected).unwrap_or(entry.group)
     }
 
-    /// `sgpd` and `sbgp` of type `seig` (ISO/IEC 14496-12 8.9), where a sample has other parameters than the track.
+    /// Writes `sgpd` and `sbgp` of type `seig` (ISO/IEC 14496-12 8.9), where a sample's parameters differ from the
+    /// track's.
     fn groups(&self, w: &mut BoxWriter) {
         let mut described: Vec<u16> = Vec::new();
         let mut runs: Vec<(u32, u16)> = Vec::new();
@@ -123,7 +125,8 @@ impl<'a> Fragment<'a> {
         });
     }
 
-    /// `senc` (ISO/IEC 23001-7 7.2), and `saiz` and `saio` that lead to its entries; nothing where there is nothing to say.
+    /// Writes `senc` (ISO/IEC 23001-7 7.2), and `saiz` and `saio` that point to its entries; nothing where all entries
+    /// are empty.
     fn entries(&self, w: &mut BoxWriter, moof: usize) {
         let sizes: Vec<usize> = self.samples.iter().map(|(entry, size)| self.entry_size(entry, *size)).collect();
         if sizes.iter().all(|size| *size == 0) {
@@ -136,7 +139,7 @@ impl<'a> Fragment<'a> {
             place = w.out.len() - moof;
             self.samples.iter().for_each(|(entry, size)| self.entry(w, entry, *size));
         });
-        // A size has 8 bits (ISO/IEC 14496-12 8.7.8): players read the entries of `senc` where one is larger.
+        // A size has 8 bits (ISO/IEC 14496-12 8.7.8). Where one is larger, players read the entries of `senc` only.
         let Ok(sizes) = sizes.into_iter().map(u8::try_from).collect::<Result<Vec<u8>, _>>() else { return };
         let same = sizes.first().copied().filter(|first| sizes.iter().all(|size| size == first));
         w.full(b"saiz", 0, 0, |w| {
@@ -161,7 +164,7 @@ impl<'a> Fragment<'a> {
         }
     }
 
-    /// Subsamples of a sample of `size` bytes.
+    /// Number of subsamples of a sample of `size` bytes.
     fn count(&self, entry: &Auxiliary<'_>, size: u64) -> u16 {
         match entry.subsamples {
             Some(subsamples) => u16::try_from(subsamples.len() / SUBSAMPLE).unwrap_or(u16::MAX),
@@ -199,7 +202,7 @@ impl<'a> Fragment<'a> {
     }
 }
 
-/// Clear bytes that a subsample counts at most.
+/// Most clear bytes of one subsample.
 const CLEAR_MOST: u64 = u16::MAX as u64;
 
 fn parameters(protection: &Protection, group: u16) -> &KeyParameters {
@@ -207,7 +210,7 @@ fn parameters(protection: &Protection, group: u16) -> &KeyParameters {
     place.and_then(|place| protection.groups.get(place)).unwrap_or(&protection.parameters)
 }
 
-/// An entry of `sgpd` (`CencSampleEncryptionInformationGroupEntry`, ISO/IEC 23001-7 6), with its length.
+/// Writes an entry of `sgpd` (`CencSampleEncryptionInformationGroupEntry`, ISO/IEC 23001-7 6), preceded by its length.
 fn description(w: &mut BoxWriter, parameters: &KeyParameters) {
     let constant = if parameters.is_protected && parameters.iv_size == 0 { &parameters.constant_iv[..] } else { &[] };
     let length = 20 + if constant.is_empty() { 0 } else { 1 + constant.len() };

@@ -1,17 +1,17 @@
-//! Media segments: `styp`, `moof`, and the samples as they are.
+//! Media segments: `styp`, `moof`, and the unchanged samples.
 
 use super::{boxes::BoxWriter, init::TRACK_ID, protection};
 use crate::{
-    plan::{ObjectIndex, ObjectRange, Part, Plan},
+    plan::{ObjectIndex, ObjectRange, Plan, PlanItem},
     presentation::Presentation,
     timeline::Timed,
-    track::{Media, PresentedTrack},
+    track::{MediaTrack, PresentedTrack},
 };
 use millpond_media::units::ByteRange;
 
-/// Sample flags (ISO/IEC 14496-12 8.8.3.1) of a sync sample: depends on no other.
+/// Sample flags (ISO/IEC 14496-12 8.8.3.1) of a sync sample, which depends on no other.
 const SYNC: u32 = 0x0200_0000;
-/// Of any other: depends on others, is no sync sample.
+/// Sample flags of other samples, which depend on others.
 const NOT_SYNC: u32 = 0x0101_0000;
 
 /// `tfhd` flags (8.8.7.1).
@@ -28,7 +28,7 @@ const SIZES: u32 = 0x200;
 const FLAGS: u32 = 0x400;
 const OFFSETS: u32 = 0x800;
 
-/// One sample's row.
+/// Row of one sample in `trun`.
 #[derive(Clone, Copy)]
 struct Row {
     duration: u32,
@@ -37,7 +37,7 @@ struct Row {
     sync: bool,
 }
 
-/// Segment `number` (from 1) of a track; `None` where there is none, and for sidecars and PCM.
+/// Returns segment `number` (from 1) of a track; `None` where there is no such segment, and for sidecars and PCM.
 #[must_use]
 pub fn segment(_presentation: &Presentation, track: &PresentedTrack, number: u32) -> Option<Plan> {
     let media = track.packaged()?;
@@ -48,7 +48,7 @@ pub fn segment(_presentation: &Presentation, track: &PresentedTrack, number: u32
     Some(fragment(media, &samples, end, number))
 }
 
-/// Picture `number` (from 1) for trick play: the fragment of one sync sample, as long as it is shown.
+/// Returns picture `number` (from 1) for trick play: the fragment of one sync sample, as long as it is shown.
 #[must_use]
 pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32) -> Option<Plan> {
     let media = track.media()?;
@@ -57,8 +57,8 @@ pub fn iframe(_presentation: &Presentation, track: &PresentedTrack, number: u32)
     Some(fragment(media, &[sample], sample.dts.saturating_add(duration), number))
 }
 
-/// The fragment of `samples`, which are followed by what is decoded at `end`.
-fn fragment(media: &Media, samples: &[Timed], end: i64, sequence: u32) -> Plan {
+/// Returns the fragment of `samples`; the next sample is decoded at `end`.
+fn fragment(media: &MediaTrack, samples: &[Timed], end: i64, sequence: u32) -> Plan {
     let rows = rows(samples, end, media.facts.reorder);
     let ranges = merged(media.object, samples);
     let bytes: u64 = ranges.iter().map(|r| r.range.len()).sum();
@@ -95,12 +95,12 @@ fn fragment(media: &Media, samples: &[Timed], end: i64, sequence: u32) -> Plan {
         }
     }
     let mut parts = Vec::with_capacity(ranges.len() + 1);
-    parts.push(Part::Bytes(w.out.into()));
-    parts.extend(ranges.into_iter().map(Part::Object));
-    Plan::Parts(parts)
+    parts.push(PlanItem::Bytes(w.out.into()));
+    parts.extend(ranges.into_iter().map(PlanItem::Object));
+    Plan::Items(parts)
 }
 
-/// 8.16.2, with the brands of a CMAF segment (23000-19 7.2).
+/// Writes `styp` (8.16.2), with the brands of a CMAF segment (23000-19 7.2).
 fn segment_type(w: &mut BoxWriter) {
     w.put(b"styp", |w| {
         w.bytes(b"msdh");
@@ -123,7 +123,7 @@ fn rows(samples: &[Timed], end: i64, reorder: i64) -> Vec<Row> {
         .collect()
 }
 
-/// The bytes of samples, those that follow one another in the object as one range.
+/// Returns the ranges of samples. Samples that are consecutive in the object share a range.
 fn merged(object: ObjectIndex, samples: &[Timed]) -> Vec<ObjectRange> {
     let mut ranges: Vec<ObjectRange> = Vec::new();
     for range in samples.iter().map(|s| s.sample.range).filter(|r| !r.is_empty()) {
@@ -135,7 +135,7 @@ fn merged(object: ObjectIndex, samples: &[Timed]) -> Vec<ObjectRange> {
     ranges
 }
 
-/// What is the same for all samples, and what has to be said of each.
+/// Fields that all samples share, and fields of each.
 struct Columns {
     duration: Option<u32>,
     size: Option<u32>,
@@ -144,9 +144,9 @@ struct Columns {
 }
 
 enum Flags {
-    /// The same for all.
+    /// All samples have the same flags.
     Same(u32),
-    /// A sync sample, then others.
+    /// One sync sample, then others.
     First,
     Each,
 }
@@ -171,7 +171,7 @@ impl Columns {
         }
     }
 
-    /// 8.8.7.
+    /// Writes `tfhd` (8.8.7).
     fn track_fragment_header(&self, w: &mut BoxWriter) {
         let default_flags = match self.flags {
             Flags::Same(flags) => Some(flags),
@@ -189,7 +189,7 @@ impl Columns {
         });
     }
 
-    /// 8.8.8. Returns the place of the data offset, which isn't known yet.
+    /// Writes `trun` (8.8.8). Returns the position of the data offset, which isn't known yet.
     fn run(&self, w: &mut BoxWriter, rows: &[Row]) -> usize {
         let flag = |wanted: bool, flag| if wanted { flag } else { 0 };
         let each = matches!(self.flags, Flags::Each);

@@ -11,7 +11,7 @@ use millpond_media::{
 };
 use proptest::prelude::*;
 
-/// Init and all segments of a track, read back.
+/// Reads back the init segment and all segments of a track.
 fn read_back(p: &Presentation, t: &PresentedTrack) -> Movie {
     let mut file = init(p, t).to_vec();
     for n in 1..=t.segment_count() {
@@ -20,7 +20,7 @@ fn read_back(p: &Presentation, t: &PresentedTrack) -> Movie {
     index_bytes(&file).unwrap()
 }
 
-/// What is read back must be what was presented.
+/// Checks that the samples read back are those presented.
 fn assert_same(p: &Presentation, t: &PresentedTrack) {
     let back = read_back(p, t);
     let [track] = &back.tracks[..] else { panic!("{} tracks", back.tracks.len()) };
@@ -80,7 +80,7 @@ fn rotation_and_pixel_aspect_come_back() {
 fn adjacent_samples_are_one_range() {
     let apart = |gap| {
         let p = presentation(vec![movie(vec![testing::audio(table(&frames(100), 48, gap), "eng", Vec::new())])]);
-        let Some(Plan::Parts(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
+        let Some(Plan::Items(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
         parts.len()
     };
     assert_eq!(apart(0), 2, "head and one range");
@@ -91,7 +91,7 @@ fn adjacent_samples_are_one_range() {
 fn columns_that_do_not_vary_are_left_out() {
     let same = [Made { size: 400, duration: 1024, composition: 0, sync: true }; 100];
     let p = presentation(vec![movie(vec![testing::audio(table(&same, 0, 0), "eng", Vec::new())])]);
-    let Some(Plan::Parts(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
+    let Some(Plan::Items(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
     assert_eq!(parts[0].len(), 132, "no row takes a byte");
 }
 
@@ -122,8 +122,8 @@ fn pictures_for_trick_play_are_single_sync_samples() {
 fn a_segment_beyond_4_gib_has_a_large_mdat() {
     let huge = [Made { size: u32::MAX, duration: 1024, composition: 0, sync: true }; 2];
     let p = presentation(vec![movie(vec![testing::audio(table(&huge, 0, 0), "eng", Vec::new())])]);
-    let Some(Plan::Parts(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
-    let crate::plan::Part::Bytes(head) = &parts[0] else { panic!("no head") };
+    let Some(Plan::Items(parts)) = segment(&p, p.track("a1").unwrap(), 1) else { panic!("no parts") };
+    let crate::plan::PlanItem::Bytes(head) = &parts[0] else { panic!("no head") };
     let mdat = &head[head.len() - 16..];
     assert_eq!(mdat[..8], *b"\0\0\0\x01mdat");
     assert_eq!(mdat[8..], (2 * u64::from(u32::MAX) + 16).to_be_bytes());
@@ -155,8 +155,8 @@ proptest! {
             testing::video(table(&video, 48, 3), timescale, edits.0),
             testing::audio(table(&sound, 1 << 20, 0), "deu", edits.1),
         ]);
-        let source = crate::Source::new(film, "film.mp4".into());
-        let Ok(p) = Presentation::build(vec![source], Vec::new(), &crate::Options::default(), &Work::unlimited()) else { return Ok(()) };
+        let source = crate::SourceObject::new(film, "film.mp4".into());
+        let Ok(p) = Presentation::build(vec![source], Vec::new(), &crate::PresentationOptions::default(), &Work::unlimited()) else { return Ok(()) };
         for t in p.tracks() {
             let times: Vec<i64> = t.all_samples().map(|s| s.dts).collect();
             prop_assert!(times.windows(2).all(|w| w[0] < w[1]), "decode times rise");

@@ -21,10 +21,10 @@ pub(super) fn of_track(out: &mut String, presentation: &Presentation, track: &Pr
     }
 }
 
-/// Appends the `EXT-X-SESSION-KEY` tags of all tracks, each once.
+/// Appends the `EXT-X-SESSION-KEY` tags of all tracks, without duplicates.
 ///
 /// # Errors
-/// [`PackageError::Encrypted`] where a player could not know the key of a track.
+/// [`PackageError::Encrypted`] where players could not learn the key of a track.
 pub(super) fn of_session(out: &mut String, presentation: &Presentation) -> Result<(), PackageError> {
     let mut seen = HashSet::new();
     for track in presentation.listed().filter(|track| track.kind != Kind::Text) {
@@ -48,16 +48,16 @@ fn check(presentation: &Presentation, track: &PresentedTrack) -> Result<(), Pack
         Err(PackageError::Encrypted { output: "HLS", track: track.name.clone(), found, expected })
     };
     if method(protection.scheme).is_none() {
-        return error(format!("scheme {scheme}"), "cenc or cbcs, which HLS has methods for (DASH has all schemes)");
+        return error(format!("scheme {scheme}"), "cenc or cbcs, the schemes that HLS supports (DASH supports all)");
     }
     if protection.changes_key() {
-        return error(format!("{scheme} with keys that change"), "one key for the whole track (DASH can have more)");
+        return error(format!("{scheme} with keys that change"), "one key for the whole track (DASH supports several)");
     }
     if tags(presentation, track).is_empty() {
         let found = format!("{scheme} with key {key}, and no address of the key");
         return error(
             found,
-            "one in the place's option key-uri, or a header (pssh) of Widevine or PlayReady in the file",
+            "an address in the place's option key-uri, or a header (pssh) of Widevine or PlayReady in the file",
         );
     }
     Ok(())
@@ -71,7 +71,8 @@ const fn method(scheme: Scheme) -> Option<&'static str> {
     }
 }
 
-/// Attributes of the key tags of a track: one tag for the configured address, one for each system that has a header.
+/// Returns the attributes of the key tags of a track: one tag for the configured address, and one for each system that
+/// has a header.
 fn tags(presentation: &Presentation, track: &PresentedTrack) -> Vec<String> {
     let Some((protection, media)) = track.protection().zip(track.media()) else { return Vec::new() };
     let Some(method) = method(protection.scheme) else { return Vec::new() };
@@ -88,13 +89,13 @@ fn tags(presentation: &Presentation, track: &PresentedTrack) -> Vec<String> {
     configured.chain(systems).collect()
 }
 
-/// The key of the track, or the first one of its groups where the track itself is clear.
+/// Returns the key of the track, or that of its first group where the track itself is clear.
 fn key(protection: &Protection) -> Uuid {
     let all = std::iter::once(&protection.parameters).chain(&protection.groups);
     all.filter(|parameters| parameters.is_protected).map(|parameters| parameters.key_id).next().unwrap_or(Uuid([0; 16]))
 }
 
-/// Key format and address of a protection system whose header is the address.
+/// Returns key format and address of a protection system whose header is the address.
 fn system(header: &SystemHeader) -> Option<(String, String)> {
     match header.system {
         WIDEVINE => {

@@ -10,11 +10,11 @@ use crate::{
     transport,
 };
 
-/// Bytes that an entry takes at most, but for very long segments: `#EXTINF:12.345678,` and `i12345.m4s`.
+/// Most bytes of an entry, except for very long segments: `#EXTINF:12.345678,` and `i12345.m4s`.
 const ENTRY: usize = 34;
 
-/// The media playlist of a track. For text it is the WebVTT playlist, whatever the container (but for text that is
-/// delivered in fragments). `None` where the container doesn't carry the track by itself.
+/// Returns the media playlist of a track. Text has a WebVTT playlist in either container, except for text that is
+/// delivered in fragments. `None` where the container doesn't carry the track by itself.
 #[must_use]
 pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
     let text = is_webvtt(track);
@@ -50,8 +50,8 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     Some(out)
 }
 
-/// The I-frame playlist of a video track (4.3.3.6): a resource for each sync sample shown in trick play. `None` for
-/// other tracks and for transport streams, where an I-frame is no resource of its own.
+/// Returns the I-frame playlist of a video track (4.3.3.6), with a resource for each sync sample shown in trick play.
+/// `None` for other tracks, and for transport streams, where I-frames are no resources of their own.
 #[must_use]
 pub fn iframes(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
     if track.kind != Kind::Video || container == Container::Ts {
@@ -77,7 +77,8 @@ pub(super) fn is_independent(track: &PresentedTrack) -> bool {
     track.media().is_some_and(|m| m.access.is_independent())
 }
 
-/// Versions (RFC 8216 7): 3 for decimal durations; with `EXT-X-MAP` 6, and 7 as is usual for fragmented MP4.
+/// Writes the head with its version (RFC 8216 7): 3 for decimal durations, 6 with `EXT-X-MAP`, and 7 as is usual for
+/// fragmented MP4.
 fn head(out: &mut String, version: u64, micros: impl Iterator<Item = u64>, independent: bool) {
     out.push_str("#EXTM3U\n#EXT-X-VERSION:");
     digits::push(out, version);

@@ -1,7 +1,7 @@
 //! HLS playlists (RFC 8216 and its successor draft-pantos-hls-rfc8216bis).
 //!
-//! Two flavours of one asset: fragmented MP4 at the asset's root, and MPEG-2 TS in `ts/` for players that want it.
-//! Subtitles are WebVTT and common to both.
+//! An asset has two flavours: fragmented MP4 at the asset's root, and MPEG-2 TS in `ts/` for players that need it. Both
+//! share subtitles as WebVTT.
 
 mod keys;
 mod media;
@@ -13,7 +13,7 @@ mod tests;
 pub use media::{iframes, media};
 pub use multivariant::multivariant;
 
-/// What segments are made of.
+/// Container format of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Container {
     /// Fragmented MP4 (CMAF).

@@ -14,30 +14,31 @@ use crate::{
 use millpond_media::codec::Codec;
 use std::collections::HashSet;
 
-/// Group of all subtitles.
+/// Group ID of all subtitles.
 const SUBTITLES: &str = "text";
 
-/// Audio that variants choose from: the tracks of one codec.
+/// Audio tracks of one codec, from which players of a variant choose.
 struct Group<'a> {
     id: &'static str,
     tracks: Vec<&'a PresentedTrack>,
     bandwidth: Bandwidth,
-    /// Codecs of its variants but for the video's, each once.
+    /// Codecs of its variants except for the video's, without duplicates.
     codecs: Vec<String>,
 }
 
-/// What goes into the playlist of one container.
+/// Content of the playlist of one container.
 struct Content<'a> {
     presentation: &'a Presentation,
     container: Container,
     video: Vec<&'a PresentedTrack>,
     groups: Vec<Group<'a>>,
     text: Vec<&'a PresentedTrack>,
-    /// Codecs of variants without audio of a group, but for the video's.
+    /// Codecs of variants without an audio group, except for the video's.
     codecs: Vec<String>,
 }
 
-/// The multivariant playlist of an asset: a variant for each video track and audio codec. Subtitles alone are a variant.
+/// Returns the multivariant playlist of an asset, with a variant for each combination of video track and audio codec.
+/// Subtitles alone are a variant.
 ///
 /// # Errors
 /// [`PackageError::Container`] where the container can carry no video and no audio of the asset.
@@ -82,7 +83,7 @@ impl<'a> Content<'a> {
             Container::Fmp4 => presentation.lists(t),
             Container::Ts => transport::is_carried(presentation, t),
         };
-        // A variant is a rendition of one picture (RFC 8216 4.3.4.2): an alternative one has its own URL alone.
+        // Variants are renditions of one video (RFC 8216 4.3.4.2). An alternative video has only its own URL.
         let mut video: Vec<_> = presentation.of_kind(Kind::Video).filter(fits).collect();
         if let Some(ladder) = video.first().map(|track| track.ladder) {
             video.retain(|track| track.ladder == ladder);
@@ -118,12 +119,12 @@ impl<'a> Content<'a> {
         Ok(Self { presentation, container, video, groups, text, codecs })
     }
 
-    /// Whether audio tracks are named by `EXT-X-MEDIA`: a lone audio track is a variant of its own.
+    /// Whether audio tracks have `EXT-X-MEDIA` tags: a single audio track alone is a variant.
     fn has_audio_media(&self) -> bool {
         !self.video.is_empty() || self.groups.iter().any(|g| g.tracks.len() > 1)
     }
 
-    /// 4.3.4.1.
+    /// Writes the renditions (4.3.4.1).
     fn renditions(&self, out: &mut String) {
         for group in self.groups.iter().filter(|_| self.has_audio_media()) {
             for track in &group.tracks {
@@ -147,13 +148,13 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// 4.3.4.2.
+    /// Writes a variant (4.3.4.2).
     fn variant(&self, out: &mut String, video: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
         let audio = group.and_then(|g| g.tracks.first().copied());
         let Some(track) = video.or(audio).or(self.text.first().copied()) else { return };
         let mut rate = video.map_or_else(Bandwidth::default, |v| bandwidth(self.presentation, v, self.container));
         rate = group.map_or(rate, |g| rate.with(g.bandwidth));
-        // The largest sum of any combination of renditions, subtitles among them.
+        // The largest sum over all combinations of renditions, with subtitles.
         rate = rate.with(self.text.iter().map(|text| text.bandwidth).fold(Bandwidth::default(), larger));
         out.push_str("#EXT-X-STREAM-INF:");
         rates(out, rate);
@@ -180,7 +181,7 @@ impl<'a> Content<'a> {
         attribute(out, "CODECS", &all.join(","));
     }
 
-    /// 4.3.4.3.
+    /// Writes the I-frame variant of a video (4.3.4.3).
     fn iframes(&self, out: &mut String, video: &PresentedTrack) {
         let Some(media) = video.media() else { return };
         out.push_str("#EXT-X-I-FRAME-STREAM-INF:");
@@ -195,14 +196,14 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Codecs of tracks, each once.
+/// Returns the codecs of tracks, without duplicates.
 fn codecs<'a>(tracks: impl Iterator<Item = &'a PresentedTrack>, container: Container) -> Vec<String> {
     let mut seen = HashSet::new();
     tracks.map(|track| parameter(track, container)).filter(|codec| seen.insert(codec.clone())).collect()
 }
 
-/// The codec of a track in a container. Transport streams have no object type of MP4: there MP3 has the name that Apple's
-/// and other players know (audio object type 34 of ISO/IEC 14496-3).
+/// Returns the codec parameter of a track in a container. Transport streams have no MP4 object types. There MP3 has the
+/// name that Apple's and other players know (audio object type 34 of ISO/IEC 14496-3).
 fn parameter(track: &PresentedTrack, container: Container) -> String {
     match (container, track.codec()) {
         (Container::Ts, Some(Codec::Mp3(_))) => "mp4a.40.34".to_owned(),
@@ -283,7 +284,7 @@ fn size(out: &mut String, video: &PresentedTrack) {
     }
 }
 
-/// `VIDEO-RANGE` by the transfer characteristics (ISO/IEC 23091-2 8.2); SDR is what it is without.
+/// Writes `VIDEO-RANGE` for the transfer characteristics (ISO/IEC 23091-2 8.2); SDR is the default.
 fn range(out: &mut String, video: &PresentedTrack) {
     match video.codec().and_then(|c| c.color()).map(|c| c.transfer) {
         Some(16) => out.push_str(",VIDEO-RANGE=PQ"),

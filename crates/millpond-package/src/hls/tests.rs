@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    NamedTrack, Options, PackageError, Presentation, Sidecar, Source,
+    NamedTrack, PackageError, Presentation, PresentationOptions, Sidecar, SourceObject,
     testing::{Made, audio, frames, movie, presentation, reordered, table, video},
     text::Cue,
 };
@@ -64,7 +64,7 @@ fn several_audio_tracks_have_transport_streams_of_their_own() {
 #[test]
 fn renditions_share_audio_and_go_by_bandwidth() {
     let p = presentation(vec![film(4000, &["eng"]), film(1000, &["eng"])]);
-    assert!(p.is_aligned() && p.warnings().is_empty());
+    assert!(p.aligned && p.warnings().is_empty());
     assert_eq!(p.tracks().iter().map(|t| t.name()).collect::<Vec<_>>(), ["v1", "v2", "a1"]);
     assert_eq!(p.track("v1").unwrap().object().unwrap().0, 1);
     let list = multivariant(&p, Container::Fmp4).unwrap();
@@ -115,7 +115,7 @@ fn a_codec_that_transport_streams_lack_is_an_error_only_when_nothing_is_left() {
     assert!(matches!(multivariant(&p, Container::Ts), Err(PackageError::Container { .. })));
 }
 
-/// The film with a track of PCM in front of its sound.
+/// Tracks of a film with a track of PCM before its audio.
 fn with_pcm(fourcc: [u8; 4], coding: PcmCoding) -> Vec<Track> {
     let mut tracks = film(1000, &["eng", "eng"]).tracks.clone();
     tracks[1].codec = Codec::Pcm(PcmConfig { fourcc, coding, channels: 2, sample_rate: 48_000 });
@@ -150,7 +150,7 @@ fn g711_is_presented_and_not_packaged() {
 fn pcm_is_packaged_and_listed_where_there_are_no_pictures() {
     let tracks = with_pcm(*b"sowt", PcmCoding::Signed16(ByteOrder::Little));
     let film = presentation(vec![movie(tracks.clone())]);
-    let reason = "isn't listed by HLS and DASH beside pictures: browsers don't decode it";
+    let reason = "is not listed in HLS and DASH next to video: browsers can't decode it";
     assert_eq!(film.warnings(), [format!("film.mp4: track 2: 'ipcm' (PCM) {reason}")]);
     for text in [multivariant(&film, Container::Fmp4).unwrap(), crate::dash::mpd(&film).unwrap()] {
         assert!(!text.contains("ipcm") && text.contains("mp4a.40.2"), "{text}");
@@ -203,9 +203,9 @@ fn sidecars_are_subtitles_of_both_containers() {
         default: !forced,
         forced,
     };
-    let source = Source::new(film(1000, &["eng"]), "film.mp4".into());
+    let source = SourceObject::new(film(1000, &["eng"]), "film.mp4".into());
     let sidecars = vec![sidecar("ger", false), sidecar("de", false), sidecar("ger", true)];
-    let p = Presentation::build(vec![source], sidecars, &Options::default(), &Work::unlimited()).unwrap();
+    let p = Presentation::build(vec![source], sidecars, &PresentationOptions::default(), &Work::unlimited()).unwrap();
     let list = multivariant(&p, Container::Ts).unwrap();
     let expected = "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO,URI=\"s1/index.m3u8\"\n\
         #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German (forced)\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,URI=\"s2/index.m3u8\"\n";
@@ -225,7 +225,7 @@ fn sidecars_are_subtitles_of_both_containers() {
 fn renditions_without_common_key_frames_are_cut_apart() {
     let odd = |gop| movie(vec![video(table(&reordered(2500, gop, 900 + gop), 48, 0), 12_800, Vec::new())]);
     let p = presentation(vec![odd(97), odd(101)]);
-    assert!(!p.is_aligned());
+    assert!(!p.aligned);
     assert_eq!(p.warnings().len(), 1);
     assert_eq!(p.track("v1").unwrap().segment_count(), 26);
     assert_eq!(p.track("v2").unwrap().segment_count(), 25);
@@ -233,7 +233,7 @@ fn renditions_without_common_key_frames_are_cut_apart() {
 
 #[test]
 fn a_still_beside_the_film_is_an_alternative_and_no_variant() {
-    // As phones' motion photos have it: the still first, larger, with two samples in all.
+    // As in motion photos of phones: the still first, larger, with two samples in all.
     let one = |duration| Made { size: 90_000, duration, composition: 0, sync: true };
     let still = Track { id: 3, ..video(table(&[one(64_000), one(64_000)], 1 << 25, 0), 12_800, Vec::new()) };
     let film = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
@@ -253,7 +253,7 @@ fn a_still_beside_the_film_is_an_alternative_and_no_variant() {
     let roles: Vec<&str> = mpd.lines().filter_map(|l| l.trim().split("value=\"").nth(1)).collect();
     assert!(mpd.find("id=\"v1\"") < mpd.find("value=\"alternate\""), "{roles:?}");
 
-    // The sound of the film is in no segment of the still: their boundaries are others.
+    // The audio of the film is not muxed into the still's segments, whose boundaries differ.
     let still = p.track("v2").unwrap();
     assert!(still.muxed_stretch(&p, 1).is_none() && p.track("v1").unwrap().muxed_stretch(&p, 1).is_some());
 }
@@ -264,18 +264,19 @@ fn tracks_that_a_manifest_names_are_one_ladder() {
     let still = Track { id: 3, ..video(table(&[one(64_000), one(64_000)], 1 << 25, 0), 12_800, Vec::new()) };
     let film = video(table(&reordered(250, 25, 1000), 48, 0), 12_800, Vec::new());
     let named = [1, 3].map(|id| NamedTrack { id, language: None }).to_vec();
-    let source = Source { named, ..Source::new(movie(vec![still, film]), "film.mp4".into()) };
-    let p = Presentation::build(vec![source], Vec::new(), &Options::default(), &Work::unlimited()).unwrap();
+    let source = SourceObject { named, ..SourceObject::new(movie(vec![still, film]), "film.mp4".into()) };
+    let p = Presentation::build(vec![source], Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap();
     assert!(p.tracks().iter().all(|track| !track.is_alternative()));
 }
 
 #[test]
 fn no_track_is_an_error() {
-    let source = Source::new(movie(Vec::new()), "film.mp4".into());
-    let found = Presentation::build(vec![source], Vec::new(), &Options::default(), &Work::unlimited()).unwrap_err();
+    let source = SourceObject::new(movie(Vec::new()), "film.mp4".into());
+    let found =
+        Presentation::build(vec![source], Vec::new(), &PresentationOptions::default(), &Work::unlimited()).unwrap_err();
     assert!(matches!(found, PackageError::NoTracks { .. }));
-    let source = Source::new(film(1, &[]), "film.mp4".into());
-    let options = Options { target_duration: f64::NAN };
+    let source = SourceObject::new(film(1, &[]), "film.mp4".into());
+    let options = PresentationOptions { target_duration: f64::NAN };
     assert!(matches!(
         Presentation::build(vec![source], Vec::new(), &options, &Work::unlimited()),
         Err(PackageError::Option { .. })

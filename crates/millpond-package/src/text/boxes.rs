@@ -1,4 +1,4 @@
-//! Boxes inside of samples (ISO/IEC 14496-12, 4.2).
+//! Boxes inside samples (ISO/IEC 14496-12, 4.2).
 
 /// A walk over boxes.
 pub(super) struct Boxes<'a> {
@@ -9,23 +9,23 @@ pub(super) struct Boxes<'a> {
 /// One box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SampleBox<'a> {
-    /// Its type.
+    /// Box type.
     pub(super) fourcc: [u8; 4],
-    /// What is in it.
+    /// Content of the box.
     pub(super) body: &'a [u8],
 }
 
-/// A size that can't be: where, and what was found.
+/// An invalid box size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
-    /// Offset of the box from where the walk began.
+    /// Offset of the box from the start of the walk.
     pub(super) offset: usize,
-    /// What is there.
+    /// Size or bytes found.
     pub(super) found: String,
 }
 
 impl<'a> Boxes<'a> {
-    /// The boxes that fill `bytes`.
+    /// Starts a walk over the boxes that fill `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, offset: 0 }
     }

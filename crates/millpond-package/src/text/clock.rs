@@ -1,9 +1,9 @@
-//! Times of cues in text.
+//! Times of cues in subtitle files.
 
-/// A time such as `00:01:02.345` in milliseconds, from the front of `text`, with what follows it.
+/// Reads a time such as `00:01:02.345` from the start of `text`; returns milliseconds and the rest of the text.
 ///
-/// As WebVTT has it (4.3.1 "collect a WebVTT timestamp"), and as SubRip files are found: hours of any length or
-/// none, a comma for the point, one to three decimals or none, single digits.
+/// Accepts the form of WebVTT (4.3.1 "collect a WebVTT timestamp"), and variations found in SubRip files: hours of any
+/// length or none, a comma for the point, up to three decimals, single digits.
 pub(super) fn take(text: &str) -> Option<(i64, &str)> {
     let (first, rest) = number(text)?;
     let (second, rest) = number(rest.strip_prefix(':')?)?;
@@ -26,7 +26,7 @@ pub(super) fn take(text: &str) -> Option<(i64, &str)> {
     Some((millis, rest))
 }
 
-/// A line such as `00:00:01.000 --> 00:00:02.500 line:0`: start, end, and what follows.
+/// Reads a line such as `00:00:01.000 --> 00:00:02.500 line:0`; returns start, end, and the rest.
 pub(super) fn take_span(line: &str) -> Option<(i64, i64, &str)> {
     let (start, rest) = take(line.trim_start())?;
     let (end, rest) = take(rest.trim_start().strip_prefix("-->")?.trim_start())?;
@@ -49,12 +49,12 @@ fn fraction(text: &str) -> Option<(i64, &str)> {
     (1..=3).contains(&digits.len()).then_some((millis, rest))
 }
 
-/// Appends a time as WebVTT writes it, hours with at least two digits; times before 0 become 0.
+/// Appends a time in the form of WebVTT, with at least two digits of hours; times before 0 become 0.
 pub(super) fn push(out: &mut String, millis: i64) {
     use std::fmt::Write;
     let millis = millis.max(0);
     let (seconds, rest) = (millis / 1000, millis % 1000);
-    // Writing to a string can't fail.
+    // Writing to a string never fails.
     let _ = write!(out, "{:02}:{:02}:{:02}.{rest:03}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 

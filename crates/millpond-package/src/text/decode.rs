@@ -1,14 +1,14 @@
-//! Bytes of text files to characters.
+//! Decodes the characters of text files.
 
 use std::borrow::Cow;
 
-/// What 0x80 to 0x9f mean in Windows-1252 (the table of the WHATWG Encoding Standard).
+/// Characters 0x80 to 0x9f of Windows-1252 (table of the WHATWG Encoding Standard).
 const WINDOWS_1252: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘', '’',
     '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
-/// UTF-16 by its byte order mark, else UTF-8 with or without one, else Windows-1252.
+/// Decodes UTF-16 with a byte order mark, else UTF-8 with or without one, else Windows-1252.
 pub(super) fn any(bytes: &[u8]) -> Cow<'_, str> {
     if let Some(text) = utf16(bytes) {
         return Cow::Owned(text);
@@ -20,12 +20,12 @@ pub(super) fn any(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// UTF-8 with or without a byte order mark; what is not UTF-8 becomes U+FFFD.
+/// Decodes UTF-8 with or without a byte order mark. Invalid bytes become U+FFFD.
 pub(super) fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(without_mark(bytes))
 }
 
-/// UTF-16, if it begins with a byte order mark.
+/// Decodes UTF-16, if the bytes begin with a byte order mark.
 pub(super) fn utf16(bytes: &[u8]) -> Option<String> {
     let (mark, rest) = bytes.split_first_chunk::<2>()?;
     let unit: fn([u8; 2]) -> u16 = match mark {

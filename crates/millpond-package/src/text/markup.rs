@@ -1,6 +1,6 @@
 //! Cue text of WebVTT (4.2): escapes and tags.
 
-/// Styles that WebVTT has tags for.
+/// Styles that have tags in WebVTT.
 pub(super) const STYLES: [&str; 3] = ["b", "i", "u"];
 
 /// Appends a character of plain text, escaped.
@@ -14,8 +14,8 @@ pub(super) fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Text without what would end a cue: empty lines, and `-->` in a line. Line ends become newlines, and every line
-/// loses the white space at its end.
+/// Removes everything that would end a cue: empty lines, and `-->` in a line. Line ends become newlines, and white
+/// space at line ends is removed.
 pub(super) fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split(['\n', '\r', '\u{2028}', '\u{85}']).map(str::trim_end).filter(|line| !line.is_empty()) {
@@ -30,7 +30,7 @@ pub(super) fn tidy(text: &str) -> String {
     out
 }
 
-/// Writes tags so that they are closed in the reverse order of opening, as WebVTT wants them.
+/// Writes tags, and closes them in reverse order of opening, as WebVTT requires.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
     open: Vec<&'static str>,
@@ -45,7 +45,7 @@ impl Tags {
         }
     }
 
-    /// Closes a tag if it is open; those opened after it are closed and opened again.
+    /// Closes a tag if it is open. Tags opened after it are closed and opened again.
     pub(super) fn close(&mut self, out: &mut String, tag: &str) {
         let Some(at) = self.open.iter().position(|&open| open == tag) else { return };
         self.open[at..].iter().rev().for_each(|tag| push_tag(out, "</", tag));

@@ -1,7 +1,7 @@
 //! Subtitles: from SubRip, WebVTT, `tx3g` and `wvtt` to WebVTT, whole or in segments.
 //!
-//! Everything becomes [`Cue`]s: [`srt::parse`] and [`vtt::parse`] read files beside the film, [`segment`] plans the
-//! reading of a text track inside it, [`webvtt`] writes.
+//! All formats are converted to [`Cue`]s. [`srt::parse`] and [`vtt::parse`] read files next to the film, [`segment`]
+//! plans the reading of a text track inside it, and [`webvtt`] writes.
 
 pub mod srt;
 pub mod track;
@@ -20,31 +20,31 @@ mod robustness;
 
 pub use track::{TextUnit, Window, segment};
 
-/// One subtitle, as WebVTT has it.
+/// One subtitle, in the model of WebVTT.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Cue {
-    /// When it appears, in milliseconds of presentation time.
+    /// Start of display, in milliseconds of presentation time.
     pub start: i64,
-    /// When it disappears, in milliseconds; after `start`.
+    /// End of display, in milliseconds; after `start`.
     pub end: i64,
-    /// Cue settings (WebVTT 4.4), such as `line:0 align:left`; empty for the default place.
+    /// Cue settings (WebVTT 4.4), such as `line:0 align:left`; empty for the default position.
     pub settings: String,
-    /// Cue text (WebVTT 4.2): escaped, with the tags that WebVTT allows; no empty line in it.
+    /// Cue text (WebVTT 4.2): escaped, with the tags that WebVTT allows, and without empty lines.
     pub text: String,
     /// Cue identifier.
     pub id: Option<String>,
 }
 
-/// What was read from a subtitle file.
+/// Content of a subtitle file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Subtitles {
-    /// The cues by rising start time.
+    /// Cues by start time.
     pub cues: Vec<Cue>,
-    /// What was left out, with line numbers: for the log.
+    /// Descriptions of skipped parts, with line numbers, for the log.
     pub warnings: Vec<String>,
 }
 
-/// Most warnings that are kept for a file.
+/// Most warnings kept for a file.
 const MOST_WARNINGS: usize = 20;
 
 impl Subtitles {

@@ -1,4 +1,4 @@
-//! Mutated and arbitrary files: never a panic, and what comes out is always WebVTT that reads back.
+//! Mutated and arbitrary files: the parsers never panic, and their output is always WebVTT that can be read back.
 
 use super::{Cue, srt, tx3g, vtt, webvtt, wvtt};
 use proptest::prelude::*;

@@ -7,14 +7,14 @@ use super::{
 };
 use crate::PackageError;
 
-/// Character references that are understood where they are found in SubRip, as WebVTT has them too.
+/// Character references that are kept in SubRip, as WebVTT has the same.
 const REFERENCES: [&str; 6] = ["&amp;", "&lt;", "&gt;", "&nbsp;", "&lrm;", "&rlm;"];
 
 /// Reads a SubRip file: UTF-8, UTF-16 with a byte order mark, or else Windows-1252.
 ///
-/// A cue begins at a line with two times and an arrow; its text goes on to the next such line, without the
-/// number before that. Italics, bold and underline are kept, other tags dropped; `{\an8}` and its kind
-/// become a place on the screen.
+/// A cue begins at a line with two times and an arrow. Its text extends to the next such line, without the number
+/// before that. Italics, bold and underline are kept, other tags are dropped. `{\an8}` and similar tags become a
+/// position on the screen.
 ///
 /// # Errors
 /// The file has text, but no cue.
@@ -30,7 +30,7 @@ pub fn parse(bytes: &[u8]) -> Result<Subtitles, PackageError> {
         }
         let Some((start, end, _)) = clock::take_span(line) else {
             if line.contains("-->") && line.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
-                subtitles.warn(lines.number, "times that can't be read are taken for text");
+                subtitles.warn(lines.number, "times that can't be read count as text");
             }
             if let Some((_, _, text)) = &mut under_way {
                 text.push(line);
@@ -38,7 +38,7 @@ pub fn parse(bytes: &[u8]) -> Result<Subtitles, PackageError> {
             continue;
         };
         if end <= start {
-            subtitles.warn(lines.number, "a cue that ends before it starts is left out");
+            subtitles.warn(lines.number, "a cue that ends before it starts is skipped");
         }
         if let Some((start, end, mut text)) = under_way.replace((start, end, Vec::new())) {
             if text.last().is_some_and(|line| is_number(line)) {
@@ -75,7 +75,7 @@ fn push(subtitles: &mut Subtitles, start: i64, end: i64, lines: &[&str]) {
     }
 }
 
-/// SubRip's text as WebVTT's, and the settings that its position tags stand for.
+/// Converts SubRip text to WebVTT text, and its position tags to cue settings.
 fn convert(text: &str) -> (String, &'static str) {
     let mut out = String::with_capacity(text.len());
     let mut tags = Tags::default();
@@ -102,7 +102,7 @@ fn convert(text: &str) -> (String, &'static str) {
     (if is_blank(&shown) { String::new() } else { shown }, settings)
 }
 
-/// Whether nothing but tags and white space is there.
+/// Whether the text has nothing but tags and white space.
 fn is_blank(text: &str) -> bool {
     let mut in_tag = false;
     text.chars().all(|c| {
@@ -112,13 +112,13 @@ fn is_blank(text: &str) -> bool {
     })
 }
 
-/// Where a character is in the first 256 bytes: tags are no longer, and text full of opening brackets isn't searched
-/// to its end for each of them.
+/// Finds a character in the first 256 bytes. Tags are never longer, and text full of opening brackets must not be
+/// searched to its end for each of them.
 fn find_near(text: &str, c: char) -> Option<usize> {
     text[..text.floor_char_boundary(256)].find(c)
 }
 
-/// The length of a tag at the front of `text`, which is written where WebVTT has it.
+/// Returns the length of a tag at the start of `text`, which is written where WebVTT has the same.
 fn take_tag(text: &str, tags: &mut Tags, out: &mut String) -> Option<usize> {
     let end = find_near(text, '>')?;
     let inner = &text[1..end];
@@ -136,7 +136,7 @@ fn take_tag(text: &str, tags: &mut Tags, out: &mut String) -> Option<usize> {
     Some(end + 1)
 }
 
-/// The length of a `{\...}` block at the front of `text`. Of its overrides only the alignment is understood.
+/// Returns the length of a `{\...}` block at the start of `text`. Of its overrides only the alignment is used.
 fn take_override(text: &str, settings: &mut &'static str) -> Option<usize> {
     let end = find_near(text, '}')?;
     let inner = text[1..end].strip_prefix('\\')?;
@@ -152,7 +152,7 @@ fn take_override(text: &str, settings: &mut &'static str) -> Option<usize> {
     Some(end + 1)
 }
 
-/// The place on the number pad for SSA's older `\a`: 1 to 3 below, 5 to 7 above, 9 to 11 in the middle.
+/// Returns the number pad position of SSA's older `\a`: 1 to 3 at the bottom, 5 to 7 at the top, 9 to 11 in the middle.
 fn from_ssa(place: u8) -> Option<u8> {
     match place {
         1..=3 => Some(place),
@@ -162,7 +162,7 @@ fn from_ssa(place: u8) -> Option<u8> {
     }
 }
 
-/// Cue settings for a place on the number pad.
+/// Returns the cue settings for a number pad position.
 fn placement(place: u8) -> Option<&'static str> {
     Some(match place {
         1 => "position:0% align:left",

@@ -1,4 +1,4 @@
-//! Text tracks inside of the film: samples to WebVTT.
+//! Text tracks inside the film: samples to WebVTT.
 
 use super::{Cue, tx3g, webvtt, wvtt};
 use crate::{ObjectIndex, ObjectRange, PackageError, Plan, Rewrite, ts::reads};
@@ -8,29 +8,28 @@ use std::{ops::Range, sync::Arc};
 /// One sample of a text track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextUnit {
-    /// Where its bytes are in the object.
+    /// Byte range in the object.
     pub range: ByteRange,
-    /// When it begins to be shown, in milliseconds of presentation time.
+    /// Start of display, in milliseconds of presentation time.
     pub start_ms: i64,
-    /// When it ends.
+    /// End of display.
     pub end_ms: i64,
 }
 
-/// What part of a text track is wanted.
+/// The requested part of a text track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// All of it in one file.
+    /// The whole track in one file.
     Whole,
-    /// A segment of HLS: what is shown in this time, in milliseconds, and where presentation time 0 is on the media's
-    /// clock, in 90 kHz.
+    /// An HLS segment: its time range in milliseconds, and presentation time 0 on the 90 kHz clock of the media.
     Segment(Range<i64>, u64),
 }
 
-/// WebVTT from samples of a text track: those that are shown in the window, in order of time. The length is not
-/// known before the samples are read, and everything is written at the end.
+/// Returns WebVTT from samples of a text track: those shown in the window, by time. The length is unknown before the
+/// samples are read, and all output is written at the end.
 ///
 /// # Errors
-/// A track that isn't there or whose codec is neither `tx3g` nor `wvtt`.
+/// A track that doesn't exist, or whose codec is neither `tx3g` nor `wvtt`.
 pub fn segment(
     movie: &Arc<Movie>,
     track: usize,
@@ -61,13 +60,13 @@ enum Form {
 struct Rewriter {
     object: ObjectIndex,
     units: Vec<TextUnit>,
-    /// For each unit the lowest offset of it and those that follow.
+    /// For each unit, the lowest offset of it and all later units.
     floors: Vec<u64>,
     window: Window,
     form: Form,
-    /// Units that are read.
+    /// Number of units read.
     at: usize,
-    /// The last read, with the number of units it covers.
+    /// The last read, and the number of units it covers.
     pending: Option<(usize, ObjectRange)>,
 }
 

@@ -6,34 +6,34 @@ use super::{
     markup::{self, STYLES, Tags},
 };
 
-/// Why a sample is no timed text.
+/// The reason why a sample is no timed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// Offset in the sample.
     pub offset: u64,
-    /// What is there.
+    /// Value found.
     pub found: String,
-    /// What should be.
+    /// Value expected.
     pub expected: &'static str,
 }
 
-/// A run of characters with a style (5.17.1.1 `StyleRecord`).
+/// A run of characters in one style (5.17.1.1 `StyleRecord`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Style {
     start: usize,
     end: usize,
-    /// Bold, italic and underline from the lowest bit up.
+    /// Flags for bold, italic and underline, from the lowest bit up.
     face: u8,
 }
 
-/// Bytes of a style record.
+/// Length of a style record in bytes.
 const RECORD: usize = 12;
 
-/// The cue text of a sample; empty where the sample shows nothing.
+/// Returns the cue text of a sample; empty where the sample shows nothing.
 ///
 /// # Errors
-/// The sample is shorter than the text it says it has. Broken modifier boxes after the text don't count: the text
-/// is there without them.
+/// The sample is shorter than its stated text. Invalid modifier boxes after the text are ignored, because the text is
+/// complete without them.
 pub fn cue_text(sample: &[u8]) -> Result<String, Malformed> {
     let Some((length, rest)) = sample.split_first_chunk::<2>() else {
         if sample.is_empty() {
@@ -51,7 +51,7 @@ pub fn cue_text(sample: &[u8]) -> Result<String, Malformed> {
     Ok(markup::tidy(&styled(&text, &styles(modifiers))))
 }
 
-/// The styles of a sample, from all of its `styl` boxes.
+/// Returns the styles in all `styl` boxes of a sample.
 fn styles(modifiers: &[u8]) -> Vec<Style> {
     let records = Boxes::new(modifiers).map_while(Result::ok).filter(|b| b.fourcc == *b"styl").flat_map(|b| {
         let (count, records) = b.body.split_first_chunk::<2>().unwrap_or((&[0, 0], &[]));
@@ -65,7 +65,7 @@ fn styles(modifiers: &[u8]) -> Vec<Style> {
         })
         .filter(|style| style.face != 0 && style.start < style.end)
         .collect();
-    // Runs are in order and don't overlap, says the standard; where they do, the earlier one ends first.
+    // The standard requires ordered runs without overlaps. Where they overlap, the earlier one ends first.
     styles.sort_by_key(|style| style.start);
     styles
 }

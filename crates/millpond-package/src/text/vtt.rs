@@ -3,13 +3,13 @@
 use super::{Cue, Subtitles, clock, decode, markup};
 use crate::PackageError;
 
-/// Names of the cue settings (WebVTT 4.4) that are kept. `region` is not, as the regions of the file are not.
+/// Names of the cue settings (WebVTT 4.4) that are kept; `region` is not, because regions are dropped.
 const SETTINGS: [&str; 5] = ["vertical", "line", "position", "size", "align"];
 
-/// Reads a WebVTT file as browsers do (WebVTT 6.1): what is no cue is skipped.
+/// Reads a WebVTT file as browsers do (WebVTT 6.1): anything but cues is skipped.
 ///
-/// `STYLE` and `REGION` blocks and comments are left out, as is `X-TIMESTAMP-MAP`: in a file of its own, times count
-/// from the start of the film whatever a transport stream elsewhere had for a base.
+/// `STYLE` and `REGION` blocks and comments are dropped, as is `X-TIMESTAMP-MAP`. In a separate file, times count from
+/// the start of the film, whatever the base of a transport stream was.
 ///
 /// # Errors
 /// The file doesn't begin with `WEBVTT`.
@@ -26,7 +26,7 @@ pub fn parse(bytes: &[u8]) -> Result<Subtitles, PackageError> {
         });
     }
     let mut subtitles = Subtitles::default();
-    // What follows the signature up to an empty line is header, unless it has the arrow of a cue.
+    // Lines after the signature up to an empty line are header, except for lines with the arrow of a cue.
     while lines.next_if(|line| !line.is_empty() && !line.contains("-->")).is_some() {}
     while let Some(line) = lines.next() {
         if !line.is_empty() {
@@ -36,7 +36,7 @@ pub fn parse(bytes: &[u8]) -> Result<Subtitles, PackageError> {
     Ok(subtitles.sorted())
 }
 
-/// One block: a cue, or something else that ends with an empty line or where a cue begins.
+/// Reads one block: a cue, or another block, which ends at an empty line or where a cue begins.
 fn block(first: &str, lines: &mut Lines<'_>, subtitles: &mut Subtitles) {
     let mut id = None;
     let mut timing = first;
@@ -53,10 +53,10 @@ fn block(first: &str, lines: &mut Lines<'_>, subtitles: &mut Subtitles) {
         text.push('\n');
     }
     let Some((start, end, rest)) = clock::take_span(timing) else {
-        return subtitles.warn(line_number, "a cue whose times can't be read is left out");
+        return subtitles.warn(line_number, "a cue whose times can't be read is skipped");
     };
     if end <= start {
-        return subtitles.warn(line_number, "a cue that ends before it starts is left out");
+        return subtitles.warn(line_number, "a cue that ends before it starts is skipped");
     }
     let text = markup::tidy(&text.replace('\0', "\u{fffd}"));
     if !text.is_empty() {
@@ -68,7 +68,7 @@ fn skip(lines: &mut Lines<'_>) {
     while lines.next_if(|line| !line.is_empty() && !line.contains("-->")).is_some() {}
 }
 
-/// The settings that are known, in one line.
+/// Returns the known settings, in one line.
 pub(super) fn settings(text: &str) -> String {
     let known = |setting: &&str| {
         setting.split_once(':').is_some_and(|(name, value)| SETTINGS.contains(&name) && !value.is_empty())
@@ -77,10 +77,10 @@ pub(super) fn settings(text: &str) -> String {
     text.split_ascii_whitespace().filter(known).collect::<Vec<_>>().join(" ")
 }
 
-/// Lines, ended by CR LF, LF or CR, with the number of the last one.
+/// Iterates over lines that end with CR LF, LF or CR, and counts them.
 pub(super) struct Lines<'a> {
     rest: Option<&'a str>,
-    /// Number of the line last given, from 1.
+    /// Number of the last line returned, from 1.
     pub(super) number: u32,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Lines<'a> {
         Self { rest: Some(text), number: 0 }
     }
 
-    /// The next line if there is one and it is as wanted.
+    /// Returns the next line if it satisfies `wanted`.
     fn next_if(&mut self, wanted: impl Fn(&str) -> bool) -> Option<&'a str> {
         let (rest, number) = (self.rest, self.number);
         let line = self.next();

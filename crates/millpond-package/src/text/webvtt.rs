@@ -1,15 +1,15 @@
-//! Writing of WebVTT.
+//! Writes WebVTT.
 
 use super::{Cue, clock};
 use std::ops::Range;
 
-/// Where presentation time 0 is on the clock of the transport streams (90 kHz): at 10 s, so that priming and
-/// preroll before 0 can be said.
+/// Presentation time 0 on the 90 kHz clock of transport streams: 10 s, so that priming and preroll before 0 have
+/// positive times.
 pub const MPEGTS_BASE: u64 = 900_000;
 
-/// A segment of HLS: the cues that are shown in `window` (milliseconds), with their whole times. A cue that
-/// reaches over a boundary is in each of the segments (RFC 8216, 3.5). `base` is where presentation time 0 is on the
-/// clock of the media beside it, in 90 kHz: 0 for fragmented MP4, [`MPEGTS_BASE`] for transport streams.
+/// Returns an HLS segment: the cues shown in `window` (milliseconds), with their whole times. A cue that crosses a
+/// boundary is in both segments (RFC 8216, 3.5). `base` is presentation time 0 on the 90 kHz clock of the media: 0 for
+/// fragmented MP4, [`MPEGTS_BASE`] for transport streams.
 #[must_use]
 pub fn segment(cues: &[Cue], window: Range<i64>, base: u64) -> String {
     let mut out = format!("WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:{base},LOCAL:00:00:00.000\n");
@@ -17,7 +17,7 @@ pub fn segment(cues: &[Cue], window: Range<i64>, base: u64) -> String {
     out
 }
 
-/// All cues in one file.
+/// Returns all cues in one file.
 #[must_use]
 pub fn whole(cues: &[Cue]) -> String {
     let mut out = "WEBVTT\n".to_owned();

@@ -6,28 +6,28 @@ use super::{
     decode, markup, vtt,
 };
 
-/// A cue of one sample: what it shows, without times.
+/// A cue in one sample, without times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleCue {
-    /// `source_ID` of `vsid`: the same in all samples that show parts of one cue's time.
+    /// `source_ID` of `vsid`: the same in all samples that show parts of one cue.
     pub source: Option<u32>,
-    /// The rest of the cue. Its times are 0.
+    /// Text and settings of the cue. Its times are 0.
     pub cue: Cue,
 }
 
-/// Why a sample is no WebVTT.
+/// The reason why a sample is no WebVTT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// Offset in the sample.
     pub offset: u64,
-    /// What is there.
+    /// Value found.
     pub found: String,
 }
 
-/// Most cues of a sample that are taken: more than a screen has lines.
+/// Most cues that are read from a sample: more than a screen has lines.
 const MOST_CUES: usize = 256;
 
-/// The cues of a sample: `vttc` boxes. `vtte` (nothing to show) and `vtta` (comments) give none.
+/// Returns the cues of a sample: its `vttc` boxes. `vtte` (an empty cue) and `vtta` (comments) are skipped.
 ///
 /// # Errors
 /// Boxes that don't fit the sample.
@@ -48,7 +48,7 @@ fn at(base: usize, error: boxes::Malformed) -> Malformed {
     Malformed { offset: (base + error.offset) as u64, found: error.found }
 }
 
-/// The cue of a `vttc` box, unless it shows nothing.
+/// Returns the cue of a `vttc` box, unless it is empty.
 fn cue(body: &[u8]) -> Result<Option<SampleCue>, boxes::Malformed> {
     let mut found = SampleCue { source: None, cue: Cue::default() };
     for inner in Boxes::new(body) {
@@ -65,8 +65,8 @@ fn cue(body: &[u8]) -> Result<Option<SampleCue>, boxes::Malformed> {
     Ok(Some(found).filter(|found| !found.cue.text.is_empty()))
 }
 
-/// Cues out of samples in order of time. A cue that overlaps others is cut into several samples
-/// (ISO/IEC 14496-30, 7.3): those become one cue again.
+/// Joins cues of samples in order of time. A cue that overlaps others is stored in several samples (ISO/IEC 14496-30,
+/// 7.3): these become one cue again.
 #[derive(Debug, Default)]
 pub struct Joiner {
     /// Cues that the last sample shows.
@@ -75,7 +75,7 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Takes the cues of a sample that is shown from `start` to `end`, in milliseconds.
+    /// Adds the cues of a sample shown from `start` to `end`, in milliseconds.
     pub fn push(&mut self, start: i64, end: i64, cues: Vec<SampleCue>) {
         let mut before = std::mem::take(&mut self.open);
         for mut next in cues {
@@ -95,7 +95,7 @@ impl Joiner {
         self.done.extend(before.into_iter().map(|open| open.cue));
     }
 
-    /// All cues, by rising start.
+    /// Returns all cues, by start time.
     #[must_use]
     pub fn finish(mut self) -> Vec<Cue> {
         self.done.extend(self.open.into_iter().map(|open| open.cue));

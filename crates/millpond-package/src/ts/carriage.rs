@@ -1,17 +1,17 @@
-//! How a codec is carried in a transport stream.
+//! Carriage of codecs in transport streams.
 
 use super::nal;
 use millpond_media::{AacConfig, Codec, NalSyntax, Track, TrackKind};
 
-/// What is done to a stream's units.
+/// Conversion of a stream's units.
 #[derive(Clone, Debug)]
 pub(super) enum Form {
-    /// Lengths of NAL units become start codes; a delimiter comes first, parameter sets where decoding may begin,
-    /// and there the display orientation before the first slice.
+    /// Lengths of NAL units become start codes, and each unit begins with a delimiter. Parameter sets are inserted
+    /// where decoding may begin. There the display orientation precedes the first slice.
     Nal {
-        /// Which standard.
+        /// Standard of the NAL units.
         kind: nal::Kind,
-        /// Bytes of a NAL unit's length in the sample.
+        /// Length in bytes of a NAL unit length in the sample.
         length_size: u8,
         /// Parameter sets with start codes.
         parameter_sets: Vec<u8>,
@@ -20,12 +20,12 @@ pub(super) enum Form {
     },
     /// Each frame gets an ADTS header.
     Adts(AacConfig),
-    /// Frames go as they are.
+    /// Frames are not changed.
     Whole,
 }
 
 impl Form {
-    /// The form of a track's codec, or `None` where a transport stream doesn't carry it.
+    /// Returns the form for a track's codec; `None` where a transport stream doesn't carry it.
     pub(super) fn of(track: &Track) -> Option<Self> {
         let nal = |kind, length_size, parameter_sets| Self::Nal {
             kind,
@@ -53,21 +53,21 @@ fn with_start_codes<'a>(sets: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     sets.flat_map(|set| nal::START_CODE.into_iter().chain(set.iter().copied())).collect()
 }
 
-/// The message that tells decoders how the track's pictures are to be turned, with a start code; empty for upright ones.
+/// Returns the message that tells decoders to turn the track's pictures, with a start code; empty for upright ones.
 pub(super) fn orientation(track: &Track) -> Vec<u8> {
     let TrackKind::Video { rotation, .. } = track.kind else { return Vec::new() };
     let unit = NalSyntax::of(&track.codec).and_then(|(syntax, _)| syntax.orientation(rotation));
     unit.map_or_else(Vec::new, |unit| with_start_codes(std::iter::once(&unit[..])))
 }
 
-/// `stream_type` of the codec: ISO/IEC 13818-1 Table 2-34, for Dolby's codecs ATSC A/53 part 3 and A/52 annex G.
-/// `None` where a transport stream doesn't carry it.
+/// Returns the `stream_type` of the codec: ISO/IEC 13818-1 Table 2-34, and for Dolby's codecs ATSC A/53 part 3 and A/52
+/// annex G. `None` where a transport stream doesn't carry it.
 pub(super) fn stream_type(codec: &Codec) -> Option<u8> {
     match codec {
         Codec::Avc(_) => Some(0x1b),
         Codec::Hevc(_) => Some(0x24),
         Codec::Aac(_) => Some(0x0f),
-        // ISO/IEC 11172-3 has 32 kHz and up, the lower rates are of ISO/IEC 13818-3.
+        // ISO/IEC 11172-3 has rates from 32 kHz up; the lower rates belong to ISO/IEC 13818-3.
         Codec::Mp3(c) => Some(if c.sample_rate < 32_000 { 0x04 } else { 0x03 }),
         Codec::Ac3(_) => Some(0x81),
         Codec::Eac3(_) => Some(0x87),
@@ -75,7 +75,7 @@ pub(super) fn stream_type(codec: &Codec) -> Option<u8> {
     }
 }
 
-/// Format identifier for the registration descriptor.
+/// Returns the format identifier for the registration descriptor.
 pub(super) fn registration(codec: &Codec) -> Option<[u8; 4]> {
     match codec {
         Codec::Hevc(_) => Some(*b"HEVC"),
@@ -85,7 +85,7 @@ pub(super) fn registration(codec: &Codec) -> Option<[u8; 4]> {
     }
 }
 
-/// `stream_id` of PES packets (Table 2-22) for the stream in the given place among those of its kind.
+/// Returns the `stream_id` of PES packets (Table 2-22) for stream number `place` of its kind.
 pub(super) fn stream_id(codec: &Codec, place: u8) -> u8 {
     match codec {
         Codec::Avc(_) | Codec::Hevc(_) => 0xe0 | place & 0x0f,
@@ -94,7 +94,7 @@ pub(super) fn stream_id(codec: &Codec, place: u8) -> u8 {
     }
 }
 
-/// Whether the codec is video, with each unit in a PES packet of its own.
+/// Whether the codec is video, with one unit per PES packet.
 pub(super) fn is_video(codec: &Codec) -> bool {
     matches!(codec, Codec::Avc(_) | Codec::Hevc(_))
 }

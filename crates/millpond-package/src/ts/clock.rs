@@ -1,18 +1,18 @@
-//! When a segment says the clock (program clock references, ISO/IEC 13818-1 2.4.3.5).
+//! Times of program clock references in a segment (PCR, ISO/IEC 13818-1 2.4.3.5).
 
-/// Most time between two clocks, on the 90 kHz clock: 100 ms (2.7.2).
+/// Longest interval between two PCRs, on the 90 kHz clock: 100 ms (2.7.2).
 pub(super) const MOST_APART: i64 = 9_000;
-/// Most packets of a segment with nothing but the clock: ten minutes without a picture. A timeline with longer holes
-/// would cost more than its media.
+/// Most packets of a segment that carry only a PCR: ten minutes without a picture. A timeline with longer holes would
+/// cost more than its media.
 pub(super) const MOST_A_SEGMENT: u32 = 6_000;
 
-/// Clocks that are missing between two that are said with media, at `from` and `to`.
+/// Returns how many PCRs are missing between two that are sent with media, at `from` and `to`.
 pub(super) fn between(from: i64, to: i64) -> u32 {
     let gap = to.saturating_sub(from).max(1);
     u32::try_from((gap - 1) / MOST_APART).unwrap_or(u32::MAX)
 }
 
-/// The time of the missing clock `number`, from 1, behind `from`.
+/// Returns the time of missing PCR `number`, from 1, after `from`.
 pub(super) fn at(from: i64, number: u32) -> i64 {
     from.saturating_add(MOST_APART.saturating_mul(i64::from(number)))
 }

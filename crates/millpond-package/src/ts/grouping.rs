@@ -1,18 +1,18 @@
-//! Which units share a PES packet.
+//! Groups units into PES packets.
 
 use super::{Unit, clock, sizes::Sizes};
 use std::ops::Range;
 
-/// Most payload of an audio PES packet with more than one frame.
+/// Most payload bytes of an audio PES packet with more than one frame.
 const MOST_BYTES: u64 = 10_000;
-/// Most time from the first to the last frame of an audio PES packet (90 kHz): 0.3 s.
+/// Longest time from the first to the last frame of an audio PES packet (90 kHz): 0.3 s.
 const MOST_TICKS: i64 = 27_000;
-/// How far a frame may be from where the one before ends and still go without a timestamp of its own (90 kHz):
-/// rounding of coarse timescales, but no gap that could be heard.
+/// Most ticks (90 kHz) between the end of a frame and the start of the next for which the next needs no timestamp:
+/// allows for rounding of coarse timescales, but for no audible gap.
 const SLACK: i64 = 180;
 
-/// Ranges of units that share a PES packet: one unit each for video, a run of frames for audio. Where audio carries the
-/// clock, which is said where a PES packet begins, the next one begins in time for that.
+/// Returns the ranges of units that share a PES packet: one unit for video, a run of frames for audio. Where audio
+/// carries the clock, a new PES packet begins in time for each PCR, because PCRs are sent at the start of PES packets.
 pub(super) fn groups(sizes: Sizes, units: &[Unit]) -> impl Iterator<Item = Range<usize>> {
     let frame = if sizes.is_video { None } else { frame_ticks(units) };
     let most_ticks = if sizes.has_clock { clock::MOST_APART - frame.unwrap_or(0).max(0) + 1 } else { MOST_TICKS };
@@ -36,7 +36,7 @@ pub(super) fn groups(sizes: Sizes, units: &[Unit]) -> impl Iterator<Item = Range
     })
 }
 
-/// Duration of a frame: the shortest step there is, as gaps only make steps longer.
+/// Returns the duration of a frame: the shortest step, because gaps only make steps longer.
 fn frame_ticks(units: &[Unit]) -> Option<i64> {
     units.windows(2).map(|pair| pair[1].pts.saturating_sub(pair[0].pts)).min()
 }

@@ -1,4 +1,4 @@
-//! One stream of a segment: how it is carried and where it stands.
+//! One stream of a segment: its carriage and write position.
 
 use super::{
     ElementaryStream, Unit, carriage,
@@ -11,24 +11,24 @@ use super::{
 use crate::{ObjectIndex, ObjectRange, PackageError, language};
 use millpond_media::{AacConfig, Codec, Track};
 
-/// PID of the first stream; the others follow.
+/// PID of the first stream; those of other streams follow it.
 const FIRST_PID: u16 = 0x100;
-/// How far the clock is behind decoding times (90 kHz): a tenth of a second to fill decoder buffers.
+/// Ticks (90 kHz) by which the clock is behind decoding times: a tenth of a second to fill decoder buffers.
 const CLOCK_DELAY: i64 = 9_000;
 /// Most bytes of an AAC frame: `aac_frame_length` has 13 bits and counts the header.
 const MOST_ADTS: u64 = 0x1fff - AacConfig::ADTS_HEADER as u64;
-/// The same for errors.
-const ADTS_LIMIT: &str = "an AAC frame of at most 8184 bytes, as ADTS has it";
+/// The same limit as text for errors.
+const ADTS_LIMIT: &str = "an AAC frame of at most 8184 bytes (the limit of ADTS)";
 
-/// A stream while it is written.
+/// A stream that is being written.
 pub(super) struct Lane {
-    /// The object with its bytes.
+    /// Object that contains the units.
     pub(super) object: ObjectIndex,
-    /// Its units in decoding order.
+    /// Units in decoding order.
     pub(super) units: Vec<Unit>,
-    /// For each unit the lowest offset of it and those that follow.
+    /// For each unit, the lowest offset of it and all later units.
     floors: Vec<u64>,
-    /// Units that are written.
+    /// Number of units written.
     written: usize,
     form: Form,
     stream_id: u8,
@@ -36,13 +36,13 @@ pub(super) struct Lane {
     writer: PacketWriter,
     /// Whether this stream carries the clock.
     clock: bool,
-    /// Whether the next packet's counter doesn't follow from the segment before.
+    /// Whether the next packet's counter doesn't continue that of the segment before.
     discontinuity: bool,
 }
 
 impl Lane {
-    /// The stream in the place `index` of the segment and in the place `among` of its kind (video or audio), with its
-    /// entry in the program map table. `clock` tells whether it carries the clock.
+    /// Creates stream `index` of the segment, which is number `among` of its kind (video or audio); also returns its
+    /// entry for the program map table. `clock` marks the stream that carries the clock.
     pub(super) fn new(
         stream: ElementaryStream,
         index: u16,
@@ -80,17 +80,17 @@ impl Lane {
         self.form.exact()
     }
 
-    /// The lowest offset of the units that are not written.
+    /// Returns the lowest offset of the unwritten units.
     pub(super) fn floor(&self) -> u64 {
         self.floors.get(self.written).copied().unwrap_or(u64::MAX)
     }
 
-    /// Where a unit's bytes are.
+    /// Returns the range of a unit.
     pub(super) fn read(&self, unit: usize) -> Option<ObjectRange> {
         self.units.get(unit).map(|u| ObjectRange { object: self.object, range: u.range })
     }
 
-    /// Writes a unit's bytes; `first` is the PES packet that the unit begins, if it begins one.
+    /// Writes a unit. `first` is the PES packet that begins with the unit, if any.
     pub(super) fn write(
         &mut self,
         unit: usize,
@@ -106,7 +106,7 @@ impl Lane {
                 range: unit.range,
                 offset: e.offset as u64,
                 found: e.found,
-                expected: "NAL units with length fields that end where the sample ends",
+                expected: "NAL units whose length fields fill the sample exactly",
             };
             let units = nal::Checked::new(kind, length_size, sample).map_err(malformed)?;
             self.write_picture(&unit, kind, units, first, out);
@@ -153,7 +153,7 @@ impl Lane {
         for piece in head {
             self.writer.write(piece, out);
         }
-        // Messages come before the first slice of a picture, and behind its parameter sets.
+        // Messages follow the parameter sets and precede the first slice of a picture.
         let mut message = orientation;
         for [code, unit] in units.pieces() {
             if !message.is_empty() && kind.is_slice(unit) {
@@ -165,7 +165,7 @@ impl Lane {
         self.writer.write(message, out);
     }
 
-    /// Writes a packet with nothing but the clock, for what is decoded at `dts`.
+    /// Writes a packet with only a PCR, for a unit that is decoded at `dts`.
     pub(super) fn write_clock(&self, dts: i64, out: &mut Vec<u8>) {
         self.writer.clock(dts.saturating_sub(CLOCK_DELAY), out);
     }
@@ -179,7 +179,7 @@ impl Lane {
     }
 }
 
-/// The track of a stream.
+/// Returns the track of a stream.
 pub(super) fn track(stream: &ElementaryStream) -> Result<&Track, PackageError> {
     let tracks = &stream.movie.tracks;
     let missing = || PackageError::Track { object: stream.object, track: stream.track, found: tracks.len() };
@@ -194,14 +194,14 @@ fn refused(codec: &Codec) -> PackageError {
     }
 }
 
-/// Audio frames have to fit the length fields of ADTS and of PES packets.
+/// Checks that audio frames fit the length fields of ADTS and of PES packets.
 fn check_sizes(codec: &Codec, stream: &ElementaryStream) -> Result<(), PackageError> {
     if carriage::is_video(codec) {
         return Ok(());
     }
     let (most, expected) = match codec {
         Codec::Aac(_) => (MOST_ADTS, ADTS_LIMIT),
-        _ => (pes::MOST_AUDIO, "an audio frame of at most 65527 bytes, as a PES packet has it"),
+        _ => (pes::MOST_AUDIO, "an audio frame of at most 65527 bytes (the limit of a PES packet)"),
     };
     match stream.units.iter().find(|u| u.range.len() > most) {
         None => Ok(()),
@@ -214,7 +214,7 @@ fn too_long(object: ObjectIndex, unit: &Unit, expected: &'static str) -> Package
     PackageError::Sample { object, range: unit.range, offset: 0, found, expected }
 }
 
-/// The language of an audio track for its ISO 639 descriptor, where it is known.
+/// Returns the language code of an audio track for its ISO 639 descriptor; `None` where unknown.
 fn language_code(track: &Track) -> Option<[u8; 3]> {
     if carriage::is_video(&track.codec) {
         return None;

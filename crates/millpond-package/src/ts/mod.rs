@@ -1,11 +1,10 @@
-//! MPEG-2 transport streams (ISO/IEC 13818-1) out of samples, rewritten while they are read.
+//! MPEG-2 transport streams (ISO/IEC 13818-1) from samples, which are rewritten as they are read.
 //!
-//! [`segment`] takes one [`ElementaryStream`] for each track with the [`Unit`]s that fall into the segment and
-//! gives a plan: PAT and PMT, then the units as PES packets in the order of their decoding times. How many
-//! packets a unit takes follows from its size alone, so that the length of a segment and the continuity
-//! counters of the next one are known before any media is read; see [`stream_packets`]. Where
-//! the media turns out smaller than that (a sample that has its access unit delimiter already), the difference
-//! goes into adaptation field stuffing.
+//! [`segment`] takes one [`ElementaryStream`] per track, with the [`Unit`]s of the segment, and returns a plan: PAT and
+//! PMT, then the units as PES packets in the order of their decoding times. The number of packets of a unit follows
+//! from its size alone. So the length of a segment, and the continuity counters of the next one, are known before any
+//! media is read; see [`stream_packets`]. Where the media needs less (a sample that already has its access unit
+//! delimiter), adaptation fields are stuffed.
 //!
 //! Media bytes are copied once, from the sample into the 188-byte packets of the output.
 
@@ -31,63 +30,64 @@ use std::sync::Arc;
 /// One access unit of a segment: a coded picture or an audio frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// Where its bytes are in the object.
+    /// Byte range in the object.
     pub range: ByteRange,
-    /// Decoding time on the 90 kHz clock, the base of 10 s added; cut to 33 bits where it is written.
+    /// Decoding time on the 90 kHz clock, plus the base of 10 s; cut to 33 bits when written.
     pub dts: i64,
     /// Presentation time on the same clock.
     pub pts: i64,
     /// Whether decoding can begin here.
     pub sync: bool,
-    /// Whether parameter sets go in front: where decoding may begin, and at the start of each segment.
+    /// Whether parameter sets are inserted: where decoding may begin, and at the start of each segment.
     pub sets: bool,
 }
 
-/// What one track gives to a segment.
+/// One track's share of a segment.
 #[derive(Clone, Debug)]
 pub struct ElementaryStream {
-    /// The index the track is in.
+    /// Index that describes the track.
     pub movie: Arc<Movie>,
-    /// Place of the track in [`Movie::tracks`].
+    /// Index of the track in [`Movie::tracks`].
     pub track: usize,
-    /// The object that has the bytes.
+    /// Object that contains the bytes.
     pub object: ObjectIndex,
-    /// The units in decoding order.
+    /// Units in decoding order.
     pub units: Vec<Unit>,
     /// Continuity counter of the stream's first packet; only the low 4 bits count.
     pub first_counter: u8,
-    /// When the unit behind the last is decoded, up to which the clock goes on; `None` where there is none.
+    /// Decoding time of the unit after the last, up to which the clock continues; `None` where there is none.
     pub until: Option<i64>,
 }
 
 /// Transport packets of a stream in one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packets {
-    /// Packets with payload: the continuity counter moves by as many.
+    /// Packets with payload, by which the continuity counter advances.
     pub payload: u64,
-    /// Packets with nothing but the clock.
+    /// Packets with only a PCR.
     pub clocks: u64,
 }
 
-/// A transport stream segment of the given streams; the first video stream (or the first stream where there is
-/// no video) carries the clock, which is said every 100 ms at least (ISO/IEC 13818-1 2.7.2). `table_counter` is the continuity counter of PAT and PMT, one packet each.
+/// Returns a transport stream segment of the given streams. The first video stream (or the first stream where there is
+/// no video) carries the clock: a PCR at least every 100 ms (ISO/IEC 13818-1 2.7.2). `table_counter` is the continuity
+/// counter of PAT and PMT, one packet each.
 ///
-/// The plan's length is known, except where a video stream has NAL unit lengths of 1 or 2 bytes: start codes
-/// are longer than those, and how many there are is only seen in the media. The stream's first packet
-/// has the discontinuity indicator then, as its counter can't be right.
+/// The plan's length is known, except where a video stream has NAL unit lengths of 1 or 2 bytes. Start codes are longer
+/// than those, and the number of NAL units is only known from the media. The stream's first packet then has the
+/// discontinuity indicator, because its counter may be wrong.
 ///
 /// # Errors
-/// A track that isn't there, a codec that a transport stream doesn't carry, too many streams, or an audio frame
-/// beyond the size that ADTS or a PES packet can state.
+/// A track that doesn't exist, a codec that transport streams don't carry, too many streams, or an audio frame beyond
+/// the size limits of ADTS or PES packets.
 pub fn segment(streams: Vec<ElementaryStream>, table_counter: u8) -> Result<Plan, PackageError> {
     Ok(Plan::Rewrite(Box::new(mux::Muxer::new(streams, table_counter)?)))
 }
 
-/// Transport packets that a track's units take in one segment, PAT and PMT not counted. Audio frames share PES packets,
-/// but never across segments. `until` is as in [`ElementaryStream`]; `has_clock` says whether the stream carries the
-/// clock.
+/// Returns the number of transport packets of a track's units in one segment, without PAT and PMT. Audio frames share
+/// PES packets, but never across segments. `until` is as in [`ElementaryStream`]; `has_clock` marks the stream that
+/// carries the clock.
 ///
-/// Exact, except for video with NAL unit lengths of 1 or 2 bytes (see [`segment`]).
+/// The number is exact, except for video with NAL unit lengths of 1 or 2 bytes (see [`segment`]).
 #[must_use]
 pub fn stream_packets(track: &Track, units: &[Unit], has_clock: bool, until: Option<i64>) -> Packets {
     let planned = sizes::Sizes::of(track, has_clock).plan(units, until);

@@ -1,4 +1,4 @@
-//! Streams of a segment, interleaved.
+//! Interleaves the streams of a segment.
 
 use super::{
     ElementaryStream, carriage,
@@ -10,26 +10,26 @@ use super::{
 use crate::{ObjectIndex, ObjectRange, PackageError, Rewrite};
 use std::collections::VecDeque;
 
-/// More streams than any program map table of one packet lists.
+/// More streams than a program map table of one packet can list.
 const MOST_STREAMS: usize = 33;
 
-/// A PES packet, or a packet with nothing but the clock, of one lane.
+/// A PES packet of one lane, or a packet with only a PCR.
 struct Pes {
     lane: usize,
     planned: Planned,
 }
 
-/// The rewriting of a segment.
+/// A segment that is being rewritten.
 pub(super) struct Muxer {
     lanes: Vec<Lane>,
     /// PAT and PMT, until they are written.
     tables: Option<[[u8; SIZE]; 2]>,
     len: Option<u64>,
-    /// PES packets in order of output; units leave their front as they are written.
+    /// PES packets in order of output. Units are removed as they are written.
     queue: VecDeque<Pes>,
     /// Whether some units of the first PES packet are written.
     begun: bool,
-    /// The last read, with the number of units it covers.
+    /// The last read, and the number of units it covers.
     pending: Option<(usize, ObjectRange)>,
 }
 
@@ -59,7 +59,7 @@ impl Muxer {
             lanes.push(lane);
             entries.push(entry);
         }
-        // 0x1fff says that there is no clock (2.4.4.9).
+        // 0x1fff means that there is no clock (2.4.4.9).
         let clock_pid = lanes.get(clock).map_or(0x1fff, Lane::pid);
         let tables = psi::tables(&entries, clock_pid, table_counter).ok_or_else(too_many)?;
         let queue = interleave(queues, &videos);
@@ -68,12 +68,12 @@ impl Muxer {
         Ok(Self { lanes, tables: Some(tables), len, queue, begun: false, pending: None })
     }
 
-    /// Places of the units not yet written, in order: lane and unit.
+    /// Returns the unwritten units in order: lane and unit.
     fn units(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.queue.iter().flat_map(|pes| pes.planned.units.clone().map(|unit| (pes.lane, unit)))
     }
 
-    /// Writes the next unit, and what has no unit behind it.
+    /// Writes the next unit, and all packets up to the one after it.
     fn write(&mut self, sample: &[u8], out: &mut Vec<u8>) -> Result<(), PackageError> {
         let Some(pes) = self.queue.front_mut() else { return Ok(()) };
         let first = (!self.begun).then(|| pes.planned.clone());
@@ -90,7 +90,7 @@ impl Muxer {
         Ok(())
     }
 
-    /// Writes the clocks that come before the next unit.
+    /// Writes the PCR packets before the next unit.
     fn write_clocks(&mut self, out: &mut Vec<u8>) {
         while let Some(clock) = self.queue.pop_front_if(|pes| pes.planned.units.is_empty()) {
             if let Some(lane) = self.lanes.get(clock.lane) {
@@ -148,8 +148,8 @@ impl Rewrite for Muxer {
     }
 }
 
-/// Merges the streams by decoding time. At the same time audio goes first, so that it has arrived when the
-/// picture is shown; and each stream keeps its own order, whatever its times are.
+/// Merges the streams by decoding time. At equal times audio is first, so that it arrives before the picture is shown.
+/// Each stream keeps its own order, whatever its times are.
 fn interleave(mut queues: Vec<VecDeque<Pes>>, videos: &[bool]) -> VecDeque<Pes> {
     let mut order = VecDeque::with_capacity(queues.iter().map(VecDeque::len).sum());
     let first = |queues: &[VecDeque<Pes>]| {

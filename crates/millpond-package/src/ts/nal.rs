@@ -1,13 +1,13 @@
-//! NAL units: from length fields (ISO/IEC 14496-15, 5.3.3) to start codes (H.264 and H.265, Annex B).
+//! Converts NAL units from length fields (ISO/IEC 14496-15, 5.3.3) to start codes (H.264 and H.265, Annex B).
 
 use millpond_media::NalSyntax;
 
-/// Start code with the zero byte that parameter sets and first units of a picture need (Annex B.1.2).
+/// Start code with the zero byte that parameter sets and the first unit of a picture need (Annex B.1.2).
 pub(super) const START_CODE: [u8; 4] = [0, 0, 0, 1];
-/// An empty unit becomes zeros: `trailing_zero_8bits` of the unit before.
+/// Output for an empty unit: zeros, which count as `trailing_zero_8bits` of the unit before.
 const EMPTY: [u8; 4] = [0; 4];
 
-/// Which standard the units follow.
+/// Standard of the units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// H.264.
@@ -17,7 +17,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// An access unit delimiter that allows every slice type, start code included.
+    /// Returns an access unit delimiter that allows every slice type, with its start code.
     pub(super) const fn delimiter(self) -> &'static [u8] {
         match self {
             // H.264 7.3.2.4: primary_pic_type 7.
@@ -44,28 +44,28 @@ impl Kind {
     }
 }
 
-/// Why a sample is no sequence of NAL units.
+/// The reason why a sample is no sequence of NAL units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
     /// Offset of the length field in the sample.
     pub(super) offset: usize,
-    /// What is there.
+    /// Length or bytes found.
     pub(super) found: String,
 }
 
-/// A sample whose NAL unit lengths have been followed to its end.
+/// A sample whose NAL unit lengths are valid up to its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Checked<'a> {
     sample: &'a [u8],
     length_size: usize,
-    /// Bytes with start codes instead of lengths.
+    /// Length with start codes instead of length fields, in bytes.
     len: usize,
     /// Whether the first unit is an access unit delimiter.
     delimited: bool,
 }
 
 impl<'a> Checked<'a> {
-    /// Follows the lengths, of `length_size` bytes each.
+    /// Checks the length fields, of `length_size` bytes each.
     pub(super) fn new(kind: Kind, length_size: u8, sample: &'a [u8]) -> Result<Self, Malformed> {
         let length_size = usize::from(length_size).clamp(1, 4);
         let first = Units { rest: sample, length_size }.next();
@@ -78,12 +78,12 @@ impl<'a> Checked<'a> {
         Ok(Self { sample, length_size, len, delimited: first.is_some_and(|unit| kind.is_delimiter(unit)) })
     }
 
-    /// Bytes that [`pieces`](Self::pieces) give.
+    /// Length in bytes of the output of [`pieces`](Self::pieces).
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Takes off the first unit if it is an access unit delimiter.
+    /// Removes and returns the first unit if it is an access unit delimiter.
     pub(super) fn take_delimiter(&mut self) -> Option<&'a [u8]> {
         if !std::mem::take(&mut self.delimited) {
             return None;
@@ -95,7 +95,7 @@ impl<'a> Checked<'a> {
         Some(unit)
     }
 
-    /// The sample's bytes in the form of Annex B: start code, unit, start code, unit ...
+    /// Returns the sample in the form of Annex B: start code, unit, start code, unit ...
     pub(super) fn pieces(&self) -> impl Iterator<Item = [&'a [u8]; 2]> {
         Units { rest: self.sample, length_size: self.length_size }.map(|unit| {
             let code: &'static [u8] = if unit.is_empty() { &EMPTY } else { &START_CODE };
@@ -104,14 +104,14 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// Units of a sample; ends early where a length leads past the end.
+/// Iterates over the units of a sample. It ends early where a length exceeds the rest.
 struct Units<'a> {
     rest: &'a [u8],
     length_size: usize,
 }
 
 impl Units<'_> {
-    /// What is wrong at the place where iteration stopped, in a sample of `len` bytes.
+    /// Returns the error at the position where iteration stopped, in a sample of `len` bytes.
     fn malformed(&self, len: usize) -> Malformed {
         let found = match self.rest.split_at_checked(self.length_size) {
             Some((field, after)) => {

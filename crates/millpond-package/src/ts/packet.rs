@@ -1,34 +1,34 @@
 //! Transport packets: header, adaptation field, payload (ISO/IEC 13818-1, 2.4.3).
 
-/// Bytes in a transport packet.
+/// Length of a transport packet in bytes.
 pub(super) const SIZE: usize = 188;
-/// Bytes of the packet header.
+/// Length of the packet header in bytes.
 const HEADER: usize = 4;
-/// Bytes after the packet header.
+/// Bytes of a packet after its header.
 const BODY: usize = SIZE - HEADER;
-/// Adaptation field in a unit's first packet: length, flags and room for a program clock reference. Streams that
-/// don't carry the clock fill that room with stuffing, so that counts don't depend on who carries it.
+/// Bytes of the adaptation field in a unit's first packet: length, flags and space for a PCR. Streams without the clock
+/// fill that space with stuffing, so packet counts don't depend on which stream carries the clock.
 const FIRST_FIELD: usize = 8;
 
-/// Packets for a PES packet of `len` bytes, its header included.
+/// Returns the number of packets for a PES packet of `len` bytes, header included.
 pub(super) fn count(len: u64) -> u32 {
     let packets = len.saturating_add(FIRST_FIELD as u64).div_ceil(BODY as u64);
     u32::try_from(packets).unwrap_or(u32::MAX)
 }
 
-/// What the adaptation field of a PES packet's first transport packet says (2.4.3.5).
+/// Content of the adaptation field in the first transport packet of a PES packet (2.4.3.5).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     /// `discontinuity_indicator`.
     pub(super) discontinuity: bool,
     /// `random_access_indicator`.
     pub(super) random_access: bool,
-    /// Program clock reference base (90 kHz), where this stream carries the clock.
+    /// Program clock reference base (90 kHz); `None` unless this stream carries the clock.
     pub(super) clock: Option<i64>,
 }
 
 impl Start {
-    /// The field's flags, and the clock where there is one (2.4.3.4).
+    /// Returns the field's flags and its clock, if any (2.4.3.4).
     fn field(self) -> ([u8; 7], usize) {
         let mut flags = 0;
         if self.discontinuity {
@@ -44,32 +44,32 @@ impl Start {
     }
 }
 
-/// Cuts PES packets of one stream into transport packets and appends those to an output.
+/// Divides the PES packets of one stream into transport packets, and appends these to an output.
 ///
-/// [`begin`](Self::begin) says how long a PES packet is and into how many transport packets it goes, then
-/// [`write`](Self::write) takes exactly that many bytes in any pieces. A transport packet may be begun in one
-/// output and completed in the next.
+/// [`begin`](Self::begin) announces the length of a PES packet and its number of transport packets. Then
+/// [`write`](Self::write) takes exactly that many bytes, in pieces of any size. A transport packet may begin in one
+/// output and end in the next.
 #[derive(Debug)]
 pub(super) struct PacketWriter {
     pid: u16,
     counter: u8,
     start: Option<Start>,
-    /// Bytes of the PES packet not yet written.
+    /// Bytes of the PES packet that are not written yet.
     payload: usize,
-    /// Transport packets of the PES packet not yet begun.
+    /// Transport packets of the PES packet that have not begun yet.
     packets: usize,
-    /// Payload bytes that the transport packet under way still takes.
+    /// Payload bytes for which the current transport packet still has space.
     room: usize,
 }
 
 impl PacketWriter {
-    /// A writer whose first packet has the given continuity counter.
+    /// Creates a writer whose first packet has the given continuity counter.
     pub(super) fn new(pid: u16, counter: u8) -> Self {
         Self { pid, counter: counter & 0x0f, start: None, payload: 0, packets: 0, room: 0 }
     }
 
-    /// Begins a PES packet of `len` bytes, its header included, that goes into `packets` transport packets: as
-    /// many as [`count`] gives for `len`, or for a little more.
+    /// Begins a PES packet of `len` bytes, header included, in `packets` transport packets: as many as [`count`]
+    /// returns for `len`, or for slightly more bytes.
     pub(super) fn begin(&mut self, len: usize, packets: u32, start: Start, out: &mut Vec<u8>) {
         self.start = Some(start);
         self.payload = len;
@@ -78,8 +78,7 @@ impl PacketWriter {
         out.reserve(self.packets.saturating_mul(SIZE));
     }
 
-    /// Appends a packet with nothing but the clock, between two PES packets. It has no payload, so the counter stays
-    /// (2.4.3.3).
+    /// Appends a packet with only a PCR, between two PES packets. It has no payload, so the counter stays (2.4.3.3).
     pub(super) fn clock(&self, clock: i64, out: &mut Vec<u8>) {
         let [high, low] = self.pid.to_be_bytes();
         out.extend_from_slice(&[0x47, high, low, 0x20 | self.counter.wrapping_sub(1) & 0x0f]);
@@ -103,16 +102,16 @@ impl PacketWriter {
         }
     }
 
-    /// The hot path: packets with nothing but payload. Gives the bytes that are left.
+    /// Writes packets that contain only payload (the hot path), and returns the remaining bytes.
     fn write_full<'b>(&mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> &'b [u8] {
         if self.start.is_some() {
             return bytes;
         }
-        // Every packet that follows needs a byte of payload, else its counter could not move.
+        // Each later packet needs at least one byte of payload, because the counter can't advance without.
         let full = (self.payload.saturating_sub(self.packets) / (BODY - 1)).min(bytes.len() / BODY);
         let (now, later) = bytes.split_at(full * BODY);
         let [high, low] = self.pid.to_be_bytes();
-        // Room for all at once: one check of the output's capacity, and copies of a constant size.
+        // Space for all packets at once: one check of the output's capacity, and copies of a constant size.
         let begin = out.len();
         out.resize(begin + full * SIZE, 0);
         for (packet, body) in out[begin..].as_chunks_mut::<SIZE>().0.iter_mut().zip(now.as_chunks::<BODY>().0) {
@@ -125,7 +124,7 @@ impl PacketWriter {
         later
     }
 
-    /// Begins a transport packet: header, and adaptation field where the payload does not fill it.
+    /// Begins a transport packet: the header, and an adaptation field where the payload does not fill the packet.
     fn open(&mut self, out: &mut Vec<u8>) {
         let start = self.start.take();
         let most = if start.is_some() { BODY - FIRST_FIELD } else { BODY };
@@ -142,7 +141,7 @@ impl PacketWriter {
     }
 }
 
-/// An adaptation field of `len` bytes in all; with a start, `len` is at least [`FIRST_FIELD`].
+/// Writes an adaptation field of `len` bytes in all. With a start, `len` is at least [`FIRST_FIELD`].
 fn write_field(start: Option<Start>, len: usize, out: &mut Vec<u8>) {
     let Some(rest) = len.checked_sub(1) else { return };
     out.push(rest as u8);
@@ -168,7 +167,7 @@ mod tests {
         out
     }
 
-    /// Payload of packets, checking sync bytes, PID, counters and the start indicator.
+    /// Returns the payload of packets, and checks sync bytes, PID, counters and the start indicator.
     fn payload_of(packets: &[u8]) -> Vec<u8> {
         let mut payload = Vec::new();
         for (n, p) in packets.as_chunks::<SIZE>().0.iter().enumerate() {

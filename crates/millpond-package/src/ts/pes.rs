@@ -3,20 +3,20 @@
 use super::Unit;
 use millpond_media::Codec;
 
-/// Timestamps have 33 bits.
+/// Mask of timestamps, which have 33 bits.
 pub(super) const CLOCK_MASK: u64 = (1 << 33) - 1;
-/// Video: fixed part, PTS, and DTS or as much stuffing.
+/// Length of a video header: fixed part, PTS, and DTS or stuffing of the same length.
 const VIDEO_HEADER: usize = 19;
-/// Audio: fixed part and PTS.
+/// Length of an audio header: fixed part and PTS.
 const AUDIO_HEADER: usize = 14;
-/// Most that `PES_packet_length` of an audio packet can state after itself.
+/// Greatest `PES_packet_length` of an audio packet.
 const MAX_LENGTH: u64 = 0xffff;
-/// Most payload of an audio PES packet.
+/// Most payload bytes of an audio PES packet.
 pub(super) const MOST_AUDIO: u64 = MAX_LENGTH - COUNTED;
 /// Header bytes that `PES_packet_length` of an audio packet counts.
 const COUNTED: u64 = AUDIO_HEADER as u64 - 6;
 
-/// Bytes of the PES header in front of a unit of the codec.
+/// Length of the PES header before a unit of the codec, in bytes.
 pub(super) fn header_len(codec: &Codec) -> u64 {
     match codec {
         Codec::Avc(_) | Codec::Hevc(_) => VIDEO_HEADER as u64,
@@ -24,9 +24,10 @@ pub(super) fn header_len(codec: &Codec) -> u64 {
     }
 }
 
-/// Header of a video PES packet. Its length is 0, "until the next one begins", as it may be in a transport stream.
+/// Returns the header of a video PES packet. Its length field is 0, which transport streams allow: the packet extends
+/// to the next one.
 ///
-/// A DTS is only allowed where it differs from the PTS (2.7.5); the header has the same length either way.
+/// A DTS is only allowed where it differs from the PTS (2.7.5). The header has the same length either way.
 pub(super) fn video_header(stream_id: u8, unit: &Unit) -> [u8; VIDEO_HEADER] {
     let mut header = [0xff; VIDEO_HEADER];
     header[..6].copy_from_slice(&[0, 0, 1, stream_id, 0, 0]);
@@ -39,7 +40,7 @@ pub(super) fn video_header(stream_id: u8, unit: &Unit) -> [u8; VIDEO_HEADER] {
     header
 }
 
-/// Header of an audio PES packet with `payload` bytes, at most [`MOST_AUDIO`].
+/// Returns the header of an audio PES packet with `payload` bytes, at most [`MOST_AUDIO`].
 pub(super) fn audio_header(stream_id: u8, pts: i64, payload: u64) -> [u8; AUDIO_HEADER] {
     let [high, low] = (payload.saturating_add(COUNTED).min(MAX_LENGTH) as u16).to_be_bytes();
     let mut header = [0; AUDIO_HEADER];
@@ -48,7 +49,7 @@ pub(super) fn audio_header(stream_id: u8, pts: i64, payload: u64) -> [u8; AUDIO_
     header
 }
 
-/// A timestamp: 4 bits of prefix, then 3, 15 and 15 bits with a marker bit after each.
+/// Returns a timestamp: 4 bits of prefix, then 3, 15 and 15 bits with a marker bit after each.
 fn timestamp(prefix: u8, time: i64) -> [u8; 5] {
     let t = time as u64 & CLOCK_MASK;
     [prefix << 4 | (t >> 29) as u8 & 0x0e | 1, (t >> 22) as u8, (t >> 14) as u8 | 1, (t >> 7) as u8, (t << 1) as u8 | 1]
@@ -63,7 +64,7 @@ mod tests {
         Unit { range: ByteRange::at(0, 1), dts, pts, sync: true, sets: true }
     }
 
-    /// Reads a timestamp the way a demultiplexer does.
+    /// Reads a timestamp as a demultiplexer does.
     fn read(b: &[u8]) -> u64 {
         assert_eq!((b[0] & 1, b[2] & 1, b[4] & 1), (1, 1, 1));
         u64::from(b[0] >> 1 & 7) << 30

@@ -4,13 +4,13 @@ use super::packet::SIZE;
 
 /// PID of the program map table.
 const PMT_PID: u16 = 0x1000;
-/// Most bytes of a section that fit a packet after its header and the pointer field.
+/// Most bytes of a section in one packet, after its header and the pointer field.
 const MAX_SECTION: usize = SIZE - 5;
 
-/// One stream as the program map table lists it.
+/// A stream's entry in the program map table.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Its PID.
+    /// PID of the stream.
     pub(super) pid: u16,
     /// `stream_type` (Table 2-34 and registrations of ATSC and Apple).
     pub(super) stream_type: u8,
@@ -39,7 +39,7 @@ impl Entry {
     }
 }
 
-/// The packets of both tables, or `None` where the streams are more than one packet can list.
+/// Returns the packets of both tables; `None` where one packet can't list all streams.
 pub(super) fn tables(entries: &[Entry], clock_pid: u16, counter: u8) -> Option<[[u8; SIZE]; 2]> {
     let mut association = 1_u16.to_be_bytes().to_vec();
     association.extend_from_slice(&(0xe000 | PMT_PID).to_be_bytes());
@@ -54,7 +54,7 @@ pub(super) fn tables(entries: &[Entry], clock_pid: u16, counter: u8) -> Option<[
     Some([packet(0, counter, &section(0x00, &association))?, packet(PMT_PID, counter, &section(0x02, &map))?])
 }
 
-/// A section of one, version 0, for transport stream 1 or program 1 (2.4.4.3 and 2.4.4.8).
+/// Returns the only section of a table, version 0, for transport stream 1 or program 1 (2.4.4.3 and 2.4.4.8).
 fn section(table_id: u8, body: &[u8]) -> Vec<u8> {
     let mut section = vec![table_id];
     section.extend_from_slice(&(0xb000 | (body.len() + 9) as u16).to_be_bytes());
@@ -72,7 +72,7 @@ fn packet(pid: u16, counter: u8, section: &[u8]) -> Option<[u8; SIZE]> {
     Some(packet)
 }
 
-/// CRC of a section (Annex A): over a whole section with its CRC it gives 0.
+/// Returns the CRC of a section (Annex A). Over a section with its CRC it is 0.
 fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| crc << 1 ^ if crc >> 31 == 1 { 0x04c1_1db7 } else { 0 })

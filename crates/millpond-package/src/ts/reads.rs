@@ -1,13 +1,13 @@
-//! Merging of neighbouring reads.
+//! Merges neighbouring reads.
 
 use crate::{ObjectRange, PackageError};
 use millpond_media::units::ByteRange;
 
-/// Most bytes of a read that covers more than one unit.
+/// Most bytes of a read that covers several units.
 const MOST: u64 = 64 * 1024;
 
-/// How many of the ranges, from the first, one read can cover, and that read: they follow one another in one
-/// object and are no more than 64 KiB together. `None` where there is no range.
+/// Returns how many of the first ranges one read can cover, and that read. The ranges must be consecutive in one
+/// object, and at most 64 KiB together. `None` without ranges.
 pub(crate) fn merge(mut ranges: impl Iterator<Item = ObjectRange>) -> Option<(usize, ObjectRange)> {
     let mut read = ranges.next()?;
     let mut count = 1;
@@ -22,7 +22,7 @@ pub(crate) fn merge(mut ranges: impl Iterator<Item = ObjectRange>) -> Option<(us
     Some((count, read))
 }
 
-/// Takes the read that the bytes answer, and gives the number of units it covers.
+/// Takes the pending read that `bytes` answer, and returns the number of units it covers.
 pub(crate) fn claim(pending: &mut Option<(usize, ObjectRange)>, bytes: &[u8]) -> Result<usize, PackageError> {
     let found = || format!("{} bytes", bytes.len());
     let Some((count, read)) = pending.take() else {
@@ -35,7 +35,7 @@ pub(crate) fn claim(pending: &mut Option<(usize, ObjectRange)>, bytes: &[u8]) ->
     Err(PackageError::Call { found: found(), expected })
 }
 
-/// Errs where units are still to be read.
+/// Returns an error where units remain to be read.
 pub(crate) fn check_finished(left: usize) -> Result<(), PackageError> {
     if left == 0 {
         return Ok(());
@@ -43,7 +43,7 @@ pub(crate) fn check_finished(left: usize) -> Result<(), PackageError> {
     Err(PackageError::Call { found: "the end".to_owned(), expected: format!("{left} more units") })
 }
 
-/// For each range the lowest offset at which it or a later one begins.
+/// Returns, for each range, the lowest offset at which it or a later one begins.
 pub(crate) fn floors(ranges: impl DoubleEndedIterator<Item = ByteRange>) -> Vec<u64> {
     let mut least = u64::MAX;
     let mut floors: Vec<u64> = ranges
@@ -59,7 +59,7 @@ pub(crate) fn floors(ranges: impl DoubleEndedIterator<Item = ByteRange>) -> Vec<
     floors
 }
 
-/// For each object the range that covers all of its ranges, in order of first appearance.
+/// Returns, for each object, the range that covers all of its ranges, in order of first appearance.
 pub(crate) fn cover(ranges: impl Iterator<Item = ObjectRange>) -> Vec<ObjectRange> {
     let mut covers: Vec<ObjectRange> = Vec::new();
     for next in ranges.filter(|r| !r.range.is_empty()) {

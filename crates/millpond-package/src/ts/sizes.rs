@@ -1,39 +1,40 @@
-//! Sizes of what a track becomes, known before its media is read.
+//! Output sizes of a track, known before its media is read.
 
 use super::{Unit, carriage, clock, grouping, nal, packet, pes};
 use millpond_media::{AacConfig, Codec, Track};
 use std::ops::Range;
 
-/// What is added to the units of a track.
+/// Sizes of everything that is added to the units of a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     /// Whether each unit has a PES packet of its own.
     pub(super) is_video: bool,
     /// Whether the stream carries the clock.
     pub(super) has_clock: bool,
-    /// Bytes of a PES header.
+    /// Length of a PES header in bytes.
     header: u64,
     /// Bytes added to each unit: a delimiter or an ADTS header.
     each: u64,
-    /// Bytes added to units with parameter sets: these, and the display orientation.
+    /// Bytes added to units with parameter sets: parameter sets and display orientation.
     sets: u64,
 }
 
-/// A PES packet as it follows from the sizes of its units, or a packet with nothing but the clock.
+/// A PES packet, planned from the sizes of its units, or a packet with only a PCR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
-    /// Its units; none for a clock.
+    /// Units of the packet; none for a PCR.
     pub(super) units: Range<usize>,
     /// Bytes of payload.
     pub(super) payload: u64,
     /// Transport packets.
     pub(super) packets: u32,
-    /// Decoding time of its first unit, or the time of the clock.
+    /// Decoding time of the first unit, or the time of the PCR.
     pub(super) dts: i64,
 }
 
 impl Sizes {
-    /// Of a track, which carries the clock or not. Estimates where NAL unit lengths have other than 4 bytes.
+    /// Returns the sizes for a track, which carries the clock or not. They are estimates where NAL unit lengths have
+    /// other than 4 bytes.
     pub(super) fn of(track: &Track, has_clock: bool) -> Self {
         let sets = |sets: &mut dyn Iterator<Item = &[u8]>| -> usize {
             sets.map(|set| nal::START_CODE.len() + set.len()).sum::<usize>() + carriage::orientation(track).len()
@@ -48,12 +49,12 @@ impl Sizes {
         Self { is_video, has_clock, header: pes::header_len(&track.codec), each: each as u64, sets: sets as u64 }
     }
 
-    /// Payload that a unit makes.
+    /// Returns the payload bytes that a unit becomes.
     pub(super) fn payload(&self, unit: &Unit) -> u64 {
         unit.range.len().saturating_add(self.each + if unit.sets { self.sets } else { 0 })
     }
 
-    /// The packets of a segment's units in order; those of the next segment begin `until`.
+    /// Plans the packets of a segment's units in order. Those of the next segment begin at `until`.
     pub(super) fn plan(self, units: &[Unit], until: Option<i64>) -> impl Iterator<Item = Planned> {
         let mut pes = grouping::groups(self, units).map(move |group| self.pes(units, group)).peekable();
         let mut clocks = 0..0;

@@ -1,4 +1,4 @@
-//! Whole segments, taken apart again by a small demultiplexer.
+//! Tests of whole segments, which a small demultiplexer reads back.
 
 use super::*;
 use crate::{ObjectRange, Rewrite};
@@ -91,7 +91,7 @@ fn sample(units: &[&[u8]]) -> Vec<u8> {
     units.iter().flat_map(|u| (u.len() as u32).to_be_bytes().into_iter().chain(u.iter().copied())).collect()
 }
 
-/// One stream with its samples, which lie one after another in object `track`.
+/// One stream with its samples, which are consecutive in object `track`.
 #[derive(Clone)]
 struct Input {
     samples: Vec<Vec<u8>>,
@@ -137,7 +137,7 @@ fn plan_movie(
     };
     match segment(inputs.iter().enumerate().map(stream).collect(), table)? {
         Plan::Rewrite(rewrite) => Ok(rewrite),
-        Plan::Parts(_) => panic!("a transport stream is rewritten"),
+        Plan::Items(_) => panic!("a transport stream is rewritten"),
     }
 }
 
@@ -160,7 +160,7 @@ fn run_movie(
         assert!(read.range.is_empty() || floor <= read.range.start, "{read:?} begins before {floor}");
         let before = floors.insert(read.object, floor).unwrap_or(0);
         assert!(before <= floor, "the floor fell from {before} to {floor}");
-        // What is written may leave at once: nothing is patched later.
+        // Written output may be sent at once: nothing is changed later.
         let mut part = Vec::new();
         rewrite.push(&inputs[usize::from(read.object.0)].read(read.range), &mut part)?;
         out.extend(part);
@@ -173,21 +173,21 @@ fn run_movie(
     Ok(out)
 }
 
-/// Packets with payload of a stream that doesn't carry the clock, or whose units are near each other.
+/// Number of packets with payload, for a stream that doesn't carry the clock or whose units are close together.
 fn packets(codec: &Codec, units: &[Unit]) -> u64 {
     stream_packets(&movie(std::slice::from_ref(codec)).tracks[0], units, false, None).payload
 }
 
 #[derive(Debug, Default)]
 struct Found {
-    /// PES packets with the number of the transport packet each begins in.
+    /// PES packets, each with the number of the transport packet in which it begins.
     pes: Vec<(usize, Vec<u8>)>,
     clocks: Vec<u64>,
     packets: u64,
     discontinuities: usize,
 }
 
-/// Takes a segment apart, checking continuity from the given counters on, which are brought forward.
+/// Demultiplexes a segment, and checks continuity from the given counters on, which are updated.
 fn demultiplex(bytes: &[u8], counters: &mut BTreeMap<u16, u8>) -> BTreeMap<u16, Found> {
     let (packets, rest) = bytes.as_chunks::<188>();
     assert!(rest.is_empty());
@@ -226,7 +226,7 @@ fn demultiplex(bytes: &[u8], counters: &mut BTreeMap<u16, u8>) -> BTreeMap<u16, 
     found
 }
 
-/// Presentation time, decoding time and payload of a PES packet.
+/// Returns presentation time, decoding time and payload of a PES packet.
 fn open(pes: &[u8]) -> (u64, u64, &[u8]) {
     let time = |b: &[u8]| {
         (u64::from(b[0]) >> 1 & 7) << 30
@@ -348,7 +348,7 @@ fn frames_share_a_packet_until_a_gap_or_a_limit() {
     assert_eq!(times(&found), expected.map(|(n, frames)| (input.units[n].pts, frames)));
     assert_eq!(found.clocks.len(), 0);
 
-    // Sound that carries the clock has a PES packet at least every 100 ms, and between 18 and 20 a clock of its own.
+    // Audio that carries the clock has a PES packet at least every 100 ms, and between 18 and 20 a PCR of its own.
     let alone = demultiplex(&run(&[mp3()], &[input.clone()], &[0], 0).unwrap(), &mut BTreeMap::new());
     let starts = (0..18).step_by(3).chain([18]).chain((20..60).step_by(3));
     let frames = |n: usize| match n {
@@ -390,7 +390,7 @@ fn a_malformed_sample_is_named() {
     assert_eq!(
         error.to_string(),
         "object 0, sample at bytes 1006..1011: found NAL unit length 9 with 1 bytes left at byte 0 of the sample, \
-         expected NAL units with length fields that end where the sample ends"
+         expected NAL units whose length fields fill the sample exactly"
     );
 }
 
@@ -436,7 +436,7 @@ fn calls_out_of_order_are_errors() {
     assert_eq!(out, [0; 0]);
 }
 
-/// Program clock references (the base) of a segment in order, with the decoding time of what comes next after each.
+/// Program clock reference bases of a segment in order, with the decoding time of the unit after each.
 fn clocks_of(found: &BTreeMap<u16, Found>) -> Vec<u64> {
     found.get(&0x100).map_or_else(Vec::new, |stream| stream.clocks.clone())
 }
@@ -445,7 +445,7 @@ fn clocks_of(found: &BTreeMap<u16, Found>) -> Vec<u64> {
 fn the_clock_is_said_every_100_ms() {
     let mut counters = BTreeMap::new();
     let (mut clocks, mut next) = (Vec::new(), 0);
-    // Sound of 21 ms a frame with a hole; sound of 128 ms a frame; five pictures a second; one in two seconds.
+    // Audio of 21 ms per frame with a hole; audio of 128 ms per frame; five pictures per second; one in two seconds.
     for (codec, step, count) in [(aac(), 1920, 40), (aac(), 11_520, 9), (avc(4), 18_000, 5), (avc(4), 180_000, 2)] {
         let is_video = matches!(codec, Codec::Avc(_));
         let start = clocks.last().map_or(900_000, |clock| *clock as i64 + 9_000 + 4_000);

@@ -1,69 +1,69 @@
-//! What a client answers to a challenge (RFC 7616 3.4).
+//! A client's answer to a challenge (RFC 7616 3.4).
 
 use super::Algorithm;
 use std::{collections::BTreeMap, str::FromStr};
 
-/// The most bytes of a header.
+/// Longest header in bytes.
 const MOST_BYTES: usize = 4096;
-/// Characters of a token (RFC 9110 5.6.2), besides letters and digits.
+/// Characters of a token (RFC 9110 5.6.2) besides letters and digits.
 const TOKEN: &[u8] = b"!#$%&'*+-.^_`|~";
 
-/// What an `Authorization: Digest` header says.
+/// Content of an `Authorization: Digest` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorization {
-    /// Who.
+    /// User name.
     pub user: String,
-    /// Where.
+    /// Realm.
     pub realm: String,
-    /// That of the challenge.
+    /// Nonce of the challenge.
     pub nonce: String,
-    /// For which URL.
+    /// URL of the request.
     pub uri: String,
-    /// The answer, in lower case.
+    /// Response, in lower case.
     pub response: String,
-    /// MD5 where it isn't said (RFC 7616 3.4).
+    /// Algorithm; MD5 by default (RFC 7616 3.4).
     pub algorithm: Algorithm,
-    /// Not there in answers as RFC 2069 has them.
+    /// Parameters of `qop=auth`; `None` in answers as in RFC 2069.
     pub qop: Option<Qop>,
 }
 
-/// What an answer with `qop=auth` has more.
+/// Further parameters of an answer with `qop=auth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Qop {
-    /// How many answers the client gave to this nonce (`nc`).
+    /// Number of answers that the client gave to this nonce (`nc`).
     pub count: u32,
-    /// The client's own chance.
+    /// Client nonce.
     pub cnonce: String,
 }
 
-/// Why a header can't be read.
+/// The reason why a header is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthorizationError {
-    /// More bytes than any sensible one.
+    /// The header is too long.
     #[error("{found} bytes, expected at most {MOST_BYTES}")]
     TooLong {
-        /// How many.
+        /// Number of bytes.
         found: usize,
     },
-    /// Another scheme than Digest.
+    /// The scheme is not Digest.
     #[error("scheme {0:?}, expected Digest")]
     Scheme(String),
-    /// Not of the form name=value, name="value", ...
+    /// The header is not a list of name=value or name="value".
     #[error("byte {at}: expected {expected}")]
     Form {
         /// Offset in the header.
         at: usize,
-        /// What should be there.
+        /// Expected syntax.
         expected: &'static str,
     },
-    /// A parameter isn't there, is there twice, or has a value that means nothing.
+    /// A parameter is missing, repeated, or has an invalid value.
     #[error("{name} is {found:?}, expected {expected}")]
     Parameter {
-        /// Which.
+        /// Name of the parameter.
         name: &'static str,
-        /// What it is; nothing where it isn't.
+        /// Value found; `None` where the parameter is missing.
         found: Option<String>,
-        /// What it should be.
+        /// Value expected.
         expected: &'static str,
     },
 }
@@ -139,7 +139,7 @@ impl Parameters {
     }
 }
 
-/// A value with its character set and percent-encoding (RFC 8187 3.2).
+/// Decodes a value with its character set and percent-encoding (RFC 8187 3.2).
 fn decode(text: &str) -> Option<String> {
     let (set, rest) = text.split_once('\'')?;
     let (_language, encoded) = rest.split_once('\'')?;
@@ -155,7 +155,7 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The parameters behind the scheme; names in lower case.
+/// Returns the parameters after the scheme, with names in lower case.
 fn parameters(header: &str) -> Result<BTreeMap<String, String>, AuthorizationError> {
     let mut reader = Reader { header, at: 0 };
     reader.skip(b" \t");
@@ -177,7 +177,7 @@ fn parameters(header: &str) -> Result<BTreeMap<String, String>, AuthorizationErr
         }
         reader.skip(b" \t");
         let value = reader.value()?;
-        // Which one is meant can't be known: what was hashed might be the other.
+        // A repeated parameter is ambiguous: the client may have hashed the other value.
         if all.insert(name, value).is_some() {
             return Err(AuthorizationError::Form { at, expected: "each parameter once" });
         }
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         &self.header[start..self.at]
     }
 
-    /// A token, or a quoted string (RFC 9110 5.6.4).
+    /// Reads a token or a quoted string (RFC 9110 5.6.4).
     fn value(&mut self) -> Result<String, AuthorizationError> {
         let form = |at| AuthorizationError::Form { at, expected: "a value, and a quote at both ends or none" };
         if !self.take(b'"') {

@@ -1,25 +1,25 @@
-//! Nonces that need no memory: each has the time it was made and a hash that only its maker can compute.
+//! Nonces that need no state: each contains its time of creation, and a hash that only its creator can compute.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::{fmt, time::Duration};
 
-/// Bytes of the time, of chance, and of the hash.
+/// Lengths in bytes of the time, the random number, and the hash.
 const TIME: usize = 8;
-const CHANCE: usize = 8;
+const RANDOM: usize = 8;
 const HASH: usize = 16;
 
-/// Makes the nonces of one realm, and knows them again.
+/// Creates the nonces of one realm, and recognises them.
 ///
-/// All times are those since one moment, such as the beginning of 1970: nodes that have that moment and the key in
-/// common take each other's nonces.
+/// All times count from one epoch, such as the start of 1970. Nodes that share the epoch and the key accept each
+/// other's nonces.
 #[derive(Clone)]
 pub struct Nonces {
     keyed: Hmac<Sha256>,
     lifetime: Duration,
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for Nonces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Nonces").field("lifetime", &self.lifetime).finish_non_exhaustive()
@@ -27,7 +27,7 @@ impl fmt::Debug for Nonces {
 }
 
 impl Nonces {
-    /// With a key that nobody can guess.
+    /// Creates nonces with a secret key.
     #[must_use]
     pub fn new(key: &[u8; 32], lifetime: Duration) -> Self {
         // HMAC pads keys to whole blocks with zeros (RFC 2104 2).
@@ -36,32 +36,32 @@ impl Nonces {
         Self { keyed: Hmac::new(&block.into()), lifetime }
     }
 
-    /// A new one.
-    pub(super) fn issue(&self, now: Duration, chance: u64) -> String {
+    /// Creates a nonce.
+    pub(super) fn issue(&self, now: Duration, random: u64) -> String {
         let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let mut bytes = [0; TIME + CHANCE + HASH];
+        let mut bytes = [0; TIME + RANDOM + HASH];
         bytes[..TIME].copy_from_slice(&millis.to_be_bytes());
-        bytes[TIME..TIME + CHANCE].copy_from_slice(&chance.to_be_bytes());
-        let hash = self.keyed.clone().chain_update(&bytes[..TIME + CHANCE]).finalize().into_bytes();
-        bytes[TIME + CHANCE..].copy_from_slice(&hash[..HASH]);
+        bytes[TIME..TIME + RANDOM].copy_from_slice(&random.to_be_bytes());
+        let hash = self.keyed.clone().chain_update(&bytes[..TIME + RANDOM]).finalize().into_bytes();
+        bytes[TIME + RANDOM..].copy_from_slice(&hash[..HASH]);
         super::hex(&bytes)
     }
 
-    /// Whether it was made here and is not over.
+    /// Whether the nonce was created with this key and has not expired.
     pub(super) fn is_current(&self, nonce: &str, now: Duration) -> bool {
         let Some(bytes) = bytes(nonce) else { return false };
-        let (data, hash) = bytes.split_at(TIME + CHANCE);
+        let (data, hash) = bytes.split_at(TIME + RANDOM);
         if self.keyed.clone().chain_update(data).verify_truncated_left(hash).is_err() {
             return false;
         }
         let made = data.iter().take(TIME).fold(0, |time, byte| time << 8 | u64::from(*byte));
-        // One from the future is from a clock that was set back: it would live too long.
+        // A nonce from the future was created before a clock was set back: it would live too long.
         now.checked_sub(Duration::from_millis(made)).is_some_and(|age| age <= self.lifetime)
     }
 }
 
-fn bytes(nonce: &str) -> Option<[u8; TIME + CHANCE + HASH]> {
-    let mut bytes = [0; TIME + CHANCE + HASH];
+fn bytes(nonce: &str) -> Option<[u8; TIME + RANDOM + HASH]> {
+    let mut bytes = [0; TIME + RANDOM + HASH];
     let digits = nonce.as_bytes();
     if digits.len() != 2 * bytes.len() {
         return None;
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// RFC 4231 4.2 has a key of 20 bytes: the same padded with zeros to 32.
+    /// Tests RFC 4231 4.2, whose key of 20 bytes equals the same key padded with zeros to 32.
     #[test]
     fn the_hash_is_hmac() {
         let mut key = [0; 32];

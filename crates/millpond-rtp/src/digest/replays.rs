@@ -1,16 +1,16 @@
-//! Counts of answers (RFC 7616 3.4, `nc`): no answer is taken twice.
+//! Counts of answers (RFC 7616 3.4, `nc`), which prevent that an answer is accepted twice.
 
-use super::{Authorization, Refusal};
+use super::{Authorization, DigestRefusal};
 use std::collections::BTreeMap;
 
-/// Counts below the highest that are told apart: answers of several connections may arrive in another order.
+/// Number of counts below the highest that are remembered: answers on several connections may be reordered.
 const REACH: u32 = u64::BITS;
 
-/// Counts that were seen of each nonce, for a bounded number of nonces.
+/// Counts seen for each nonce, for a bounded number of nonces.
 ///
-/// Call [`admit`](Self::admit) after [`Guard::check`](super::Guard::check): then only clients with a password take room.
-/// Nonces begin with the time they were made, so that the oldest is the first. Where there are too many it is forgotten,
-/// and neither it nor an older one that is unknown is taken again.
+/// Call [`admit`](Self::admit) after [`Guard::check`](super::Guard::check), so that only clients with a password take
+/// memory. Nonces begin with their time of creation, so the oldest sorts first. Over the bound the oldest is forgotten.
+/// Afterwards neither it nor any older unknown nonce is accepted.
 #[derive(Debug)]
 pub struct Replays {
     most: usize,
@@ -19,7 +19,7 @@ pub struct Replays {
     forgotten: String,
 }
 
-/// The highest count, and which of those before it were seen: bit 0 is the highest itself.
+/// The highest count, and which counts before it were seen: bit 0 is the highest itself.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     highest: u32,
@@ -27,27 +27,27 @@ struct Counts {
 }
 
 impl Replays {
-    /// Keeps the counts of at most `most` nonces, and of one at least.
+    /// Creates counts for at most `most` nonces, and at least one.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), seen: BTreeMap::new(), forgotten: String::new() }
     }
 
-    /// Takes an answer that is right. One without `qop` has no count and is taken always.
+    /// Admits a correct answer. An answer without `qop` has no count and is always admitted.
     ///
     /// # Errors
-    /// It was taken before, or its nonce was forgotten.
-    pub fn admit(&mut self, answer: &Authorization) -> Result<(), Refusal> {
+    /// The answer was admitted before, or its nonce was forgotten.
+    pub fn admit(&mut self, answer: &Authorization) -> Result<(), DigestRefusal> {
         let Some(qop) = &answer.qop else { return Ok(()) };
         let nonce = answer.nonce.to_ascii_lowercase();
         if let Some(counts) = self.seen.get_mut(&nonce) {
             let is_new = counts.take(qop.count);
             return is_new
                 .then_some(())
-                .ok_or_else(|| Refusal::Replayed { user: answer.user.clone(), count: qop.count });
+                .ok_or_else(|| DigestRefusal::Replayed { user: answer.user.clone(), count: qop.count });
         }
         if nonce <= self.forgotten {
-            return Err(Refusal::Stale);
+            return Err(DigestRefusal::Stale);
         }
         self.seen.insert(nonce, Counts { highest: qop.count, seen: 1 });
         if self.seen.len() > self.most
@@ -60,7 +60,7 @@ impl Replays {
 }
 
 impl Counts {
-    /// Marks a count; `false` where it was seen, or is so old that nobody knows.
+    /// Marks a count; returns `false` where it was seen, or is too old to know.
     fn take(&mut self, count: u32) -> bool {
         if count > self.highest {
             self.seen = self.seen.checked_shl(count - self.highest).unwrap_or(0) | 1;
@@ -97,12 +97,12 @@ mod tests {
     fn no_count_is_taken_twice() {
         let mut replays = Replays::new(10);
         let mut take = |count| replays.admit(&answer("a1", Some(count)));
-        // In order, ahead, and late from another connection.
+        // In order, ahead, and late on another connection.
         for count in [1, 2, 5, 3, 4, 70, 7, 1000] {
             assert_eq!(take(count), Ok(()), "{count}");
         }
         for count in [1, 2, 3, 5, 70, 1000, 936, 0] {
-            assert_eq!(take(count), Err(Refusal::Replayed { user: "ann".into(), count }), "{count}");
+            assert_eq!(take(count), Err(DigestRefusal::Replayed { user: "ann".into(), count }), "{count}");
         }
         assert_eq!(take(937), Ok(()), "within reach");
         assert!(replays.admit(&answer("A1", Some(1000))).is_err(), "the same nonce in other letters");
@@ -120,9 +120,9 @@ mod tests {
         }
         assert_eq!(replays.seen.len(), 3);
         for nonce in ["10", "11", "05"] {
-            assert_eq!(replays.admit(&answer(nonce, Some(1))), Err(Refusal::Stale), "{nonce}");
+            assert_eq!(replays.admit(&answer(nonce, Some(1))), Err(DigestRefusal::Stale), "{nonce}");
         }
-        assert!(matches!(replays.admit(&answer("12", Some(1))), Err(Refusal::Replayed { .. })));
+        assert!(matches!(replays.admit(&answer("12", Some(1))), Err(DigestRefusal::Replayed { .. })));
         assert_eq!(replays.admit(&answer("12", Some(2))), Ok(()));
     }
 }

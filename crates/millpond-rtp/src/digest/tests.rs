@@ -1,4 +1,4 @@
-//! The examples of the RFCs, and what may go wrong between a client and a guard.
+//! Examples of the RFCs, and possible errors between a client and a guard.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ const MUFASA: &str = r#"Digest username="Mufasa", realm="http-auth@example.org",
     cnonce="f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ", qop=auth,
     opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS""#;
 
-/// RFC 7616 3.9.1.
+/// Tests the example of RFC 7616 3.9.1.
 #[test]
 fn the_example_of_rfc_7616() {
     for (algorithm, response) in [
@@ -23,7 +23,7 @@ fn the_example_of_rfc_7616() {
     }
 }
 
-/// RFC 2617 3.5, and the same as RFC 2069 2.4 has it (with its erratum 749).
+/// Tests RFC 2617 3.5, and the same example in RFC 2069 2.4 (with its erratum 749).
 #[test]
 fn the_examples_of_rfc_2617_and_2069() {
     let nonce = "dcd98b7102dd2f0e8b11d0f600bfb0c093";
@@ -47,13 +47,13 @@ fn secret(user: &str, algorithm: Algorithm) -> Option<Secret> {
     (user == "anna").then(|| Secret::of(algorithm, "anna", "Millpond", "pass\"word"))
 }
 
-/// The value of a challenge's parameter.
+/// Returns the value of a challenge's parameter.
 fn parameter<'a>(challenge: &'a str, name: &str) -> &'a str {
     let rest = challenge.split_once(&format!("{name}=")).unwrap().1;
     rest.split(", ").next().unwrap().trim_matches('"')
 }
 
-/// What a client of this algorithm answers.
+/// Returns the answer of a client that uses this algorithm.
 fn answer(algorithm: Algorithm, method: &str, uri: &str, with_qop: bool) -> String {
     let challenges = guard().challenges(NOW, 9, false);
     let challenge = challenges.iter().find(|one| parameter(one, "algorithm") == algorithm.name()).unwrap();
@@ -66,8 +66,8 @@ fn answer(algorithm: Algorithm, method: &str, uri: &str, with_qop: bool) -> Stri
     format!(r#"Digest {user}, nonce="{nonce}", uri="{uri}", response="{response}", algorithm={name}{qop}"#)
 }
 
-fn check(method: &str, uri: &str, authorization: &str, now: Duration) -> Result<Authorization, Refusal> {
-    guard().check(&Asked { method, uri, authorization: Some(authorization) }, now, secret)
+fn check(method: &str, uri: &str, authorization: &str, now: Duration) -> Result<Authorization, DigestRefusal> {
+    guard().check(&DigestRequest { method, uri, authorization: Some(authorization) }, now, secret)
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn right_answers_are_let_in() {
 fn wrong_answers_are_not() {
     let header = answer(Algorithm::Sha256, "PLAY", URL, true);
     let wrong = |header: &str, what| {
-        let Refusal::Wrong { what: found, .. } = check("PLAY", URL, header, NOW).unwrap_err() else {
+        let DigestRefusal::Wrong { what: found, .. } = check("PLAY", URL, header, NOW).unwrap_err() else {
             panic!("{header}")
         };
         assert_eq!(found, what, "{header}");
@@ -117,13 +117,13 @@ fn wrong_answers_are_not() {
     let short = header.parse::<Authorization>().unwrap().response;
     wrong(&header.replace(&short, &short[..63]), "user or password");
     wrong(&header.replace(&short, ""), "user or password");
-    assert!(matches!(check("PAUSE", URL, &header, NOW), Err(Refusal::Wrong { .. })), "for another method");
+    assert!(matches!(check("PAUSE", URL, &header, NOW), Err(DigestRefusal::Wrong { .. })), "for another method");
     let guard = Guard::new("Millpond", &[Algorithm::Sha256], Nonces::new(&[3; 32], NOW));
     let header = answer(Algorithm::Md5, "PLAY", URL, true);
-    let asked = Asked { method: "PLAY", uri: URL, authorization: Some(&header) };
-    assert!(matches!(guard.check(&asked, NOW, secret), Err(Refusal::Wrong { what: "algorithm", .. })));
-    let anonymous = Asked { authorization: None, ..asked };
-    assert_eq!(guard.check(&anonymous, NOW, secret), Err(Refusal::Anonymous));
+    let asked = DigestRequest { method: "PLAY", uri: URL, authorization: Some(&header) };
+    assert!(matches!(guard.check(&asked, NOW, secret), Err(DigestRefusal::Wrong { what: "algorithm", .. })));
+    let anonymous = DigestRequest { authorization: None, ..asked };
+    assert_eq!(guard.check(&anonymous, NOW, secret), Err(DigestRefusal::Anonymous));
 }
 
 #[test]
@@ -191,18 +191,13 @@ fn headers_that_mean_nothing_are_named() {
         let error = header.parse::<Authorization>().unwrap_err().to_string();
         assert!(error.contains(words), "{header}: {error}");
     }
-    assert!(matches!(check("PLAY", URL, "Basic YTpi", NOW), Err(Refusal::Malformed(_))));
+    assert!(matches!(check("PLAY", URL, "Basic YTpi", NOW), Err(DigestRefusal::Malformed(_))));
 }
 
 #[test]
-fn secrets_can_be_kept_as_hashes_and_are_not_shown() {
+fn secrets_are_not_shown() {
     let secret = Secret::of(Algorithm::Md5, "anna", "Millpond", "x");
-    let kept = Secret::from_hex(Algorithm::Md5, &secret.hash.to_uppercase()).unwrap();
-    assert_eq!(kept, secret);
     assert_eq!(format!("{secret:?}"), "Secret { algorithm: Md5, .. }");
-    for other in ["", "abc", &"g".repeat(32), &"a".repeat(64)] {
-        assert_eq!(Secret::from_hex(Algorithm::Md5, other), None, "{other}");
-    }
 }
 
 proptest! {

@@ -1,88 +1,88 @@
-//! What MIKEY messages come in (RFC 4567): the attribute `key-mgmt` of a description, the header `KeyMgmt` of RTSP.
+//! Carriage of MIKEY messages (RFC 4567): the attribute `key-mgmt` of a description, and the RTSP header `KeyMgmt`.
 
 use super::{
     BASE64,
-    mikey::{Message, MikeyError},
+    mikey::{MikeyError, MikeyMessage},
 };
 use base64::Engine as _;
 
-/// The attribute's name in a session description (RFC 4567 3.1).
+/// Name of the attribute in a session description (RFC 4567 3.1).
 pub const ATTRIBUTE: &str = "key-mgmt";
-/// The header's name in RTSP (RFC 4567 3.2). A request whose header can't be used is answered with 463.
+/// Name of the RTSP header (RFC 4567 3.2). A request with an unusable header is answered with 463.
 pub const HEADER: &str = "KeyMgmt";
 
 const PROTOCOL: &str = "mikey";
-/// The most bytes of a value.
+/// Longest value in bytes.
 const MOST_BYTES: usize = 8192;
 
-/// Why a value can't be used.
+/// The reason why a value is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CarriageError {
-    /// More bytes than any sensible one.
+    /// The value is too long.
     #[error("{found} bytes, expected at most {MOST_BYTES}")]
     TooLong {
-        /// How many.
+        /// Number of bytes.
         found: usize,
     },
-    /// Another protocol than MIKEY, or none.
+    /// The protocol is missing, or is not MIKEY.
     #[error("protocol {0:?}, expected mikey")]
     Protocol(String),
-    /// It has no message.
+    /// The value has no message.
     #[error("no data")]
     NoData,
-    /// A quoted string that doesn't end.
-    #[error("byte {at}: a quote that is not closed")]
+    /// A quoted string has no end.
+    #[error("byte {at}: an unterminated quoted string")]
     Quote {
         /// Offset of the quote.
         at: usize,
     },
-    /// Its message is not in base64.
+    /// The message is not in base64.
     #[error("data that is not base64")]
     Base64,
-    /// Its message can't be used.
+    /// The MIKEY message is unusable.
     #[error("MIKEY: {0}")]
     Message(#[from] MikeyError),
 }
 
-/// The value of a `key-mgmt` attribute.
+/// Returns the value of a `key-mgmt` attribute.
 #[must_use]
-pub fn to_attribute(message: &Message) -> String {
+pub fn to_attribute(message: &MikeyMessage) -> String {
     format!("{PROTOCOL} {}", BASE64.encode(message.to_bytes()))
 }
 
 /// Reads the value of a `key-mgmt` attribute.
 ///
 /// # Errors
-/// It is of another protocol, or its message can't be used.
-pub fn from_attribute(value: &str) -> Result<Message, CarriageError> {
+/// Its protocol is not MIKEY, or its message is unusable.
+pub fn from_attribute(value: &str) -> Result<MikeyMessage, CarriageError> {
     sensible(value)?;
     let (protocol, data) = value.trim().split_once([' ', '\t']).unwrap_or((value.trim(), ""));
     is_mikey(protocol)?;
     decode(data.trim())
 }
 
-/// What a `KeyMgmt` header says.
+/// Content of a `KeyMgmt` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyMgmt {
-    /// The stream that it is for. Nothing where that is what the request is for.
+    /// URL of the stream that the key is for; empty for the URL of the request.
     pub url: String,
-    /// The key.
-    pub message: Message,
+    /// Message that contains the key.
+    pub message: MikeyMessage,
 }
 
 impl KeyMgmt {
-    /// The header's value.
+    /// Returns the value of the header.
     #[must_use]
     pub fn to_header(&self) -> String {
-        // A URL has no such, and a quote would end it.
+        // URLs have no such characters, and a quote would end the string.
         let url: String = self.url.chars().filter(|c| *c != '"' && !c.is_control()).collect();
         format!("prot={PROTOCOL};uri=\"{url}\";data=\"{}\"", BASE64.encode(self.message.to_bytes()))
     }
 
-    /// Reads the header's value: the first of its parts that is MIKEY.
+    /// Reads the value of the header: its first part for MIKEY.
     ///
     /// # Errors
-    /// It has none, or the message can't be used.
+    /// It has no such part, or the message is unusable.
     pub fn from_header(value: &str) -> Result<Self, CarriageError> {
         sensible(value)?;
         let mut other = String::new();
@@ -108,7 +108,7 @@ impl KeyMgmt {
     }
 }
 
-/// What is between separators, but for those in quotes; each with its offset.
+/// Splits at separators outside of quotes; each part has its offset.
 fn fields(text: &str, offset: usize, separator: u8) -> Result<Vec<(usize, &str)>, CarriageError> {
     let (mut found, mut start, mut quote) = (Vec::new(), 0, None);
     for (at, byte) in text.bytes().enumerate() {
@@ -135,12 +135,12 @@ fn is_mikey(protocol: &str) -> Result<(), CarriageError> {
     if protocol.eq_ignore_ascii_case(PROTOCOL) { Ok(()) } else { Err(CarriageError::Protocol(protocol.to_owned())) }
 }
 
-fn decode(data: &str) -> Result<Message, CarriageError> {
+fn decode(data: &str) -> Result<MikeyMessage, CarriageError> {
     if data.is_empty() {
         return Err(CarriageError::NoData);
     }
     let bytes = BASE64.decode(data).map_err(|_| CarriageError::Base64)?;
-    Ok(Message::read(&bytes)?)
+    Ok(MikeyMessage::read(&bytes)?)
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! MIKEY messages (RFC 3830) that tell the key of SRTP streams in plain sight: of a pre-shared key, with nothing
-//! encrypted and nothing signed, as GStreamer writes and reads them.
+//! MIKEY messages (RFC 3830) that carry the key of SRTP streams in plaintext, in the form that GStreamer writes and
+//! reads: of a pre-shared key, with no encryption and no signature.
 //!
-//! Such a message is a header with the streams, a time, chance, a policy, and the key. What could be negotiated is not:
-//! a message with another policy than [SRTP](crate::srtp)'s here is refused.
+//! A message has a header with the streams, a time, random bytes, a policy, and the key. Nothing is negotiated: a
+//! message with another policy than that of [SRTP](crate::srtp) is refused.
 
 mod reader;
 
 use crate::srtp::{KEY, MasterKey};
 
-/// Types of payloads (RFC 3830 6.1, 6.13).
+/// Payload types (RFC 3830 6.1, 6.13).
 const LAST: u8 = 0;
 const KEMAC: u8 = 1;
 const TIMESTAMP: u8 = 5;
@@ -18,92 +18,92 @@ const RAND: u8 = 11;
 const KEY_DATA: u8 = 20;
 const EXTENSION: u8 = 21;
 
-/// The version, and a message of who begins, with a pre-shared key (RFC 3830 6.1).
+/// Version, and data type of an initiator's message with a pre-shared key (RFC 3830 6.1).
 const VERSION: u8 = 1;
 const PRE_SHARED: u8 = 0;
-/// Streams are told by their SSRC.
+/// Map type in which streams are identified by SSRC.
 const SRTP_ID: u8 = 0;
 
-/// Kinds of keys: that of the traffic itself, and the same with a salt behind (RFC 3830 6.13).
+/// Key types: the traffic key itself, and the same followed by a salt (RFC 3830 6.13).
 const TEK: u8 = 2;
 const TEK_AND_SALT: u8 = 3;
-/// What is said of a key's validity: nothing, or the name that its packets have (MKI; RFC 3830 6.14).
+/// Validity of a key: always, or for packets with its identifier (MKI; RFC 3830 6.14).
 const ALWAYS: u8 = 0;
 const NAMED: u8 = 1;
 
-/// The suite AES_CM_128_HMAC_SHA1_80 as parameters of a policy (RFC 3830 6.10.1), each one byte.
+/// Policy parameters of the suite AES_CM_128_HMAC_SHA1_80 (RFC 3830 6.10.1), each one byte.
 ///
-/// Parameter 3 is the length of the authentication's key, which is 20; GStreamer takes it for that of the tag, and
-/// knows the suites apart by it.
+/// Parameter 3 is the length of the authentication key, which is 20. GStreamer uses it for the length of the tag, and
+/// distinguishes suites by it.
 const PARAMETERS: [(u8, u8); 7] = [(0, 1), (1, 16), (2, 1), (3, 10), (7, 1), (8, 1), (10, 1)];
 
-/// A stream that the key is for.
+/// A stream that the key is for (a crypto session).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream {
-    /// Its source: 0 where who writes doesn't know it yet.
+pub struct CryptoSession {
+    /// SSRC; 0 where the sender doesn't know it yet.
     pub ssrc: u32,
-    /// How often its sequence number wrapped till now (ROC).
+    /// Number of wraps of the sequence number so far (ROC).
     pub rollovers: u32,
 }
 
-/// One message.
+/// A MIKEY message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// Number of the bundle of streams: chance.
+pub struct MikeyMessage {
+    /// Random number of the crypto session bundle (CSB ID).
     pub bundle: u32,
-    /// Those that the key is for: at most 255 are written. GStreamer's server takes no message without any.
-    pub streams: Vec<Stream>,
-    /// When it was written, as NTP has it: seconds since 1900 in 32.32 bits. 0 where it isn't said.
+    /// Streams that the key is for; at most 255 are written. GStreamer's server refuses a message without streams.
+    pub streams: Vec<CryptoSession>,
+    /// NTP time of creation: seconds since 1900 in 32.32 bits; 0 where none is stated.
     pub time: u64,
-    /// Chance, at least 16 bytes of it (RFC 3830 6.11); at most 255 are written. None where there is none.
+    /// Random bytes, at least 16 (RFC 3830 6.11); at most 255 are written. Empty where there are none.
     pub random: Vec<u8>,
-    /// Of the side that writes.
+    /// Key of the side that sends the message.
     pub key: MasterKey,
-    /// What packets have between their end and their tag (MKI), so that keys can change; at most 255 bytes are written.
-    /// None in most messages, and in all packets of this crate.
+    /// Master key identifier that packets have before their tag (MKI), so that keys can change; at most 255 bytes are
+    /// written. It is empty in most messages, and packets of this crate have none.
     pub name: Vec<u8>,
 }
 
-/// Why a message can't be used. Never with the key in it.
+/// The reason why a message is unusable. It never contains the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MikeyError {
-    /// More bytes than any sensible one.
+    /// The message is too long.
     #[error("{found} bytes, expected at most {most}")]
     TooLong {
-        /// How many.
+        /// Number of bytes.
         found: usize,
-        /// How many there may be.
+        /// Most bytes allowed.
         most: usize,
     },
-    /// It ends before its end.
+    /// The message is truncated.
     #[error("byte {at}: {found} bytes, expected {expected}")]
     Truncated {
         /// Offset in the message.
         at: usize,
-        /// Bytes there are from there on.
+        /// Number of bytes from there on.
         found: usize,
-        /// Bytes there should be.
+        /// Number of bytes expected.
         expected: usize,
     },
-    /// A value that means something else than what there is here.
+    /// The value of a field is not supported.
     #[error("byte {at}: {what} is {found}, expected {expected}")]
     Value {
         /// Offset in the message.
         at: usize,
-        /// What it is of.
+        /// Name of the field.
         what: &'static str,
-        /// What is there.
+        /// Value found.
         found: usize,
-        /// What should be.
+        /// Value expected.
         expected: &'static str,
     },
-    /// It has no key.
+    /// The message has no key.
     #[error("no key")]
     NoKey,
 }
 
-impl Message {
-    /// As GStreamer writes it.
+impl MikeyMessage {
+    /// Returns the message in the form of GStreamer.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let streams = &self.streams[..self.streams.len().min(255)];
@@ -112,12 +112,12 @@ impl Message {
         bytes.extend_from_slice(&self.bundle.to_be_bytes());
         bytes.extend_from_slice(&[streams.len() as u8, SRTP_ID]);
         for stream in streams {
-            // The number of its policy.
+            // Number of its policy.
             bytes.push(0);
             bytes.extend_from_slice(&stream.ssrc.to_be_bytes());
             bytes.extend_from_slice(&stream.rollovers.to_be_bytes());
         }
-        // NTP-UTC.
+        // Time type: NTP-UTC.
         bytes.extend_from_slice(&[if self.random.is_empty() { POLICY } else { RAND }, 0]);
         bytes.extend_from_slice(&self.time.to_be_bytes());
         if !self.random.is_empty() {
@@ -132,7 +132,7 @@ impl Message {
         bytes
     }
 
-    /// The key, without encryption and MAC (RFC 3830 6.2).
+    /// Appends the key, without encryption and MAC (RFC 3830 6.2).
     fn key_to(&self, bytes: &mut Vec<u8>) {
         let validity = if self.name.is_empty() { ALWAYS } else { NAMED };
         let mut data = vec![LAST, TEK << 4 | validity, 0, KEY as u8];
@@ -146,16 +146,16 @@ impl Message {
         bytes.push(0);
     }
 
-    /// Reads one. Payloads that change nothing are passed over.
+    /// Reads a message. Payloads without effect are skipped.
     ///
     /// # Errors
-    /// It is none, or has its key encrypted, or for another suite.
+    /// The message is invalid, or its key is encrypted or for another suite.
     pub fn read(message: &[u8]) -> Result<Self, MikeyError> {
         reader::read(message)
     }
 }
 
-/// Up to 255 bytes, with their length before.
+/// Appends up to 255 bytes, preceded by their length.
 fn short(bytes: &mut Vec<u8>, field: &[u8]) {
     let field = &field[..field.len().min(255)];
     bytes.push(field.len() as u8);

@@ -1,4 +1,4 @@
-//! AAC (RFC 3640, mode AAC-hbr: 13 bits of size, 3 of index).
+//! AAC (RFC 3640, mode AAC-hbr: 13 bits of size, 3 bits of index).
 
 use super::{
     PayloadError, Piece,
@@ -6,27 +6,27 @@ use super::{
     parts,
 };
 
-/// One access unit a packet (RFC 3640 3.3.6); large ones in fragments.
+/// Makes one packet per access unit (RFC 3640 3.3.6), or several with fragments of a large unit.
 pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
     let Some(size) = u16::try_from(frame.len()).ok().filter(|size| *size < 1 << 13) else {
         return Err(PayloadError::new(0, format!("an access unit of {} bytes", frame.len()), "fewer than 8192"));
     };
     let [high, low] = (size << 3).to_be_bytes();
-    // Every fragment has the size of the whole (RFC 3640 3.2.3.2).
+    // Every fragment states the size of the whole unit (RFC 3640 3.2.3.2).
     for part in parts(0..frame.len(), most - 4) {
         pieces.push(Piece::new(&[0, 16, high, low], part));
     }
     Ok(())
 }
 
-/// Ticks of an access unit that has 1024 samples, where the clock is the sampling rate.
+/// Ticks of an access unit of 1024 samples, where the clock is the sampling rate.
 const DURATION: u32 = 1024;
 
 #[derive(Debug)]
 pub(super) struct AacJoin {
-    /// Ticks of an access unit, to give each one of a packet its time (RFC 3640 3.2.1).
+    /// Ticks per access unit, from which each unit of a packet gets its time (RFC 3640 3.2.1).
     duration: u32,
-    /// Size of the unit whose fragments come.
+    /// Size of the unit of which fragments are arriving.
     fragmented: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ impl AacJoin {
     }
 }
 
-/// The access units' sizes, and where the first one begins (RFC 3640 3.2.1).
+/// Reads the sizes of the access units, and the offset of the first one (RFC 3640 3.2.1).
 fn headers(payload: &[u8]) -> Result<(Vec<usize>, usize), PayloadError> {
     let bits = u16::from_be_bytes(head(payload, "the length of AU headers")?);
     let end = 2 + usize::from(bits).div_ceil(8);
@@ -69,10 +69,10 @@ fn headers(payload: &[u8]) -> Result<(Vec<usize>, usize), PayloadError> {
     for (place, field) in section.chunks_exact(2).enumerate() {
         let field = u16::from_be_bytes([field[0], field[1]]);
         let (size, index) = (usize::from(field >> 3), field & 7);
-        // An index other than 0, first or from the one before, is interleaving (RFC 3640 3.2.3.1).
+        // A first index other than 0, or a difference other than 0, means interleaving (RFC 3640 3.2.3.1).
         if index != 0 || size == 0 {
             let found = format!("an access unit of {size} bytes with index {index}");
-            return Err(PayloadError::packet(2 + 2 * place, found, "a size, and index 0: not interleaved"));
+            return Err(PayloadError::packet(2 + 2 * place, found, "a size, and index 0 (no interleaving)"));
         }
         sizes.push(size);
     }
@@ -82,7 +82,7 @@ fn headers(payload: &[u8]) -> Result<(Vec<usize>, usize), PayloadError> {
 impl Join for AacJoin {
     fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
         let (sizes, start) = headers(payload)?;
-        // Fragments don't tell which one they are.
+        // Fragments don't state which one they are.
         let whole = sizes.iter().sum::<usize>() <= payload.len() - start;
         Ok(if whole { Start::Yes } else { Start::Unknown })
     }

@@ -6,14 +6,14 @@ use super::{
     parts,
 };
 
-/// A frame, or a fragment of one (RFC 4184 4.1, RFC 4598 4.1); the other bits are reserved.
+/// Makes a packet of a frame, or one per fragment (RFC 4184 4.1, RFC 4598 4.1); other header bits are reserved.
 pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>, enhanced: bool) {
     let room = most - 2;
     let count = frame.len().div_ceil(room).max(1);
     for part in parts(0..frame.len(), room) {
         let kind = match (count, part.start) {
             (1, _) => 0,
-            // E-AC-3 doesn't tell how much of the frame the first fragment has.
+            // E-AC-3 does not state how much of the frame is in the first fragment.
             (_, 0) if enhanced => 1,
             (_, 0) => {
                 let five_eighths = room * 8 >= frame.len() * 5;
@@ -26,10 +26,10 @@ pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>, enhanced: 
     }
 }
 
-/// The most fragments that their count can tell.
+/// Most fragments of a frame, whose count has 8 bits.
 const MOST_COUNTED: usize = 255;
 
-/// Fragments of a frame: how many there are, of how many.
+/// Fragments of a frame: number so far, and total.
 #[derive(Debug, Default)]
 struct Fragments {
     count: usize,
@@ -40,7 +40,7 @@ impl Fragments {
     fn add(&mut self, of: u8, part: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
         if *self.of.get_or_insert(of) != of || part.is_empty() {
             let found = format!("{} bytes of one of {of} fragments", part.len());
-            return Err(PayloadError::packet(1, found, "as many fragments as those before say"));
+            return Err(PayloadError::packet(1, found, "as many fragments as earlier packets state"));
         }
         self.count += 1;
         unit.extend(part)?;
@@ -95,7 +95,7 @@ pub(super) struct Eac3Join {
 impl Join for Eac3Join {
     fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
         let [kind, _] = head(payload, "an E-AC-3 header")?;
-        // Fragments don't tell which one they are.
+        // Fragments don't state which one they are.
         Ok(if kind & 1 == 0 { Start::Yes } else { Start::Unknown })
     }
 
@@ -117,7 +117,7 @@ impl Join for Eac3Join {
     }
 }
 
-/// One whole frame, or several: each is a unit.
+/// Takes one or several whole frames: each is a unit.
 fn whole(payload: &[u8], count: u8, enhanced: bool, unit: &mut Building) -> Result<Progress, PayloadError> {
     let end = payload.len();
     if end == 2 || count == 0 {
@@ -132,7 +132,8 @@ fn whole(payload: &[u8], count: u8, enhanced: bool, unit: &mut Building) -> Resu
     while at < end {
         let frame = SyncFrame::read(&payload[at..]).filter(|frame| frame.length <= end - at);
         let frame = frame.ok_or_else(|| PayloadError::packet(at, "other bytes", "a whole frame of AC-3 or E-AC-3"))?;
-        // Six blocks of the first substream, and what goes with them: a sample of a file (ETSI TS 102 366 F.2).
+        // Six blocks of the first substream, with the frames that belong to them, are one sample in files (ETSI TS 102
+        // 366 F.2).
         if at > 2 && frame.leads && (!enhanced || blocks - first >= SIX_BLOCKS) {
             unit.close(first * SAMPLES);
             first = blocks;
@@ -148,14 +149,14 @@ fn whole(payload: &[u8], count: u8, enhanced: bool, unit: &mut Building) -> Resu
 }
 
 const SIX_BLOCKS: u32 = 6;
-/// Of each channel in a block.
+/// Samples per channel in a block.
 const SAMPLES: u32 = 256;
 
-/// What a synchronization frame says of itself (ETSI TS 102 366 4.3.1, E.1.2).
+/// Header of a synchronization frame (ETSI TS 102 366 4.3.1, E.1.2).
 struct SyncFrame {
     length: usize,
     blocks: u32,
-    /// Whether it is of the first independent substream.
+    /// Whether the frame belongs to the first independent substream.
     leads: bool,
 }
 
@@ -167,7 +168,7 @@ impl SyncFrame {
             let kilobits = *KILOBITS.get(usize::from(fourth >> 1 & 0x1f))?;
             let length = match rate {
                 0 => kilobits * 4,
-                // 44.1 kHz: every other frame has two bytes more.
+                // At 44.1 kHz every other frame has two bytes more.
                 1 => 2 * (kilobits * 320 / 147 + usize::from(fourth & 1)),
                 2 => kilobits * 6,
                 _ => return None,

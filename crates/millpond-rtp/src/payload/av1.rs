@@ -10,8 +10,8 @@ const TEMPORAL_DELIMITER: u8 = 2;
 const TILE_LIST: u8 = 8;
 const SEQUENCE_HEADER: u8 = 1;
 
-/// One OBU, or a fragment of one, a packet: W is 1, so that no length stands before it (4.4). OBUs are sent without
-/// their size field (4.5); temporal delimiters and tile lists are not sent (5).
+/// Makes one packet per OBU, or per fragment of one. W is 1, so that the OBU has no length field (4.4). OBUs are sent
+/// without their size field (4.5). Temporal delimiters and tile lists are not sent (5).
 pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
     let mut at = 0;
     let mut new_sequence = starts_sequence(frame);
@@ -22,7 +22,7 @@ pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<
             continue;
         }
         let head = &obu.header[..obu.header_len];
-        // The first fragment has the OBU's header.
+        // The first fragment contains the OBU's header.
         let first = obu.body.start..(obu.body.start + (most - 1 - head.len())).min(obu.body.end);
         let rest = first.end..obu.body.end;
         let aggregation = |z: bool, y: bool, n: bool| u8::from(z) << 7 | u8::from(y) << 6 | 1 << 4 | u8::from(n) << 3;
@@ -37,7 +37,7 @@ pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<
     Ok(())
 }
 
-/// Whether a sequence header comes before any frame: a new coded video sequence.
+/// Whether a sequence header precedes all frames, which begins a new coded video sequence.
 fn starts_sequence(frame: &[u8]) -> bool {
     let mut at = 0;
     while let Ok(obu) = Obu::read(frame, at) {
@@ -53,7 +53,7 @@ fn starts_sequence(frame: &[u8]) -> bool {
 /// An OBU (AV1 bitstream 5.3).
 struct Obu {
     kind: u8,
-    /// Its header without the size field.
+    /// Header without the size field.
     header: [u8; 2],
     header_len: usize,
     body: std::ops::Range<usize>,
@@ -94,21 +94,22 @@ fn leb128(bytes: &[u8], at: &mut usize) -> Option<usize> {
     None
 }
 
-/// Puts OBUs together, each with its size field again.
+/// Joins OBUs, and adds their size fields again.
 #[derive(Debug, Default)]
 pub(super) struct Av1Join {
-    /// Where in the unit the OBU is whose rest comes.
+    /// Offset in the unit of the OBU whose rest is to follow.
     fragmented: Option<usize>,
 }
 
 /// One element of a packet (4.3): an OBU, or a fragment of one.
 struct Element {
     body: std::ops::Range<usize>,
-    /// Whether its rest comes in the next packet.
+    /// Whether the rest follows in the next packet.
     goes_on: bool,
 }
 
-/// The elements of a packet: W of them with the last one's length left out, or each with its length where W is 0 (4.4).
+/// Returns the elements of a packet: W elements, where the last has no length field, or each with a length field where
+/// W is 0 (4.4).
 fn elements(payload: &[u8]) -> Result<Vec<Element>, PayloadError> {
     let [aggregation] = head(payload, "an aggregation header")?;
     let (count, goes_on) = (usize::from(aggregation >> 4 & 3), aggregation & 0x40 != 0);
@@ -126,13 +127,14 @@ fn elements(payload: &[u8]) -> Result<Vec<Element>, PayloadError> {
     }
     if all.is_empty() || count > 0 && all.len() != count {
         let found = format!("{} OBUs", all.len());
-        return Err(PayloadError::packet(0, found, "as many as the aggregation header says"));
+        return Err(PayloadError::packet(0, found, "as many as the aggregation header states"));
     }
     Ok(all)
 }
 
 impl Av1Join {
-    /// Gives the OBU that begins at `at` its size (AV1 bitstream 5.3), or takes it away if files don't have it.
+    /// Inserts the size of the OBU that begins at `at` (AV1 bitstream 5.3), or removes the OBU if files don't contain
+    /// its type.
     fn end(at: usize, unit: &mut Building) -> Result<(), PayloadError> {
         let obu = Obu::read(&unit.bytes, at)?;
         if obu.body.end != unit.bytes.len() {
@@ -181,7 +183,7 @@ impl Join for Av1Join {
         let continues = payload[0] & 0x80 != 0;
         if continues != self.fragmented.is_some() {
             let found = if continues { "the rest of an OBU" } else { "a new OBU" };
-            let expected = if continues { "a new OBU" } else { "the rest of the one before" };
+            let expected = if continues { "a new OBU" } else { "the rest of the last OBU" };
             return Err(PayloadError::packet(0, found, expected));
         }
         for element in elements {

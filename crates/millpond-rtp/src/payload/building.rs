@@ -1,15 +1,15 @@
-//! Access units as packets put them together, and what a payload format has to tell for that.
+//! Access units under construction, and the interface of payload formats for that.
 
 use super::PayloadError;
 use std::fmt::Debug;
 
-/// A unit that is being put together, and the units that the last packet completed.
+/// A unit under construction, and the units that the last packet completed.
 #[derive(Debug)]
 pub(super) struct Building {
-    /// Grows by [`extend`](Building::extend) only: that keeps it in its bound.
+    /// Grows only by [`extend`](Building::extend), which enforces the bound.
     pub(super) bytes: Vec<u8>,
     most: usize,
-    /// Bytes, and how many ticks they are after the time of the packet.
+    /// Bytes of a unit, and its time in ticks after the packet's timestamp.
     done: Vec<(Vec<u8>, u32)>,
 }
 
@@ -30,14 +30,14 @@ impl Building {
         Ok(())
     }
 
-    /// The unit is complete. One without bytes is none.
+    /// Completes the unit. A unit without bytes is dropped.
     pub(super) fn close(&mut self, after: u32) {
         if !self.bytes.is_empty() {
             self.done.push((std::mem::take(&mut self.bytes), after));
         }
     }
 
-    /// What is complete, to be taken away.
+    /// Removes and returns the complete units.
     pub(super) fn done(&mut self) -> impl Iterator<Item = (Vec<u8>, u32)> + '_ {
         self.done.drain(..)
     }
@@ -48,7 +48,7 @@ impl Building {
     }
 }
 
-/// Whether a packet is the first one of a unit, as far as its payload tells.
+/// Whether a packet is the first one of a unit, as far as its payload shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Yes,
@@ -62,25 +62,25 @@ impl Start {
     }
 }
 
-/// What stands after a packet.
+/// State after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// The unit may go on in the next packet.
+    /// The unit may continue in the next packet.
     Open,
     /// All units are complete.
     Closed,
 }
 
-/// How the payloads of one format are joined: the other direction of `cut`. Packets come without gaps; where there was
-/// one, what there is of the unit is forgotten first.
+/// Joins the payloads of one format: the inverse of `cut`. Packets arrive without gaps. After a gap, the unit is
+/// discarded first.
 pub(super) trait Join: Debug + Send + Sync {
-    /// Asked of a packet that may be the first one of a unit.
+    /// Called for a packet that may be the first one of a unit.
     fn start(&self, payload: &[u8]) -> Result<Start, PayloadError>;
 
     /// Adds a payload to the unit.
     fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError>;
 
-    /// Whether the unit could end here.
+    /// Whether the unit may end here.
     fn is_whole(&self, _unit: &Building) -> bool {
         true
     }
@@ -90,11 +90,11 @@ pub(super) trait Join: Debug + Send + Sync {
         true
     }
 
-    /// A new unit begins: what was of the one before doesn't matter any more.
+    /// Called when a new unit begins: state of the last one is discarded.
     fn forget(&mut self) {}
 }
 
-/// What stands in front of the media.
+/// Reads the first `N` bytes of a payload.
 pub(super) fn head<const N: usize>(payload: &[u8], expected: &'static str) -> Result<[u8; N], PayloadError> {
     payload.first_chunk().copied().ok_or_else(|| PayloadError::packet(0, format!("{} bytes", payload.len()), expected))
 }

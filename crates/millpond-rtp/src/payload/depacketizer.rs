@@ -1,4 +1,4 @@
-//! Packets put together to access units.
+//! Joins packets to access units.
 
 use super::{
     PayloadError,
@@ -12,58 +12,57 @@ use super::{
     pcm::{Pcm, PcmJoin},
     vpx::{Vp8Join, Vp9Join},
 };
-use crate::{packet::Header, payload::Packetizer, presentation::Stream};
+use crate::{packet::Header, payload::Packetizer, sdp_reader::MediaDescription};
 use bytes::Bytes;
 
-/// The most bytes of a unit, unless another bound is set.
+/// Default limit on the size of a unit, in bytes.
 pub const MOST_UNIT_BYTES: usize = 16 * 1024 * 1024;
 
-/// An access unit, as it lies in a sample of an MP4 file; PCM with its most significant byte first.
+/// An access unit in the form of MP4 samples; PCM is big-endian.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// In ticks of the payload's clock, and wraps.
+    /// Timestamp in ticks of the payload's clock; it wraps.
     pub timestamp: u32,
-    /// Whether something between the unit before and this one was lost.
+    /// Whether packets between the last unit and this one were lost.
     pub lost_before: bool,
-    /// Its bytes.
+    /// Bytes of the unit.
     pub bytes: Bytes,
 }
 
-/// Puts the packets of one stream together: the other direction of [`Packetizer`].
+/// Joins the packets of one stream: the inverse of [`Packetizer`].
 ///
-/// Each packet goes to [`push`](Depacketizer::push) in the order of sequence numbers; one that comes after its turn is
-/// passed over, as its unit has been given up then. Where numbers are missing, units that they may have been part of
-/// are dropped: what comes out is whole. At the end of the stream [`finish`](Depacketizer::finish) gives the last unit
-/// of a sender that doesn't mark ends. A stream that goes on elsewhere (a seek, another source) needs a new
-/// depacketizer.
+/// Pass each packet to [`push`](Depacketizer::push) in the order of sequence numbers. A late packet is ignored, because
+/// its unit has been dropped. Where numbers are missing, all units that may have contained them are dropped, so every
+/// unit returned is whole. At the end of the stream, [`finish`](Depacketizer::finish) returns the last unit of a sender
+/// that doesn't mark ends. A stream that continues elsewhere (a seek, another source) needs a new depacketizer.
 #[derive(Debug)]
 pub struct Depacketizer {
     format: Box<dyn Join>,
     unit: Building,
     at: At,
-    /// The sequence number to come.
+    /// Next sequence number.
     next: Option<u16>,
-    /// Whether the unit before ended with a marker, so that a missing end is known to have had one.
+    /// Whether the last unit ended with a marker, which shows whether a missing packet had one.
     marks: Option<bool>,
-    /// Something was lost since the last unit that came out.
+    /// Whether packets were lost since the last unit was returned.
     lost: bool,
     dropped: u64,
 }
 
-/// Where the stream stands.
+/// Position in the stream.
 #[derive(Clone, Copy, Debug)]
 enum At {
-    /// Between units. Whether the next packet is surely the first one of its unit.
+    /// Between units. `sure` is whether the next packet is certainly the first one of its unit.
     Between { sure: bool },
-    /// In a unit with this timestamp.
+    /// Inside a unit with this timestamp.
     Within(u32),
-    /// In a unit that is given up: nothing with this timestamp is of use.
+    /// Inside a dropped unit: all packets with this timestamp are ignored.
     Broken(u32),
 }
 
 impl Depacketizer {
-    /// For packets that a packetizer made, or could have made. The first packet is taken to be the first one of a unit,
-    /// unless it says otherwise; see [`starting_at`](Depacketizer::starting_at).
+    /// Creates a depacketizer for packets of a [`Packetizer`] or a compatible sender. The first packet counts as the
+    /// first one of a unit, unless its payload shows otherwise; see [`starting_at`](Depacketizer::starting_at).
     #[must_use]
     pub fn new(format: Packetizer) -> Self {
         let format: Box<dyn Join> = match format {
@@ -82,11 +81,11 @@ impl Depacketizer {
         Self::with(format)
     }
 
-    /// For a stream as its description has it; NAL units get lengths of four bytes.
+    /// Creates a depacketizer for a stream of a session description. NAL units get lengths of four bytes.
     ///
     /// # Errors
-    /// Its packets are of a format or a mode that isn't read.
-    pub fn of(stream: &Stream) -> Result<Self, PayloadError> {
+    /// The format of its packets, or its mode, is not supported.
+    pub fn of(stream: &MediaDescription) -> Result<Self, PayloadError> {
         let parameter = |name: &str| stream.parameters.get(name).map_or("", String::as_str);
         let unread =
             |name: &'static str, found: &str, expected| PayloadError::Mode { name, found: found.into(), expected };
@@ -120,7 +119,7 @@ impl Depacketizer {
             "eac3" => Packetizer::Eac3,
             other => match Pcm::named(other, stream.channels.unwrap_or(1)) {
                 Some(pcm) => Packetizer::Pcm(pcm),
-                None => return Err(unread("a=rtpmap", other, "a payload format that is read")),
+                None => return Err(unread("a=rtpmap", other, "a supported payload format")),
             },
         }))
     }
@@ -137,32 +136,31 @@ impl Depacketizer {
         }
     }
 
-    /// The first sequence number, as RTSP tells it (RFC 2326 12.33): when the first packets are lost, that is found
-    /// out.
+    /// Sets the first sequence number, as stated by RTSP (RFC 2326 12.33), so that the loss of the first packets is
+    /// detected.
     #[must_use]
     pub fn starting_at(self, sequence: u16) -> Self {
         Self { next: Some(sequence), ..self }
     }
 
-    /// Another bound than [`MOST_UNIT_BYTES`].
+    /// Sets another limit than [`MOST_UNIT_BYTES`].
     #[must_use]
     pub fn with_most_bytes(mut self, most: usize) -> Self {
         self.unit.most(most);
         self
     }
 
-    /// Units that were given up because a part of them was lost or could not be read. Units of which nothing came are
-    /// not among them.
+    /// Number of units dropped because a packet of them was lost or unreadable. Units of which no packet arrived are
+    /// not counted.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Takes a packet; units that it completes are added to `units`.
+    /// Takes a packet, and appends the units that it completes to `units`.
     ///
     /// # Errors
-    /// The payload is not what its format says, or its unit gets too large. That unit is given up; what follows can be
-    /// read.
+    /// The payload violates its format, or its unit is too large. That unit is dropped; later ones can be read.
     pub fn push(&mut self, header: &Header, payload: &[u8], units: &mut Vec<Unit>) -> Result<(), PayloadError> {
         let Some(skipped) = self.skipped(header.sequence) else { return Ok(()) };
         self.lost |= skipped > 0;
@@ -178,18 +176,18 @@ impl Depacketizer {
         result
     }
 
-    /// Gives the last unit of a stream that has ended, where the sender marks no ends and only the next unit would have
-    /// shown that this one is complete. Whether its end was lost can't be known then.
+    /// Returns the last unit of an ended stream whose sender marks no ends, so that only the next unit would have shown
+    /// that it is complete. A loss at its end can't be detected.
     pub fn finish(&mut self, units: &mut Vec<Unit>) {
         if let At::Within(timestamp) = self.at {
-            // Otherwise the end is missing: it has a mark, or the format tells when it comes.
+            // Otherwise the end is missing: it has a mark, or the format shows it.
             let unmarked = self.marks == Some(false) && self.format.marks_ends();
             if unmarked { self.end(timestamp, units) } else { self.give_up() }
         }
         self.at = At::Between { sure: true };
     }
 
-    /// How many numbers are missing before this one; nothing when its turn is over.
+    /// Returns how many sequence numbers are missing before this one; `None` for a late packet.
     fn skipped(&mut self, sequence: u16) -> Option<u16> {
         let skipped = sequence.wrapping_sub(self.next.unwrap_or(sequence));
         if skipped >= 1 << 15 {
@@ -199,9 +197,9 @@ impl Depacketizer {
         Some(skipped)
     }
 
-    /// What a packet's place in the stream says of the unit before.
+    /// Updates the state before a packet, given its timestamp and the packets missing before it.
     fn turn(&mut self, timestamp: u32, skipped: u16, units: &mut Vec<Unit>) {
-        // With one packet missing, and the mark of the unit before missing too, it is that: this one begins a unit.
+        // One missing packet, and a missing mark of the last unit, are the same packet: this packet begins a unit.
         let sure = skipped == 0 || skipped == 1 && self.marks == Some(true);
         match self.at {
             At::Within(before) if before == timestamp && skipped > 0 => {
@@ -246,7 +244,7 @@ impl Depacketizer {
         Ok(())
     }
 
-    /// The unit ends with this packet.
+    /// Completes the unit, which ends with this packet.
     fn marked(&mut self, units: &mut Vec<Unit>) {
         if let At::Within(timestamp) = self.at {
             self.end(timestamp, units);

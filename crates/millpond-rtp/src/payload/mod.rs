@@ -1,11 +1,11 @@
-//! Payload formats: frames cut into packets, and packets put together to frames.
+//! Payload formats: divides frames into packets, and joins packets to frames.
 //!
-//! A [`Packetizer`] cuts a frame as it lies in a file into [`Piece`]s: each is a few bytes of its own in front of a part
-//! of the frame. Nothing is copied: the pieces are the same for everybody who gets the frame, and sequence numbers, time
-//! and source are the sender's to add. PCM has one form in packets and many in files: there a [`Conversion`] comes first.
+//! A [`Packetizer`] divides a frame in its file form into [`Piece`]s: a few header bytes, and a range of the frame.
+//! Nothing is copied. The pieces are the same for all receivers of the frame; senders add sequence numbers, timestamps
+//! and SSRC. PCM has one form in packets but several in files, so a [`Conversion`] precedes it.
 //!
-//! A [`Depacketizer`] is the other direction: it is told packets in their order, and gives whole [`Unit`]s. Both
-//! directions of a format are in one file, named after it.
+//! A [`Depacketizer`] is the inverse: it takes packets in order, and returns whole [`Unit`]s. Both directions of a
+//! format are in one file, named after the format.
 
 mod aac;
 mod ac3;
@@ -30,14 +30,14 @@ use millpond_media::{
 };
 use std::ops::Range;
 
-/// One packet's payload: [`head`](Piece::head), then a part of the frame.
+/// Payload of one packet: [`head`](Piece::head), then a part of the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     head: [u8; 8],
     head_len: u8,
     /// Whether the packet has the marker bit.
     pub marker: bool,
-    /// Which bytes of the frame.
+    /// Byte range of the frame.
     pub body: Range<usize>,
 }
 
@@ -48,13 +48,13 @@ impl Piece {
         Self { head: bytes, head_len: head.len() as u8, marker: false, body }
     }
 
-    /// What stands in front of the frame's bytes.
+    /// Bytes before the frame's bytes.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head[..usize::from(self.head_len)]
     }
 
-    /// Bytes of the payload.
+    /// Length of the payload in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.head_len) + self.body.len()
@@ -67,43 +67,43 @@ impl Piece {
     }
 }
 
-/// Why a frame can't be sent, or a packet can't be read.
+/// The reason why a frame can't be sent, or a packet can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// The frame is not what its codec says.
+    /// The frame violates its codec's format.
     #[error("byte {at} of the frame: found {found}, expected {expected}")]
     Invalid {
         /// Offset in the frame.
         at: usize,
-        /// What is there.
+        /// Value found.
         found: String,
-        /// What should be.
+        /// Value expected.
         expected: &'static str,
     },
-    /// The payload of a packet is not what its format says.
+    /// The payload of a packet violates its format.
     #[error("byte {at} of the payload: found {found}, expected {expected}")]
     Packet {
         /// Offset in the payload.
         at: usize,
-        /// What is there.
+        /// Value found.
         found: String,
-        /// What should be.
+        /// Value expected.
         expected: &'static str,
     },
-    /// A unit, or a NAL unit in it, grows over its bound.
+    /// A unit, or a NAL unit in it, exceeds its limit.
     #[error("an access unit of more than {most} bytes")]
     TooLarge {
-        /// How many there may be.
+        /// Limit in bytes.
         most: usize,
     },
-    /// A description's stream is of a format, or in a mode of it, that isn't read.
+    /// The format of a described stream, or its mode, is not supported.
     #[error("{name} is {found:?}, expected {expected}")]
     Mode {
-        /// Which parameter.
+        /// Name of the parameter.
         name: &'static str,
-        /// What it says.
+        /// Value found.
         found: String,
-        /// What it should.
+        /// Value expected.
         expected: &'static str,
     },
 }
@@ -118,12 +118,12 @@ impl PayloadError {
     }
 }
 
-/// Cuts the frames of one track.
+/// Divides the frames of one track into packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packetizer {
-    /// H.264 (RFC 6184), non-interleaved mode; bytes of the lengths before NAL units.
+    /// H.264 (RFC 6184) in non-interleaved mode, with the length in bytes of NAL unit lengths.
     Avc(u8),
-    /// HEVC (RFC 7798).
+    /// HEVC (RFC 7798), with the length in bytes of NAL unit lengths.
     Hevc(u8),
     /// AV1 (its RTP payload format, version 1.0.0).
     Av1,
@@ -146,7 +146,7 @@ pub enum Packetizer {
 }
 
 impl Packetizer {
-    /// For a track, where there is a payload format for its codec, and its samples are not encrypted.
+    /// Returns the packetizer of a track; `None` where its codec has no payload format, or its samples are encrypted.
     #[must_use]
     pub fn of(track: &Track) -> Option<Self> {
         if track.protection.is_some() {
@@ -168,7 +168,7 @@ impl Packetizer {
         }
     }
 
-    /// Ticks a second of the timestamps.
+    /// Timestamp ticks per second.
     #[must_use]
     pub fn clock_rate(self, track: &Track) -> u32 {
         match (self, track.kind) {
@@ -178,7 +178,7 @@ impl Packetizer {
         }
     }
 
-    /// Whether a key frame brings its parameter sets, or needs none.
+    /// Whether a key frame contains its parameter sets, or needs none.
     #[must_use]
     pub fn stands_alone(self, frame: &[u8]) -> bool {
         match self {
@@ -188,8 +188,8 @@ impl Packetizer {
         }
     }
 
-    /// The first piece of a key frame with bytes of a slice, before which messages about the picture go; `None` for codecs
-    /// without NAL units.
+    /// Returns the index of the first piece of a key frame with bytes of a slice. Messages about the picture precede
+    /// that piece. `None` for codecs without NAL units.
     #[must_use]
     pub fn first_slice(self, frame: &[u8], pieces: &[Piece]) -> Option<usize> {
         let start = match self {
@@ -200,7 +200,7 @@ impl Packetizer {
         pieces.iter().position(|piece| piece.body.start >= start)
     }
 
-    /// The payload type that is fixed for it (RFC 3551 6), and that clients may not know it without.
+    /// Returns the static payload type (RFC 3551 6), where clients may require it.
     #[must_use]
     pub fn payload_type(self, track: &Track) -> Option<u8> {
         match self {
@@ -210,10 +210,10 @@ impl Packetizer {
         }
     }
 
-    /// Cuts a frame into payloads of at most `most` bytes, added to `pieces`: at least 16 bytes.
+    /// Divides a frame into payloads of at most `most` bytes (at least 16), which are appended to `pieces`.
     ///
     /// # Errors
-    /// The frame is not what its codec says; `pieces` then has what came before.
+    /// The frame violates its codec's format; `pieces` then contains the payloads before the error.
     pub fn cut(self, frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
         let most = most.max(16);
         let first = pieces.len();
@@ -230,8 +230,8 @@ impl Packetizer {
             Self::Eac3 => ac3::cut(frame, most, pieces, true),
             Self::Pcm(pcm) => pcm::cut(frame, pcm, most, pieces)?,
         }
-        // RFC 6184 5.1, 7798 4.1, 3640 3.1, 4184 4.1 ...: on the last packet of a frame. RFC 2250, 3551 and 7587 would
-        // set it at the beginning of a talkspurt only, which a file doesn't tell.
+        // RFC 6184 5.1, 7798 4.1, 3640 3.1, 4184 4.1 and others set the marker on the last packet of a frame. RFC 2250,
+        // 3551 and 7587 set it only at the beginning of a talkspurt, which files don't contain.
         if !matches!(self, Self::Opus | Self::Mpa | Self::Pcm(_))
             && pieces.len() > first
             && let Some(last) = pieces.last_mut()
@@ -242,8 +242,8 @@ impl Packetizer {
     }
 }
 
-/// The parameter sets of a track as NAL units of a frame, each with its length in front of it: what a decoder needs before a key
-/// frame, and files keep apart.
+/// Returns the parameter sets of a track as NAL units of a frame, each preceded by its length. Decoders need them
+/// before a key frame, and files keep them apart.
 #[must_use]
 pub fn parameter_sets(track: &Track) -> Option<Vec<u8>> {
     let (size, sets): (u8, Vec<&[u8]>) = match &track.codec {
@@ -261,8 +261,8 @@ pub fn parameter_sets(track: &Track) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// The message that tells decoders how a track's pictures are to be turned (H.264 D.1.27, H.265 D.2.17), as a NAL unit of a
-/// frame with its length in front of it; `None` for upright pictures.
+/// Returns the message that tells decoders to turn a track's pictures (H.264 D.1.27, H.265 D.2.17), as a NAL unit of a
+/// frame preceded by its length; `None` for upright pictures.
 #[must_use]
 pub fn orientation(track: &Track) -> Option<Vec<u8>> {
     let TrackKind::Video { rotation, .. } = track.kind else { return None };
@@ -272,7 +272,7 @@ pub fn orientation(track: &Track) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// Appends a NAL unit behind a length of `size` bytes, where its length fits.
+/// Appends a NAL unit after a length field of `size` bytes, if its length fits.
 fn push_unit(bytes: &mut Vec<u8>, size: u8, unit: &[u8]) {
     let length = (unit.len() as u64).to_be_bytes();
     let (high, low) = length.split_at(length.len() - usize::from(size).min(length.len()));
@@ -282,7 +282,7 @@ fn push_unit(bytes: &mut Vec<u8>, size: u8, unit: &[u8]) {
     }
 }
 
-/// Cuts a range in parts of at most `most` bytes.
+/// Divides a range into parts of at most `most` bytes.
 fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range.step_by(most.max(1)).map(move |start| start..(start + most).min(end))

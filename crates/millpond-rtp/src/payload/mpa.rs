@@ -6,7 +6,7 @@ use super::{
     parts,
 };
 
-/// Each packet has the offset of its fragment in the frame.
+/// Each packet states the offset of its fragment in the frame.
 pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
     if frame.len() > usize::from(u16::MAX) {
         return Err(PayloadError::new(0, format!("a frame of {} bytes", frame.len()), "fewer than 65536"));
@@ -20,16 +20,16 @@ pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<
 
 #[derive(Debug, Default)]
 pub(super) struct MpaJoin {
-    /// Bytes of the frame whose fragments come, where its header tells.
+    /// Length of the frame of which fragments are arriving, where its header states it.
     expected: Option<usize>,
 }
 
 impl MpaJoin {
-    /// Whole frames one after the other, or the beginning of one.
+    /// Takes whole consecutive frames, or the beginning of one.
     fn begin(&mut self, media: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
         let Some((first, mut lengths)) = frames(media) else {
             unit.extend(media)?;
-            // A frame without a known length ends where the next one begins.
+            // A frame of unknown length ends where the next one begins.
             self.expected = FrameHeader::read(media).map(|header| header.length);
             return Ok(Progress::Open);
         };
@@ -37,7 +37,7 @@ impl MpaJoin {
         lengths.push(media.len() - at - lengths.iter().sum::<usize>());
         for length in lengths {
             unit.extend(&media[at..at + length])?;
-            // Ticks of 90 kHz (RFC 3551 4.5.13).
+            // Ticks of the 90 kHz clock (RFC 3551 4.5.13).
             unit.close((samples * 90_000 / u64::from(first.sample_rate)) as u32);
             at += length;
             samples += u64::from(first.samples);
@@ -46,7 +46,8 @@ impl MpaJoin {
     }
 }
 
-/// The first frame's header and the lengths of all but the last one, if the bytes are whole frames of one stream.
+/// Returns the first frame's header, and the lengths of all but the last frame, if the bytes are whole frames of one
+/// stream.
 fn frames(media: &[u8]) -> Option<(FrameHeader, Vec<usize>)> {
     let first = FrameHeader::read(media)?;
     let (mut header, mut at, mut lengths) = (first, 0, Vec::new());
@@ -86,7 +87,7 @@ impl Join for MpaJoin {
         self.expected.is_none_or(|expected| unit.bytes.len() >= expected)
     }
 
-    /// It begins a talkspurt (RFC 2250 3.5).
+    /// The marker begins a talkspurt (RFC 2250 3.5).
     fn marks_ends(&self) -> bool {
         false
     }
@@ -96,10 +97,10 @@ impl Join for MpaJoin {
     }
 }
 
-/// What a frame's header tells (ISO/IEC 11172-3 2.4.1.3, ISO/IEC 13818-3 2.4.2.3).
+/// Header of a frame (ISO/IEC 11172-3 2.4.1.3, ISO/IEC 13818-3 2.4.2.3).
 #[derive(Clone, Copy, Debug)]
 struct FrameHeader {
-    /// Version, layer and sampling rate, as they stand there.
+    /// Bits of version, layer and sampling rate.
     stream: [u8; 2],
     length: usize,
     sample_rate: u32,
@@ -131,7 +132,7 @@ impl FrameHeader {
             (3, true) => (LOW_LAYER_2_3[rate], 576),
             _ => return None,
         };
-        // Index 0 is a free format, whose length isn't told; 15 is none.
+        // Index 0 is a free format without a stated length; 15 is invalid.
         if kilobits == 0 {
             return None;
         }

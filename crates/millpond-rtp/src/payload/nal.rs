@@ -1,4 +1,4 @@
-//! H.264 (RFC 6184) and HEVC (RFC 7798): NAL units one by one, large ones in fragments.
+//! H.264 (RFC 6184) and HEVC (RFC 7798): one NAL unit per packet, or fragments of a large one.
 
 use super::{
     PayloadError, Piece,
@@ -8,12 +8,12 @@ use super::{
 use millpond_media::NalSyntax;
 use std::{fmt::Debug, marker::PhantomData, ops::Range};
 
-/// What differs between the two.
+/// Differences between the two codecs.
 pub(super) trait Nal: Debug + Send + Sync {
-    /// Bytes of a NAL unit's header.
+    /// Length of a NAL unit's header in bytes.
     const HEADER: usize;
 
-    /// What a payload that begins with this byte is, by the type of its NAL unit.
+    /// Returns the form of a payload that begins with this byte, given by its NAL unit type.
     fn form(first: u8) -> Result<Form, &'static str>;
 
     /// Whether a NAL unit that begins with this byte is a sequence parameter set.
@@ -22,20 +22,20 @@ pub(super) trait Nal: Debug + Send + Sync {
     /// Whether a NAL unit that begins with this byte is a slice of a picture.
     fn is_slice(first: u8) -> bool;
 
-    /// The NAL unit's header, out of that of a fragment.
+    /// Returns the NAL unit's header, from that of a fragment.
     fn whole(fragment: [u8; 3]) -> [u8; 2];
 
-    /// The header of a fragment: that of a fragmentation unit, then what kind of unit it is part of.
+    /// Returns the header of a fragment: that of a fragmentation unit, then the type of the original unit.
     fn fragment(header: &[u8], first: bool, last: bool) -> ([u8; 3], usize);
 }
 
-/// What is in a payload.
+/// Content of a payload.
 pub(super) enum Form {
     /// One NAL unit.
     Single,
-    /// Several, each with its length.
+    /// Several NAL units, each with its length.
     Aggregate,
-    /// A part of one.
+    /// A fragment of a NAL unit.
     Fragment,
 }
 
@@ -45,14 +45,14 @@ pub(super) struct Avc;
 impl Nal for Avc {
     const HEADER: usize = 1;
 
-    /// RFC 6184 5.2.
+    /// Decides by RFC 6184 5.2.
     fn form(first: u8) -> Result<Form, &'static str> {
         match first & 0x1f {
             24 => Ok(Form::Aggregate),
             28 => Ok(Form::Fragment),
-            25 => Err("a STAP-B, of interleaved mode"),
-            26 | 27 => Err("an MTAP, of interleaved mode"),
-            29 => Err("an FU-B, of interleaved mode"),
+            25 => Err("a STAP-B (interleaved mode)"),
+            26 | 27 => Err("an MTAP (interleaved mode)"),
+            29 => Err("an FU-B (interleaved mode)"),
             _ => Ok(Form::Single),
         }
     }
@@ -69,7 +69,7 @@ impl Nal for Avc {
         [fragment[0] & 0xe0 | fragment[1] & 0x1f, 0]
     }
 
-    /// FU-A (RFC 6184 5.8).
+    /// Writes an FU-A header (RFC 6184 5.8).
     fn fragment(header: &[u8], first: bool, last: bool) -> ([u8; 3], usize) {
         let indicator = header[0] & 0xe0 | 28;
         ([indicator, ends(first, last) | header[0] & 0x1f, 0], 2)
@@ -82,7 +82,7 @@ pub(super) struct Hevc;
 impl Nal for Hevc {
     const HEADER: usize = 2;
 
-    /// RFC 7798 4.4.
+    /// Decides by RFC 7798 4.4.
     fn form(first: u8) -> Result<Form, &'static str> {
         match first >> 1 & 0x3f {
             48 => Ok(Form::Aggregate),
@@ -104,7 +104,7 @@ impl Nal for Hevc {
         [fragment[0] & 0x81 | fragment[2] << 1 & 0x7e, fragment[1]]
     }
 
-    /// RFC 7798 4.4.3.
+    /// Writes an FU header (RFC 7798 4.4.3).
     fn fragment(header: &[u8], first: bool, last: bool) -> ([u8; 3], usize) {
         let kind = header[0] >> 1 & 0x3f;
         ([header[0] & 0x81 | 49 << 1, header[1], ends(first, last) | kind], 3)
@@ -115,7 +115,7 @@ fn ends(first: bool, last: bool) -> u8 {
     u8::from(first) << 7 | u8::from(last) << 6
 }
 
-/// A frame of NAL units, each with its length in front of it (ISO/IEC 14496-15 5.3.3.1).
+/// Makes packets of a frame of NAL units, each preceded by its length (ISO/IEC 14496-15 5.3.3.1).
 pub(super) fn cut<N: Nal>(
     frame: &[u8],
     length_size: u8,
@@ -126,10 +126,10 @@ pub(super) fn cut<N: Nal>(
     while at < frame.len() {
         let unit = unit(frame, at, usize::from(length_size), N::HEADER)?;
         at = unit.end;
-        // The types of payloads stand for nothing in a file (RFC 6184 5.2, RFC 7798 4.4).
+        // The types that payload formats use have no meaning in files (RFC 6184 5.2, RFC 7798 4.4).
         if !matches!(N::form(frame[unit.start]), Ok(Form::Single)) {
             let found = format!("a NAL unit that begins with {:#04x}", frame[unit.start]);
-            return Err(PayloadError::new(unit.start, found, "a type that is not one of payloads"));
+            return Err(PayloadError::new(unit.start, found, "a type other than those of payload formats"));
         }
         if unit.len() <= most {
             pieces.push(Piece::new(&[], unit));
@@ -146,17 +146,17 @@ pub(super) fn cut<N: Nal>(
     Ok(())
 }
 
-/// Whether there is a sequence parameter set in a frame.
+/// Whether a frame contains a sequence parameter set.
 pub(super) fn has_sets<N: Nal>(frame: &[u8], length_size: u8) -> bool {
     first::<N>(frame, length_size, N::is_set).is_some()
 }
 
-/// Where the first slice of a frame begins, its length not counted.
+/// Returns the offset of the first slice of a frame, after its length.
 pub(super) fn first_slice<N: Nal>(frame: &[u8], length_size: u8) -> Option<usize> {
     first::<N>(frame, length_size, N::is_slice)
 }
 
-/// Where the first NAL unit begins whose first byte passes a test.
+/// Returns the offset of the first NAL unit whose first byte passes `test`.
 fn first<N: Nal>(frame: &[u8], length_size: u8, test: fn(u8) -> bool) -> Option<usize> {
     let mut at = 0;
     while at < frame.len() {
@@ -182,7 +182,7 @@ fn unit(frame: &[u8], at: usize, length_size: usize, header: usize) -> Result<Ra
     }
 }
 
-/// Puts NAL units together, each with its length in front of it.
+/// Joins NAL units, each preceded by its length.
 #[derive(Debug)]
 pub(super) struct NalJoin<N> {
     length_size: usize,
@@ -190,16 +190,16 @@ pub(super) struct NalJoin<N> {
     codec: PhantomData<N>,
 }
 
-/// The NAL unit whose fragments come.
+/// The NAL unit of which fragments are arriving.
 #[derive(Clone, Copy, Debug)]
 struct Fragmented {
     header: [u8; 2],
-    /// Where its length stands in the unit.
+    /// Offset of its length in the unit.
     at: usize,
 }
 
 impl<N: Nal> NalJoin<N> {
-    /// With lengths of so many bytes.
+    /// Creates a joiner that writes lengths of `length_size` bytes.
     pub(super) fn new(length_size: u8) -> Self {
         Self { length_size: usize::from(length_size).clamp(1, 4), fragmented: None, codec: PhantomData }
     }
@@ -210,7 +210,7 @@ impl<N: Nal> NalJoin<N> {
         self.end(at, unit)
     }
 
-    /// Room for the length.
+    /// Reserves space for the length.
     fn begin(&self, unit: &mut Building) -> Result<usize, PayloadError> {
         let at = unit.bytes.len();
         unit.extend(&[0; 4][..self.length_size])?;
@@ -229,7 +229,7 @@ impl<N: Nal> NalJoin<N> {
         Ok(())
     }
 
-    /// RFC 6184 5.7.1, RFC 7798 4.4.2.
+    /// Takes an aggregation packet (RFC 6184 5.7.1, RFC 7798 4.4.2).
     fn aggregate(&self, payload: &[u8], unit: &mut Building) -> Result<(), PayloadError> {
         let mut at = N::HEADER;
         while at < payload.len() {
@@ -249,7 +249,7 @@ impl<N: Nal> NalJoin<N> {
         Ok(())
     }
 
-    /// RFC 6184 5.8, RFC 7798 4.4.3.
+    /// Takes a fragment (RFC 6184 5.8, RFC 7798 4.4.3).
     fn fragment(&mut self, payload: &[u8], unit: &mut Building) -> Result<(), PayloadError> {
         let (header, flags, media) = fragment::<N>(payload)?;
         let (first, last) = (flags & 0x80 != 0, flags & 0x40 != 0);
@@ -262,7 +262,7 @@ impl<N: Nal> NalJoin<N> {
             (false, Some(whole)) if whole.header == header => whole,
             (_, before) => {
                 let found = format!("a fragment with flags {flags:#04x}");
-                let expected = if before.is_some() { "the next one of its NAL unit" } else { "a first one" };
+                let expected = if before.is_some() { "the next fragment of its NAL unit" } else { "a first fragment" };
                 return Err(PayloadError::packet(N::HEADER, found, expected));
             }
         };
@@ -276,7 +276,7 @@ impl<N: Nal> NalJoin<N> {
     }
 }
 
-/// The NAL unit's header, the flags, and the media.
+/// Returns the NAL unit's header, the flags, and the media.
 fn fragment<N: Nal>(payload: &[u8]) -> Result<([u8; 2], u8, &[u8]), PayloadError> {
     let expected = "a fragmentation unit";
     let head = match N::HEADER {
@@ -295,7 +295,7 @@ fn form<N: Nal>(payload: &[u8]) -> Result<Form, PayloadError> {
 
 impl<N: Nal> Join for NalJoin<N> {
     fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
-        // Whether a NAL unit is the first one can't be seen: what was lost may have been parameters.
+        // A NAL unit doesn't show whether it is the first one: parameter sets before it may have been lost.
         let continues = matches!(form::<N>(payload)?, Form::Fragment) && fragment::<N>(payload)?.1 & 0x80 == 0;
         Ok(if continues { Start::No } else { Start::Unknown })
     }
@@ -304,7 +304,7 @@ impl<N: Nal> Join for NalJoin<N> {
         match form::<N>(payload)? {
             Form::Fragment => self.fragment(payload, unit)?,
             _ if self.fragmented.is_some() => {
-                return Err(PayloadError::packet(0, "a whole NAL unit", "another fragment of the one before"));
+                return Err(PayloadError::packet(0, "a whole NAL unit", "another fragment of the last NAL unit"));
             }
             Form::Single => self.single(payload, unit)?,
             Form::Aggregate => self.aggregate(payload, unit)?,

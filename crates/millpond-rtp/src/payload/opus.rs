@@ -1,4 +1,4 @@
-//! Opus (RFC 7587): one Opus packet a packet.
+//! Opus (RFC 7587): one Opus packet per RTP packet.
 
 use super::{
     PayloadError, Piece,
@@ -6,7 +6,7 @@ use super::{
 };
 
 pub(super) fn cut(frame: &[u8], pieces: &mut Vec<Piece>) {
-    // Where nothing is to be heard nothing is sent (RFC 7587 3.1.3).
+    // Silence is not sent (RFC 7587 3.1.3).
     if !frame.is_empty() {
         pieces.push(Piece::new(&[], 0..frame.len()));
     }
@@ -27,7 +27,7 @@ impl Join for OpusJoin {
         Ok(Progress::Closed)
     }
 
-    /// It begins a talkspurt (RFC 7587 4.1).
+    /// The marker begins a talkspurt (RFC 7587 4.1).
     fn marks_ends(&self) -> bool {
         false
     }

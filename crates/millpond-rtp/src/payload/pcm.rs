@@ -1,5 +1,5 @@
-//! Linear PCM of 8, 16 and 24 bits (RFC 3551 4.5.10 and 4.5.11, RFC 3190 4) and G.711 (RFC 3551 4.5.14): whole frames, a
-//! value of each channel in turn, with nothing in front.
+//! Linear PCM of 8, 16 and 24 bits (RFC 3551 4.5.10 and 4.5.11, RFC 3190 4) and G.711 (RFC 3551 4.5.14): whole frames
+//! of one value per channel, without a header.
 
 use super::{
     PayloadError, Piece,
@@ -8,19 +8,19 @@ use super::{
 use bytes::{Bytes, BytesMut};
 use millpond_media::codec::{ByteOrder, Codec, PcmCoding, PcmConfig};
 
-/// PCM as it is in packets.
+/// Format of PCM in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pcm {
-    /// What a value is.
+    /// Coding of a value.
     pub values: Values,
     /// Channels; at least one.
     pub channels: u16,
 }
 
-/// What a value of PCM in packets is; the most significant byte comes first.
+/// Coding of a PCM value in packets; the most significant byte is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// 8 bits, of which 128 is silence.
+    /// 8 bits, where 128 is silence.
     L8,
     /// 16 bits, two's complement.
     L16,
@@ -33,7 +33,7 @@ pub enum Values {
 }
 
 impl Pcm {
-    /// `None` for values that no payload format has: those of more than 24 bits.
+    /// Returns the format for a codec; `None` for values of more than 24 bits, which have no payload format.
     pub(super) fn of(config: &PcmConfig) -> Option<Self> {
         let values = match config.coding {
             PcmCoding::Unsigned8 | PcmCoding::Signed8 => Values::L8,
@@ -46,14 +46,14 @@ impl Pcm {
         Some(Self { values, channels: config.channels })
     }
 
-    /// By the name of an encoding in lower case, if it is PCM.
+    /// Returns the format of an encoding name in lower case, if it is PCM.
     pub(super) fn named(name: &str, channels: u16) -> Option<Self> {
         let values = [Values::L8, Values::L16, Values::L24, Values::Pcmu, Values::Pcma];
         let values = values.into_iter().find(|values| values.name().eq_ignore_ascii_case(name))?;
         Some(Self { values, channels: channels.max(1) })
     }
 
-    /// Its payload type where that is fixed (RFC 3551 6); those of L16 are of 44.1 kHz, and seldom known.
+    /// Returns the static payload type (RFC 3551 6), if any. Those of L16 are for 44.1 kHz, and seldom supported.
     pub(super) fn payload_type(self, clock_rate: u32) -> Option<u8> {
         match (self.values, self.channels, clock_rate) {
             (Values::Pcmu, 1, 8000) => Some(0),
@@ -62,19 +62,19 @@ impl Pcm {
         }
     }
 
-    /// Bytes of a frame.
+    /// Length of a frame in bytes.
     fn frame(self) -> usize {
         usize::from(self.channels) * self.values.bytes()
     }
 
-    /// That bytes are whole frames.
+    /// Whether `bytes` are whole frames.
     fn is_whole(self, bytes: usize) -> bool {
         bytes.is_multiple_of(self.frame().max(1))
     }
 }
 
 impl Values {
-    /// The name of its encoding.
+    /// Name of the encoding.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,20 +95,20 @@ impl Values {
     }
 }
 
-/// What is done to the frames of a track, once for all who get them, before a [`Packetizer`](super::Packetizer) cuts
-/// them: PCM in packets is in one form only, in files in many.
+/// Conversion of a track's frames, done once for all receivers before a [`Packetizer`](super::Packetizer) divides them:
+/// PCM has one form in packets, but several in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
-    /// Nothing.
+    /// No conversion.
     None,
-    /// The bytes of each value are turned round.
+    /// Reverses the bytes of each value.
     Swap(u8),
-    /// The sign of values of one byte becomes an offset of 128.
+    /// Changes signed values of one byte to values with an offset of 128.
     Offset,
 }
 
 impl Conversion {
-    /// For the frames of a codec.
+    /// Returns the conversion for frames of a codec.
     #[must_use]
     pub fn of(codec: &Codec) -> Self {
         let Codec::Pcm(config) = codec else { return Self::None };
@@ -120,7 +120,7 @@ impl Conversion {
         }
     }
 
-    /// The frame as it is cut: a copy, unless there is nothing to do.
+    /// Converts a frame. The result is a copy, unless nothing has to be changed.
     #[must_use]
     pub fn apply(self, frame: Bytes) -> Bytes {
         let mut bytes = match self {
@@ -136,14 +136,14 @@ impl Conversion {
     }
 }
 
-/// One packet a frame, as a second one would need a time of its own.
+/// Makes one packet per frame, because a second one would need a timestamp of its own.
 pub(super) fn cut(frame: &[u8], pcm: Pcm, most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
     let found = || format!("{} bytes", frame.len());
     if frame.len() > most {
         return Err(PayloadError::new(0, found(), "no more than fit into a packet"));
     }
     if !pcm.is_whole(frame.len()) {
-        return Err(PayloadError::new(0, found(), "a value of each channel, any number of times"));
+        return Err(PayloadError::new(0, found(), "whole frames of one value per channel"));
     }
     if !frame.is_empty() {
         pieces.push(Piece::new(&[], 0..frame.len()));
@@ -162,14 +162,14 @@ impl Join for PcmJoin {
     fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
         if payload.is_empty() || !self.0.is_whole(payload.len()) {
             let found = format!("{} bytes", payload.len());
-            return Err(PayloadError::packet(0, found, "a value of each channel, once or more"));
+            return Err(PayloadError::packet(0, found, "whole frames of one value per channel"));
         }
         unit.extend(payload)?;
         unit.close(0);
         Ok(Progress::Closed)
     }
 
-    /// It begins a talkspurt (RFC 3551 4.1).
+    /// The marker begins a talkspurt (RFC 3551 4.1).
     fn marks_ends(&self) -> bool {
         false
     }
@@ -211,7 +211,7 @@ mod tests {
             cut(&vec![0; bytes], pcm, 100, &mut pieces).map(|()| pieces.len()).map_err(|error| error.to_string())
         };
         assert_eq!((sent(96), sent(0)), (Ok(1), Ok(0)));
-        assert!(sent(97).unwrap_err().contains("found 97 bytes, expected a value of each channel"));
+        assert!(sent(97).unwrap_err().contains("found 97 bytes, expected whole frames of one value per channel"));
         assert!(sent(102).unwrap_err().contains("found 102 bytes, expected no more than fit into a packet"));
         let mut building = Building::new(100);
         assert_eq!(PcmJoin(pcm).join(&[0; 12], &mut building), Ok(Progress::Closed));

@@ -1,4 +1,4 @@
-//! What is cut is put together again, and is what the formats say.
+//! Tests that divided frames can be joined again, and that packets follow their formats.
 
 use super::*;
 use proptest::prelude::*;
@@ -27,12 +27,12 @@ fn cut(packetizer: Packetizer, frame: &[u8], most: usize) -> Vec<(Piece, Vec<u8>
     pieces.into_iter().map(payload).collect()
 }
 
-/// A frame of NAL units with lengths of four bytes in front.
+/// Returns a frame of NAL units with lengths of four bytes.
 fn frame(units: &[Vec<u8>]) -> Vec<u8> {
     units.iter().flat_map(|unit| [&(unit.len() as u32).to_be_bytes()[..], unit].concat()).collect()
 }
 
-/// NAL units out of H.264 payloads (RFC 6184 5.6, 5.8).
+/// Returns the NAL units of H.264 payloads (RFC 6184 5.6, 5.8).
 fn avc(payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut units: Vec<Vec<u8>> = Vec::new();
     for payload in payloads {

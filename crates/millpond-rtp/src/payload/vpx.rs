@@ -6,7 +6,7 @@ use super::{
     parts,
 };
 
-/// RFC 7741 4.2: the descriptor's one required byte; S at the start of the frame's one partition.
+/// Writes the descriptor's one required byte (RFC 7741 4.2); S marks the start of the frame's only partition.
 pub(super) fn cut_vp8(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) {
     for part in parts(0..frame.len(), most - 1) {
         let start = u8::from(part.start == 0) << 4;
@@ -14,8 +14,8 @@ pub(super) fn cut_vp8(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) {
     }
 }
 
-/// RFC 9628 4.2: no layers, no picture ID; P on pictures predicted from others, B and E at the ends of the frame. A
-/// superframe's last frame is the one that shows; the others go with it, in the same picture.
+/// Writes descriptors (RFC 9628 4.2) without layers and picture ID. P marks pictures predicted from others, B and E the
+/// ends of the frame. All frames of a superframe are one picture; the last one is shown.
 pub(super) fn cut_vp9(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
     let Some(&first) = frame.first() else {
         return Err(PayloadError::new(0, "no bytes", "a frame"));
@@ -23,7 +23,7 @@ pub(super) fn cut_vp9(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Res
     if first >> 6 != 2 {
         return Err(PayloadError::new(0, format!("frame marker {}", first >> 6), "2"));
     }
-    // profile 3 has one bit more before show_existing_frame (VP9 bitstream 6.2).
+    // Profile 3 has one more bit before show_existing_frame (VP9 bitstream 6.2).
     let shift = if first & 0x30 == 0x30 { 2 } else { 3 };
     let predicted = first >> (shift - 1) & 1 == 1;
     let flags = u8::from(predicted) << 6;
@@ -55,30 +55,30 @@ impl<'a> Descriptor<'a> {
         (0..count).try_for_each(|_| self.byte().map(drop))
     }
 
-    /// A picture ID of 7 or 15 bits.
+    /// Skips a picture ID of 7 or 15 bits.
     fn picture_id(&mut self) -> Result<(), PayloadError> {
         if self.byte()? & 0x80 != 0 { self.skip(1) } else { Ok(()) }
     }
 
-    /// What follows it.
+    /// Returns the bytes after the descriptor.
     fn media(self) -> Result<&'a [u8], PayloadError> {
         let media = self.payload.get(self.at..).filter(|media| !media.is_empty());
         media.ok_or_else(|| PayloadError::packet(self.at, "the end", "bytes of a frame"))
     }
 }
 
-/// A fragment of a frame, added to those before; only the first one may begin it.
+/// Appends a fragment of a frame; only the first one may begin the frame.
 fn join(begins: bool, media: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
     if begins != unit.bytes.is_empty() {
         let found = if begins { "the beginning of a frame" } else { "no beginning" };
-        let expected = if begins { "the rest of the one before" } else { "the beginning of a frame" };
+        let expected = if begins { "the rest of the last frame" } else { "the beginning of a frame" };
         return Err(PayloadError::packet(0, found, expected));
     }
     unit.extend(media)?;
     Ok(Progress::Open)
 }
 
-/// Whether the frame begins here, and its bytes (RFC 7741 4.2).
+/// Returns whether the frame begins here, and its bytes (RFC 7741 4.2).
 fn vp8(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
     let mut descriptor = Descriptor::new(payload);
     let first = descriptor.byte()?;
@@ -87,10 +87,10 @@ fn vp8(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
         if extensions & 0x80 != 0 {
             descriptor.picture_id()?;
         }
-        // TL0PICIDX; then TID and KEYIDX, which share a byte.
+        // Skips TL0PICIDX; then TID and KEYIDX, which share a byte.
         descriptor.skip(usize::from(extensions & 0x40 != 0) + usize::from(extensions & 0x30 != 0))?;
     }
-    // S, of partition 0.
+    // S bit, of partition 0.
     Ok((first & 0x17 == 0x10, descriptor.media()?))
 }
 
@@ -108,7 +108,7 @@ impl Join for Vp8Join {
     }
 }
 
-/// Whether the frame begins here, and its bytes (RFC 9628 4.2).
+/// Returns whether the frame begins here, and its bytes (RFC 9628 4.2).
 fn vp9(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
     let mut descriptor = Descriptor::new(payload);
     let first = descriptor.byte()?;
@@ -119,7 +119,7 @@ fn vp9(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
     }
     if layers {
         let indices = descriptor.byte()?;
-        // A file has the frames of all spatial layers in a superframe with an index, which packets don't have.
+        // Files have the frames of all spatial layers in a superframe with an index, which packets lack.
         if indices >> 1 & 7 != 0 {
             let found = format!("spatial layer {}", indices >> 1 & 7);
             return Err(PayloadError::packet(descriptor.at - 1, found, "one spatial layer"));
@@ -135,17 +135,17 @@ fn vp9(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
     Ok((has(0x08), descriptor.media()?))
 }
 
-/// P_DIFF, up to three times.
+/// Skips up to three P_DIFF.
 fn references(descriptor: &mut Descriptor<'_>) -> Result<(), PayloadError> {
     for _ in 0..3 {
         if descriptor.byte()? & 1 == 0 {
             return Ok(());
         }
     }
-    Err(PayloadError::packet(descriptor.at - 1, "a fourth reference", "three of them"))
+    Err(PayloadError::packet(descriptor.at - 1, "a fourth reference", "at most three"))
 }
 
-/// RFC 9628 4.2.1.
+/// Skips the scalability structure (RFC 9628 4.2.1).
 fn scalability(descriptor: &mut Descriptor<'_>) -> Result<(), PayloadError> {
     let structure = descriptor.byte()?;
     let spatial_layers = usize::from(structure >> 5) + 1;

@@ -1,11 +1,11 @@
-//! Against the formulas of RFC 3550 appendix A.
+//! Tests against the formulas of RFC 3550 appendix A.
 
 use super::*;
 
 const NOW: Duration = Duration::ZERO;
 
-fn source(sequences: &[u16]) -> Source {
-    let mut source = Source::announced(90_000);
+fn source(sequences: &[u16]) -> SourceStatistics {
+    let mut source = SourceStatistics::announced(90_000);
     for sequence in sequences {
         source.packet(*sequence, 0, NOW);
     }
@@ -13,7 +13,7 @@ fn source(sequences: &[u16]) -> Source {
 }
 
 fn arrivals(sequences: &[u16]) -> Vec<Arrival> {
-    let mut source = Source::announced(90_000);
+    let mut source = SourceStatistics::announced(90_000);
     sequences.iter().map(|sequence| source.packet(*sequence, 0, NOW)).collect()
 }
 
@@ -22,7 +22,7 @@ fn sequence_numbers_wrap() {
     let source = source(&[65_534, 65_535, 0, 1]);
     assert_eq!((source.highest(), source.expected(), source.received()), (0x1_0001, 4, 4));
     assert_eq!((source.lost(), source.missing()), (0, 0));
-    let mut source = Source::announced(90_000);
+    let mut source = SourceStatistics::announced(90_000);
     for turn in 0..3 * 65_536_u32 {
         source.packet(turn as u16, 0, NOW);
     }
@@ -70,7 +70,7 @@ fn a_source_begins_again_after_two_in_a_row_elsewhere() {
 #[test]
 fn who_was_not_announced_is_on_probation() {
     use Arrival::{Next, Refused};
-    let mut source = Source::new(90_000);
+    let mut source = SourceStatistics::new(90_000);
     let all: Vec<Arrival> = [7, 9, 10, 11].into_iter().map(|number| source.packet(number, 0, NOW)).collect();
     assert_eq!(all, [Refused, Refused, Next { skipped: 0 }, Next { skipped: 0 }]);
     assert_eq!((source.expected(), source.received()), (2, 2));
@@ -119,14 +119,14 @@ fn reports_tell_when_the_sender_was_heard() {
     assert_eq!(source.report(1, Duration::from_secs(1 << 20)).delay, u32::MAX);
 }
 
-/// Jitter as A.8 has it in floating point: J += (|D| - J) / 16.
+/// Compares with the jitter of A.8 in floating point: J += (|D| - J) / 16.
 #[test]
 fn jitter_follows_the_formula() {
     let (rate, step) = (8000, 160_u32);
-    let mut source = Source::announced(rate);
+    let mut source = SourceStatistics::announced(rate);
     let (mut expected, mut before) = (0.0_f64, None);
     for turn in 0..200_u32 {
-        // 20 ms apart, late by up to 6 ms; timestamps wrap on the way.
+        // Packets 20 ms apart, late by up to 6 ms; timestamps wrap in between.
         let late = u64::from(turn * 7 % 13) * 500;
         let arrival = Duration::from_micros(u64::from(turn) * 20_000 + late);
         source.packet(turn as u16, (turn * step).wrapping_sub(100 * step), arrival);
@@ -143,7 +143,7 @@ fn jitter_follows_the_formula() {
 
 #[test]
 fn steady_packets_have_no_jitter() {
-    let mut source = Source::announced(48_000);
+    let mut source = SourceStatistics::announced(48_000);
     for turn in 0..1000_u32 {
         source.packet(turn as u16, u32::MAX.wrapping_add(turn * 960), Duration::from_millis(u64::from(turn) * 20));
     }
@@ -152,7 +152,7 @@ fn steady_packets_have_no_jitter() {
 
 #[test]
 fn timestamps_are_extended() {
-    let mut timeline = Timeline::default();
+    let mut timeline = ExtendedTimestamps::default();
     let all: Vec<i64> = [u32::MAX - 9, 0, 100, u32::MAX, 100].into_iter().map(|at| timeline.extend(at)).collect();
     assert_eq!(all, [0, 10, 110, 9, 110]);
 }

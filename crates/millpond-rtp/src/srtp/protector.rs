@@ -1,33 +1,33 @@
-//! What one source sends (RFC 3711 3.3 and 3.4).
+//! Protection of the packets that one source sends (RFC 3711 3.3 and 3.4).
 
 use super::{MasterKey, SrtpError, at_least, session_keys::SessionKeys, word};
 use crate::packet;
 use std::fmt;
 
-/// Packets of one key: RFC 3711 9.2.
+/// Most packets under one key (RFC 3711 9.2).
 const MOST_RTP: u64 = 1 << 48;
 const MOST_RTCP: u32 = 1 << 31;
 
-/// Set in the index of RTCP that is encrypted.
+/// Flag in the index of encrypted RTCP.
 const ENCRYPTED: u32 = 1 << 31;
 
-/// Encrypts and signs the packets of one source, in the order in which they are sent.
+/// Encrypts and signs the packets of one source, in order of sending.
 ///
-/// Each packet lies at the end of a buffer and grows there, by [`TAG`](super::TAG) or
-/// [`RTCP_OVERHEAD`](super::RTCP_OVERHEAD) bytes. Sequence numbers must rise: one that comes twice is an error, as it
-/// would have the key stream of another packet. A source that begins low (below 32768, RFC 3711 3.3.1) is understood
-/// even if its first packets are lost.
+/// Each packet is at the end of a buffer and grows there, by [`TAG`](super::TAG) or
+/// [`RTCP_OVERHEAD`](super::RTCP_OVERHEAD) bytes. Sequence numbers must increase: a repeated one is an error, because
+/// its packet would share the key stream of another. A source whose first sequence number is below 32768 (RFC 3711
+/// 3.3.1) can be decrypted even if its first packets are lost.
 #[derive(Clone)]
 pub struct Protector {
     rtp: SessionKeys,
     rtcp: SessionKeys,
     /// Index of the last packet.
     last: Option<u64>,
-    /// Index of the next RTCP.
+    /// Index of the next RTCP compound.
     next: u32,
 }
 
-/// Without the keys.
+/// Omits the keys.
 impl fmt::Debug for Protector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Protector").field("last", &self.last).field("next", &self.next).finish_non_exhaustive()
@@ -35,22 +35,22 @@ impl fmt::Debug for Protector {
 }
 
 impl Protector {
-    /// For a source that sent nothing yet.
+    /// Creates a protector for a source that has sent nothing yet.
     #[must_use]
     pub fn new(key: &MasterKey) -> Self {
         Self { rtp: SessionKeys::rtp(key), rtcp: SessionKeys::rtcp(key), last: None, next: 0 }
     }
 
-    /// How often the sequence number wrapped (ROC): what who comes later has to be told.
+    /// Number of wraps of the sequence number (ROC), which late receivers must be told.
     #[must_use]
     pub fn rollovers(&self) -> u32 {
         self.last.map_or(0, |last| (last >> 16) as u32)
     }
 
-    /// Protects the RTP packet that lies in a buffer from `start` on.
+    /// Protects the RTP packet in `buffer` from `start` on.
     ///
     /// # Errors
-    /// It is no RTP packet, or its sequence number doesn't follow.
+    /// The bytes are no RTP packet, or its sequence number doesn't increase.
     pub fn rtp(&mut self, buffer: &mut Vec<u8>, start: usize) -> Result<(), SrtpError> {
         let packet = buffer.get_mut(start..).unwrap_or_default();
         let body = packet::body(packet)?;
@@ -71,10 +71,10 @@ impl Protector {
         }
     }
 
-    /// Protects the RTCP compound that lies in a buffer from `start` on.
+    /// Protects the RTCP compound in `buffer` from `start` on.
     ///
     /// # Errors
-    /// It is too short to be one, or the key is spent.
+    /// The bytes are too short for a compound, or the key has reached its limit.
     pub fn rtcp(&mut self, buffer: &mut Vec<u8>, start: usize) -> Result<(), SrtpError> {
         let packet = buffer.get_mut(start..).unwrap_or_default();
         at_least(packet, 8)?;

@@ -1,11 +1,11 @@
-//! Which packets of a source came already (RFC 3711 3.3.2).
+//! Replay protection (RFC 3711 3.3.2).
 
 use super::SrtpError;
 
-/// How far behind the highest index others are still told apart.
+/// Length of the replay window: number of indexes up to the highest.
 const WINDOW: u64 = u64::BITS as u64;
 
-/// The highest index, and a bit for each of the 64 that end with it.
+/// The highest index, and a bit for each of the 64 indexes up to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     highest: Option<u64>,
@@ -17,14 +17,14 @@ impl Window {
         self.highest
     }
 
-    /// Whether a packet is new, before anybody knows whether it is true.
+    /// Checks that a packet is new, before its tag is checked.
     pub(super) fn check(&self, index: u64) -> Result<(), SrtpError> {
         let Some(behind) = self.highest.and_then(|highest| highest.checked_sub(index)) else { return Ok(()) };
         let is_new = behind < WINDOW && self.came >> behind & 1 == 0;
         if is_new { Ok(()) } else { Err(SrtpError::Replayed { index }) }
     }
 
-    /// It is true: it won't be new again.
+    /// Marks the index of an authentic packet as received.
     pub(super) fn take(&mut self, index: u64) {
         let highest = self.highest.unwrap_or(index);
         if let Some(behind) = highest.checked_sub(index) {

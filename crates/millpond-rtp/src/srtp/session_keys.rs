@@ -1,4 +1,4 @@
-//! The keys of one kind of packets, and what is done with them (RFC 3711 4).
+//! Session keys of RTP or RTCP, and their ciphers (RFC 3711 4).
 
 use super::{MASTER, MasterKey, SALT, TAG};
 use aes::Aes128;
@@ -10,13 +10,13 @@ use ctr::{
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 
-/// AES in counter mode with a key that was expanded before.
+/// AES in counter mode with an expanded key.
 type KeyStream<'a> = StreamCipherCoreWrapper<CtrCore<&'a Aes128, flavors::Ctr128BE>>;
 
-/// Bytes of an authentication key.
+/// Length of an authentication key in bytes.
 const AUTHENTICATION: usize = 20;
 
-/// Those for RTP, or those for RTCP: made once, used for every packet.
+/// Session keys for RTP or for RTCP: derived once, used for every packet.
 #[derive(Clone)]
 pub(super) struct SessionKeys {
     cipher: Aes128,
@@ -33,7 +33,7 @@ impl SessionKeys {
         Self::derive(master, 3)
     }
 
-    /// RFC 3711 4.3.2: three keys a kind have labels in a row. The derivation rate is 0.
+    /// Derives the three keys, whose labels are consecutive from `first` (RFC 3711 4.3.2). The derivation rate is 0.
     fn derive(master: &MasterKey, first: u8) -> Self {
         let (mut key, mut salt, mut block) = ([0; MASTER], [0; SALT], [0; 64]);
         derived(master, first, &mut key);
@@ -43,7 +43,7 @@ impl SessionKeys {
         Self { cipher: Aes128::new(&key.into()), salt, keyed: Hmac::new(&block.into()) }
     }
 
-    /// Encrypts, or decrypts, which is the same (RFC 3711 4.1.1).
+    /// Encrypts or decrypts, which is the same operation (RFC 3711 4.1.1).
     pub(super) fn apply(&self, ssrc: u32, index: u64, body: &mut [u8]) {
         let mut counter = [0; 16];
         counter[4..8].copy_from_slice(&ssrc.to_be_bytes());
@@ -53,7 +53,7 @@ impl SessionKeys {
         key_stream(&self.cipher, &counter).apply_keystream(body);
     }
 
-    /// The tag of bytes in two parts (RFC 3711 4.2).
+    /// Returns the tag of a packet and the bytes after it (RFC 3711 4.2).
     pub(super) fn tag(&self, packet: &[u8], behind: &[u8]) -> [u8; TAG] {
         let hash = self.keyed.clone().chain_update(packet).chain_update(behind).finalize().into_bytes();
         let mut tag = [0; TAG];
@@ -61,17 +61,17 @@ impl SessionKeys {
         tag
     }
 
-    /// Whether it is the tag of these bytes: takes as long whether it is or not.
+    /// Whether `tag` is the tag of these bytes, in constant time.
     pub(super) fn is_tag(&self, tag: &[u8], packet: &[u8], behind: &[u8]) -> bool {
         let keyed = self.keyed.clone().chain_update(packet).chain_update(behind);
         keyed.verify_truncated_left(tag).is_ok()
     }
 }
 
-/// RFC 3711 4.3.1 and 4.3.3.
+/// Derives a key (RFC 3711 4.3.1 and 4.3.3).
 fn derived(master: &MasterKey, label: u8, key: &mut [u8]) {
     let mut counter = [0; 16];
-    // Seven bytes of label and index at the end of the salt's 14.
+    // Seven bytes of label and index, at the end of the salt's 14.
     counter[SALT - 7] = label;
     salted(&mut counter, &master.salt);
     key.fill(0);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::srtp::tests::bytes;
 
-    /// RFC 3711 B.2: the key stream of packet 0 of source 0.
+    /// Tests RFC 3711 B.2: the key stream of packet 0 of source 0.
     #[test]
     fn the_key_stream_of_the_rfc() {
         let mut keys = SessionKeys::rtp(&MasterKey::new(&[0; 30]));
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// RFC 3711 B.3.
+    /// Tests RFC 3711 B.3.
     #[test]
     fn the_keys_of_the_rfc() {
         let master = MasterKey::new(&bytes("e1f97a0d3e018be0d64fa32c06de41390ec675ad498afeebb6960b3aabe6"));

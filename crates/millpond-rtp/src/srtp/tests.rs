@@ -1,4 +1,4 @@
-//! Packets of another implementation, and what may go wrong between a sender and a receiver.
+//! Tests with packets of another implementation, and possible errors between a sender and a receiver.
 
 use super::*;
 use crate::{
@@ -31,7 +31,7 @@ fn protected(protector: &mut Protector, sequence: u16) -> Vec<u8> {
     packet
 }
 
-/// What libsrtp 2.5 makes of the same packets with the same key.
+/// Compares with the output of libsrtp 2.5 for the same packets and key.
 #[test]
 fn packets_are_those_of_libsrtp() {
     let mut protector = Protector::new(&key());
@@ -46,7 +46,7 @@ fn packets_are_those_of_libsrtp() {
         assert_eq!(protected[12..], bytes::<27>(expected), "{sequence}");
     }
     assert_eq!(protector.rollovers(), 1);
-    // A contributing source and an extension are no secrets either.
+    // A contributing source and an extension stay unencrypted.
     let mut extended = packet(2, &bytes::<12>("01020304bede000110070000"));
     extended[0] = 0x91;
     extended.extend_from_slice(b"a stream of media");
@@ -55,12 +55,12 @@ fn packets_are_those_of_libsrtp() {
     assert_eq!(extended[24..], bytes::<27>("a13628ccae4bdce849e9e79a5cf55afbd31117a0810fb82567f079"));
 }
 
-/// What libsrtp 2.5 makes of an empty receiver report, sent twice.
+/// Compares with the output of libsrtp 2.5 for an empty receiver report, sent twice.
 #[test]
 fn reports_are_those_of_libsrtp() {
     let mut protector = Protector::new(&key());
     let report = rtcp::receiver_report(SSRC, &[], "a");
-    // libsrtp begins with 1.
+    // The first index of libsrtp is 1.
     protector.rtcp(&mut report.clone(), 0).unwrap();
     for expected in
         ["2991095aff830743309872068000000113d8e9006f34c123fd39", "359dba0b70968d052f5f73658000000251200915c29047709076"]
@@ -78,7 +78,7 @@ fn reports_are_those_of_libsrtp() {
 fn what_is_protected_reads_back_over_wraps_and_losses() {
     let (mut protector, mut unprotector) = (Protector::new(&key()), Unprotector::new(&key(), 0));
     let mut index = 30_000_u64;
-    // Two wraps, with losses up to the most that can be told.
+    // Two wraps, with losses up to the greatest that can be detected.
     for lost in [0, 1, 0x7ffe, 3, 0x7ffe, 0x7ffe, 0, 0x7ffe, 0x7ffe] {
         index += 1 + lost;
         let mut protected = protected(&mut protector, index as u16);
@@ -103,7 +103,7 @@ fn who_comes_later_needs_the_count_of_wraps() {
 #[test]
 fn packets_that_come_late_or_twice() {
     let (mut protector, mut unprotector) = (Protector::new(&key()), Unprotector::new(&key(), 0));
-    // Index 65530 to 65630: over a wrap.
+    // Indexes 65530 to 65630, across a wrap.
     let all: Vec<Vec<u8>> = (0..=100).map(|at| protected(&mut protector, 65_530_u16.wrapping_add(at))).collect();
     let mut read = |at: usize| unprotector.rtp(&mut all[at].clone()).map(|packet| packet.len());
     assert_eq!(read(5), Ok(29));
@@ -116,7 +116,7 @@ fn packets_that_come_late_or_twice() {
     assert_eq!(read(100), Ok(29));
     assert_eq!(read(37), Ok(29), "the last one in the window");
     assert_eq!(read(36), Err(SrtpError::Replayed { index: 65_566 }), "too late");
-    // Nothing is before the first packet of all.
+    // No packet precedes the very first one.
     let (mut protector, mut unprotector) = (Protector::new(&key()), Unprotector::new(&key(), 0));
     unprotector.rtp(&mut protected(&mut protector, 3)).unwrap();
     let before = unprotector.rtp(&mut packet(65_535, &[0; TAG])).map(|packet| packet.len());
@@ -150,7 +150,7 @@ fn whatever_is_changed_is_noticed() {
     }
     let mut other = Unprotector::new(&MasterKey::new(&[0; 30]), 0);
     assert_eq!(other.rtp(&mut packet.clone()), Err(SrtpError::Tag));
-    // None of them counted.
+    // None of them changed the state.
     assert!(unprotector.rtp(&mut packet.clone()).is_ok() && unprotector.rtcp(&mut report).is_ok());
 }
 
@@ -170,11 +170,11 @@ fn reports_come_once_and_from_one_source() {
     }
     let mut other = report(&mut protector, 5);
     assert_eq!(unprotector.rtcp(&mut other), Err(SrtpError::Source { expected: SSRC, found: 5 }));
-    // RTP of the same source has its own numbers.
+    // RTP of the same source has its own indexes.
     assert!(unprotector.rtp(&mut protected(&mut protector, 0)).is_ok());
 }
 
-/// RFC 3711 3.4: the E flag. A report that is only signed is none here.
+/// Tests the E flag (RFC 3711 3.4): a report that is only signed is refused.
 #[test]
 fn reports_that_are_not_encrypted_are_not_read() {
     let mut report = rtcp::receiver_report(SSRC, &[], "a");
@@ -223,7 +223,7 @@ proptest! {
         protector.rtp(&mut buffer, 0).unwrap();
         prop_assert_eq!(buffer.len(), packet::HEADER + payload.len() + TAG);
         prop_assert_eq!(unprotector.rtp(&mut buffer).unwrap(), packet(sequence, &payload));
-        let report = rtcp::receiver_report(SSRC, &[rtcp::Reception {
+        let report = rtcp::receiver_report(SSRC, &[rtcp::ReportBlock {
             ssrc: 1, fraction_lost: 0, lost: 0, highest: 0, jitter: 0, last_report: 0, delay: 0,
         }; 31][..reports], "name");
         let mut buffer = report.clone();

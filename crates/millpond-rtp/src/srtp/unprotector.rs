@@ -1,24 +1,24 @@
-//! What comes of one source (RFC 3711 3.3 and 3.4).
+//! Checks and decryption of the packets of one source (RFC 3711 3.3 and 3.4).
 
 use super::{MasterKey, RTCP_OVERHEAD, SrtpError, TAG, at_least, replay::Window, session_keys::SessionKeys, word};
 use crate::packet;
 use std::fmt;
 
-/// Checks and decrypts the packets of one source, in whatever order they come: the source of the first one that has a
-/// right tag.
+/// Checks and decrypts the packets of one source, in any order. The source is that of the first packet with a correct
+/// tag.
 #[derive(Clone)]
 pub struct Unprotector {
     rtp: SessionKeys,
     rtcp: SessionKeys,
-    /// Whose packets, as soon as that is known.
+    /// SSRC, once known.
     ssrc: Option<u32>,
-    /// Wraps before the first packet.
+    /// Number of wraps before the first packet.
     rollovers: u32,
     packets: Window,
     reports: Window,
 }
 
-/// Without the keys.
+/// Omits the keys.
 impl fmt::Debug for Unprotector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Unprotector").field("ssrc", &self.ssrc).field("packets", &self.packets).finish_non_exhaustive()
@@ -26,8 +26,8 @@ impl fmt::Debug for Unprotector {
 }
 
 impl Unprotector {
-    /// For a source whose sequence numbers wrapped `rollovers` times before its first packet comes here: 0 where it is
-    /// heard from its beginning.
+    /// Creates an unprotector for a source whose sequence number wrapped `rollovers` times before its first received
+    /// packet: 0 where it is received from its beginning.
     #[must_use]
     pub fn new(key: &MasterKey, rollovers: u32) -> Self {
         Self {
@@ -40,10 +40,10 @@ impl Unprotector {
         }
     }
 
-    /// The RTP packet in these bytes, decrypted in place.
+    /// Decrypts the RTP packet in `protected` in place.
     ///
     /// # Errors
-    /// It is none, or not to be believed.
+    /// The bytes are no RTP packet, or it is not authentic.
     pub fn rtp<'a>(&mut self, protected: &'a mut [u8]) -> Result<&'a mut [u8], SrtpError> {
         at_least(protected, packet::HEADER + TAG)?;
         let (packet, tag) = protected.split_at_mut(protected.len() - TAG);
@@ -61,7 +61,7 @@ impl Unprotector {
         Ok(packet)
     }
 
-    /// The index that is nearest to the highest one (RFC 3711 3.3.1); nothing before 0 and behind the last one.
+    /// Returns the index that is nearest to the highest one (RFC 3711 3.3.1); `None` before 0 and after the greatest.
     fn index(&self, sequence: u16) -> Option<u64> {
         let Some(highest) = self.packets.highest() else {
             return Some(u64::from(self.rollovers) << 16 | u64::from(sequence));
@@ -70,10 +70,10 @@ impl Unprotector {
         highest.checked_add_signed(ahead.into()).filter(|index| *index < 1 << 48)
     }
 
-    /// The RTCP compound in these bytes, decrypted in place.
+    /// Decrypts the RTCP compound in `protected` in place.
     ///
     /// # Errors
-    /// It is none, or not to be believed.
+    /// The bytes are no RTCP compound, or it is not authentic.
     pub fn rtcp<'a>(&mut self, protected: &'a mut [u8]) -> Result<&'a mut [u8], SrtpError> {
         at_least(protected, 8 + RTCP_OVERHEAD)?;
         let (signed, tag) = protected.split_at_mut(protected.len() - TAG);

@@ -1,33 +1,33 @@
-//! Base64 (RFC 4648 4) as it comes through a tunnel: cut anywhere, and padded at the end of each message.
+//! Base64 (RFC 4648 4) in a tunnel: split anywhere, and padded at the end of each message.
 
 use bytes::{BufMut as _, BytesMut};
 
-/// Decodes text as it comes.
+/// Decodes base64 as it arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Decoder {
-    /// Of a group of four: their bits, how many letters and how many `=` of it have come.
+    /// Current group of four: its bits, and the number of its letters and `=` so far.
     bits: u32,
     letters: u8,
     padding: u8,
-    /// Bytes that came in all.
+    /// Number of bytes so far.
     at: u64,
 }
 
-/// A byte that can't stand where it does.
+/// A byte that is invalid at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: found {found:#04x}, expected base64")]
 pub struct NotBase64 {
-    /// Where, counted from the first that came.
+    /// Offset from the first byte of the stream.
     pub at: u64,
-    /// What stands there.
+    /// Value of the byte.
     pub found: u8,
 }
 
 impl Decoder {
-    /// Adds what letters mean, as far as their groups are complete; line ends and spaces mean nothing.
+    /// Appends the bytes of all complete groups. Line ends and spaces are ignored.
     ///
     /// # Errors
-    /// The first byte that can't stand where it does; what stands before it is added.
+    /// The first invalid byte; the bytes before it are appended.
     pub fn decode(&mut self, text: &[u8], output: &mut BytesMut) -> Result<(), NotBase64> {
         output.reserve(text.len() / 4 * 3);
         for byte in text {
@@ -81,7 +81,7 @@ mod tests {
         Ok(output.to_vec())
     }
 
-    /// RFC 4648 10.
+    /// Tests the examples of RFC 4648 10.
     #[test]
     fn examples_of_the_standard() {
         let examples: [(&str, &str); 7] = [

@@ -1,42 +1,42 @@
-//! What a connection begins with: RTSP, or one half of a tunnel.
+//! Recognises the first bytes of a connection: RTSP, or one half of a tunnel.
 
-/// The most bytes of a head.
+/// Longest HTTP head in bytes.
 const HEAD: usize = 8 << 10;
-/// The most headers.
+/// Most headers.
 const HEADERS: usize = 32;
-/// The most bytes of a cookie.
+/// Longest cookie in bytes.
 const COOKIE: usize = 128;
-/// The media type of both halves.
+/// Media type of both halves.
 const TYPE: &str = "application/x-rtsp-tunnelled";
 
-/// How a connection begins.
+/// Type of a connection, by its first bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// With RTSP itself.
+    /// RTSP.
     Rtsp,
-    /// With a half of a tunnel.
+    /// One half of a tunnel.
     Tunnel {
-        /// Which one.
+        /// Direction of the half.
         half: Half,
-        /// What joins it to the other: 1 to 128 characters of ASCII that can be seen.
+        /// Cookie that joins it to the other half: 1 to 128 visible ASCII characters.
         cookie: String,
-        /// Bytes of the head.
+        /// Length of the head in bytes.
         length: usize,
     },
-    /// With HTTP that is no tunnel: the status to reply.
+    /// HTTP that is no tunnel: the status to reply with.
     Refused(&'static str),
 }
 
-/// A half of a tunnel.
+/// Direction of a tunnel's half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
-    /// From the server.
+    /// Data from the server.
     Get,
-    /// From the client.
+    /// Data from the client.
     Post,
 }
 
-/// Sees what the first bytes begin; nothing while there are too few. What follows changes nothing any more.
+/// Recognises the first bytes of a connection; `None` while they are too few. Later bytes never change the result.
 #[must_use]
 pub fn recognize(input: &[u8]) -> Option<Opening> {
     let methods = [(Half::Get, &b"GET "[..]), (Half::Post, b"POST ")];
@@ -50,7 +50,7 @@ pub fn recognize(input: &[u8]) -> Option<Opening> {
 fn tunnel(half: Half, input: &[u8]) -> Option<Opening> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    // However many bytes came at once.
+    // Only the first bytes count, however many arrived.
     let length = match request.parse(input.get(..HEAD).unwrap_or(input)) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if input.len() < HEAD => return None,

@@ -9,7 +9,9 @@ use crate::{
     files::{Looks, Stamp},
 };
 use millpond_rtp::{
-    digest::{Algorithm, Asked, Authorization, AuthorizationError, Guard, Refusal, Replays, nonce::Nonces},
+    digest::{
+        Algorithm, Authorization, AuthorizationError, DigestRefusal, DigestRequest, Guard, Replays, nonce::Nonces,
+    },
     message::{Method, Request, StatusCode, Url, headers::AUTHORIZATION},
 };
 use std::{
@@ -41,7 +43,7 @@ pub(super) struct Access {
 /// A request that is not let in.
 #[derive(Debug)]
 pub(super) struct Refused {
-    pub(super) why: Refusal,
+    pub(super) why: DigestRefusal,
     pub(super) reply: Reply,
 }
 
@@ -87,14 +89,14 @@ impl Access {
         let url = request.request_uri();
         let same = authorization.and_then(|header| answered(header, url?));
         let uri = same.as_deref().or(url.map(Url::as_str)).unwrap_or("*");
-        let asked = Asked { method: request.method().into(), uri, authorization };
+        let asked = DigestRequest { method: request.method().into(), uri, authorization };
         let users = self.users();
         let right = self.guard.check(&asked, now, |name, algorithm| users.secret(name, algorithm));
         let admit = |answer| self.replays.lock().unwrap_or_else(PoisonError::into_inner).admit(&answer);
         let Err(why) = right.and_then(admit) else { return Ok(()) };
         let reply = match &why {
             // A client that tries another scheme learns which one to take.
-            Refusal::Malformed(error) if !matches!(error, AuthorizationError::Scheme(_)) => {
+            DigestRefusal::Malformed(error) if !matches!(error, AuthorizationError::Scheme(_)) => {
                 Reply::new(StatusCode::BadRequest)
             }
             _ => Reply::challenge(self.guard.challenges(now, fastrand::u64(..), why.is_stale())),
@@ -169,7 +171,7 @@ mod tests {
         let now = Duration::from_secs(5);
         assert!(access.check(&request(Method::Options, URL, None), now).is_ok());
         let refused = access.check(&request(Method::Describe, URL, None), now).unwrap_err();
-        assert_eq!((refused.reply.status, &refused.why), (StatusCode::Unauthorized, &Refusal::Anonymous));
+        assert_eq!((refused.reply.status, &refused.why), (StatusCode::Unauthorized, &DigestRefusal::Anonymous));
         let challenges = &refused.reply.challenges;
         assert!(
             challenges[0].contains("algorithm=SHA-256") && challenges[1].contains("algorithm=MD5"),
@@ -181,10 +183,10 @@ mod tests {
             let right = answer(&nonce(&refused), algorithm, URL, "pass");
             assert!(access.check(&request(Method::Describe, URL, Some(&right)), now).is_ok());
             let replayed = access.check(&request(Method::Describe, URL, Some(&right)), now).unwrap_err();
-            assert!(matches!(replayed.why, Refusal::Replayed { count: 1, .. }), "{:?}", replayed.why);
+            assert!(matches!(replayed.why, DigestRefusal::Replayed { count: 1, .. }), "{:?}", replayed.why);
             assert!(replayed.reply.challenges[0].contains("stale=true"), "who knows the password may answer anew");
             let other = access.check(&request(Method::Setup, URL, Some(&right)), now).unwrap_err();
-            assert!(matches!(other.why, Refusal::Wrong { .. }), "an answer to another method");
+            assert!(matches!(other.why, DigestRefusal::Wrong { .. }), "an answer to another method");
             let wrong = answer(&nonce(&refused), algorithm, URL, "guess");
             let refused = access.check(&request(Method::Describe, URL, Some(&wrong)), now).unwrap_err();
             assert_eq!(refused.reply.status, StatusCode::Unauthorized);
@@ -199,7 +201,7 @@ mod tests {
         let right = request(Method::Describe, URL, Some(&answer(&nonce(&refused), Algorithm::Md5, URL, "pass")));
         assert!(access.check(&right, LIFETIME).is_ok());
         let refused = access.check(&right, LIFETIME + Duration::from_secs(1)).unwrap_err();
-        assert_eq!((refused.reply.status, &refused.why), (StatusCode::Unauthorized, &Refusal::Stale));
+        assert_eq!((refused.reply.status, &refused.why), (StatusCode::Unauthorized, &DigestRefusal::Stale));
         assert!(refused.reply.challenges.iter().all(|challenge| challenge.contains("stale=true")));
     }
 

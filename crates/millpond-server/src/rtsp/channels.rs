@@ -12,7 +12,7 @@ use super::{
 };
 use crate::library::Asset;
 use millpond_graph::Gone;
-use millpond_rtp::setup::Transport;
+use millpond_rtp::setup::TransportHeader;
 use std::{
     collections::HashMap,
     net::{IpAddr, SocketAddr},
@@ -150,11 +150,11 @@ impl Group {
     }
 
     /// How a track of it is received.
-    pub(super) fn transport(&self, track: usize) -> Option<Transport> {
+    pub(super) fn transport(&self, track: usize) -> Option<TransportHeader> {
         let sent = self.tracks.iter().find(|sent| sent.track == track)?;
         let Sink::Udp { rtp, rtcp } = &sent.sink else { return None };
         let ports = (rtp.port(), rtcp.port());
-        Some(Transport::Multicast { group: rtp.ip(), ports, ttl: self.ttl, ssrc: sent.ssrc })
+        Some(TransportHeader::Multicast { group: rtp.ip(), ports, ttl: self.ttl, ssrc: sent.ssrc })
     }
 
     /// Begins to send, where that hasn't begun.

@@ -2,7 +2,7 @@
 
 use super::{tunnel::Tunnel, wire::Wire};
 use bytes::BytesMut;
-use millpond_rtp::setup::Profile;
+use millpond_rtp::setup::RtpProfile;
 use std::{io, sync::Arc};
 
 /// The way in of a connection.
@@ -28,8 +28,8 @@ impl Inlet {
 
     /// Whether its client can be sent packets by UDP: it must be at the other end itself, and nobody may listen who couldn't
     /// listen to the connection.
-    pub(super) fn takes_udp(&self, profile: Profile) -> bool {
-        matches!(self, Self::Wire(wire) if wire.is_secure() == (profile == Profile::Savp))
+    pub(super) fn takes_udp(&self, profile: RtpProfile) -> bool {
+        matches!(self, Self::Wire(wire) if wire.is_secure() == (profile == RtpProfile::Savp))
     }
 
     /// Whether keys can be told on it.

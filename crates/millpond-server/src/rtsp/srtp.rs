@@ -7,7 +7,7 @@ use super::chance;
 use millpond_rtp::{
     key_management::{
         carriage::{self, CarriageError, KeyMgmt},
-        mikey::{Message, Stream},
+        mikey::{CryptoSession, MikeyMessage},
     },
     srtp::{MasterKey, Protector, SrtpError, Unprotector},
 };
@@ -52,9 +52,10 @@ impl Promises {
     pub(super) fn make(&mut self, track: usize, time: u64) -> io::Result<String> {
         let (key, random, bundle) = (MasterKey::new(&chance::bytes()?), chance::bytes::<RANDOM>()?, chance::bytes()?);
         let ssrc = u32::from_ne_bytes(chance::bytes()?);
-        let streams = vec![Stream { ssrc, rollovers: 0 }];
+        let streams = vec![CryptoSession { ssrc, rollovers: 0 }];
         let bundle = u32::from_ne_bytes(bundle);
-        let message = Message { bundle, streams, time, random: random.to_vec(), key: key.clone(), name: Vec::new() };
+        let message =
+            MikeyMessage { bundle, streams, time, random: random.to_vec(), key: key.clone(), name: Vec::new() };
         self.tracks.insert(track, Promise { ssrc, key });
         Ok(carriage::to_attribute(&message))
     }

@@ -12,7 +12,7 @@ use millpond_rtp::{
     description::Described,
     packet::{HEADER, Header},
     payload::{self, Packetizer, Piece},
-    rtcp::{self, Reception, SenderReport},
+    rtcp::{self, ReportBlock, SenderReport},
     srtp::{self, SrtpError},
 };
 use std::{
@@ -205,7 +205,7 @@ impl SentTrack {
     }
 
     /// Its receiver reports.
-    pub(super) fn hear(&mut self, reception: &Reception, counters: &StreamCounters) {
+    pub(super) fn hear(&mut self, reception: &ReportBlock, counters: &StreamCounters) {
         counters.reports.fetch_add(1, Ordering::Relaxed);
         let lost = reception.lost.saturating_sub(self.lost);
         counters.lost_packets.fetch_add(u64::try_from(lost).unwrap_or(0), Ordering::Relaxed);

@@ -17,7 +17,7 @@ use crate::{
     priority::{self, Duty},
 };
 use millpond_graph::{Member, Outlet};
-use millpond_rtp::rtcp::{self, Reception, Report};
+use millpond_rtp::rtcp::{self, ReportBlock, RtcpItem};
 use rustix::thread::Pid;
 use std::{
     collections::HashMap,
@@ -423,7 +423,7 @@ impl Thread {
                 None => Some(&*packet),
             };
             for report in open.and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default() {
-                if let Report::Reception(reception) = report {
+                if let RtcpItem::Reception(reception) = report {
                     self.hear(&reception, from, sealed.is_some());
                 }
             }
@@ -441,7 +441,7 @@ impl Thread {
         Some((tracks.iter_mut().find(is_theirs)?, progress))
     }
 
-    fn hear(&mut self, reception: &Reception, from: SocketAddr, is_sealed: bool) {
+    fn hear(&mut self, reception: &ReportBlock, from: SocketAddr, is_sealed: bool) {
         let now = self.clock.elapsed().as_millis() as u64;
         let counters = self.outputs.counters.clone();
         let Some((track, progress)) = self.track(reception.ssrc, from) else { return };

@@ -3,7 +3,7 @@
 use crate::origin::{Manner, Origin};
 use crate::support::{Server, free_port, have, rtsp::Client, skip};
 use crate::{By, watch::Watch, web::serve};
-use millpond_rtp::rtcp::{Reception, receiver_report};
+use millpond_rtp::rtcp::{ReportBlock, receiver_report};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     io::Write as _,
@@ -53,7 +53,7 @@ fn sessions() {
     // The middle of an NTP time a second ago (RFC 3550 6.4.1).
     let last_report = ((now.as_secs() - 1 + 2_208_988_800) as u32) << 16;
     let reception =
-        Reception { ssrc: source, fraction_lost: 0, lost: 3, highest: 1, jitter: 90, last_report, delay: 0 };
+        ReportBlock { ssrc: source, fraction_lost: 0, lost: 3, highest: 1, jitter: 90, last_report, delay: 0 };
     let packet = receiver_report(7, &[reception], "a client");
     let mut bytes = vec![b'$', 1, 0, packet.len() as u8];
     bytes.extend_from_slice(&packet);

@@ -24,7 +24,7 @@ fn found(movie: &Movie) -> Found {
     (0..movie.tracks[0].samples.len()).map(sample).collect()
 }
 
-/// What is served of the only track, read again.
+/// Reads back the init segment and all segments of the only track.
 fn served(movie: &Arc<Movie>) -> Movie {
     let presentation = presentation(movie);
     let track = presentation.track("v1").unwrap();
@@ -44,7 +44,7 @@ fn entries_headers_and_parameters_are_those_of_the_file() {
         let again = served(&movie);
         assert_eq!(found(&again), found(&movie), "{scheme:?}");
         let (ours, file) = (&again.tracks[0], &movie.tracks[0]);
-        // All but `data_reference_index`, which is that of the file.
+        // All but `data_reference_index`, which is that of the written file.
         assert_eq!(
             (&ours.sample_entry[..14], &ours.sample_entry[16..]),
             (&file.sample_entry[..14], &file.sample_entry[16..])
@@ -63,7 +63,7 @@ fn sizes_and_place_lead_to_the_same_entries() {
     let track = presentation.track("v1").unwrap();
     let mut file = fmp4::init(&presentation, track).to_vec();
     file.extend(bytes(fmp4::segment(&presentation, track, 1).unwrap()));
-    // Without `senc`, what `saiz` and `saio` say counts.
+    // Without `senc`, `saiz` and `saio` count.
     let place = file.windows(4).position(|four| four == b"senc").unwrap();
     file[place..place + 4].copy_from_slice(b"free");
     let again = index_bytes(&file).unwrap();
@@ -90,9 +90,9 @@ fn a_clear_start_is_clear_and_a_mixed_segment_is_encrypted() {
     assert_eq!(found(&again), found(&movie));
     let keys: Vec<Option<[u8; 16]>> = found(&again).iter().map(|sample| sample.0).step_by(10).collect();
     assert_eq!(keys, [None, Some(KEY)]);
-    // One segment of both.
-    let options = crate::Options { target_duration: 2.0 };
-    let source = crate::Source::new(movie.clone(), "film.mp4".into());
+    // One segment that contains both.
+    let options = crate::PresentationOptions { target_duration: 2.0 };
+    let source = crate::SourceObject::new(movie.clone(), "film.mp4".into());
     let presentation =
         crate::Presentation::build(vec![source], Vec::new(), &options, &millpond_media::Work::unlimited()).unwrap();
     let track = presentation.track("v1").unwrap();

@@ -1,15 +1,15 @@
-//! The parts of a message, one after the other. A reader that knows where it is, for its errors.
+//! Reads the payloads of a message one after the other, with offsets for errors.
 
 use super::{
-    ALWAYS, EXTENSION, ID, KEMAC, KEY_DATA, LAST, Message, MikeyError, NAMED, POLICY, PRE_SHARED, RAND, SRTP_ID,
-    Stream, TEK, TEK_AND_SALT, TIMESTAMP, VERSION,
+    ALWAYS, CryptoSession, EXTENSION, ID, KEMAC, KEY_DATA, LAST, MikeyError, MikeyMessage, NAMED, POLICY, PRE_SHARED,
+    RAND, SRTP_ID, TEK, TEK_AND_SALT, TIMESTAMP, VERSION,
 };
 use crate::srtp::{KEY, MasterKey};
 
-/// The most bytes of a message: one with 255 streams has less.
+/// Longest message in bytes: one with 255 streams is shorter.
 const MOST_BYTES: usize = 4096;
 
-/// What is left of a message, or of a part of it.
+/// Rest of a message, or of a part of it.
 struct Reader<'a> {
     rest: &'a [u8],
     at: usize,
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { rest: taken, at })
     }
 
-    /// A number of `count` bytes, at most eight.
+    /// Reads a number of `count` bytes, at most eight.
     fn number(&mut self, count: usize) -> Result<u64, MikeyError> {
         Ok(self.take(count)?.rest.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
@@ -38,13 +38,13 @@ impl<'a> Reader<'a> {
         Ok(self.number(4)? as u32)
     }
 
-    /// As many bytes as a number of `digits` bytes says.
+    /// Reads the bytes after a length field of `digits` bytes.
     fn counted(&mut self, digits: usize) -> Result<Reader<'a>, MikeyError> {
         let count = self.number(digits)? as usize;
         self.take(count)
     }
 
-    /// A byte that must be this one.
+    /// Reads a byte that must have this value.
     fn is(&mut self, value: u8, what: &'static str, expected: &'static str) -> Result<(), MikeyError> {
         match self.byte()? {
             found if found == value => Ok(()),
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The byte before this place means something else.
+    /// Returns an error about the byte before the current position.
     fn wrong(&self, what: &'static str, found: usize, expected: &'static str) -> MikeyError {
         MikeyError::Value { at: self.at.saturating_sub(1), what, found, expected }
     }
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn read(message: &[u8]) -> Result<Message, MikeyError> {
+pub(super) fn read(message: &[u8]) -> Result<MikeyMessage, MikeyError> {
     if message.len() > MOST_BYTES {
         return Err(MikeyError::TooLong { found: message.len(), most: MOST_BYTES });
     }
@@ -73,7 +73,7 @@ pub(super) fn read(message: &[u8]) -> Result<Message, MikeyError> {
     reader.is(VERSION, "version", "1")?;
     reader.is(PRE_SHARED, "data type", "0, of a pre-shared key")?;
     let mut next = reader.byte()?;
-    // Whether an answer is wanted, and how keys would be derived.
+    // Whether a reply is requested, and the key derivation function.
     reader.byte()?;
     let bundle = reader.word()?;
     let streams = streams(&mut reader)?;
@@ -96,52 +96,52 @@ pub(super) fn read(message: &[u8]) -> Result<Message, MikeyError> {
     }
     reader.ends("the message's rest")?;
     let (key, name) = key.ok_or(MikeyError::NoKey)?;
-    Ok(Message { bundle, streams, time, random, key, name })
+    Ok(MikeyMessage { bundle, streams, time, random, key, name })
 }
 
-/// RFC 3830 6.1.1.
-fn streams(reader: &mut Reader<'_>) -> Result<Vec<Stream>, MikeyError> {
+/// Reads the crypto sessions (RFC 3830 6.1.1).
+fn streams(reader: &mut Reader<'_>) -> Result<Vec<CryptoSession>, MikeyError> {
     let count = reader.byte()?;
     reader.is(SRTP_ID, "map type", "0, of SRTP")?;
     let stream = |_| {
-        // The number of its policy: they are all the same.
+        // Number of its policy; all policies are the same.
         reader.byte()?;
-        Ok(Stream { ssrc: reader.word()?, rollovers: reader.word()? })
+        Ok(CryptoSession { ssrc: reader.word()?, rollovers: reader.word()? })
     };
     (0..count).map(stream).collect()
 }
 
-/// RFC 3830 6.6: as NTP has it; counters say nothing.
+/// Reads the time (RFC 3830 6.6): NTP times; counters are ignored.
 fn timestamp(reader: &mut Reader<'_>) -> Result<u64, MikeyError> {
     match reader.byte()? {
         0 | 1 => reader.number(8),
         2 => reader.word().map(|_| 0),
-        other => Err(reader.wrong("time's type", other.into(), "0 to 2")),
+        other => Err(reader.wrong("time type", other.into(), "0 to 2")),
     }
 }
 
-/// RFC 3830 6.10.1: it must be that of the suite. What it doesn't say is so by default.
+/// Checks a policy (RFC 3830 6.10.1), which must be that of the suite. Missing parameters have their defaults.
 fn policy(reader: &mut Reader<'_>) -> Result<(), MikeyError> {
-    // Its number.
+    // Number of the policy.
     reader.byte()?;
     reader.is(0, "protocol", "0, SRTP")?;
     let mut parameters = reader.counted(2)?;
     while !parameters.rest.is_empty() {
         let (what, values, expected): (_, &[u64], _) = match parameters.byte()? {
             0 => ("encryption", &[1], "1, AES in counter mode"),
-            1 => ("length of the encryption's key", &[16], "16"),
+            1 => ("encryption key length", &[16], "16"),
             2 => ("authentication", &[1], "1, HMAC-SHA-1"),
-            // See PARAMETERS.
-            3 => ("length of the authentication's key", &[10, 20], "20, or GStreamer's 10"),
-            4 => ("length of the salt", &[14], "14"),
+            // See `PARAMETERS`.
+            3 => ("authentication key length", &[10, 20], "20, or GStreamer's 10"),
+            4 => ("salt length", &[14], "14"),
             5 => ("derivation function", &[0], "0, AES in counter mode"),
             6 => ("derivation rate", &[0], "0"),
             7 => ("encryption of RTP", &[1], "1"),
             8 => ("encryption of RTCP", &[1], "1"),
             10 => ("authentication of RTP", &[1], "1"),
-            11 => ("length of the tag", &[10], "10"),
-            12 => ("length of the prefix", &[0], "0"),
-            // The order of error correction, and what isn't known.
+            11 => ("tag length", &[10], "10"),
+            12 => ("prefix length", &[0], "0"),
+            // The order of error correction, and unknown parameters.
             _ => {
                 parameters.counted(1)?;
                 continue;
@@ -159,7 +159,7 @@ fn policy(reader: &mut Reader<'_>) -> Result<(), MikeyError> {
     Ok(())
 }
 
-/// RFC 3830 6.2: the key and its name.
+/// Reads the key and its identifier (RFC 3830 6.2).
 fn kemac(reader: &mut Reader<'_>) -> Result<(MasterKey, Vec<u8>), MikeyError> {
     reader.is(0, "encryption of the key", "0, none")?;
     let mut data = reader.counted(2)?;
@@ -168,24 +168,24 @@ fn kemac(reader: &mut Reader<'_>) -> Result<(MasterKey, Vec<u8>), MikeyError> {
     Ok(key)
 }
 
-/// RFC 3830 6.13.
+/// Reads the key data (RFC 3830 6.13).
 fn key_data(data: &mut Reader<'_>) -> Result<(MasterKey, Vec<u8>), MikeyError> {
     match data.byte()? {
         LAST => {}
         KEY_DATA => return Err(data.wrong("keys", 2, "one")),
-        other => return Err(data.wrong("payload behind the key", other.into(), "none")),
+        other => return Err(data.wrong("payload after the key", other.into(), "none")),
     }
     let kind = data.byte()?;
     let at = data.at;
     let mut bytes = data.counted(2)?.rest.to_vec();
     match kind >> 4 {
-        // GStreamer has the salt behind the key.
+        // GStreamer appends the salt to the key.
         TEK => {}
         TEK_AND_SALT => bytes.extend_from_slice(data.counted(2)?.rest),
         other => {
             return Err(MikeyError::Value {
                 at: at - 1,
-                what: "kind of key",
+                what: "key type",
                 found: other.into(),
                 expected: "2 or 3, TEK",
             });

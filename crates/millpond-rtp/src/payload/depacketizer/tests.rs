@@ -1,4 +1,5 @@
-//! What is cut comes back whole or not at all; and packets that others make, as the formats' documents have them.
+//! Tests that frames come back whole or not at all, and that packets of other senders are read, with examples from the
+//! formats' specifications.
 
 mod formats;
 
@@ -12,7 +13,7 @@ type Packets = Vec<(Header, Vec<u8>)>;
 const FIRST: u16 = 65_530;
 const STEP: u32 = 1000;
 
-/// Packets of frames, one after the other over the wrap of sequence numbers and timestamps.
+/// Returns the packets of consecutive frames, across the wraps of sequence numbers and timestamps.
 fn packets(format: Packetizer, frames: &[Vec<u8>], most: usize) -> Packets {
     let mut all = Packets::new();
     for (frame, place) in frames.iter().zip(0..) {
@@ -36,7 +37,7 @@ fn timestamp(place: u32) -> u32 {
     (u32::MAX - 2 * STEP).wrapping_add(place * STEP)
 }
 
-/// Units out of packets, and how many were given up.
+/// Returns the units of packets, and the number of dropped units.
 fn join(format: Packetizer, packets: &Packets) -> (Vec<Unit>, u64) {
     let mut depacketizer = Depacketizer::new(format).starting_at(FIRST);
     let mut units = Vec::new();
@@ -74,7 +75,7 @@ fn av1() -> BoxedStrategy<Vec<u8>> {
     vec(obu, 1..5).prop_map(|obus| obus.concat()).boxed()
 }
 
-/// Frames of layer III with 48 kHz, and others whose length no header tells.
+/// Generates layer III frames at 48 kHz, and frames whose header states no length.
 fn mpa() -> BoxedStrategy<Vec<u8>> {
     let rates = (1..15_u8).prop_flat_map(|rate| {
         let kilobits = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320][usize::from(rate)];
@@ -84,7 +85,7 @@ fn mpa() -> BoxedStrategy<Vec<u8>> {
     prop_oneof![rates, others].boxed()
 }
 
-/// Frames that a format takes.
+/// Generates frames that a format accepts.
 fn frame(format: Packetizer) -> BoxedStrategy<Vec<u8>> {
     let bytes = |most: usize| vec(any::<u8>(), 1..most).boxed();
     match format {
@@ -124,7 +125,7 @@ fn stream() -> impl Strategy<Value = (Packetizer, Vec<Vec<u8>>, usize)> {
             if format == Packetizer::Mpa {
                 frames.push([&[0xff, 0xfb, 0x14, 0][..], &[0; 92]].concat());
             }
-            // Whole frames of two channels, which one packet takes.
+            // Whole frames of two channels that fit into one packet.
             if let Packetizer::Pcm(_) = format {
                 for frame in &mut frames {
                     frame.resize(frame.len().clamp(6, most) / 6 * 6, 0);
@@ -134,7 +135,7 @@ fn stream() -> impl Strategy<Value = (Packetizer, Vec<Vec<u8>>, usize)> {
         })
 }
 
-/// That each unit is the frame of its time, in order; tells which frames there are.
+/// Checks that each unit is the frame of its time, in order; returns the frames found.
 fn whole(units: &[Unit], frames: &[Vec<u8>]) -> Result<Vec<usize>, TestCaseError> {
     let times: BTreeMap<u32, usize> = (0..frames.len()).map(|place| (timestamp(place as u32), place)).collect();
     let mut places = Vec::new();
@@ -174,7 +175,7 @@ proptest! {
         let hit = (0..frames.len()).find(|place| timestamp(*place as u32) == missing.timestamp).unwrap();
         prop_assert!(!places.contains(&hit));
         for place in 0..frames.len() {
-            // Only without marks is the frame before not known to be whole.
+            // Only without marks, the last frame is not known to be whole.
             let may_miss = place == hit || place == hit + 1 || format == Packetizer::Mpa && place + 1 == hit;
             prop_assert!(may_miss || places.contains(&place), "{format:?}: {place} of {places:?}, hit {hit}");
         }
@@ -217,7 +218,7 @@ proptest! {
     }
 }
 
-/// Two frames of three packets each.
+/// Returns two frames of three packets each.
 fn two_frames() -> (Vec<Vec<u8>>, Packets) {
     let frame = |byte: u8| [&[0, 0, 0, 40, 0x65][..], &[byte; 39]].concat();
     let frames = vec![frame(1), frame(2)];

@@ -19,7 +19,7 @@ pub(crate) use chunk::Chunk;
 pub(crate) use error::BodyError;
 
 use bytes::Bytes;
-use millpond_package::plan::{Part, Plan};
+use millpond_package::plan::{Plan, PlanItem};
 use millpond_store::{Object, Store};
 use pieces::{Piece, Pieces};
 use rewriting::Rewriting;
@@ -84,14 +84,14 @@ impl Body {
     /// Creates the body that a plan describes. `objects` are the asset's, in the order of the plan's numbers.
     pub(crate) fn plan(store: &Store, objects: &[Arc<Object>], plan: Plan) -> Self {
         match plan {
-            Plan::Parts(parts) => {
-                let len = parts.iter().map(Part::len).sum();
+            Plan::Items(parts) => {
+                let len = parts.iter().map(PlanItem::len).sum();
                 let queue = parts
                     .into_iter()
                     .filter(|p| !p.is_empty())
                     .filter_map(|p| match p {
-                        Part::Bytes(b) => Some(Piece::Bytes(b)),
-                        Part::Object(r) => {
+                        PlanItem::Bytes(b) => Some(Piece::Bytes(b)),
+                        PlanItem::Object(r) => {
                             let object = objects.get(usize::from(r.object.0))?;
                             Some(Piece::Object(object.clone(), r.range.start..r.range.end))
                         }

@@ -20,8 +20,8 @@ use bytes::BytesMut;
 use channels::Channels;
 use http::StatusCode as HttpStatus;
 use millpond_rtp::{
-    digest::Refusal,
-    framing::{self, FramingError, Incoming},
+    digest::DigestRefusal,
+    framing::{self, ClientMessage, FramingError},
     message::{
         HeaderName, Method, Request, StatusCode,
         headers::{CSEQ, PROXY_REQUIRE, PUBLIC as PUBLIC_HEADER, REQUIRE, SESSION, UNSUPPORTED, USER_AGENT},
@@ -131,12 +131,12 @@ impl Connection<'_> {
                 began = None;
             }
             match taken {
-                Ok(Some(Incoming::Request(request))) => {
+                Ok(Some(ClientMessage::Request(request))) => {
                     self.request(&request).await?;
                     self.active = Instant::now();
                 }
-                Ok(Some(Incoming::Data(channel, packet))) => self.hear(channel, packet.into()).await,
-                Ok(Some(Incoming::Response)) => {}
+                Ok(Some(ClientMessage::Data(channel, packet))) => self.hear(channel, packet.into()).await,
+                Ok(Some(ClientMessage::Response)) => {}
                 Ok(None) => {
                     if input.is_empty() {
                         // An idle connection holds no buffer.
@@ -233,7 +233,7 @@ impl Connection<'_> {
     fn refusal(&mut self, request: &Request<Vec<u8>>) -> Option<Reply> {
         let refused = self.rtsp.access.as_ref()?.check(request, self.rtsp.clock.elapsed()).err()?;
         let (peer, why) = (self.peer, &refused.why);
-        if matches!(why, Refusal::Anonymous | Refusal::Stale | Refusal::Replayed { .. }) {
+        if matches!(why, DigestRefusal::Anonymous | DigestRefusal::Stale | DigestRefusal::Replayed { .. }) {
             tracing::debug!(%peer, %why, "RTSP request refused");
         } else {
             self.wrong += 1;

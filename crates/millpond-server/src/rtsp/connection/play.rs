@@ -10,7 +10,7 @@ use millpond_rtp::{
         HeaderName, Request, StatusCode,
         headers::{RANGE, RTP_INFO, SCALE, SESSION, SPEED},
     },
-    play::{self, Part},
+    play::{self, NptRange},
 };
 
 /// Speeds that media is sent at, times its own pace.
@@ -19,7 +19,7 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=4.0;
 impl Connection<'_> {
     pub(super) async fn play(&self, request: &Request<Vec<u8>>, session: &mut Session, name: &str) -> Option<Reply> {
         let header = |name: &HeaderName| request.header(name).map(|value| value.as_str().to_owned());
-        let part = match header(&RANGE).map_or(Ok(Part::default()), |text| play::part(&text)) {
+        let part = match header(&RANGE).map_or(Ok(NptRange::default()), |text| play::npt_range(&text)) {
             Ok(part) => part,
             Err(play::PlayError::Units(_)) => return Some(Reply::new(StatusCode::NotImplemented)),
             Err(_) => return Some(Reply::new(StatusCode::InvalidRange)),

@@ -17,7 +17,7 @@ use millpond_rtp::{
         HeaderName, Request, StatusCode,
         headers::{SESSION, TRANSPORT},
     },
-    setup::{self, Offer, Profile, Transport},
+    setup::{self, Offer, RtpProfile, TransportHeader},
 };
 use std::net::{IpAddr, SocketAddr};
 
@@ -77,7 +77,7 @@ impl Connection<'_> {
         }
         let key = HeaderName::try_from(carriage::HEADER).ok();
         let key = key.and_then(|name| request.header(&name)).map(|value| value.as_str());
-        let mut accept = |offer: &(Profile, Offer)| {
+        let mut accept = |offer: &(RtpProfile, Offer)| {
             let taken = self.accept(*offer, &mut session, (number, &described), key)?;
             Some(taken.map(|transport| (transport, transport.header(offer.0))))
         };
@@ -95,7 +95,7 @@ impl Connection<'_> {
                 return Reply::new(StatusCode::DestinationProhibited);
             }
         };
-        if let Transport::Interleaved { channels, .. } = transport {
+        if let TransportHeader::Interleaved { channels, .. } = transport {
             self.channels.give(channels, session.id, number, &shared);
         }
         drop(session);
@@ -108,13 +108,13 @@ impl Connection<'_> {
     /// configured.
     fn accept(
         &mut self,
-        (profile, offer): (Profile, Offer),
+        (profile, offer): (RtpProfile, Offer),
         session: &mut Session,
         (number, described): (usize, &Described<'_>),
         key: Option<&str>,
-    ) -> Option<Result<Transport, CarriageError>> {
-        let is_sealed = profile == Profile::Savp;
-        if offer == Offer::Multicast && self.inlet.takes_udp(Profile::Avp) && !is_sealed {
+    ) -> Option<Result<TransportHeader, CarriageError>> {
+        let is_sealed = profile == RtpProfile::Savp;
+        if offer == Offer::Multicast && self.inlet.takes_udp(RtpProfile::Avp) && !is_sealed {
             let id = self.rtsp.number();
             return session.group(&self.rtsp.channels, id)?.transport(number).map(Ok);
         }
@@ -149,9 +149,9 @@ impl Connection<'_> {
             (fastrand::u32(..), None)
         };
         let transport = match &sink {
-            Sink::Tcp { channels, .. } => Transport::Interleaved { channels: *channels, ssrc },
+            Sink::Tcp { channels, .. } => TransportHeader::Interleaved { channels: *channels, ssrc },
             Sink::Udp { rtp, rtcp } => {
-                Transport::Unicast { client: (rtp.port(), rtcp.port()), server: session.ports(), ssrc }
+                TransportHeader::Unicast { client: (rtp.port(), rtcp.port()), server: session.ports(), ssrc }
             }
         };
         session.set_up(number, described, sink, (ssrc, srtp));

@@ -23,8 +23,8 @@ use crate::{library::Asset, metrics::StreamCounters};
 use millpond_graph::{Graph, Member, Outlet};
 use millpond_rtp::{
     description::Described,
-    play::{self, Part},
-    rtcp::{self, Report},
+    play::{self, NptRange},
+    rtcp::{self, RtcpItem},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::task::AbortHandle;
@@ -69,7 +69,7 @@ enum State {
 /// What a PLAY asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
-    pub(super) part: Part,
+    pub(super) part: NptRange,
     /// Of sending, times the pace of what is played.
     pub(super) speed: f64,
     /// Seconds of the presentation in a second.
@@ -169,7 +169,7 @@ impl Session {
         let Some(track) = self.tracks.iter_mut().find(is_theirs) else { return };
         let reports = track.open(packet).and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default();
         for report in reports {
-            if let Report::Reception(reception) = report
+            if let RtcpItem::Reception(reception) = report
                 && reception.ssrc == track.ssrc
             {
                 track.hear(&reception, counters);

@@ -8,7 +8,7 @@ use crate::out::{self, say};
 use crate::target;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::{Movie, Track, TrackKind, Work, spans};
-use millpond_package::{Options, Presentation, PresentedTrack, Source, dash, hls};
+use millpond_package::{Presentation, PresentationOptions, PresentedTrack, SourceObject, dash, hls};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -50,8 +50,9 @@ async fn report(matches: &ArgMatches) -> Result<Value, Box<dyn std::error::Error
     let indexed = target::index(&opened.store, &object).await?;
     let movie = Arc::new(indexed.movie);
     let target_duration = matches.get_one::<f64>("segment-duration").copied().unwrap_or(4.0);
-    let source = Source::new(movie.clone(), opened.path.file_name().to_owned());
-    let presentation = Presentation::build(vec![source], Vec::new(), &Options { target_duration }, &Work::unlimited())?;
+    let source = SourceObject::new(movie.clone(), opened.path.file_name().to_owned());
+    let presentation =
+        Presentation::build(vec![source], Vec::new(), &PresentationOptions { target_duration }, &Work::unlimited())?;
     Ok(json!({
         "file": name,
         "bytes": object.meta().len,

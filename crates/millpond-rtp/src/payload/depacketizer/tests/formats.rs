@@ -1,8 +1,8 @@
-//! Packets in forms that the packetizers don't make, written by hand from the formats' documents.
+//! Packets in forms that the packetizers don't write, made by hand from the formats' specifications.
 
 use super::*;
 
-/// The units of payloads that come one after the other, some with the marker.
+/// Returns the units of consecutive payloads, each with or without the marker.
 fn units(format: Packetizer, payloads: &[(&[u8], bool)]) -> Result<Vec<(u32, Vec<u8>)>, PayloadError> {
     let mut depacketizer = Depacketizer::new(format);
     let mut units = Vec::new();
@@ -18,7 +18,7 @@ fn unit(format: Packetizer, payload: &[u8]) -> Vec<u8> {
     bytes.clone()
 }
 
-/// The offset that an error of one payload names, and its words.
+/// Returns offset and text of the error of one payload.
 fn error(format: Packetizer, payload: &[u8]) -> (usize, String) {
     match units(format, &[(payload, true)]).unwrap_err() {
         PayloadError::Packet { at, found, .. } => (at, found),
@@ -31,7 +31,7 @@ const HEVC: Packetizer = Packetizer::Hevc(2);
 
 #[test]
 fn h264_units_are_taken_out_of_aggregates() {
-    // RFC 6184 5.7.1: sequence and picture parameters in one packet, then a slice.
+    // RFC 6184 5.7.1: sequence and picture parameter sets in one packet, then a slice.
     let all = units(AVC, &[(&[0x78, 0, 2, 0x67, 1, 0, 1, 0x68], false), (&[0x65, 9], true)]).unwrap();
     assert_eq!(all, [(0, vec![0, 0, 0, 2, 0x67, 1, 0, 0, 0, 1, 0x68, 0, 0, 0, 2, 0x65, 9])]);
     assert_eq!(error(AVC, &[0x78, 0, 2, 0x67]), (1, "a NAL unit of 2 bytes, 3 are left".into()));
@@ -80,13 +80,13 @@ fn hevc_has_two_bytes_of_header() {
 #[test]
 fn av1_elements_come_in_all_forms() {
     let expected = [0x0a, 1, 7, 0x32, 2, 8, 9];
-    // W 0: each with its length; a temporal delimiter among them.
+    // W is 0: each element has a length; one is a temporal delimiter.
     assert_eq!(unit(Packetizer::Av1, &[0x08, 1, 0x10, 2, 0x08, 7, 3, 0x30, 8, 9]), expected);
-    // W 2: the last one without.
+    // W is 2: the last element has no length.
     assert_eq!(unit(Packetizer::Av1, &[0x28, 2, 0x08, 7, 0x30, 8, 9]), expected);
-    // With size fields all the same, the second one in more bytes than it needs.
+    // With size fields, the second of which has more bytes than it needs.
     assert_eq!(unit(Packetizer::Av1, &[0x28, 3, 0x0a, 1, 7, 0x32, 0x82, 0, 8, 9]), expected);
-    // The second one goes on in the next packet.
+    // The second element continues in the next packet.
     let parts: [(&[u8], bool); 2] = [(&[0x68, 2, 0x08, 7, 0x30, 8], false), (&[0x90, 9], true)];
     assert_eq!(units(Packetizer::Av1, &parts).unwrap(), [(0, expected.to_vec())]);
     assert_eq!(units(Packetizer::Av1, &[(&[0x10, 0x10], true)]), Ok(vec![]), "nothing but a temporal delimiter");
@@ -124,7 +124,7 @@ fn vp9_descriptors_are_left_out() {
         &[0x08_u8][..],
         &[0x88, 5],
         &[0x88, 0x85, 1],
-        // Layers, not flexible: TL0PICIDX; flexible with two references.
+        // Layers in non-flexible mode: TL0PICIDX; flexible mode with two references.
         &[0x28, 0x40, 9],
         &[0x78, 0x40, 3, 4],
         &structure,
@@ -170,7 +170,7 @@ fn mpa_packets_have_several_frames_each_with_its_time() {
         let payload = [&[0; 4][..], &frame, &frame].concat();
         assert_eq!(units(Packetizer::Mpa, &[(&payload, false)]).unwrap().len(), 2, "{head:?}");
     }
-    // A frame in two packets is complete with the second one.
+    // A frame in two packets is complete after the second one.
     let (first, second) = ([&[0; 4][..], &frame[..50]].concat(), [&[0, 0, 0, 50][..], &frame[50..]].concat());
     assert_eq!(units(Packetizer::Mpa, &[(&first, false), (&second, false)]), Ok(vec![(0, frame)]));
     assert!(units(Packetizer::Mpa, &[(&first, false), (&[0, 0, 0, 49, 1], false)]).is_err());
@@ -213,7 +213,7 @@ fn eac3_frames_with_their_dependents_are_one_unit() {
 fn streams_are_read_as_they_are_described() {
     let described = |lines: &str| {
         let text = format!("v=0\r\nm=video 0 RTP/AVP 96\r\n{lines}\r\n");
-        let read = crate::presentation::Presentation::read(text.as_bytes(), "rtsp://h/").unwrap();
+        let read = crate::sdp_reader::SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap();
         Depacketizer::of(&read.streams[0])
     };
     for name in ["H264/90000", "H265/90000", "AV1/90000", "VP8/90000", "VP9/90000", "MPA/90000", "opus/48000/2"] {

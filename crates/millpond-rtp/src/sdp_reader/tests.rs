@@ -1,4 +1,4 @@
-//! Descriptions as servers and cameras write them.
+//! Tests with descriptions of servers and cameras.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,9 +12,9 @@ const FILM: &str = "v=0\r\no=- 7 1 IN IP4 0.0.0.0\r\ns=film\r\nc=IN IP4 0.0.0.0\
 
 #[test]
 fn what_a_client_needs_is_there() {
-    let film = Presentation::read(FILM.as_bytes(), "rtsp://host/film.mp4/").unwrap();
+    let film = SessionDescription::read(FILM.as_bytes(), "rtsp://host/film.mp4/").unwrap();
     assert_eq!(film.control, "rtsp://host/film.mp4/");
-    assert_eq!(film.range, Some(Part { from: Some(0.0), to: Some(12.5) }));
+    assert_eq!(film.range, Some(NptRange { from: Some(0.0), to: Some(12.5) }));
     let [video, audio] = &film.streams[..] else { panic!("{film:?}") };
     assert_eq!((video.media.as_str(), video.control.as_str()), ("video", "rtsp://host/film.mp4/v1"));
     assert_eq!((video.payload_type, video.encoding.as_str(), video.clock_rate), (96, "h264", 90_000));
@@ -53,7 +53,7 @@ fn the_base_is_what_comes_first_in_the_reply() {
 fn other_forms_are_read_too() {
     let text = b"v=0\nm=audio 0 RTP/AVP 14\nm=application 0 TCP 5\nm=video 0 RTP/AVP 26 97\na=control:/x\n\
         a=rtpmap:97 H265/90000\ns=na\xefve\n";
-    let read = Presentation::read(text, "rtsp://h/a").unwrap();
+    let read = SessionDescription::read(text, "rtsp://h/a").unwrap();
     let streams: Vec<(&str, &str, u32)> =
         read.streams.iter().map(|s| (s.encoding.as_str(), s.control.as_str(), s.clock_rate)).collect();
     assert_eq!(streams, [("mpa", "rtsp://h/a", 90_000), ("jpeg", "rtsp://h/x", 90_000)]);
@@ -61,9 +61,9 @@ fn other_forms_are_read_too() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let error = |text: &str| Presentation::read(text.as_bytes(), "rtsp://h/").unwrap_err();
-    assert!(matches!(error("hello"), PresentationError::Malformed(_)));
-    assert!(matches!(error("v=1\r\n"), PresentationError::Malformed(_)));
+    let error = |text: &str| SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap_err();
+    assert!(matches!(error("hello"), SessionDescriptionError::Malformed(_)));
+    assert!(matches!(error("v=1\r\n"), SessionDescriptionError::Malformed(_)));
     let of = |media: &str| error(&format!("v=0\r\nm=audio 0 RTP/AVP 0\r\n{media}")).to_string();
     assert_eq!(of("m=video 0 RTP/AVP 96\r\n"), "stream 1: m= is \"96\", expected a payload type with a=rtpmap");
     assert!(of("m=video 0 RTP/AVP 128\r\n").contains("from 0 to 127"));
@@ -73,9 +73,9 @@ fn what_is_wrong_is_named() {
     }
     assert!(matches!(
         error(&format!("v=0\r\n{}", "m=audio 0 RTP/AVP 0\r\n".repeat(65))),
-        PresentationError::TooLong { found: 65, what: "streams", most: 64 }
+        SessionDescriptionError::TooLong { found: 65, what: "streams", most: 64 }
     ));
-    assert!(matches!(error(&"v=0\r\n".repeat(60_000)), PresentationError::TooLong { what: "bytes", .. }));
+    assert!(matches!(error(&"v=0\r\n".repeat(60_000)), SessionDescriptionError::TooLong { what: "bytes", .. }));
 }
 
 proptest! {
@@ -86,6 +86,6 @@ proptest! {
             bytes[at] = byte;
         }
         bytes.truncate(end);
-        let _ = Presentation::read(&bytes, "rtsp://h/");
+        let _ = SessionDescription::read(&bytes, "rtsp://h/");
     }
 }

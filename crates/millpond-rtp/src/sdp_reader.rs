@@ -1,115 +1,113 @@
-//! What a client reads in a session description (RFC 8866, RFC 2326 C): the streams there are, and where to ask for
-//! them.
+//! Reads session descriptions as a client (RFC 8866, RFC 2326 C): the streams, and the URLs for their requests.
 
-use crate::play::{self, Part};
+use crate::play::{self, NptRange};
 use sdp_types::{Attribute, Media, ParserError, Session};
 use std::collections::BTreeMap;
 
-/// The most bytes of a description.
+/// Longest description in bytes.
 const MOST_BYTES: usize = 256 * 1024;
-/// The most streams of a presentation.
+/// Most streams of a description.
 const MOST_STREAMS: usize = 64;
 
-/// Streams that are played together.
+/// Content of a session description: streams that are played together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Presentation {
-    /// URL of requests that mean all streams.
+pub struct SessionDescription {
+    /// URL of requests for all streams.
     pub control: String,
-    /// What can be played of it, if that is said in npt.
-    pub range: Option<Part>,
-    /// Those that are sent as RTP, in order.
-    pub streams: Vec<Stream>,
+    /// Time range of the presentation; `None` unless stated in npt.
+    pub range: Option<NptRange>,
+    /// Streams that are sent as RTP, in order.
+    pub streams: Vec<MediaDescription>,
 }
 
-/// One stream.
+/// Description of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stream {
+pub struct MediaDescription {
     /// `video`, `audio`, ...
     pub media: String,
-    /// URL of requests that mean this stream.
+    /// URL of requests for this stream.
     pub control: String,
-    /// Of its packets: 0 to 127.
+    /// Payload type: 0 to 127.
     pub payload_type: u8,
-    /// Name of its payload format, in lower case.
+    /// Name of the payload format, in lower case.
     pub encoding: String,
-    /// Ticks a second of its timestamps.
+    /// Timestamp ticks per second.
     pub clock_rate: u32,
-    /// Channels of sound, where that is said.
+    /// Audio channels; `None` where not stated.
     pub channels: Option<u16>,
-    /// What its `fmtp` says; names in lower case, the first of each name.
+    /// Parameters of its `fmtp`, with names in lower case; the first one of each name.
     pub parameters: BTreeMap<String, String>,
-    /// Bits a second (`b=AS`).
+    /// Bits per second (`b=AS`).
     pub bandwidth: Option<u64>,
 }
 
-/// Why a description can't be used.
+/// The reason why a description is unusable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PresentationError {
-    /// Not of the form of RFC 8866.
+pub enum SessionDescriptionError {
+    /// The text does not follow RFC 8866.
     #[error("session description: {0}")]
     Malformed(ParserError),
-    /// Longer than any sensible one.
+    /// The description is too long.
     #[error("a session description of {found} {what}, expected at most {most}")]
     TooLong {
-        /// How many there are.
+        /// Count in the description.
         found: usize,
-        /// Of what.
+        /// Unit of the count.
         what: &'static str,
-        /// How many there may be.
+        /// Greatest count allowed.
         most: usize,
     },
-    /// Something is wrong with one stream.
+    /// The description of one stream is invalid.
     #[error("stream {stream}: {line} is {found:?}, expected {expected}")]
     Stream {
-        /// Which media section, from 0.
+        /// Number of the media section, from 0.
         stream: usize,
-        /// Which line of it.
+        /// Name of the line.
         line: &'static str,
-        /// What it says.
+        /// Value found.
         found: String,
-        /// What it should.
+        /// Value expected.
         expected: &'static str,
     },
 }
 
-impl Presentation {
-    /// Reads a description; [`base`] tells what its URLs are relative to. Streams that are not sent as RTP are left
-    /// out.
+impl SessionDescription {
+    /// Reads a description. [`base`] returns the base of its URLs. Streams that are not sent as RTP are left out.
     ///
     /// # Errors
-    /// It is no description, or doesn't say what the packets of one of its streams are.
-    pub fn read(description: &[u8], base: &str) -> Result<Self, PresentationError> {
+    /// The text is no description, or lacks the packet format of a stream.
+    pub fn read(description: &[u8], base: &str) -> Result<Self, SessionDescriptionError> {
         at_most(description.len(), "bytes", MOST_BYTES)?;
-        // Titles come in all character sets; what matters here is ASCII.
+        // Titles may have any character set; the rest is ASCII.
         let text = String::from_utf8_lossy(description);
-        let session = Session::parse(text.as_bytes()).map_err(PresentationError::Malformed)?;
+        let session = Session::parse(text.as_bytes()).map_err(SessionDescriptionError::Malformed)?;
         at_most(session.medias.len(), "streams", MOST_STREAMS)?;
         let control = resolve(base, value(&session.attributes, "control").unwrap_or("*"));
         let streams = session.medias.iter().enumerate().filter(|(_, media)| media.proto.starts_with("RTP/"));
         Ok(Self {
-            range: value(&session.attributes, "range").and_then(|range| play::part(range).ok()),
+            range: value(&session.attributes, "range").and_then(|range| play::npt_range(range).ok()),
             streams: streams.map(|(place, media)| stream(place, media, base, &control)).collect::<Result<_, _>>()?,
             control,
         })
     }
 }
 
-fn at_most(found: usize, what: &'static str, most: usize) -> Result<(), PresentationError> {
-    if found > most { Err(PresentationError::TooLong { found, what, most }) } else { Ok(()) }
+fn at_most(found: usize, what: &'static str, most: usize) -> Result<(), SessionDescriptionError> {
+    if found > most { Err(SessionDescriptionError::TooLong { found, what, most }) } else { Ok(()) }
 }
 
-/// What the URLs of a description are relative to (RFC 2326 C.1.1): the reply's `Content-Base`, else its
-/// `Content-Location`, else the URL that was asked for. Headers that are no whole URLs are passed over.
+/// Returns the base of a description's URLs (RFC 2326 C.1.1): the reply's `Content-Base`, else its `Content-Location`,
+/// else the URL of the request. Headers without a whole URL are ignored.
 #[must_use]
 pub fn base<'a>(content_base: Option<&'a str>, content_location: Option<&'a str>, request: &'a str) -> &'a str {
     let headers = [content_base, content_location].into_iter().flatten().map(str::trim);
     headers.into_iter().find(|url| has_scheme(url)).unwrap_or(request)
 }
 
-/// A `control` attribute as a URL (RFC 2326 C.1.1).
+/// Resolves a `control` attribute to a URL (RFC 2326 C.1.1).
 ///
-/// Names of streams go behind the whole base, with a slash between if it has none, where RFC 3986 would put them in
-/// place of its last part: servers that leave out the slash mean it so, and clients have come to do it.
+/// Names of streams are appended to the whole base, with a slash between where needed, although RFC 3986 would replace
+/// the last segment. Servers that omit the slash expect this, and clients do it.
 #[must_use]
 pub fn resolve(base: &str, control: &str) -> String {
     match control.trim() {
@@ -127,7 +125,7 @@ fn has_scheme(url: &str) -> bool {
         .any(|scheme| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// A URL up to its path.
+/// Returns a URL up to its path.
 fn authority(url: &str) -> &str {
     let start = url.find("://").map_or(0, |at| at + 3);
     let path = url[start..].find(['/', '?']).map_or(url.len(), |at| start + at);
@@ -138,8 +136,8 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|attribute| attribute.attribute == name)?.value.as_deref().map(str::trim)
 }
 
-fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<Stream, PresentationError> {
-    let wrong = |line, found: &str, expected| PresentationError::Stream {
+fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<MediaDescription, SessionDescriptionError> {
+    let wrong = |line, found: &str, expected| SessionDescriptionError::Stream {
         stream: place,
         line,
         found: found.to_owned(),
@@ -152,9 +150,9 @@ fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<Stream
         Some(map) => rtpmap(map).ok_or_else(|| wrong("a=rtpmap", map, "NAME/RATE or NAME/RATE/CHANNELS"))?,
         None => known(payload_type).ok_or_else(|| wrong("m=", format, "a payload type with a=rtpmap"))?,
     };
-    Ok(Stream {
+    Ok(MediaDescription {
         media: media.media.clone(),
-        // One that has none is asked for by the URL of the whole (RFC 2326 C.3).
+        // A stream without a control attribute has the URL of the whole presentation (RFC 2326 C.3).
         control: value(&media.attributes, "control").map_or_else(|| whole.to_owned(), |control| resolve(base, control)),
         payload_type,
         encoding,
@@ -169,7 +167,7 @@ fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<Stream
     })
 }
 
-/// The attribute `name` that begins with the payload type, without that.
+/// Returns the attribute `name` for the payload type, without the latter.
 fn of_format<'a>(media: &'a Media, name: &str, payload_type: u8) -> Option<&'a str> {
     let all = media.attributes.iter().filter(|attribute| attribute.attribute == name);
     all.filter_map(|attribute| attribute.value.as_deref()?.trim().split_once([' ', '\t']))
@@ -177,7 +175,7 @@ fn of_format<'a>(media: &'a Media, name: &str, payload_type: u8) -> Option<&'a s
         .map(|(_, rest)| rest.trim())
 }
 
-/// `NAME/RATE[/CHANNELS]` (RFC 8866 6.6).
+/// Parses `NAME/RATE[/CHANNELS]` (RFC 8866 6.6).
 fn rtpmap(text: &str) -> Option<(String, u32, Option<u16>)> {
     let mut fields = text.split('/').map(str::trim);
     let name = fields.next().filter(|name| !name.is_empty())?;
@@ -186,7 +184,7 @@ fn rtpmap(text: &str) -> Option<(String, u32, Option<u16>)> {
     Some((name.to_ascii_lowercase(), rate, channels))
 }
 
-/// What is sent under the payload types that need no `rtpmap` (RFC 3551 6).
+/// Returns the format of the static payload types, which need no `rtpmap` (RFC 3551 6).
 fn known(payload_type: u8) -> Option<(String, u32, Option<u16>)> {
     let (name, rate, channels) = match payload_type {
         0 => ("pcmu", 8000, Some(1)),
@@ -204,7 +202,7 @@ fn known(payload_type: u8) -> Option<(String, u32, Option<u16>)> {
     Some((name.to_owned(), rate, channels))
 }
 
-/// `name=value;name=value`: values may have `=` in them, as base64 has.
+/// Parses `name=value;name=value`. Values may contain `=`, as in base64.
 fn parameters(text: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for field in text.split(';').map(str::trim).filter(|field| !field.is_empty()) {
