@@ -29,7 +29,6 @@
 #![forbid(unsafe_code)]
 
 mod cache;
-mod collapse;
 mod contents;
 mod disk_tier;
 mod error;
@@ -45,6 +44,7 @@ pub mod policy;
 mod prefetch;
 mod reader;
 pub mod schedule;
+mod single_flight;
 mod slab;
 mod slices;
 mod source;
@@ -73,6 +73,7 @@ pub use path::{ObjectPath, PathError};
 pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, Titles, build};
 pub use prefetch::Watch;
 pub use reader::{Chunk, Reader};
+pub use single_flight::SingleFlight;
 pub use slab::{ObjectName, SlabError};
 pub use stats::{PlaceStats, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};

@@ -11,13 +11,13 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::collapse::Collapse;
 use crate::error::OriginError;
 use crate::flight::{self, Flight, Ticket};
 use crate::freshness::{Freshness, Permission};
 use crate::origin::{Fetched, ObjectMeta, Version, is_strong};
 use crate::path::ObjectPath;
 use crate::reader::check_file;
+use crate::single_flight::SingleFlight;
 use crate::slab::ObjectName;
 use crate::slices::{SliceCache, SliceId, Stored};
 use crate::source::Source;
@@ -44,7 +44,7 @@ pub struct Object {
     doubted: AtomicBool,
     /// Origin requests under way. A lock: readers and flights come and go from many tasks.
     flights: Mutex<Vec<Arc<Flight>>>,
-    exact: Collapse<Range<u64>, Result<Bytes, OriginError>>,
+    exact: SingleFlight<Range<u64>, Result<Bytes, OriginError>>,
     pub(crate) usage: Usage,
 }
 
@@ -121,7 +121,7 @@ impl Object {
             changed: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
             flights: Mutex::default(),
-            exact: Collapse::new(),
+            exact: SingleFlight::new(),
             usage: Usage::default(),
         }
     }
@@ -331,12 +331,12 @@ impl Object {
     pub(crate) async fn read_exact(self: &Arc<Self>, range: Range<u64>) -> Result<(Bytes, bool), OriginError> {
         let (result, joined) = self
             .exact
-            .run(range.clone(), || {
-                let object = self.clone();
-                Box::pin(async move {
+            .run(&range, || {
+                let (object, range) = (self.clone(), range.clone());
+                async move {
                     let result = object.source.read_whole(&object, range).await;
                     result.inspect_err(|error| object.note(error))
-                })
+                }
             })
             .await;
         result.map(|bytes| (bytes, joined))

@@ -11,7 +11,6 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use crate::cache::Cache;
-use crate::collapse::Collapse;
 use crate::disk_tier::{DiskTier, Pin};
 use crate::error::OriginError;
 use crate::freshness::Permission;
@@ -22,6 +21,7 @@ use crate::path::ObjectPath;
 use crate::policy::{self, Policy};
 use crate::reader::{Reader, check_file};
 use crate::schedule::Mode;
+use crate::single_flight::SingleFlight;
 use crate::slab::{ObjectName, SlabError};
 use crate::slices::SliceCache;
 use crate::source::Source;
@@ -132,8 +132,8 @@ struct Place {
     absent: Cache<ObjectPath, (Instant, OriginError)>,
     /// Stale objects that stand in for a failing origin, with when they last did.
     standing_in: Cache<ObjectPath, Instant>,
-    opening: Collapse<ObjectPath, Result<Arc<Object>, OriginError>>,
-    listing: Collapse<ObjectPath, Result<Listing, OriginError>>,
+    opening: SingleFlight<ObjectPath, Result<Arc<Object>, OriginError>>,
+    listing: SingleFlight<ObjectPath, Result<Listing, OriginError>>,
     /// What the origin said of keeping a folder's list, where it said anything, and when.
     listed: Cache<ObjectPath, (Instant, Permission)>,
 }
@@ -232,8 +232,8 @@ impl Store {
             objects: Cache::new(objects),
             absent: Cache::new(REMEMBERED),
             standing_in: Cache::new(REMEMBERED),
-            opening: Collapse::new(),
-            listing: Collapse::new(),
+            opening: SingleFlight::new(),
+            listing: SingleFlight::new(),
             listed: Cache::new(REMEMBERED),
         };
         let mut places = self.0.places.write().unwrap_or_else(PoisonError::into_inner);
@@ -290,12 +290,12 @@ impl Store {
         }
         let (result, joined) = place
             .opening
-            .run(path.clone(), || {
+            .run(path, || {
                 let (inner, place, path) = (self.0.clone(), place.clone(), path.clone());
-                Box::pin(async move {
+                async move {
                     let result = inner.open_now(&place, &path, wanted).await;
                     result.or_else(|error| place.stand_in(&path, place.source.counters.failed(error)))
-                })
+                }
             })
             .await;
         if joined {
@@ -319,13 +319,13 @@ impl Store {
         let place = self.place(place)?;
         let (result, joined) = place
             .listing
-            .run(folder.clone(), || {
+            .run(folder, || {
                 let (source, folder) = (place.source.clone(), folder.clone());
-                Box::pin(async move {
+                async move {
                     stats::add(&source.counters.origin_requests, 1);
                     let result = source.origin.list(&folder).await;
                     result.map_err(|error| source.counters.failed(error))
-                })
+                }
             })
             .await;
         if joined {
