@@ -89,11 +89,11 @@ pub(crate) struct Ticket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_store::policy::Sieve;
+    use millpond_store::policy::PolicyName;
 
     #[tokio::test]
     async fn a_greedy_connection_leaves_others_their_share() {
-        let memory = Memory::new(4 << 20, Box::new(Sieve::default()));
+        let memory = Memory::new(4 << 20, PolicyName::Sieve);
         let room = Room::new(&memory);
         let (greedy, modest) = (room.share(), room.share());
         let streams: Vec<Ticket> = std::iter::from_fn(|| greedy.stream()).collect();

@@ -24,7 +24,7 @@ use crate::{
     problem::{self, Problem},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use millpond_store::{ErrorKind, Object, ObjectPath, Store, Whence, schedule::Mode};
+use millpond_store::{ErrorKind, Object, ObjectPath, Store, Whence};
 use std::{
     borrow::Cow,
     net::SocketAddr,
@@ -302,11 +302,8 @@ impl Front {
         request: &Request,
         visit: &Visit,
     ) -> Result<Option<Receipt>, LibraryError> {
-        if self.store.prefetch_mode() == Mode::Full {
-            for object in &asset.objects {
-                self.store.fill(object).await?;
-            }
-            return Ok(None);
+        for object in &asset.objects {
+            self.store.prepare(object).await?;
         }
         let (program, stays) = who(request);
         Ok(visit.asks(&self.store, asset, resource, program, stays))
@@ -374,9 +371,7 @@ impl Front {
             let (program, stays) = who(request);
             visit.reads(&self.store, &object, wanted, program, stays);
         }
-        if self.store.prefetch_mode() == Mode::Full {
-            self.store.fill(&object).await?;
-        }
+        self.store.prepare(&object).await?;
         Ok(self.as_it_is(index, &object, path.file_name()))
     }
 

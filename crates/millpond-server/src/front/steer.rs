@@ -4,7 +4,7 @@
 use super::answer::Front;
 use crate::delivery::{Body, Needs};
 use crate::library::{LibraryError, Route};
-use millpond_store::{Object, ObjectPath, Way, Whence};
+use millpond_store::{Object, ObjectPath, OriginLink, Whence};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -71,12 +71,12 @@ impl Front {
         let Needs { made_bytes, ranges, rewritten } = body.needs();
         let mut parts = Vec::new();
         let mut origin_bytes = 0;
-        let mut way: Option<Way> = None;
+        let mut way: Option<OriginLink> = None;
         for (object, range) in ranges {
             for (part, whence) in self.store.whence(&object, range) {
                 if whence == Whence::Origin {
                     origin_bytes += part.end - part.start;
-                    way.get_or_insert_with(|| self.store.way(&object));
+                    way.get_or_insert_with(|| self.store.origin_link(&object));
                 }
                 let object = object.path().to_string();
                 parts.push(Part { object, first: part.start, end: part.end, from: whence.as_str() });

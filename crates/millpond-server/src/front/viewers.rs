@@ -7,10 +7,7 @@
 
 use crate::library::{Asset, Lazy, Resource};
 use millpond_package::Stretch;
-use millpond_store::{
-    Object, Store, Watch,
-    schedule::{Course, Mode},
-};
+use millpond_store::{Object, Store, Watch, schedule::Course};
 use std::{
     collections::{HashMap, HashSet},
     net::IpAddr,
@@ -138,7 +135,7 @@ impl Visit {
             Resource::TsSegment(name, number) => (name, *number, true),
             _ => return None,
         };
-        if store.prefetch_mode() == Mode::OnDemand || asset.objects.iter().all(|object| object.file().is_some()) {
+        if !asset.objects.iter().any(|object| store.follows_viewers(object)) {
             return None;
         }
         let track = asset.presentation.track(name)?;
@@ -153,7 +150,7 @@ impl Visit {
 
     /// A range of a file is asked for, as it is.
     pub(crate) fn reads(&self, store: &Store, object: &Arc<Object>, part: Range<u64>, program: &str, stays: bool) {
-        if store.prefetch_mode() == Mode::OnDemand || object.file().is_some() || part.end >= object.meta().len {
+        if !store.follows_viewers(object) || part.end >= object.meta().len {
             return;
         }
         let name = format!("{}/{}", object.place(), object.path());
