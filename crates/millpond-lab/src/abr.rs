@@ -1,4 +1,4 @@
-//! Which rendition a player asks for next. No I/O and no clock: throughput samples come in, rungs come out.
+//! Which rendition a player asks for next. No I/O and no clock: throughput samples in, rungs out.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ impl Ladder {
         self.switches
     }
 
-    /// Notes a transfer of so many bytes.
+    /// Counts a transfer of `bytes`.
     pub fn sample(&mut self, bytes: u64, took: Duration) {
         let seconds = took.as_secs_f64().max(LEAST_TIME);
         let bits_per_second = bytes as f64 * 8.0 / seconds;
@@ -129,7 +129,7 @@ mod tests {
         Ladder::new(policy, RUNGS.to_vec())
     }
 
-    /// A 4-second transfer at so many bits per second.
+    /// A 4-second transfer at this many bits per second.
     fn at(ladder: &mut Ladder, bits_per_second: u64) {
         ladder.sample(bits_per_second / 2, Duration::from_secs(4));
     }

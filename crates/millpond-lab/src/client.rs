@@ -1,4 +1,4 @@
-//! HTTP requests, timed and counted. Bodies are counted as they come and dropped; only manifests are kept.
+//! HTTP requests, timed and counted. Bodies are counted as they arrive and dropped; only manifests are kept.
 
 use std::cell::{OnceCell, RefCell};
 use std::error::Error as _;
@@ -85,7 +85,7 @@ impl Client {
         Self { pool, meter, verify, retries }
     }
 
-    /// Fetches a manifest, and says where it came from in the end.
+    /// Fetches a manifest. Returns it with its final URL.
     pub(crate) async fn manifest(&self, url: &Url) -> Result<(Vec<u8>, Url), Failure> {
         let mut attempt = 0;
         loop {
@@ -233,7 +233,7 @@ async fn next_chunk(url: &Url, response: &mut Response) -> Result<Option<bytes::
     response.chunk().await.map_err(|error| failure_of(url, &error, ErrorKind::Body))
 }
 
-/// What went wrong, with `otherwise` where reqwest does not say.
+/// Returns what went wrong, with `otherwise` where reqwest does not say.
 fn failure_of(url: &Url, error: &reqwest::Error, otherwise: ErrorKind) -> Failure {
     let kind = if error.is_timeout() {
         ErrorKind::Timeout

@@ -59,7 +59,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many durations were recorded.
+    /// Returns how many durations were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

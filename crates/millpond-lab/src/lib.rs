@@ -5,7 +5,7 @@
 //! where there are such, the init segments, then segments at the pace of playback or as fast as they come. It
 //! measures what operators ask for (requests and bytes a second, latencies by kind of request) and what viewers
 //! notice (startup delay, stalls, changes of rendition). Any other URL is simply fetched over and over. [`replay`] plays a
-//! trace: who reads which part of which file when, and how fast.
+//! trace: the visits of viewers, with the bytes they read, when and how fast.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -24,7 +24,7 @@ struct Shelf {
 }
 
 impl Library {
-    /// What `body` says, fetched from `location`.
+    /// Returns what `body` says, fetched from `location`.
     pub(crate) fn read(&self, body: Vec<u8>, location: Url) -> Result<Document, TitleError> {
         let mut shelf = self.0.borrow_mut();
         if let Some((known, document)) = shelf.documents.get(&location)

@@ -78,15 +78,15 @@ pub enum LoadError {
     Lost,
 }
 
-/// What the URL was found to be.
+/// What the URL leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum Target {
     Title(Format),
     /// With the length of the whole, where it is said.
     Plain(Option<u64>),
 }
 
-impl Mode {
+impl Target {
     fn name(self) -> &'static str {
         match self {
             Self::Title(Format::Hls) => "hls",
@@ -118,15 +118,15 @@ pub async fn run_until(
     if let Some(problem) = options.problem() {
         return Err(LoadError::Options(problem));
     }
-    let mode = look(&mut options).await?;
-    let subject = Subject { url: options.url.to_string(), mode: mode.name(), clients: options.clients };
+    let target = look(&mut options).await?;
+    let subject = Subject { url: options.url.to_string(), mode: target.name(), clients: options.clients };
     let counters = Arc::new(Counters::default());
     let (stopper, stopped) = watch::channel(false);
     let began = Instant::now();
     let threads = options.threads.min(options.clients as usize);
     let mut results = Vec::with_capacity(threads);
     for thread in 0..threads {
-        let work = Work { options: options.clone(), mode, thread, threads, began, counters: counters.clone() };
+        let work = LoadThread { options: options.clone(), target, thread, threads, began, counters: counters.clone() };
         results.push(work.spawn(stopped.clone())?);
     }
     drop(stopped);
@@ -170,7 +170,7 @@ async fn until(deadline: Option<Instant>) {
 /// Fetches the URL once, as much of it as tells what it is; a manifest is read whole, so that one that can't be
 /// played is refused here and not by each player. Where it redirects from http to https, that becomes the URL of
 /// the run.
-async fn look(options: &mut LoadOptions) -> Result<Mode, LoadError> {
+async fn look(options: &mut LoadOptions) -> Result<Target, LoadError> {
     let url = options.url.to_string();
     let unreachable = |error: reqwest::Error| LoadError::Unreachable { url: url.clone(), cause: client::cause(&error) };
     let http = client::builder(options).build().map_err(LoadError::Client)?;
@@ -187,14 +187,14 @@ async fn look(options: &mut LoadOptions) -> Result<Mode, LoadError> {
         let body = head_or_manifest(&mut response).await.map_err(unreachable)?;
         if let Some(format) = detect(&body) {
             return match Document::read(&body, &location) {
-                Ok(_) => Ok(Mode::Title(format)),
+                Ok(_) => Ok(Target::Title(format)),
                 Err(source) => Err(LoadError::Manifest { url, source }),
             };
         }
     }
     match options.random_ranges {
         Some(range) if length.is_none_or(|length| length < range) => Err(LoadError::Length { url, length }),
-        _ => Ok(Mode::Plain(length)),
+        _ => Ok(Target::Plain(length)),
     }
 }
 
@@ -208,31 +208,31 @@ async fn head_or_manifest(response: &mut reqwest::Response) -> Result<Vec<u8>, r
     Ok(body)
 }
 
-/// The share of one thread.
-struct Work {
+/// The viewers of one thread.
+struct LoadThread {
     options: LoadOptions,
-    mode: Mode,
+    target: Target,
     thread: usize,
     threads: usize,
     began: Instant,
     counters: Arc<Counters>,
 }
 
-/// One place in the audience.
-struct Seat {
+/// One viewer after another.
+struct ViewerSlot {
     arrives: Instant,
     rng: fastrand::Rng,
     pool: Rc<Pool>,
 }
 
-impl Work {
+impl LoadThread {
     fn spawn(self, stopped: watch::Receiver<bool>) -> Result<oneshot::Receiver<Tally>, LoadError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LoadError::Thread)?;
         let (done, result) = oneshot::channel();
         let name = format!("load-{}", self.thread);
         let body = move || {
             let tally = LocalSet::new().block_on(&runtime, self.audience(stopped));
-            // Nobody listens when the run was dropped.
+            // The receiver is gone when the run was dropped.
             let _ = done.send(tally);
         };
         std::thread::Builder::new().name(name).spawn(body).map_err(LoadError::Thread)?;
@@ -253,9 +253,9 @@ impl Work {
                 pool = Rc::new(Pool::new(options.clone()));
             }
             let rng = fastrand::Rng::with_seed(options.seed.wrapping_add(1 + client as u64));
-            let seat = Seat { arrives: self.began + offset, rng, pool: pool.clone() };
-            let (common, stopped, mode) = (common.clone(), stopped.clone(), self.mode);
-            seats.spawn_local(async move { seat.occupy(&common, mode, stopped).await });
+            let slot = ViewerSlot { arrives: self.began + offset, rng, pool: pool.clone() };
+            let (common, stopped, target) = (common.clone(), stopped.clone(), self.target);
+            seats.spawn_local(async move { slot.occupy(&common, target, stopped).await });
         }
         drop(stopped);
         while seats.join_next().await.is_some() {}
@@ -263,9 +263,9 @@ impl Work {
     }
 }
 
-impl Seat {
+impl ViewerSlot {
     /// One viewer after the other, until the run ends or each has had its turn.
-    async fn occupy(mut self, common: &Common, mode: Mode, mut stopped: watch::Receiver<bool>) {
+    async fn occupy(mut self, common: &Common, target: Target, mut stopped: watch::Receiver<bool>) {
         let client = Client::new(self.pool.clone(), common.meter.clone());
         let arrived = tokio::select! {
             biased;
@@ -276,9 +276,9 @@ impl Seat {
         let mut stay = arrived;
         while stay {
             common.meter.counters.arrived();
-            let ending = match mode {
-                Mode::Title(_) => watch_title(common, &client, &mut self.rng, &mut stopped).await,
-                Mode::Plain(length) => self.fetch_plain(common, &client, length, &mut stopped).await,
+            let ending = match target {
+                Target::Title(_) => watch_title(common, &client, &mut self.rng, &mut stopped).await,
+                Target::Plain(length) => self.fetch_plain(common, &client, length, &mut stopped).await,
             };
             common.meter.counters.left();
             stay = again && ending != Ending::CutOff;
@@ -291,7 +291,7 @@ impl Seat {
         }
     }
 
-    /// Plain mode: the URL over and over, or once where the run has no length.
+    /// A plain file: the URL over and over, or once where the run has no length.
     async fn fetch_plain(
         &mut self,
         common: &Common,
@@ -341,7 +341,7 @@ async fn stop(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|&stopped| stopped).await;
 }
 
-/// When each client arrives, after the run began. Every thread computes the same list and takes its share.
+/// Returns when each client arrives, after the run began. Every thread computes the same list and takes its share.
 fn arrivals(options: &LoadOptions) -> Vec<Duration> {
     let count = options.clients;
     let mut rng = fastrand::Rng::with_seed(options.seed);

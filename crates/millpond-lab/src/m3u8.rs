@@ -295,7 +295,7 @@ fn byte_range(number: usize, value: &str) -> Result<(u64, Option<u64>), M3u8Erro
     Ok((integer(length)?, offset.map(integer).transpose()?))
 }
 
-/// An attribute list (RFC 8216 4.2); quoted values come without their quotes.
+/// An attribute list (RFC 8216 4.2); quoted values lose their quotes.
 fn attributes(number: usize, mut rest: &str) -> Result<Vec<(&str, &str)>, M3u8Error> {
     let mut found = Vec::new();
     while !rest.trim_start().is_empty() {

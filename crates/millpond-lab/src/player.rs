@@ -1,5 +1,5 @@
-//! A player's buffer and playhead. No I/O and no clock: the time since the viewer pressed play comes in with
-//! every call, and what to do next comes out.
+//! A player's buffer and playhead. No I/O and no clock: each call takes the time since
+//! the viewer pressed play, and returns what to do next.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ const POLL: Duration = Duration::from_millis(100);
 /// [`Playout::arrived`] or [`Playout::ran_out`]. Times must not go backwards. At the end, [`Playout::outcome`].
 ///
 /// Playback begins when each stream has a segment. When a stream has nothing left at the playhead it stalls,
-/// and goes on when each stream has a segment beyond it again.
+/// and continues when each stream has a segment beyond it again.
 #[derive(Clone, Debug)]
 pub struct Playout {
     pace: Pace,
-    streams: Vec<Stream>,
+    streams: Vec<Buffered>,
     /// Media seconds where the viewer leaves.
     end: f64,
     state: State,
@@ -28,10 +28,10 @@ pub struct Playout {
 }
 
 #[derive(Clone, Debug)]
-struct Stream {
+struct Buffered {
     /// Media seconds up to which it has arrived.
     until: f64,
-    /// Whether nothing more will come.
+    /// Whether it has all it will get.
     complete: bool,
 }
 
@@ -59,7 +59,7 @@ pub enum Action {
 /// What the viewer saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// From pressing play until there was something to show; `None` when that never came.
+    /// Time from pressing play to the first picture; `None` where there was none.
     pub startup: Option<Duration>,
     /// How often playback stopped for want of media.
     pub stalls: u64,
@@ -68,12 +68,12 @@ pub struct Outcome {
 }
 
 impl Playout {
-    /// A viewer of `streams` streams who watches from `start` to `end`, in media seconds.
+    /// Creates a viewer of `streams` streams that watches from `start` to `end`, in media seconds.
     #[must_use]
     pub fn new(pace: Pace, streams: usize, start: f64, end: f64) -> Self {
         Self {
             pace,
-            streams: vec![Stream { until: start, complete: start >= end }; streams],
+            streams: vec![Buffered { until: start, complete: start >= end }; streams],
             end,
             state: State::Starting { at: start },
             startup: None,
@@ -82,10 +82,10 @@ impl Playout {
         }
     }
 
-    /// What this stream does now.
+    /// Returns what this stream does now.
     pub fn next(&mut self, stream: usize, now: Duration) -> Action {
         self.advance(now);
-        let Some(Stream { until, complete }) = self.streams.get(stream).cloned() else { return Action::Done };
+        let Some(Buffered { until, complete }) = self.streams.get(stream).cloned() else { return Action::Done };
         let Pace::Realtime { buffer } = self.pace else {
             return if complete { Action::Done } else { Action::Fetch(until) };
         };
@@ -124,7 +124,7 @@ impl Playout {
         self.streams.get(stream).map_or(0.0, |stream| (stream.until - self.playhead(now)).max(0.0))
     }
 
-    /// What the viewer has seen up to now, a stall under way included.
+    /// Returns what the viewer has seen up to now, a stall under way included.
     #[must_use]
     pub fn outcome(&mut self, now: Duration) -> Outcome {
         self.advance(now);
@@ -148,7 +148,7 @@ impl Playout {
         }
     }
 
-    /// The media time up to which all streams can be shown; a complete stream holds nobody up.
+    /// The media time up to which all streams can be shown; a complete stream delays no other.
     fn limit(&self) -> f64 {
         let waiting = self.streams.iter().filter(|stream| !stream.complete).map(|stream| stream.until);
         waiting.fold(self.end, f64::min)

@@ -20,7 +20,7 @@ use url::Url;
 /// The longest time that one request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a replay came to.
+/// The results of a replay.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ReplayReport {
@@ -36,7 +36,7 @@ pub struct ReplayReport {
     pub failure: Option<String>,
     /// From a visit's first request to its first byte.
     pub startup: Latency,
-    /// Times that a range came later than it was read.
+    /// Ranges that arrived later than they were needed.
     pub stalls: u64,
     /// For how many seconds, in all.
     pub stall_seconds: f64,
@@ -70,7 +70,7 @@ struct Tally {
 ///
 /// # Errors
 ///
-/// Where no HTTP client can be made. What goes wrong with a visit is in the report.
+/// Where no HTTP client can be made. Failures of visits are in the report.
 pub async fn replay(
     workload: &Workload,
     base: &Url,
@@ -144,7 +144,7 @@ async fn watch(client: reqwest::Client, base: Url, visit: Visit, block: u64, tal
     tokio::time::sleep_until(clock).await;
 }
 
-/// Reads a range; says when its first bytes came.
+/// Reads a range. Returns when its first bytes arrived.
 async fn read(client: &reqwest::Client, url: &str, from: u64, end: u64) -> Result<Instant, String> {
     let failed = |error: reqwest::Error| format!("{url}: {}", cause(&error));
     let range = format!("bytes={from}-{}", end - 1);

@@ -78,7 +78,7 @@ pub struct Report {
     /// The answered requests by what they were for; kinds without any are left out.
     pub kinds: Vec<KindReport>,
     /// From asking for the first manifest until the first segments of video and audio were there, in
-    /// milliseconds, over the viewers who got so far.
+    /// milliseconds, over the viewers that got so far.
     pub startup: Latency,
     /// Playback that stood still for want of media.
     pub stalls: Stalls,
@@ -254,7 +254,7 @@ impl Report {
         }
     }
 
-    /// How times are distributed, as a picture.
+    /// Returns the distribution of times, as a picture.
     #[must_use]
     pub fn plot(&self) -> Plot {
         Plot {

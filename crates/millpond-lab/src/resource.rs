@@ -25,7 +25,7 @@ impl ByteSpan {
         (first <= last && last - first < u64::MAX).then_some(Self { start: first, last })
     }
 
-    /// How many bytes it has.
+    /// Returns how many bytes it has.
     #[must_use]
     pub fn length(self) -> u64 {
         self.last - self.start + 1

@@ -12,7 +12,7 @@ use crate::player::Outcome;
 /// Examples kept of each kind of error.
 const EXAMPLES: usize = 3;
 
-/// What is shown while the run goes on. Every thread adds and one reads, so these are atomics: a lock would
+/// The figures that are shown during a run. Every thread adds and one reads, so these are atomics: a lock would
 /// make the threads wait for each other once a request.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {

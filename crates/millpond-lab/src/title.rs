@@ -1,4 +1,4 @@
-//! What a manifest offers, in the one form the player needs, whether it came from HLS or DASH.
+//! The contents of a manifest, HLS or DASH, in the one form that the player needs.
 
 use std::rc::Rc;
 
@@ -94,7 +94,7 @@ pub enum TitleError {
     Encoding(usize),
 }
 
-/// Whether the first bytes are those of a manifest, and of which kind.
+/// Returns whether the first bytes are those of a manifest, and of which kind.
 pub(crate) fn detect(head: &[u8]) -> Option<Format> {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     if head.starts_with(b"#EXTM3U") {

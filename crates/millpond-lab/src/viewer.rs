@@ -45,7 +45,7 @@ struct Session {
 }
 
 /// What one stream plays: the ladder or a single audio rendition, and what it has of it.
-struct Stream<'t> {
+struct TrackPlayback<'t> {
     index: usize,
     renditions: &'t [Rendition],
     /// Whether the rendition is the ladder's choice, or always the first.
@@ -78,12 +78,12 @@ impl<'a> Viewer<'a> {
         let Some(rendition) = title.ladder.get(rung) else { return Ok(()) };
         let audio = rendition.audio.and_then(|index| title.audio.get(index));
 
-        let mut video = Stream::new(0, &title.ladder, true);
+        let mut video = TrackPlayback::new(0, &title.ladder, true);
         let mut streams = Vec::new();
         let track = match audio {
             None => self.track(&mut video, rung).await?,
             Some(audio) => {
-                let mut stream = Stream::new(1, std::slice::from_ref(audio), false);
+                let mut stream = TrackPlayback::new(1, std::slice::from_ref(audio), false);
                 let (track, _) = try_join(self.track(&mut video, rung), self.track(&mut stream, 0)).await?;
                 streams.push(stream);
                 track
@@ -133,7 +133,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// The segments of a rendition, whose playlist is fetched the first time.
-    async fn track(&self, stream: &mut Stream<'_>, rung: usize) -> Result<Rc<Track>, Failure> {
+    async fn track(&self, stream: &mut TrackPlayback<'_>, rung: usize) -> Result<Rc<Track>, Failure> {
         if let Some(track) = stream.tracks.get(&rung) {
             return Ok(track.clone());
         }
@@ -151,7 +151,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// Fetches a stream's segments one after the other, when the playout asks for them.
-    async fn play(&self, mut stream: Stream<'_>) -> Result<(), Failure> {
+    async fn play(&self, mut stream: TrackPlayback<'_>) -> Result<(), Failure> {
         let index = stream.index;
         loop {
             match self.with(Action::Done, |session, now| session.playout.next(index, now)) {
@@ -162,7 +162,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    async fn segment(&self, stream: &mut Stream<'_>, from: f64) -> Result<(), Failure> {
+    async fn segment(&self, stream: &mut TrackPlayback<'_>, from: f64) -> Result<(), Failure> {
         let index = stream.index;
         let rung = if stream.adaptive {
             self.with(0, |session, now| {
@@ -194,7 +194,7 @@ impl<'a> Viewer<'a> {
     }
 }
 
-impl<'t> Stream<'t> {
+impl<'t> TrackPlayback<'t> {
     fn new(index: usize, renditions: &'t [Rendition], adaptive: bool) -> Self {
         Self { index, renditions, adaptive, tracks: HashMap::new(), inits: HashSet::new() }
     }

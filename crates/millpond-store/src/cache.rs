@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::memory::{CacheCounters, Memory};
-use crate::policy::{Item, Sieve};
+use crate::policy::{Item, PolicyName};
 
 /// Keys to values that weigh what their owner says, under the budget of a [`Memory`].
 ///
@@ -30,17 +30,17 @@ where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// A cache with a memory of its own, that holds at most `budget` of weight; SIEVE chooses what goes.
+    /// Creates a cache with a memory of its own, of at most `budget` weight, under SIEVE.
     pub fn new(budget: u64) -> Self {
-        Self::of(&Memory::new(budget, Box::new(Sieve::default())), "all")
+        Self::of(&Memory::new(budget, PolicyName::Sieve), "all")
     }
 
-    /// A new kind of entries in a memory that others use too.
+    /// Creates a kind of entries in a shared memory.
     pub fn of(memory: &Arc<Memory>, name: &'static str) -> Self {
         Self { memory: memory.clone(), kind: memory.kind(name), types: PhantomData }
     }
 
-    /// Looks an entry up: a use of it.
+    /// Returns an entry: a use of it.
     pub fn get<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -61,7 +61,7 @@ where
         found.downcast_ref::<(K, V)>().map(|(_, value)| value.clone())
     }
 
-    /// Whether there is an entry, without using it.
+    /// Returns whether there is an entry. Not a use of it.
     pub fn contains<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -70,9 +70,9 @@ where
         self.memory.peek(self.hash(key), |value| is_of::<K, V, Q>(value, key)).unwrap_or(false)
     }
 
-    /// Puts an entry in, in place of one with the same key, and puts out others where room is wanted.
+    /// Inserts an entry, in place of one with the same key, and evicts others where room is wanted.
     ///
-    /// Returns whether it is in: an entry for which there is no room even alone is refused.
+    /// Returns whether it was inserted: an entry larger than the budget is refused.
     pub fn insert(&self, key: K, value: V, weight: u64) -> bool {
         let hash = self.hash(&key);
         let Ok(size) = u32::try_from(weight) else { return false };
@@ -86,7 +86,7 @@ where
         self.memory.insert(self.kind, item, Arc::new((key, value)), reserved)
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -95,7 +95,7 @@ where
         self.remove_if(key, |_| true)
     }
 
-    /// Takes out an entry where `unwanted` says so of its value, in one step.
+    /// Removes an entry whose value is `unwanted`, in one step.
     pub fn remove_if<Q>(&self, key: &Q, unwanted: impl FnOnce(&V) -> bool) -> Option<V>
     where
         K: Borrow<Q>,
@@ -108,7 +108,7 @@ where
         removed.downcast_ref::<(K, V)>().map(|(_, value)| value.clone())
     }
 
-    /// Takes out all entries that are unwanted; returns how many.
+    /// Removes all entries that are unwanted. Returns their number.
     pub fn purge(&self, unwanted: impl Fn(&K, &V) -> bool) -> usize {
         self.memory
             .purge(self.kind, |value| value.downcast_ref::<(K, V)>().is_some_and(|(key, value)| unwanted(key, value)))
@@ -123,32 +123,32 @@ where
         });
     }
 
-    /// Takes everything of this kind out; counters stay.
+    /// Removes all entries of this kind; counters stay.
     pub fn clear(&self) {
         self.purge(|_, _| true);
     }
 
-    /// The weight of all entries.
+    /// Returns the weight of all entries.
     pub fn weight(&self) -> u64 {
         self.counters().weight
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.counters().entries as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What it holds and did; the budget is that of its memory.
+    /// Returns the counters; the budget is that of its memory.
     pub fn counters(&self) -> CacheCounters {
         self.memory.counters(self.kind)
     }
 
-    /// The hash that names an entry in the memory.
+    /// Returns the hash that names an entry in the memory.
     pub(crate) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.kind.hash(&mut hasher);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn kinds_share_one_budget_and_are_counted_apart() {
-        let memory = Memory::new(10, Box::new(Sieve::default()));
+        let memory = Memory::new(10, PolicyName::Sieve);
         let (first, second) = (Cache::of(&memory, "first"), Cache::of(&memory, "second"));
         for key in 0..10 {
             first.insert(key, "first", 1);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn reservations_take_room_from_entries() {
-        let memory = Memory::new(10, Box::new(Sieve::default()));
+        let memory = Memory::new(10, PolicyName::Sieve);
         let cache = Cache::of(&memory, "all");
         for key in 0..10 {
             cache.insert(key, key, 1);

@@ -1,4 +1,4 @@
-//! What a store has cached, and steering it: listing, explaining, taking out, keeping in, fetching ahead.
+//! The contents of a store's cache, for operators: listing, explaining, removing and pinning.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::object::Object;
 use crate::path::ObjectPath;
+use crate::schedule::LinkState;
 use crate::slab::ObjectName;
 use crate::slices::SliceCache;
 use crate::store::Store;
@@ -27,15 +28,15 @@ pub struct CachedObject {
     pub in_memory: u64,
     /// Its slices on the disk.
     pub on_disk: u64,
-    /// Whether an operator keeps it in.
+    /// Whether an operator has pinned it.
     pub pinned: bool,
-    /// Bytes that readers had of complete slices, since the store came to know the object.
+    /// Bytes that readers got of complete slices, since the store first opened the object.
     pub hit_bytes: u64,
-    /// Bytes that they had as they came.
+    /// Bytes that they got as these arrived.
     pub miss_bytes: u64,
 }
 
-/// Where the bytes of a range would come from now.
+/// The place from which the bytes of a range would be read now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whence {
     /// A local file: nothing is cached of it.
@@ -46,12 +47,12 @@ pub enum Whence {
     Disk,
     /// On its way from the origin.
     Coming,
-    /// To be asked from the origin.
+    /// Neither cached nor on its way: the origin has to be asked.
     Origin,
 }
 
 impl Whence {
-    /// As it is shown.
+    /// Returns its name in replies.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -63,7 +64,7 @@ impl Whence {
     }
 }
 
-/// Which objects an operator means: one, or all below a folder.
+/// A choice of objects: one, or all below a folder.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// The place.
@@ -80,29 +81,29 @@ impl Selection {
     }
 }
 
-/// What asking an origin takes now, as far as it was measured.
+/// What a request to an object's origin costs now, as measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Way {
+pub struct OriginLink {
     /// Bytes a second.
     pub bandwidth: f64,
-    /// From a request to its first byte.
+    /// Time from a request to its first byte.
     pub delay: Duration,
-    /// For how long it is busy with what was asked for already.
+    /// Time for which earlier requests keep the link busy.
     pub busy: Duration,
-    /// Whether sibling caches are asked before.
+    /// Whether sibling caches are asked before the origin.
     pub siblings: bool,
 }
 
 impl Store {
-    /// The way to an object's origin.
-    pub fn way(&self, object: &Object) -> Way {
-        let (link, busy, _) = object.source().link();
+    /// Returns the state of the link to an object's origin.
+    pub fn origin_link(&self, object: &Object) -> OriginLink {
+        let LinkState { estimate, busy, .. } = object.source().link();
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let siblings = object.source().origin.neighbours().is_some();
-        Way { bandwidth: link.bandwidth, delay: seconds(link.delay), busy: seconds(busy), siblings }
+        OriginLink { bandwidth: estimate.bandwidth, delay: seconds(estimate.delay), busy: seconds(busy), siblings }
     }
 
-    /// All objects of which a slice is cached, by place and path.
+    /// Returns all objects of which a slice is cached, by place and path.
     pub fn cached(&self) -> Vec<CachedObject> {
         let slices = self.slices();
         let mut objects: BTreeMap<u64, CachedObject> = BTreeMap::new();
@@ -135,7 +136,7 @@ impl Store {
         all
     }
 
-    /// Takes all slices of the objects out, those on the disk once nobody streams them; returns how many.
+    /// Removes all slices of the objects, those on the disk once no reader streams them. Returns their number.
     pub fn purge(&self, selection: &Selection) -> u64 {
         let slices = self.slices();
         let memory = slices.purge_memory(|name| selection.covers(&name.place, name.path.as_str()));
@@ -149,13 +150,13 @@ impl Store {
         (memory + disk) as u64
     }
 
-    /// Keeps slices of the objects on the disk, those there and those to come, or lets them go again. At most half of
-    /// the disk is kept in this way. Forgotten at a restart. Returns how many bytes are kept in all.
+    /// Pins the slices of an object on the disk, present and future ones, or unpins them. At most half of the disk is pinned
+    /// in this way. Pins are forgotten at a restart. Returns the bytes pinned in all.
     pub fn keep(&self, object: &Arc<Object>, keep: bool) -> u64 {
         self.slices().disk().map_or(0, |disk| disk.keep(object.named().hash, keep))
     }
 
-    /// Where each part of a range would come from now; parts of one kind that follow each other are one.
+    /// Returns from where each part of a range would be read now. Adjacent parts of one kind are one.
     pub fn whence(&self, object: &Arc<Object>, range: Range<u64>) -> Vec<(Range<u64>, Whence)> {
         let end = range.end.min(object.meta().len);
         if object.file().is_some() {

@@ -1,7 +1,7 @@
-//! Slices on the disk: which there are, who streams them, and a thread that writes them.
+//! Slices on the disk: their ledger, the pins of their readers, and the thread that writes them.
 //!
 //! A slice is compared with its checksum before its first use after a start, before it is used again after an hour in
-//! which nobody read it, and in the background, the whole disk round and round (see `scrub`). One that differs is
+//! which no reader read it, and in the background, the whole disk round and round (see `scrub`). One that differs is
 //! dropped, counted and fetched again.
 
 mod scrub;
@@ -19,26 +19,26 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::object::Named;
-use crate::policy::{Counters, Item, Ledger, Policy, Slot, Time};
+use crate::policy::{Counters, Item, Ledger, PolicyName, Slot, Time};
 use crate::reader::Chunk;
 use crate::slab::{self, Found, ObjectName, SlabError, Slabs};
 use crate::slices::Slice;
 
-/// A slice that nobody read for this long is compared with its checksum before it is used again, in milliseconds.
+/// A slice that no reader read for this long is compared with its checksum before it is used again, in milliseconds.
 const UNREAD: Time = 3600 * 1000;
 
 /// After a failure the disk is left alone for this long.
 const REST: Duration = Duration::from_secs(10);
 
-/// What the disk tier holds and did.
+/// Counters of the disk tier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
     /// The ledger's figures; each slice counts as a whole place.
     pub ledger: Counters,
     /// The most bytes of slices.
     pub capacity: u64,
-    /// The policy's name.
-    pub policy: String,
+    /// The eviction policy.
+    pub policy: PolicyName,
     /// Slices written.
     pub written: u64,
     /// Slices not written because too many waited.
@@ -69,6 +69,7 @@ pub(crate) struct DiskTier {
 
 struct Inner {
     ledger: Ledger,
+    policy: PolicyName,
     states: Vec<State>,
     /// Objects that an operator keeps, with those of their slots that are pinned for it.
     kept: HashMap<u64, HashSet<Slot>>,
@@ -104,18 +105,18 @@ enum State {
 }
 
 impl State {
-    /// Whether the bytes are there.
+    /// Returns whether the bytes are there.
     fn is_whole(self) -> bool {
         !matches!(self, Self::Writing | Self::Lost)
     }
 
-    /// Whether the bytes need not be compared with their checksum before they are used: they were lately, or somebody
+    /// Returns whether the bytes need not be compared with their checksum before they are used: they were lately, or a reader
     /// reads them all the time, and the background compares them.
     fn is_usable(self, now: Time) -> bool {
         matches!(self, Self::Ready { used, .. } if now.saturating_sub(used) < UNREAD)
     }
 
-    /// Whether the bytes were compared lately.
+    /// Returns whether the bytes were compared lately.
     fn is_proven(self, now: Time) -> bool {
         matches!(self, Self::Ready { proven, .. } if now.saturating_sub(proven) < UNREAD)
     }
@@ -136,7 +137,7 @@ impl DiskTier {
         folder: &Path,
         quota: u64,
         slice: u32,
-        policy: Box<dyn Policy>,
+        policy: PolicyName,
         waiting: usize,
     ) -> Result<Arc<Self>, SlabError> {
         let (slabs, found) = Slabs::open(folder, quota, slice)?;
@@ -157,7 +158,7 @@ impl DiskTier {
         let tier = Arc::new(Self {
             slabs,
             place: slice,
-            inner: Mutex::new(Inner { ledger, states, kept: HashMap::new(), failure: None }),
+            inner: Mutex::new(Inner { ledger, policy, states, kept: HashMap::new(), failure: None }),
             queue,
             started: Instant::now(),
             written: AtomicU64::new(0),
@@ -211,13 +212,13 @@ impl DiskTier {
         self.lock().ledger.read(item, enters, now);
     }
 
-    /// Whether a slice is there to be read.
+    /// Returns whether a slice is there to be read.
     pub(crate) fn contains(&self, key: u64) -> bool {
         let inner = self.lock();
         inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize].is_whole())
     }
 
-    /// Has a slice written when the thread comes to it; `then` is called once it can be read from here.
+    /// Queues a slice for writing; `then` is called once it can be read from here.
     pub(crate) fn store(&self, item: Item, of: Arc<Named>, slice: Arc<Slice>, then: Box<dyn FnOnce() + Send>) {
         if !of.lasting {
             return;
@@ -256,17 +257,17 @@ impl DiskTier {
         self.slabs.objects()
     }
 
-    /// Whether a slice is here of any version of an object.
+    /// Returns whether a slice is here of any version of an object.
     pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
         self.slabs.knows(place, path)
     }
 
-    /// Whether an operator keeps an object's slices.
+    /// Returns whether an operator keeps an object's slices.
     pub(crate) fn is_kept(&self, object: u64) -> bool {
         self.lock().kept.contains_key(&object)
     }
 
-    /// Keeps the slices of an object, those there and those to come, or lets them go. Returns the bytes kept in all.
+    /// Pins the slices of an object, present and future ones, or unpins them. Returns the bytes pinned in all.
     pub(crate) fn keep(&self, object: u64, keep: bool) -> u64 {
         let mut freed = Vec::new();
         let mut inner = self.lock();
@@ -291,7 +292,7 @@ impl DiskTier {
     /// that is in its slab. The caller holds a pin, so that the slot is still that of the slice.
     fn drop_damaged(&self, slot: Slot, key: u64) {
         if self.lock().ledger.find(key) != Some(slot) {
-            // Somebody else saw it before.
+            // Another reader saw it before.
             return;
         }
         self.damaged.fetch_add(1, Ordering::Relaxed);
@@ -308,7 +309,7 @@ impl DiskTier {
     fn give_up_slab(&self, slot: Slot) {
         let mut inner = self.lock();
         if !self.slabs.is_cut(slot) {
-            // Somebody else was here first.
+            // Another thread was here first.
             return;
         }
         let mut keys = Vec::new();
@@ -330,7 +331,7 @@ impl DiskTier {
         tracing::error!(file = %file.display(), lost, "a slab of the disk cache was cut off: it begins anew");
     }
 
-    /// Whether a slot's bytes are those that were written. The caller holds a pin on it. May wait for the disk.
+    /// Returns whether a slot's bytes are those that were written. The caller holds a pin on it. May wait for the disk.
     fn prove(&self, slot: Slot) -> bool {
         let sound = self.slabs.verify(slot);
         self.verified.fetch_add(1, Ordering::Relaxed);
@@ -345,9 +346,11 @@ impl DiskTier {
     }
 
     /// Changes the policy; slices stay.
-    pub(crate) fn set_policy(&self, policy: Box<dyn Policy>) {
+    pub(crate) fn set_policy(&self, policy: PolicyName) {
         let now = self.now();
-        self.lock().ledger.set_policy(policy, now);
+        let mut inner = self.lock();
+        inner.policy = policy;
+        inner.ledger.set_policy(policy, now);
     }
 
     /// Changes how much of the files is used, in bytes: at most what they were opened for.
@@ -367,7 +370,7 @@ impl DiskTier {
         DiskStats {
             ledger: inner.ledger.counters(),
             capacity: inner.ledger.capacity(),
-            policy: inner.ledger.policy().to_owned(),
+            policy: inner.policy,
             written: read(&self.written),
             passed_over: read(&self.passed_over),
             errors: read(&self.errors),
@@ -512,7 +515,7 @@ impl DiskSlice {
         Chunk::File { file: self.file.clone(), range: start..self.range.end, pin: Some(self.pin.clone()) }
     }
 
-    /// Whether the bytes may be sent from the file: else they are to be copied out of it.
+    /// Returns whether the bytes may be sent from the file: else they are to be copied out of it.
     pub(crate) fn is_sendable(&self) -> bool {
         self.pin.0.tier.slabs.detaches()
     }
@@ -522,7 +525,7 @@ impl DiskSlice {
         self.pin.drop_damaged();
     }
 
-    /// Whether the bytes are those that were written: compared after a start and after a time in which nobody read them,
+    /// Returns whether the bytes are those that were written: compared after a start and after a time without readers,
     /// on a thread that may wait.
     pub(crate) async fn is_proven(&self) -> bool {
         if self.proven {

@@ -60,7 +60,7 @@ impl fmt::Display for Phase {
 
 /// A failure of an origin, or of what was asked of it.
 ///
-/// Cloned to all who waited for the same bytes. Status codes and retries follow from the variant, never from a text.
+/// Cloned to all readers that waited for the same bytes. Status codes and retries follow from the variant, never from a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
     /// The store has no place of this name.
@@ -162,7 +162,7 @@ pub enum OriginError {
         at: At,
         /// What was expected.
         expected: String,
-        /// What came.
+        /// What was received.
         found: String,
     },
     /// The body ended before its end.
@@ -172,7 +172,7 @@ pub enum OriginError {
         at: At,
         /// Bytes announced.
         expected: u64,
-        /// Bytes that came.
+        /// Bytes received.
         received: u64,
         /// How it ended.
         detail: String,
@@ -344,7 +344,7 @@ impl OriginError {
         }
     }
 
-    /// Whether the same request may succeed a moment later.
+    /// Returns whether the same request may succeed a moment later.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Truncated { .. } | Self::Timeout { .. } | Self::Dns { .. } | Self::Connect { .. } => true,
@@ -354,7 +354,7 @@ impl OriginError {
         }
     }
 
-    /// Whether it is a failure that may have passed in a while, after trying again or not.
+    /// Returns whether it is a failure that may have passed in a while, after trying again or not.
     pub fn may_pass(&self) -> bool {
         self.is_retryable() || matches!(self, Self::TooManyRetries { .. })
     }
@@ -386,12 +386,12 @@ impl OriginError {
         }
     }
 
-    /// Whether the object was found to be another version than the one opened.
+    /// Returns whether the object was found to be another version than the one opened.
     pub fn is_changed(&self) -> bool {
         matches!(self, Self::Changed { .. })
     }
 
-    /// Whether the object is not there.
+    /// Returns whether the object is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }

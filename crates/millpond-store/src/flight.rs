@@ -1,9 +1,9 @@
-//! One origin request for a run of slices, and those who wait for its bytes.
+//! One origin request for a run of slices, and the readers that wait for its bytes.
 //!
 //! A flight is a task of its own. It hands bytes on as they arrive, keeps each slice that is complete in the cache, and
-//! goes ahead of the furthest of its readers by a window and no more: then the connection waits, and is given up when
-//! that takes long. It stops when nobody wants it any more: with the slice that it is filling where enough of that is
-//! there (see [`Ending`]), else at once.
+//! stays at most a window ahead of the furthest of its readers: then the connection waits, and is closed when that takes
+//! long. It stops when it has no readers any more: with the slice that it is filling where enough of that is there (see
+//! [`Ending`]), else at once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use crate::error::OriginError;
+use crate::named_origin::Transfer;
 use crate::object::Object;
 use crate::origin::{Body, Fetched};
-use crate::slices::{Seat, Slice, SliceCache};
-use crate::source::Transfer;
+use crate::slices::{Slice, SliceCache, SliceReservation};
 use crate::stats;
 
 /// Bytes that arrive without a pause are handed on in pieces of this size; a pause hands on what is there.
@@ -38,10 +38,10 @@ pub(crate) struct Flight {
     progress: watch::Sender<Progress>,
     /// How many tickets there are. Changed only under the lock of the object's list of flights.
     wanted: AtomicUsize,
-    /// The slice before which it ends: set back when nobody wants more than the one being filled.
+    /// The slice before which it ends: lowered when no reader wants more than the one being filled.
     until: AtomicU64,
     given_up: Notify,
-    /// The furthest slice that a reader has come to.
+    /// The furthest slice that a reader has reached.
     reached: AtomicU64,
     moved: Notify,
 }
@@ -50,9 +50,9 @@ pub(crate) struct Flight {
 struct Progress {
     /// The slice being filled.
     index: u64,
-    /// What is there of it.
+    /// Its bytes so far.
     filling: Arc<Slice>,
-    /// The slice before: a waiter gets it even where the cache has already put it out.
+    /// The slice before: a reader gets it even where the cache has evicted it already.
     previous: Arc<Slice>,
     end: Option<Result<(), OriginError>>,
 }
@@ -64,7 +64,7 @@ pub(crate) enum Look {
     Bytes(Bytes),
     /// Not yet.
     Wait,
-    /// No longer: it was handed on, and is in the cache or was put out.
+    /// No longer: it was handed on, and is cached or evicted.
     Passed,
     /// Never.
     Failed(OriginError),
@@ -85,7 +85,7 @@ impl Flight {
         }
     }
 
-    /// Whether it will still bring this slice.
+    /// Returns whether it will still bring this slice.
     pub(crate) fn will_bring(&self, index: u64) -> bool {
         self.indexes.contains(&index)
             && index < self.until.load(Ordering::Relaxed)
@@ -97,12 +97,12 @@ impl Flight {
         self.until.fetch_min(index, Ordering::Relaxed);
     }
 
-    /// Whether it will bring this slice, and not only when its readers come near.
+    /// Returns whether it will bring this slice without waiting for its readers.
     pub(crate) fn will_bring_soon(&self, index: u64, slices: &SliceCache) -> bool {
         self.will_bring(index) && index.saturating_sub(self.progress.borrow().index) <= slices.run_slices()
     }
 
-    /// Waits until a slice is within the window ahead of the furthest reader; says whether it came to that.
+    /// Waits until a slice is within the window ahead of the furthest reader. Returns `false` after [`PATIENCE`].
     async fn comes_near(&self, index: u64, slices: &SliceCache) -> bool {
         let near = || index <= self.reached.load(Ordering::Relaxed).saturating_add(slices.run_slices());
         let wait = async {
@@ -141,7 +141,7 @@ impl Flight {
         self.progress.send_modify(|progress| progress.filling = Arc::new(slice.clone()));
     }
 
-    /// Goes on to the next slice.
+    /// Continues with the next slice.
     fn advance(&self, complete: Arc<Slice>) {
         self.progress.send_modify(|progress| {
             progress.index += 1;
@@ -151,14 +151,14 @@ impl Flight {
     }
 }
 
-/// How much must be there of the slice being filled for it to be worth its end when nobody wants it any more.
+/// How much of the slice being filled must be there for it to be completed without readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Anything: its reader has come to the end of what it wanted, and the next one most likely goes on there.
+    /// Any: its reader has read all it wanted, and the next one most likely continues there.
     Served,
-    /// Half: a reader left on its way.
+    /// Half: a reader left before its end.
     Left,
-    /// Nearly all: it was sent for ahead of a viewer who went elsewhere.
+    /// Nearly all: it was fetched ahead of a viewer that has left.
     Ahead,
 }
 
@@ -172,7 +172,7 @@ impl Ending {
     }
 }
 
-/// A share in a flight: it goes on while there is one.
+/// A share in a flight, which continues while there is one.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     object: Arc<Object>,
@@ -182,7 +182,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// Says what becomes of the slice being filled if this is the last share that is given back.
+    /// Sets what becomes of the slice being filled if this is the last share to be dropped.
     pub(crate) fn ends(&mut self, ending: Ending) {
         self.ending = ending;
     }
@@ -193,25 +193,25 @@ impl Ticket {
         Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe(), ending: Ending::Left }
     }
 
-    /// The slices the flight brings: fewer than it was sent for, where this share was taken while it was ending.
+    /// Returns the slices the flight brings: fewer than requested, where this share was taken while it was ending.
     pub(crate) fn indexes(&self) -> Range<u64> {
         self.flight.indexes.start..self.flight.until.load(Ordering::Relaxed)
     }
 
-    /// What there is at an offset of a slice.
+    /// Returns what there is at an offset of a slice.
     pub(crate) fn look(&mut self, index: u64, offset: usize) -> Look {
         // What is seen now needs no waking for.
         self.news.mark_unchanged();
         self.flight.look(index, offset)
     }
 
-    /// Whether the first slice of the flight is complete, or will not be. To be asked before [`Ticket::changed`].
+    /// Returns whether the first slice of the flight is complete, or will not be. To be asked before [`Ticket::changed`].
     pub(crate) fn has_begun(&mut self) -> bool {
         let progress = self.news.borrow_and_update();
         progress.index > self.flight.indexes.start || progress.end.is_some()
     }
 
-    /// Whether the flight brings nothing more. To be asked before [`Ticket::changed`].
+    /// Returns whether the flight brings nothing more. To be asked before [`Ticket::changed`].
     pub(crate) fn is_over(&mut self) -> bool {
         self.news.borrow_and_update().end.is_some()
     }
@@ -246,6 +246,10 @@ impl Drop for Ticket {
 /// `opened` is a reply that is already there.
 pub(crate) fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc<Flight>, opened: Option<Fetched>) {
     let (slices, object, flight) = (slices.clone(), object.clone(), flight.clone());
+    // Counted before the task runs: the planner must see the request as soon as it is decided.
+    let mut transfer = Transfer::new(object.source_of(), opened.is_none());
+    let first = slices.range(flight.indexes.start, object.meta().len);
+    transfer.expects(first.end - first.start);
     tokio::spawn(async move {
         let counters = &object.source().counters;
         let counted = slices.flight();
@@ -253,14 +257,14 @@ pub(crate) fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc
         let result = tokio::select! {
             biased;
             () = flight.given_up.notified() => Ok(()),
-            result = fly(&slices, &object, &flight, opened) => result,
+            result = fly(&slices, &object, &flight, opened, transfer) => result,
         };
         counters.in_flight.fetch_sub(1, Ordering::Relaxed);
         drop(counted);
         if let Err(error) = &result {
             object.note(error);
         }
-        // Off the list first: who comes now starts anew instead of meeting an old failure.
+        // Off the list first: later readers start a new flight instead of getting an old failure.
         object.flights().retain(|other| !Arc::ptr_eq(other, &flight));
         flight.progress.send_modify(|progress| progress.end = Some(result));
     });
@@ -271,13 +275,12 @@ async fn fly(
     object: &Object,
     flight: &Flight,
     opened: Option<Fetched>,
+    transfer: Transfer,
 ) -> Result<(), OriginError> {
     let len = object.meta().len;
     let first = slices.range(flight.indexes.start, len);
     let last = slices.range(flight.indexes.end.saturating_sub(1), len);
     let range = first.start..last.end;
-    let mut transfer = Transfer::new(object.source(), opened.is_none());
-    transfer.expects(first.end - first.start);
     let fetched = match opened {
         Some(fetched) => fetched,
         None => object.source().read(object, range.clone()).await?,
@@ -303,17 +306,17 @@ async fn fly(
         let next = slices.range(index + 1, range.end);
         incoming.transfer.expects(next.end - next.start);
         let part = slices.range(index, len);
-        let seat = slices.reserve(part.end - part.start).await;
-        fill(object, flight, &mut incoming, seat, index, &range, part).await?;
+        let reservation = slices.reserve(part.end - part.start).await;
+        fill(object, flight, &mut incoming, reservation, index, &range, part).await?;
         tokio::task::consume_budget().await;
     }
     Ok(())
 }
 
 /// A body, and what is left of its last buffer.
-struct Incoming<'a> {
+struct Incoming {
     body: Body,
-    transfer: Transfer<'a>,
+    transfer: Transfer,
     rest: Bytes,
     received: u64,
 }
@@ -322,8 +325,8 @@ struct Incoming<'a> {
 async fn fill(
     object: &Object,
     flight: &Flight,
-    incoming: &mut Incoming<'_>,
-    seat: Seat,
+    incoming: &mut Incoming,
+    reservation: SliceReservation,
     index: u64,
     range: &Range<u64>,
     part: Range<u64>,
@@ -357,7 +360,7 @@ async fn fill(
             incoming.rest = item?;
             let received = incoming.rest.len() as u64;
             incoming.received += received;
-            incoming.transfer.comes(received);
+            incoming.transfer.arrived(received);
             stats::add(&counters.origin_bytes, received);
         }
         let wanted = len - slice.filled() - buffer.len();
@@ -374,13 +377,13 @@ async fn fill(
     }
     tracing::trace!(path = %object.path(), index, "slice complete");
     let slice = Arc::new(slice);
-    // Into the cache before the flight goes on: a slice is always in at least one of the two.
-    seat.fill(object.slice_id(index), object.named(), slice.clone(), object.is_storable());
+    // Into the cache before the flight continues: a slice is always in at least one of the two.
+    reservation.fill(object.slice_id(index), object.named(), slice.clone(), object.is_storable());
     flight.advance(slice);
     Ok(())
 }
 
-/// Bytes of a slice that came: told at its end, whichever that is.
+/// Counts the bytes of a slice that arrived, when it is dropped.
 struct Arrived<'a> {
     object: &'a Object,
     key: u64,

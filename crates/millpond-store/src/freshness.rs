@@ -71,7 +71,7 @@ impl Permission {
         Self { max_age: rest(self.max_age), s_maxage: rest(self.s_maxage), ..self }
     }
 
-    /// Whether bytes may be written to a disk.
+    /// Returns whether bytes may be written to a disk.
     pub fn is_storable(&self) -> bool {
         self.storage < Storage::Never
     }
@@ -84,11 +84,11 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     }
 }
 
-/// Nobody's metadata is trusted longer than this without asking.
+/// Longest time for which metadata is trusted without asking.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 impl Freshness {
-    /// What `Cache-Control`, `Expires`, `Vary` and `Age` say; a shared cache's own directive goes first (RFC 9111
+    /// Returns what `Cache-Control`, `Expires`, `Vary` and `Age` say; a shared cache's own directive goes first (RFC 9111
     /// 5.2.2.10). Of directives that contradict each other, and of those that can't be read, the strictest counts
     /// (4.2.1).
     ///

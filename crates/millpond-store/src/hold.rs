@@ -1,4 +1,4 @@
-//! Room in memory for what is in use and can't be put out.
+//! Memory in use that can't be evicted.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::memory::Memory;
 
-/// One kind of what takes room in a memory for as long as it is in use. Entries make way for it.
+/// One kind of memory in use: entries are evicted for it.
 #[derive(Clone)]
 pub struct Holds {
     memory: Arc<Memory>,
@@ -18,29 +18,29 @@ pub struct Holds {
 }
 
 impl Holds {
-    /// A new kind, under a name.
+    /// Creates a kind, under a name.
     pub fn of(memory: &Arc<Memory>, name: &'static str) -> Self {
         Self { memory: memory.clone(), kind: memory.kind(name) }
     }
 
-    /// Takes room for so many bytes. It is given always: how much is too much is to be asked beforehand.
+    /// Counts `bytes` in use. Never refused: the caller checks its limits beforehand.
     pub fn take(&self, bytes: u64) -> Hold {
         self.memory.hold(self.kind, bytes);
         Hold { holds: self.clone(), bytes: AtomicU64::new(bytes) }
     }
 
-    /// Takes room for so many bytes where that keeps this kind to `most` and everything held to the budget.
+    /// Counts `bytes` in use, where that keeps this kind within `most` and everything in use within the budget.
     pub fn try_take(&self, bytes: u64, most: u64) -> Option<Hold> {
         let taken = self.memory.try_hold(self.kind, bytes, most);
         taken.then(|| Hold { holds: self.clone(), bytes: AtomicU64::new(bytes) })
     }
 
-    /// Bytes that are held now.
+    /// Returns the bytes in use.
     pub fn weight(&self) -> u64 {
         self.memory.counters(self.kind).weight
     }
 
-    /// The budget of the memory in bytes: of these and all that else is there.
+    /// Returns the budget of the memory in bytes, which entries share.
     pub fn budget(&self) -> u64 {
         self.memory.budget()
     }
@@ -52,7 +52,7 @@ impl fmt::Debug for Holds {
     }
 }
 
-/// Room that was taken, until this is dropped.
+/// Memory in use, until this is dropped.
 #[derive(Debug)]
 #[must_use = "the room is given back when this is dropped"]
 pub struct Hold {
@@ -61,7 +61,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Gives the room back before that: the bytes are counted elsewhere from now on.
+    /// Stops counting the bytes before that: they are counted elsewhere from now on.
     pub fn give_back(&self) {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         if bytes > 0 {
@@ -79,11 +79,11 @@ impl Drop for Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cache::Cache, policy::Sieve};
+    use crate::{cache::Cache, policy::PolicyName};
 
     #[test]
     fn entries_make_way_for_what_is_held() {
-        let memory = Memory::new(100, Box::new(Sieve::default()));
+        let memory = Memory::new(100, PolicyName::Sieve);
         let (cache, holds) = (Cache::of(&memory, "texts"), Holds::of(&memory, "sessions"));
         let fill = || assert_eq!((0..10).filter(|key| cache.insert(*key, (), 10)).count(), 10);
         fill();
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn room_is_taken_within_a_share_of_the_budget() {
-        let memory = Memory::new(100, Box::new(Sieve::default()));
+        let memory = Memory::new(100, PolicyName::Sieve);
         let (work, sessions) = (Holds::of(&memory, "work"), Holds::of(&memory, "sessions"));
         let first = work.try_take(30, 50).unwrap();
         assert!(work.try_take(21, 50).is_none(), "over the share");

@@ -1,8 +1,8 @@
-//! Where bytes come from, and what is kept of them.
+//! Origins of media bytes, and the slice cache in front of them.
 //!
 //! An [`Origin`] is one place that holds objects: a folder, an HTTP server, a bucket, or memory. A [`Store`] puts
-//! origins under names and a slice cache in front of the remote ones, so that one byte of an object is asked from
-//! its origin once however many readers want it, and each reader gets it as it arrives. Local files are handed out
+//! origins under names and a slice cache in front of the remote ones, so that one byte of an object is fetched
+//! from its origin once, however many readers want it, and each reader gets it as it arrives. Local files are handed out
 //! as open files instead, for the kernel to send.
 //!
 //! The most important types are [`Store`], [`Object`], [`Reader`] and the trait [`Origin`]. What this crate does not
@@ -36,6 +36,7 @@ mod flight;
 mod freshness;
 mod hold;
 mod memory;
+mod named_origin;
 mod object;
 mod origin;
 mod path;
@@ -49,14 +50,13 @@ pub mod schedule;
 mod single_flight;
 mod slab;
 mod slices;
-mod source;
 mod speculation;
 mod stats;
 mod store;
 mod waits;
 
 pub use cache::Cache;
-pub use contents::{CachedObject, Selection, Way, Whence};
+pub use contents::{CachedObject, OriginLink, Selection, Whence};
 pub use disk_tier::{DiskStats, Pin};
 pub use error::{At, ErrorKind, OriginError, Phase};
 pub use freshness::{Freshness, Permission, Storage};

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::policy::{Item, Ledger, Policy, Slot, Time};
+use crate::policy::{Item, Ledger, PolicyName, Slot, Time};
 
 /// What a kind of entries, or all together, holds and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct CacheCounters {
     pub misses: u64,
     /// Entries put in.
     pub insertions: u64,
-    /// Entries put out for want of room.
+    /// Entries evicted for want of room.
     pub evictions: u64,
     /// Entries refused because there is no room for them.
     pub refused: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Held {
 
 impl Memory {
     /// Empty, with a budget in bytes.
-    pub fn new(budget: u64, policy: Box<dyn Policy>) -> Arc<Self> {
+    pub fn new(budget: u64, policy: PolicyName) -> Arc<Self> {
         Arc::new(Self {
             inner: Mutex::new(Inner {
                 ledger: Ledger::new(budget, policy),
@@ -80,17 +80,6 @@ impl Memory {
         });
     }
 
-    /// Changes the policy; entries stay.
-    pub fn set_policy(&self, policy: Box<dyn Policy>) {
-        let now = self.now();
-        self.lock().ledger.set_policy(policy, now);
-    }
-
-    /// The policy's name.
-    pub fn policy(&self) -> &'static str {
-        self.lock().ledger.policy()
-    }
-
     /// Bytes of all entries and reservations, and of what is held.
     pub fn used(&self) -> u64 {
         let inner = self.lock();
@@ -102,7 +91,7 @@ impl Memory {
         self.lock().budget
     }
 
-    /// What each kind of entries holds and did.
+    /// Returns what each kind of entries holds and did.
     pub fn kinds(&self) -> Vec<(&'static str, CacheCounters)> {
         let inner = self.lock();
         inner

@@ -14,25 +14,25 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::error::OriginError;
 use crate::flight::{self, Flight, Ticket};
 use crate::freshness::{Freshness, Permission};
+use crate::named_origin::NamedOrigin;
 use crate::origin::{Fetched, ObjectMeta, Version, is_strong};
 use crate::path::ObjectPath;
 use crate::reader::check_file;
 use crate::single_flight::SingleFlight;
 use crate::slab::ObjectName;
 use crate::slices::{SliceCache, SliceId, Stored};
-use crate::source::Source;
 use crate::stats::Usage;
 
 /// The longest origin request in bytes: it is paced by its readers, so this keeps bookkeeping short.
 const LONGEST: u64 = 1 << 30;
 
-/// One version of one object, open for reading. Shared by all who read it.
+/// One version of one object, open for reading. Shared by all its readers.
 ///
 /// It stays readable while anyone holds it, but never turns into another version: where the origin has a new one,
 /// reads fail with [`OriginError::Changed`] and the next [`Store::open`](crate::Store::open) gives a new object.
 pub struct Object {
     named: Arc<Named>,
-    source: Arc<Source>,
+    source: Arc<NamedOrigin>,
     path: ObjectPath,
     meta: ObjectMeta,
     file: Option<Arc<File>>,
@@ -42,7 +42,7 @@ pub struct Object {
     changed: AtomicBool,
     /// Whether the origin is to be asked before the metadata is trusted again.
     doubted: AtomicBool,
-    /// Origin requests under way. A lock: readers and flights come and go from many tasks.
+    /// Origin requests under way. A lock: readers and flights change it from many tasks.
     flights: Mutex<Vec<Arc<Flight>>>,
     exact: SingleFlight<Range<u64>, Result<Bytes, OriginError>>,
     pub(crate) usage: Usage,
@@ -95,18 +95,18 @@ impl Named {
     }
 }
 
-/// What there is for a slice that somebody wants.
+/// The state of a wanted slice.
 pub(crate) enum Acquired {
     /// It is complete.
     Slice(Stored),
-    /// It comes. Says also whether the request for it is somebody else's.
+    /// It is on its way. The flag says whether an earlier request brings it.
     Ticket(Ticket, bool),
 }
 
 impl Object {
     pub(crate) fn new(
         named: Named,
-        source: Arc<Source>,
+        source: Arc<NamedOrigin>,
         path: ObjectPath,
         meta: ObjectMeta,
         file: Option<Arc<File>>,
@@ -126,31 +126,31 @@ impl Object {
         }
     }
 
-    /// What the origin says of it.
+    /// Returns the metadata that the origin gave.
     pub fn meta(&self) -> &ObjectMeta {
         &self.meta
     }
 
-    /// Its path inside the place.
+    /// Returns its path inside the place.
     pub fn path(&self) -> &ObjectPath {
         &self.path
     }
 
-    /// The name of its place.
+    /// Returns the name of its place.
     pub fn place(&self) -> &str {
         &self.source.name
     }
 
-    /// The open file, where the object is one.
+    /// Returns the open file, where the object is one.
     pub fn file(&self) -> Option<&Arc<File>> {
         self.file.as_ref()
     }
 
-    pub(crate) fn source(&self) -> &Source {
+    pub(crate) fn source(&self) -> &NamedOrigin {
         &self.source
     }
 
-    pub(crate) fn source_of(&self) -> Arc<Source> {
+    pub(crate) fn source_of(&self) -> Arc<NamedOrigin> {
         self.source.clone()
     }
 
@@ -162,7 +162,7 @@ impl Object {
         &self.named
     }
 
-    /// Whether the metadata is younger than `freshness`, not known to be out of date, and nobody doubts it.
+    /// Returns whether the metadata is younger than `freshness`, not known to be out of date, and not doubted.
     pub(crate) fn is_fresh(&self, freshness: Duration) -> bool {
         !self.doubted.load(Ordering::Relaxed) && self.is_within(freshness)
     }
@@ -171,8 +171,8 @@ impl Object {
         !self.changed.load(Ordering::Relaxed) && self.checked().0.elapsed() < freshness
     }
 
-    /// Has the next [`Store::open`](crate::Store::open) ask the origin, however fresh the metadata is: somebody knows of
-    /// another version.
+    /// Has the next [`Store::open`](crate::Store::open) ask the origin, however fresh the metadata is: another
+    /// version is known of.
     pub fn doubt(&self) {
         self.doubted.store(true, Ordering::Relaxed);
     }
@@ -196,7 +196,7 @@ impl Object {
         self.checked().1.fresh.unwrap_or(usual)
     }
 
-    /// What the origin permits now, as far as this object knows: see [`Store::permission`](crate::Store::permission).
+    /// Returns what the origin permits now, as far as this object knows: see [`Store::permission`](crate::Store::permission).
     pub(crate) fn permission(&self) -> Permission {
         let (at, freshness) = *self.checked();
         freshness.permission.after(at.elapsed())
@@ -208,7 +208,7 @@ impl Object {
         self.source.origin.stores_whole()
     }
 
-    /// Whether its bytes may reach a disk.
+    /// Returns whether its bytes may reach a disk.
     pub fn is_storable(&self) -> bool {
         self.checked().1.permission.is_storable()
     }
@@ -221,7 +221,7 @@ impl Object {
         permission.no_cache |= said.permission.no_cache;
     }
 
-    /// Whether it may be used though the origin fails, `usual` being how long where the origin doesn't say.
+    /// Returns whether it may be used though the origin fails, `usual` being how long where the origin doesn't say.
     pub(crate) fn outlasts_errors(&self, fresh: Duration, usual: Duration) -> bool {
         let more = self.checked().1.stale_if_error.unwrap_or(usual);
         self.is_within(fresh.saturating_add(more))
@@ -233,7 +233,7 @@ impl Object {
         self.doubted.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the origin was seen to have another version.
+    /// Returns whether the origin was seen to have another version.
     pub fn is_outdated(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
@@ -263,17 +263,17 @@ impl Object {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gets slice `index` from where it is; where it is nowhere, sends for it and the missing ones that follow it,
-    /// at most up to slice `until`.
+    /// Gets slice `index` from where it is. Where it is nowhere, fetches it and the missing slices that follow it, at most
+    /// up to slice `until`.
     ///
-    /// The order matters: a flight puts a slice in the cache before it goes on, so a slice that is no more in flight
-    /// is found in the cache, and under the lock nobody else starts a flight.
+    /// The order matters: a flight puts a slice in the cache before it continues, so a slice that is no more in flight
+    /// is found in the cache, and under the lock no other flight starts.
     pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, index: u64, until: u64) -> Acquired {
         let mut flights = self.flights();
         if let Some(flight) = flights.iter().find(|flight| flight.will_bring_soon(index, slices)) {
             return Acquired::Ticket(Ticket::new(self, flight), true);
         }
-        // Others would come here at their readers' pace, much too late.
+        // Other flights would get here at their readers' pace, much too late.
         flights.iter().filter(|flight| flight.will_bring(index)).for_each(|flight| flight.end_before(index));
         if let Some(slice) = slices.get(self.slice_id(index), &self.named) {
             return Acquired::Slice(slice);
@@ -308,7 +308,7 @@ impl Object {
         tokio::spawn(hold_first(ticket));
     }
 
-    /// Sends for the missing slices of a range, and does not wait for them.
+    /// Fetches the missing slices of a range, without waiting for them.
     pub(crate) fn prefetch(self: &Arc<Self>, slices: &Arc<SliceCache>, range: &Range<u64>) {
         let indexes = slices.indexes(range);
         let mut index = indexes.start;
@@ -324,7 +324,7 @@ impl Object {
         }
     }
 
-    /// Whether each slice of a range is complete or will be soon.
+    /// Returns whether each slice of a range is complete or will be soon.
     pub(crate) fn is_coming(&self, slices: &SliceCache, range: &Range<u64>) -> bool {
         let flights = self.flights();
         slices.indexes(range).all(|index| {
@@ -333,7 +333,7 @@ impl Object {
         })
     }
 
-    /// Reads exactly a range from the origin, once for all who want the same range now.
+    /// Reads exactly a range from the origin, once for all concurrent callers of the same range.
     pub(crate) async fn read_exact(self: &Arc<Self>, range: Range<u64>) -> Result<(Bytes, bool), OriginError> {
         let (result, joined) = self
             .exact

@@ -90,7 +90,7 @@ impl ObjectPath {
         &self.0
     }
 
-    /// Whether this is the root of the place.
+    /// Returns whether this is the root of the place.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -116,12 +116,6 @@ impl ObjectPath {
     /// The last component; empty for the root.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
-    }
-
-    /// What follows the last dot of the file name, where something stands before the dot.
-    pub fn extension(&self) -> Option<&str> {
-        let (stem, extension) = self.file_name().rsplit_once('.')?;
-        (!stem.is_empty()).then_some(extension)
     }
 
     /// The folder that holds this path; the root for a path of one component and for the root itself.
@@ -168,13 +162,11 @@ mod tests {
     fn parts_of_a_path() {
         let path = ObjectPath::parse("a/b/c.tar.gz").unwrap();
         assert_eq!(path.file_name(), "c.tar.gz");
-        assert_eq!(path.extension(), Some("gz"));
         assert_eq!(path.parent().as_str(), "a/b");
         assert_eq!(path.parent().parent().parent(), ObjectPath::root());
         assert_eq!(ObjectPath::root().parent(), ObjectPath::root());
         assert_eq!(path.components().collect::<Vec<_>>(), ["a", "b", "c.tar.gz"]);
         assert_eq!(ObjectPath::root().components().count(), 0);
-        assert_eq!(ObjectPath::parse(".profile").unwrap().extension(), None);
     }
 
     #[test]

@@ -149,7 +149,7 @@ pub enum PlaceError {
 }
 
 impl PlaceSpec {
-    /// Whether the place is reached over a network: its slices are worth keeping.
+    /// Returns whether the place is reached over a network: its slices are worth keeping.
     pub fn is_remote(&self) -> bool {
         !matches!(self.source, PlaceSource::Folder(_))
     }
@@ -278,7 +278,7 @@ pub struct OriginOptions {
     pub s3_endpoint: Option<String>,
     /// The region of the bucket; else of the environment, the profile, or `us-east-1`.
     pub s3_region: Option<String>,
-    /// Whether the bucket goes into the path rather than the host name; by default where there is an endpoint.
+    /// Whether the bucket is named in the path rather than the host name; by default where there is an endpoint.
     pub s3_path_style: Option<bool>,
     /// Whether S3 requests go unsigned.
     pub s3_anonymous: bool,

@@ -1,35 +1,26 @@
-//! Sending for slices before their viewers come to them: a task for each place that has viewers, around the pure
-//! [`Planner`].
+//! Fetching slices before their viewers come to them: a task for each place that has viewers, around the pure [`Planner`].
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::flight::{Ending, Ticket};
 use crate::object::{Acquired, Object};
-use crate::schedule::{Course, Fetch, Link, Mode, Planner, Room, ViewerId};
+use crate::schedule::{Course, Fetch, Mode, Planner, SPACING, ViewerId};
 use crate::slices::SliceCache;
 use crate::store::Store;
 
-/// So many slices are on their way ahead of their viewers at once, from one place; who waits for bytes is not counted.
-const AT_ONCE: usize = 8;
-
-/// Nothing is sent for ahead while the link has work for longer than this, in seconds, or than a request takes to be
-/// answered: what is waited for comes first, and the link is not left idle.
-const QUEUE: f64 = 0.05;
-
-/// Between two looks at least this passes, so that what changes together is looked at together, and so many times as
-/// long as the last one took, so that many viewers don't cost more than that share of a processor.
-const SPACING: Duration = Duration::from_millis(5);
+/// Planning takes at most one part in this many of a processor's time: with many viewers it happens less often.
 const SHARE: u32 = 20;
 
 /// The viewers of a place.
 pub(crate) struct Scheduler {
-    /// A lock: taken at a viewer's request and at each look.
+    /// A lock: taken at each request of a viewer, and at each call of the planner.
     state: Mutex<State>,
     changed: Notify,
 }
@@ -65,7 +56,7 @@ impl Scheduler {
         self.changed.notify_one();
     }
 
-    /// Viewers now.
+    /// Returns the number of viewers.
     pub(crate) fn viewers(&self) -> u64 {
         self.lock().watched.len() as u64
     }
@@ -81,8 +72,8 @@ impl fmt::Debug for Scheduler {
     }
 }
 
-/// A viewer of an object, as the store knows it. When it is dropped, what was sent for on its behalf is given up where
-/// nobody else waits for it.
+/// A viewer of an object, as the store knows it. Dropping it cancels the fetches on its behalf that no other reader waits
+/// for.
 #[derive(Debug)]
 pub struct Watch {
     slices: Arc<SliceCache>,
@@ -91,12 +82,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The object that is watched.
+    /// Returns the object that is watched.
     pub fn object(&self) -> &Arc<Object> {
         &self.object
     }
 
-    /// The viewer is at the start of the course now, and has asked for its bytes up to `asked`.
+    /// Tells that the viewer is at the start of `course` now, and has asked for its bytes up to `asked`.
     pub fn moves(&self, course: Course, asked: u64) {
         let source = self.object.source();
         let scheduler = &source.scheduler;
@@ -111,10 +102,8 @@ impl Watch {
         drop(state);
         scheduler.changed.notify_one();
     }
-}
 
-impl Watch {
-    /// The viewer has all that it asked for, and begins to play it where it waited.
+    /// Tells that the viewer has all that it asked for, and plays it from now on if it waited.
     pub fn received(&self) {
         let source = self.object.source();
         let mut state = source.scheduler.lock();
@@ -137,7 +126,7 @@ impl Drop for Watch {
 }
 
 impl Store {
-    /// A viewer begins to watch a remote object: it is to say where it is, by [`Watch::moves`].
+    /// Adds a viewer of a remote object. Its position is told by [`Watch::moves`].
     pub fn watch(&self, object: &Arc<Object>) -> Watch {
         let mut state = object.source().scheduler.lock();
         let id = state.planner.join(object.named().hash);
@@ -147,7 +136,7 @@ impl Store {
     }
 }
 
-/// Looks what is to be sent for, as long as there are viewers. `object` is any of the place's.
+/// Calls the planner, as long as there are viewers. `object` is any of the place's objects.
 async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
     let source = object.source();
     let scheduler = &source.scheduler;
@@ -162,7 +151,7 @@ async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
             }
             look(&mut state, &slices)
         };
-        tokio::time::sleep(SPACING.max(began.elapsed() * SHARE)).await;
+        tokio::time::sleep(Duration::from_secs_f64(SPACING).max(began.elapsed() * SHARE)).await;
         let wait = wake.map(|at| Duration::from_secs_f64((at - source.now()).clamp(0.0, 3600.0)));
         let timer = async {
             match wait {
@@ -177,7 +166,7 @@ async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
     }
 }
 
-/// Sends for what is due; says when to look again.
+/// Fetches what is due. Returns when to call the planner again.
 fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
     let State { planner, watched, under_way, .. } = state;
     let source = watched.values().next()?.object.source_of();
@@ -187,12 +176,9 @@ fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
             range.is_empty() || watched.object.is_coming(slices, &range)
         })
     };
-    let (link, busy, delay) = source.link();
-    let link = Link { delay: link.delay + link.start(delay, planner.slice()), ..link };
-    let room = Room { slices: AT_ONCE.saturating_sub(*under_way), queue: QUEUE.max(delay) };
-    let now = source.now();
-    let (fetches, wake) = planner.plan(now, link, busy, room, here);
-    tracing::trace!(place = %source.name, bandwidth = link.bandwidth, delay = link.delay, busy, ?fetches, next = ?wake.map(|at| at - now), "look ahead");
+    let (now, link) = (source.now(), source.link());
+    let (fetches, wake) = planner.plan(now, link, *under_way, here);
+    tracing::trace!(place = %source.name, ?link, ?fetches, next = ?wake.map(|at| at - now), "look ahead");
     for Fetch { viewer, index } in fetches {
         let Some(watched) = watched.get_mut(&viewer) else { continue };
         watched.fetches.retain(|fetch| !fetch.is_finished());
@@ -211,7 +197,7 @@ fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
     wake
 }
 
-/// A slice on its way.
+/// A slice on its way ahead of its viewer.
 struct Counted(Arc<Object>);
 
 impl Drop for Counted {

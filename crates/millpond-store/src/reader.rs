@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream};
 
 use crate::disk_tier::Pin;
 use crate::error::OriginError;
@@ -20,7 +19,7 @@ use crate::stats;
 /// The next origin request begins when less than this is left of what has been asked for.
 const AHEAD: u64 = 1024 * 1024;
 
-/// So much is read by who wants it where no disk is needed, and by another thread otherwise.
+/// Largest range that the caller's thread reads, where no disk access is needed.
 const AT_ONCE: u64 = 256 * 1024;
 
 /// Damaged parts that one reader fetches again before it fails.
@@ -65,7 +64,7 @@ impl Chunk {
         }
     }
 
-    /// Whether it has no bytes. A reader gives no such chunk.
+    /// Returns whether it has no bytes. A reader gives no such chunk.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -73,8 +72,8 @@ impl Chunk {
 
 /// Gives the bytes of a range as they become available.
 ///
-/// Dropping it is the way to stop: origin requests that nobody else waits for then end at once, and what is complete
-/// of them stays cached. It fetches nothing behind its range, and at most one run ahead of its position.
+/// Dropping it is the way to stop: origin requests that no other reader waits for then end at once, and their complete
+/// slices stay cached. It fetches nothing behind its range, and at most one run ahead of its position.
 pub struct Reader {
     slices: Arc<SliceCache>,
     object: Arc<Object>,
@@ -93,14 +92,14 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// What lies behind the end of the object is cut off.
+    /// Creates a reader. The range is cut at the end of the object.
     pub(crate) fn new(slices: Arc<SliceCache>, object: Arc<Object>, range: Range<u64>) -> Self {
         let end = range.end.min(object.meta().len);
         let position = range.start;
         Self { slices, object, position, end, held: None, tickets: Vec::new(), begun: None, waiting: None, damaged: 0 }
     }
 
-    /// The range that is still to come, cut at the end of the object.
+    /// Returns the range not read yet, cut at the end of the object.
     pub fn remaining(&self) -> Range<u64> {
         self.position.min(self.end)..self.end
     }
@@ -176,15 +175,7 @@ impl Reader {
         })
     }
 
-    /// The rest as a stream.
-    pub fn into_stream(self) -> BoxStream<'static, Result<Chunk, OriginError>> {
-        Box::pin(stream::unfold(self, |mut reader| async move {
-            let item = reader.next().await?;
-            Some((item, reader))
-        }))
-    }
-
-    /// The whole rest as one range of the file, after a look that nobody wrote into it.
+    /// The whole rest as one range of the file, after a check that the file is unchanged.
     fn next_of_file(&mut self, file: Arc<File>) -> Result<Chunk, OriginError> {
         let range = self.remaining();
         self.stop();
@@ -240,7 +231,7 @@ impl Reader {
         Ok(chunk)
     }
 
-    /// What is held at an offset of a slice.
+    /// Returns what is held at an offset of a slice.
     async fn held(&mut self, index: u64, offset: usize) -> Result<Option<Chunk>, OriginError> {
         let Some((_, stored)) = self.held.as_ref().filter(|(held, _)| *held == index) else {
             self.held = None;
@@ -312,7 +303,7 @@ impl Reader {
         }
     }
 
-    /// Sends for the next missing slice before the reader comes to it, so that it need not stop there.
+    /// Fetches the next missing slice before the reader gets there.
     fn look_ahead(&mut self, index: u64) {
         let until = self.slices.indexes(&(self.position..self.end)).end;
         let window = (AHEAD / self.slices.slice()).max(2);
@@ -329,7 +320,7 @@ impl Reader {
     }
 }
 
-/// Whether an open file is still what was opened: one `fstat`, which asks no disk.
+/// Returns whether an open file is still what was opened: one `fstat`, which asks no disk.
 pub(crate) fn check_file(object: &Object, file: &File) -> Result<(), OriginError> {
     let error = match disk::is_unchanged(file, object.meta()) {
         Ok(true) => return Ok(()),

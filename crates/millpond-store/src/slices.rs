@@ -30,7 +30,7 @@ pub(crate) struct Slice {
 }
 
 impl SliceId {
-    /// What the slice is called in ledgers.
+    /// Returns the key of the slice in ledgers.
     pub(crate) fn key(self) -> u64 {
         let mut mixed = self.object ^ self.index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -44,7 +44,7 @@ impl Slice {
         self.pieces.push((self.filled() + bytes.len(), bytes));
     }
 
-    /// How many bytes are there.
+    /// Returns how many bytes are there.
     pub(crate) fn filled(&self) -> usize {
         self.pieces.last().map_or(0, |(end, _)| *end)
     }
@@ -126,12 +126,12 @@ impl SliceCache {
         }
     }
 
-    /// Whether there is a complete slice.
+    /// Returns whether there is a complete slice.
     pub(crate) fn contains(&self, id: SliceId) -> bool {
         self.cache.contains(&id) || self.disk.as_ref().is_some_and(|disk| disk.contains(id.key()))
     }
 
-    /// Whether a complete slice is in memory.
+    /// Returns whether a complete slice is in memory.
     pub(crate) fn memory_contains(&self, id: SliceId) -> bool {
         self.cache.contains(&id)
     }
@@ -141,7 +141,7 @@ impl SliceCache {
         self.cache.each(|id, held| each(id.object, &held.of));
     }
 
-    /// Takes the slices of unwanted objects out of memory; returns how many.
+    /// Removes the slices of unwanted objects from memory. Returns their number.
     pub(crate) fn purge_memory(&self, unwanted: impl Fn(&Named) -> bool) -> usize {
         self.cache.purge(|_, held| unwanted(&held.of))
     }
@@ -189,29 +189,29 @@ impl SliceCache {
         range.start / self.slice..(range.end - 1) / self.slice + 1
     }
 
-    /// How many slices an origin request may go ahead of its readers now. Many requests at a time share a quarter of the
-    /// memory, so that what they bring is still there when its reader comes to it.
+    /// Returns how many slices an origin request may go ahead of its readers now. Many requests at a time share a quarter of the
+    /// memory, so that their slices are still there when a reader gets to them.
     pub(crate) fn run_slices(&self) -> u64 {
         let flights = self.flights.load(Ordering::Relaxed) + 1;
         let share = self.memory.budget() / 4 / flights;
         (self.run.min(share) / self.slice).max(1)
     }
 
-    /// How many bytes an origin request may go ahead of its readers.
+    /// Returns how many bytes an origin request may go ahead of its readers.
     pub(crate) fn run(&self) -> u64 {
         self.run
     }
 
     /// Waits for room for a slice of `len` bytes.
     ///
-    /// Room comes: whoever has some fills it and so makes it evictable, or gives it back.
-    pub(crate) async fn reserve(self: &Arc<Self>, len: u64) -> Seat {
+    /// The wait ends: each reservation is either filled, and thereby evictable, or given back.
+    pub(crate) async fn reserve(self: &Arc<Self>, len: u64) -> SliceReservation {
         loop {
             let mut room = std::pin::pin!(self.room.notified());
             room.as_mut().enable();
             if self.memory.reserve(len) {
                 let slices = self.clone();
-                return Seat { slices, len };
+                return SliceReservation { slices, len };
             }
             room.await;
         }
@@ -225,12 +225,12 @@ impl SliceCache {
 }
 
 /// Room for one slice that is being filled.
-pub(crate) struct Seat {
+pub(crate) struct SliceReservation {
     slices: Arc<SliceCache>,
     len: u64,
 }
 
-impl Seat {
+impl SliceReservation {
     /// Makes the room a cached slice, one for the disk too where it is `storable`.
     pub(crate) fn fill(mut self, id: SliceId, of: &Arc<Named>, slice: Arc<Slice>, storable: bool) {
         let len = std::mem::take(&mut self.len);
@@ -243,7 +243,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SliceReservation {
     fn drop(&mut self) {
         self.slices.memory.release(self.len);
         self.slices.room.notify_waiters();
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use crate::origin::{ObjectMeta, Version};
     use crate::path::ObjectPath;
-    use crate::policy::Sieve;
+    use crate::policy::PolicyName;
 
     #[test]
     fn bytes_of_a_slice_by_offset() {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     fn slices(budget: u64, slice: u32, run: u64) -> SliceCache {
-        SliceCache::new(Memory::new(budget, Box::new(Sieve::default())), None, slice, run)
+        SliceCache::new(Memory::new(budget, PolicyName::Sieve), None, slice, run)
     }
 
     #[test]
@@ -300,9 +300,9 @@ mod tests {
     #[tokio::test]
     async fn room_is_waited_for() {
         let slices = Arc::new(slices(400, 100, 100));
-        let mut seats = Vec::new();
+        let mut reservations = Vec::new();
         for _ in 0..4 {
-            seats.push(slices.reserve(100).await);
+            reservations.push(slices.reserve(100).await);
         }
         let waiting = tokio::spawn({
             let slices = slices.clone();
@@ -311,7 +311,7 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!waiting.is_finished());
         let id = SliceId { object: 1, index: 0 };
-        // A filled seat can be evicted, so it makes room as well as one given back.
+        // A filled reservation can be evicted, so it makes room as well as one given back.
         let meta = ObjectMeta {
             len: 100,
             version: Version::new("1"),
@@ -324,7 +324,7 @@ mod tests {
             freshness: Default::default(),
         };
         let of = Arc::new(Named::new(&Arc::from("p"), &ObjectPath::root(), &meta));
-        seats.pop().unwrap().fill(id, &of, Arc::default(), true);
+        reservations.pop().unwrap().fill(id, &of, Arc::default(), true);
         waiting.await.unwrap();
         assert!(!slices.cache.contains(&id));
     }

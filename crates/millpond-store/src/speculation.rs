@@ -1,13 +1,13 @@
-//! What was sent for ahead of its viewer, and whether a viewer came.
+//! Slices fetched ahead of their viewers, and whether a viewer read them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many slices that nobody has read are remembered; older ones count as never read.
+/// Number of unread slices that are remembered; older ones count as never read.
 const REMEMBERED: usize = 65_536;
 
-/// Slices sent for ahead that nobody has read yet.
+/// Slices fetched ahead that no viewer has read yet.
 #[derive(Debug, Default)]
 pub(crate) struct Speculation {
     /// A lock: taken once a slice.
@@ -29,7 +29,7 @@ struct Slice {
 }
 
 impl Speculation {
-    /// A slice is sent for.
+    /// Counts a slice that is fetched.
     pub(crate) fn begins(&self, key: u64, bytes: u64) {
         let mut waiting = self.lock();
         if waiting.slices.insert(key, Slice { bytes, is_here: false }).is_none() {
@@ -42,12 +42,12 @@ impl Speculation {
         }
     }
 
-    /// So many bytes of a slice came, whoever sent for it; all of them, or no more will.
+    /// Counts the bytes of a slice that arrived, for any reader; no more of it will.
     pub(crate) fn comes(&self, key: u64, bytes: u64) {
         let mut waiting = self.lock();
         if let Some(slice) = waiting.slices.get_mut(&key) {
             if slice.is_here {
-                // It comes again: what had come first went unread.
+                // It arrives again: the first copy was never read.
                 waiting.slices.remove(&key);
                 return;
             }
@@ -59,7 +59,7 @@ impl Speculation {
         }
     }
 
-    /// A viewer begins to read a slice.
+    /// Counts a slice that a viewer begins to read.
     pub(crate) fn is_read(&self, key: u64) {
         if let Some(slice) = self.lock().slices.remove(&key) {
             self.used.fetch_add(slice.bytes, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Speculation {
         }
     }
 
-    /// Bytes of slices that a viewer came to, and bytes that came and none has come to yet.
+    /// Returns the bytes of slices that viewers read, and the bytes that arrived and no viewer has read.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         (self.used.load(Ordering::Relaxed), self.unused.load(Ordering::Relaxed))
     }
@@ -89,7 +89,7 @@ mod tests {
         for key in 0..4 {
             all.begins(key, 10);
         }
-        assert_eq!(all.bytes(), (0, 0), "nothing has come");
+        assert_eq!(all.bytes(), (0, 0), "nothing has arrived");
         all.comes(0, 10);
         all.comes(1, 10);
         all.comes(9, 10);
@@ -98,15 +98,15 @@ mod tests {
         all.is_read(1);
         all.is_read(2);
         all.comes(2, 10);
-        assert_eq!(all.bytes(), (20, 10), "one was read as it came, one is here unread, one never came");
+        assert_eq!(all.bytes(), (20, 10), "one was read as it arrived, one is unread, one never arrived");
         all.comes(3, 4);
         all.is_read(3);
-        assert_eq!(all.bytes(), (20, 14), "given up on its way: what came of it was for nobody");
+        assert_eq!(all.bytes(), (20, 14), "cancelled on its way: its bytes were for no viewer");
         all.begins(4, 10);
         all.comes(4, 10);
         all.comes(4, 10);
         all.is_read(4);
-        assert_eq!(all.bytes(), (20, 24), "put out unread and fetched again for somebody");
+        assert_eq!(all.bytes(), (20, 24), "evicted unread, and fetched again for a viewer");
         for key in 10..10 + REMEMBERED as u64 {
             all.begins(key, 1);
         }

@@ -30,7 +30,7 @@ pub struct PlaceStats {
     pub name: String,
     /// Requests to the origin, those made again included.
     pub origin_requests: u64,
-    /// Bytes of bodies that came from the origin.
+    /// Bytes of bodies that the origin sent.
     pub origin_bytes: u64,
     /// Slices a reader found complete, in memory or on the disk.
     pub slice_hits: u64,
@@ -40,19 +40,19 @@ pub struct PlaceStats {
     pub memory_hit_bytes: u64,
     /// And on the disk.
     pub disk_hit_bytes: u64,
-    /// Bytes handed to readers as they came from the origin.
+    /// Bytes handed to readers as they arrived from the origin.
     pub miss_bytes: u64,
     /// Bytes handed out as ranges of open files.
     pub file_bytes: u64,
-    /// Bytes of slices sent for ahead of their viewers.
+    /// Bytes of slices fetched ahead of their viewers.
     pub prefetched_bytes: u64,
-    /// Of those, bytes of slices that no viewer has come to yet.
+    /// Bytes among them of slices that no viewer has read yet.
     pub prefetched_unused_bytes: u64,
     /// Tracks of viewers whose positions are known now.
     pub watched: u64,
     /// What the way to the origin gives, as far as it was measured: bytes a second.
     pub link_bandwidth: u64,
-    /// Opens and reads that joined a request somebody else had made.
+    /// Opens and reads that joined a request of another caller.
     pub collapsed: u64,
     /// Opens answered by what was last seen of an object, because the origin failed.
     pub stale: u64,

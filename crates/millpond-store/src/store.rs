@@ -15,25 +15,25 @@ use crate::disk_tier::{DiskTier, Pin};
 use crate::error::OriginError;
 use crate::freshness::Permission;
 use crate::memory::Memory;
+use crate::named_origin::NamedOrigin;
 use crate::object::{Named, Object};
 use crate::origin::{Entry, Listing, ObjectMeta, Origin, disk};
 use crate::path::ObjectPath;
-use crate::policy::{self, Policy};
+use crate::policy::PolicyName;
 use crate::reader::{Reader, check_file};
 use crate::schedule::Mode;
 use crate::single_flight::SingleFlight;
 use crate::slab::{ObjectName, SlabError};
 use crate::slices::SliceCache;
-use crate::source::Source;
 use crate::stats::{self, PlaceStats, Stats};
 
-/// How many files a place keeps open for the next who asks; those in use are open besides.
+/// Number of unused files that a place keeps open.
 const OPEN_FILES: u64 = 256;
 
-/// Of how many objects a remote place remembers the metadata.
+/// Number of objects of which a remote place remembers the metadata.
 const REMEMBERED: u64 = 65_536;
 
-/// How long it is believed that an object isn't there.
+/// Time for which an object is believed to be absent.
 const ABSENT: Duration = Duration::from_secs(1);
 
 /// How long an object is used while its origin fails, where the origin doesn't say.
@@ -42,26 +42,24 @@ const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 3600);
 /// After a failure, a stale object is used for this long before the origin is asked again.
 const STALE_STEP: Duration = Duration::from_secs(1);
 
-/// The most that the request asks for that tells what an object is, in bytes.
+/// Longest range of the request that opens an object, in bytes.
 const FIRST: u64 = 1 << 30;
 
-/// How a [`Store`] is made.
+/// Options of a [`Store`].
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// Memory in bytes: for slices, complete ones and those being filled, and for what others keep in
     /// [`Store::memory`]. At least four slices are used.
     pub memory: u64,
-    /// Which entry of the memory goes: one of [`policy::NAMES`].
-    pub memory_policy: &'static str,
     /// Where slices are kept on a disk, if at all.
     pub disk: Option<DiskOptions>,
     /// The size of a slice, in bytes.
     pub slice: u32,
-    /// How far an origin request goes ahead of those who read what it brings, in bytes.
+    /// How far an origin request may be ahead of its readers, in bytes.
     pub run: u64,
     /// How long metadata is trusted; by default 1 s for a disk, 10 s for others.
     pub freshness: Option<Duration>,
-    /// When slices are sent for that viewers will need next.
+    /// When slices are fetched that viewers will need.
     pub prefetch: Mode,
 }
 
@@ -69,7 +67,6 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             memory: 256 * 1024 * 1024,
-            memory_policy: "sieve",
             disk: None,
             slice: 512 * 1024,
             run: 16 * 1024 * 1024,
@@ -86,26 +83,16 @@ pub struct DiskOptions {
     pub folder: PathBuf,
     /// The most that its files take together, in bytes.
     pub quota: u64,
-    /// Which slice goes: one of [`policy::NAMES`].
-    pub policy: &'static str,
+    /// The eviction policy.
+    pub policy: PolicyName,
 }
 
 /// Why a [`Store`] can't be made as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such replacement policy.
-    #[error("there is no policy {name:?}: there are {}", policy::NAMES.join(", "))]
-    NoSuchPolicy {
-        /// What was asked for.
-        name: String,
-    },
     /// The disk cache can't be opened.
     #[error("{0}")]
     Disk(#[from] SlabError),
-}
-
-fn policy_of(name: &str) -> Result<Box<dyn Policy>, StoreError> {
-    policy::by_name(name).ok_or_else(|| StoreError::NoSuchPolicy { name: name.to_owned() })
 }
 
 /// Objects of all places, read through one slice cache. Clones share it.
@@ -125,7 +112,7 @@ struct Inner {
 
 /// A source, and the objects of it that are known.
 struct Place {
-    source: Arc<Source>,
+    source: Arc<NamedOrigin>,
     freshness: Duration,
     objects: Cache<ObjectPath, Arc<Object>>,
     /// Paths where nothing is, with when that was said.
@@ -143,14 +130,14 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Where there is no such policy, or the disk cache can't be opened: without one, no store is to fail.
+    /// Fails where the disk cache can't be opened.
     pub fn new(options: &StoreOptions) -> Result<Self, StoreError> {
         let least = u64::from(options.slice) * 4;
-        let memory = Memory::new(options.memory.max(least), policy_of(options.memory_policy)?);
+        let memory = Memory::new(options.memory.max(least), PolicyName::Sieve);
         let open = |disk: &DiskOptions| -> Result<_, StoreError> {
             // What waits to be written is memory that the ledger may have given up already.
             let waiting = (options.memory / 8 / u64::from(options.slice).max(1)).clamp(2, 256) as usize;
-            Ok(DiskTier::open(&disk.folder, disk.quota, options.slice, policy_of(disk.policy)?, waiting)?)
+            Ok(DiskTier::open(&disk.folder, disk.quota, options.slice, disk.policy, waiting)?)
         };
         let disk = options.disk.as_ref().map(open).transpose()?;
         Ok(Self(Arc::new(Inner {
@@ -170,26 +157,20 @@ impl Store {
         &self.0.slices
     }
 
-    /// Changes, while running, what the disk holds at most (up to what it was opened with) and which slice goes.
-    ///
-    /// # Errors
-    ///
-    /// Where there is no such policy.
-    pub fn set_disk(&self, capacity: Option<u64>, policy: Option<&str>) -> Result<(), StoreError> {
-        let policy = policy.map(policy_of).transpose()?;
+    /// Changes, while running, the capacity of the disk, up to the one that it was opened with, and its eviction policy.
+    pub fn set_disk(&self, capacity: Option<u64>, policy: Option<PolicyName>) {
         if let Some(disk) = self.0.slices.disk() {
             policy.into_iter().for_each(|policy| disk.set_policy(policy));
             capacity.into_iter().for_each(|bytes| disk.set_capacity(bytes));
         }
-        Ok(())
     }
 
-    /// When slices are sent for that viewers will need next.
+    /// Returns when slices are fetched that viewers will need.
     pub fn prefetch_mode(&self) -> Mode {
         *self.0.prefetch.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes that, while running, for the viewers that are there too.
+    /// Changes that mode while running, for present viewers too.
     pub fn set_prefetch_mode(&self, mode: Mode) {
         *self.0.prefetch.write().unwrap_or_else(PoisonError::into_inner) = mode;
         self.all().into_iter().for_each(|place| place.source.scheduler.set_mode(mode));
@@ -200,16 +181,24 @@ impl Store {
         self.memory().set_budget(bytes.max(self.slice_size() * 4));
     }
 
-    /// Waits until all of an object is here: what [`Mode::Full`] does before anything is sent.
+    /// Returns whether the position of an object's viewers matters to the store: the caller then gives it a
+    /// [`Watch`](crate::Watch) for each viewer.
+    pub fn follows_viewers(&self, object: &Object) -> bool {
+        object.file().is_none() && self.prefetch_mode().follows_viewers()
+    }
+
+    /// Does all that must be done before anything of an object is sent: with [`Mode::Full`], fetches all of it. Returns at
+    /// once with other modes and for open files.
     ///
     /// # Errors
     ///
-    /// What the origin says.
-    pub async fn fill(&self, object: &Arc<Object>) -> Result<(), OriginError> {
+    /// The failure of the origin.
+    pub async fn prepare(&self, object: &Arc<Object>) -> Result<(), OriginError> {
+        if self.prefetch_mode() != Mode::Full || object.file().is_some() {
+            return Ok(());
+        }
         let mut reader = self.read(object, 0..object.meta().len);
-        while object.file().is_none()
-            && let Some(chunk) = reader.next().await
-        {
+        while let Some(chunk) = reader.next().await {
             chunk?;
         }
         Ok(())
@@ -227,7 +216,7 @@ impl Store {
         let (objects, usual) =
             if local { (OPEN_FILES, Duration::from_secs(1)) } else { (REMEMBERED, Duration::from_secs(10)) };
         let place = Place {
-            source: Arc::new(Source::new(name, origin, self.prefetch_mode(), self.slice_size())),
+            source: Arc::new(NamedOrigin::new(name, origin, self.prefetch_mode(), self.slice_size())),
             freshness: self.0.freshness.unwrap_or(usual),
             objects: Cache::new(objects),
             absent: Cache::new(REMEMBERED),
@@ -238,12 +227,6 @@ impl Store {
         };
         let mut places = self.0.places.write().unwrap_or_else(PoisonError::into_inner);
         places.insert(name.to_owned(), Arc::new(place));
-    }
-
-    /// Takes a place away. Objects open already stay readable. Returns whether there was one.
-    pub fn remove_place(&self, name: &str) -> bool {
-        let mut places = self.0.places.write().unwrap_or_else(PoisonError::into_inner);
-        places.remove(name).is_some()
     }
 
     /// The places by name, each with its origin in words.
@@ -261,8 +244,8 @@ impl Store {
 
     /// Opens an object, or gives the open one where its metadata is fresh.
     ///
-    /// All who open an object at one moment cause one request: for a remote one that nobody knows yet a read of its
-    /// first slice, which is kept; for a known one a HEAD.
+    /// Concurrent callers share one request: for an unknown remote object a read of its first slice, which is kept; for a
+    /// known one a HEAD.
     ///
     /// # Errors
     ///
@@ -272,8 +255,8 @@ impl Store {
         self.open_for(place, path, 0..1).await
     }
 
-    /// As [`open`](Self::open), for somebody who will read a range: the request that tells what an unknown object is
-    /// asks for that instead of the first slice.
+    /// As [`open`](Self::open), for a caller that will read a range: the request that opens an unknown object asks for that
+    /// range instead of the first slice.
     ///
     /// # Errors
     ///
@@ -304,7 +287,7 @@ impl Store {
         result
     }
 
-    /// An object that is known, its metadata fresh or not: asks nobody.
+    /// Returns a known object, its metadata fresh or not, without asking the origin.
     pub fn peek(&self, place: &str, path: &ObjectPath) -> Option<Arc<Object>> {
         let place = self.place(place).ok()?;
         place.objects.get(path).filter(|object| !object.is_outdated())
@@ -379,8 +362,8 @@ impl Store {
     }
 
     /// Reads exactly a range, and waits for all of it: for metadata. It is taken from slices where all of them are
-    /// in memory or on their way, else asked for as it is, not rounded to slices and not cached; once for all who
-    /// want the same range now.
+    /// in memory or on their way, else asked for as it is, not rounded to slices and not cached; once for all
+    /// concurrent callers of the same range.
     ///
     /// # Errors
     ///
@@ -409,13 +392,13 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Whether a range can be read without asking the origin for anything more than is on its way.
+    /// Returns whether a range can be read without asking the origin for anything more than is on its way.
     pub fn is_near(&self, object: &Arc<Object>, range: &Range<u64>) -> bool {
         object.file().is_some() || object.is_coming(self.slices(), range)
     }
 
-    /// Sends for the missing slices of a range, without waiting: one origin request a missing run. At most one run
-    /// is taken on at a time, the rest of the range is left out; for an open file there is nothing to do.
+    /// Fetches the missing slices of a range, without waiting: one origin request for each missing run. At most one run's
+    /// length is fetched, the rest of the range is left out. Does nothing for an open file.
     pub fn prefetch(&self, object: &Arc<Object>, range: Range<u64>) {
         if object.file().is_some() {
             return;
@@ -424,7 +407,7 @@ impl Store {
         object.prefetch(&self.0.slices, &(range.start..end));
     }
 
-    /// What the store holds and did.
+    /// Returns the counters.
     pub fn stats(&self) -> Stats {
         let places = self.all().into_iter().map(|place| {
             let source = &place.source;
@@ -435,7 +418,7 @@ impl Store {
                 prefetched_bytes: used + unused,
                 prefetched_unused_bytes: unused,
                 watched: source.scheduler.viewers(),
-                link_bandwidth: source.link().0.bandwidth as u64,
+                link_bandwidth: source.link().estimate.bandwidth as u64,
                 ..source.counters.snapshot(&source.name, retries)
             }
         });
@@ -462,7 +445,7 @@ impl Store {
 }
 
 impl Place {
-    /// What need not be asked: a fresh object, one that stands in for it, or that there is none.
+    /// Returns what need not be asked: a fresh object, one that stands in for it, or that there is none.
     fn known(&self, path: &ObjectPath) -> Option<Result<Arc<Object>, OriginError>> {
         if let Some(object) = self.objects.get(path) {
             let fresh = object.fresh_for(self.freshness);
@@ -475,7 +458,7 @@ impl Place {
         (at.elapsed() < ABSENT.min(self.freshness)).then_some(Err(error))
     }
 
-    /// What is given when the origin failed: the object as it was last seen, where that may be.
+    /// Returns what is given when the origin failed: the object as it was last seen, where that may be.
     fn stand_in(&self, path: &ObjectPath, error: OriginError) -> Result<Arc<Object>, OriginError> {
         if error.is_not_found() {
             self.objects.remove(path);
@@ -529,7 +512,7 @@ impl Inner {
     }
 
     /// Takes slices off the disk that the origin no longer lets be stored.
-    fn obey(&self, source: &Source, path: &ObjectPath, meta: &ObjectMeta) {
+    fn obey(&self, source: &NamedOrigin, path: &ObjectPath, meta: &ObjectMeta) {
         let Some(disk) = self.slices.disk() else { return };
         if meta.freshness.permission.is_storable() || !disk.knows(&source.name, path.as_str()) {
             return;
@@ -540,9 +523,9 @@ impl Inner {
         }
     }
 
-    /// What is asked for of an object that nobody knows yet: whole slices of what is wanted. Where sibling caches may
+    /// The range that opens an unknown object: whole slices of the wanted range. Where sibling caches may
     /// have it, as little as will do, for only the origin says which version there is.
-    fn first_read(&self, source: &Source, wanted: Range<u64>) -> Range<u64> {
+    fn first_read(&self, source: &NamedOrigin, wanted: Range<u64>) -> Range<u64> {
         let slice = self.slices.slice();
         if wanted.is_empty() || source.origin.neighbours().is_some() {
             return 0..slice;

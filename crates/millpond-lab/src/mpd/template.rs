@@ -22,7 +22,7 @@ struct Entry {
 }
 
 impl<'a> Addressing<'a> {
-    /// What applies within `element`.
+    /// Returns what applies within `element`.
     pub(crate) fn refine(mut self, element: &'a Element) -> Result<Self, MpdError> {
         self.templates.extend(element.child("SegmentTemplate"));
         self.lists.extend(element.child("SegmentList"));
@@ -32,7 +32,7 @@ impl<'a> Addressing<'a> {
         Ok(self)
     }
 
-    /// The init segment and all media segments of a representation in a period of so many seconds.
+    /// The init segment and all media segments of a representation in a period of this length.
     pub(crate) fn resolve(
         self,
         representation: &Element,
@@ -155,7 +155,7 @@ fn list(levels: &[&Element], base: &Url, period: f64) -> Result<(Option<Resource
     Ok((initialization(levels, base)?, segments))
 }
 
-/// When the segments begin and how long they are: from `SegmentTimeline`, else from `@duration`. `count` says
+/// Returns when the segments begin and how long they are: from `SegmentTimeline`, else from `@duration`. `count` says
 /// how many there are where that is known from elsewhere.
 fn entries(levels: &[&Element], period: f64, count: Option<usize>) -> Result<Vec<Entry>, MpdError> {
     let Some(&innermost) = levels.last() else { return Ok(Vec::new()) };

@@ -3,7 +3,7 @@
 use super::habits::Act;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a session whose media comes on the connection.
+/// Interval between checks of a session whose media arrives on the connection.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Something to do.
@@ -11,13 +11,13 @@ const LOOK: Duration = Duration::from_secs(5);
 pub(crate) enum Due {
     /// It has seen enough.
     Leave,
-    /// Goes on after a pause.
+    /// Continues after a pause.
     Resume,
     /// Jumps or pauses.
     Act(Act),
     /// Tells the server that it is still there.
     KeepAlive,
-    /// Reports what came, and sees whether anything does.
+    /// Sends a receiver report, and checks whether media arrives.
     Look,
 }
 
@@ -50,14 +50,14 @@ impl Agenda {
         self.resume = now.checked_add(pause);
     }
 
-    /// When there is something to do.
+    /// Returns when there is something to do.
     pub(crate) fn next(&self) -> Instant {
         let act = self.act.map(|(at, _)| at);
         let early = [self.leave, self.resume, act, Some(self.look)].into_iter().flatten().min();
         early.map_or(self.keep_alive, |early| early.min(self.keep_alive))
     }
 
-    /// What there is to do now, one at a time.
+    /// Returns what there is to do now, one at a time.
     pub(crate) fn take(&mut self, now: Instant) -> Option<Due> {
         let is_due = |at: &mut Instant| *at <= now;
         if self.leave.take_if(is_due).is_some() {

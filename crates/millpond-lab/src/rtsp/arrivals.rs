@@ -1,4 +1,4 @@
-//! When clients come.
+//! Arrival times of clients.
 
 use super::options::{Audience, Options};
 use crate::options::Arrivals;

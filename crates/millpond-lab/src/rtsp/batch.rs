@@ -6,7 +6,7 @@ use nix::sys::{
 };
 use std::{io::IoSliceMut, net::UdpSocket, os::fd::AsRawFd as _, time::Duration};
 
-/// Buffers for one call of so many packets, used again for the next.
+/// Buffers for one call, used again for the next.
 pub(crate) struct Batch<const PACKETS: usize> {
     buffers: Vec<u8>,
     /// Bytes kept of each packet.
@@ -14,7 +14,7 @@ pub(crate) struct Batch<const PACKETS: usize> {
     headers: MultiHeaders<()>,
 }
 
-/// A packet that came.
+/// A received packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'a> {
     /// As much of it as is kept.
@@ -26,7 +26,7 @@ pub(crate) struct Packet<'a> {
 }
 
 impl<const PACKETS: usize> Batch<PACKETS> {
-    /// Of each packet so many bytes are kept.
+    /// Bytes that are kept of each packet.
     pub(crate) fn new(kept: usize) -> Self {
         Self { buffers: vec![0; PACKETS * kept], kept, headers: headers(PACKETS) }
     }
@@ -45,7 +45,7 @@ impl<const PACKETS: usize> Batch<PACKETS> {
         }
     }
 
-    /// One call: how many came, and whether all have a time.
+    /// Makes one call. Returns the number of packets, and whether all have a time.
     fn once(&mut self, socket: &UdpSocket, each: &mut impl FnMut(Packet<'_>)) -> (usize, bool) {
         let mut buffers = self.buffers.chunks_exact_mut(self.kept);
         let mut slices: [[IoSliceMut<'_>; 1]; PACKETS] =
@@ -94,7 +94,7 @@ mod tests {
                 times.push(now());
                 sender.send_to(&vec![size; 100 * usize::from(size)], ("127.0.0.1", ports.numbers.0)).unwrap();
             }
-            // However late it is looked.
+            // However late the port is read.
             std::thread::sleep(Duration::from_millis(300));
             let mut sizes = Vec::new();
             batch.receive(&ports.rtp, |packet| {

@@ -4,7 +4,7 @@ use super::report::Report;
 use crate::simulate::{Axis, Plot};
 
 impl Report {
-    /// How startup, the time between frames and lateness are distributed, up to 99 of 100.
+    /// Returns how startup, the time between frames and lateness are distributed, up to 99 of 100.
     #[must_use]
     pub fn plot(&self) -> Plot {
         let lines = [

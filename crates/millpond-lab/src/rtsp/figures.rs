@@ -15,7 +15,7 @@ pub(crate) struct MediaCounts {
     pub(crate) bytes: u64,
     /// More than [`LATE`] behind the schedule.
     pub(crate) late: u64,
-    /// Numbers passed over less those that came after all.
+    /// Sequence numbers skipped, less those that arrived after all.
     pub(crate) lost: i64,
     pub(crate) reordered: u64,
     pub(crate) duplicates: u64,
@@ -76,7 +76,7 @@ impl MediaFigures {
     }
 }
 
-/// What is shown while the run goes on. Threads add to it each time they look, and one reads: atomics, so that nobody waits.
+/// The figures that are shown during a run. Threads add to it each time they look, and one reads: atomics, so that no thread waits.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     active: AtomicU64,
@@ -140,11 +140,11 @@ impl Counters {
     }
 }
 
-/// The counters over the run, at a bounded number of moments: when there are too many, every second one goes.
+/// The counters over the run, at a bounded number of moments: when there are too many, every second one is dropped.
 #[derive(Debug)]
 pub(crate) struct History {
     moments: Vec<(Duration, Counts)>,
-    /// One of so many is kept.
+    /// One of this many is kept.
     stride: usize,
     seen: usize,
 }

@@ -16,13 +16,13 @@ const TAIL: f64 = 0.1;
 /// Something a client does of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Act {
-    /// Goes on elsewhere, at this fraction of the title.
+    /// Seeks to this fraction of the title.
     Seek(f64),
     /// Stands still for so long.
     Pause(Duration),
 }
 
-/// Where a client begins, as a fraction of the title, and how long it stays: no time is to the end. `length` is that of
+/// Returns where a client begins, as a fraction of the title, and how long it stays: no time is to the end. `length` is that of
 /// the title, where it is known.
 pub(crate) fn visit(options: &Options, length: Option<f64>, rng: &mut Rng) -> (f64, Option<Duration>) {
     let start = rng.f64() * options.start_within;
@@ -38,7 +38,7 @@ pub(crate) fn visit(options: &Options, length: Option<f64>, rng: &mut Rng) -> (f
     (start, [watch, part].into_iter().flatten().min())
 }
 
-/// What a client does next and after how long; nothing where it only watches.
+/// Returns what a client does next and after how long; nothing where it only watches.
 pub(crate) fn next(options: &Options, rng: &mut Rng) -> Option<(Duration, Act)> {
     let a_minute = options.seeks + options.pauses;
     if a_minute <= 0.0 {

@@ -19,14 +19,14 @@ const NAME: &str = "millpond-load";
 /// Bytes of an RTP header that matter here.
 pub(crate) const HEAD: usize = 12;
 
-/// Something that whoever plays wants to know.
+/// An event for the task that plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The first packet after a PLAY came at this time.
+    /// The first packet after a PLAY arrived at this time.
     First(Duration),
     /// Every track said that it ended (RTCP BYE).
     Ended,
-    /// No packet came for long. With the time of the last one; none where there was none since the PLAY.
+    /// No packet arrived for long. With the time of the last one since the PLAY, if any.
     Silent(Option<Duration>),
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Media {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing is to come.
+    /// No packets are expected.
     Idle,
-    /// Packets are to come.
+    /// Packets are expected.
     Playing,
     /// It was told already that it ended or fell silent.
     Over,
@@ -73,7 +73,7 @@ impl Media {
         Self { tracks, patience, state: State::Idle, since: Duration::ZERO, first: None, last: None, event: None }
     }
 
-    /// PLAY is being sent: what comes from now on has a schedule of its own.
+    /// PLAY is being sent: packets from now on have a schedule of their own.
     pub(crate) fn play(&mut self, now: Duration) {
         (self.state, self.since) = (State::Playing, now);
         (self.first, self.last, self.event) = (None, None, None);
@@ -153,7 +153,7 @@ impl Media {
         }
     }
 
-    /// What happened, once; with the time of the PLAY that it is about.
+    /// Returns what happened, once; with the time of the PLAY that it is about.
     pub(crate) fn event(&mut self) -> Option<(Duration, Event)> {
         let event = self.event.take()?;
         // Both within one look: the end is told after the first packet.

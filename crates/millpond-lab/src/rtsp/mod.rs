@@ -8,7 +8,7 @@
 //! # How it stays cheap
 //! It shares the machine with what it measures. The kernel notes when each packet comes; a thread of its own takes all
 //! that came on each port fifty times a second, with one system call a port, and keeps twelve bytes of each packet. No
-//! packet wakes anybody. Over TCP packets come through the connection's task, and their time is that of the read.
+//! packet wakes a task. Over TCP packets arrive through the connection's task, and their time is that of the read.
 //!
 //! # What it does not do
 //! It decodes nothing, follows no redirects and knows no passwords.

@@ -11,7 +11,7 @@ pub struct Options {
     pub urls: Vec<Url>,
     /// How uneven the draw is: the URL of rank n is as likely as 1/n to this power. Default: 0, all alike.
     pub zipf: f64,
-    /// How clients come. Default: 10 at once.
+    /// Arrival of clients. Default: 10 at once.
     pub audience: Audience,
     /// How their arrivals are spread. Default: [`Arrivals::Even`].
     pub arrivals: Arrivals,
@@ -28,7 +28,7 @@ pub struct Options {
     pub seeks: f64,
     /// Pauses that a client makes in a minute, on average, of some seconds each. Default: 0.
     pub pauses: f64,
-    /// How media comes. Default: UDP.
+    /// Transport of media. Default: UDP.
     pub transport: Transport,
     /// Signalling only: every client leaves as soon as it could play. Default: false.
     pub mute: bool,
@@ -42,17 +42,17 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// How clients come.
+/// Arrival of clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Audience {
-    /// So many places, filled over a time and filled again when a client leaves.
+    /// A fixed number of clients, started over a time; each that leaves is replaced.
     Places {
         /// How many.
         clients: u32,
         /// Over how long they are filled the first time.
         ramp_up: Duration,
     },
-    /// So many a second as long as the run lasts, however many are there.
+    /// A rate of new clients a second as long as the run lasts, however many are there.
     Rate(f64),
 }
 
@@ -67,7 +67,7 @@ pub enum Watch {
     Exponential(Duration),
 }
 
-/// How media comes.
+/// Transport of media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// To a pair of ports for each track of each client.

@@ -6,7 +6,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
 };
 
-/// Bytes that the kernel holds for one port, where it lets us have so many: seconds of media, so that looking seldom
+/// Bytes that the kernel holds for one port, as far as it allows: seconds of media, so that reading seldom
 /// loses nothing.
 const HELD: usize = 1 << 20;
 /// Pairs tried before there is none.
@@ -22,7 +22,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// A free pair at a local address. Packets come with the time at which the kernel got them.
+    /// Binds a free pair at a local address. Each packet has the time at which the kernel received it.
     pub(crate) fn open(address: IpAddr) -> io::Result<Self> {
         let (rtp, rtcp, numbers) = pair(address)?;
         for socket in [&rtp, &rtcp] {
@@ -35,7 +35,7 @@ impl Ports {
         Ok(Self { rtp, rtcp, numbers })
     }
 
-    /// A free pair that nobody reads: as little as possible is held.
+    /// Binds a free pair that is never read, with the smallest buffers.
     pub(crate) fn open_unread(address: IpAddr) -> io::Result<Self> {
         let (rtp, rtcp, numbers) = pair(address)?;
         for socket in [&rtp, &rtcp] {

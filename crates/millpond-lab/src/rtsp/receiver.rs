@@ -1,7 +1,7 @@
 //! The thread that receives UDP: it looks at all its sockets many times a second, never at single packets.
 //!
 //! Packets wait in the kernel with their exact time on them, so looking seldom costs no precision, and one system call
-//! takes all that came for a client since the last look.
+//! takes all packets of a client since the last look.
 
 use super::{
     batch::Batch,
@@ -38,7 +38,7 @@ const EVENTS: usize = 4;
 
 /// What a receiving thread is told.
 enum Command {
-    Add(u64, Box<Stream>),
+    Add(u64, Box<ClientMedia>),
     Play(u64, Duration),
     Pause(u64),
     Remove(u64),
@@ -46,7 +46,7 @@ enum Command {
 }
 
 /// The session of one client.
-struct Stream {
+struct ClientMedia {
     media: Media,
     /// Each track's, and where its receiver reports go.
     ports: Vec<(Arc<Ports>, Option<SocketAddr>)>,
@@ -72,7 +72,7 @@ pub(crate) struct Reception {
     since: Duration,
 }
 
-/// Starts a thread. It ends when it is told to, or when nobody can tell it anything any more, and gives what it measured.
+/// Starts a thread. It ends when it is told to, or when its last handle is dropped, and returns its measurements.
 pub(crate) fn start(
     name: String,
     clock: Clock,
@@ -93,7 +93,7 @@ impl Receiver {
     /// Hands a session over, with a number that no other has.
     pub(crate) fn add(&self, number: u64, media: Media, ports: Vec<(Arc<Ports>, Option<SocketAddr>)>) -> Reception {
         let (sender, events) = mpsc::channel(EVENTS);
-        self.tell(Command::Add(number, Box::new(Stream { media, ports, events: sender, waiting: None })));
+        self.tell(Command::Add(number, Box::new(ClientMedia { media, ports, events: sender, waiting: None })));
         Reception { number, receiver: self.clone(), events, since: Duration::ZERO }
     }
 
@@ -103,7 +103,7 @@ impl Receiver {
     }
 
     fn tell(&self, command: Command) {
-        // The thread is there as long as anybody can tell it something.
+        // The thread lives as long as a sender of commands.
         let _ = self.commands.send(command);
     }
 }
@@ -120,7 +120,7 @@ impl Reception {
         self.receiver.tell(Command::Pause(self.number));
     }
 
-    /// What happens next.
+    /// Returns what happens next.
     pub(crate) async fn event(&mut self) -> Event {
         loop {
             match self.events.recv().await {
@@ -143,7 +143,7 @@ impl Drop for Reception {
 struct Looking {
     clock: Clock,
     counters: Arc<Counters>,
-    streams: BTreeMap<u64, Stream>,
+    streams: BTreeMap<u64, ClientMedia>,
     figures: MediaFigures,
     told: MediaCounts,
     packets: Batch<PACKETS>,
@@ -208,7 +208,7 @@ impl Looking {
     }
 
     fn finish(mut self) -> MediaFigures {
-        // Of those who did not leave in time.
+        // Of clients that did not leave in time.
         for stream in self.streams.values_mut() {
             stream.media.finish(&mut self.figures);
         }
@@ -235,7 +235,7 @@ impl Looking {
     }
 }
 
-impl Stream {
+impl ClientMedia {
     fn look(&mut self, clock: Clock, batch: &mut Batch<PACKETS>, figures: &mut MediaFigures) {
         for (track, (ports, _)) in self.ports.iter().enumerate() {
             batch.receive(&ports.rtp, |packet| {
@@ -264,7 +264,7 @@ impl Stream {
                     self.waiting = Some(event);
                     return;
                 }
-                // Whoever played is gone, and the command to forget it on its way.
+                // The session has ended, and the command to forget it is on its way.
                 Err(mpsc::error::TrySendError::Closed(_)) => return,
             }
         }

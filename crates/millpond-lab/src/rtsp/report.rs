@@ -24,9 +24,9 @@ pub struct Progress {
     pub packets_per_second: f64,
     /// Million bits of them a second.
     pub megabits_per_second: f64,
-    /// Packets that came late, of 100.
+    /// Late packets, in percent.
     pub late_percent: f64,
-    /// Packets lost, less those that came after all.
+    /// Packets lost, less those that arrived after all.
     pub lost: i64,
     /// Sessions that failed since the run began.
     pub failures: u64,
@@ -139,7 +139,7 @@ pub struct MethodReport {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct MediaReport {
-    /// RTP packets that came.
+    /// RTP packets received.
     pub packets: u64,
     /// The same a second.
     pub packets_per_second: f64,
@@ -151,15 +151,15 @@ pub struct MediaReport {
     pub late: u64,
     /// Of 100.
     pub late_percent: f64,
-    /// Sequence numbers that never came.
+    /// Sequence numbers that never arrived.
     pub lost: i64,
-    /// Of 100 that should have come.
+    /// Share of the expected packets, in percent.
     pub lost_percent: f64,
-    /// Came after one with a higher number.
+    /// Packets that arrived after one with a higher number.
     pub reordered: u64,
-    /// Came again.
+    /// Packets that arrived again.
     pub duplicates: u64,
-    /// No RTP, or far from the numbers that were to come.
+    /// Packets that are no RTP, or far from the expected numbers.
     pub foreign: u64,
     /// How far packets were behind the schedule; where pictures are reordered, that is in it.
     pub behind: Latency,
@@ -178,7 +178,7 @@ pub struct Generator {
     /// Of one processor, of 100.
     pub processor_percent: f64,
     /// Packets that this machine's sockets had no room for during the run, whosever they were: counted as lost.
-    /// Always 0 of mute clients, whose packets nobody reads.
+    /// Always 0 for mute clients, whose packets are not read.
     pub overflows: u64,
 }
 

@@ -48,7 +48,7 @@ pub enum RunError {
 /// Must be called in a tokio runtime with time enabled. Dropping the future stops the clients soon after.
 ///
 /// # Errors
-/// When the run can't begin: see [`RunError`]. What goes wrong with single sessions is in the report.
+/// When the run can't begin: see [`RunError`]. Failures of single sessions are in the report.
 pub async fn run_until(
     options: Options,
     mut progress: impl FnMut(&Progress),
@@ -102,7 +102,7 @@ pub async fn run_until(
         media: &media,
         history: &history,
         processor: system::processor_time().saturating_sub(before.0),
-        // Nobody reads what comes to mute clients.
+        // The media of mute clients is not read.
         overflows: if options.mute { 0 } else { system::overflows().saturating_sub(before.1) },
     };
     Ok(Report::new(&options, &total))

@@ -1,4 +1,4 @@
-//! Whether packets come when they should. Pure: timestamps and arrival times in, lateness out.
+//! Whether packets arrive in time. Pure: timestamps and arrival times in, lateness out.
 
 use millpond_rtp::reception::ExtendedTimestamps;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A packet that is more than this behind its time is late.
 pub(crate) const LATE: Duration = Duration::from_millis(100);
 
-/// When each packet of a track should come: as long after the first one as its timestamp is.
+/// When each packet of a track should arrive: as long after the first one as its timestamp is.
 ///
 /// It begins anew with every PLAY. Timestamps are those of presentation, packets come in the order of decoding: where
 /// pictures are reordered (B-frames) each deviates by that, some tens of milliseconds.
@@ -15,7 +15,7 @@ pub(crate) struct Schedule {
     clock_rate: i64,
     first: Option<Duration>,
     timeline: ExtendedTimestamps,
-    /// The frame that is coming: its timestamp and when its first packet came.
+    /// The frame under way: its timestamp and the arrival of its first packet.
     frame: Option<(u32, Duration)>,
 }
 
@@ -24,12 +24,12 @@ pub(crate) struct Schedule {
 pub(crate) struct Timing {
     /// How far behind its time it is; zero where it is early.
     pub(crate) behind: Duration,
-    /// Where it begins a frame: the time since the frame before began to come.
+    /// The time since the frame before began to arrive, where a frame begins.
     pub(crate) since_frame: Option<Duration>,
 }
 
 impl Schedule {
-    /// Of a track whose timestamps have so many ticks a second.
+    /// Creates the schedule of a track whose timestamps have this many ticks a second.
     pub(crate) fn new(clock_rate: u32) -> Self {
         Self {
             clock_rate: i64::from(clock_rate.max(1)),
@@ -39,7 +39,7 @@ impl Schedule {
         }
     }
 
-    /// A packet that came in its turn.
+    /// Takes a packet that arrived in order.
     pub(crate) fn next(&mut self, timestamp: u32, arrival: Duration) -> Timing {
         let behind = self.behind(timestamp, arrival);
         let begins = self.frame.is_none_or(|(current, _)| current != timestamp);
@@ -47,7 +47,7 @@ impl Schedule {
         Timing { behind, since_frame: before.map(|(_, at)| arrival.saturating_sub(at)) }
     }
 
-    /// How far behind its time a packet is, whatever its turn.
+    /// Returns how far behind its time a packet is, whatever its turn.
     pub(crate) fn behind(&mut self, timestamp: u32, arrival: Duration) -> Duration {
         let ticks = self.timeline.extend(timestamp);
         let first = *self.first.get_or_insert(arrival);

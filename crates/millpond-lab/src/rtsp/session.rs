@@ -50,11 +50,11 @@ pub(crate) struct Session {
     keep_alive: Duration,
     /// What says that the client is still there.
     sign_of_life: Method,
-    /// When DESCRIBE was sent, until the first packet came.
+    /// When DESCRIBE was sent, until the first packet arrived.
     described: Option<Duration>,
-    /// When the last PLAY was sent, until its first packet came.
+    /// When the last PLAY was sent, until its first packet arrived.
     asked: Option<Duration>,
-    /// When the last packet should come, by the reply to PLAY.
+    /// When the last packet should arrive, by the reply to PLAY.
     ends: Option<Duration>,
     is_playing: bool,
 }
@@ -182,7 +182,7 @@ impl Session {
         Ok(format!("RTP/AVP;unicast;client_port={rtp}-{rtcp}"))
     }
 
-    /// Has somebody look at what will come.
+    /// Has the media received.
     fn receive(&mut self, tracks: &[Agreement]) -> Result<(), Failure> {
         if self.common.options.mute {
             return Ok(());
@@ -210,7 +210,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begins to play at a time, or goes on after a pause.
+    /// Begins to play at a time, or continues after a pause.
     pub(crate) async fn play(&mut self, from: Option<f64>) -> Result<(), Failure> {
         let now = self.common.clock.now();
         self.asked = Some(now);
@@ -305,7 +305,7 @@ impl Session {
         }
     }
 
-    /// The last packet came at a time: whether that is where the title ends.
+    /// Returns whether the title ends at the time of the last packet.
     fn over(&self, last: Duration, sign: &str) -> Result<bool, Failure> {
         match self.ends {
             Some(ends) if last + TAIL < ends => {

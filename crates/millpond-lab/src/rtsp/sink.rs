@@ -1,4 +1,4 @@
-//! Where the media of a session goes: to the receiving thread, or through the connection's own task.
+//! The receiver of a session's media: the receiving thread, or the connection's own task.
 
 use super::{
     connection::Frames,
@@ -10,7 +10,7 @@ use std::{cell::RefCell, rc::Rc, time::Duration};
 
 /// One session's media.
 pub(crate) enum Sink {
-    /// Nobody looks at it.
+    /// It is not read.
     None,
     /// By UDP.
     Udp(Reception),
@@ -46,7 +46,7 @@ impl Frames for Sink {
     }
 }
 
-/// Media that comes on the connection.
+/// Media that arrives on the connection.
 pub(crate) struct Interleaved {
     media: Media,
     /// Channels of RTP and RTCP, track by track.
@@ -60,12 +60,12 @@ impl Interleaved {
         Self { media, channels, figures }
     }
 
-    /// What happened.
+    /// Returns what happened.
     pub(crate) fn event(&mut self) -> Option<Event> {
         self.media.event().map(|(_, event)| event)
     }
 
-    /// Sees whether packets still come. Gives the receiver reports that are to be sent, with their channels.
+    /// Checks whether packets still arrive. Gives the receiver reports that are to be sent, with their channels.
     pub(crate) fn look(&mut self, now: Duration) -> Vec<(u8, Vec<u8>)> {
         self.media.check(now);
         let all = self.channels.iter().enumerate();

@@ -9,13 +9,13 @@ use std::time::Duration;
 /// Descriptors that are no client's: the runtime's, the log, libraries.
 const OTHERS: u64 = 64;
 
-/// Raises the limit of open files as far as it goes, and gives it.
+/// Raises the limit of open files to its maximum, and returns it.
 pub(crate) fn open_files() -> u64 {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return u64::MAX };
     if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
 }
 
-/// How many descriptors so many clients need at least.
+/// Returns the least number of descriptors that the clients need.
 pub(crate) fn needed(clients: u32, each: u64) -> u64 {
     OTHERS + u64::from(clients) * each
 }
@@ -29,7 +29,7 @@ pub(crate) fn processor_time() -> Duration {
 
 /// Packets that this machine has thrown away so far because a socket had no room: counted for all its programs.
 pub(crate) fn overflows() -> u64 {
-    // Linux's; elsewhere nobody says.
+    // Linux has it; other systems don't.
     std::fs::read_to_string("/proc/net/snmp").map_or(0, |text| receive_errors(&text))
 }
 

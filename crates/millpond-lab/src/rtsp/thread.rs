@@ -48,7 +48,7 @@ pub(crate) struct Common {
     receiver: Receiver,
     /// Sessions handed to the receiving thread.
     handed: Cell<u64>,
-    /// The ports of all who don't listen.
+    /// The ports of all clients that don't listen.
     unread: RefCell<Option<(IpAddr, Arc<Ports>)>>,
 }
 
@@ -59,7 +59,7 @@ impl Common {
         self.receiver.add(self.handed.get(), media, ports)
     }
 
-    /// Ports that nobody reads, at a local address.
+    /// Ports that are never read, at a local address.
     pub(crate) fn unread(&self, address: IpAddr) -> io::Result<Arc<Ports>> {
         let mut unread = self.unread.borrow_mut();
         match &*unread {
@@ -101,7 +101,7 @@ impl Share {
             let (tally, mut figures) = (common.tally.take(), common.figures.take());
             if let Ok(received) = receiving.join() {
                 figures.merge(&received);
-                // Nobody listens when the run was dropped.
+                // The receiver is gone when the run was dropped.
                 let _ = done.send((tally, figures));
             }
         };
@@ -153,7 +153,7 @@ impl Share {
     }
 }
 
-/// Adds what comes on connections to what is shown.
+/// Adds the media of connections to the figures that are shown.
 async fn count(common: Rc<Common>) {
     let mut told = MediaCounts::default();
     loop {

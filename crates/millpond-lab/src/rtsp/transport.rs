@@ -1,10 +1,10 @@
-//! What a SETUP's reply says of the way that media comes (RFC 2326 12.39). Pure.
+//! The `Transport` of a reply to SETUP (RFC 2326 12.39). Pure.
 
 use super::options::Transport;
 use millpond_rtp::setup::pair;
 use std::net::IpAddr;
 
-/// The part of a reply's `Transport` that matters to who receives.
+/// The part of a reply's `Transport` that matters to a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Agreed {
     /// The server's ports of RTP and RTCP.

@@ -1,9 +1,9 @@
 //! The bound: what a cache that knows the future would miss (Belady, "A study of replacement algorithms for a
-//! virtual-storage computer", 1966). Of all that is in, the one goes that is asked for again the latest, what is never
-//! asked for again first. With slices of one size that is the optimum; with the last slices of objects, or whole
+//! virtual-storage computer", 1966). It evicts the entry whose next use is the furthest, first of all one that is never used
+//! again. With slices of one size that is the optimum; with the last slices of objects, or whole
 //! objects, which are smaller or larger, it is near it.
 
-use super::{run::item, workload::Workload};
+use super::{slice_item::item, workload::Workload};
 use millpond_store::policy::Item;
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,7 +26,7 @@ fn asks(workload: &Workload, slice: Option<u32>) -> Vec<(Item, u64)> {
     asks.into_iter().map(|(_, item, bytes)| (item, bytes)).collect()
 }
 
-/// Share of the bytes read that a cache of `capacity` bytes must miss.
+/// Returns the share of the bytes read that a cache of `capacity` bytes must miss.
 pub fn byte_miss_ratio(workload: &Workload, slice: Option<u32>, capacity: u64) -> f64 {
     let asks = asks(workload, slice);
     let mut next = vec![usize::MAX; asks.len()];

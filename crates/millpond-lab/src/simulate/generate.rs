@@ -1,4 +1,4 @@
-//! Workloads made by chance, the same each time for the same seed.
+//! Random workloads, the same each time for the same seed.
 
 use super::workload::{Visit, Workload};
 use fastrand::Rng;
@@ -117,11 +117,11 @@ pub struct ZipfOptions {
     pub rate: f64,
     /// Mean share of an object that is watched: below 1, viewers leave after exponential times.
     pub watched: f64,
-    /// Share of viewers who begin in the middle.
+    /// Share of viewers that begin in the middle.
     pub middle: f64,
     /// Visits a second.
     pub arrivals: f64,
-    /// Of the visits, the share that comes to one object within a minute in the middle of the time.
+    /// Share of the visits that go to one object within a minute, in the middle of the time.
     pub crowd: f64,
 }
 

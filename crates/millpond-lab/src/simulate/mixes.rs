@@ -1,4 +1,4 @@
-//! Workloads of a delivery network, made by chance: segments, playlists, small files, news and scans, most of them without
+//! Workloads of a delivery network, generated at random: segments, playlists, small files, news and scans, most of them without
 //! viewers that a cache could follow through an object.
 
 use super::generate::{Zipf, ZipfOptions, sproxy, zipf};

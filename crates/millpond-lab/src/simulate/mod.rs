@@ -1,27 +1,34 @@
-//! The cache simulator: traces through the server's own policies and prefetch modes, against a virtual clock and a
+//! The cache simulator: workloads through the server's own policies and prefetch planner, on a virtual clock and a
 //! modelled link.
 //!
-//! A [`Workload`] is made by chance ([`sproxy`], [`zipf`], [`mix`]) or read from a file ([`trace`]); [`run`] plays it with viewers
-//! who read at the rate of the media, [`replay`] as fast as it goes; [`byte_miss_ratio`] is the bound. It uses
-//! `millpond_store::policy` and `millpond_store::schedule`, the code that serves.
+//! A [`Workload`] is generated at random ([`sproxy`], [`zipf`], [`mix`]) or read from a file ([`trace`]). [`run`] plays it with
+//! viewers that read at the rate of the media, [`replay`] with viewers that take no time; [`byte_miss_ratio`] is the bound.
+//! All of them drive the code that serves: the ledger and policies of `millpond_store::policy`, and the planner and meter of
+//! `millpond_store::schedule`.
 
 mod belady;
 mod compare;
 mod generate;
+mod link_model;
+mod look_ahead;
 mod mixes;
+mod outcome;
 mod plot;
 mod replay;
 mod run;
+#[cfg(test)]
+mod side_by_side;
+mod slice_item;
 pub mod trace;
-mod way;
 mod workload;
 
 pub use belady::byte_miss_ratio;
 pub use compare::{Row, compare, head};
 pub use generate::{ZipfOptions, sproxy, zipf};
+pub use link_model::LinkModel;
 pub use mixes::{MIXES, mix};
+pub use outcome::{Outcome, Setting};
 pub use plot::{Axis, Plot};
 pub use replay::replay;
-pub use run::{Link, Outcome, Setting, run};
-pub use way::Way;
+pub use run::run;
 pub use workload::{Totals, Visit, Workload};

@@ -1,34 +1,27 @@
-//! Visits that come and go at once: a plain run of a policy, without clock and link.
+//! Visits that take no time: a run of a policy without clock and link.
 
-use super::{
-    run::{Outcome, item},
-    workload::Workload,
-};
-use millpond_store::policy::{self, Ledger};
+use super::{outcome::Outcome, slice_item::item, workload::Workload};
+use millpond_store::policy::{Ledger, PolicyName};
 
 /// Runs a workload's visits one after the other. `slice` is none where objects are cached whole; `progress` is told the
 /// share that is done, now and then.
-///
-/// # Panics
-///
-/// Where the policy is not one of [`policy::NAMES`].
 pub fn replay(
     workload: &Workload,
     capacity: u64,
     slice: Option<u32>,
-    policy: &'static str,
+    policy: PolicyName,
     mut progress: impl FnMut(f64),
 ) -> Outcome {
-    let mut ledger = Ledger::new(capacity, policy::by_name(policy).expect("a policy that there is"));
+    let mut ledger = Ledger::new(capacity, policy);
     let mut outcome = Outcome {
         cache_bytes: capacity,
         slice_bytes: slice.map_or(0, u64::from),
         mode: if slice.is_some() { "on-demand" } else { "full" }.to_owned(),
-        policy: policy.to_owned(),
+        policy: policy.to_string(),
         visits: workload.visits.len() as u64,
         ..Outcome::default()
     };
-    let mut gone = Vec::new();
+    let mut evicted = Vec::new();
     for (number, visit) in workload.visits.iter().enumerate() {
         if number % (1 << 20) == 0 {
             progress(number as f64 / workload.visits.len() as f64);
@@ -48,8 +41,8 @@ pub fn replay(
                 outcome.hit_bytes += end - at;
             } else {
                 outcome.server_bytes += u64::from(item.size);
-                let _ = ledger.insert(item, now, &mut gone);
-                gone.clear();
+                let _ = ledger.insert(item, now, &mut evicted);
+                evicted.clear();
             }
             at = end;
         }

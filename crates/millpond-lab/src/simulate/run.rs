@@ -1,134 +1,69 @@
-//! A workload against the cache's own policies and modes, on a virtual clock and a modelled link.
+//! A workload against the cache's own policies and planner, on a virtual clock and a modelled link.
 
 use super::{
-    way::Way,
+    look_ahead::LookAhead,
+    outcome::{Outcome, Setting},
+    slice_item::item,
     workload::{Visit, Workload},
 };
 use millpond_store::{
-    policy::{self, Item, Ledger, Slot},
-    schedule::{self, Course, Mode, Viewer},
+    policy::{Item, Ledger, Slot},
+    schedule::{Mode, ViewerId},
 };
-use serde::Serialize;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashSet},
-    ops::Range,
 };
-
-pub use millpond_store::schedule::Link;
-
-/// One setting of everything that can be chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
-    /// Bytes of the cache.
-    pub cache: u64,
-    /// Bytes of a slice.
-    pub slice: u32,
-    /// When slices are sent for.
-    pub mode: Mode,
-    /// Which slice goes.
-    pub policy: &'static str,
-    /// The link to the origin, shared by all fetches, one after the other. Active knows what it gives now, not what it
-    /// will give.
-    pub link: Way,
-}
-
-/// What a run came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Outcome {
-    /// Bytes of the cache.
-    pub cache_bytes: u64,
-    /// Bytes of a slice; 0 where objects are cached whole.
-    pub slice_bytes: u64,
-    /// The mode.
-    pub mode: String,
-    /// The policy.
-    pub policy: String,
-    /// Visits.
-    pub visits: u64,
-    /// Bytes that viewers read.
-    pub bytes: u64,
-    /// Bytes that the origin sent.
-    pub server_bytes: u64,
-    /// Of the bytes that viewers read, those of slices that were there.
-    pub hit_bytes: u64,
-    /// Slices asked for.
-    pub asks: u64,
-    /// Of those, slices that were there.
-    pub hits: u64,
-    /// Bytes sent for ahead of their viewer.
-    pub prefetched_bytes: u64,
-    /// Of those, bytes of slices that nobody read before they went, or the end of the trace.
-    pub false_prefetch_bytes: u64,
-    /// Mean seconds from the beginning of a visit to its first byte.
-    pub startup_seconds: f64,
-    /// Times that playing stopped.
-    pub stalls: u64,
-    /// Seconds that it stopped for.
-    pub stall_seconds: f64,
-}
-
-impl Outcome {
-    /// Share of the bytes read that were not there.
-    pub fn byte_miss_ratio(&self) -> f64 {
-        1.0 - self.hit_bytes as f64 / self.bytes.max(1) as f64
-    }
-}
-
-/// Hash of a slice's name.
-pub(super) fn key(object: u64, index: u64) -> u64 {
-    let mixed =
-        (object.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) ^ index.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-    (mixed ^ (mixed >> 31)).wrapping_mul(0xd6e8_feb8_6659_fd93)
-}
 
 /// Runs a workload. `progress` is told the share that is done, now and then.
 ///
-/// A visit reads on at its rate; a slice that is not there is sent for and read as it comes. Stops shift what follows.
-///
-/// # Panics
-///
-/// Where the policy is not one of [`policy::NAMES`].
-pub fn run(workload: &Workload, setting: &Setting, mut progress: impl FnMut(f64)) -> Outcome {
-    let mut state = State::new(setting);
-    let mut due: BinaryHeap<Reverse<(Moment, usize)>> = BinaryHeap::new();
-    let mut readers: Vec<Reader> = Vec::new();
-    let mut free: Vec<usize> = Vec::new();
+/// A visit reads on at its rate; a slice that is not cached is fetched, and read as it arrives. A stall delays the rest of
+/// the visit. All visits share one planner, one link and one cache. A fetch that has begun is always completed.
+pub fn run(workload: &Workload, setting: &Setting, progress: impl FnMut(f64)) -> Outcome {
+    play(workload, setting, progress)
+}
+
+/// What is told while a workload is played.
+pub(super) trait Observer {
+    /// The share of the visits that have begun.
+    fn progress(&mut self, share: f64);
+
+    /// A slice of an object is fetched, ahead of its viewer or for it.
+    fn fetched(&mut self, _now: f64, _object: u64, _index: u64, _ahead: bool) {}
+}
+
+impl<F: FnMut(f64)> Observer for F {
+    fn progress(&mut self, share: f64) {
+        self(share);
+    }
+}
+
+/// As [`run`], for any observer.
+pub(super) fn play(workload: &Workload, setting: &Setting, observer: impl Observer) -> Outcome {
+    let mut simulation = Simulation::new(setting, observer);
     let mut visits = workload.visits.iter().enumerate().peekable();
     loop {
-        let next_visit = visits.peek().map(|(_, visit)| Moment(visit.at));
-        let next_step = due.peek().map(|Reverse((moment, _))| *moment);
-        match (next_visit, next_step) {
+        let visit = visits.peek().map(|(_, visit)| Moment(visit.at));
+        let event = simulation.events.peek().map(|Reverse((moment, _))| *moment);
+        match (visit, event) {
             (None, None) => break,
-            (Some(visit), step) if step.is_none_or(|step| visit <= step) => {
+            (Some(visit), event) if event.is_none_or(|event| visit <= event) => {
                 let Some((number, visit)) = visits.next() else { break };
                 if number % 4096 == 0 {
-                    progress(number as f64 / workload.visits.len() as f64);
+                    simulation.observer.progress(number as f64 / workload.visits.len() as f64);
                 }
-                let slice = state.slice(visit);
-                let reader = Reader { visit: *visit, at: visit.from, edge: None, viewer: Viewer::new(slice) };
-                let place = free.pop().unwrap_or(readers.len());
-                if place == readers.len() {
-                    readers.push(reader);
-                } else {
-                    readers[place] = reader;
-                }
-                due.push(Reverse((Moment(visit.at), place)));
+                simulation.begin(visit);
             }
             _ => {
-                let Some(Reverse((Moment(now), place))) = due.pop() else { break };
-                match state.step(&mut readers[place], now) {
-                    Some(next) => due.push(Reverse((Moment(next), place))),
-                    None => free.push(place),
-                }
+                let Some(Reverse((Moment(now), event))) = simulation.events.pop() else { break };
+                simulation.handle(now, event);
             }
         }
     }
-    state.finish(workload)
+    simulation.finish(workload)
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Moment(f64);
 
 impl Eq for Moment {}
@@ -145,46 +80,74 @@ impl Ord for Moment {
     }
 }
 
-/// A viewer on the way through an object.
+/// What happens at a moment. Events of one moment are handled in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The first byte of a fetch arrives, this long after its request where that measures the link's delay.
+    FirstByte(Option<Moment>),
+    /// The last byte of a fetch arrives.
+    LastByte { bytes: u32, ahead: bool },
+    /// A reader, by its place in the list, comes to its next slice, or to its end.
+    Reads(usize),
+    /// The planner is called.
+    Look,
+}
+
+/// A viewer on its way through an object.
+#[derive(Clone, Copy)]
 struct Reader {
     visit: Visit,
     /// The next byte.
     at: u64,
-    /// When it will have played the slice that it is in; none before its first.
-    edge: Option<f64>,
-    viewer: Viewer,
+    /// Its name in the planner.
+    id: Option<ViewerId>,
 }
 
-struct State<'a> {
+struct Simulation<'a, O> {
     setting: &'a Setting,
+    observer: O,
+    events: BinaryHeap<Reverse<(Moment, Event)>>,
+    readers: Vec<Reader>,
+    /// Places of readers that have left.
+    free: Vec<usize>,
     ledger: Ledger,
-    /// By slot: when the slice is there whole, and whether anybody has read it since it was sent for ahead.
-    coming: Vec<Coming>,
+    /// The arrival of each cached slice, by its slot.
+    arrivals: Vec<Arrival>,
+    /// The planner; none where the mode doesn't follow viewers.
+    look_ahead: Option<LookAhead>,
+    /// When the link has nothing to do.
     link_free: f64,
     outcome: Outcome,
-    gone: Vec<(Slot, Item)>,
-    wishes: Vec<schedule::Wish<()>>,
+    evicted: Vec<(Slot, Item)>,
     startup: f64,
 }
 
+/// When a slice arrives, and whether it was fetched ahead and no viewer has read it yet.
 #[derive(Clone, Copy, Default)]
-struct Coming {
+struct Arrival {
     first: f64,
     last: f64,
     unread: bool,
 }
 
-impl<'a> State<'a> {
-    fn new(setting: &'a Setting) -> Self {
-        let policy = policy::by_name(setting.policy).expect("a policy that there is");
+fn millis(now: f64) -> u64 {
+    (now * 1000.0) as u64
+}
+
+impl<'a, O: Observer> Simulation<'a, O> {
+    fn new(setting: &'a Setting, observer: O) -> Self {
         Self {
             setting,
-            ledger: Ledger::new(setting.cache, policy),
-            coming: Vec::new(),
+            observer,
+            events: BinaryHeap::new(),
+            readers: Vec::new(),
+            free: Vec::new(),
+            ledger: Ledger::new(setting.cache, setting.policy),
+            arrivals: Vec::new(),
+            look_ahead: setting.mode.follows_viewers().then(|| LookAhead::new(setting.mode, setting.slice.into())),
             link_free: 0.0,
             outcome: Outcome::default(),
-            gone: Vec::new(),
-            wishes: Vec::new(),
+            evicted: Vec::new(),
             startup: 0.0,
         }
     }
@@ -194,86 +157,110 @@ impl<'a> State<'a> {
         if self.setting.mode == Mode::Full { visit.len.max(1) } else { u64::from(self.setting.slice) }
     }
 
-    /// A viewer goes on to its next moment of interest; says when that is, nothing at the end.
-    fn step(&mut self, reader: &mut Reader, now: f64) -> Option<f64> {
-        let visit = reader.visit;
+    fn at(&mut self, moment: f64, event: Event) {
+        self.events.push(Reverse((Moment(moment), event)));
+    }
+
+    /// A visit begins.
+    fn begin(&mut self, visit: &Visit) {
+        let id = self.look_ahead.as_mut().map(|look_ahead| look_ahead.join(visit));
+        let reader = Reader { visit: *visit, at: visit.from, id };
+        let place = self.free.pop().unwrap_or(self.readers.len());
+        if place == self.readers.len() {
+            self.readers.push(reader);
+        } else {
+            self.readers[place] = reader;
+        }
+        self.at(visit.at, Event::Reads(place));
+    }
+
+    fn handle(&mut self, now: f64, event: Event) {
+        match event {
+            Event::Reads(place) => self.reads(place, now),
+            Event::FirstByte(after) => {
+                if let Some(look_ahead) = &mut self.look_ahead {
+                    look_ahead.meter.begins(now, after.map(|after| after.0), 0);
+                }
+            }
+            Event::LastByte { bytes, ahead } => {
+                if let Some(look_ahead) = &mut self.look_ahead {
+                    look_ahead.meter.arrived(now, bytes.into());
+                    look_ahead.meter.ends(now, 0, true);
+                    if ahead {
+                        look_ahead.fetch_ends();
+                        self.look_by(now);
+                    }
+                }
+            }
+            Event::Look => self.look(now),
+        }
+    }
+
+    /// A viewer comes to its next slice, or leaves.
+    fn reads(&mut self, place: usize, now: f64) {
+        let Reader { visit, at, id } = self.readers[place];
+        if at >= visit.to {
+            self.free.push(place);
+            if let Some((look_ahead, id)) = self.look_ahead.as_mut().zip(id) {
+                look_ahead.leave(id);
+                self.look_by(now);
+            }
+            return;
+        }
         let slice = self.slice(&visit);
-        let mut clock = now;
-        if reader.edge.is_none_or(|edge| edge <= now) {
-            if reader.at >= visit.to {
-                return None;
-            }
-            let from = reader.at;
-            let index = from / slice;
-            let end = ((index + 1) * slice).min(visit.to);
-            clock += self.read(&visit, from, slice, end - from, now, reader.edge.is_none());
-            reader.viewer.moves(Course::constant(from, visit.len, visit.rate), end, clock);
-            reader.at = end;
-            reader.edge = Some(clock + (end - from) as f64 / visit.rate);
+        let end = ((at / slice + 1) * slice).min(visit.to);
+        if let Some((look_ahead, id)) = self.look_ahead.as_mut().zip(id) {
+            look_ahead.moves(id, at, end, now);
+            self.look_by(now);
         }
-        let wakes = self.look_ahead(reader, slice, clock);
-        [reader.edge, wakes].into_iter().flatten().reduce(f64::min)
+        let wait = self.read(&visit, at, slice, end - at, now);
+        self.readers[place].at = end;
+        self.at(now + wait + (end - at) as f64 / visit.rate, Event::Reads(place));
     }
 
-    /// Sends for what the mode says to send for now; says when to look again.
-    fn look_ahead(&mut self, reader: &mut Reader, slice: u64, now: f64) -> Option<f64> {
-        let Reader { visit, viewer, .. } = reader;
-        let (due, wakes) = match self.setting.mode.ahead() {
-            Some(ahead) if ahead > 0.0 && self.setting.mode != Mode::Full => viewer.window(ahead, now),
-            Some(_) => return None,
-            None => self.active(visit, viewer, slice, now),
-        };
-        for index in due {
-            self.fetch(visit, index, slice, now, true);
+    /// Something changed: the planner is called as soon as it may be, or at the moment that it named.
+    fn look_by(&mut self, moment: f64) {
+        if let Some(at) = self.look_ahead.as_mut().and_then(|look_ahead| look_ahead.call_by(moment)) {
+            self.at(at, Event::Look);
         }
-        wakes
     }
 
-    fn active(&mut self, visit: &Visit, viewer: &mut Viewer, slice: u64, now: f64) -> (Range<u64>, Option<f64>) {
-        self.wishes.clear();
-        let here = |index| self.ledger.find(item(visit, index, slice).key).is_some();
-        viewer.wishes((), now, here, &mut self.wishes);
-        let (mut due, mut wakes) = (0, None);
-        let busy = (self.link_free - now).max(0.0);
-        schedule::latest(&mut self.wishes, self.setting.link.at(now), busy, |place, at| {
-            if at <= now {
-                due = due.max(place + 1);
-            } else {
-                wakes = Some(at);
-            }
-        });
-        // One viewer's slices have their deadlines in order.
-        let first = self.wishes.first().map_or(0, |wish| wish.index);
-        let end = self.wishes[..due].last().map_or(first, |wish| wish.index + 1);
-        if let Some(last) = end.checked_sub(1).filter(|_| due > 0) {
-            viewer.deals_with(last);
+    fn look(&mut self, now: f64) {
+        let Some(look_ahead) = &mut self.look_ahead else { return };
+        let (ledger, slice) = (&self.ledger, u64::from(self.setting.slice));
+        let here = |visit: &Visit, index: u64| ledger.find(item(visit, index, slice).key).is_some();
+        let (fetches, wake) = look_ahead.call(now, here);
+        for (visit, index) in fetches {
+            self.fetch(&visit, index, slice, now, true);
         }
-        (first..end, wakes)
+        if let Some(wake) = wake {
+            self.look_by(wake);
+        }
     }
 
-    /// A viewer comes to a slice; says for how long it has to wait for it.
-    fn read(&mut self, visit: &Visit, at: u64, slice: u64, bytes: u64, now: f64, first: bool) -> f64 {
+    /// A viewer comes to a slice. Returns for how long it waits.
+    fn read(&mut self, visit: &Visit, at: u64, slice: u64, bytes: u64, now: f64) -> f64 {
         let index = at / slice;
         self.outcome.asks += 1;
         let item = item(visit, index, slice);
-        self.ledger.read(&item, at.is_multiple_of(slice), (now * 1000.0) as u64);
-        let coming = match self.ledger.ask(&item, (now * 1000.0) as u64) {
+        self.ledger.read(&item, at.is_multiple_of(slice), millis(now));
+        let arrival = match self.ledger.ask(&item, millis(now)) {
             Some(slot) => {
-                let coming = &mut self.coming[slot as usize];
-                coming.unread = false;
-                if coming.first <= now {
+                let arrival = &mut self.arrivals[slot as usize];
+                arrival.unread = false;
+                if arrival.first <= now {
                     self.outcome.hits += 1;
                     self.outcome.hit_bytes += bytes;
                 }
-                *coming
+                *arrival
             }
             None => self.fetch(visit, index, slice, now, false),
         };
-        // Read as it comes: neither its first byte nor its last may be late.
+        // The slice is read as it arrives: neither its first byte nor its last may be late.
         let lasts = bytes as f64 / visit.rate;
-        let needed = if bytes == u64::from(item.size) { coming.last - now - lasts } else { 0.0 };
-        let wait = (coming.first - now).max(needed).max(0.0);
-        if first {
+        let needed = if bytes == u64::from(item.size) { arrival.last - now - lasts } else { 0.0 };
+        let wait = (arrival.first - now).max(needed).max(0.0);
+        if at == visit.from {
             self.startup += wait;
         } else if wait > 1e-3 {
             self.outcome.stalls += 1;
@@ -282,44 +269,58 @@ impl<'a> State<'a> {
         wait
     }
 
-    /// Sends for a slice, where it isn't there.
-    fn fetch(&mut self, visit: &Visit, index: u64, slice: u64, now: f64, ahead: bool) -> Coming {
+    /// Fetches a slice, where it isn't cached.
+    fn fetch(&mut self, visit: &Visit, index: u64, slice: u64, now: f64, ahead: bool) -> Arrival {
         let item = item(visit, index, slice);
         if let Some(slot) = self.ledger.find(item.key) {
-            return self.coming[slot as usize];
+            return self.arrivals[slot as usize];
         }
-        let begins = self.link_free.max(now + self.setting.link.at(now).delay);
-        let last = self.setting.link.carries(begins, f64::from(item.size));
+        let first = self.link_free.max(now + self.setting.link.delay());
+        let last = self.setting.link.carries(first, f64::from(item.size));
         self.link_free = last;
+        self.measure(&item, now, first, last, ahead);
+        self.observer.fetched(now, visit.object, index, ahead);
         self.outcome.server_bytes += u64::from(item.size);
         if ahead {
             self.outcome.prefetched_bytes += u64::from(item.size);
         }
-        let coming = Coming { first: begins, last, unread: ahead };
-        let slot = self.ledger.insert(item, (now * 1000.0) as u64, &mut self.gone);
-        for (slot, item) in self.gone.drain(..) {
-            if self.coming[slot as usize].unread {
+        let arrival = Arrival { first, last, unread: ahead };
+        let slot = self.ledger.insert(item, millis(now), &mut self.evicted);
+        for (slot, item) in self.evicted.drain(..) {
+            if self.arrivals[slot as usize].unread {
                 self.outcome.false_prefetch_bytes += u64::from(item.size);
             }
         }
         match slot {
             Ok(slot) => {
                 let place = slot as usize;
-                if place >= self.coming.len() {
-                    self.coming.resize(place + 1, Coming::default());
+                if place >= self.arrivals.len() {
+                    self.arrivals.resize(place + 1, Arrival::default());
                 }
-                self.coming[place] = coming;
+                self.arrivals[place] = arrival;
             }
-            // No room for it at all: it goes by.
+            // The cache has no room for it.
             Err(_) if ahead => self.outcome.false_prefetch_bytes += u64::from(item.size),
             Err(_) => {}
         }
-        coming
+        arrival
+    }
+
+    /// Has the planner's meter see a fetch.
+    fn measure(&mut self, item: &Item, now: f64, first: f64, last: f64, ahead: bool) {
+        let Some(look_ahead) = &mut self.look_ahead else { return };
+        let after = look_ahead.meter.tells_delay().then_some(Moment(first - now));
+        look_ahead.meter.requested(item.size.into());
+        if ahead {
+            look_ahead.fetch_begins();
+        }
+        self.at(first, Event::FirstByte(after));
+        self.at(last, Event::LastByte { bytes: item.size, ahead });
     }
 
     fn finish(mut self, workload: &Workload) -> Outcome {
         let unread: HashSet<Slot> =
-            (0..).zip(&self.coming).filter(|(_, coming)| coming.unread).map(|(slot, _)| slot).collect();
+            (0..).zip(&self.arrivals).filter(|(_, arrival)| arrival.unread).map(|(slot, _)| slot).collect();
         let left = self.ledger.items().filter(|(slot, _)| unread.contains(slot)).map(|(_, item)| u64::from(item.size));
         self.outcome.false_prefetch_bytes += left.sum::<u64>();
         let visits = workload.visits.len() as u64;
@@ -328,7 +329,7 @@ impl<'a> State<'a> {
             cache_bytes: self.setting.cache,
             slice_bytes: if full { 0 } else { self.setting.slice.into() },
             mode: self.setting.mode.to_string(),
-            policy: self.setting.policy.to_owned(),
+            policy: self.setting.policy.to_string(),
             visits,
             bytes: workload.visits.iter().map(|visit| visit.to - visit.from).sum(),
             startup_seconds: self.startup / visits.max(1) as f64,
@@ -337,69 +338,5 @@ impl<'a> State<'a> {
     }
 }
 
-pub(super) fn item(visit: &Visit, index: u64, slice: u64) -> Item {
-    let start = index * slice;
-    let size = (visit.len.saturating_sub(start)).min(slice);
-    Item {
-        key: key(visit.object, index),
-        object: key(visit.object, u64::MAX),
-        index: index as u32,
-        of: visit.len.div_ceil(slice) as u32,
-        size: u32::try_from(size).unwrap_or(u32::MAX),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FAST: Link = Link { bandwidth: 1e12, delay: 0.0 };
-
-    fn setting(cache: u64, slice: u32, mode: Mode) -> Setting {
-        Setting { cache, slice, mode, policy: "lru", link: FAST.into() }
-    }
-
-    fn visit(at: f64, object: u64, from: u64, to: u64) -> Visit {
-        Visit { at, object, len: 100, from, to, rate: 1.0 }
-    }
-
-    fn outcome(visits: &[Visit], setting: &Setting) -> Outcome {
-        run(&Workload { name: "test".into(), visits: visits.to_vec() }, setting, |_| {})
-    }
-
-    #[test]
-    fn slices_are_fetched_as_far_as_a_viewer_watches() {
-        let once = [visit(0.0, 1, 0, 25)];
-        let on_demand = outcome(&once, &setting(1000, 10, Mode::OnDemand));
-        assert_eq!((on_demand.server_bytes, on_demand.asks, on_demand.hits), (30, 3, 0));
-        assert_eq!(outcome(&once, &setting(1000, 10, Mode::Full)).server_bytes, 100);
-        let window = outcome(&once, &setting(1000, 10, Mode::Window(1.0)));
-        assert_eq!((window.server_bytes, window.prefetched_bytes, window.false_prefetch_bytes), (40, 30, 10));
-        // Stops in the middle of the third slice: half a slice ahead is reached, just.
-        let half = outcome(&once, &setting(1000, 10, Mode::Window(0.5)));
-        assert_eq!((half.server_bytes, half.false_prefetch_bytes), (30, 0));
-        let half = outcome(&[visit(0.0, 1, 0, 26)], &setting(1000, 10, Mode::Window(0.5)));
-        assert_eq!((half.server_bytes, half.false_prefetch_bytes), (40, 10));
-    }
-
-    #[test]
-    fn a_second_viewer_finds_what_the_first_left_and_room_is_kept() {
-        let twice = [visit(0.0, 1, 0, 100), visit(200.0, 1, 0, 100)];
-        let roomy = outcome(&twice, &setting(100, 10, Mode::OnDemand));
-        assert_eq!((roomy.server_bytes, roomy.hits, roomy.hit_bytes), (100, 10, 100));
-        // LRU and a loop that doesn't fit: nothing is found.
-        let tight = outcome(&twice, &setting(90, 10, Mode::OnDemand));
-        assert_eq!((tight.server_bytes, tight.hits), (200, 0));
-    }
-
-    #[test]
-    fn a_slow_link_stops_playing_and_active_sees_it_coming() {
-        let link = Way::from(Link { bandwidth: 1.5, delay: 2.0 });
-        let on = |mode| outcome(&[visit(0.0, 1, 0, 100)], &Setting { link: link.clone(), ..setting(1000, 10, mode) });
-        let on_demand = on(Mode::OnDemand);
-        assert_eq!((on_demand.stalls, on_demand.startup_seconds), (9, 2.0));
-        assert!((on_demand.stall_seconds - 18.0).abs() < 1e-6, "{}", on_demand.stall_seconds);
-        let active = on(Mode::Active);
-        assert_eq!((active.stalls, active.startup_seconds), (0, 2.0));
-    }
-}
+mod tests;

@@ -1,32 +1,32 @@
-//! What viewers do: who reads which bytes of what, from when on and how fast.
+//! Visits of viewers: the bytes they read, when and how fast.
 
 /// One viewer's visit: bytes of one object from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Visit {
-    /// When it begins, in seconds from the start of the trace.
+    /// Its start, in seconds from the start of the trace.
     pub at: f64,
-    /// Which object.
+    /// The number of the object.
     pub object: u64,
     /// Bytes of the object.
     pub len: u64,
-    /// Bytes read of it, from here
+    /// The first byte read.
     pub from: u64,
-    /// to here, exclusive.
+    /// The byte behind the last one read.
     pub to: u64,
-    /// Bytes a second at which they are read; infinite for those that come and go at once.
+    /// Bytes a second at which they are read; infinite for visits that take no time.
     pub rate: f64,
 }
 
 /// All visits, in the order of their times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: String,
     /// The visits.
     pub visits: Vec<Visit>,
 }
 
-/// What a workload amounts to.
+/// Totals of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Totals {
     /// Visits.
@@ -42,7 +42,7 @@ pub struct Totals {
 }
 
 impl Workload {
-    /// The same with all bytes divided by `bytes` and all times by `times`, to be played for real. Rates follow.
+    /// Divides all bytes by `bytes` and all times by `times`, to be played for real. Rates follow.
     #[must_use]
     pub fn scaled(mut self, bytes: f64, times: f64) -> Self {
         let scale = |value: u64| (value as f64 / bytes) as u64;
@@ -54,7 +54,7 @@ impl Workload {
         self
     }
 
-    /// What it amounts to.
+    /// Returns the totals.
     pub fn totals(&self) -> Totals {
         let mut objects = std::collections::HashMap::new();
         for visit in &self.visits {

@@ -8,7 +8,7 @@ use crate::{
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
-use millpond_store::{Selection, Stats, schedule::Mode};
+use millpond_store::{Selection, Stats, policy::PolicyName, schedule::Mode};
 use serde_json::{Value, json};
 
 type Reply = Response<Full<Bytes>>;
@@ -101,9 +101,11 @@ fn set(state: &AdminState, query: &str) -> Reply {
         None => None,
     };
     let [size, memory] = sizes;
-    if let Err(error) = store.set_disk(size, parameter(query, "policy").as_deref()) {
-        return bad(&error.to_string());
-    }
+    let policy = match parameter(query, "policy").map(|text| text.parse::<PolicyName>()).transpose() {
+        Ok(policy) => policy,
+        Err(error) => return bad(&error.to_string()),
+    };
+    store.set_disk(size, policy);
     mode.into_iter().for_each(|mode| store.set_prefetch_mode(mode));
     memory.into_iter().for_each(|bytes| store.set_memory(bytes));
     show(&stats(&store.stats(), store.prefetch_mode()))
@@ -136,7 +138,7 @@ fn stats(stats: &Stats, prefetch: Mode) -> Value {
     let disk = stats.disk.as_ref().map(|disk| {
         json!({
             "bytes": disk.ledger.bytes, "limit-bytes": disk.capacity, "slices": disk.ledger.entries,
-            "policy": disk.policy, "hits": disk.ledger.hits, "misses": disk.ledger.misses,
+            "policy": disk.policy.as_str(), "hits": disk.ledger.hits, "misses": disk.ledger.misses,
             "evictions": disk.ledger.evictions, "pinned-bytes": disk.ledger.pinned, "written": disk.written,
             "passed-over": disk.passed_over, "errors": disk.errors, "damaged": disk.damaged,
             "verified": disk.verified, "failure": disk.failure,

@@ -13,7 +13,7 @@ use super::file;
 use super::machine::{Machine, default_cache_size};
 use super::options::{Options, PlaceOptions};
 use super::value::{Form, list};
-use super::{Config, DEFAULT_POLICY, Lifetimes, PlaceConfig, RtspUsers, TlsSource};
+use super::{Config, Lifetimes, PlaceConfig, RtspUsers, TlsSource};
 use crate::rtsp::{Bounds, Users};
 
 /// Everything that a configuration is made from.
@@ -188,7 +188,7 @@ pub fn resolve(
         cache,
         workers: options.workers.unwrap_or(machine.cores),
         slice: options.slice.unwrap_or(512 << 10),
-        policy: options.policy.unwrap_or(DEFAULT_POLICY),
+        policy: options.policy.unwrap_or_default(),
         prefetch: options.prefetch.unwrap_or(Mode::Active),
         memory: options.memory.unwrap_or_else(|| machine.default_memory()),
         segment_duration: options.segment_duration.unwrap_or(seconds(4)),

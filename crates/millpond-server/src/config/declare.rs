@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use millpond_package::KeyAddress;
-use millpond_store::{Titles, policy, schedule::Mode};
+use millpond_store::{Titles, policy::PolicyName, schedule::Mode};
 use url::Url;
 
 use super::options::{Options, PlaceOptions};
 use super::value::{self, BadValue, Form, show_duration, show_size};
-use super::{Config, DEFAULT_POLICY, TlsSource};
+use super::{Config, TlsSource};
 use crate::logging::{LogFormat, parse_filter};
 use crate::rtsp::{Groups, Lateness, NoGroups};
 
@@ -67,9 +67,8 @@ fn slice(text: &str) -> Result<u32, BadValue> {
     }
 }
 
-fn policy(text: &str) -> Result<&'static str, BadValue> {
-    let known = policy::NAMES.iter().find(|name| **name == text);
-    known.copied().ok_or_else(|| Form::Choice(policy::NAMES).into())
+fn policy(text: &str) -> Result<PolicyName, BadValue> {
+    text.parse().map_err(|_| Form::Choice(PolicyName::NAMES).into())
 }
 
 fn lateness(text: &str) -> Result<Lateness, BadValue> {
@@ -322,11 +321,11 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "policy",
-        form: Form::Choice(policy::NAMES),
-        default: DEFAULT_POLICY,
+        form: Form::Choice(PolicyName::NAMES),
+        default: PolicyName::Stream.as_str(),
         help: "Eviction policy of the disk cache",
         apply: |options, text| policy(text).map(|v| options.policy = Some(v)),
-        show: |config| Some(config.policy.to_owned()),
+        show: |config| Some(config.policy.to_string()),
     },
     Setting {
         name: "prefetch",

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_package::KeyAddress;
-use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
+use millpond_store::{OriginOptions, PlaceSpec, policy::PolicyName, schedule::Mode};
 use url::Url;
 
 pub use check::{Effective, Inputs, Loaded, load};
@@ -32,9 +32,6 @@ pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
 use crate::rtsp::{Bounds, Groups, Lateness, Users};
-
-/// The replacement policy where nobody chooses one.
-pub const DEFAULT_POLICY: &str = "stream";
 
 /// Everything an operator decides, resolved.
 #[derive(Debug, Clone)]
@@ -80,7 +77,7 @@ pub struct Config {
     /// Bytes of a slice.
     pub slice: u32,
     /// Which slice goes when the disk's share is full.
-    pub policy: &'static str,
+    pub policy: PolicyName,
     /// When slices are sent for that viewers will need next.
     pub prefetch: Mode,
     /// Aim for the length of a media segment.

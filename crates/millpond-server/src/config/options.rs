@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_package::KeyAddress;
-use millpond_store::{OriginOptions, PlaceSpec, schedule::Mode};
+use millpond_store::{OriginOptions, PlaceSpec, policy::PolicyName, schedule::Mode};
 use url::Url;
 
 use super::error::Source;
@@ -46,7 +46,7 @@ pub struct Options {
     pub memory: Option<u64>,
     pub cache_size: Option<u64>,
     pub slice: Option<u32>,
-    pub policy: Option<&'static str>,
+    pub policy: Option<PolicyName>,
     /// When slices are sent for that viewers will need next.
     pub prefetch: Option<Mode>,
     pub segment_duration: Option<Duration>,

@@ -270,7 +270,7 @@ impl Drop for Share {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_store::{Memory, policy::Sieve};
+    use millpond_store::{Memory, policy::PolicyName};
     use std::time::Duration;
 
     const BOUNDS: Bounds = Bounds {
@@ -282,7 +282,7 @@ mod tests {
     };
 
     fn holds() -> Holds {
-        Holds::of(&Memory::new(100, Box::new(Sieve::default())), "sessions")
+        Holds::of(&Memory::new(100, PolicyName::Sieve), "sessions")
     }
 
     #[test]

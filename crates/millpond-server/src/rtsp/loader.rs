@@ -9,10 +9,7 @@ use super::{
 use crate::library::Asset;
 use millpond_graph::Inlet;
 use millpond_media::Work;
-use millpond_store::{
-    Store, Watch,
-    schedule::{Course, Mode},
-};
+use millpond_store::{Store, Watch, schedule::Course};
 use std::{sync::Arc, time::Duration};
 
 /// Where a session's frames come from.
@@ -35,10 +32,8 @@ impl Loader {
     /// What the origin says; frames that can't be sent, however it is tried.
     pub(super) async fn run(self, inlet: &Inlet, first: impl FnOnce()) -> Result<(), LoadError> {
         let Self { media, asset, tracks, mut next, to, mut seat } = self;
-        if media.store.prefetch_mode() == Mode::Full {
-            for object in &asset.objects {
-                media.store.fill(object).await?;
-            }
+        for object in &asset.objects {
+            media.store.prepare(object).await?;
         }
         let cut = seat.cut();
         let mut lanes = Lanes::new(&asset, cut, &tracks, &next);

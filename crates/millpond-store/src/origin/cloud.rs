@@ -27,7 +27,7 @@ use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 use crate::place::OriginOptions;
 
-/// A listing may take so many times as long as the head of another reply: it comes in pages, whole.
+/// A listing may take this many times as long as the head of another reply: it arrives in whole pages.
 const LISTING: u32 = 6;
 
 /// Entries taken of one folder; those behind them are left out.
@@ -327,7 +327,7 @@ fn s3(
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<Client, String> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-    // What the environment says of keys goes before the profile, and what is left of it is asked of the machine.
+    // Keys of the environment take precedence over the profile; the machine is asked for the rest.
     let keys_elsewhere =
         env("AWS_ACCESS_KEY_ID").is_some() || env("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() || options.s3_anonymous;
     let profile = if keys_elsewhere { Profile::default() } else { Profile::load(&env)? };
@@ -379,7 +379,7 @@ fn is_on(value: Option<String>) -> bool {
     value.is_some_and(|value| value == "true")
 }
 
-/// Where the name of the bucket goes.
+/// Where the name of the bucket stands in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     Path,

@@ -25,7 +25,7 @@ const CHUNK: u64 = 256 * 1024;
 
 /// A folder and what is below it. Only regular files are objects; symbolic links count where they stay inside.
 ///
-/// System calls run on the runtime's blocking threads, so a slow disk holds nobody up but its own readers.
+/// System calls run on the runtime's blocking threads, so a slow disk delays only its own readers.
 #[derive(Debug, Clone)]
 pub struct DiskOrigin {
     root: Arc<Root>,
@@ -106,7 +106,7 @@ impl DiskOrigin {
         Ok(entries)
     }
 
-    /// What a name in a folder is; none where it is nothing to serve, or went away meanwhile.
+    /// Returns what a name in a folder is; none where it is nothing to serve, or went away meanwhile.
     fn entry(&self, fd: &OwnedFd, folder: &ObjectPath, name: &str) -> Option<Entry> {
         let mut stat = statat(fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
@@ -140,7 +140,7 @@ impl DiskOrigin {
     fn error(&self, path: &ObjectPath, error: io::Error) -> OriginError {
         let at = self.at(path);
         let detail = error.to_string();
-        // ENXIO is what opening a socket, or a FIFO nobody writes, says.
+        // ENXIO is what opening a socket, or a FIFO without a writer, says.
         if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) {
             return OriginError::NotAFile { at, expected: "a file", found: "a socket or a device" };
         }
@@ -168,7 +168,7 @@ impl DiskOrigin {
     }
 }
 
-/// What every origin that knows its metadata before its bytes checks: the version and the bounds.
+/// Checks version and bounds, for origins that know the metadata before the bytes.
 pub(super) fn check(
     at: &At,
     meta: &ObjectMeta,
@@ -248,7 +248,7 @@ pub(crate) fn read_resident(file: &File, range: &Range<u64>) -> Option<Bytes> {
     Some(buffer.into())
 }
 
-/// Whether an open file is still the version that was opened: someone may have written into it in place.
+/// Returns whether an open file is still the version that was opened: someone may have written into it in place.
 pub(crate) fn is_unchanged(file: &File, meta: &ObjectMeta) -> io::Result<bool> {
     Ok(meta_of(&fstat(file)?).version == meta.version)
 }

@@ -42,7 +42,7 @@ impl Exact {
         }
     }
 
-    /// What of a piece is wanted.
+    /// Returns what of a piece is wanted.
     fn part(&mut self, mut bytes: Bytes) -> Bytes {
         let skipped = bytes.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
         self.skip -= skipped as u64;
@@ -51,7 +51,7 @@ impl Exact {
         bytes
     }
 
-    /// Only here it is known how much of what was asked for had come.
+    /// Only here it is known how much of the range had arrived.
     fn truncated(&self, error: OriginError) -> OriginError {
         match error {
             OriginError::Truncated { detail, .. } => self.short(detail),

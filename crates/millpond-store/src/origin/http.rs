@@ -37,7 +37,7 @@ const LARGEST_PAGE: usize = 8 << 20;
 /// A longer index page is parsed on a thread that may take its time.
 const AT_ONCE: usize = 64 << 10;
 
-/// What this process calls itself in `CDN-Loop` (RFC 8586 2): a request that comes in with it has been round.
+/// Returns what this process calls itself in `CDN-Loop` (RFC 8586 2): a request that arrives with it has been here before.
 pub fn loop_id() -> &'static str {
     static ID: OnceLock<&'static str> = OnceLock::new();
     ID.get_or_init(|| format!("millpond-{:08x}", fastrand::u32(..)).leak())
@@ -155,7 +155,7 @@ impl HttpOrigin {
         Err(OriginError::Redirect { at: at.clone(), to: format!("{} (after {HOPS} redirects)", without_secrets(&url)) })
     }
 
-    /// Where a reply redirects to, where that is allowed.
+    /// Returns where a reply redirects to, where that is allowed.
     fn target(&self, at: &At, url: &Url, response: &Response) -> Result<Option<Url>, OriginError> {
         if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
             return Ok(None);
@@ -254,7 +254,7 @@ impl HttpOrigin {
 }
 
 impl HttpOrigin {
-    /// What the server's own index page of a folder links to; [`OriginError::Unsupported`] where it makes none.
+    /// Returns what the server's own index page of a folder links to; [`OriginError::Unsupported`] where it makes none.
     async fn list_now(&self, folder: &ObjectPath) -> Result<Listing, OriginError> {
         let at = self.at(folder);
         let unsupported = || OriginError::Unsupported { at: at.clone(), what: "listing a folder" };
@@ -314,7 +314,7 @@ fn pieces(response: Response, at: At) -> Body {
         .boxed()
 }
 
-/// Whether a URL is of the same server: host and port, or the default port of `https` instead of that of `http`.
+/// Returns whether a URL is of the same server: host and port, or the default port of `https` instead of that of `http`.
 fn is_same_host(base: &Url, other: &Url) -> bool {
     if base.host_str() != other.host_str() {
         return false;
@@ -327,7 +327,7 @@ fn is_same_host(base: &Url, other: &Url) -> bool {
     base.scheme() == other.scheme() && ports.0 == ports.1
 }
 
-/// Whether a host is one of `host` (at a default port) or `host:port`.
+/// Returns whether a host is one of `host` (at a default port) or `host:port`.
 fn is_listed(list: &[String], url: &Url) -> bool {
     let Some(host) = url.host_str() else {
         return false;

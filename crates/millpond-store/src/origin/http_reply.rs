@@ -23,7 +23,7 @@ pub(crate) struct Taken {
     pub(crate) meta: ObjectMeta,
     /// What is to be delivered.
     pub(crate) range: Range<u64>,
-    /// Bytes of the body that come before it.
+    /// Bytes of the body before it.
     pub(crate) skip: u64,
 }
 
@@ -119,7 +119,7 @@ impl Asked<'_> {
     }
 }
 
-/// What the headers of a reply say of the object.
+/// Returns what the headers of a reply say of the object.
 pub(crate) fn meta(headers: &HeaderMap, len: u64) -> ObjectMeta {
     let etag = kept(text(headers, &ETAG).filter(|etag| !etag.is_empty()));
     let modified = text(headers, &LAST_MODIFIED).and_then(|text| httpdate::parse_http_date(text).ok());

@@ -1,4 +1,4 @@
-//! The trait every origin implements, and what it speaks in.
+//! The trait that every origin implements, and its types.
 
 use std::fmt;
 use std::fs::File;
@@ -87,7 +87,7 @@ pub(crate) fn shown(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// Whether an ETag is strong (RFC 9110 8.8.3): only such a one tells versions apart byte by byte.
+/// Returns whether an ETag is strong (RFC 9110 8.8.3): only such a one tells versions apart byte by byte.
 pub(crate) fn is_strong(etag: &str) -> bool {
     !etag.is_empty() && !etag.starts_with("W/")
 }
@@ -104,7 +104,7 @@ impl fmt::Debug for Version {
     }
 }
 
-/// What an origin says of an object.
+/// Metadata of an object, as its origin gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectMeta {
     /// Length in bytes.
@@ -131,7 +131,7 @@ pub struct ObjectMeta {
 pub struct Fetched {
     /// Metadata of the object.
     pub meta: ObjectMeta,
-    /// What really comes: the range asked for, cut at the end of the object.
+    /// The range that is sent: the one asked for, cut at the end of the object.
     pub range: Range<u64>,
     /// Exactly the bytes of `range`, or an error; it never just ends early.
     pub body: Body,
@@ -159,7 +159,7 @@ pub struct Entry {
     pub modified: Option<SystemTime>,
 }
 
-/// What an origin says of a folder.
+/// The list of a folder, as its origin gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Its entries by name.
@@ -174,7 +174,7 @@ impl From<Vec<Entry>> for Listing {
     }
 }
 
-/// A place where objects are.
+/// A source of objects: a folder, a web server, an object store, or memory.
 ///
 /// All methods are cancel safe: dropping the future or the body ends the work.
 pub trait Origin: Send + Sync + fmt::Debug {
@@ -204,7 +204,7 @@ pub trait Origin: Send + Sync + fmt::Debug {
         Box::pin(async { Ok(None) })
     }
 
-    /// Whether asking costs no network: metadata is then trusted for a shorter time.
+    /// Returns whether asking costs no network: metadata is then trusted for a shorter time.
     fn is_local(&self) -> bool {
         false
     }
@@ -215,12 +215,12 @@ pub trait Origin: Send + Sync + fmt::Debug {
         false
     }
 
-    /// How many requests were made again because an earlier one failed.
+    /// Returns how many requests were made again because an earlier one failed.
     fn retries(&self) -> u64 {
         0
     }
 
-    /// What happened at its sibling caches, where it has some.
+    /// Returns what happened at its sibling caches, where it has some.
     fn neighbours(&self) -> Option<NeighbourStats> {
         None
     }

@@ -2,7 +2,7 @@
 //!
 //! A sibling is any HTTP cache that has the place's objects below a URL: another Millpond, or nginx, Squid or Varnish in
 //! front of the same origin. It is asked for a range by plain HTTP, with `Cache-Control: only-if-cached` (RFC 9111
-//! 5.2.1.7), so that those who know the directive don't fetch for us what we would fetch ourselves, and with
+//! 5.2.1.7), so that caches that know the directive don't fetch for us what we would fetch ourselves, and with
 //! `CDN-Loop` (RFC 8586), so that caches that are siblings of each other don't ask in circles. One that fails is left
 //! alone for a while; one that is slower than the timeout is given up, and the origin asked.
 
@@ -86,7 +86,7 @@ impl NeighbourOrigin {
         Self { siblings, origin, patience, counters: Arc::default() }
     }
 
-    /// What the first sibling that has the range answers.
+    /// Returns what the first sibling that has the range answers.
     async fn ask(&self, path: &ObjectPath, range: &Range<u64>, expected: &ObjectMeta) -> Option<Fetched> {
         for sibling in self.siblings.iter().filter(|sibling| !sibling.is_resting()) {
             match timeout(self.patience, sibling.cache.read(path, range.clone(), Some(expected))).await {

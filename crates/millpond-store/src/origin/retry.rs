@@ -21,7 +21,7 @@ pub struct RetryPolicy {
     /// How often a request is made at most, the first time included.
     pub tries: u32,
     /// The longest pause after the first try; it doubles each time. The real pause is chosen at random below it, so
-    /// that many who failed together do not come back together.
+    /// that many requests that failed together are not repeated together.
     pub base: Duration,
 }
 
@@ -140,7 +140,7 @@ impl Resumable {
         Ok(bytes)
     }
 
-    /// Asks for the rest until a reply comes.
+    /// Asks for the rest until a reply arrives.
     async fn resume(&mut self, error: OriginError) -> Result<(), OriginError> {
         let mut error = error;
         loop {

@@ -21,7 +21,7 @@ pub(super) const GS_HINT: &str = "set GOOGLE_APPLICATION_CREDENTIALS, or the pla
 pub(super) const AZ_HINT: &str = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, or the place's credentials = \
                                   \"instance\" where the machine has an identity";
 
-/// Whether there are keys for S3, or something that is said to give them out.
+/// Returns whether there are keys for S3, or something that is said to give them out.
 pub(super) fn is_signed_s3(
     builder: &AmazonS3Builder,
     options: &OriginOptions,
@@ -39,7 +39,7 @@ pub(super) fn is_signed_s3(
     configured(S3Key::AccessKeyId) || configured(S3Key::SecretAccessKey) || web_identity || container || machine
 }
 
-/// Whether there are keys for Google Cloud Storage, or something that is said to give them out.
+/// Returns whether there are keys for Google Cloud Storage, or something that is said to give them out.
 pub(super) fn is_signed_gs(
     builder: &GoogleCloudStorageBuilder,
     options: &OriginOptions,
@@ -57,7 +57,7 @@ pub(super) fn is_signed_gs(
         || machine.iter().any(|name| env(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Whether there are keys for Azure, or something that is said to give them out.
+/// Returns whether there are keys for Azure, or something that is said to give them out.
 pub(super) fn is_signed_az(
     builder: &MicrosoftAzureBuilder,
     options: &OriginOptions,

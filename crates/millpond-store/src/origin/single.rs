@@ -26,7 +26,7 @@ impl Single {
         Some(Self { name: name.to_owned(), stem: format!("{stem}.") })
     }
 
-    /// Whether a name is the file's or that of its subtitles (`film.en.vtt` of `film.mp4`).
+    /// Returns whether a name is the file's or that of its subtitles (`film.en.vtt` of `film.mp4`).
     fn has(&self, name: &str) -> bool {
         let is_subtitle = || {
             let lower = name.to_ascii_lowercase();

@@ -17,25 +17,25 @@ pub(crate) enum Fault {
     None,
     /// Answers this status without a body.
     Status(u16),
-    /// Closes after so many bytes of the body.
+    /// Closes after this many bytes of the body.
     Truncate(usize),
     /// Closes without a reply.
     Hangup,
     /// Never answers.
     Silence,
-    /// Goes silent after so many bytes of the body.
+    /// Stops sending after this many bytes of the body.
     Stall(usize),
     /// Sends the whole object.
     IgnoreRange,
     /// Says that it sends another range.
     WrongRange,
-    /// Sends at most so many bytes of the range, and says so.
+    /// Sends at most this many bytes of the range, and says so.
     Shorter(u64),
     /// Redirects.
     Redirect(String),
 }
 
-/// One request as it came.
+/// One request as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: String,

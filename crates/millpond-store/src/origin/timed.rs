@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::Body;
 use crate::error::{At, OriginError, Phase};
 
-/// A body that fails when it pauses for longer than `stall`. The clock runs only while somebody waits for bytes.
+/// A body that fails when it pauses for longer than `stall`. The clock runs only while a reader waits for bytes.
 pub(crate) fn stalling(body: Body, at: At, stall: Duration) -> Body {
     Box::pin(stream::try_unfold((body, at), move |(mut body, at)| async move {
         match timeout(stall, body.next()).await {

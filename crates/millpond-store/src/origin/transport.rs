@@ -31,7 +31,7 @@ pub(crate) fn error(at: &At, error: reqwest::Error, connect: Duration) -> Origin
     unreachable_origin(at, &error)
 }
 
-/// A body that broke; how far it had come is for [`exact`](super::exact) to say.
+/// A body that broke; how much of it had arrived is for [`exact`](super::exact) to say.
 pub(crate) fn broken(at: &At, detail: String) -> OriginError {
     OriginError::Truncated { at: at.clone(), expected: 0, received: 0, detail }
 }

@@ -27,7 +27,7 @@ impl VisibleOrigin {
     }
 }
 
-/// Whether a component of a path is a hidden name.
+/// Returns whether a component of a path is a hidden name.
 fn is_hidden(component: &str) -> bool {
     component.starts_with('.')
 }

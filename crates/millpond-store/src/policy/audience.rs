@@ -1,4 +1,4 @@
-//! Who watches what, as far as the asks for slices tell: viewers on their way through objects, how often objects are
+//! The viewers of objects, as the reads of slices tell: viewers on their way through objects, how often objects are
 //! come to, and how far viewers go.
 
 use super::ledger::Hashed;
@@ -10,15 +10,15 @@ use std::hash::BuildHasherDefault;
 const OBJECTS: usize = 65_536;
 /// Viewers of one object that are followed.
 const VIEWERS: usize = 1024;
-/// Of those, so many are looked at who come to a slice next.
+/// Most viewers that are considered for one slice: those that will reach it next.
 const NEAREST: usize = 8;
-/// So many visits ago counts e times less.
+/// Number of visits after which a visit counts e times less.
 const MEMORY: f64 = 8192.0;
 /// Parts of an object that [`Passes`] tells apart: the last begins with slice 448.
 const PARTS: usize = 32;
-/// An object is believed to be like all others until it had so many visits.
+/// Visits until an object's own statistics count: before, it is taken to be like all others.
 const LIKE_ALL: f64 = 8.0;
-/// Who doesn't go on for so many times as long as a slice takes has left.
+/// A viewer that is idle for this many slice durations has left.
 const PATIENCE: f64 = 3.0;
 /// What is never expected to be asked for.
 const NEVER: f64 = 1e15;
@@ -50,7 +50,7 @@ struct Object {
     viewers: Vec<Viewer>,
 }
 
-/// How many visits came to each part of an object, wherever they began.
+/// The number of visits that reached each part of an object, wherever they began.
 #[derive(Clone, Debug)]
 struct Passes([f64; PARTS]);
 
@@ -79,7 +79,7 @@ impl Default for Audience {
 
 impl Audience {
     /// A viewer begins to read a slice. `enters` says that it begins with the slice's first byte: then it comes from the
-    /// slice before, or to the object. Else it goes on where it was, or comes to the object in its middle.
+    /// slice before, or to the object. Else it reads on where it was, or begins in the middle of the object.
     pub(super) fn asks(&mut self, item: &Item, enters: bool, now: Time) {
         let object = self.objects.entry(item.object).or_default();
         let here = part(item.index);
@@ -158,13 +158,13 @@ impl Audience {
     }
 }
 
-/// The uses of a slice that may come, the soonest first.
+/// The likely uses of a slice, the soonest first.
 struct Guess {
-    /// The chance that none of them comes.
+    /// The probability that none of them happens.
     none: f64,
-    /// Mean milliseconds until the first that comes, or the last may have come.
+    /// Mean milliseconds until the first that happens, or until the last may have happened.
     held: f64,
-    /// When the last may come.
+    /// When the last may happen.
     last: f64,
     /// The most uses for a millisecond, held for the first uses only.
     best: f64,
@@ -192,7 +192,7 @@ impl Guess {
 }
 
 impl Passes {
-    /// The share of visits that come to a part.
+    /// The share of visits that reach a part.
     fn share(&self, part: usize, visits: f64) -> f64 {
         (self.0[part] / visits.max(1e-9)).clamp(1e-3, 1.0)
     }
@@ -209,7 +209,7 @@ impl Object {
         &self.viewers[self.places(index)]
     }
 
-    /// Who was at the slice before and is due now goes on to this one; gives its pace.
+    /// Moves the viewer that was at the slice before, and is due now, to this one. Returns its pace.
     fn goes_on(&mut self, index: u32, now: Time, usual: f64) -> Option<f64> {
         let took = |viewer: &Viewer| now.saturating_sub(viewer.at) as f64;
         let late = |viewer: &Viewer| (took(viewer) - viewer.pace.unwrap_or(usual)).abs();
@@ -221,7 +221,7 @@ impl Object {
         }
         let took = took(&viewer);
         let pace = viewer.pace.map_or(took, |pace| pace + (took - pace) / 4.0);
-        // Its place is behind those who are at the same slice as it was.
+        // Its place is behind those that are at the same slice as it was.
         let end = self.viewers[place..].partition_point(|viewer| viewer.index < index) + place;
         self.viewers[place..end].rotate_left(1);
         self.viewers[end - 1] = Viewer { index, at: now, pace: Some(pace) };
@@ -247,7 +247,7 @@ impl Viewer {
     }
 }
 
-/// The first slices one by one, then four parts for each doubling: who leaves, leaves after some time, not after some
+/// The first slices one by one, then four parts for each doubling: viewers leave after some time, not after some
 /// share of the object.
 fn part(index: u32) -> usize {
     if index < 8 {

@@ -5,7 +5,7 @@ use super::Slot;
 const NONE: Slot = Slot::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Links {
     before: Slot,
     after: Slot,
 }
@@ -13,7 +13,7 @@ struct Link {
 /// Slots in an order; each at most once.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    links: Vec<Link>,
+    links: Vec<Links>,
     front: Slot,
     back: Slot,
     len: usize,
@@ -48,9 +48,9 @@ impl Chain {
     pub(crate) fn push_back(&mut self, slot: Slot) {
         let index = slot as usize;
         if index >= self.links.len() {
-            self.links.resize(index + 1, Link { before: NONE, after: NONE });
+            self.links.resize(index + 1, Links { before: NONE, after: NONE });
         }
-        self.links[index] = Link { before: self.back, after: NONE };
+        self.links[index] = Links { before: self.back, after: NONE };
         match self.links.get_mut(self.back as usize) {
             Some(back) => back.after = slot,
             None => self.front = slot,
@@ -61,7 +61,7 @@ impl Chain {
 
     /// Takes a slot out that is in the chain.
     pub(crate) fn remove(&mut self, slot: Slot) {
-        let Some(Link { before, after }) = self.links.get(slot as usize).copied() else { return };
+        let Some(Links { before, after }) = self.links.get(slot as usize).copied() else { return };
         match self.links.get_mut(before as usize) {
             Some(link) => link.after = after,
             None => self.front = after,

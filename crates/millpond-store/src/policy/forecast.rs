@@ -4,7 +4,7 @@
 //! can be said when it will be asked for next: when a viewer that is on its way reaches it (the interval caching of
 //! Srinilta and Choudhary), else when a new viewer comes to the object and gets that far (popularity, and the prefix value
 //! of SProxy). Belady's optimum evicts what is asked for last. Where the future is a guess, the use that can be expected
-//! for the time a slice is held decides. Few slices are looked at for each that goes: the worst of the last looks, some
+//! for the time a slice is held decides. Few slices are considered for each eviction: the worst of the last ones, some
 //! drawn by chance, and those that came last.
 
 use super::audience::Audience;
@@ -12,11 +12,11 @@ use super::{Item, Policy, Slot, Time};
 use fastrand::Rng;
 use std::collections::VecDeque;
 
-/// Entries drawn by chance for each that goes.
+/// Random entries that are considered for each eviction.
 const DRAWN: usize = 16;
 /// Entries kept in mind from one look to the next: the worst that were seen.
 const WORST: usize = 16;
-/// Entries looked at that came last and were not looked at yet: what nobody will want soon goes before it evicts others.
+/// Newest entries that are considered for each eviction: an entry without a likely use is evicted before it evicts others.
 const NEW: usize = 8;
 
 /// Evicts the entry with the least use to be expected for its room and time.
@@ -27,7 +27,7 @@ pub(super) struct Forecast {
     all: Vec<Slot>,
     /// By slot.
     entries: Vec<Entry>,
-    /// Slots that came and were not looked at since; some of them have gone.
+    /// Slots filled and not considered since; some of them are free again.
     new: VecDeque<Slot>,
     /// The worst slots of the last looks; some of them have gone.
     worst: Vec<Slot>,
@@ -78,10 +78,6 @@ impl Forecast {
 }
 
 impl Policy for Forecast {
-    fn name(&self) -> &'static str {
-        "forecast"
-    }
-
     fn resize(&mut self, _: u64) {}
 
     fn insert(&mut self, slot: Slot, item: &Item, _: Time) {

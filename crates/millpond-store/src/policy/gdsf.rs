@@ -7,7 +7,7 @@ use super::{Item, Policy, Slot, Time};
 
 /// Greedy-Dual-Size-Frequency, all entries costing the same to fetch.
 #[derive(Debug, Default)]
-pub struct Gdsf {
+pub(crate) struct Gdsf {
     heap: Heap,
     uses: Vec<u32>,
     age: f64,
@@ -21,10 +21,6 @@ impl Gdsf {
 }
 
 impl Policy for Gdsf {
-    fn name(&self) -> &'static str {
-        "gdsf"
-    }
-
     fn resize(&mut self, _: u64) {}
 
     fn insert(&mut self, slot: Slot, item: &Item, _: Time) {

@@ -38,7 +38,7 @@ impl Ghost {
         self.shrink();
     }
 
-    /// Whether a key is remembered; it is forgotten by this.
+    /// Returns whether a key is remembered; it is forgotten by this.
     pub(crate) fn take(&mut self, key: u64) -> bool {
         match self.keys.remove(&key) {
             Some((_, size)) => {

@@ -1,29 +1,29 @@
-//! What is cached: names to slots, the room taken, and what may not go now.
+//! The entries of a cache: names to slots, the bytes they take, and their pins.
 
-use super::{Item, Policy, Slot, Time};
+use super::{Item, Policy, PolicyName, Slot, Time};
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
 };
 
-/// What a [`Ledger`] holds and did.
+/// Counters of a [`Ledger`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Entries now.
     pub entries: u64,
     /// Bytes taken now.
     pub bytes: u64,
-    /// Bytes of entries that are pinned now, those taken out while pinned included.
+    /// Bytes of entries that are pinned now, with those removed while pinned.
     pub pinned: u64,
-    /// Times that an entry was asked for and there.
+    /// Lookups that found an entry.
     pub hits: u64,
-    /// Times that it was not.
+    /// Lookups that found none.
     pub misses: u64,
-    /// Entries put in.
+    /// Entries inserted.
     pub insertions: u64,
-    /// Entries that went for want of room.
+    /// Entries evicted for want of room.
     pub evictions: u64,
-    /// Entries not put in: no room could be made.
+    /// Entries not inserted: no room could be made.
     pub refused: u64,
 }
 
@@ -43,7 +43,7 @@ enum State {
     #[default]
     Free,
     In,
-    /// Taken out while pinned: its slot comes free with the last pin.
+    /// Removed while pinned: its slot becomes free with the last pin.
     Doomed,
 }
 
@@ -59,8 +59,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger of `capacity` bytes.
-    pub fn new(capacity: u64, mut policy: Box<dyn Policy>) -> Self {
+    /// Creates an empty ledger of `capacity` bytes.
+    pub fn new(capacity: u64, policy: PolicyName) -> Self {
+        Self::with(capacity, policy.policy())
+    }
+
+    /// As [`new`](Self::new), for a policy without a name too.
+    pub(super) fn with(capacity: u64, mut policy: Box<dyn Policy>) -> Self {
         policy.resize(capacity);
         Self {
             slots: HashMap::default(),
@@ -72,7 +77,7 @@ impl Ledger {
         }
     }
 
-    /// Looks for an entry as somebody who wants it: a use, or a miss, that the policy sees.
+    /// Looks an entry up for a reader: a hit or a miss that the policy sees.
     pub fn ask(&mut self, item: &Item, now: Time) -> Option<Slot> {
         let Some(&slot) = self.slots.get(&item.key) else {
             self.counters.misses += 1;
@@ -84,17 +89,17 @@ impl Ledger {
         Some(slot)
     }
 
-    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte.
+    /// Tells the policy that a viewer begins to read a slice, cached or not; `enters` says whether with its first byte.
     pub fn read(&mut self, item: &Item, enters: bool, now: Time) {
         self.policy.read(item, enters, now);
     }
 
-    /// Looks for an entry without using it.
+    /// Returns the slot of an entry. Not a use of it.
     pub fn find(&self, key: u64) -> Option<Slot> {
         self.slots.get(&key).copied()
     }
 
-    /// What is in a slot.
+    /// Returns the entry in a slot.
     pub fn item(&self, slot: Slot) -> Option<&Item> {
         let entry = self.entries.get(slot as usize)?;
         (entry.state == State::In).then_some(&entry.item)
@@ -106,11 +111,11 @@ impl Ledger {
         self.entries.iter().enumerate().filter(move |pair| used(*pair)).map(|(slot, entry)| (slot as Slot, &entry.item))
     }
 
-    /// Puts an entry in, where it is not in already. What goes for it is added to `gone`.
+    /// Inserts an entry, where it is not present. Entries that are evicted for it are added to `gone`.
     ///
     /// # Errors
     ///
-    /// [`Refused`] where no room can be made; what went before that was seen stays gone.
+    /// [`Refused`] where no room can be made; entries evicted until then stay evicted.
     pub fn insert(&mut self, item: Item, now: Time, gone: &mut Vec<(Slot, Item)>) -> Result<Slot, Refused> {
         if let Some(slot) = self.find(item.key) {
             return Ok(slot);
@@ -132,8 +137,7 @@ impl Ledger {
         Ok(slot)
     }
 
-    /// Puts entries in where they were before, into a ledger that is empty; what doesn't fit or has a slot twice is left
-    /// out.
+    /// Inserts entries into their old slots, in an empty ledger. Entries that don't fit, or share a slot, are left out.
     pub fn restore(&mut self, entries: impl Iterator<Item = (Slot, Item)>) {
         for (slot, item) in entries {
             let index = slot as usize;
@@ -154,7 +158,7 @@ impl Ledger {
         self.free = self.entries.iter().enumerate().rev().filter_map(free).collect();
     }
 
-    /// Takes an entry out. Its slot is free at once, unless it is pinned: `true` where it is free.
+    /// Removes an entry. The flag says whether its slot is free: not while it is pinned.
     pub fn remove(&mut self, key: u64) -> Option<(Slot, bool)> {
         let slot = self.slots.remove(&key)?;
         let item = self.entries[slot as usize].item;
@@ -162,7 +166,7 @@ impl Ledger {
         Some((slot, self.let_go(slot)))
     }
 
-    /// Keeps an entry from going until [`unpin`](Self::unpin) is called as often.
+    /// Keeps an entry from eviction until [`unpin`](Self::unpin) is called as often.
     pub fn pin(&mut self, slot: Slot) {
         let Some(entry) = self.entries.get_mut(slot as usize) else { return };
         if entry.pins == 0 {
@@ -171,7 +175,7 @@ impl Ledger {
         entry.pins += 1;
     }
 
-    /// Takes a pin back. Where the slot came free by it, its entry having been taken out meanwhile: that entry's key.
+    /// Takes a pin back. Returns the key of the entry where that was removed meanwhile and its slot is free now.
     pub fn unpin(&mut self, slot: Slot) -> Option<u64> {
         let entry = self.entries.get_mut(slot as usize).filter(|entry| entry.pins > 0)?;
         entry.pins -= 1;
@@ -183,7 +187,7 @@ impl Ledger {
         (entry.state == State::Doomed && self.let_go(slot)).then_some(key)
     }
 
-    /// Changes the budget. What goes for it is added to `gone`.
+    /// Changes the budget. Entries that are evicted for it are added to `gone`.
     pub fn resize(&mut self, capacity: u64, now: Time, gone: &mut Vec<(Slot, Item)>) {
         self.capacity = capacity;
         self.policy.resize(capacity);
@@ -191,7 +195,8 @@ impl Ledger {
     }
 
     /// Changes the policy. The new one learns what is there in the order of slots, and nothing of the past.
-    pub fn set_policy(&mut self, mut policy: Box<dyn Policy>, now: Time) {
+    pub fn set_policy(&mut self, policy: PolicyName, now: Time) {
+        let mut policy = policy.policy();
         policy.resize(self.capacity);
         for (slot, item) in self.items() {
             policy.insert(slot, item, now);
@@ -199,17 +204,12 @@ impl Ledger {
         self.policy = policy;
     }
 
-    /// The name of the policy.
-    pub fn policy(&self) -> &'static str {
-        self.policy.name()
-    }
-
-    /// The budget in bytes.
+    /// Returns the budget in bytes.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// What it holds and did.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -268,7 +268,6 @@ impl Hasher for Hashed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Lru;
 
     fn item(key: u64, size: u32) -> Item {
         Item { key, object: key, index: 0, of: 1, size }
@@ -276,7 +275,7 @@ mod tests {
 
     #[test]
     fn room_is_made_and_what_is_pinned_stays() {
-        let mut ledger = Ledger::new(10, Box::new(Lru::default()));
+        let mut ledger = Ledger::new(10, PolicyName::Lru);
         let mut gone = Vec::new();
         for key in 0..5 {
             ledger.insert(item(key, 2), 0, &mut gone).unwrap();
@@ -293,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_slot_taken_out_while_pinned_comes_free_with_its_last_pin() {
-        let mut ledger = Ledger::new(4, Box::new(Lru::default()));
+        let mut ledger = Ledger::new(4, PolicyName::Lru);
         let mut gone = Vec::new();
         let slot = ledger.insert(item(1, 4), 0, &mut gone).unwrap();
         ledger.pin(slot);

@@ -7,17 +7,13 @@ use super::{Item, Policy, Slot, Time};
 
 /// Least frequently used, with ageing.
 #[derive(Debug, Default)]
-pub struct Lfu {
+pub(crate) struct Lfu {
     heap: Heap,
     uses: Vec<u32>,
     age: f64,
 }
 
 impl Policy for Lfu {
-    fn name(&self) -> &'static str {
-        "lfu"
-    }
-
     fn resize(&mut self, _: u64) {}
 
     fn insert(&mut self, slot: Slot, _: &Item, _: Time) {

@@ -1,20 +1,16 @@
-//! LRU: the entry goes that was not asked for the longest.
+//! LRU: evicts the entry that was not used for the longest time.
 
 use super::{Item, Policy, Slot, Time};
 use crate::policy::chain::Chain;
 
 /// Least recently used.
 #[derive(Debug, Default)]
-pub struct Lru {
+pub(crate) struct Lru {
     /// Oldest use in front.
     order: Chain,
 }
 
 impl Policy for Lru {
-    fn name(&self) -> &'static str {
-        "lru"
-    }
-
     fn resize(&mut self, _: u64) {}
 
     fn insert(&mut self, slot: Slot, _: &Item, _: Time) {

@@ -1,5 +1,5 @@
-//! S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): what is new goes through a small
-//! queue; what is asked for there, or comes back soon after it left, goes on to the main queue.
+//! S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): new entries pass through a
+//! small queue. Entries that are used there, or inserted again soon after their eviction, move on to the main queue.
 //!
 //! Where the paper counts entries, bytes are counted here: a tenth of the room is the small queue's, and the ghosts
 //! remember as many bytes as the main queue holds.
@@ -20,7 +20,7 @@ struct Node {
 
 /// S3-FIFO.
 #[derive(Debug, Default)]
-pub struct S3Fifo {
+pub(crate) struct S3Fifo {
     /// Oldest in front.
     small: Chain,
     main: Chain,
@@ -48,7 +48,7 @@ impl S3Fifo {
         self.main.push_back(slot);
     }
 
-    /// Takes from the small queue; what was asked for meanwhile goes on to the main queue instead.
+    /// Evicts from the small queue. Entries used meanwhile move on to the main queue instead.
     fn out_of_small(&mut self, kept: &dyn Fn(Slot) -> bool) -> Option<Slot> {
         let mut at = self.small.front();
         while let Some(slot) = at {
@@ -66,7 +66,7 @@ impl S3Fifo {
         None
     }
 
-    /// Takes from the main queue; what was asked for goes round once more for each time.
+    /// Evicts from the main queue. An entry used meanwhile stays for one more round for each use.
     fn out_of_main(&mut self, kept: &dyn Fn(Slot) -> bool) -> Option<Slot> {
         for _ in 0..self.main.len() * (usize::from(MOST_HITS) + 1) {
             let slot = self.main.pop_front()?;
@@ -82,10 +82,6 @@ impl S3Fifo {
 }
 
 impl Policy for S3Fifo {
-    fn name(&self) -> &'static str {
-        "s3-fifo"
-    }
-
     fn resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.ghost.resize(capacity / 10 * 9);

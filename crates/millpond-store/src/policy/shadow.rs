@@ -8,27 +8,27 @@ use super::{Item, Ledger, Policy, Slot, Time};
 
 /// Entries of a shadow at most; then every other slice leaves the sample.
 const ENTRIES: u64 = 8192;
-/// What was missed counts half when this many times the cache's room was asked for since.
+/// A miss counts half when this many times the cache's capacity was looked up since.
 const HALF_LIFE: f64 = 2.0;
 
-/// What a policy would have had.
+/// A cache of names only, under one policy.
 #[derive(Debug)]
 pub(super) struct Shadow {
     ledger: Ledger,
     capacity: u64,
     /// One slice of two to the power of this is in the sample.
     thinned: u32,
-    /// Bytes asked for and not there, the latest counting most.
+    /// Bytes looked up and absent, the latest counting most.
     missed: f64,
     gone: Vec<(Slot, Item)>,
 }
 
 impl Shadow {
     pub(super) fn new(policy: Box<dyn Policy>) -> Self {
-        Self { ledger: Ledger::new(0, policy), capacity: 0, thinned: 0, missed: 0.0, gone: Vec::new() }
+        Self { ledger: Ledger::with(0, policy), capacity: 0, thinned: 0, missed: 0.0, gone: Vec::new() }
     }
 
-    /// The cache has this much room now.
+    /// Tells the capacity of the cache.
     pub(super) fn resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.ledger.resize(capacity >> self.thinned, 0, &mut self.gone);
@@ -39,7 +39,7 @@ impl Shadow {
         self.ledger.read(item, enters, now);
     }
 
-    /// A slice is asked for.
+    /// A slice is looked up.
     pub(super) fn ask(&mut self, item: &Item, now: Time) {
         if !is_sampled(item.key, self.thinned) {
             return;
@@ -73,7 +73,7 @@ impl Shadow {
     }
 }
 
-/// Whether a slice is in the sample: by bits of its name that hash tables and sketches don't begin with.
+/// Returns whether a slice is in the sample: by bits of its name that hash tables and sketches don't begin with.
 fn is_sampled(key: u64, thinned: u32) -> bool {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).trailing_zeros() >= thinned
 }

@@ -1,13 +1,13 @@
 //! SIEVE (Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024): entries stand in a queue by age; a hit only marks
 //! its entry; a hand walks from the oldest to the newest, clears marks and takes the first unmarked entry. A hit moves
-//! nothing, and what is read once goes first.
+//! nothing, and entries read once are evicted first.
 
 use super::chain::Chain;
 use super::{Item, Policy, Slot, Time};
 
 /// SIEVE.
 #[derive(Debug, Default)]
-pub struct Sieve {
+pub(crate) struct Sieve {
     /// Oldest in front.
     order: Chain,
     visited: Vec<bool>,
@@ -24,10 +24,6 @@ impl Sieve {
 }
 
 impl Policy for Sieve {
-    fn name(&self) -> &'static str {
-        "sieve"
-    }
-
     fn resize(&mut self, _: u64) {}
 
     fn insert(&mut self, slot: Slot, _: &Item, _: Time) {
@@ -65,13 +61,13 @@ impl Policy for Sieve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Ledger;
+    use crate::policy::{Ledger, PolicyName};
 
     /// The example of the paper, figure 1: A..G with A, B, G used; H, A, D, I, B, J come.
     #[test]
     fn the_hand_walks_as_published() {
         let item = |name: char| Item { key: u64::from(name), object: 0, index: 0, of: 1, size: 1 };
-        let mut ledger = Ledger::new(7, Box::new(Sieve::default()));
+        let mut ledger = Ledger::new(7, PolicyName::Sieve);
         let mut gone = Vec::new();
         // Oldest to newest: G F E D C B A.
         for name in ['G', 'F', 'E', 'D', 'C', 'B', 'A'] {

@@ -60,7 +60,7 @@ impl Sketch {
         }
     }
 
-    /// How often a key was asked for; sometimes more, never less.
+    /// Returns how often a key was asked for; sometimes more, never less.
     pub(crate) fn estimate(&self, key: u64) -> u8 {
         (0..ROWS).map(|row| self.rows[self.place(key, row)]).min().unwrap_or(0)
     }

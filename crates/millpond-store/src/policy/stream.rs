@@ -1,8 +1,8 @@
 //! The default: a policy of our own for what is streamed ([`Forecast`]), and general ones for what is not.
 //!
 //! No one order of eviction is best for viewers of films, for small files, for scans and for news. So several are kept of
-//! all entries, and the best one of late chooses what goes. How good each is, is measured: beside the cache, each runs a
-//! [`Shadow`], a cache without bytes, of a sample of the slices.
+//! all entries, and the best one of late chooses the entry to evict. Beside the cache, each runs a [`Shadow`]: a cache
+//! without bytes, of a sample of the slices, that measures how good the order is.
 
 use super::forecast::Forecast;
 use super::shadow::Shadow;
@@ -13,21 +13,21 @@ const BETTER: f64 = 0.99;
 
 /// The best of several orders.
 #[derive(Debug)]
-pub struct Stream {
+pub(crate) struct StreamPolicy {
     orders: Vec<Order>,
     leader: usize,
     /// By slot.
     items: Vec<Item>,
 }
 
-/// An order of the entries, and how it would do by itself.
+/// An order of the entries, with its shadow.
 #[derive(Debug)]
 struct Order {
     policy: Box<dyn Policy>,
     shadow: Shadow,
 }
 
-impl Default for Stream {
+impl Default for StreamPolicy {
     fn default() -> Self {
         fn order<P: Policy + Default + 'static>() -> Order {
             Order { policy: Box::new(P::default()), shadow: Shadow::new(Box::new(P::default())) }
@@ -37,8 +37,8 @@ impl Default for Stream {
     }
 }
 
-impl Stream {
-    /// A slice was asked for: the shadows tell which order would have had it.
+impl StreamPolicy {
+    /// A slice was looked up: the shadows tell which order would have had it.
     fn ask(&mut self, item: &Item, now: Time) {
         self.orders.iter_mut().for_each(|order| order.shadow.ask(item, now));
         let missed = |order: &Order| order.shadow.missed();
@@ -51,11 +51,7 @@ impl Stream {
     }
 }
 
-impl Policy for Stream {
-    fn name(&self) -> &'static str {
-        "stream"
-    }
-
+impl Policy for StreamPolicy {
     fn resize(&mut self, capacity: u64) {
         for order in &mut self.orders {
             order.policy.resize(capacity);

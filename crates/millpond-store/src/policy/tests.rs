@@ -10,10 +10,9 @@ fn item(key: u64, size: u32) -> Item {
 /// Random asks, entries, pins and changes of size against a model of what is in.
 #[test]
 fn room_is_kept_and_pins_are_honoured() {
-    for name in NAMES {
+    for name in PolicyName::ALL {
         let mut rng = fastrand::Rng::with_seed(5);
-        let mut ledger = Ledger::new(5000, by_name(name).unwrap());
-        assert_eq!(ledger.policy(), *name);
+        let mut ledger = Ledger::new(5000, name);
         let mut model: HashMap<u64, Slot> = HashMap::new();
         let mut pinned: HashSet<u64> = HashSet::new();
         for step in 0..40_000_u64 {
@@ -37,7 +36,7 @@ fn room_is_kept_and_pins_are_honoured() {
                     assert_eq!(removed.map(|(slot, _)| slot), model.remove(&key), "{name}");
                 }
                 3 => ledger.resize(rng.u64(2000..6000), step, &mut gone),
-                4 if rng.u8(..50) == 0 => ledger.set_policy(by_name(name).unwrap(), step),
+                4 if rng.u8(..50) == 0 => ledger.set_policy(name, step),
                 _ => {
                     let item = item(key, 50 + (key % 50) as u32);
                     assert_eq!(ledger.ask(&item, step), model.get(&key).copied(), "{name}");
@@ -64,9 +63,9 @@ fn room_is_kept_and_pins_are_honoured() {
 }
 
 /// Popular keys among many that are asked for once: the share of asks that are hits.
-fn hit_ratio(name: &str) -> f64 {
+fn hit_ratio(name: PolicyName) -> f64 {
     let mut rng = fastrand::Rng::with_seed(9);
-    let mut ledger = Ledger::new(1000, by_name(name).unwrap());
+    let mut ledger = Ledger::new(1000, name);
     let mut gone = Vec::new();
     for ask in 0..200_000_u64 {
         let key = if rng.bool() { (rng.f64().powi(4) * 3000.0) as u64 } else { 10_000 + ask };
@@ -82,8 +81,8 @@ fn hit_ratio(name: &str) -> f64 {
 
 #[test]
 fn what_is_asked_for_once_does_not_put_out_what_is_popular() {
-    let lru = hit_ratio("lru");
-    for name in NAMES.iter().filter(|name| **name != "lru") {
+    let lru = hit_ratio(PolicyName::Lru);
+    for name in PolicyName::ALL.into_iter().filter(|name| *name != PolicyName::Lru) {
         let ratio = hit_ratio(name);
         assert!(ratio > lru + 0.02, "{name}: {ratio:.3}, lru {lru:.3}");
     }
@@ -95,8 +94,8 @@ fn what_is_asked_for_once_does_not_put_out_what_is_popular() {
 fn requests_a_second() {
     let mut rng = fastrand::Rng::with_seed(1);
     let keys: Vec<u64> = (0..4_000_000).map(|_| (rng.f64().powi(6) * 1e6) as u64).collect();
-    for name in NAMES {
-        let mut ledger = Ledger::new(100_000, by_name(name).unwrap());
+    for name in PolicyName::ALL {
+        let mut ledger = Ledger::new(100_000, name);
         let mut gone = Vec::new();
         let started = std::time::Instant::now();
         for (now, key) in keys.iter().enumerate() {

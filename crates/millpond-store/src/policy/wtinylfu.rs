@@ -1,6 +1,6 @@
 //! W-TinyLFU (Einziger, Friedman, Manes, "TinyLFU: a highly efficient cache admission policy", 2017): what is new stays
 //! in a small window; when it has to leave it, it stays in the cache only where it was asked for more often than what
-//! would go for it. The main part is a segmented LRU: on probation, and protected once asked for there.
+//! would go for it. The main region is a segmented LRU: on probation, and protected once asked for there.
 
 use super::chain::Chain;
 use super::sketch::Sketch;
@@ -11,7 +11,7 @@ const WINDOW: f64 = 0.01;
 const PROTECTED: f64 = 0.8;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Part {
+enum Region {
     #[default]
     Window,
     Probation,
@@ -20,42 +20,42 @@ enum Part {
 
 /// W-TinyLFU.
 #[derive(Debug, Default)]
-pub struct WTinyLfu {
+pub(crate) struct WTinyLfu {
     /// Least recently used in front.
     chains: [Chain; 3],
     bytes: [u64; 3],
-    nodes: Vec<(Item, Part)>,
+    nodes: Vec<(Item, Region)>,
     sketch: Sketch,
     capacity: u64,
 }
 
 impl WTinyLfu {
-    fn put(&mut self, slot: Slot, part: Part) {
+    fn put(&mut self, slot: Slot, region: Region) {
         let node = &mut self.nodes[slot as usize];
-        node.1 = part;
-        self.bytes[part as usize] += u64::from(node.0.size);
-        self.chains[part as usize].push_back(slot);
+        node.1 = region;
+        self.bytes[region as usize] += u64::from(node.0.size);
+        self.chains[region as usize].push_back(slot);
     }
 
     fn take(&mut self, slot: Slot) {
-        let (item, part) = self.nodes[slot as usize];
-        self.bytes[part as usize] -= u64::from(item.size);
-        self.chains[part as usize].remove(slot);
+        let (item, region) = self.nodes[slot as usize];
+        self.bytes[region as usize] -= u64::from(item.size);
+        self.chains[region as usize].remove(slot);
     }
 
-    /// Puts an entry into the main part: on probation, or among what is protected where only that has room.
+    /// Puts an entry into the main region: on probation, or among what is protected where only that has room.
     fn admit(&mut self, slot: Slot) {
-        let fits = |part: Part, most: f64| {
-            let bytes = self.bytes[part as usize] + u64::from(self.nodes[slot as usize].0.size);
+        let fits = |region: Region, most: f64| {
+            let bytes = self.bytes[region as usize] + u64::from(self.nodes[slot as usize].0.size);
             bytes as f64 <= self.main_most() as f64 * most
         };
-        let only_protected = !fits(Part::Probation, 1.0 - PROTECTED) && fits(Part::Protected, PROTECTED);
-        self.put(slot, if only_protected { Part::Protected } else { Part::Probation });
+        let only_protected = !fits(Region::Probation, 1.0 - PROTECTED) && fits(Region::Protected, PROTECTED);
+        self.put(slot, if only_protected { Region::Protected } else { Region::Probation });
     }
 
-    /// The first of a part that need not be kept.
-    fn first(&self, part: Part, kept: &dyn Fn(Slot) -> bool) -> Option<Slot> {
-        self.chains[part as usize].iter().find(|slot| !kept(*slot))
+    /// The first entry of a region that need not be kept.
+    fn first(&self, region: Region, kept: &dyn Fn(Slot) -> bool) -> Option<Slot> {
+        self.chains[region as usize].iter().find(|slot| !kept(*slot))
     }
 
     fn main_most(&self) -> u64 {
@@ -68,10 +68,6 @@ impl WTinyLfu {
 }
 
 impl Policy for WTinyLfu {
-    fn name(&self) -> &'static str {
-        "w-tinylfu"
-    }
-
     fn resize(&mut self, capacity: u64) {
         self.capacity = capacity;
     }
@@ -85,25 +81,25 @@ impl Policy for WTinyLfu {
             self.sketch.grow(self.nodes.len() * 2);
         }
         self.nodes[index].0 = *item;
-        self.put(slot, Part::Window);
+        self.put(slot, Region::Window);
     }
 
     fn hit(&mut self, slot: Slot, item: &Item, _: Time) {
         // Uses that follow each other closely, in the window, say little of how often it will be asked for.
-        let part = match self.nodes[slot as usize].1 {
-            Part::Window => Part::Window,
-            Part::Probation | Part::Protected => {
+        let region = match self.nodes[slot as usize].1 {
+            Region::Window => Region::Window,
+            Region::Probation | Region::Protected => {
                 self.sketch.count(item.key);
-                Part::Protected
+                Region::Protected
             }
         };
         self.take(slot);
-        self.put(slot, part);
+        self.put(slot, region);
         let most = (self.main_most() as f64 * PROTECTED) as u64;
-        while self.bytes[Part::Protected as usize] > most {
-            let Some(slot) = self.chains[Part::Protected as usize].front() else { return };
+        while self.bytes[Region::Protected as usize] > most {
+            let Some(slot) = self.chains[Region::Protected as usize].front() else { return };
             self.take(slot);
-            self.put(slot, Part::Probation);
+            self.put(slot, Region::Probation);
         }
     }
 
@@ -116,12 +112,12 @@ impl Policy for WTinyLfu {
     }
 
     fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
-        // Nothing of the main part goes without a comparison while there is a candidate in the window.
-        while let Some(candidate) = self.first(Part::Window, kept) {
+        // No entry of the main region is evicted without a comparison while the window has a candidate.
+        while let Some(candidate) = self.first(Region::Window, kept) {
             let size = u64::from(self.nodes[candidate as usize].0.size);
-            let main = self.bytes[Part::Probation as usize] + self.bytes[Part::Protected as usize];
-            let victim = self.first(Part::Probation, kept).or_else(|| self.first(Part::Protected, kept));
-            // What was let in was larger than what went for it: the main part pays, not the window.
+            let main = self.bytes[Region::Probation as usize] + self.bytes[Region::Protected as usize];
+            let victim = self.first(Region::Probation, kept).or_else(|| self.first(Region::Protected, kept));
+            // The admitted entry is larger than the evicted one: the main region makes room, not the window.
             if let Some(victim) = victim.filter(|_| main > self.main_most()) {
                 self.take(victim);
                 return Some(victim);
@@ -132,7 +128,7 @@ impl Policy for WTinyLfu {
                 continue;
             };
             let loses = self.estimate(candidate) <= self.estimate(victim);
-            // Who comes again and again is let in at last, though it never was in long enough to be used.
+            // A key that is inserted again and again is admitted at last, though it never stayed long enough to be used.
             self.sketch.count(self.nodes[candidate as usize].0.key);
             if loses {
                 return Some(candidate);
@@ -141,7 +137,7 @@ impl Policy for WTinyLfu {
             self.take(victim);
             return Some(victim);
         }
-        let slot = [Part::Probation, Part::Protected].into_iter().find_map(|part| self.first(part, kept))?;
+        let slot = [Region::Probation, Region::Protected].into_iter().find_map(|region| self.first(region, kept))?;
         self.take(slot);
         Some(slot)
     }

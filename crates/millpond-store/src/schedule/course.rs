@@ -1,19 +1,19 @@
-//! When a viewer reads which byte.
+//! The byte-to-time map of a viewer.
 
 use super::Seconds;
 use std::ops::Range;
 
-/// The byte-to-time map of what a viewer reads next: straight between its points.
+/// When a viewer will read which byte of an object: linear between its points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course {
-    /// Offsets and seconds, both rising.
+    /// Offsets in bytes and times in seconds, both rising.
     points: Vec<(u64, Seconds)>,
-    /// Whether all bytes up to the next point are needed at once.
+    /// Whether all bytes between two points are needed at the time of the first.
     whole: bool,
 }
 
 impl Course {
-    /// From the index: offsets in an object and the seconds at which they are read. What doesn't rise is left out.
+    /// Creates a course of offsets in an object and the times at which they are read. Points that don't rise are left out.
     pub fn new(points: impl IntoIterator<Item = (u64, Seconds)>) -> Self {
         let mut course = Self::default();
         for (offset, time) in points {
@@ -24,25 +24,26 @@ impl Course {
         course
     }
 
-    /// At one rate, in bytes a second, from time 0 on.
+    /// Creates a course at a constant rate, in bytes a second, from time 0 on.
     pub fn constant(from: u64, to: u64, rate: f64) -> Self {
         Self::new([(from, 0.0), (to, to.saturating_sub(from) as f64 / rate.max(1e-9))])
     }
 
-    /// The course of somebody who asks for all that lies between two points at the time of the first, such as segments.
+    /// Makes all bytes between two points needed at the time of the first, as for a viewer that asks for whole segments.
     #[must_use]
     pub fn whole(mut self) -> Self {
         self.whole = true;
         self
     }
 
-    /// Whether all bytes between two points are needed at the time of the first.
-    pub fn is_whole(&self) -> bool {
+    /// Returns whether all bytes between two points are needed at the time of the first.
+    pub(super) fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Cuts a range where its bytes are needed at different times: length, when the first byte is needed, and the last.
-    pub fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {
+    /// Cuts a range where its bytes are needed at different times. Each item has a length, the time at which its first byte
+    /// is needed, and that of its last.
+    pub(super) fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {
         let mut at = range.start;
         std::iter::from_fn(move || {
             if at >= range.end {
@@ -59,18 +60,18 @@ impl Course {
         })
     }
 
-    /// The first byte.
-    pub fn start(&self) -> u64 {
+    /// Returns the first byte.
+    pub(super) fn start(&self) -> u64 {
         self.points.first().map_or(0, |first| first.0)
     }
 
-    /// The byte behind the last.
-    pub fn end(&self) -> u64 {
+    /// Returns the byte behind the last.
+    pub(super) fn end(&self) -> u64 {
         self.points.last().map_or(0, |last| last.0)
     }
 
-    /// When a byte is read; those outside as the first or the last.
-    pub fn time_at(&self, byte: u64) -> Seconds {
+    /// Returns when a byte is read. Bytes outside of the course have the time of its nearer end.
+    pub(super) fn time_at(&self, byte: u64) -> Seconds {
         let next = self.points.partition_point(|point| point.0 <= byte);
         match (next.checked_sub(1).and_then(|last| self.points.get(last)), self.points.get(next)) {
             (Some(a), Some(b)) => a.1 + (byte - a.0) as f64 / (b.0 - a.0) as f64 * (b.1 - a.1),
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_straight_between_points_and_stay_at_the_ends() {
+    fn times_are_linear_between_points_and_constant_outside() {
         let course = Course::new([(100, 2.0), (200, 3.0), (150, 9.0), (300, 2.5), (600, 5.0)]);
         assert_eq!((course.start(), course.end()), (100, 600));
         for (byte, time) in [(0, 2.0), (100, 2.0), (150, 2.5), (200, 3.0), (400, 4.0), (600, 5.0), (900, 5.0)] {

@@ -1,94 +1,105 @@
-//! What the way to an origin gives, learnt from what comes over it.
+//! Measures the link to an origin by the transfers that use it.
 
 use super::Seconds;
 
-/// The way to an origin, as far as is known.
+/// What the link to an origin is believed to give.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
+pub struct LinkEstimate {
     /// Bytes a second.
     pub bandwidth: f64,
     /// Seconds from a request to its first byte.
     pub delay: Seconds,
 }
 
-/// A transfer comes slowly at first, and what slow start loses comes again: never longer than so many seconds,
+/// The longest start-up of a transfer: slow start costs no more than this, for its losses are sent again.
 const START: Seconds = 0.8;
-/// nor than so many round trips and one slice.
+/// Round trips until a transfer has reached the rate of the link.
 const ROUNDS: f64 = 5.0;
 
-impl Link {
-    /// By how much sooner a slice of so many bytes is sent for, as its transfer has to begin first, where a round trip takes
-    /// so long (RFC 5681 3.1: from ten segments on twice as many each, which are half a megabyte after five).
+impl LinkEstimate {
+    /// Returns by how many seconds a slice of `slice` bytes must be requested sooner because its transfer starts slowly.
+    /// A sender begins with ten segments and doubles them each round trip (RFC 5681 3.1): half a megabyte after five.
     pub fn start(self, round_trip: Seconds, slice: u64) -> Seconds {
         START.min(ROUNDS * round_trip + slice as f64 / self.bandwidth)
     }
 }
 
-/// What is taken to be until something was measured: 1 MB/s and 100 ms.
-const UNKNOWN: Link = Link { bandwidth: 1e6, delay: 0.1 };
-/// One sample of the bandwidth takes this long, over as many transfers as that takes, where bytes come: what is left of
-/// a transfer at its end comes in a burst, and says nothing alone.
+/// The link at one moment: what it gives, and what it has to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkState {
+    /// Bandwidth and mean delay.
+    pub estimate: LinkEstimate,
+    /// Seconds for which the requested bytes keep the link busy.
+    pub busy: Seconds,
+    /// Seconds from a request to its first byte on an idle link.
+    pub least_delay: Seconds,
+}
+
+/// The estimate before anything was measured: 1 MB/s and 100 ms.
+const UNKNOWN: LinkEstimate = LinkEstimate { bandwidth: 1e6, delay: 0.1 };
+/// Length of a bandwidth sample, in seconds with traffic, over as many transfers as that takes. The last bytes of one
+/// transfer arrive in a burst, and would look like a faster link.
 const SAMPLE: Seconds = 0.2;
-/// And has at least so many bytes.
+/// Fewest bytes of a sample.
 const LEAST: u64 = 32 * 1024;
-/// So many are enough, however soon they came.
+/// Bytes that make a sample, however short.
 const ENOUGH: u64 = 4 << 20;
-/// In so many seconds in which bytes come, the quick average goes most of the way to what is measured, and the slow one: longer than a
-/// lost packet holds up what follows, and than the burst behind it.
-const QUICK: Seconds = 2.5;
+/// Time constant of the fast average, in seconds with traffic.
+const FAST: Seconds = 2.5;
+/// Time constant of the slow average: longer than a lost packet delays what follows it, and than the burst after it.
 const SLOW: Seconds = 8.0;
 
-/// Measures a link by the bytes that come over it, all transfers together: while at least one of them has begun to
-/// come, what comes in a second is what the link gives.
+/// Measures a link by the bytes of all its transfers together: while at least one transfer has begun, the bytes that
+/// arrive in a second are what the link gives.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    /// Transfers whose first bytes have come and whose last have not.
-    coming: u32,
-    /// Bytes that were sent for and have not come.
+    /// Transfers that have begun to arrive and have not ended.
+    arriving: u32,
+    /// Bytes requested that have not arrived.
     outstanding: u64,
-    /// Up to when the sample counts, the time in which bytes came of it, and those bytes.
+    /// The sample under way: its last moment, its seconds with traffic, and its bytes.
     until: Seconds,
     time: Seconds,
     bytes: u64,
-    /// Bytes that came in samples, and those that were there with a transfer's first byte, with the time from its request.
+    /// Bytes of all samples.
     sampled: u64,
+    /// Bytes that arrived together with the first byte of their transfer, and the seconds since its request.
     at_once: (u64, Seconds),
-    /// Quick and slow moving averages: the lower one is believed.
-    quick: Option<f64>,
+    /// Fast and slow moving averages of the bandwidth: the lower one is believed.
+    fast: Option<f64>,
     slow: Option<f64>,
-    /// Mean and mean deviation, as TCP does it (RFC 6298 2).
+    /// Mean and mean deviation of the delay (RFC 6298 2).
     delay: Option<(Seconds, Seconds)>,
-    /// The least delay, in which no queue has a part; it rises slowly where none is as short any more.
+    /// The least delay, which contains no queueing. It rises slowly while no delay is as short.
     least: Option<Seconds>,
 }
 
 impl Meter {
-    /// Whether the time to the first byte of what is asked for now tells the delay: where others are on the way, it may
-    /// have to wait for those.
+    /// Returns whether a request made now measures the delay: behind other transfers it would measure their queue.
     pub fn tells_delay(&self) -> bool {
         self.outstanding == 0 || self.delay.is_none()
     }
 
-    /// Bytes a second where most transfers are there at once: what comes behind the first byte is then too little to be a sample. No
-    /// more than a lower bound.
+    /// Returns a lower bound of the bandwidth where most transfers arrive whole with their first byte, and leave too little
+    /// behind it for a sample.
     fn at_once(&self) -> Option<f64> {
         let (bytes, time) = self.at_once;
         (bytes >= 8 * LEAST && bytes > 4 * self.sampled && time > 0.0).then(|| bytes as f64 / time)
     }
 
-    /// Bytes are sent for.
-    pub fn sent_for(&mut self, bytes: u64) {
+    /// Counts bytes that are requested.
+    pub fn requested(&mut self, bytes: u64) {
         self.outstanding += bytes;
     }
 
-    /// The first bytes of a transfer came, so long after they were sent for where that tells the delay. They had gathered
-    /// somewhere, and say nothing of the bandwidth.
+    /// Counts the first bytes of a transfer. `after` is the time since its request, where that measures the delay. These
+    /// bytes gathered in buffers, and say nothing of the bandwidth.
     pub fn begins(&mut self, now: Seconds, after: Option<Seconds>, bytes: u64) {
         self.outstanding = self.outstanding.saturating_sub(bytes);
-        if self.coming == 0 {
+        if self.arriving == 0 {
             self.until = now;
         }
-        self.coming += 1;
+        self.arriving += 1;
         let Some(after) = after else { return };
         self.at_once = (self.at_once.0 + bytes, self.at_once.1 + after);
         self.least = Some(self.least.map_or(after, |least| after.min(least + (after - least) / 64.0)));
@@ -97,56 +108,53 @@ impl Meter {
         }));
     }
 
-    /// Bytes came.
-    pub fn comes(&mut self, now: Seconds, bytes: u64) {
+    /// Counts further bytes of a transfer.
+    pub fn arrived(&mut self, now: Seconds, bytes: u64) {
         self.outstanding = self.outstanding.saturating_sub(bytes);
         self.bytes += bytes;
         self.sampled += bytes;
         self.sample(now);
     }
 
-    /// A transfer ended; `rest` of what was sent for will not come. `begun` says whether anything of it had.
+    /// Ends a transfer of which `rest` requested bytes will not arrive. `begun` says whether any had arrived.
     pub fn ends(&mut self, now: Seconds, rest: u64, begun: bool) {
         self.outstanding = self.outstanding.saturating_sub(rest);
         if begun {
             self.sample(now);
-            self.coming = self.coming.saturating_sub(1);
+            self.arriving = self.arriving.saturating_sub(1);
         }
     }
 
     fn sample(&mut self, now: Seconds) {
         self.time += (now - self.until).max(0.0);
         self.until = now;
-        // The first one can't wait: until then nothing is known.
+        // The first sample is short: before it nothing is known.
         let is_enough = self.bytes >= if self.slow.is_none() { 8 * LEAST } else { ENOUGH };
         if self.time <= 0.0 || self.bytes < LEAST || (self.time < SAMPLE && !is_enough) {
             return;
         }
         let rate = self.bytes as f64 / self.time;
-        // By time: what comes in a burst, behind a gap, counts no more than the gap.
+        // Weighted by time: a burst behind a gap counts no more than the gap.
         let towards = |old: Option<f64>, time: Seconds| {
             Some(old.map_or(rate, |old| old + (rate - old) * (1.0 - (-self.time / time).exp())))
         };
-        (self.quick, self.slow) = (towards(self.quick, QUICK), towards(self.slow, SLOW));
+        (self.fast, self.slow) = (towards(self.fast, FAST), towards(self.slow, SLOW));
         (self.time, self.bytes) = (0.0, 0);
     }
 
-    /// What the link is taken to give.
-    pub fn link(&self) -> Link {
-        let sampled = self.quick.zip(self.slow).map(|(quick, slow)| quick.min(slow));
+    /// Returns the current estimate.
+    pub fn estimate(&self) -> LinkEstimate {
+        let sampled = self.fast.zip(self.slow).map(|(fast, slow)| fast.min(slow));
         let bandwidth = sampled.or_else(|| self.at_once()).unwrap_or(UNKNOWN.bandwidth);
         let delay = self.delay.map_or(UNKNOWN.delay, |(mean, deviation)| mean + 2.0 * deviation);
-        Link { bandwidth: bandwidth.max(1.0), delay }
+        LinkEstimate { bandwidth: bandwidth.max(1.0), delay }
     }
 
-    /// Seconds from a request to its first byte where nothing is in its way.
-    pub fn least_delay(&self) -> Seconds {
-        self.least.unwrap_or(UNKNOWN.delay)
-    }
-
-    /// Seconds for which what was sent for keeps the link busy.
-    pub fn busy(&self) -> Seconds {
-        self.outstanding as f64 / self.link().bandwidth
+    /// Returns the state of the link for [`Planner::plan`](super::Planner::plan).
+    pub fn state(&self) -> LinkState {
+        let estimate = self.estimate();
+        let busy = self.outstanding as f64 / estimate.bandwidth;
+        LinkState { estimate, busy, least_delay: self.least.unwrap_or(UNKNOWN.delay) }
     }
 }
 
@@ -155,17 +163,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bursts_behind_gaps_are_no_faster_link() {
-        // 189 kB/s: nothing for 0.4 s, and then what had gathered, time and again.
+    fn bursts_behind_gaps_do_not_look_like_a_faster_link() {
+        // 189 kB/s in bursts: nothing for 0.4 s, then the bytes that had gathered.
         let mut meter = Meter::default();
-        meter.sent_for(10_000_000);
+        meter.requested(10_000_000);
         meter.begins(0.0, None, 0);
         let mut highest: f64 = 0.0;
         for gap in 1..60 {
             for chunk in 0..8 {
-                meter.comes(f64::from(gap) * 0.4 + f64::from(chunk) * 1e-4, 9_450);
+                meter.arrived(f64::from(gap) * 0.4 + f64::from(chunk) * 1e-4, 9_450);
                 if gap > 10 {
-                    highest = highest.max(meter.link().bandwidth);
+                    highest = highest.max(meter.estimate().bandwidth);
                 }
             }
         }
@@ -173,77 +181,77 @@ mod tests {
     }
 
     #[test]
-    fn transfers_that_are_there_at_once_tell_a_quick_link() {
+    fn transfers_that_arrive_whole_measure_a_fast_link() {
         let mut meter = Meter::default();
         for transfer in 0..8 {
             let now = f64::from(transfer);
-            assert_eq!(meter.link().bandwidth == UNKNOWN.bandwidth, transfer < 4, "{transfer}");
-            meter.sent_for(65_536);
+            assert_eq!(meter.estimate().bandwidth == UNKNOWN.bandwidth, transfer < 4, "{transfer}");
+            meter.requested(65_536);
             meter.begins(now, Some(0.001), 65_536);
             meter.ends(now, 0, true);
         }
-        assert!((meter.link().bandwidth - 65.5e6).abs() < 1e6);
-        // The first bytes of long transfers say nothing, however soon they come.
+        assert!((meter.estimate().bandwidth - 65.5e6).abs() < 1e6);
+        // The first bytes of long transfers say nothing, however soon they arrive.
         let mut meter = Meter::default();
         for transfer in 0..20 {
             let now = f64::from(transfer);
-            meter.sent_for(96_000);
+            meter.requested(96_000);
             meter.begins(now, Some(0.001), 16_000);
-            meter.comes(now + 0.4, 80_000);
+            meter.arrived(now + 0.4, 80_000);
             meter.ends(now + 0.4, 0, true);
         }
-        assert!(meter.link().bandwidth < 250e3, "{:?}", meter.link());
+        assert!(meter.estimate().bandwidth < 250e3, "{:?}", meter.estimate());
     }
 
     #[test]
-    fn a_start_costs_round_trips_and_a_slice_but_no_more_than_it_takes_to_lose_and_send_again() {
-        let start = |bandwidth, round_trip| Link { bandwidth, delay: 9.0 }.start(round_trip, 500_000);
+    fn a_slow_start_costs_round_trips_and_one_slice_but_no_more_than_its_limit() {
+        let start = |bandwidth, round_trip| LinkEstimate { bandwidth, delay: 9.0 }.start(round_trip, 500_000);
         assert_eq!(start(1e5, 0.0), 0.8, "a thin link");
         assert_eq!(start(1e7, 0.05), 0.3, "a far one");
         assert!(start(1e9, 0.0002) < 0.002, "a near one");
     }
 
     #[test]
-    fn a_link_is_learnt_from_what_comes_over_it() {
+    fn a_link_is_measured_by_its_transfers() {
         let mut meter = Meter::default();
-        assert_eq!(meter.link(), UNKNOWN);
+        assert_eq!(meter.estimate(), UNKNOWN);
         // Two transfers at once, 1 MB/s together, the first byte after 50 ms.
         assert!(meter.tells_delay());
-        meter.sent_for(1_000_000);
-        meter.sent_for(1_000_000);
+        meter.requested(1_000_000);
+        meter.requested(1_000_000);
         meter.begins(0.05, Some(0.05), 0);
         meter.begins(0.05, Some(0.05), 0);
         for step in 1..=200 {
-            meter.comes(0.05 + f64::from(step) * 0.01, 10_000);
+            meter.arrived(0.05 + f64::from(step) * 0.01, 10_000);
         }
         meter.ends(2.05, 0, true);
         meter.ends(2.05, 0, true);
-        let link = meter.link();
+        let link = meter.estimate();
         assert!((link.bandwidth - 1e6).abs() < 1e4, "{link:?}");
         assert!((0.05..0.11).contains(&link.delay), "{link:?}");
-        assert_eq!(meter.least_delay(), 0.05);
-        assert_eq!(meter.busy(), 0.0);
-        // Idle for long: that says nothing. Then it is slower, which is believed after some seconds.
-        meter.sent_for(1_500_000);
+        assert_eq!(meter.state().least_delay, 0.05);
+        assert_eq!(meter.state().busy, 0.0);
+        // An idle time says nothing. Then the link is slower, which is believed after some seconds.
+        meter.requested(1_500_000);
         meter.begins(100.0, None, 0);
         for step in 1..=600 {
-            meter.comes(100.0 + f64::from(step) * 0.01, 2_000);
+            meter.arrived(100.0 + f64::from(step) * 0.01, 2_000);
         }
-        assert!((meter.busy() - 300_000.0 / meter.link().bandwidth).abs() < 1e-9);
+        assert!((meter.state().busy - 300_000.0 / meter.estimate().bandwidth).abs() < 1e-9);
         assert!(!meter.tells_delay());
         meter.ends(106.0, 300_000, true);
-        assert_eq!(meter.busy(), 0.0);
-        assert!(meter.link().bandwidth < 3e5, "{:?}", meter.link());
-        // The last bytes of a transfer come at once: no faster link.
-        let before = meter.link().bandwidth;
+        assert_eq!(meter.state().busy, 0.0);
+        assert!(meter.estimate().bandwidth < 3e5, "{:?}", meter.estimate());
+        // The last bytes of a transfer arrive in a burst: the link is not faster.
+        let before = meter.estimate().bandwidth;
         for transfer in 0..5 {
             let start = 200.0 + f64::from(transfer) * 10.0;
-            meter.sent_for(240_000);
+            meter.requested(240_000);
             meter.begins(start, None, 0);
-            meter.comes(start + 0.99, 198_000);
-            meter.comes(start + 1.0, 42_000);
+            meter.arrived(start + 0.99, 198_000);
+            meter.arrived(start + 1.0, 42_000);
             meter.ends(start + 1.0, 0, true);
         }
-        assert!(meter.link().bandwidth < before * 1.2, "{:?}", meter.link());
+        assert!(meter.estimate().bandwidth < before * 1.2, "{:?}", meter.estimate());
     }
 }

@@ -1,9 +1,9 @@
-//! When to send for what a viewer will need next: pure, on any clock.
+//! When to fetch the slices that viewers will need next: pure, on any clock.
 //!
-//! A [`Viewer`] knows by its [`Course`] when it will read which byte. A [`Planner`] says, of all viewers of one origin,
-//! which slices are to be sent for now and when to ask again. Windows go by the viewer's position; [`Mode::Active`] asks
-//! for each slice at the last moment at which it still comes in time, all viewers' slices being sent over one [`Link`]
-//! by earliest deadline. The simulator runs the same code.
+//! A [`Viewer`] knows by its [`Course`] when it will read which byte. A [`Planner`] holds all viewers of one origin, and
+//! says which slices to fetch now and when to ask again. Windows follow the viewer's position. [`Mode::Active`] fetches
+//! each slice at the last moment at which it still arrives in time, with all viewers' slices sharing one link by earliest
+//! deadline; a [`Meter`] measures that link. The simulator drives the same [`Planner`] and [`Meter`] on a virtual clock.
 
 mod course;
 mod link;
@@ -12,12 +12,12 @@ mod planner;
 mod viewer;
 
 pub use course::Course;
-pub use link::{Link, Meter};
+pub use link::{LinkEstimate, LinkState, Meter};
 pub use mode::{BadMode, Mode};
-pub use planner::{Fetch, Planner, Room, ViewerId};
-pub use viewer::{Viewer, Wish, latest};
+pub use planner::{Fetch, Planner, SPACING, ViewerId};
+pub use viewer::Viewer;
 
-/// Seconds since any fixed moment, or between two.
+/// Seconds since a fixed moment, or between two moments.
 pub type Seconds = f64;
 
 #[cfg(test)]

@@ -1,34 +1,38 @@
-//! The prefetch modes of the SProxy paper (section III.B).
+//! The prefetch modes (section III.B of the SProxy paper).
 
 use std::{fmt, str::FromStr};
 
-/// When the next slice is sent for that isn't cached.
+/// When slices that a viewer will need are fetched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
-    /// When it is needed.
+    /// When a viewer asks for them.
     OnDemand,
-    /// That many slices ahead of the position: 1 is the paper's Window, 0.5 its Half.
+    /// This many slices ahead of the viewer's position: 1 is the paper's Window, 0.5 its Half.
     Window(f64),
-    /// At the latest moment at which it still comes in time, as far as is known of the origin's bandwidth.
+    /// At the latest moment at which they still arrive in time, by the measured link.
     Active,
-    /// The whole object, at once, whoever leaves: caching without slices, the baseline.
+    /// The whole object before anything of it is sent: caching without slices, the baseline.
     Full,
 }
 
-/// Nothing sensible is ahead by more slices than this.
+/// The largest window, in slices.
 const FURTHEST: f64 = 1024.0;
 
 impl Mode {
-    /// The names that are understood, beside `window:N`.
+    /// The names that [`FromStr`] accepts, beside `window:N`.
     pub const NAMES: &[&str] = &["on-demand", "window", "half", "active", "full"];
 
-    /// How many slices ahead of the position a slice is sent for, whatever the link: nothing for Active, which goes by
-    /// time.
-    pub fn ahead(self) -> Option<f64> {
+    /// Returns whether this mode fetches slices by the positions of viewers.
+    pub fn follows_viewers(self) -> bool {
+        !matches!(self, Self::OnDemand | Self::Full)
+    }
+
+    /// Returns how many slices ahead of the position a slice is fetched; `None` for Active, which goes by time.
+    pub(super) fn ahead(self) -> Option<f64> {
         match self {
-            Self::OnDemand => Some(0.0),
+            // Full has fetched everything before there is a position.
+            Self::OnDemand | Self::Full => Some(0.0),
             Self::Window(slices) => Some(slices),
-            Self::Full => Some(FURTHEST),
             Self::Active => None,
         }
     }
@@ -47,9 +51,9 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A text is no mode.
+/// A text names no prefetch mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no prefetch mode: there are on-demand, window, window:N (0 to 1024 slices), half, active, full")]
+#[error("{text:?} is no prefetch mode: expected on-demand, window, window:N (0 to 1024 slices), half, active or full")]
 pub struct BadMode {
     text: String,
 }

@@ -1,37 +1,47 @@
-//! All viewers of one origin.
+//! Which slices to fetch now, for all viewers of one origin.
 
-use super::{Link, Mode, Seconds, Viewer, Wish, viewer};
+use super::{LinkEstimate, LinkState, Mode, Seconds, Viewer, viewer, viewer::Wish};
 use std::collections::{BTreeMap, HashMap};
 
-/// Names a viewer of a [`Planner`].
+/// Most slices on their way ahead of viewers at one time, from one origin. Bytes that a reader waits for don't count.
+const AT_ONCE: usize = 8;
+/// Longest work of the link, in seconds, that lets another slice be fetched ahead: what readers wait for comes first, and
+/// the link does not run idle. A link with a longer delay may have as much work as that.
+const QUEUE: Seconds = 0.05;
+/// Least time between two calls of [`Planner::plan`]: changes within it are planned together.
+pub const SPACING: Seconds = 0.005;
+
+/// Identifies a viewer of a [`Planner`].
 pub type ViewerId = u64;
 
-/// A slice to send for.
+/// A slice to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetch {
-    /// For whom.
+    /// The viewer that will need it.
     pub viewer: ViewerId,
-    /// Which slice.
+    /// Number of the slice in the viewer's object.
     pub index: u64,
 }
 
-/// How much may be sent for ahead of viewers: what they wait for is not to wait for it.
+/// How much may be fetched ahead of viewers now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Room {
-    /// Slices.
-    pub slices: usize,
-    /// For how long the link may have work before one more slice is sent for.
-    pub queue: Seconds,
+struct Limits {
+    slices: usize,
+    /// Longest work of the link that lets one more slice be fetched.
+    queue: Seconds,
 }
 
-/// A viewer, and the number of what it watches.
+/// A viewer, and the number of the object that it watches.
 #[derive(Debug)]
 struct Watching {
     object: u64,
     viewer: Viewer,
 }
 
-/// Says what to send for, for all viewers of one origin.
+/// Decides which slices to fetch ahead, for all viewers of one origin.
+///
+/// The caller tells each viewer's position through [`viewer`](Self::viewer), calls [`plan`](Self::plan) after every change
+/// and at the moment that the last call returned, and starts the fetches of its answer. Each is answered once.
 #[derive(Debug)]
 pub struct Planner {
     mode: Mode,
@@ -39,72 +49,77 @@ pub struct Planner {
     viewers: BTreeMap<ViewerId, Watching>,
     next: ViewerId,
     wishes: Vec<Wish<ViewerId>>,
-    /// Whose wish for a slice of an object counts.
+    /// The viewer that needs a slice of an object first, by object and slice.
     owners: HashMap<(u64, u64), ViewerId>,
 }
 
 impl Planner {
-    /// Without viewers, for slices of `slice` bytes.
+    /// Creates a planner without viewers, for slices of `slice` bytes.
     pub fn new(mode: Mode, slice: u64) -> Self {
         Self { mode, slice, viewers: BTreeMap::new(), next: 0, wishes: Vec::new(), owners: HashMap::new() }
     }
 
-    /// The mode.
-    pub fn mode(&self) -> Mode {
-        self.mode
-    }
-
-    /// Bytes of a slice.
-    pub fn slice(&self) -> u64 {
-        self.slice
-    }
-
-    /// Changes the mode, for those who are there too.
+    /// Changes the mode, for present viewers too.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
     }
 
-    /// A viewer of an object comes. What several viewers of one object need is sent for once.
+    /// Adds a viewer of an object. A slice that several viewers of one object need is fetched once.
     pub fn join(&mut self, object: u64) -> ViewerId {
         self.next += 1;
         self.viewers.insert(self.next, Watching { object, viewer: Viewer::new(self.slice) });
         self.next
     }
 
-    /// A viewer, to be told where it is.
+    /// Returns a viewer, to be told its position.
     pub fn viewer(&mut self, id: ViewerId) -> Option<&mut Viewer> {
         self.viewers.get_mut(&id).map(|watching| &mut watching.viewer)
     }
 
-    /// A viewer leaves: its wishes are gone.
+    /// Removes a viewer, with all it would need.
     pub fn leave(&mut self, id: ViewerId) {
         self.viewers.remove(&id);
     }
 
-    /// Whether nobody is there.
+    /// Returns whether there are no viewers.
     pub fn is_empty(&self) -> bool {
         self.viewers.is_empty()
     }
 
-    /// What to send for now, by earliest deadline, as far as there is room, and when to ask again where nothing else
-    /// happens. `here` says whether a slice of a viewer's object is there or on its way; `busy` for how many seconds
-    /// the link has work already.
+    /// Returns the slices to fetch now, by earliest deadline, and when to ask again if nothing changes before.
+    ///
+    /// `under_way` is the number of slices on their way ahead of viewers; `here` says whether a slice of a viewer's object
+    /// is cached or on its way.
     pub fn plan(
         &mut self,
         now: Seconds,
-        link: Link,
+        link: LinkState,
+        under_way: usize,
+        here: impl Fn(ViewerId, u64) -> bool,
+    ) -> (Vec<Fetch>, Option<Seconds>) {
+        let LinkState { estimate, busy, least_delay } = link;
+        let delay = estimate.delay + estimate.start(least_delay, self.slice);
+        let limits = Limits { slices: AT_ONCE.saturating_sub(under_way), queue: QUEUE.max(least_delay) };
+        self.plan_within(limits, now, LinkEstimate { delay, ..estimate }, busy, here)
+    }
+
+    /// As [`plan`](Self::plan), with the limits and the whole delay of a fetch given.
+    fn plan_within(
+        &mut self,
+        limits: Limits,
+        now: Seconds,
+        link: LinkEstimate,
         busy: Seconds,
-        room: Room,
         here: impl Fn(ViewerId, u64) -> bool,
     ) -> (Vec<Fetch>, Option<Seconds>) {
         let takes = self.slice as f64 / link.bandwidth;
-        let fits = |count: usize| count < room.slices && busy + count as f64 * takes <= room.queue;
+        let fits = |count: usize| count < limits.slices && busy + count as f64 * takes <= limits.queue;
         let (fetches, wake) = match self.mode.ahead() {
             Some(ahead) => self.windows(now, ahead, fits, here),
             None => self.active(now, link, busy, fits, here),
         };
-        // Where the link has work, it is looked again when that is done.
-        let done = (!fits(fetches.len())).then(|| now + (busy + fetches.len() as f64 * takes - room.queue).max(0.01));
+        // A link with work is planned for again when that is done.
+        let done = (!fits(fetches.len())).then(|| now + (busy + fetches.len() as f64 * takes - limits.queue).max(0.01));
         (fetches, [wake, done].into_iter().flatten().reduce(f64::min))
     }
 
@@ -131,7 +146,7 @@ impl Planner {
     fn active(
         &mut self,
         now: Seconds,
-        link: Link,
+        link: LinkEstimate,
         busy: Seconds,
         fits: impl Fn(usize) -> bool,
         here: impl Fn(ViewerId, u64) -> bool,
@@ -140,7 +155,7 @@ impl Planner {
         for (id, Watching { viewer, .. }) in &self.viewers {
             viewer.wishes(*id, now, |index| here(*id, index), &mut self.wishes);
         }
-        // Two tracks of one file, or two viewers: the bytes cross the link once, for who needs them first.
+        // Bytes that two viewers need, or two tracks of one file, cross the link once: for the first deadline.
         self.wishes.sort_by(|a, b| a.last.total_cmp(&b.last));
         self.owners.clear();
         let (viewers, owners) = (&self.viewers, &mut self.owners);
@@ -160,7 +175,7 @@ impl Planner {
         let mut fetches = Vec::new();
         for wish in self.wishes.iter().take(due) {
             let watching = self.viewers.get_mut(&wish.viewer).filter(|_| fits(fetches.len()));
-            if watching.is_some_and(|watching| watching.viewer.deals_with(wish.index)) {
+            if watching.is_some_and(|watching| watching.viewer.handle(wish.index)) {
                 fetches.push(Fetch { viewer: wish.viewer, index: wish.index });
             }
         }
@@ -173,61 +188,60 @@ mod tests {
     use super::*;
     use crate::schedule::Course;
 
-    const LINK: Link = Link { bandwidth: 1100.0, delay: 0.0 };
-    const ROOM: Room = Room { slices: 9, queue: 99.0 };
+    const LINK: LinkEstimate = LinkEstimate { bandwidth: 1100.0, delay: 0.0 };
+    const LIMITS: Limits = Limits { slices: 9, queue: 99.0 };
 
     fn at(planner: &mut Planner, id: ViewerId, from: u64, asked: u64, now: Seconds) {
         planner.viewer(id).unwrap().moves(Course::constant(from, 100_000, 100.0), asked, now);
     }
 
     #[test]
-    fn earliest_deadlines_go_first_and_no_more_than_there_is_room() {
+    fn earliest_deadlines_are_fetched_first_up_to_the_limits() {
         let mut planner = Planner::new(Mode::Active, 1000);
         let [late, early] = [planner.join(1), planner.join(2)];
         at(&mut planner, late, 0, 1000, 0.0);
         at(&mut planner, early, 500, 1000, 0.0);
         // Played at 10 s and 5 s; a slice takes 1 s of a link, and is read as it comes.
-        let (fetches, wake) = planner.plan(0.0, LINK, 0.0, ROOM, |_, _| false);
+        let (fetches, wake) = planner.plan_within(LIMITS, 0.0, LINK, 0.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(5.0)));
-        let (fetches, wake) = planner.plan(5.0, LINK, 0.0, ROOM, |_, _| false);
+        let (fetches, wake) = planner.plan_within(LIMITS, 5.0, LINK, 0.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![Fetch { viewer: early, index: 1 }], Some(10.0)));
-        // The link will be busy for 6 s more: all that is needed until then is late already.
-        let (fetches, _) = planner.plan(5.0, LINK, 6.0, Room { slices: 1, ..ROOM }, |_, _| false);
+        // The link is busy for 6 s more: everything needed until then is late already.
+        let (fetches, _) = planner.plan_within(Limits { slices: 1, ..LIMITS }, 5.0, LINK, 6.0, |_, _| false);
         assert_eq!(fetches, [Fetch { viewer: late, index: 1 }]);
-        // A link of which the queue is long enough is left to what it has.
-        let (fetches, wake) = planner.plan(5.0, LINK, 6.0, Room { queue: 2.0, ..ROOM }, |_, _| false);
+        // A link with enough work gets no more.
+        let (fetches, wake) = planner.plan_within(Limits { queue: 2.0, ..LIMITS }, 5.0, LINK, 6.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(9.0)));
         planner.leave(late);
         planner.leave(early);
-        assert_eq!(planner.plan(99.0, LINK, 0.0, ROOM, |_, _| false), (vec![], None));
+        assert_eq!(planner.plan_within(LIMITS, 99.0, LINK, 0.0, |_, _| false), (vec![], None));
         assert!(planner.is_empty());
     }
 
     #[test]
-    fn what_two_need_of_one_object_is_sent_for_once() {
+    fn a_slice_that_two_viewers_need_is_fetched_once() {
         let mut planner = Planner::new(Mode::Active, 1000);
         let [late, early] = [planner.join(7), planner.join(7)];
         at(&mut planner, late, 0, 1000, 0.0);
         at(&mut planner, early, 500, 1000, 0.0);
-        // As if the early one were alone: a slice a second, of which it plays one in ten.
-        let (fetches, wake) = planner.plan(4.9, LINK, 0.0, ROOM, |_, _| false);
+        // As if the early viewer were alone: the link carries a slice a second, and it plays one in ten.
+        let (fetches, wake) = planner.plan_within(LIMITS, 4.9, LINK, 0.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(5.0)));
-        let slow = Link { bandwidth: 110.0, delay: 0.0 };
-        let (fetches, wake) = planner.plan(4.0, slow, 0.0, ROOM, |_, _| false);
+        let slow = LinkEstimate { bandwidth: 110.0, delay: 0.0 };
+        let (fetches, wake) = planner.plan_within(LIMITS, 4.0, slow, 0.0, |_, _| false);
         assert!(fetches.is_empty() && wake.is_some_and(|at| at > 4.99), "just enough for one: {wake:?}");
-        let (fetches, _) = planner.plan(5.0, LINK, 0.0, ROOM, |_, _| false);
+        let (fetches, _) = planner.plan_within(LIMITS, 5.0, LINK, 0.0, |_, _| false);
         assert_eq!(fetches, [Fetch { viewer: early, index: 1 }]);
     }
 
     #[test]
-    fn modes_change_under_way_and_what_is_here_is_not_sent_for() {
+    fn modes_change_under_way_and_cached_slices_are_not_fetched() {
         let mut planner = Planner::new(Mode::OnDemand, 1000);
         let id = planner.join(1);
         at(&mut planner, id, 0, 1000, 0.0);
-        assert_eq!(planner.plan(0.0, LINK, 0.0, ROOM, |_, _| false), (vec![], None));
+        assert_eq!(planner.plan_within(LIMITS, 0.0, LINK, 0.0, |_, _| false), (vec![], None));
         planner.set_mode(Mode::Window(2.0));
-        let (fetches, wake) = planner.plan(0.0, LINK, 0.0, ROOM, |_, index| index == 1);
+        let (fetches, wake) = planner.plan_within(LIMITS, 0.0, LINK, 0.0, |_, index| index == 1);
         assert_eq!((fetches, wake), (vec![Fetch { viewer: id, index: 2 }], None));
-        assert_eq!(planner.mode(), Mode::Window(2.0));
     }
 }

@@ -1,4 +1,4 @@
-//! Viewers on a thin link, on a virtual clock: the planner and the meter as the store drives them, with players that hold a
+//! Viewers on a thin link, on a virtual clock: planner and meter as the store drives them, with players that buffer one
 //! second of media.
 
 use super::*;
@@ -17,7 +17,7 @@ struct Transfer {
     slice: (u64, u64),
     got: f64,
     of: f64,
-    /// Somebody waits for it; else it was sent for ahead.
+    /// Whether a reader waits for it, or it is fetched ahead.
     waited_for: bool,
     begun: bool,
 }
@@ -26,8 +26,9 @@ struct World {
     now: Seconds,
     /// Bytes a second.
     bandwidth: f64,
-    /// The longest time for which nothing comes, and until when nothing does.
+    /// The longest time for which nothing arrives.
     longest_gap: Seconds,
+    /// The end of the current gap.
     gap: Seconds,
     meter: Meter,
     planner: Planner,
@@ -37,21 +38,21 @@ struct World {
 }
 
 impl World {
-    fn send_for(&mut self, slice: (u64, u64), of: f64, waited_for: bool) {
+    fn fetch(&mut self, slice: (u64, u64), of: f64, waited_for: bool) {
         match self.under_way.iter_mut().find(|transfer| transfer.slice == slice) {
             Some(transfer) => transfer.waited_for |= waited_for,
             None if self.here.contains(&slice) => {}
             None => {
-                self.meter.sent_for(of as u64);
+                self.meter.requested(of as u64);
                 self.under_way.push(Transfer { slice, got: 0.0, of, waited_for, begun: false });
             }
         }
     }
 
-    /// Ten milliseconds: what is on its way shares the link, then it is looked what is due.
+    /// Advances by ten milliseconds: the transfers share the link, then the planner is asked.
     fn step(&mut self, titles: &HashMap<u64, Vec<u64>>) {
         self.now += STEP;
-        // Now and then nothing comes: it is lost, not late.
+        // Now and then nothing arrives: those bytes are lost, not late.
         if self.rng.f64() < STEP / 4.0 {
             self.gap = self.now + self.longest_gap * self.rng.f64();
         }
@@ -61,7 +62,7 @@ impl World {
                 let bytes = share.min(transfer.of - transfer.got);
                 transfer.got += bytes;
                 match std::mem::replace(&mut transfer.begun, true) {
-                    true => self.meter.comes(self.now, bytes.round() as u64),
+                    true => self.meter.arrived(self.now, bytes.round() as u64),
                     false => self.meter.begins(self.now, Some(0.001), bytes.round() as u64),
                 }
             }
@@ -71,20 +72,16 @@ impl World {
             self.here.insert(done.slice);
         }
         let ahead = self.under_way.iter().filter(|transfer| !transfer.waited_for).count();
-        let link = self.meter.link();
-        let delay = self.meter.least_delay();
-        let link = Link { delay: link.delay + link.start(delay, SLICE), ..link };
-        let room = Room { slices: 8 - ahead.min(8), queue: delay.max(0.05) };
         let (under_way, here) = (&self.under_way, &self.here);
         let title = titles.keys().copied().max().unwrap_or(0);
         let is_coming =
             |index| here.contains(&(title, index)) || under_way.iter().any(|transfer| transfer.slice == (title, index));
-        let (fetches, _) = self.planner.plan(self.now, link, self.meter.busy(), room, |_, index| is_coming(index));
+        let (fetches, _) = self.planner.plan(self.now, self.meter.state(), ahead, |_, index| is_coming(index));
         let end = titles[&title].last().copied().unwrap_or(0);
         for fetch in fetches {
             let start = fetch.index * SLICE;
             if start < end {
-                self.send_for((title, fetch.index), (end - start).min(SLICE) as f64, false);
+                self.fetch((title, fetch.index), (end - start).min(SLICE) as f64, false);
             }
         }
     }
@@ -95,13 +92,13 @@ impl World {
         self.here.contains(&slice) || coming.is_some_and(|transfer| transfer.got >= offset)
     }
 
-    /// One viewer from its start on; says how often it stalled, and for how long.
+    /// Plays one viewer. Returns how often it stalled, and for how long.
     fn watch(&mut self, titles: &HashMap<u64, Vec<u64>>, title: u64, seconds: f64) -> (u32, Seconds) {
         let bounds = &titles[&title];
         let id = self.planner.join(title);
         let (start, end) = (self.now, bounds[bounds.len() - 1]);
         let (mut stalls, mut stalled) = (0, 0.0);
-        // When the media that is there has been played; none before the first segment is.
+        // When the buffered media ends; none before the first segment.
         let mut until: Option<Seconds> = None;
         for number in 1..bounds.len() {
             while until.is_some_and(|until| until - self.now > 1.0) && self.now - start < seconds {
@@ -116,7 +113,7 @@ impl World {
             for index in from / SLICE..to.div_ceil(SLICE) {
                 let last = ((index + 1) * SLICE).min(to) - 1;
                 if !self.has(title, last) {
-                    self.send_for((title, index), (end - index * SLICE).min(SLICE) as f64, true);
+                    self.fetch((title, index), (end - index * SLICE).min(SLICE) as f64, true);
                 }
                 while !self.has(title, last) {
                     self.step(titles);
@@ -144,7 +141,7 @@ impl World {
     }
 }
 
-/// Stalls of viewers who leave early, one after the other, behind one who stays.
+/// Returns the stalls of viewers that leave early, one after the other, behind one that stays.
 fn stalls(mode: Mode, factor: f64, longest_gap: Seconds, seed: u64) -> (u32, Seconds) {
     let mut rng = Rng::with_seed(seed);
     let mut world = World {
@@ -175,23 +172,23 @@ fn stalls(mode: Mode, factor: f64, longest_gap: Seconds, seed: u64) -> (u32, Sec
     all
 }
 
-/// Sums over runs with other media and other gaps.
+/// Returns the sums over runs with other media and other gaps.
 fn all_stalls(mode: Mode, factor: f64, longest_gap: Seconds) -> (u32, Seconds) {
     let runs = (0..5).map(|seed| stalls(mode, factor, longest_gap, seed));
     runs.fold((0, 0.0), |sum, run| (sum.0 + run.0, sum.1 + run.1))
 }
 
 #[test]
-fn none_of_sixty_who_leave_early_stalls_where_the_link_gives_a_tenth_more_than_the_media_takes() {
+fn none_of_sixty_early_leavers_stalls_on_a_link_a_tenth_faster_than_the_media() {
     for factor in [1.1, 1.15, 1.3, 2.0] {
         let (count, time) = all_stalls(Mode::Active, factor, 0.0);
         assert_eq!(count, 0, "{factor}: {time} s");
     }
-    assert!(all_stalls(Mode::OnDemand, 1.15, 0.0).0 > 20, "without prefetch they do");
+    assert!(all_stalls(Mode::OnDemand, 1.15, 0.0).0 > 20, "without prefetch they stall");
 }
 
 #[test]
-fn where_the_link_fails_now_and_then_active_stalls_no_longer_than_a_window_that_is_always_full() {
+fn on_a_link_with_gaps_active_stalls_no_longer_than_a_window_that_is_always_full() {
     for factor in [1.1, 1.15, 1.3] {
         let (active, eager) = (all_stalls(Mode::Active, factor, 0.25), all_stalls(Mode::Window(4.0), factor, 0.25));
         assert!(active.1 <= eager.1 + 0.1, "{factor}: {active:?}, window {eager:?}");

@@ -1,55 +1,53 @@
-//! One viewer: where it is, and what it will need when.
+//! One viewer: its position, and when it will need which slice.
 
-use super::{Course, Link, Seconds};
+use super::{Course, LinkEstimate, Seconds};
 use std::ops::Range;
 
-/// A link is taken to be slower than it was measured by this factor: what is measured is past.
+/// Factor by which a link is taken to be slower than it was measured.
 const MARGIN: f64 = 1.1;
-/// How far Active looks ahead.
+/// How far ahead Active plans.
 const HORIZON: Seconds = 60.0;
-/// And how many slices at most.
+/// Most slices of one viewer that Active plans.
 const SLICES: u64 = 64;
 
-/// Somebody who reads an object from one end on, at the pace of the media.
+/// A viewer that reads an object in order, at the pace of the media.
 ///
-/// It asks for bytes up to some offset; what lies behind it will ask for when it comes there. Between two requests it
-/// is taken to play what it asked for, and to wait where that ends.
+/// It has asked for bytes up to an offset, and will ask for more when it gets there. Between two requests it is taken to
+/// play what it asked for, and to wait at the end of that.
 #[derive(Clone, Debug)]
 pub struct Viewer {
     slice: u64,
     course: Course,
-    /// When the first byte of the course is played: not before now, while it waits for all that it asked for.
+    /// When the first byte of the course is played; while the viewer waits, no sooner than now.
     begun: Seconds,
+    /// Whether it waits for all that it asked for before it plays.
     waits: bool,
-    /// The byte behind the last that it has asked for.
+    /// The byte behind the last one that it asked for.
     asked: u64,
-    /// Slices before this one were dealt with.
+    /// Slices before this one were asked for or handed to the caller.
     next: u64,
 }
 
-/// A part of a slice that will be needed and is not there: parts are needed at different times.
+/// A part of a slice that a viewer will need and that is not cached. Parts of one slice are needed at different times.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wish<V> {
-    /// Whose it is.
-    pub viewer: V,
-    /// Which slice.
-    pub index: u64,
-    /// Bytes to come.
-    pub bytes: u64,
-    /// When its first byte is read.
-    pub first: Seconds,
-    /// When its last byte is read.
-    pub last: Seconds,
+pub(super) struct Wish<V> {
+    pub(super) viewer: V,
+    pub(super) index: u64,
+    pub(super) bytes: u64,
+    /// When its first byte is needed.
+    pub(super) first: Seconds,
+    /// When its last byte is needed.
+    pub(super) last: Seconds,
 }
 
 impl Viewer {
-    /// A viewer that has asked for nothing, of slices of `slice` bytes.
-    pub fn new(slice: u64) -> Self {
+    /// Creates a viewer of slices of `slice` bytes that has asked for nothing.
+    pub(super) fn new(slice: u64) -> Self {
         Self { slice: slice.max(1), course: Course::default(), begun: 0.0, waits: false, asked: 0, next: 0 }
     }
 
-    /// It begins to read the course now, and has asked for its bytes up to `asked`. Says whether it goes on where it
-    /// was: who seeks begins anew.
+    /// Tells that the viewer starts the course now, and has asked for its bytes up to `asked`. Returns whether it reads on
+    /// from its last position; `false` is a seek.
     pub fn moves(&mut self, course: Course, asked: u64, now: Seconds) -> bool {
         let first = asked.div_ceil(self.slice);
         let goes_on = course.start() + self.slice >= self.asked && course.start() <= self.asked + self.slice;
@@ -58,7 +56,7 @@ impl Viewer {
         goes_on
     }
 
-    /// It has what it asked for; says whether it waited for that.
+    /// Tells that the viewer has all it asked for. Returns whether it waited for that.
     pub fn receives(&mut self, now: Seconds) -> bool {
         if self.waits {
             self.begun = self.begun.max(now);
@@ -66,14 +64,14 @@ impl Viewer {
         std::mem::take(&mut self.waits)
     }
 
-    /// When the first byte of the course is played, or was.
+    /// Returns when the first byte of the course is or was played.
     fn begun(&self, now: Seconds) -> Seconds {
         if self.waits { self.begun.max(now) } else { self.begun }
     }
 
-    /// The slices that a window of so many slices ahead of the position covers now and didn't before, and when it
-    /// covers the next one, if that is before the viewer asks again.
-    pub fn window(&mut self, ahead: f64, now: Seconds) -> (Range<u64>, Option<Seconds>) {
+    /// Returns the slices that a window of `ahead` slices newly covers, and when it will cover the next one, if that is
+    /// before the viewer asks again.
+    pub(super) fn window(&mut self, ahead: f64, now: Seconds) -> (Range<u64>, Option<Seconds>) {
         let start = self.next;
         let end = self.course.end().div_ceil(self.slice);
         while self.next < end {
@@ -90,11 +88,11 @@ impl Viewer {
         (start..self.next, None)
     }
 
-    /// Adds what it will need within the horizon of slices that are not there and were not dealt with.
-    pub fn wishes<V: Copy>(&self, name: V, now: Seconds, here: impl Fn(u64) -> bool, out: &mut Vec<Wish<V>>) {
+    /// Adds the missing slices that the viewer will need within the horizon, and that were not handed to the caller.
+    pub(super) fn wishes<V: Copy>(&self, name: V, now: Seconds, here: impl Fn(u64) -> bool, out: &mut Vec<Wish<V>>) {
         let end = self.course.end().div_ceil(self.slice).min(self.next + SLICES);
         let asks = self.since_begun(self.asked);
-        // Who waits at the end of what it asked for takes its time: what follows moves with the clock.
+        // A viewer that waits at the end of what it asked for delays all that follows.
         let begun = self.begun(now).max(now - asks);
         let begun = begun - self.course.time_at(self.course.start());
         for index in self.next..end {
@@ -115,8 +113,8 @@ impl Viewer {
         }
     }
 
-    /// A slice that it wished for is sent for; says whether that is news.
-    pub fn deals_with(&mut self, index: u64) -> bool {
+    /// Marks a slice as handed to the caller. Returns whether it was not before.
+    pub(super) fn handle(&mut self, index: u64) -> bool {
         let is_news = index >= self.next;
         self.next = self.next.max(index + 1);
         is_news
@@ -127,10 +125,15 @@ impl Viewer {
     }
 }
 
-/// Sorts wishes by deadline, and says when the first of them is to be sent for at the latest; `each` is told the moment
-/// of each, the last one first. The link carries one after the other and is busy for so long already. A slice is read
-/// as it comes: neither its first byte nor its last may be late.
-pub fn latest<V: Copy>(wishes: &mut [Wish<V>], link: Link, busy: Seconds, mut each: impl FnMut(usize, Seconds)) {
+/// Sorts wishes by deadline, and calls `each` with the latest moment to fetch each of them, the last one first. The link
+/// carries one after the other, and is busy for `busy` seconds already. A slice is read as it arrives: neither its first
+/// byte nor its last may be late.
+pub(super) fn latest<V: Copy>(
+    wishes: &mut [Wish<V>],
+    link: LinkEstimate,
+    busy: Seconds,
+    mut each: impl FnMut(usize, Seconds),
+) {
     wishes.sort_by(|a, b| a.last.total_cmp(&b.last));
     let rate = link.bandwidth / MARGIN;
     let mut next = f64::INFINITY;
@@ -157,7 +160,7 @@ mod tests {
         viewer.wishes((), now, |_| false, &mut wishes);
         let mut first = None;
         let mut indexes = Vec::new();
-        latest(&mut wishes, Link { bandwidth, delay }, 0.0, |place, at| {
+        latest(&mut wishes, LinkEstimate { bandwidth, delay }, 0.0, |place, at| {
             first = Some(at);
             indexes.push(place);
         });
@@ -165,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn windows_go_with_the_position_and_no_further_than_was_asked_for() {
+    fn windows_follow_the_position_and_stop_at_the_end_of_the_request() {
         let mut viewer = viewer();
-        // Slice 2 comes into a window of half a slice when byte 1500 is played: that far it has not asked.
+        // Slice 2 enters a window of half a slice at byte 1500, which the viewer has not asked for yet.
         assert_eq!(viewer.clone().window(0.5, 1e9), (2..2, None));
         assert_eq!(viewer.clone().window(1.0, 100.0), (2..2, Some(110.0)));
         assert_eq!(viewer.window(1.0, 110.0), (2..3, None));
@@ -176,27 +179,27 @@ mod tests {
         assert_eq!(viewer.window(1.0, 120.0), (3..3, Some(125.0)));
         assert_eq!(viewer.window(3.0, 125.0), (3..6, None));
         viewer.moves(Course::constant(8000, 10_000, 100.0), 8500, 130.0);
-        assert_eq!(viewer.window(9.0, 130.0), (9..10, None), "a seek begins anew, up to the end");
+        assert_eq!(viewer.window(9.0, 130.0), (9..10, None), "a seek starts over, up to the end");
     }
 
     #[test]
-    fn active_asks_at_the_last_moment_that_will_do() {
+    fn active_fetches_at_the_last_moment_that_is_in_time() {
         let viewer = viewer();
-        // Byte 2000 is played at 120 s. With bandwidth to spare only the delay counts.
+        // Byte 2000 is played at 120 s. On a fast link only the delay counts.
         let (index, at) = first_moment(&viewer, 1e9, 1.0, 100.0).unwrap();
         assert_eq!(index, 2);
         assert!((at - (120.0 - 1.1)).abs() < 1e-3, "{at}");
-        // At 88 B/s, taken for 80: a slice takes 12.5 s and plays 10; all that is within the horizon, to byte 7000
-        // and the end of its slice, must begin the earlier.
+        // At 88 B/s, taken for 80, a slice takes 12.5 s and plays for 10. All slices within the horizon, to the end of the
+        // one with byte 7000, begin that much sooner.
         let (_, at) = first_moment(&viewer, 88.0, 0.0, 100.0).unwrap();
         assert!((at - (170.0 - 5.0 * 12.5)).abs() < 1e-6, "{at}");
-        // Who doesn't go on is waited for.
+        // A viewer that pauses delays its deadlines.
         let (_, at) = first_moment(&viewer, 1e9, 1.0, 1000.0).unwrap();
         assert!((at - (1005.0 - 1.1)).abs() < 1e-3, "{at}");
     }
 
     #[test]
-    fn who_asks_for_whole_segments_needs_all_of_each_at_its_start() {
+    fn a_viewer_of_segments_needs_all_of_each_at_its_start() {
         let mut viewer = Viewer::new(1000);
         let segments = [(0, 0.0), (1500, 10.0), (1600, 10.0), (4000, 20.0), (6000, 30.0)];
         viewer.moves(Course::new(segments).whole(), 1500, 100.0);
@@ -204,7 +207,7 @@ mod tests {
         viewer.wishes((), 100.0, |_| false, &mut wishes);
         let when: Vec<_> = wishes.iter().map(|wish| (wish.index, wish.first, wish.last)).collect();
         assert_eq!(when, [(2, 110.0, 110.0), (3, 110.0, 110.0), (4, 120.0, 120.0), (5, 120.0, 120.0)]);
-        // Slices over the ends of segments: what belongs to the later one is needed later.
+        // Slices that hold the end of a segment: the bytes of the next one are needed later.
         let segments = [(0, 0.0), (1500, 10.0), (3500, 20.0), (6000, 30.0)];
         viewer.moves(Course::new(segments).whole(), 1500, 100.0);
         wishes.clear();
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_segment_does_not_play_it_yet() {
+    fn a_viewer_plays_a_segment_once_it_has_all_of_it() {
         let mut viewer = Viewer::new(1000);
         viewer.moves(Course::new([(0, 0.0), (1000, 10.0), (2000, 20.0)]).whole(), 1000, 100.0);
         let first = |viewer: &Viewer, now: Seconds| {
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!((first(&viewer, 100.0), first(&viewer, 103.0)), (110.0, 113.0));
         assert!(viewer.receives(104.0) && !viewer.receives(106.0));
         assert_eq!(first(&viewer, 107.0), 114.0);
-        // Who streams needs no more than the next byte.
+        // A viewer of a stream needs no more than the next byte.
         viewer.moves(Course::constant(1000, 2000, 100.0), 1500, 110.0);
         assert!(!viewer.receives(120.0));
     }
@@ -235,13 +238,13 @@ mod tests {
         let wish = |viewer, last| Wish { viewer, index: 0, bytes: 1000, first: last, last };
         let mut wishes = vec![wish('b', 11.0), wish('a', 10.0)];
         let mut moments = Vec::new();
-        latest(&mut wishes, Link { bandwidth: 1100.0, delay: 0.0 }, 2.5, |place, at| moments.push((place, at)));
+        latest(&mut wishes, LinkEstimate { bandwidth: 1100.0, delay: 0.0 }, 2.5, |place, at| moments.push((place, at)));
         assert_eq!(wishes[0].viewer, 'a');
         assert_eq!(moments, [(1, 10.0 - 2.5), (0, 9.0 - 2.5)]);
         wishes[1].last = 10.5;
         wishes[1].first = 10.5;
         moments.clear();
-        latest(&mut wishes, Link { bandwidth: 1100.0, delay: 0.0 }, 0.0, |place, at| moments.push((place, at)));
+        latest(&mut wishes, LinkEstimate { bandwidth: 1100.0, delay: 0.0 }, 0.0, |place, at| moments.push((place, at)));
         assert_eq!(moments, [(1, 9.5), (0, 8.5)]);
     }
 }

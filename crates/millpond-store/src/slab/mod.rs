@@ -2,7 +2,7 @@
 //!
 //! In the folder lie `lock`, `slots` (a header of 4096 bytes, then a record of 64 bytes for each slot), `names` (what
 //! objects are called) and the slabs, `slab-0000` and so on, of 1 GiB each and the last as long as it needs to be. All
-//! of them together keep to the quota. Which slice goes into which slot is the caller's business.
+//! of them together keep to the quota. The caller chooses the slot of each slice.
 //!
 //! A slot's record is taken back before its data are overwritten, and written after them: a process killed at any
 //! moment loses at most what it was writing. After a loss of power the record may be there without its data, and disks
@@ -184,12 +184,12 @@ impl Slabs {
         Ok((slabs, found))
     }
 
-    /// How many slots there are.
+    /// Returns how many slots there are.
     pub(crate) fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// Whether bytes that the kernel still has on their way to a client stay as they are when their slot is written
+    /// Returns whether bytes that the kernel still has on their way to a client stay as they are when their slot is written
     /// again: not on file systems that can't set a range aside. There, bytes are to be copied out.
     pub(crate) fn detaches(&self) -> bool {
         self.detaches.load(Ordering::Relaxed)
@@ -225,7 +225,7 @@ impl Slabs {
         (file, u64::from(slot) % (SLAB / self.slice) * self.slice)
     }
 
-    /// Whether the slab of a slot has become shorter than it was made.
+    /// Returns whether the slab of a slot has become shorter than it was made.
     pub(crate) fn is_cut(&self, slot: Slot) -> bool {
         let Ok((file, _)) = self.location(slot) else { return false };
         let most = self.slab_len(slot_slab(slot, self.slice));
@@ -239,7 +239,7 @@ impl Slabs {
         first..first.saturating_add(per_slab as Slot).min(self.slots)
     }
 
-    /// Gives a slab that was cut off up for a new file, in which no slot holds anything. Those who read the old file keep
+    /// Replaces a slab that was cut off by a new file, in which no slot holds anything. Readers of the old file keep
     /// it.
     ///
     /// # Errors
@@ -251,7 +251,7 @@ impl Slabs {
         let mut slab = slab.write().unwrap_or_else(PoisonError::into_inner);
         let whole = |file: &Arc<File>| file.metadata().is_ok_and(|meta| meta.len() >= self.slab_len(number));
         if slab.as_ref().is_some_and(whole) {
-            // Somebody else was here first.
+            // Another thread was here first.
             return Ok(());
         }
         let path = self.folder.join(slab_name(number));
@@ -264,7 +264,7 @@ impl Slabs {
         Ok(())
     }
 
-    /// Whether a slot that was written still lies in that file, and the file is whole.
+    /// Returns whether a slot that was written still lies in that file, and the file is whole.
     pub(crate) fn is_current(&self, slot: Slot, file: &Arc<File>) -> bool {
         self.location(slot).is_ok_and(|(now, _)| Arc::ptr_eq(&now, file)) && !self.is_cut(slot)
     }
@@ -288,7 +288,7 @@ impl Slabs {
             self.set_aside(&file, start);
         }
         self.name(&mut state, slice)?;
-        // The lock is not held while data are written: the slot has no record, so nobody looks at it.
+        // The lock is not held while data are written: the slot has no record, so no reader finds it.
         drop(state);
         let written = fill(&file, start, self.slice, data).map_err(SlabError::of(&path, "writing", start));
         let mut state = self.state();
@@ -320,7 +320,7 @@ impl Slabs {
         if held.is_some_and(|record| record.key == key) { self.take_back(&mut state, slot) } else { Ok(()) }
     }
 
-    /// Whether a slot's data are those that were written: reads all of them.
+    /// Returns whether a slot's data are those that were written: reads all of them.
     pub(crate) fn verify(&self, slot: Slot) -> bool {
         let Some(record) = self.state().held.get(slot as usize).copied().flatten() else { return false };
         let Ok((file, start)) = self.location(slot) else { return false };
@@ -342,7 +342,7 @@ impl Slabs {
         all.map(|(object, known)| (*object, known.name.clone(), u64::from(known.slices))).collect()
     }
 
-    /// Whether slots hold slices of any version of an object.
+    /// Returns whether slots hold slices of any version of an object.
     pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
         self.state().paths.contains_key(&names::location(place, path))
     }

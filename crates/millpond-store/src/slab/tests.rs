@@ -6,7 +6,7 @@ fn name(number: u64) -> ObjectName {
     ObjectName { place: "p".into(), path: format!("films/{number}.mp4").into(), version: "\"1\"".into(), len: 1 << 20 }
 }
 
-/// What a slice with this key holds.
+/// Returns the content of a slice with this key.
 fn content(key: u64, len: usize) -> Bytes {
     let mut rng = fastrand::Rng::with_seed(key);
     (0..len).map(|_| rng.u8(..)).collect()
@@ -121,7 +121,7 @@ fn a_name_stays_while_a_slice_of_its_object_is_being_written() {
     let dir = tempfile::tempdir().unwrap();
     let (slabs, _) = Slabs::open(dir.path(), 1 << 20, SLICE).unwrap();
     put(&slabs, 0, 1).unwrap();
-    // The only other slice goes between the naming and the record.
+    // The only other slice is dropped between the naming and the record.
     let meanwhile = || {
         slabs.free(0, 1).unwrap();
         content(2, SLICE as usize - 2)

@@ -4,11 +4,11 @@ use super::Outcome as Done;
 use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_lab::simulate::{
-    Axis, Outcome, Plot, Setting, Way, Workload, ZipfOptions, byte_miss_ratio, compare, head, mix, replay, run, sproxy,
-    trace, zipf,
+    Axis, LinkModel, Outcome, Plot, Setting, Workload, ZipfOptions, byte_miss_ratio, compare, head, mix, replay, run,
+    sproxy, trace, zipf,
 };
-use millpond_server::config::{DEFAULT_POLICY, value};
-use millpond_store::{policy, schedule::Mode};
+use millpond_server::config::value;
+use millpond_store::{policy::PolicyName, schedule::Mode};
 use std::{
     collections::BTreeMap,
     error::Error,
@@ -47,7 +47,7 @@ pub(crate) fn command() -> Command {
             "on-demand",
             "When upcoming slices are fetched: on-demand, window, window:N, half, active, full",
         ))
-        .arg(option("policy", "NAMES", DEFAULT_POLICY, "Eviction policy; \"all\" runs each of them"))
+        .arg(option("policy", "NAMES", PolicyName::Stream.as_str(), "Eviction policies; \"all\" for each of them"))
         .arg(option(
             "bandwidth",
             "RATES",
@@ -170,7 +170,7 @@ fn workload(matches: &ArgMatches) -> Result<Workload, Box<dyn Error>> {
 }
 
 /// The link of `--bandwidth` and `--delay`.
-fn link(bandwidth: &str, delay: &str) -> Result<Way, Box<dyn Error>> {
+fn link(bandwidth: &str, delay: &str) -> Result<LinkModel, Box<dyn Error>> {
     let delay = value::duration(delay).map_err(|_| "--delay: a time such as 50ms")?.as_secs_f64();
     let step = |text: String| {
         let (from, rate) = text.split_once(':').unwrap_or(("0s", &text));
@@ -179,10 +179,10 @@ fn link(bandwidth: &str, delay: &str) -> Result<Way, Box<dyn Error>> {
         Ok::<_, String>((from, value::size(rate).map_err(|_| wrong())?.max(1) as f64))
     };
     let steps: Vec<_> = value::list(bandwidth).into_iter().map(step).collect::<Result<_, _>>()?;
-    Way::varying(&steps, delay).ok_or_else(|| format!("--bandwidth {bandwidth}: times must rise").into())
+    LinkModel::varying(&steps, delay).ok_or_else(|| format!("--bandwidth {bandwidth}: times must rise").into())
 }
 
-type Combination = (u32, Mode, &'static str, u64);
+type Combination = (u32, Mode, PolicyName, u64);
 
 /// Each slice, mode, policy and size of the lists.
 fn combinations(matches: &ArgMatches) -> Result<Vec<Combination>, Box<dyn Error>> {
@@ -199,11 +199,11 @@ fn combinations(matches: &ArgMatches) -> Result<Vec<Combination>, Box<dyn Error>
     let slices: Vec<u32> = sizes("slice")?.into_iter().map(slice).collect::<Result<_, _>>()?;
     let modes: Vec<Mode> = value::list(text("mode")).iter().map(|mode| mode.parse()).collect::<Result<_, _>>()?;
     let named = |name: &String| {
-        let known = policy::NAMES.iter().find(|known| *known == name).copied();
-        known.ok_or_else(|| format!("--policy {name}: there are {}, all", policy::NAMES.join(", ")))
+        let known = name.parse::<PolicyName>();
+        known.map_err(|_| format!("--policy {name}: expected some of {}, or all", PolicyName::NAMES.join(", ")))
     };
-    let policies: Vec<&'static str> = match text("policy") {
-        "all" => policy::NAMES.to_vec(),
+    let policies: Vec<PolicyName> = match text("policy") {
+        "all" => PolicyName::ALL.to_vec(),
         names => value::list(names).iter().map(named).collect::<Result<_, _>>()?,
     };
     let mut all = Vec::new();

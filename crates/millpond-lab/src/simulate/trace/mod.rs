@@ -35,7 +35,7 @@ fn length(text: &str) -> Option<u64> {
     text.parse().ok().filter(|length| *length <= LARGEST)
 }
 
-/// What names an object: the number that its text is, else a hash of it.
+/// Returns what names an object: the number that its text is, else a hash of it.
 fn name(text: &str) -> u64 {
     if let Ok(number) = text.parse() {
         return number;

@@ -14,7 +14,6 @@ use crate::{
     library::{Asset, LibraryError, Resource, Route, is_manifest, is_media},
 };
 use http::{HeaderValue, Method, header};
-use millpond_store::schedule::Mode;
 use std::sync::Arc;
 
 impl Front {
@@ -91,11 +90,8 @@ impl Front {
         request: &Request,
         viewers: &ConnectionViewers,
     ) -> Result<Option<Receipt>, LibraryError> {
-        if self.store.prefetch_mode() == Mode::Full {
-            for object in &asset.objects {
-                self.store.fill(object).await?;
-            }
-            return Ok(None);
+        for object in &asset.objects {
+            self.store.prepare(object).await?;
         }
         Ok(viewers.segment_requested(&self.store, asset, resource, client(request)))
     }

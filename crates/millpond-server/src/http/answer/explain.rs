@@ -5,7 +5,7 @@ use crate::{
     http::body::{Body, Inputs},
     library::{LibraryError, Route},
 };
-use millpond_store::{Object, ObjectPath, Way, Whence};
+use millpond_store::{Object, ObjectPath, OriginLink, Whence};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -81,12 +81,12 @@ impl Front {
         let Inputs { generated, ranges, rewritten } = body.inputs();
         let mut parts = Vec::new();
         let mut origin_bytes = 0;
-        let mut way: Option<Way> = None;
+        let mut way: Option<OriginLink> = None;
         for (object, range) in ranges {
             for (range, whence) in self.store.whence(&object, range) {
                 if whence == Whence::Origin {
                     origin_bytes += range.end - range.start;
-                    way.get_or_insert_with(|| self.store.way(&object));
+                    way.get_or_insert_with(|| self.store.origin_link(&object));
                 }
                 let object = object.path().to_string();
                 parts.push(LocatedRange { object, first: range.start, end: range.end, from: whence.as_str() });

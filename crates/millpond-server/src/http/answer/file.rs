@@ -17,7 +17,7 @@ use crate::{
     metrics::Kind,
 };
 use http::{HeaderValue, Method, header};
-use millpond_store::{Object, ObjectPath, Whence, schedule::Mode};
+use millpond_store::{Object, ObjectPath, Whence};
 use std::sync::Arc;
 
 impl Front {
@@ -72,9 +72,7 @@ impl Front {
         if wanted.end > 1 && wanted.end < u64::MAX {
             viewers.range_requested(&self.store, &object, wanted, client(request));
         }
-        if self.store.prefetch_mode() == Mode::Full {
-            self.store.fill(&object).await?;
-        }
+        self.store.prepare(&object).await?;
         Ok(self.unchanged(index, &object, path.file_name()))
     }
 

@@ -11,10 +11,7 @@ use crate::{
 };
 use http::header;
 use millpond_package::Stretch;
-use millpond_store::{
-    Object, Store, Watch,
-    schedule::{Course, Mode},
-};
+use millpond_store::{Object, Store, Watch, schedule::Course};
 use std::{
     collections::{HashMap, HashSet},
     net::IpAddr,
@@ -163,7 +160,7 @@ impl ConnectionViewers {
             Resource::TsSegment(name, number) => (name, *number, true),
             _ => return None,
         };
-        if store.prefetch_mode() == Mode::OnDemand || asset.objects.iter().all(|object| object.file().is_some()) {
+        if !asset.objects.iter().any(|object| store.follows_viewers(object)) {
             return None;
         }
         let track = asset.presentation.track(name)?;
@@ -178,7 +175,7 @@ impl ConnectionViewers {
 
     /// Records a request for a range of a file.
     pub(super) fn range_requested(&self, store: &Store, object: &Arc<Object>, range: Range<u64>, client: Client<'_>) {
-        if store.prefetch_mode() == Mode::OnDemand || object.file().is_some() || range.end >= object.meta().len {
+        if !store.follows_viewers(object) || range.end >= object.meta().len {
             return;
         }
         let name = format!("{}/{}", object.place(), object.path());

@@ -93,11 +93,11 @@ pub(super) struct Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_store::policy::Sieve;
+    use millpond_store::policy::PolicyName;
 
     #[tokio::test]
     async fn a_greedy_connection_leaves_others_their_budget() {
-        let memory = Memory::new(4 << 20, Box::new(Sieve::default()));
+        let memory = Memory::new(4 << 20, PolicyName::Sieve);
         let budget = ReplyBudget::new(&memory);
         let (greedy, modest) = (budget.of_connection(), budget.of_connection());
         let streams: Vec<Reservation> = std::iter::from_fn(|| greedy.try_stream()).collect();

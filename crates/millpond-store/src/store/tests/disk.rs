@@ -14,7 +14,7 @@ async fn written(store: &Store, count: u64) {
 }
 
 fn on_disk(folder: &std::path::Path) -> StoreOptions {
-    let disk = DiskOptions { folder: folder.to_owned(), quota: 40 * SLICE, policy: "sieve" };
+    let disk = DiskOptions { folder: folder.to_owned(), quota: 40 * SLICE, policy: PolicyName::Sieve };
     StoreOptions { disk: Some(disk), memory: 256 * SLICE, ..options() }
 }
 

@@ -1,4 +1,4 @@
-//! Origin requests: how far they go, when they end, who shares them.
+//! Origin requests: their length, their end, their sharing.
 
 use super::*;
 

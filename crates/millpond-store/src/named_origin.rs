@@ -2,38 +2,38 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use tokio::time::Instant;
 
 use crate::error::{At, OriginError};
 use crate::object::Object;
 use crate::origin::{Fetched, Origin};
 use crate::path::ObjectPath;
 use crate::prefetch::Scheduler;
-use crate::schedule::{Link, Meter, Mode, Seconds};
+use crate::schedule::{LinkState, Meter, Mode, Seconds};
 use crate::speculation::Speculation;
 use crate::stats::{self, Counters};
 
-/// The most that is allocated for bytes before they come.
+/// Most bytes that are allocated before they arrive.
 const AHEAD: u64 = 1024 * 1024;
 
-/// What objects need of their place.
+/// The origin of a place, with its counters, link and prefetch.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct NamedOrigin {
     pub(crate) name: Arc<str>,
     pub(crate) origin: Arc<dyn Origin>,
     pub(crate) description: Arc<str>,
     pub(crate) counters: Counters,
     pub(crate) scheduler: Scheduler,
     pub(crate) speculation: Speculation,
-    /// A lock: taken for each piece that comes.
+    /// A lock: taken for each piece that arrives.
     meter: Mutex<Meter>,
     started: Instant,
 }
 
-impl Source {
+impl NamedOrigin {
     pub(crate) fn new(name: &str, origin: Arc<dyn Origin>, mode: Mode, slice: u64) -> Self {
         Self {
             name: Arc::from(name),
@@ -52,10 +52,9 @@ impl Source {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// What the link to the origin gives, for how long it has work, and its delay where nothing is in the way.
-    pub(crate) fn link(&self) -> (Link, Seconds, Seconds) {
-        let meter = self.meter();
-        (meter.link(), meter.busy(), meter.least_delay())
+    /// Returns the state of the link to the origin.
+    pub(crate) fn link(&self) -> LinkState {
+        self.meter().state()
     }
 
     fn meter(&self) -> MutexGuard<'_, Meter> {
@@ -98,34 +97,35 @@ impl Source {
     }
 }
 
-/// A transfer that is measured.
-pub(crate) struct Transfer<'a> {
-    source: &'a Source,
-    /// When it was asked for, where the time to its first byte tells the delay.
+/// A transfer that the place's meter sees.
+pub(crate) struct Transfer {
+    source: Arc<NamedOrigin>,
+    /// The time of its request, where the time to its first byte measures the delay.
     asked: Option<Seconds>,
     rest: u64,
     begun: bool,
 }
 
-impl<'a> Transfer<'a> {
-    pub(crate) fn new(source: &'a Source, is_asked_now: bool) -> Self {
+impl Transfer {
+    pub(crate) fn new(source: Arc<NamedOrigin>, is_asked_now: bool) -> Self {
         let tells = source.meter().tells_delay() && is_asked_now;
-        Self { source, asked: tells.then(|| source.now()), rest: 0, begun: false }
+        let asked = tells.then(|| source.now());
+        Self { source, asked, rest: 0, begun: false }
     }
 
-    /// So many bytes more are to come.
+    /// Counts bytes that are requested.
     pub(crate) fn expects(&mut self, bytes: u64) {
         self.rest += bytes;
-        self.source.meter().sent_for(bytes);
+        self.source.meter().requested(bytes);
     }
 
-    /// Bytes came.
-    pub(crate) fn comes(&mut self, bytes: u64) {
+    /// Counts bytes that arrived.
+    pub(crate) fn arrived(&mut self, bytes: u64) {
         let bytes = bytes.min(self.rest);
         let now = self.source.now();
         let mut meter = self.source.meter();
         if std::mem::replace(&mut self.begun, true) {
-            meter.comes(now, bytes);
+            meter.arrived(now, bytes);
         } else {
             meter.begins(now, self.asked.map(|asked| now - asked), bytes);
         }
@@ -133,7 +133,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-impl Drop for Transfer<'_> {
+impl Drop for Transfer {
     fn drop(&mut self) {
         let now = self.source.now();
         self.source.meter().ends(now, self.rest, self.begun);
