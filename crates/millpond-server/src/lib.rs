@@ -26,5 +26,6 @@ mod work;
 
 pub use front::encode;
 pub use library::{Container, FolderContent, IndexError, LeftOut, Resource, Route, Survey, Title, Version};
-pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users, UsersError};
+pub use millpond_stream::{Bounds, Groups, Lateness, NoGroups};
+pub use rtsp::{BadLine, Users, UsersError};
 pub use work::Refusal;

@@ -8,6 +8,7 @@ use crate::{
     front::{Front, FrontOptions},
     library::{Library, LibraryOptions, Places, Survey},
     metrics::Metrics,
+    priority::{self, Duty},
     rtsp::{self, Rtsp, RtspOptions, Timeouts},
     tls,
     work::{Pool, PoolOptions},
@@ -15,6 +16,7 @@ use crate::{
 use http::HeaderValue;
 use millpond_package::KeyAddress;
 use millpond_store::{DiskOptions, ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreError, StoreOptions};
+use millpond_stream::Options;
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -140,20 +142,14 @@ impl Server {
             ),
         };
         let rtsp_options = RtspOptions {
-            address: config.rtsp.ip(),
-            workers: config.workers,
             connections: config.max_connections,
             users: config.rtsp_users.clone(),
             timeouts: Timeouts { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout },
-            bounds: config.rtsp_bounds,
-            window: config.rtsp_window,
-            lateness: config.rtsp_lateness,
-            channels: config.rtsp_channels.clone(),
-            groups: config.rtsp_multicast,
             overflow: config.rtsp_overflow.clone(),
             access_log: config.access_log,
+            streams: stream_options(&config),
         };
-        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, metrics.streams())
+        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, &metrics)
             .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
         let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.clone(), options));
         let limits = Limits { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
@@ -233,7 +229,7 @@ impl Server {
             metrics: metrics.clone(),
             readiness: readiness.clone(),
             front,
-            graph: rtsp.graph().clone(),
+            graph: rtsp.manager().registry().clone(),
             serving: tokio::runtime::Handle::current(),
             hosts: admin::AllowedHosts::new(config.admin, &config.admin_hosts),
             limits: service.limits,
@@ -375,6 +371,19 @@ pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
     ];
     let taken = addresses.into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err()).collect();
     (wrong, taken)
+}
+
+fn stream_options(config: &Config) -> Options {
+    Options {
+        address: config.rtsp.ip(),
+        threads: config.workers,
+        on_thread_start: || priority::raise(Duty::Sending),
+        bounds: config.rtsp_bounds,
+        window: config.rtsp_window,
+        lateness: config.rtsp_lateness,
+        channels: config.rtsp_channels.clone(),
+        groups: config.rtsp_multicast,
+    }
 }
 
 /// The addresses of keys, by the name of their place.

@@ -31,7 +31,8 @@ pub use lifetimes::Lifetimes;
 pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
-use crate::rtsp::{Bounds, Groups, Lateness, Users};
+use crate::rtsp::Users;
+use millpond_stream::{Bounds, Groups, Lateness};
 
 /// The replacement policy where nobody chooses one.
 pub const DEFAULT_POLICY: &str = "stream";

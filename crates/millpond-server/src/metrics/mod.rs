@@ -9,7 +9,6 @@
 mod histogram;
 mod process;
 mod storage;
-mod streams;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -21,6 +20,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use millpond_store::Store;
+use millpond_stream::{CounterCollector, Counters};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -31,8 +31,6 @@ use prometheus_client::registry::{Registry, Unit};
 
 use histogram::{BUILD_SECONDS, DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
 use storage::StorageCollector;
-use streams::StreamCollector;
-pub(crate) use streams::StreamCounters;
 pub use text::TextFormat;
 pub(crate) use work::WorkCounters;
 
@@ -238,14 +236,20 @@ pub struct Metrics {
     kinds: [PerKind; Kind::ALL.len()],
     handles: Handles,
     places: Vec<PlaceBytes>,
-    streams: Arc<StreamCounters>,
+    streams: Arc<Counters>,
+    rtsp_refused: Counter,
     work: WorkCounters,
 }
 
 impl Metrics {
     /// What RTSP sessions are sent, to be counted.
-    pub(crate) fn streams(&self) -> &Arc<StreamCounters> {
+    pub(crate) fn streams(&self) -> &Arc<Counters> {
         &self.streams
+    }
+
+    /// RTSP connections that were refused.
+    pub(crate) fn rtsp_refused(&self) -> &Counter {
+        &self.rtsp_refused
     }
 
     /// Jobs of heavy work, to be counted.
@@ -268,8 +272,11 @@ impl Metrics {
         registry.register_collector(Box::new(process::ProcessCollector::new()));
         let own = registry.sub_registry_with_prefix("millpond");
         own.register_collector(Box::new(StorageCollector::new(places.clone(), read)));
-        let streams = Arc::new(StreamCounters::default());
-        own.register_collector(Box::new(StreamCollector(streams.clone())));
+        let streams = Arc::new(Counters::default());
+        own.register_collector(Box::new(CounterCollector(streams.clone())));
+        let rtsp_refused = Counter::default();
+        let help = "RTSP connections refused because too many were open";
+        own.register("rtsp_connections_refused", help, rtsp_refused.clone());
         let kinds = per_kind(own);
         let connections = Family::<TransportLabels, Gauge>::default();
         let builds = Family::<OutcomeLabels, Counter>::default();
@@ -304,7 +311,7 @@ impl Metrics {
         handles.register(own);
         let work = WorkCounters::default();
         work.register(own);
-        Self { registry, kinds, handles, places, streams, work }
+        Self { registry, kinds, handles, places, streams, rtsp_refused, work }
     }
 
     /// Counts a request and the time until its response was complete or given up.
