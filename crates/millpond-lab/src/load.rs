@@ -80,13 +80,13 @@ pub enum LoadError {
 
 /// What the URL leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
+enum Found {
     Title(Format),
     /// With the length of the whole, where it is said.
     Plain(Option<u64>),
 }
 
-impl Target {
+impl Found {
     fn name(self) -> &'static str {
         match self {
             Self::Title(Format::Hls) => "hls",
@@ -118,15 +118,15 @@ pub async fn run_until(
     if let Some(problem) = options.problem() {
         return Err(LoadError::Options(problem));
     }
-    let target = look(&mut options).await?;
-    let subject = Subject { url: options.url.to_string(), mode: target.name(), clients: options.clients };
+    let mode = look(&mut options).await?;
+    let subject = Subject { url: options.url.to_string(), mode: mode.name(), clients: options.clients };
     let counters = Arc::new(Counters::default());
     let (stopper, stopped) = watch::channel(false);
     let began = Instant::now();
     let threads = options.threads.min(options.clients as usize);
     let mut results = Vec::with_capacity(threads);
     for thread in 0..threads {
-        let work = LoadThread { options: options.clone(), target, thread, threads, began, counters: counters.clone() };
+        let work = LoadThread { options: options.clone(), mode, thread, threads, began, counters: counters.clone() };
         results.push(work.spawn(stopped.clone())?);
     }
     drop(stopped);
@@ -170,7 +170,7 @@ async fn until(deadline: Option<Instant>) {
 /// Fetches the URL once, as much of it as tells what it is; a manifest is read whole, so that one that can't be
 /// played is refused here and not by each player. Where it redirects from http to https, that becomes the URL of
 /// the run.
-async fn look(options: &mut LoadOptions) -> Result<Target, LoadError> {
+async fn look(options: &mut LoadOptions) -> Result<Found, LoadError> {
     let url = options.url.to_string();
     let unreachable = |error: reqwest::Error| LoadError::Unreachable { url: url.clone(), cause: client::cause(&error) };
     let http = client::builder(options).build().map_err(LoadError::Client)?;
@@ -187,14 +187,14 @@ async fn look(options: &mut LoadOptions) -> Result<Target, LoadError> {
         let body = head_or_manifest(&mut response).await.map_err(unreachable)?;
         if let Some(format) = detect(&body) {
             return match Document::read(&body, &location) {
-                Ok(_) => Ok(Target::Title(format)),
+                Ok(_) => Ok(Found::Title(format)),
                 Err(source) => Err(LoadError::Manifest { url, source }),
             };
         }
     }
     match options.random_ranges {
         Some(range) if length.is_none_or(|length| length < range) => Err(LoadError::Length { url, length }),
-        _ => Ok(Target::Plain(length)),
+        _ => Ok(Found::Plain(length)),
     }
 }
 
@@ -211,7 +211,7 @@ async fn head_or_manifest(response: &mut reqwest::Response) -> Result<Vec<u8>, r
 /// The viewers of one thread.
 struct LoadThread {
     options: LoadOptions,
-    target: Target,
+    mode: Found,
     thread: usize,
     threads: usize,
     began: Instant,
@@ -253,9 +253,9 @@ impl LoadThread {
                 pool = Rc::new(Pool::new(options.clone()));
             }
             let rng = fastrand::Rng::with_seed(options.seed.wrapping_add(1 + client as u64));
-            let slot = ViewerSlot { arrives: self.began + offset, rng, pool: pool.clone() };
-            let (common, stopped, target) = (common.clone(), stopped.clone(), self.target);
-            seats.spawn_local(async move { slot.occupy(&common, target, stopped).await });
+            let seat = ViewerSlot { arrives: self.began + offset, rng, pool: pool.clone() };
+            let (common, stopped, mode) = (common.clone(), stopped.clone(), self.mode);
+            seats.spawn_local(async move { seat.occupy(&common, mode, stopped).await });
         }
         drop(stopped);
         while seats.join_next().await.is_some() {}
@@ -265,7 +265,7 @@ impl LoadThread {
 
 impl ViewerSlot {
     /// One viewer after the other, until the run ends or each has had its turn.
-    async fn occupy(mut self, common: &Common, target: Target, mut stopped: watch::Receiver<bool>) {
+    async fn occupy(mut self, common: &Common, mode: Found, mut stopped: watch::Receiver<bool>) {
         let client = Client::new(self.pool.clone(), common.meter.clone());
         let arrived = tokio::select! {
             biased;
@@ -276,9 +276,9 @@ impl ViewerSlot {
         let mut stay = arrived;
         while stay {
             common.meter.counters.arrived();
-            let ending = match target {
-                Target::Title(_) => watch_title(common, &client, &mut self.rng, &mut stopped).await,
-                Target::Plain(length) => self.fetch_plain(common, &client, length, &mut stopped).await,
+            let ending = match mode {
+                Found::Title(_) => watch_title(common, &client, &mut self.rng, &mut stopped).await,
+                Found::Plain(length) => self.fetch_plain(common, &client, length, &mut stopped).await,
             };
             common.meter.counters.left();
             stay = again && ending != Ending::CutOff;
@@ -341,7 +341,7 @@ async fn stop(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|&stopped| stopped).await;
 }
 
-/// Returns when each client arrives, after the run began. Every thread computes the same list and takes its share.
+/// When each client arrives, after the run began. Every thread computes the same list and takes its share.
 fn arrivals(options: &LoadOptions) -> Vec<Duration> {
     let count = options.clients;
     let mut rng = fastrand::Rng::with_seed(options.seed);
