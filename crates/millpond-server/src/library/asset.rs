@@ -102,12 +102,6 @@ impl Asset {
             && !self.depends.iter().any(|object| object.is_outdated())
     }
 
-    /// Bits a second of some of its tracks, on average.
-    pub(crate) fn rate(&self, tracks: impl IntoIterator<Item = usize>) -> u64 {
-        let all = self.presentation.tracks();
-        tracks.into_iter().filter_map(|track| all.get(track)).map(|track| track.bandwidth().average).sum()
-    }
-
     /// Whether a part of the track of this name is made already.
     pub(crate) fn has_made(&self, track: &str, part: Lazy) -> bool {
         self.made_of(track).is_some_and(|made| made.load(Ordering::Relaxed) & part as u8 != 0)
