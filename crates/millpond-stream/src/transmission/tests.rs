@@ -222,7 +222,8 @@ fn pictures_leave_when_they_are_due_and_large_ones_are_spread() {
     assert!(of(0).count() > 100);
     let mut times: Vec<Duration> = of(0).map(|got| got.0).collect();
     let last = *times.last().unwrap();
-    assert!(last <= ROUND * 7, "{last:?}");
+    // Its parts leave in every second round.
+    assert!(last <= ROUND * 13, "{last:?}");
     times.dedup();
     assert!(times.len() >= 6, "{times:?}");
     for number in 1..50 {
@@ -273,7 +274,7 @@ fn timestamps_and_sequence_numbers_go_on_after_a_seek() {
     let after = net.got[begun];
     assert_eq!(after.1, before.1.wrapping_add(1));
     assert_eq!(after.2.wrapping_sub(before.2), 9000, "a tenth of a second later");
-    assert!(after.0 < 61_000 * MS + 2 * ROUND, "at once: {:?}", after.0);
+    assert!(after.0 < 61_000 * MS + ROUND * 3, "at once: {:?}", after.0);
 }
 
 #[test]
