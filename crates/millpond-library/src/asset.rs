@@ -83,12 +83,6 @@ impl Asset {
             && !self.depends.iter().any(|object| object.is_outdated())
     }
 
-    /// Returns the average bitrate of the tracks with these indices, in bits per second.
-    pub fn rate(&self, tracks: impl IntoIterator<Item = usize>) -> u64 {
-        let all = self.presentation.tracks();
-        tracks.into_iter().filter_map(|track| all.get(track)).map(|track| track.bandwidth().average).sum()
-    }
-
     /// Whether a part of the track named `track` is made already.
     #[must_use]
     pub fn has_made(&self, track: &str, part: Lazy) -> bool {

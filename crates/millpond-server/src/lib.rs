@@ -22,4 +22,5 @@ pub(crate) use millpond_library as library;
 pub(crate) use millpond_library::work;
 
 pub use self::http::request::uri::encode;
-pub use rtsp::{BadLine, Bounds, Groups, Lateness, NoGroups, Users, UsersError};
+pub use millpond_stream::{Bounds, Groups, Lateness, NoGroups};
+pub use rtsp::{BadLine, Users, UsersError};

@@ -7,12 +7,14 @@ use crate::{
     http::{ConnectionTimeouts, Front, FrontOptions, Service, accept_plain, accept_tls},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
     metrics::Metrics,
+    priority::{self, Duty},
     rtsp::{self, Rtsp, RtspOptions, Timeouts},
     tls,
     work::{PoolOptions, WorkPool},
 };
 use http::HeaderValue;
 use millpond_store::{DiskOptions, ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreError, StoreOptions};
+use millpond_stream::Options;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -127,20 +129,14 @@ impl Server {
             ),
         };
         let rtsp_options = RtspOptions {
-            address: config.rtsp.ip(),
-            workers: config.workers,
             connections: config.max_connections,
             users: config.rtsp_users.clone(),
             timeouts: Timeouts { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout },
-            bounds: config.rtsp_bounds,
-            window: config.rtsp_window,
-            lateness: config.rtsp_lateness,
-            channels: config.rtsp_channels.clone(),
-            groups: config.rtsp_multicast,
             overflow: config.rtsp_overflow.clone(),
             access_log: config.access_log,
+            streams: stream_options(&config),
         };
-        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, metrics.streams())
+        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, &metrics)
             .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
         let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.clone(), options));
         let timeouts =
@@ -221,7 +217,7 @@ impl Server {
             metrics: metrics.clone(),
             readiness: readiness.clone(),
             front,
-            graph: rtsp.graph().clone(),
+            graph: rtsp.manager().registry().clone(),
             serving: tokio::runtime::Handle::current(),
             hosts: admin::AllowedHosts::new(config.admin, &config.admin_hosts),
             limits: service.timeouts,
@@ -375,6 +371,19 @@ fn library_options(config: &Config) -> LibraryOptions {
         index_folder: Some(config.cache.join("index")),
         cache_size: config.cache_size,
         places: config.places.iter().map(of).collect(),
+    }
+}
+
+fn stream_options(config: &Config) -> Options {
+    Options {
+        address: config.rtsp.ip(),
+        threads: config.workers,
+        on_thread_start: || priority::raise(Duty::Sending),
+        bounds: config.rtsp_bounds,
+        window: config.rtsp_window,
+        lateness: config.rtsp_lateness,
+        channels: config.rtsp_channels.clone(),
+        groups: config.rtsp_multicast,
     }
 }
 

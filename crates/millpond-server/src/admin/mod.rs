@@ -19,7 +19,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use millpond_graph::Graph;
+use millpond_stream::{graph::Registry, modules::KINDS};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -107,8 +107,8 @@ pub(crate) struct AdminState {
     pub(crate) readiness: Arc<Readiness>,
     /// What answers viewers.
     pub(crate) front: Arc<Front>,
-    /// What streams go through.
-    pub(crate) graph: Graph,
+    /// Modules and pipes of the streams.
+    pub(crate) graph: Registry,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.
     pub(crate) serving: Handle,
     /// What the address may be called.
@@ -283,8 +283,12 @@ fn answer(method: &Method, path: &str, headers: &HeaderMap, state: &AdminState) 
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
             response
         }
-        "/graph" => reply("application/json", format!("{:#}\n", serde_json::json!(state.graph.picture()))),
-        "/graph.dot" => reply("text/vnd.graphviz; charset=utf-8", state.graph.picture().to_dot()),
+        "/graph" => {
+            let mut graph = serde_json::json!(state.graph.snapshot());
+            graph["kinds"] = serde_json::json!(KINDS);
+            reply("application/json", format!("{graph:#}\n"))
+        }
+        "/graph.dot" => reply("text/vnd.graphviz; charset=utf-8", state.graph.snapshot().to_dot()),
         "/livez" => reply("text/plain; charset=utf-8", "alive\n"),
         "/readyz" => match state.readiness.waiting_for().as_slice() {
             [] => reply("text/plain; charset=utf-8", "ready\n"),
@@ -350,7 +354,7 @@ mod tests {
         let wait = Duration::from_millis(300);
         let limits = ConnectionTimeouts { idle: wait, head: wait, write: wait };
         let serving = Handle::current();
-        AdminState { metrics, readiness, front, graph: Graph::default(), serving, hosts, limits }
+        AdminState { metrics, readiness, front, graph: Registry::default(), serving, hosts, limits }
     }
 
     async fn text(response: Response<Full<Bytes>>) -> String {

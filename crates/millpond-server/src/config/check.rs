@@ -14,7 +14,8 @@ use super::machine::{Machine, default_cache_size};
 use super::options::{Options, PlaceOptions};
 use super::value::{Form, list};
 use super::{Config, Lifetimes, PlaceConfig, RtspUsers, TlsSource};
-use crate::rtsp::{Bounds, Users};
+use crate::rtsp::Users;
+use millpond_stream::Bounds;
 
 /// Everything that a configuration is made from.
 #[derive(Debug, Clone, Default)]
@@ -268,7 +269,7 @@ fn multicast(config: &Config, options: &Options, errors: &mut Vec<ConfigError>) 
     let reason = match channels.checked_sub(1) {
         _ if config.rtsp.is_ipv6() => format!("rtsp-multicast is over IPv4, but rtsp is {}", config.rtsp),
         None => "rtsp-multicast is for channels: name assets in rtsp-channels".to_owned(),
-        Some(last) if groups.of(last).is_none() => {
+        Some(last) if groups.address(last).is_none() => {
             format!("the group of channel {channels} lies behind 239.255.255.255: begin lower")
         }
         Some(_) => return,

@@ -13,7 +13,7 @@ use super::options::{Options, PlaceOptions};
 use super::value::{self, BadValue, Form, show_duration, show_size};
 use super::{Config, TlsSource};
 use crate::logging::{LogFormat, parse_filter};
-use crate::rtsp::{Groups, Lateness, NoGroups};
+use millpond_stream::{Groups, Lateness, NoGroups};
 
 /// One setting of the server.
 pub struct Setting {

@@ -31,7 +31,8 @@ pub use lifetimes::Lifetimes;
 pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
-use crate::rtsp::{Bounds, Groups, Lateness, Users};
+use crate::rtsp::Users;
+use millpond_stream::{Bounds, Groups, Lateness};
 
 /// Everything an operator decides, resolved.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::error::Source;
 use crate::logging::LogFormat;
-use crate::rtsp::{Groups, Lateness};
+use millpond_stream::{Groups, Lateness};
 
 /// What flags, environment and file say, parsed but not yet completed by defaults.
 ///

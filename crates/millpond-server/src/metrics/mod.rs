@@ -10,7 +10,6 @@ mod histogram;
 mod library;
 mod process;
 mod storage;
-mod streams;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -22,6 +21,7 @@ use std::time::Duration;
 use http::StatusCode;
 use millpond_library::Library;
 use millpond_store::Store;
+use millpond_stream::{CounterCollector, Counters};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -33,8 +33,6 @@ use prometheus_client::registry::{Registry, Unit};
 use histogram::{DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
 use library::LibraryCollector;
 use storage::StorageCollector;
-use streams::StreamCollector;
-pub(crate) use streams::StreamCounters;
 pub use text::TextFormat;
 
 /// What a response was about, as metrics tell responses apart.
@@ -228,13 +226,19 @@ pub struct Metrics {
     kinds: [PerKind; Kind::ALL.len()],
     handles: Handles,
     places: Vec<PlaceBytes>,
-    streams: Arc<StreamCounters>,
+    streams: Arc<Counters>,
+    rtsp_refused: Counter,
 }
 
 impl Metrics {
     /// What RTSP sessions are sent, to be counted.
-    pub(crate) fn streams(&self) -> &Arc<StreamCounters> {
+    pub(crate) fn streams(&self) -> &Arc<Counters> {
         &self.streams
+    }
+
+    /// RTSP connections that were refused.
+    pub(crate) fn rtsp_refused(&self) -> &Counter {
+        &self.rtsp_refused
     }
 
     /// Metrics of a server over this store and library. Places become labels; counts are read at each scrape.
@@ -253,8 +257,11 @@ impl Metrics {
         let own = registry.sub_registry_with_prefix("millpond");
         own.register_collector(Box::new(StorageCollector::new(places.clone(), storage)));
         own.register_collector(Box::new(LibraryCollector::new(library)));
-        let streams = Arc::new(StreamCounters::default());
-        own.register_collector(Box::new(StreamCollector(streams.clone())));
+        let streams = Arc::new(Counters::default());
+        own.register_collector(Box::new(CounterCollector(streams.clone())));
+        let rtsp_refused = Counter::default();
+        let help = "RTSP connections refused because too many were open";
+        own.register("rtsp_connections_refused", help, rtsp_refused.clone());
         let kinds = per_kind(own);
         let connections = Family::<TransportLabels, Gauge>::default();
         let open = |transport| connections.get_or_create_owned(&TransportLabels { transport });
@@ -278,7 +285,7 @@ impl Metrics {
             unfinished,
         );
         handles.register(own);
-        Self { registry, kinds, handles, places, streams }
+        Self { registry, kinds, handles, places, streams, rtsp_refused }
     }
 
     /// Counts a request and the time until its response was complete or given up.

@@ -1,5 +1,6 @@
 //! What the log tells of a session: a line when it first plays, and one at its end.
 
+use millpond_stream::Observer;
 use std::{
     net::SocketAddr,
     sync::{
@@ -76,9 +77,14 @@ impl Record {
     pub(super) fn ends(&self, why: End) {
         let _ = self.ended.set(why);
     }
+}
 
-    /// Sets what was sent since the session was set up.
-    pub(super) fn sent(&self, packets: u64, bytes: u64) {
+impl Observer for Record {
+    fn is_stuck(&self) {
+        self.ends(End::Stuck);
+    }
+
+    fn stopped(&self, packets: u64, bytes: u64) {
         self.packets.store(packets, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
     }

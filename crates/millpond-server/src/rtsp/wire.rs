@@ -2,6 +2,7 @@
 
 use super::secure::Secure;
 use bytes::BytesMut;
+use millpond_stream::outlet::Backlog;
 use rustix::{io::Errno, net::SendFlags};
 use std::{
     io::{self, IoSlice},
@@ -11,9 +12,9 @@ use std::{
 use tokio::{net::TcpStream, sync::Notify, time::timeout};
 use tokio_rustls::server::TlsStream;
 
-/// More than this waiting: frames are left out until there is less.
+/// Waiting bytes above which frames are dropped.
 const ENOUGH: usize = 256 << 10;
-/// More than this: the client doesn't read.
+/// Waiting bytes above which the client counts as stuck.
 const MOST: usize = 1 << 20;
 /// Pieces in one system call (IOV_MAX is 1024).
 const SLICES: usize = 1024;
@@ -36,17 +37,6 @@ struct Outgoing {
     /// As it goes to the socket: encrypted, over TLS.
     pending: Vec<u8>,
     secure: Option<Secure>,
-}
-
-/// How much room there is for a client that may be slow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// It keeps up.
-    Enough,
-    /// Droppable frames are left out.
-    Little,
-    /// It doesn't read, or is gone.
-    None,
 }
 
 impl Wire {
@@ -86,10 +76,10 @@ impl Wire {
     }
 
     /// Adds bytes and sends what the socket takes now.
-    pub(super) fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> Room {
+    pub(super) fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> Backlog {
         let mut outgoing = self.lock();
         let Outgoing { pending, secure } = &mut *outgoing;
-        let room = match secure {
+        let backlog = match secure {
             None => {
                 write(pending);
                 flush(&self.stream, pending)
@@ -98,43 +88,43 @@ impl Wire {
                 let mut plain = Vec::new();
                 write(&mut plain);
                 match secure.seal(&mut [IoSlice::new(&plain)], &self.stream, pending) {
-                    Ok(()) => room(pending.len()),
-                    Err(_) => Room::None,
+                    Ok(()) => backlog(pending.len()),
+                    Err(_) => Backlog::Stuck,
                 }
             }
         };
         self.release(outgoing);
-        room
+        backlog
     }
 
     /// Adds bytes that lie in pieces: those that the socket takes now are not copied, but for being encrypted.
-    pub(super) fn send_slices(&self, mut slices: &mut [IoSlice<'_>]) -> Room {
+    pub(super) fn send_slices(&self, mut slices: &mut [IoSlice<'_>]) -> Backlog {
         let mut outgoing = self.lock();
         let Outgoing { pending, secure } = &mut *outgoing;
         if let Some(secure) = secure {
             if secure.seal(slices, &self.stream, pending).is_err() {
-                return Room::None;
+                return Backlog::Stuck;
             }
         } else {
             while pending.is_empty() && !slices.is_empty() {
                 let most = slices.len().min(SLICES);
                 match self.stream.try_write_vectored(&slices[..most]) {
-                    Ok(0) => return Room::None,
+                    Ok(0) => return Backlog::Stuck,
                     Ok(count) => IoSlice::advance_slices(&mut slices, count),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(_) => return Room::None,
+                    Err(_) => return Backlog::Stuck,
                 }
             }
             slices.iter().for_each(|slice| pending.extend_from_slice(slice));
         }
-        let room = room(pending.len());
+        let backlog = backlog(pending.len());
         self.release(outgoing);
-        room
+        backlog
     }
 
-    /// How much room there is now.
-    pub(super) fn room(&self) -> Room {
-        room(self.lock().pending.len())
+    /// How far the client is behind.
+    pub(super) fn backlog(&self) -> Backlog {
+        backlog(self.lock().pending.len())
     }
 
     /// Sends what waits whenever the socket takes more. Runs until the connection fails, or the client takes nothing for `most`.
@@ -152,7 +142,7 @@ impl Wire {
                     }
                     Err(_) => continue,
                 }
-                if flush(&self.stream, &mut outgoing.pending) == Room::None {
+                if flush(&self.stream, &mut outgoing.pending) == Backlog::Stuck {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
                 if outgoing.pending.is_empty() {
@@ -212,22 +202,22 @@ impl Wire {
     }
 }
 
-fn flush(stream: &TcpStream, pending: &mut Vec<u8>) -> Room {
+fn flush(stream: &TcpStream, pending: &mut Vec<u8>) -> Backlog {
     let mut sent = 0;
     while sent < pending.len() {
         match stream.try_write(&pending[sent..]) {
-            Ok(0) => return Room::None,
+            Ok(0) => return Backlog::Stuck,
             Ok(count) => sent += count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(_) => return Room::None,
+            Err(_) => return Backlog::Stuck,
         }
     }
     pending.drain(..sent);
     if pending.is_empty() {
-        // Who keeps up holds no buffer.
+        // A client that keeps up holds no buffer.
         *pending = Vec::new();
     }
-    room(pending.len())
+    backlog(pending.len())
 }
 
 /// Sends what fits in the socket's buffer, whether the socket calls itself writable or not; `false` where nothing fits.
@@ -242,13 +232,13 @@ fn force(stream: &TcpStream, pending: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
-fn room(waiting: usize) -> Room {
+fn backlog(waiting: usize) -> Backlog {
     if waiting <= ENOUGH {
-        Room::Enough
+        Backlog::Low
     } else if waiting <= MOST {
-        Room::Little
+        Backlog::High
     } else {
-        Room::None
+        Backlog::Stuck
     }
 }
 

@@ -2,12 +2,7 @@
 
 use super::{Connection, failed, path};
 use crate::library::Asset;
-use crate::rtsp::{
-    described::{chosen, described},
-    reply::Reply,
-    srtp::Promises,
-    track::ntp,
-};
+use crate::rtsp::{reply::Reply, srtp::Promises};
 use millpond_rtp::{
     description,
     message::{
@@ -15,6 +10,7 @@ use millpond_rtp::{
         headers::{BANDWIDTH, CONTENT_BASE, CONTENT_TYPE, LOCATION},
     },
 };
+use millpond_stream::ntp;
 use std::{io, time::SystemTime};
 
 /// The reply for an asset of which no track can be sent, with the reason of each.
@@ -36,16 +32,16 @@ impl Connection<'_> {
         };
         // What the client can take (RFC 2326 12.6).
         let most = request.header(&BANDWIDTH).and_then(|value| value.as_str().trim().parse().ok());
-        let program = self.rtsp.channels.program(&asset, rendition.as_deref());
-        let chosen = chosen(&asset, rendition.as_deref(), most.filter(|_| program.is_none()));
+        let media = self.media(&asset);
+        let program = self.rtsp.manager.program(&media, rendition.as_deref());
+        let chosen = media.chosen(rendition.as_deref(), most.filter(|_| program.is_none()));
         let (numbers, mut all): (Vec<usize>, Vec<_>) =
-            chosen.iter().filter_map(|(number, track)| Some((*number, described(*number, track)?))).unzip();
+            chosen.iter().filter_map(|(number, format)| Some((*number, format.described(*number)?))).unzip();
         if all.is_empty() {
             return unsupported(&asset);
         }
-        let rate = all.iter().map(|track| track.bandwidth).sum();
         if let Some(elsewhere) = self.elsewhere(request)
-            && !self.has_room(&asset, (&numbers, rate), program.is_some())
+            && !self.rtsp.manager.has_room(self.peer.ip(), &media, &numbers, program.is_some())
         {
             return Reply::new(StatusCode::Found).with(LOCATION, elsewhere);
         }
@@ -75,18 +71,9 @@ impl Connection<'_> {
         tracks.iter().map(|track| self.promises.make(*track, ntp(SystemTime::now()))).collect()
     }
 
-    /// Whether tracks of an asset, of so many bits a second, could be played now.
-    fn has_room(&self, asset: &Asset, (tracks, rate): (&[usize], u64), is_channel: bool) -> bool {
-        let mut tracks: Vec<u16> = tracks.iter().map(|track| *track as u16).collect();
-        tracks.sort_unstable();
-        let source = self.rtsp.source();
-        let origin = if is_channel { None } else { source.read_from(asset, &tracks.into(), 0.0) };
-        self.rtsp.admission.has_room(self.peer.ip(), rate, origin.map(|origin| &**origin))
-    }
-
     /// The URL that a client is sent to when there is no room for it here.
     fn elsewhere(&self, request: &Request<Vec<u8>>) -> Option<String> {
-        // Who came over TLS is not sent where anybody may listen.
+        // A client that came over TLS is not sent to a connection without it.
         let mut elsewhere =
             self.rtsp.overflow.clone().filter(|url| !self.inlet.is_secure() || url.scheme() == "rtsps")?;
         let url = request.request_uri()?;

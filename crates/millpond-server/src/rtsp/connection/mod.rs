@@ -7,13 +7,12 @@ mod set_up;
 
 use super::{
     Rtsp,
-    admission::Full,
     inlet::Inlet,
     record::End,
     reply::{self, PUBLIC, Reply},
     session::Session,
     srtp::Promises,
-    wire::{Room, Wire},
+    wire::Wire,
 };
 use crate::library::{Asset, LibraryError};
 use bytes::BytesMut;
@@ -27,14 +26,12 @@ use millpond_rtp::{
         headers::{CSEQ, PROXY_REQUIRE, PUBLIC as PUBLIC_HEADER, REQUIRE, SESSION, UNSUPPORTED, USER_AGENT},
     },
 };
+use millpond_stream::{Full, StoredMedia, outlet::Backlog};
 use std::{
     collections::HashSet,
     io,
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::AtomicUsize},
 };
 use tokio::{
     sync::Mutex,
@@ -94,7 +91,7 @@ impl Drop for Own<'_> {
             let ends = |session: &Session| {
                 let ends = session.is_interleaved() || !session.has_played();
                 if ends && !self.rtsp.is_stopping() {
-                    session.progress.record.ends(End::ConnectionLost);
+                    session.record.ends(End::ConnectionLost);
                 }
                 ends
             };
@@ -195,8 +192,8 @@ impl Connection<'_> {
         let Some(session) = self.channels.session(channel) else { return };
         self.active = Instant::now();
         let mut session = session.lock().await;
-        session.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
-        session.hear(channel, &mut packet, &self.rtsp.counters);
+        session.subscriber.progress().set_heard(self.rtsp.manager.now());
+        session.hear(channel, &mut packet, self.rtsp.manager.counters());
     }
 
     fn send(&self, request: &Request<Vec<u8>>, reply: &Reply) {
@@ -223,9 +220,9 @@ impl Connection<'_> {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "too many wrong passwords"));
         }
         // Replies are no frames: none of them can be left out.
-        match self.wire.room() {
-            Room::None => Err(io::Error::new(io::ErrorKind::TimedOut, "a client that reads no replies")),
-            Room::Enough | Room::Little => Ok(()),
+        match self.wire.backlog() {
+            Backlog::Stuck => Err(io::Error::new(io::ErrorKind::TimedOut, "a client that reads no replies")),
+            Backlog::Low | Backlog::High => Ok(()),
         }
     }
 
@@ -268,7 +265,7 @@ impl Connection<'_> {
             }
             (Method::Teardown, Some((session, name))) => {
                 let mut session = session.lock().await;
-                session.progress.record.ends(End::Teardown);
+                session.record.ends(End::Teardown);
                 session.pause().await;
                 drop(session);
                 self.rtsp.remove(&name);
@@ -287,15 +284,33 @@ impl Connection<'_> {
         if session.is_interleaved() && !self.own.names.contains(name) {
             return None;
         }
-        session.progress.heard.store(self.rtsp.now(), Ordering::Relaxed);
+        session.subscriber.progress().set_heard(self.rtsp.manager.now());
         drop(session);
         Some(found)
     }
 
-    /// Refuses a session for want of room.
+    /// Refuses a session. The log names the setting that limits it.
     fn full(&self, full: Full) -> Reply {
-        self.rtsp.refuse(full);
-        Reply::new(StatusCode::NotEnoughBandwidth).because(full)
+        self.rtsp.manager.counters().refuse(full);
+        let why = match full {
+            Full::Sessions => "rtsp-sessions is reached",
+            Full::Client => "rtsp-sessions-per-client is reached",
+            Full::Waiting => "too many sessions that were set up and not played",
+            Full::Bandwidth => "rtsp-mbps is reached",
+            Full::Origin => "the origin is late or rtsp-origin-mbps is reached",
+            Full::Memory => "sessions hold half of the memory",
+            Full::Sending => "sending is late",
+        };
+        Reply::new(StatusCode::NotEnoughBandwidth).because(why)
+    }
+
+    /// The asset as the stream engine plays it.
+    fn media(&self, asset: &Asset) -> Arc<StoredMedia> {
+        let make = || {
+            let (objects, presentation) = (asset.objects.clone(), asset.presentation.clone());
+            StoredMedia::new(asset.path.clone(), asset.id, objects, presentation)
+        };
+        self.rtsp.manager.stored(asset.id, make)
     }
 
     /// Keeps a session alive, mostly; there are no parameters (RFC 2326 10.8).

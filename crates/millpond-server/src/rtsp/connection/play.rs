@@ -3,7 +3,7 @@
 use super::Connection;
 use crate::rtsp::{
     reply::Reply,
-    session::{self, Asked, CannotPlay, Session},
+    session::{self, Asked, Session},
 };
 use millpond_rtp::{
     message::{
@@ -12,6 +12,7 @@ use millpond_rtp::{
     },
     play::{self, NptRange},
 };
+use millpond_stream::CannotOpen;
 
 /// Speeds that media is sent at, times its own pace.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=4.0;
@@ -38,8 +39,7 @@ impl Connection<'_> {
             Err(_) => return Some(Reply::new(StatusCode::BadRequest)),
         };
         let asked = Asked { part, speed, scale: scale.unwrap_or(1.0) };
-        let source = self.rtsp.source();
-        let started = session.play(&source, asked, |played| {
+        let started = session.play(&self.rtsp.manager, asked, |played| {
             let each = played.tracks.iter();
             let info: Vec<String> = each
                 .map(|(track, sequence, time)| format!("url={base}/{track};seq={sequence};rtptime={time}"))
@@ -61,9 +61,9 @@ impl Connection<'_> {
                 session.count_played();
                 None
             }
-            Err(CannotPlay::OutOfRange) => Some(Reply::new(StatusCode::InvalidRange)),
-            Err(CannotPlay::Full(full)) => Some(self.full(full)),
-            Err(CannotPlay::Ended) => Some(Reply::new(StatusCode::ServiceUnavailable)),
+            Err(CannotOpen::OutOfRange) => Some(Reply::new(StatusCode::InvalidRange)),
+            Err(CannotOpen::Full(full)) => Some(self.full(full)),
+            Err(CannotOpen::Ended) => Some(Reply::new(StatusCode::ServiceUnavailable)),
         }
     }
 }

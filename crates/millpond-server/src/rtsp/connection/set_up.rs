@@ -2,13 +2,13 @@
 
 use super::{Connection, agent, failed, path};
 use crate::rtsp::{
-    TIMEOUT, chance,
-    described::described,
-    record::{About, Record},
+    TIMEOUT,
+    interleaved::Interleaved,
+    random,
+    record::About,
     reply::Reply,
-    session::Session,
-    srtp::Srtp,
-    track::Sink,
+    session::{Session, Way},
+    srtp::protection,
 };
 use millpond_rtp::{
     description::Described,
@@ -19,6 +19,7 @@ use millpond_rtp::{
     },
     setup::{self, Offer, RtpProfile, TransportHeader},
 };
+use millpond_stream::{GroupAddress, Udp};
 use std::net::{IpAddr, SocketAddr};
 
 /// First port that media is sent to: those below are of the system (RFC 6335 6).
@@ -37,10 +38,11 @@ impl Connection<'_> {
         let Some(number) = tracks.iter().position(|known| known.name() == track) else {
             return Reply::new(StatusCode::NotFound);
         };
-        let Some(described) = described(number, &tracks[number]) else {
+        let media = self.media(&asset);
+        let Some(described) = media.format(number).and_then(|format| format.described(number)) else {
             return Reply::new(StatusCode::UnsupportedMediaType);
         };
-        let program = self.rtsp.channels.program(&asset, rendition.as_deref());
+        let program = self.rtsp.manager.program(&media, rendition.as_deref());
         if program.as_ref().is_some_and(|program| !program.has(number)) {
             return Reply::new(StatusCode::NotFound);
         }
@@ -55,13 +57,9 @@ impl Connection<'_> {
                     agent: agent(request),
                     _open: self.rtsp.records.clone(),
                 };
-                let make = |id, place, sender| {
-                    let record = Record::new(self.rtsp.access_log.then(|| about(id)));
-                    Session::new(id, base.to_owned(), asset.clone(), program, place, sender, record)
-                };
-                let Ok(random) = chance::bytes() else { return Reply::new(StatusCode::InternalServerError) };
+                let Ok(random) = random::bytes() else { return Reply::new(StatusCode::InternalServerError) };
                 let name = format!("{:032x}", u128::from_ne_bytes(random));
-                match self.rtsp.add((client, &self.waiting), name, make) {
+                match self.rtsp.add((client, &self.waiting), name, about, (base, media.clone(), program)) {
                     Ok(added) => added,
                     Err(full) => return self.full(full),
                 }
@@ -69,7 +67,7 @@ impl Connection<'_> {
         };
         let mut session = shared.lock().await;
         // A file that was replaced since the first SETUP is another presentation.
-        if session.path != base || session.asset.id != asset.id {
+        if session.path != base || session.media.id() != asset.id {
             return Reply::new(StatusCode::AggregateOperationNotAllowed);
         }
         if session.is_playing() {
@@ -96,7 +94,7 @@ impl Connection<'_> {
             }
         };
         if let TransportHeader::Interleaved { channels, .. } = transport {
-            self.channels.give(channels, session.id, number, &shared);
+            self.channels.give(channels, session.id(), number, &shared);
         }
         drop(session);
         self.own.names.insert(name.clone());
@@ -115,16 +113,17 @@ impl Connection<'_> {
     ) -> Option<Result<TransportHeader, CarriageError>> {
         let is_sealed = profile == RtpProfile::Savp;
         if offer == Offer::Multicast && self.inlet.takes_udp(RtpProfile::Avp) && !is_sealed {
-            let id = self.rtsp.number();
-            return session.group(&self.rtsp.channels, id)?.transport(number).map(Ok);
+            let address = session.group(&self.rtsp.manager)?.address(number)?;
+            let GroupAddress { group, ports, ttl, ssrc } = address;
+            return Some(Ok(TransportHeader::Multicast { group, ports, ttl, ssrc }));
         }
         if session.is_grouped() || (is_sealed && !self.inlet.is_secure()) {
             return None;
         }
-        let sink = match offer {
+        let way = match offer {
             Offer::Interleaved(channels) => {
-                let channels = self.channels.find(channels, session.id, number)?;
-                Sink::Tcp { wire: self.wire.clone(), channels }
+                let channels = self.channels.find(channels, session.id(), number)?;
+                Way::Interleaved(Interleaved::new(self.wire.clone(), channels))
             }
             Offer::Unicast { ports, destination } if self.inlet.takes_udp(profile) => {
                 let address = self.peer.ip();
@@ -135,26 +134,27 @@ impl Connection<'_> {
                     return None;
                 }
                 let to = |port| SocketAddr::new(address, port);
-                Sink::Udp { rtp: to(ports.0), rtcp: to(ports.1) }
+                Way::Udp(Udp { rtp: to(ports.0), rtcp: to(ports.1) })
             }
             _ => return None,
         };
-        let (ssrc, srtp) = if is_sealed {
+        let (ssrc, keys) = if is_sealed {
             let promise = self.promises.take(&session.path, number)?;
-            match Srtp::new(&promise, key) {
-                Ok(srtp) => (promise.ssrc, Some(Box::new(srtp))),
+            match protection(&promise, key) {
+                Ok(protection) => (promise.ssrc, Some(Box::new(protection))),
                 Err(error) => return Some(Err(error)),
             }
         } else {
             (fastrand::u32(..), None)
         };
-        let transport = match &sink {
-            Sink::Tcp { channels, .. } => TransportHeader::Interleaved { channels: *channels, ssrc },
-            Sink::Udp { rtp, rtcp } => {
-                TransportHeader::Unicast { client: (rtp.port(), rtcp.port()), server: session.ports(), ssrc }
+        let transport = match &way {
+            Way::Interleaved(interleaved) => TransportHeader::Interleaved { channels: interleaved.channels(), ssrc },
+            Way::Udp(Udp { rtp, rtcp }) => {
+                let server = session.subscriber.ports();
+                TransportHeader::Unicast { client: (rtp.port(), rtcp.port()), server, ssrc }
             }
         };
-        session.set_up(number, described, sink, (ssrc, srtp));
+        session.set_up(number, described, way, (ssrc, keys));
         Some(Ok(transport))
     }
 }

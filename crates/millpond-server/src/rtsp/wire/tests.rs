@@ -70,12 +70,12 @@ async fn carries(client: Box<dyn Client>, wire: Arc<Wire>) {
         assert!(got == expected, "other bytes");
     });
     for _ in 0..ROUNDS {
-        while wire.room() != Room::Enough {
+        while wire.backlog() != Backlog::Low {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         wire.send(|pending| pending.extend_from_slice(b"reply"));
         let mut slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-        assert_ne!(wire.send_slices(&mut slices), Room::None);
+        assert_ne!(wire.send_slices(&mut slices), Backlog::Stuck);
     }
     timeout(Duration::from_secs(20), reading).await.unwrap().unwrap();
     // The other way.
@@ -108,11 +108,11 @@ async fn fills(client: Box<dyn Client>, wire: Arc<Wire>) {
         if seen.last() != Some(&room) {
             seen.push(room);
         }
-        if room == Room::None {
+        if room == Backlog::Stuck {
             break;
         }
     }
-    assert_eq!(seen, [Room::Enough, Room::Little, Room::None]);
+    assert_eq!(seen, [Backlog::Low, Backlog::High, Backlog::Stuck]);
     assert!(wire.lock().pending.len() < MOST + 2 * piece.len(), "what waits is bounded");
     drop(client);
     assert!(timeout(Duration::from_secs(5), wire.drain(Duration::from_secs(60))).await.unwrap().is_err());
@@ -130,10 +130,10 @@ async fn a_client_that_does_not_read_is_found_out() {
 async fn a_client_that_takes_nothing_is_let_go_in_time() {
     for (client, wire) in [plain().await, secure().await] {
         // Less than what ends a connection at once.
-        while wire.room() == Room::Enough && wire.lock().pending.is_empty() {
+        while wire.backlog() == Backlog::Low && wire.lock().pending.is_empty() {
             wire.send(|pending| pending.resize(pending.len() + 64_000, 0));
         }
-        assert_ne!(wire.room(), Room::None);
+        assert_ne!(wire.backlog(), Backlog::Stuck);
         let drained = timeout(Duration::from_secs(60), wire.drain(Duration::from_millis(200))).await.unwrap();
         assert_eq!(drained.unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop(client);

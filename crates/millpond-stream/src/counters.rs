@@ -1,0 +1,164 @@
+//! What an engine counts, and how metrics show it.
+
+use crate::admission::Full;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, histogram::Histogram},
+};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// Upper bounds in seconds for jitter and round trips: from the same switch to the other side of the world.
+const NETWORK_SECONDS: [f64; 11] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
+
+/// Counted by all modules and sending threads of an engine.
+#[derive(Debug)]
+pub struct Counters {
+    pub(crate) packets: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) frames: AtomicU64,
+    pub(crate) late_frames: AtomicU64,
+    /// Late frames that were loaded in time.
+    pub(crate) lagging_frames: AtomicU64,
+    pub(crate) missed_deadlines: AtomicU64,
+    pub(crate) dropped_frames: AtomicU64,
+    pub(crate) interval_hits: AtomicU64,
+    pub(crate) interval_misses: AtomicU64,
+    pub(crate) failed_sends: AtomicU64,
+    pub(crate) reports: AtomicU64,
+    pub(crate) lost_packets: AtomicU64,
+    /// Reports arrive once in some seconds from each receiver: the locks of these are no burden.
+    jitter: Histogram,
+    round_trip: Histogram,
+    /// Subscribers that play now.
+    pub(crate) playing: AtomicU64,
+    /// Time of the sending threads on a processor, and waiting for one, in microseconds.
+    pub(crate) sender_run_micros: AtomicU64,
+    pub(crate) sender_wait_micros: AtomicU64,
+    /// 1 while new sessions are refused because sending is late.
+    pub(crate) overloaded: AtomicU64,
+    /// Refused sessions, in the order of [`Full`].
+    refused: [AtomicU64; Full::NAMES.len()],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            packets: zero(),
+            bytes: zero(),
+            frames: zero(),
+            late_frames: zero(),
+            lagging_frames: zero(),
+            missed_deadlines: zero(),
+            dropped_frames: zero(),
+            interval_hits: zero(),
+            interval_misses: zero(),
+            failed_sends: zero(),
+            reports: zero(),
+            lost_packets: zero(),
+            jitter: Histogram::new(NETWORK_SECONDS),
+            round_trip: Histogram::new(NETWORK_SECONDS),
+            playing: zero(),
+            sender_run_micros: zero(),
+            sender_wait_micros: zero(),
+            overloaded: zero(),
+            refused: Default::default(),
+        }
+    }
+}
+
+impl Counters {
+    /// Counts a refused session.
+    pub fn refuse(&self, full: Full) {
+        if let Some(count) = self.refused.get(full as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a receiver report.
+    pub(crate) fn report(&self, lost: u64, jitter: Duration, round_trip: Option<Duration>) {
+        self.reports.fetch_add(1, Ordering::Relaxed);
+        self.lost_packets.fetch_add(lost, Ordering::Relaxed);
+        self.jitter.observe(jitter.as_secs_f64());
+        if let Some(round_trip) = round_trip {
+            self.round_trip.observe(round_trip.as_secs_f64());
+        }
+    }
+}
+
+/// One counter: name, help, value.
+type Field = (&'static str, &'static str, fn(&Counters) -> &AtomicU64);
+
+const COUNTERS: &[Field] = &[
+    ("rtp_packets", "RTP packets sent", |counters| &counters.packets),
+    ("rtp_bytes", "Bytes of RTP packets sent, headers included", |counters| &counters.bytes),
+    ("rtp_frames", "Frames sent as RTP packets", |counters| &counters.frames),
+    ("rtp_late_frames", "Frames sent more than 100 ms after they were due", |counters| &counters.late_frames),
+    ("rtp_lagging_frames", "Those of them that were loaded in time: the machine is too slow", |counters| {
+        &counters.lagging_frames
+    }),
+    ("rtp_missed_deadlines", "Times that frames were loaded more than 100 ms after they were due", |counters| {
+        &counters.missed_deadlines
+    }),
+    (
+        "rtsp_interval_hits",
+        "Blocks of frames that were in memory for a session within the caching window behind another",
+        |counters| &counters.interval_hits,
+    ),
+    ("rtsp_interval_misses", "Those that were not", |counters| &counters.interval_misses),
+    (
+        "rtp_dropped_frames",
+        "Frames not sent: their receiver is slow, or they are not what their codec says",
+        |counters| &counters.dropped_frames,
+    ),
+    ("rtp_failed_sends", "Messages that the system did not take", |counters| &counters.failed_sends),
+    ("rtcp_reports", "Receiver reports that came", |counters| &counters.reports),
+    ("rtcp_lost_packets", "Packets that receivers say they did not get", |counters| &counters.lost_packets),
+];
+
+/// Shows the counters of an engine in metrics.
+#[derive(Debug)]
+pub struct CounterCollector(pub Arc<Counters>);
+
+impl Collector for CounterCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for (name, help, value) in COUNTERS {
+            let counter = ConstCounter::new(value(&self.0).load(Ordering::Relaxed));
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        for (name, help, histogram) in [
+            ("rtcp_jitter_seconds", "Interarrival jitter that receivers report", &self.0.jitter),
+            ("rtcp_round_trip_seconds", "Round trips by receivers' reports", &self.0.round_trip),
+        ] {
+            histogram.encode(encoder.encode_descriptor(name, help, None, histogram.metric_type())?)?;
+        }
+        let help = "RTSP sessions that were refused (453)";
+        let mut family = encoder.encode_descriptor("rtsp_refused", help, None, MetricType::Counter)?;
+        for (reason, count) in Full::NAMES.iter().zip(&self.0.refused) {
+            let labels = [("reason", *reason)];
+            ConstCounter::new(count.load(Ordering::Relaxed)).encode(family.encode_family(&labels)?)?;
+        }
+        let help = "Time of the threads that send RTP: running, and waiting for a processor";
+        let mut family = encoder.encode_descriptor("rtp_sender_seconds", help, None, MetricType::Counter)?;
+        for (state, micros) in [("running", &self.0.sender_run_micros), ("waiting", &self.0.sender_wait_micros)] {
+            let seconds = micros.load(Ordering::Relaxed) as f64 / 1e6;
+            ConstCounter::new(seconds).encode(family.encode_family(&[("state", state)])?)?;
+        }
+        for (name, help, value) in [
+            ("rtsp_playing", "RTSP sessions that play", &self.0.playing),
+            ("rtsp_overloaded", "1 while newcomers are refused because sending takes too long", &self.0.overloaded),
+        ] {
+            let gauge = ConstGauge::new(value.load(Ordering::Relaxed) as i64);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
+    }
+}

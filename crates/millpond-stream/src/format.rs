@@ -1,0 +1,82 @@
+//! What one track is, whatever it comes from.
+
+use millpond_media::{movie::Track, sample_table::SampleTable};
+use millpond_package::{Kind, PresentedTrack};
+use millpond_rtp::{
+    description::{Described, FIRST_PAYLOAD_TYPE},
+    payload::Packetizer,
+};
+
+/// The format of one track. A stored title and a live feed give the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Format {
+    /// Name in URLs, such as `v1`.
+    pub name: String,
+    /// Pictures, sound or text.
+    pub kind: Kind,
+    /// BCP 47 tag, where the language is known.
+    pub language: Option<String>,
+    /// Whether players should begin with this one of its kind.
+    pub is_default: bool,
+    /// Whether it is a picture unlike the main one.
+    pub is_alternative: bool,
+    /// Bits a second on average.
+    pub bandwidth: u64,
+    /// Whether its samples are encrypted.
+    pub is_encrypted: bool,
+    /// Codec, its configuration and timescale. It has no samples, edits or protection.
+    pub track: Track,
+}
+
+impl Format {
+    /// The format of a stored track; `None` for tracks without samples, such as sidecar subtitles.
+    #[must_use]
+    pub fn of(presented: &PresentedTrack) -> Option<Self> {
+        let source = presented.source_track()?;
+        let track = Track {
+            id: source.id,
+            kind: source.kind,
+            timescale: source.timescale,
+            language: source.language.clone(),
+            name: source.name.clone(),
+            enabled: source.enabled,
+            codec: source.codec.clone(),
+            sample_entry: source.sample_entry.clone(),
+            edits: Vec::new(),
+            samples: SampleTable::default(),
+            protection: None,
+        };
+        Some(Self {
+            name: presented.name().to_owned(),
+            kind: presented.kind(),
+            language: presented.language().map(str::to_owned),
+            is_default: presented.is_default(),
+            is_alternative: presented.is_alternative(),
+            bandwidth: presented.bandwidth().average,
+            is_encrypted: source.protection.is_some(),
+            track,
+        })
+    }
+
+    /// Ticks of the track a second.
+    #[must_use]
+    pub fn timescale(&self) -> u32 {
+        self.track.timescale.get()
+    }
+
+    /// Whether it has pictures.
+    #[must_use]
+    pub fn is_video(&self) -> bool {
+        self.kind == Kind::Video
+    }
+
+    /// How the track is sent by RTP; `None` where its codec has no payload format. `number` is its index in the feed.
+    #[must_use]
+    pub fn described(&self, number: usize) -> Option<Described<'_>> {
+        let packetizer = Packetizer::of(&self.track).filter(|_| !self.is_encrypted)?;
+        let dynamic = FIRST_PAYLOAD_TYPE + (number % 32) as u8;
+        let payload_type = packetizer.payload_type(&self.track).unwrap_or(dynamic);
+        let Self { name, track, bandwidth, .. } = self;
+        Some(Described { name, track, packetizer, bandwidth: *bandwidth, payload_type, keys: None })
+    }
+}

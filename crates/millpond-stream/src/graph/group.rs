@@ -1,0 +1,170 @@
+//! Channels as they are asked for, and their multicast groups.
+
+use super::{Manager, shared::Shared};
+use crate::{
+    CannotOpen, Feed, StoredMedia, Udp,
+    admission::Booking,
+    graph::Closed,
+    transmission::{Lateness, Progress, TrackSender, Transmission, Transmitter},
+};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tokio::sync::OnceCell;
+
+/// A channel as it is asked for, whether it runs or not.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its index in the list of channels; `None` for another rendition than the best one, which has no group.
+    number: Option<usize>,
+    pub(super) feed: Arc<dyn Feed>,
+    pub(super) tracks: Arc<[u16]>,
+}
+
+impl Program {
+    /// Whether a track of the feed is one of it.
+    pub fn has(&self, track: usize) -> bool {
+        self.tracks.iter().any(|known| usize::from(*known) == track)
+    }
+
+    /// Bits a second of its tracks.
+    pub(super) fn rate(&self) -> u64 {
+        self.tracks.iter().filter_map(|track| self.feed.format(*track)).map(|format| format.bandwidth).sum()
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.feed.id() == other.feed.id() && self.tracks == other.tracks
+    }
+}
+
+/// How a track of a group is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupAddress {
+    /// Address of the group.
+    pub group: IpAddr,
+    /// Ports of RTP and RTCP.
+    pub ports: (u16, u16),
+    /// Hop limit of packets.
+    pub ttl: u8,
+    /// Source of the packets.
+    pub ssrc: u32,
+}
+
+/// A channel's multicast: one transmission for all of its receivers. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Group {
+    id: u64,
+    program: Program,
+    tracks: Vec<TrackSender>,
+    addresses: Vec<GroupAddress>,
+    transmitter: Transmitter,
+    /// What is sent, from the first request on.
+    playing: OnceCell<(Arc<Shared>, Booking)>,
+}
+
+impl Group {
+    fn new(
+        (id, transmitter): (u64, Transmitter),
+        program: &Program,
+        (group, ttl): (IpAddr, u8),
+        ports: impl Fn(usize) -> Option<(u16, u16)>,
+    ) -> Option<Self> {
+        let track = |(index, track): (usize, &u16)| {
+            let ports = ports(index)?;
+            let [rtp, rtcp] = [ports.0, ports.1].map(|port| SocketAddr::new(group, port));
+            let described = program.feed.format(*track)?.described((*track).into())?;
+            let ssrc = fastrand::u32(..);
+            let sender = TrackSender::new(*track, &described, Arc::new(Udp { rtp, rtcp }), (ssrc, None));
+            Some((sender, GroupAddress { group, ports, ttl, ssrc }))
+        };
+        let both: Option<Vec<_>> = program.tracks.iter().enumerate().map(track).collect();
+        let (tracks, addresses) = both?.into_iter().unzip();
+        Some(Self { id, program: program.clone(), tracks, addresses, transmitter, playing: OnceCell::new() })
+    }
+
+    fn is_over(&self) -> bool {
+        self.playing.get().is_some_and(|(shared, _)| shared.is_over())
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn transmitter(&self) -> &Transmitter {
+        &self.transmitter
+    }
+
+    /// How a track of the feed is received; `None` where it is not sent.
+    pub fn address(&self, track: usize) -> Option<GroupAddress> {
+        let index = self.tracks.iter().position(|sender| usize::from(sender.track) == track)?;
+        self.addresses.get(index).copied()
+    }
+
+    /// Begins to send, unless it does.
+    pub(super) async fn play(&self, manager: &Manager) -> Result<(), CannotOpen> {
+        let begin = async || {
+            let booking = manager.admission().book(self.program.rate(), None)?;
+            let shared = manager.shared(&self.program);
+            let node = manager.registry().add("multicast", self.program.feed.path());
+            let mut tracks = self.tracks.clone();
+            let joined = shared.join(node.id(), &mut tracks).await;
+            let (frames, position) = joined.map_err(|Closed| CannotOpen::Ended)?;
+            self.transmitter.play(Transmission {
+                id: self.id,
+                tracks,
+                frames,
+                position,
+                to: Duration::MAX,
+                speed: 1.0,
+                lateness: Lateness::All,
+                origin: None,
+                progress: Arc::new(Progress::default()),
+                _node: node,
+            });
+            Ok::<_, CannotOpen>((shared, booking))
+        };
+        let (shared, _) = self.playing.get_or_try_init(begin).await?;
+        if shared.is_over() { Err(CannotOpen::Ended) } else { Ok(()) }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.playing.initialized() {
+            self.transmitter.forget(self.id);
+        }
+    }
+}
+
+impl Manager {
+    /// An asset as a channel, where it is one: with the rendition of a name, else the best one.
+    pub fn program(&self, media: &Arc<StoredMedia>, rendition: Option<&str>) -> Option<Program> {
+        let number = self.options().channels.iter().position(|name| name == media.path().trim_matches('/'))?;
+        let chosen = media.chosen(rendition, None);
+        let mut tracks: Vec<u16> = chosen.iter().map(|(track, _)| *track as u16).collect();
+        tracks.sort_unstable();
+        let number = Some(number).filter(|_| rendition.is_none());
+        Some(Program { number, feed: media.clone(), tracks: tracks.into() })
+    }
+
+    /// The group of a channel: the one that somebody has, else a new one. `None` where there is no multicast, or the channel's
+    /// address is still used by an earlier version of its asset.
+    pub fn group(&self, program: &Program) -> Option<Arc<Group>> {
+        let (addresses, number) = (self.options().groups?, program.number?);
+        self.running(|running| {
+            running.groups.retain(|_, group| group.strong_count() > 0);
+            let known = running.groups.get(&number).and_then(Weak::upgrade).filter(|group| !group.is_over());
+            if let Some(known) = known {
+                return Some(known).filter(|known| known.program.is_same(program));
+            }
+            let address = IpAddr::V4(addresses.address(number)?);
+            let ports = |track| addresses.ports(track);
+            let new = Group::new(self.sender(), program, (address, addresses.ttl()), ports)?;
+            let new = Arc::new(new);
+            running.groups.insert(number, Arc::downgrade(&new));
+            Some(new)
+        })
+    }
+}

@@ -1,0 +1,351 @@
+//! The graph manager: finds a graph for a request, forks it, or builds one (AMPS, row A3).
+
+use super::{
+    CannotOpen, Closed, Output, Played, Playing, Registry,
+    group::{Group, Program},
+    module::start,
+    opened::{Opened, Request, Source, Start},
+    pipe::pipe,
+    shared::Shared,
+};
+use crate::{
+    Counters, HeavyWork, Options, StoredMedia, Subscriber,
+    admission::{Admission, Full, OriginLoad, Origins},
+    graph::Module,
+    modules::{KeyFrameLoader, KeyFrames, Loader},
+    resources::Resources,
+    stored::{Intervals, MediaReader, Subject, beginnings, cursors, first_due, seek},
+    transmission::{Lateness, Observer, Progress, Transmission, Transmitter},
+};
+use millpond_store::{Cache, Store};
+use std::{
+    collections::HashMap,
+    fmt, io,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Blocks between a loader and a transmission, beside the one that is being sent.
+const DEPTH: usize = 1;
+
+/// Runs the graphs of an engine.
+///
+/// [`open`](Self::open) takes a [`Request`] for a [`Subscriber`]. The handle that comes of it releases what nobody else uses.
+pub struct Manager {
+    options: Options,
+    resources: Resources,
+    origins: Origins,
+    admission: Arc<Admission>,
+    registry: Registry,
+    transmitters: Vec<Transmitter>,
+    /// A lock: taken for a look-up when a channel or a group is opened.
+    running: Mutex<Running>,
+    /// Titles that are in use, by their ids. A lock: taken for a look-up.
+    stored: Mutex<HashMap<u64, Weak<StoredMedia>>>,
+    /// The last number that was given.
+    last: AtomicU64,
+    clock: Instant,
+}
+
+/// Graphs that can be shared.
+#[derive(Default)]
+pub(super) struct Running {
+    /// By feed and tracks.
+    shared: HashMap<(u64, Arc<[u16]>), Weak<Shared>>,
+    /// By the number of their channel: each has one address.
+    pub(super) groups: HashMap<usize, Weak<Group>>,
+}
+
+impl Manager {
+    /// Starts the sending threads. `places` are those that titles come from.
+    ///
+    /// # Errors
+    /// A thread can't be started, or has no ports.
+    pub fn new(
+        store: Store,
+        heavy: Arc<dyn HeavyWork>,
+        places: impl IntoIterator<Item = Arc<str>>,
+        options: Options,
+        counters: &Arc<Counters>,
+    ) -> io::Result<Self> {
+        let clock = Instant::now();
+        let way = (options.address, options.groups.map(crate::Groups::ttl));
+        let sender = |number| Transmitter::start(way, number, counters.clone(), clock, options.on_thread_start);
+        let transmitters = (0..options.threads.max(1)).map(sender).collect::<io::Result<_>>()?;
+        let blocks = Cache::of(store.memory(), "frames");
+        let intervals = Intervals::new(blocks, options.window, counters.clone());
+        let reader = MediaReader::new(store, heavy);
+        Ok(Self {
+            origins: Origins::new(places, options.bounds.origin_bandwidth),
+            admission: Admission::new(options.bounds, reader.holds.clone()),
+            options,
+            resources: Resources { reader, intervals, counters: counters.clone() },
+            registry: Registry::default(),
+            transmitters,
+            running: Mutex::default(),
+            stored: Mutex::default(),
+            last: AtomicU64::new(0),
+            clock,
+        })
+    }
+
+    /// What runs.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// What is admitted.
+    pub fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.resources.counters
+    }
+
+    /// Milliseconds of the engine's clock, which [`Progress::heard`] tells.
+    pub fn now(&self) -> u64 {
+        self.clock.elapsed().as_millis() as u64
+    }
+
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(super) fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    pub(super) fn transmitters(&self) -> &[Transmitter] {
+        &self.transmitters
+    }
+
+    pub(super) fn running<T>(&self, act: impl FnOnce(&mut Running) -> T) -> T {
+        act(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A number that nothing else has, and the sending thread for it.
+    pub(super) fn sender(&self) -> (u64, Transmitter) {
+        let id = self.last.fetch_add(1, Ordering::Relaxed);
+        (id, self.transmitters[id as usize % self.transmitters.len()].clone())
+    }
+
+    /// The title of an id: the one that is in use, else what `make` gives.
+    pub fn stored(&self, id: u64, make: impl FnOnce() -> StoredMedia) -> Arc<StoredMedia> {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = stored.get(&id).and_then(Weak::upgrade) {
+            return known;
+        }
+        stored.retain(|_, media| media.strong_count() > 0);
+        let new = Arc::new(make());
+        stored.insert(id, Arc::downgrade(&new));
+        new
+    }
+
+    /// Makes a subscriber without tracks. `observe` gives the observer of its transmission by its number.
+    pub fn subscribe(&self, observe: impl FnOnce(u64) -> Option<Arc<dyn Observer>>) -> Subscriber {
+        let (id, transmitter) = self.sender();
+        let progress = Progress::new(observe(id));
+        progress.set_heard(self.now());
+        Subscriber::new(id, progress, transmitter)
+    }
+
+    /// Whether a client could be sent tracks of a title now. Those of a channel are read by the channel.
+    pub fn has_room(&self, client: IpAddr, media: &StoredMedia, tracks: &[usize], is_channel: bool) -> bool {
+        let mut tracks: Vec<u16> = tracks.iter().map(|track| *track as u16).collect();
+        tracks.sort_unstable();
+        let rate = media.rate(tracks.iter().copied());
+        let origin = if is_channel { None } else { self.read_from(media, &tracks.into(), 0.0) };
+        self.admission.has_room(client, rate, origin.map(|origin| &**origin))
+    }
+
+    /// Opens a request: finds a graph that can be shared, forks it, or builds one. What the subscriber was sent before must have
+    /// been [stopped](Playing::stop).
+    ///
+    /// # Errors
+    /// The part is empty, admission refuses it, or the channel has ended.
+    pub async fn open(&self, subscriber: &mut Subscriber, request: Request) -> Result<Opened, CannotOpen> {
+        subscriber.recover();
+        match request {
+            Request::Stored { media, from, to, scale, speed } => {
+                self.open_stored(subscriber, media, (from, to), (scale, speed))
+            }
+            Request::Channel(program) => self.open_channel(subscriber, &program).await,
+        }
+    }
+
+    /// Opens a group for one more receiver.
+    ///
+    /// # Errors
+    /// Admission refuses it, or the channel has ended.
+    pub async fn open_group(&self, group: &Arc<Group>) -> Result<Opened, CannotOpen> {
+        group.play(self).await?;
+        let played = Played { part: None, scale: 1.0, speed: 1.0, tracks: Vec::new() };
+        let (id, transmitter) = (group.id(), group.transmitter().clone());
+        let playing = Playing { id, transmitter, source: Some(Source::Group(group.clone())) };
+        Ok(Opened { played, transmission: None, playing })
+    }
+
+    fn open_stored(
+        &self,
+        subscriber: &mut Subscriber,
+        media: Arc<StoredMedia>,
+        (begin, to): (Start, Option<f64>),
+        (scale, speed): (f64, f64),
+    ) -> Result<Opened, CannotOpen> {
+        let duration = media.duration();
+        let at = match begin {
+            Start::At(at) => at,
+            Start::Next(due) => due.as_secs_f64(),
+        };
+        let end = match to {
+            Some(to) => to.min(duration),
+            None if scale < 0.0 => 0.0,
+            None => duration,
+        };
+        if at > duration || (scale > 0.0 && at >= end) || (scale < 0.0 && at <= end) {
+            return Err(CannotOpen::OutOfRange);
+        }
+        let tracks = cursors(&subscriber.tracks).0;
+        self.book(subscriber, &media, self.read_from(&media, &tracks, at))?;
+        let keys = (scale != 1.0).then_some(KeyFrames { from: at, to: end, scale });
+        let (from, position) = match (keys, begin) {
+            (Some(_), _) => {
+                // Key frames have numbers of their own.
+                subscriber.tracks.iter_mut().for_each(|sender| sender.begin(0, at));
+                (at, Duration::ZERO)
+            }
+            (None, Start::Next(due)) => (at, due),
+            (None, Start::At(at)) => (seek(&media, &mut subscriber.tracks, at), first_due(&media, &subscriber.tracks)),
+        };
+        let until = to.filter(|_| keys.is_none()).map_or(Duration::MAX, Duration::from_secs_f64);
+        let (id, transmitter) = (subscriber.id, subscriber.transmitter.clone());
+        let look = {
+            let transmitter = transmitter.clone();
+            Box::new(move || transmitter.look(id))
+        };
+        let module: Box<dyn Module> = match (keys, subscriber.video(&media)) {
+            (Some(keys), Some(track)) => {
+                Box::new(KeyFrameLoader::new(&self.resources, media.clone(), (track, keys), look))
+            }
+            _ => {
+                let (cursors, part) = (cursors(&subscriber.tracks), (position, until));
+                Box::new(Loader::new(&self.resources, media.clone(), cursors, part, Some(look)))
+            }
+        };
+        let label = format!("{} {id:x}", media.path());
+        let (loading, sending) = (self.registry.add(module.kind(), &label), self.registry.add("transmission", &label));
+        let (writer, frames) = pipe(&self.registry, loading.id(), sending.id(), DEPTH);
+        let module = start(module, loading, (Vec::new(), Output::Pipe(writer)), media.path());
+        let transmission = Transmission {
+            id,
+            tracks: subscriber.tracks.clone(),
+            frames,
+            position,
+            to: until,
+            speed,
+            lateness: self.options.lateness,
+            origin: self.origins.of(&media).cloned(),
+            progress: subscriber.progress.clone(),
+            _node: sending,
+        };
+        let tracks = beginnings(&media, &subscriber.tracks, from);
+        let played = Played { part: Some((from, end)), scale, speed, tracks };
+        let source = Source::Loader { _module: module, keys, end: Duration::from_secs_f64(duration) };
+        let playing = Playing { id, transmitter, source: Some(source) };
+        Ok(Opened { played, transmission: Some(transmission), playing })
+    }
+
+    async fn open_channel(&self, subscriber: &mut Subscriber, program: &Program) -> Result<Opened, CannotOpen> {
+        if subscriber.booking.is_none() {
+            let rate = subscriber.tracks.iter().filter_map(|sender| program.feed.format(sender.track));
+            let rate = rate.map(|format| format.bandwidth).sum();
+            subscriber.booking = Some(self.admission.book(rate, None)?);
+        }
+        let shared = self.shared(program);
+        let (id, transmitter) = (subscriber.id, subscriber.transmitter.clone());
+        let node = self.registry.add("transmission", format!("{} {id:x}", program.feed.path()));
+        let joined = shared.join(node.id(), &mut subscriber.tracks).await;
+        let (frames, position) = joined.map_err(|Closed| CannotOpen::Ended)?;
+        let from = |sender: &crate::transmission::TrackSender| {
+            let name = program.feed.format(sender.track).map(|format| format.name.clone()).unwrap_or_default();
+            (name, sender.sequence, sender.timestamp(sender.start))
+        };
+        let tracks = subscriber.tracks.iter().map(from).collect();
+        let transmission = Transmission {
+            id,
+            tracks: subscriber.tracks.clone(),
+            frames,
+            position,
+            to: Duration::MAX,
+            speed: 1.0,
+            lateness: Lateness::All,
+            origin: None,
+            progress: subscriber.progress.clone(),
+            _node: node,
+        };
+        let played = Played { part: None, scale: 1.0, speed: 1.0, tracks };
+        let playing = Playing { id, transmitter, source: Some(Source::Shared(shared)) };
+        Ok(Opened { played, transmission: Some(transmission), playing })
+    }
+
+    /// The graph of a channel that runs, else a new one.
+    pub(super) fn shared(&self, program: &Program) -> Arc<Shared> {
+        let Program { feed, tracks, .. } = program;
+        let key = (feed.id(), tracks.clone());
+        self.running(|Running { shared, .. }| {
+            shared.retain(|_, graph| graph.strong_count() > 0);
+            let known = shared.get(&key).and_then(Weak::upgrade).filter(|graph| !graph.is_over());
+            known.unwrap_or_else(|| {
+                let is_video = |track: &&u16| feed.format(**track).is_some_and(crate::Format::is_video);
+                let lead = tracks.iter().find(is_video).or(tracks.first()).copied().unwrap_or(0);
+                let new = Shared::start(&self.registry, &self.resources, feed.clone(), tracks.clone(), lead);
+                let new = Arc::new(new);
+                shared.insert(key, Arc::downgrade(&new));
+                new
+            })
+        })
+    }
+
+    /// Books bandwidth of the machine, and of an origin. A subscriber that plays books its origin later too, when it goes where
+    /// no frames are in memory.
+    fn book(
+        &self,
+        subscriber: &mut Subscriber,
+        media: &StoredMedia,
+        origin: Option<&Arc<OriginLoad>>,
+    ) -> Result<(), Full> {
+        if let Some(booking) = &mut subscriber.booking {
+            let has_it = origin.is_none_or(|origin| booking.add_origin(origin));
+            return has_it.then_some(()).ok_or(Full::Origin);
+        }
+        let rate = media.rate(subscriber.tracks.iter().map(|sender| sender.track));
+        subscriber.booking = Some(self.admission.book(rate, origin)?);
+        Ok(())
+    }
+
+    /// The origin that tracks of a title would have to be read from, where that can refuse a session at all: the tracks are
+    /// neither local nor read by another session a little ahead.
+    fn read_from(&self, media: &StoredMedia, tracks: &Arc<[u16]>, at: f64) -> Option<&Arc<OriginLoad>> {
+        let origin = self.origins.of(media).filter(|origin| origin.is_scarce())?;
+        let subject = Subject::of(media, tracks.clone());
+        let position = Duration::try_from_secs_f64(at).unwrap_or_default();
+        let objects = tracks.iter().filter_map(|track| media.track(*track)?.object());
+        let mut objects = objects.filter_map(|object| media.object(object));
+        let Resources { reader, intervals, .. } = &self.resources;
+        let reads = !intervals.is_led(&subject, position)
+            && objects.any(|object| !reader.store.is_near(object, &(0..object.meta().len)));
+        reads.then_some(origin)
+    }
+}
+
+impl fmt::Debug for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manager").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,194 @@
+//! Frames between two modules.
+
+use crate::{
+    Frame, Run,
+    graph::registry::{EdgeGuard, NodeId, Registry},
+};
+use std::sync::Arc;
+use tokio::sync::{
+    Semaphore, SemaphorePermit, TryAcquireError,
+    mpsc::{self, UnboundedReceiver, UnboundedSender, error::TryRecvError},
+};
+
+/// The module at the other end has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the other end of the pipe has left")]
+pub struct Closed;
+
+/// The end of a pipe that takes frames.
+#[derive(Debug)]
+pub struct PipeWriter {
+    /// Bounded by `permits`.
+    runs: UnboundedSender<Run>,
+    permits: Arc<Semaphore>,
+}
+
+/// Permission to send one run.
+#[derive(Debug)]
+pub struct Permit<'a> {
+    runs: &'a UnboundedSender<Run>,
+    permit: SemaphorePermit<'a>,
+}
+
+/// The end of a pipe that gives frames.
+#[derive(Debug)]
+pub struct PipeReader {
+    runs: UnboundedReceiver<Run>,
+    /// The current run, and the number of its frames that were taken.
+    current: Option<(Run, usize)>,
+    permits: Arc<Semaphore>,
+    /// Permits of runs that were taken and not returned yet.
+    owed: usize,
+    _edge: EdgeGuard,
+}
+
+/// Returns the ends of a pipe between two modules. It holds at most `depth` runs beside the one that is being taken.
+///
+/// The writer waits while the pipe is full, until permits are [returned](PipeReader::return_permits). Runs in the pipe can
+/// still be taken after the writer was dropped.
+pub(crate) fn pipe(registry: &Registry, from: NodeId, to: NodeId, depth: usize) -> (PipeWriter, PipeReader) {
+    let depth = depth.max(1);
+    let (sender, runs) = mpsc::unbounded_channel();
+    let permits = Arc::new(Semaphore::new(depth));
+    let edge = registry.connect(from, to, depth);
+    let writer = PipeWriter { runs: sender, permits: permits.clone() };
+    (writer, PipeReader { runs, current: None, permits, owed: 0, _edge: edge })
+}
+
+impl PipeWriter {
+    /// Waits until there is room for a run. Frames are best made after that, so that none wait in memory. Cancel safe.
+    ///
+    /// # Errors
+    /// The reader was dropped.
+    pub async fn reserve(&self) -> Result<Permit<'_>, Closed> {
+        let permit = self.permits.acquire().await.map_err(|_| Closed)?;
+        Ok(Permit { runs: &self.runs, permit })
+    }
+
+    /// Reserves room for a run; `None` while the pipe is full.
+    ///
+    /// # Errors
+    /// The reader was dropped.
+    pub fn try_reserve(&self) -> Result<Option<Permit<'_>>, Closed> {
+        match self.permits.try_acquire() {
+            Ok(permit) => Ok(Some(Permit { runs: &self.runs, permit })),
+            Err(TryAcquireError::NoPermits) => Ok(None),
+            Err(TryAcquireError::Closed) => Err(Closed),
+        }
+    }
+}
+
+impl Permit<'_> {
+    /// Sends a run.
+    pub fn send(self, run: Run) {
+        // Without a reader the run is dropped, and nobody needs the permit.
+        let _ = self.runs.send(run);
+        self.permit.forget();
+    }
+}
+
+impl PipeReader {
+    /// Returns the next frame without taking it; `None` while none has arrived.
+    ///
+    /// # Errors
+    /// All frames were taken and the writer was dropped.
+    #[inline]
+    pub fn peek(&mut self) -> Result<Option<&Frame>, Closed> {
+        while self.current.as_ref().is_none_or(|(run, taken)| *taken >= run.len()) {
+            self.current = None;
+            match self.runs.try_recv() {
+                Ok(run) => {
+                    self.current = Some((run, 0));
+                    self.owed += 1;
+                }
+                Err(TryRecvError::Empty) => return Ok(None),
+                Err(TryRecvError::Disconnected) => return Err(Closed),
+            }
+        }
+        Ok(self.current.as_ref().and_then(|(run, taken)| run.get(*taken)))
+    }
+
+    /// Waits for the next whole run and returns its permit at once. For modules that pass runs on. Cancel safe.
+    ///
+    /// # Errors
+    /// All runs were taken and the writer was dropped.
+    pub async fn next(&mut self) -> Result<Run, Closed> {
+        let run = self.runs.recv().await.ok_or(Closed)?;
+        self.permits.add_permits(1);
+        Ok(run)
+    }
+
+    /// Takes the frame that [`peek`](Self::peek) returned.
+    #[inline]
+    pub fn advance(&mut self) {
+        if let Some((_, taken)) = &mut self.current {
+            *taken += 1;
+        }
+    }
+
+    /// Whether permits of taken runs were not returned yet.
+    #[inline]
+    pub fn owes_permits(&self) -> bool {
+        self.owed > 0
+    }
+
+    /// Returns the permits of taken runs. This wakes the writer; many wakes one after another cost less than scattered ones.
+    pub fn return_permits(&mut self) {
+        self.permits.add_permits(std::mem::take(&mut self.owed));
+    }
+}
+
+impl Drop for PipeReader {
+    fn drop(&mut self) {
+        self.permits.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::time::Duration;
+
+    fn run(tracks: &[u16]) -> Run {
+        let frame = |track: &u16| Frame {
+            track: *track,
+            number: 0,
+            due: Duration::ZERO,
+            pts: 0,
+            is_sync: true,
+            data: Bytes::new(),
+        };
+        tracks.iter().map(frame).collect()
+    }
+
+    #[tokio::test]
+    async fn frames_come_out_in_order_and_a_full_pipe_makes_wait() {
+        let registry = Registry::default();
+        let (a, b) = (registry.add("loader", "a"), registry.add("transmission", "b"));
+        let (writer, mut reader) = pipe(&registry, a.id(), b.id(), 2);
+        assert_eq!(reader.peek(), Ok(None));
+        writer.reserve().await.unwrap().send(run(&[1, 2]));
+        writer.reserve().await.unwrap().send(run(&[]));
+        let mut third = Box::pin(writer.reserve());
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut third).await.is_err(), "it is full");
+        assert!(!reader.owes_permits());
+        assert_eq!(reader.peek().unwrap().unwrap().track, 1);
+        assert_eq!(reader.peek().unwrap().unwrap().track, 1, "until it is taken");
+        reader.advance();
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut third).await.is_err(), "it is still owed");
+        assert!(reader.owes_permits() && writer.try_reserve().unwrap().is_none());
+        reader.return_permits();
+        assert!(!reader.owes_permits());
+        third.await.unwrap().send(run(&[3]));
+        drop(writer);
+        for track in [2, 3] {
+            assert_eq!(reader.peek().unwrap().unwrap().track, track);
+            reader.advance();
+        }
+        assert_eq!(reader.peek(), Err(Closed));
+        let (writer, reader) = pipe(&registry, a.id(), b.id(), 2);
+        drop(reader);
+        assert!(writer.reserve().await.is_err() && writer.try_reserve().is_err());
+    }
+}

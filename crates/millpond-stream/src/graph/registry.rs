@@ -1,0 +1,177 @@
+//! The modules and pipes that run now.
+
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// Names a module of a [`Registry`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct NodeId(u64);
+
+/// All modules and pipes of an engine. Clones share one list.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// A lock: taken when a module or a pipe is added or removed, and for a snapshot.
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    last: u64,
+    nodes: BTreeMap<NodeId, Node>,
+    edges: BTreeMap<u64, Edge>,
+}
+
+/// A module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// Its name.
+    pub id: NodeId,
+    /// Its kind, such as `loader`.
+    pub kind: &'static str,
+    /// Instance label, such as the asset's path.
+    pub label: String,
+}
+
+/// A pipe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Edge {
+    /// The module that sends frames.
+    pub from: NodeId,
+    /// The module that takes them.
+    pub to: NodeId,
+    /// Most runs of frames in the pipe.
+    pub depth: usize,
+}
+
+/// The graph at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Snapshot {
+    /// The modules.
+    pub modules: Vec<Node>,
+    /// The pipes.
+    pub pipes: Vec<Edge>,
+}
+
+/// Keeps a module in the registry until it is dropped.
+#[derive(Debug)]
+pub struct NodeGuard {
+    registry: Registry,
+    id: NodeId,
+}
+
+/// Keeps a pipe in the registry until it is dropped.
+#[derive(Debug)]
+pub(crate) struct EdgeGuard {
+    registry: Registry,
+    number: u64,
+}
+
+impl Registry {
+    /// Adds a module.
+    pub(crate) fn add(&self, kind: &'static str, label: impl Into<String>) -> NodeGuard {
+        let mut inner = self.lock();
+        let id = NodeId(inner.number());
+        inner.nodes.insert(id, Node { id, kind, label: label.into() });
+        drop(inner);
+        NodeGuard { registry: self.clone(), id }
+    }
+
+    /// Returns the modules and pipes there are now.
+    pub fn snapshot(&self) -> Snapshot {
+        let inner = self.lock();
+        Snapshot { modules: inner.nodes.values().cloned().collect(), pipes: inner.edges.values().cloned().collect() }
+    }
+
+    /// Adds a pipe.
+    pub(crate) fn connect(&self, from: NodeId, to: NodeId, depth: usize) -> EdgeGuard {
+        let mut inner = self.lock();
+        let number = inner.number();
+        inner.edges.insert(number, Edge { from, to, depth });
+        drop(inner);
+        EdgeGuard { registry: self.clone(), number }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+impl NodeId {
+    /// The number, as `/graph` shows it.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl NodeGuard {
+    /// The module's name.
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+}
+
+impl Drop for NodeGuard {
+    fn drop(&mut self) {
+        self.registry.lock().nodes.remove(&self.id);
+    }
+}
+
+impl Drop for EdgeGuard {
+    fn drop(&mut self) {
+        self.registry.lock().edges.remove(&self.number);
+    }
+}
+
+impl Snapshot {
+    /// Returns it in the language of Graphviz.
+    #[must_use]
+    pub fn to_dot(&self) -> String {
+        let mut text = String::from("digraph millpond {\n  rankdir=LR;\n  node [shape=box];\n");
+        for Node { id, kind, label } in &self.modules {
+            let label = label.replace('\\', "\\\\").replace('"', "\\\"");
+            let _ = writeln!(text, "  n{} [label=\"{kind}\\n{label}\"];", id.0);
+        }
+        for Edge { from, to, depth } in &self.pipes {
+            let _ = writeln!(text, "  n{} -> n{} [label=\"{depth}\"];", from.0, to.0);
+        }
+        text + "}\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_is_gone_from_the_snapshot() {
+        let registry = Registry::default();
+        let (a, b) = (registry.add("loader", "film \"x\""), registry.add("transmission", "to me"));
+        let edge = registry.connect(a.id(), b.id(), 8);
+        let snapshot = registry.snapshot();
+        assert_eq!((snapshot.modules.len(), snapshot.pipes.len()), (2, 1));
+        let dot = snapshot.to_dot();
+        assert!(
+            dot.contains("n1 [label=\"loader\\nfilm \\\"x\\\"\"];") && dot.contains("n1 -> n2 [label=\"8\"];"),
+            "{dot}"
+        );
+        let json = serde_json::to_value(&snapshot).unwrap();
+        assert_eq!((&json["modules"][0]["kind"], &json["pipes"][0]["from"]), (&"loader".into(), &1.into()));
+        drop((edge, a));
+        let snapshot = registry.snapshot();
+        assert_eq!((snapshot.modules.len(), snapshot.pipes.len()), (1, 0));
+        drop(b);
+        assert!(registry.snapshot().modules.is_empty());
+    }
+}

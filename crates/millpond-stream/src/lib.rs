@@ -1,0 +1,37 @@
+//! The stream engine: moves frames from where they enter to where they leave, in real time (AMPS, rows A1 to A4).
+//!
+//! A [`Feed`] is where frames enter: a stored title is one. A [`Format`] says what one of its tracks is. Modules pass
+//! [`Frame`]s on through pipes; an [`Outlet`](outlet::Outlet) is where the packets of one track leave. The [`Manager`] takes a
+//! [`Request`] for a [`Subscriber`], whatever protocol both came from: it finds a graph that can be shared, forks it, or
+//! builds one, and gives a handle, [`Playing`], that releases what nobody else uses.
+//!
+//! It knows the store, presentations and payload formats. It does not know signalling: no message of RTSP or HTTP, no
+//! configuration file. [`Options`] are its own.
+
+pub mod admission;
+mod counters;
+mod feed;
+mod format;
+mod frame;
+pub mod graph;
+pub mod modules;
+mod multicast;
+mod options;
+pub mod outlet;
+mod resources;
+mod stored;
+mod subscriber;
+mod transmission;
+
+pub use admission::{Admitted, Bounds, Full};
+pub use counters::{CounterCollector, Counters};
+pub use feed::Feed;
+pub use format::Format;
+pub use frame::{Frame, Run};
+pub use graph::{CannotOpen, Group, GroupAddress, Manager, Opened, Played, Playing, Program, Request, Start, Stopped};
+pub use multicast::{Groups, NoGroups};
+pub use options::Options;
+pub use resources::Resources;
+pub use stored::{HeavyWork, StoredMedia};
+pub use subscriber::Subscriber;
+pub use transmission::{Lateness, Observer, Progress, Protection, TrackSender, Udp, ntp};

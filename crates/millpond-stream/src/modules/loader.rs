@@ -1,0 +1,132 @@
+//! Loads the frames of a stored title through the store, ahead of their due times, a block at a time.
+
+use super::Kind;
+use crate::{
+    Run,
+    graph::{Inputs, Module, ModuleError, Output},
+    resources::Resources,
+    stored::{Lanes, LoadError, MediaReader, PlannedBlock, PoolReader, StoredMedia, Subject},
+};
+use futures_util::future::BoxFuture;
+use millpond_store::{Store, Watch, schedule::Course};
+use std::{sync::Arc, time::Duration};
+
+pub(super) const KIND: Kind =
+    Kind { name: "loader", about: "loads the frames of a stored title", inputs: 0, outputs: 1 };
+
+/// Called when the first frames are in the pipe.
+pub(crate) type OnFirst = Box<dyn FnOnce() + Send>;
+
+/// Gives the frames of a stored title in the order of their due times, up to its end.
+pub(crate) struct Loader {
+    pub(super) reader: MediaReader,
+    pub(super) media: Arc<StoredMedia>,
+    /// Its tracks by index, and the next sample of each.
+    pub(super) tracks: Arc<[u16]>,
+    pub(super) next: Vec<u32>,
+    /// Frames that are due later are not loaded.
+    pub(super) to: Duration,
+    pub(super) pool: PoolReader,
+    pub(super) on_first: Option<OnFirst>,
+}
+
+impl Loader {
+    /// Begins with a sample of each track, at a due time, and ends before another one.
+    pub(crate) fn new(
+        resources: &Resources,
+        media: Arc<StoredMedia>,
+        (tracks, next): (Arc<[u16]>, Vec<u32>),
+        (from, to): (Duration, Duration),
+        on_first: Option<OnFirst>,
+    ) -> Self {
+        let pool = resources.intervals.enter(Subject::of(&media, tracks.clone()), from);
+        Self { reader: resources.reader.clone(), media, tracks, next, to, pool, on_first }
+    }
+
+    /// Gives all frames to `output`, each block as `shift` returns it. Returns the number of frames; `None` where nobody wants them
+    /// any more.
+    ///
+    /// # Errors
+    /// The origin's, and frames that can't be sent at all.
+    pub(super) async fn load(
+        self,
+        output: &Output,
+        shift: &(dyn Fn(&Run) -> Run + Sync),
+    ) -> Result<Option<usize>, LoadError> {
+        let Self { reader, media, tracks, mut next, to, mut pool, mut on_first } = self;
+        for object in media.objects() {
+            reader.store.prepare(object).await?;
+        }
+        let length = pool.length();
+        let mut lanes = Lanes::new(&media, length, &tracks, &next);
+        let mut watches = Vec::new();
+        let mut given = 0;
+        let mut following = lanes.following();
+        // Blocks are the same for all sessions from the end of the first one on, or from the very beginning.
+        let mut is_shared = next.iter().all(|next| *next == 0);
+        while let Some(number) = following.filter(|number| length.begin_of(*number) < to) {
+            if output.ready().await.is_err() {
+                return Ok(None);
+            }
+            let mut read = async |lanes: &mut Lanes<'_>| {
+                let planned = lanes.plan(number)?;
+                follow(&reader.store, &media, &planned, &mut watches);
+                Ok::<_, LoadError>(planned.read(&reader, &media).await?)
+            };
+            let block = if is_shared {
+                let load = async || {
+                    if lanes.next() != next {
+                        lanes = Lanes::new(&media, length, &tracks, &next);
+                    }
+                    read(&mut lanes).await
+                };
+                pool.take(number, load).await?
+            } else {
+                Arc::new(read(&mut lanes).await?)
+            };
+            is_shared = true;
+            next.clone_from(&block.next);
+            following = block.following;
+            given += block.frames.len();
+            if output.send(shift(&block.frames)).await.is_err() {
+                return Ok(None);
+            }
+            if let Some(on_first) = on_first.take() {
+                on_first();
+            }
+        }
+        Ok(Some(given))
+    }
+}
+
+impl Module for Loader {
+    fn kind(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn run(self: Box<Self>, _: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
+        Box::pin(async move {
+            self.load(&output, &Run::clone).await?;
+            Ok(())
+        })
+    }
+}
+
+/// Tells the fetch scheduler the session's position in each object, so that the next slices arrive in time.
+fn follow(store: &Store, media: &StoredMedia, planned: &PlannedBlock, watches: &mut Vec<Watch>) {
+    for (index, span) in &planned.spans {
+        let Some(object) = media.object(*index).filter(|object| object.file().is_none()) else {
+            continue;
+        };
+        let rate = object.meta().len as f64 / media.duration().max(0.001);
+        let course = Course::constant(span.start, object.meta().len, rate);
+        match watches.iter().find(|watch| Arc::ptr_eq(watch.object(), object)) {
+            Some(watch) => watch.moves(course, span.end),
+            None => {
+                let watch = store.watch(object);
+                watch.moves(course, span.end);
+                watches.push(watch);
+            }
+        }
+    }
+}

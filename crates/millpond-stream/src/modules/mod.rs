@@ -1,0 +1,36 @@
+//! The modules of a graph: each kind in one file, and in one line of [`KINDS`].
+
+mod channel;
+mod key_frames;
+mod laps;
+mod loader;
+
+pub(crate) use channel::Channel;
+pub use key_frames::supported_scale;
+pub(crate) use key_frames::{KeyFrameLoader, KeyFrames};
+pub(crate) use laps::Laps;
+pub(crate) use loader::Loader;
+
+use serde::Serialize;
+
+/// A kind of module.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Kind {
+    /// Its name.
+    pub name: &'static str,
+    /// What its modules do.
+    pub about: &'static str,
+    /// Number of inputs.
+    pub inputs: usize,
+    /// Number of outputs; a fork is one.
+    pub outputs: usize,
+}
+
+/// All kinds of modules.
+pub const KINDS: &[Kind] = &[
+    loader::KIND,
+    key_frames::KIND,
+    channel::KIND,
+    Kind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
+    Kind { name: "multicast", about: "sends frames to a multicast group when they are due", inputs: 1, outputs: 0 },
+];

@@ -1,0 +1,25 @@
+//! Settings of an engine.
+
+use crate::{Bounds, Groups, Lateness};
+use std::{net::IpAddr, time::Duration};
+
+/// Settings of an engine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Address that packets are sent from.
+    pub address: IpAddr,
+    /// Number of sending threads.
+    pub threads: usize,
+    /// Called by each sending thread when it starts.
+    pub on_thread_start: fn(),
+    /// Limits of admission.
+    pub bounds: Bounds,
+    /// Caching window of interval caching.
+    pub window: Duration,
+    /// How far deadlines move after a missed one.
+    pub lateness: Lateness,
+    /// Paths of the assets that play as channels.
+    pub channels: Vec<String>,
+    /// Multicast groups of channels.
+    pub groups: Option<Groups>,
+}

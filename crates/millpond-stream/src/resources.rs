@@ -1,0 +1,18 @@
+//! What modules work with.
+
+use crate::{
+    Counters,
+    stored::{Intervals, MediaReader},
+};
+use std::sync::Arc;
+
+/// The means that all modules of an engine share. Clones are cheap.
+#[derive(Clone, Debug)]
+pub struct Resources {
+    /// Reads media through the store.
+    pub(crate) reader: MediaReader,
+    /// Blocks that sessions close to each other share.
+    pub(crate) intervals: Arc<Intervals>,
+    /// Counts frames, packets and reports.
+    pub(crate) counters: Arc<Counters>,
+}

@@ -1,0 +1,109 @@
+//! One receiver of frames.
+
+use crate::{
+    Counters, StoredMedia,
+    admission::Booking,
+    modules::supported_scale,
+    outlet::Outlet,
+    transmission::{Progress, Protection, Stopped, TrackSender, Transmitter},
+};
+use millpond_package::Kind;
+use millpond_rtp::description::Described;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// One receiver: its tracks, with what is carried over from one PLAY to the next.
+#[derive(Debug)]
+pub struct Subscriber {
+    pub(crate) id: u64,
+    /// While it plays, the sending thread has copies of these, and returns them at the end.
+    pub(crate) tracks: Vec<TrackSender>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) transmitter: Transmitter,
+    /// Bandwidth that was promised to it, once it has played.
+    pub(crate) booking: Option<Booking>,
+}
+
+impl Subscriber {
+    pub(crate) fn new(id: u64, progress: Progress, transmitter: Transmitter) -> Self {
+        Self { id, tracks: Vec::new(), progress: Arc::new(progress), transmitter, booking: None }
+    }
+
+    /// Its number, which no other one has.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What is known of its transmission.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// The ports of RTP and RTCP that its UDP packets leave from.
+    pub fn ports(&self) -> (u16, u16) {
+        self.transmitter.ports
+    }
+
+    /// Whether it has tracks.
+    pub fn has_tracks(&self) -> bool {
+        !self.tracks.is_empty()
+    }
+
+    /// Adds a track of a feed by its index, or sets it up again. `source` is its SSRC, and the keys where packets are encrypted.
+    pub fn set_up(
+        &mut self,
+        track: usize,
+        described: &Described<'_>,
+        outlet: Arc<dyn Outlet>,
+        source: (u32, Option<Box<Protection>>),
+    ) {
+        let new = TrackSender::new(track as u16, described, outlet, source);
+        match self.tracks.iter_mut().find(|known| known.track == new.track) {
+            Some(known) => *known = new,
+            None => self.tracks.push(new),
+        }
+    }
+
+    /// Takes RTCP packets of a track's receiver that did not come to a sending thread.
+    pub fn hear(&mut self, track: usize, packet: &mut [u8], counters: &Counters) {
+        if let Some(track) = self.tracks.iter_mut().find(|known| usize::from(known.track) == track) {
+            track.hear(packet, SystemTime::now(), counters);
+        }
+    }
+
+    /// The scale that is played where `scale` is asked for: sound alone is played at 1 only.
+    pub fn scale(&self, media: &StoredMedia, scale: f64) -> f64 {
+        if self.video(media).is_some() { supported_scale(scale) } else { 1.0 }
+    }
+
+    /// The track of pictures.
+    pub(crate) fn video(&self, media: &StoredMedia) -> Option<u16> {
+        let kind = |track: u16| media.track(track).map(millpond_package::PresentedTrack::kind);
+        self.tracks.iter().map(|sender| sender.track).find(|track| kind(*track) == Some(Kind::Video))
+    }
+
+    /// Takes tracks back that a stop, for which nobody waited, has left.
+    pub(crate) fn recover(&mut self) {
+        if let Some(Stopped { tracks, .. }) = self.progress.take_ended() {
+            self.tracks = tracks;
+        }
+    }
+
+    /// Stops its transmission and takes the tracks back. Returns the due time of the next frame, or `end` where all were sent.
+    pub(crate) async fn stop(&mut self, end: Duration) -> Duration {
+        let stopped = self.transmitter.stop(self.id).await;
+        let stopped = stopped.map_or_else(
+            || Some((self.progress.take_ended()?.tracks, end)),
+            |stopped| Some((stopped.tracks, stopped.position)),
+        );
+        let Some((mut tracks, position)) = stopped else { return end };
+        // Reports that came another way were counted here.
+        for (track, known) in tracks.iter_mut().zip(&self.tracks) {
+            track.lost = track.lost.max(known.lost);
+        }
+        self.tracks = tracks;
+        position
+    }
+}

@@ -1,0 +1,48 @@
+//! Network transmission in real time: frames become packets and leave when they are due (AMPS, row A4).
+//!
+//! A [`Transmitter`] is a thread with a pair of UDP ports. Its state machine, [`Rounds`](rounds::Rounds), has no sockets and
+//! no clock. Each subscriber on it is a [`Sending`](sending::Sending), which sends the frames of a [`Transmission`] through
+//! the outlets of its [`TrackSender`]s.
+
+mod batch;
+mod deadline;
+mod packets;
+mod progress;
+mod protection;
+mod rounds;
+mod sending;
+#[cfg(test)]
+mod tests;
+mod thread_time;
+mod track;
+mod transmitter;
+mod udp;
+mod wheel;
+
+pub use batch::Datagrams;
+pub use deadline::Lateness;
+pub use progress::{Observer, Progress};
+pub use protection::Protection;
+pub(crate) use sending::Transmission;
+pub(crate) use thread_time::ThreadTime;
+pub use track::{TrackSender, ntp};
+pub(crate) use transmitter::{Stopped, Transmitter};
+pub use udp::Udp;
+
+use std::time::{Instant, SystemTime};
+
+/// A moment, on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    /// On the clock that never goes back.
+    pub(crate) at: Instant,
+    /// On the clock that sender reports tell.
+    pub(crate) wall: SystemTime,
+}
+
+impl Now {
+    /// Reads the system's clocks.
+    pub(crate) fn read() -> Self {
+        Self { at: Instant::now(), wall: SystemTime::now() }
+    }
+}

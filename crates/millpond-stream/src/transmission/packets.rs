@@ -1,0 +1,124 @@
+//! Frames into packets, and packets to their outlets.
+
+use super::{Datagrams, TrackSender};
+use crate::{
+    Counters, Frame,
+    outlet::{Backlog, Packets},
+};
+use bytes::Bytes;
+use millpond_rtp::{packet::HEADER, payload::Piece};
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::Ordering},
+};
+
+/// Makes packets, for all subscribers of a sending thread.
+pub(super) struct Packetizing {
+    pub(super) datagrams: Datagrams,
+    pub(super) counters: Arc<Counters>,
+    pieces: Vec<Piece>,
+    headers: Vec<[u8; HEADER]>,
+    /// A packet that is being encrypted.
+    sealed: Vec<u8>,
+}
+
+/// How much of a frame was sent.
+pub(super) enum Sent {
+    Whole,
+    Part,
+    /// Nothing: the receiver reads nothing.
+    Stuck,
+}
+
+impl Packetizing {
+    pub(super) fn new(counters: Arc<Counters>) -> Self {
+        let (pieces, headers, sealed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { datagrams: Datagrams::new(), counters, pieces, headers, sealed }
+    }
+
+    /// Sends the packets of a frame from number `sent` on.
+    pub(super) fn frame(&mut self, track: &mut TrackSender, frame: &Frame, sent: &mut usize) -> Sent {
+        // Frames for a receiver that is behind are dropped, then pictures up to the next one that can be decoded by itself.
+        let backlog = track.outlet.backlog();
+        track.skips = backlog != Backlog::Low || (track.skips && !frame.is_sync);
+        if backlog == Backlog::Stuck {
+            return Sent::Stuck;
+        }
+        if track.skips {
+            self.counters.dropped_frames.fetch_add(1, Ordering::Relaxed);
+            return Sent::Whole;
+        }
+        if *sent == 0 && frame.is_sync {
+            self.parameter_sets(track, frame);
+        }
+        self.pieces.clear();
+        if track.packetizer.cut(&frame.data, track.payload_size(), &mut self.pieces).is_err() {
+            self.counters.dropped_frames.fetch_add(1, Ordering::Relaxed);
+            return Sent::Whole;
+        }
+        let all = self.pieces.len();
+        let range = *sent..all.min(sent.saturating_add(track.outlet.burst(all)));
+        let end = range.end;
+        let message = track.orientation.clone().filter(|_| frame.is_sync);
+        let slice = message.as_ref().and_then(|_| track.packetizer.first_slice(&frame.data, &self.pieces));
+        match (message, slice.filter(|slice| range.contains(slice))) {
+            (Some(message), Some(slice)) => {
+                self.send(track, &frame.data, frame.pts, range.start..slice);
+                self.message(track, &message, frame.pts);
+                self.send(track, &frame.data, frame.pts, slice..end);
+            }
+            _ => self.send(track, &frame.data, frame.pts, range),
+        }
+        if end < all {
+            *sent = end;
+            return Sent::Part;
+        }
+        self.counters.frames.fetch_add(1, Ordering::Relaxed);
+        Sent::Whole
+    }
+
+    /// Sends the parameter sets of a key frame that has none: not all players keep those of the description, and a receiver of
+    /// a multicast group may never have asked for one.
+    fn parameter_sets(&mut self, track: &mut TrackSender, frame: &Frame) {
+        let Some(sets) = track.sets.clone().filter(|_| !track.packetizer.stands_alone(&frame.data)) else { return };
+        self.pieces.clear();
+        self.part(track, &sets, frame.pts);
+    }
+
+    /// Sends a message about a picture between the pieces of its frame.
+    fn message(&mut self, track: &mut TrackSender, message: &Bytes, pts: i64) {
+        let pieces = std::mem::take(&mut self.pieces);
+        self.part(track, message, pts);
+        self.pieces = pieces;
+    }
+
+    /// Sends NAL units that are a part of an access unit, but not its end.
+    fn part(&mut self, track: &mut TrackSender, data: &Bytes, pts: i64) {
+        if track.packetizer.cut(data, track.payload_size(), &mut self.pieces).is_ok() {
+            self.pieces.iter_mut().for_each(|piece| piece.marker = false);
+            self.send(track, data, pts, 0..self.pieces.len());
+        }
+    }
+
+    /// Sends some of the pieces that `data` was cut into.
+    fn send(&mut self, track: &mut TrackSender, data: &Bytes, pts: i64, range: Range<usize>) {
+        let Self { datagrams, counters, pieces, headers, sealed } = self;
+        let pieces = pieces.get(range).unwrap_or_default();
+        let bytes: usize = pieces.iter().map(|piece| HEADER + piece.len()).sum();
+        counters.packets.fetch_add(pieces.len() as u64, Ordering::Relaxed);
+        counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if track.protection.is_some() {
+            for piece in pieces {
+                sealed.clear();
+                match track.seal(pts, piece, data, sealed) {
+                    Ok(()) => track.outlet.send_whole(datagrams, sealed),
+                    Err(_) => _ = counters.failed_sends.fetch_add(1, Ordering::Relaxed),
+                }
+            }
+            return;
+        }
+        headers.clear();
+        headers.extend(pieces.iter().map(|piece| track.header(pts, piece.marker, piece.len())));
+        track.outlet.send(datagrams, &Packets { headers, pieces, frame: data });
+    }
+}

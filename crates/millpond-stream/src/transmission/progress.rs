@@ -1,0 +1,79 @@
+//! What is known of a subscriber while it is sent to, and after.
+
+use super::Stopped;
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+/// Is told what becomes of a subscriber, by the sending thread: calls may not wait.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// Transmission ends because the receiver reads nothing.
+    fn is_stuck(&self) {}
+
+    /// Transmission has stopped. Packets and bytes are counted since the subscriber was set up.
+    fn stopped(&self, packets: u64, bytes: u64);
+}
+
+/// What is known of a subscriber while it is sent to, and after.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Time at which its receiver was last heard, in milliseconds of the engine's clock.
+    heard: AtomicU64,
+    is_stuck: AtomicBool,
+    observer: Option<Arc<dyn Observer>>,
+    /// What is left of it after its last frame. A lock: taken at the end, and when it plays again.
+    ended: Mutex<Option<Stopped>>,
+}
+
+impl Progress {
+    /// Nothing was sent yet.
+    pub(crate) fn new(observer: Option<Arc<dyn Observer>>) -> Self {
+        Self { observer, ..Self::default() }
+    }
+
+    /// Time at which its receiver was last heard, in milliseconds of the engine's clock.
+    pub fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    /// Notes that its receiver was heard.
+    pub fn set_heard(&self, now: u64) {
+        self.heard.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether transmission ended because the receiver reads nothing.
+    pub fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_stuck(&self) {
+        self.is_stuck.store(true, Ordering::Relaxed);
+        if let Some(observer) = &self.observer {
+            observer.is_stuck();
+        }
+    }
+
+    pub(super) fn stopped(&self, packets: u64, bytes: u64) {
+        if let Some(observer) = &self.observer {
+            observer.stopped(packets, bytes);
+        }
+    }
+
+    pub(super) fn leave(&self, stopped: Stopped) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopped);
+    }
+
+    /// Whether all frames were sent.
+    pub fn has_ended(&self) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Takes what was left after the last frame.
+    pub(crate) fn take_ended(&self) -> Option<Stopped> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

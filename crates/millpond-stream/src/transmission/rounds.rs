@@ -1,0 +1,242 @@
+//! The state machine of a sending thread: many subscribers, in rounds.
+
+use super::{
+    Now, Progress, Stopped, TrackSender, Transmission,
+    batch::Datagrams,
+    packets::Packetizing,
+    sending::{Next, ROUND, Sending},
+    transmitter::Command,
+    wheel::Wheel,
+};
+use crate::Counters;
+use millpond_rtp::rtcp::{self, ReportBlock, RtcpItem};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
+
+/// Rounds between two in which permits of taken blocks are returned: that wakes loaders together.
+const REFILL: u64 = 4;
+
+/// Sends many subscribers' frames in rounds of [`ROUND`]. It has no sockets and reads no clock.
+///
+/// [`handle`](Self::handle) takes commands and [`hear`](Self::hear) receivers' reports, at any time. When the time of
+/// [`next`](Self::next) has come, or a command was handled, call [`run`](Self::run). Times never go back.
+pub(super) struct Rounds {
+    /// The moment from which [`Progress::heard`] counts.
+    clock: Instant,
+    /// Time of round 0.
+    began: Instant,
+    subscribers: HashMap<u64, Scheduled>,
+    wheel: Wheel<Entry>,
+    /// Numbers of entries in the wheel.
+    last: u64,
+    /// Subscribers that took blocks since permits were returned.
+    owing: Vec<u64>,
+    /// Subscribers by their tracks' SSRC, for reports.
+    sources: HashMap<u32, u64>,
+    /// SSRC of encrypted tracks, by the address that their receivers report from.
+    encrypted: HashMap<SocketAddr, u32>,
+    packets: Packetizing,
+}
+
+/// Work of a round.
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    /// A visit to the subscriber of an id, unless its entry has another number by then.
+    Visit(u64, u64),
+    /// Permits are returned.
+    Refill,
+}
+
+/// A subscriber, and the number of its valid entry in the wheel.
+struct Scheduled {
+    number: u64,
+    sending: Sending,
+}
+
+impl Rounds {
+    /// Begins at a time. `clock` is the moment from which [`Progress::heard`] counts.
+    pub(super) fn new(counters: Arc<Counters>, clock: Instant, now: Instant) -> Self {
+        Self {
+            clock,
+            began: now,
+            subscribers: HashMap::new(),
+            wheel: Wheel::new(),
+            last: 0,
+            owing: Vec::new(),
+            sources: HashMap::new(),
+            encrypted: HashMap::new(),
+            packets: Packetizing::new(counters),
+        }
+    }
+
+    /// The time at which [`run`](Self::run) has something to do; `None` while nothing plays.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.wheel.next().map(|round| self.began + ROUND.mul_f64(round as f64))
+    }
+
+    /// The last round that has begun.
+    fn round_of(&self, at: Instant) -> u64 {
+        (at.saturating_duration_since(self.began).as_nanos() / ROUND.as_nanos()) as u64
+    }
+
+    /// Sends all frames that are due. `flush` sends the datagrams; it is called after each round.
+    pub(super) fn run(&mut self, now: Now, mut flush: impl FnMut(&mut Datagrams, &Counters)) {
+        let mut entries = Vec::new();
+        let round = self.round_of(now.at);
+        while self.wheel.take(round, &mut entries) {
+            for entry in entries.drain(..) {
+                match entry {
+                    Entry::Visit(id, number) => self.visit(id, number, now),
+                    Entry::Refill => self.refill(),
+                }
+            }
+            // Where rounds were missed, the frames of the first one are sent before the next one is made.
+            flush(&mut self.packets.datagrams, &self.packets.counters);
+        }
+        flush(&mut self.packets.datagrams, &self.packets.counters);
+    }
+
+    /// Takes a command.
+    pub(super) fn handle(&mut self, command: Command, now: Now) {
+        match command {
+            Command::Play(transmission) => {
+                for track in &transmission.tracks {
+                    self.sources.insert(track.ssrc, transmission.id);
+                    if let (Some(from), true) = (track.outlet.reports_from(), track.protection.is_some()) {
+                        self.encrypted.insert(from, track.ssrc);
+                    }
+                }
+                self.packets.counters.playing.fetch_add(1, Ordering::Relaxed);
+                self.last += 1;
+                let (id, number) = (transmission.id, self.last);
+                self.subscribers.insert(id, Scheduled { number, sending: Sending::new(*transmission) });
+                self.visit(id, number, now);
+            }
+            Command::Look(id) => {
+                if let Some(scheduled) = self.subscribers.get_mut(&id) {
+                    self.last += 1;
+                    scheduled.number = self.last;
+                    self.visit(id, self.last, now);
+                    // The first block may be a short one.
+                    self.return_permits(id);
+                }
+            }
+            Command::Stop(id, reply) => {
+                let Some(mut sending) = self.remove(id) else { return };
+                let position = sending.resumes_at();
+                let Transmission { tracks, progress, .. } = sending.transmission;
+                // Where nobody waits for it, the next PLAY finds it there.
+                if let Err(stopped) = reply.send(Stopped { tracks, position }) {
+                    progress.leave(stopped);
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Sending> {
+        let Scheduled { sending, .. } = self.subscribers.remove(&id)?;
+        let Transmission { tracks, progress, .. } = &sending.transmission;
+        progress.stopped(tracks.iter().map(|t| t.packets).sum(), tracks.iter().map(|t| t.octets).sum());
+        for track in tracks {
+            self.sources.remove(&track.ssrc);
+            if let Some(from) = track.outlet.reports_from()
+                && self.encrypted.get(&from) == Some(&track.ssrc)
+            {
+                self.encrypted.remove(&from);
+            }
+        }
+        self.packets.counters.playing.fetch_sub(1, Ordering::Relaxed);
+        Some(sending)
+    }
+
+    fn visit(&mut self, id: u64, number: u64, now: Now) {
+        let Some(scheduled) = self.subscribers.get_mut(&id).filter(|scheduled| scheduled.number == number) else {
+            return;
+        };
+        let owed = scheduled.sending.transmission.frames.owes_permits();
+        match scheduled.sending.visit(now, &mut self.packets) {
+            // In the first round that begins no earlier.
+            Next::At(at) => {
+                let owes = !owed && scheduled.sending.transmission.frames.owes_permits();
+                let round = self.round_of(at) + 1;
+                self.wheel.put(round, Entry::Visit(id, number));
+                if owes {
+                    self.owe(id, now.at);
+                }
+            }
+            Next::Over => {
+                let Some(Sending { transmission, last, .. }) = self.remove(id) else { return };
+                // Its client may have been silent while it played. It has the full time-out to ask for more.
+                transmission.progress.set_heard(self.milliseconds(now.at));
+                let stopped = Stopped { tracks: transmission.tracks, position: last };
+                transmission.progress.leave(stopped);
+            }
+        }
+    }
+
+    /// Milliseconds of the engine's clock.
+    fn milliseconds(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.clock).as_millis() as u64
+    }
+
+    /// A subscriber took a block: its loader is woken in the next round for that.
+    fn owe(&mut self, id: u64, now: Instant) {
+        if self.owing.is_empty() {
+            self.wheel.put((self.round_of(now) / REFILL + 1) * REFILL, Entry::Refill);
+        }
+        self.owing.push(id);
+    }
+
+    fn refill(&mut self) {
+        let mut owing = std::mem::take(&mut self.owing);
+        for id in owing.drain(..) {
+            self.return_permits(id);
+        }
+        self.owing = owing;
+    }
+
+    fn return_permits(&mut self, id: u64) {
+        if let Some(scheduled) = self.subscribers.get_mut(&id) {
+            scheduled.sending.transmission.frames.return_permits();
+        }
+    }
+
+    /// Takes RTCP packets from an address. Those of strangers are ignored.
+    pub(super) fn hear(&mut self, packet: &mut [u8], from: SocketAddr, now: Now) {
+        // Encrypted reports are recognized by their address, others by the source that they are about.
+        let encrypted = self.encrypted.get(&from).copied();
+        let open = match encrypted {
+            Some(ssrc) => self.track(ssrc, from).and_then(|(track, _)| track.open(packet)),
+            None => Some(&*packet),
+        };
+        for report in open.and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default() {
+            if let RtcpItem::Reception(reception) = report {
+                self.count(&reception, from, encrypted.is_some(), now);
+            }
+        }
+    }
+
+    /// The track of a source, where its receiver is at that address.
+    fn track(&mut self, ssrc: u32, from: SocketAddr) -> Option<(&mut TrackSender, &Progress)> {
+        let scheduled = self.sources.get(&ssrc).and_then(|id| self.subscribers.get_mut(id))?;
+        let Transmission { tracks, progress, .. } = &mut scheduled.sending.transmission;
+        let is_theirs = |track: &&mut TrackSender| {
+            track.ssrc == ssrc && track.outlet.reports_from().is_some_and(|known| known.ip() == from.ip())
+        };
+        Some((tracks.iter_mut().find(is_theirs)?, progress))
+    }
+
+    fn count(&mut self, reception: &ReportBlock, from: SocketAddr, is_encrypted: bool, now: Now) {
+        let heard = self.milliseconds(now.at);
+        let counters = self.packets.counters.clone();
+        let Some((track, progress)) = self.track(reception.ssrc, from) else { return };
+        if track.protection.is_some() == is_encrypted {
+            track.count(reception, now.wall, &counters);
+            progress.set_heard(heard);
+        }
+    }
+}

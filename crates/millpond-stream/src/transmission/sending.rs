@@ -1,0 +1,204 @@
+//! Sends the frames of one subscriber when they are due.
+
+use super::{
+    Lateness, Now, Progress, TrackSender,
+    packets::{Packetizing, Sent},
+};
+use crate::{
+    admission::OriginLoad,
+    graph::{Closed, NodeGuard, PipeReader},
+    stored::PERIOD,
+};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+/// Time between two rounds.
+pub(super) const ROUND: Duration = Duration::from_millis(5);
+/// Time between two sender reports of a track (RFC 3550 6.2: at least 5 s).
+const REPORTS: Duration = Duration::from_secs(5);
+/// Delay above which a frame is late.
+const LATE: Duration = Duration::from_millis(100);
+/// Time from the last frame to the end of the source: a receiver that reads the report first would miss the frame.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What is sent to a subscriber.
+pub(crate) struct Transmission {
+    pub(crate) id: u64,
+    pub(crate) tracks: Vec<TrackSender>,
+    pub(crate) frames: PipeReader,
+    /// Due time at which it begins to play.
+    pub(crate) position: Duration,
+    /// Due time at which it ends.
+    pub(crate) to: Duration,
+    /// Speed of sending, as a multiple of the natural pace: above 0.
+    pub(crate) speed: f64,
+    pub(crate) lateness: Lateness,
+    /// The origin that is told of late frames.
+    pub(crate) origin: Option<Arc<OriginLoad>>,
+    pub(crate) progress: Arc<Progress>,
+    /// Keeps the module in the registry.
+    pub(crate) _node: NodeGuard,
+}
+
+/// A [`Transmission`] on its way.
+///
+/// Call [`visit`](Self::visit) at once, and then when it says so.
+pub(super) struct Sending {
+    pub(super) transmission: Transmission,
+    /// Time at which `position` was due; `None` before the first frames arrived.
+    began: Option<Instant>,
+    reported: Option<Instant>,
+    /// Due time of the last frame.
+    pub(super) last: Duration,
+    /// Packets of the next frame that were sent already.
+    sent: usize,
+    supply: Supply,
+    /// Time at which its origin was last told that no frame arrives.
+    told: Option<Instant>,
+    /// Time at which the end is told, once all frames were sent.
+    ends: Option<Instant>,
+}
+
+/// Whether frames are loaded in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Supply {
+    Steady,
+    /// No frame was there to be sent.
+    Empty,
+    /// The frames that arrived then are late; the missed deadline was counted.
+    Behind,
+}
+
+/// What follows a visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another visit at this time.
+    At(Instant),
+    /// No other visit: the transmission is over.
+    Over,
+}
+
+impl Sending {
+    pub(super) fn new(transmission: Transmission) -> Self {
+        let last = transmission.position;
+        let supply = Supply::Steady;
+        Self { transmission, began: None, reported: None, last, sent: 0, supply, told: None, ends: None }
+    }
+
+    /// Sends the frames that are due.
+    pub(super) fn visit(&mut self, now: Now, packets: &mut Packetizing) -> Next {
+        if self.began.is_none() && matches!(self.transmission.frames.peek(), Ok(None)) {
+            // A late beginning is waited for, not caught up with.
+            return Next::At(now.at + ROUND);
+        }
+        let began = *self.began.get_or_insert(now.at);
+        let mut position = self.position(began, now.at);
+        if self.reported.is_none_or(|at| now.at.saturating_duration_since(at) >= REPORTS) {
+            self.reported = Some(now.at);
+            self.report(position, now, packets, None);
+        }
+        let speed = self.transmission.speed;
+        loop {
+            let Self { transmission, last, sent, .. } = self;
+            let frame = match transmission.frames.peek() {
+                Ok(Some(frame)) if frame.due >= transmission.to => return self.end(position, now, packets),
+                Ok(Some(frame)) if frame.due <= position => frame,
+                Ok(Some(frame)) => return Next::At(now.at + (frame.due - position).div_f64(speed)),
+                Ok(None) => {
+                    self.supply = Supply::Empty;
+                    self.starve(position, now.at);
+                    return Next::At(now.at + ROUND);
+                }
+                Err(Closed) => return self.end(position, now, packets),
+            };
+            let track = transmission.tracks.iter_mut().find(|track| track.track == frame.track);
+            // Numbers wrap.
+            let ahead = |track: &TrackSender| frame.number.wrapping_sub(track.next) as i32;
+            let Some(track) = track.filter(|track| ahead(track) >= 0) else {
+                // The track begins behind this frame.
+                transmission.frames.advance();
+                continue;
+            };
+            if ahead(track) > 0 {
+                // Frames are missing: those of a channel, of which this subscriber took too few.
+                track.skips = true;
+            }
+            *last = frame.due;
+            let late = position - frame.due;
+            match self.supply {
+                Supply::Empty if late > LATE => {
+                    self.supply = Supply::Behind;
+                    packets.counters.missed_deadlines.fetch_add(1, Ordering::Relaxed);
+                    // The frames that follow are due later by as much.
+                    let shift = transmission.lateness.shift(late.div_f64(speed));
+                    self.began = Some(began + shift);
+                    position = position.saturating_sub(shift.mul_f64(speed));
+                }
+                Supply::Steady if late > LATE && *sent == 0 => {
+                    packets.counters.lagging_frames.fetch_add(1, Ordering::Relaxed);
+                }
+                _ if late <= LATE => self.supply = Supply::Steady,
+                _ => {}
+            }
+            if let (Some(origin), 0) = (&transmission.origin, *sent) {
+                origin.count(late > LATE && self.supply != Supply::Steady);
+            }
+            if *sent == 0 && late > LATE {
+                packets.counters.late_frames.fetch_add(1, Ordering::Relaxed);
+            }
+            match packets.frame(track, frame, sent) {
+                Sent::Whole => {
+                    track.next = frame.number.wrapping_add(1);
+                    *sent = 0;
+                    transmission.frames.advance();
+                }
+                Sent::Part => return Next::At(now.at + ROUND),
+                Sent::Stuck => {
+                    transmission.progress.set_stuck();
+                    return Next::Over;
+                }
+            }
+        }
+    }
+
+    /// No frame is there to be sent. Where one is overdue, the origin is told, as if a frame had been late.
+    fn starve(&mut self, position: Duration, now: Instant) {
+        let is_new = self.told.is_none_or(|told| now.saturating_duration_since(told) >= LATE);
+        if let Some(origin) = &self.transmission.origin
+            && is_new
+            && position > self.last + PERIOD + LATE
+        {
+            self.told = Some(now);
+            origin.count(true);
+        }
+    }
+
+    /// The due time that has been reached.
+    fn position(&self, began: Instant, now: Instant) -> Duration {
+        self.transmission.position + now.saturating_duration_since(began).mul_f64(self.transmission.speed)
+    }
+
+    fn end(&mut self, position: Duration, now: Now, packets: &mut Packetizing) -> Next {
+        let end = *self.ends.get_or_insert(now.at + LINGER);
+        if now.at < end {
+            return Next::At(end);
+        }
+        self.report(position, now, packets, Some("end of stream"));
+        Next::Over
+    }
+
+    fn report(&mut self, position: Duration, now: Now, packets: &mut Packetizing, ends: Option<&str>) {
+        for track in &mut self.transmission.tracks {
+            if let Some(bytes) = track.rtcp(position, now.wall, ends) {
+                track.outlet.send_reports(&mut packets.datagrams, &bytes);
+            }
+        }
+    }
+
+    /// Due time of the next frame, or of the last one where no other is there.
+    pub(super) fn resumes_at(&mut self) -> Duration {
+        self.transmission.frames.peek().ok().flatten().map_or(self.last, |frame| frame.due)
+    }
+}

@@ -1,0 +1,207 @@
+//! One track of a subscriber: what is carried over from one PLAY to the next.
+
+use super::{Protection, batch::PACKET};
+use crate::{Counters, outlet::Outlet, stored::seconds};
+use bytes::Bytes;
+use millpond_rtp::{
+    description::Described,
+    packet::{HEADER, Header},
+    payload::{self, Packetizer, Piece},
+    rtcp::{self, ReportBlock, RtcpItem, SenderReport},
+    srtp::{self, SrtpError},
+};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// Seconds from the NTP epoch to the Unix epoch (RFC 5905 figure 4).
+const NTP_TO_UNIX: u64 = 2_208_988_800;
+
+/// Makes packets of one track's frames.
+#[derive(Clone, Debug)]
+pub struct TrackSender {
+    /// Index in the formats of its feed.
+    pub(crate) track: u16,
+    pub(crate) outlet: Arc<dyn Outlet>,
+    pub(super) packetizer: Packetizer,
+    payload_type: u8,
+    pub(crate) ssrc: u32,
+    /// Keys, where packets are encrypted.
+    pub(super) protection: Option<Box<Protection>>,
+    /// Ticks of RTP timestamps a second.
+    clock: u32,
+    /// Ticks of the track a second.
+    pub(crate) timescale: u32,
+    /// Parameter sets as they would stand in a frame: sent before key frames without them.
+    pub(super) sets: Option<Bytes>,
+    /// Rotation of pictures as a NAL unit of a frame: sent before the first slice of key frames.
+    pub(super) orientation: Option<Bytes>,
+    /// Sequence number of the next packet.
+    pub(crate) sequence: u16,
+    /// RTP timestamp of the presentation time `start`.
+    base: u32,
+    /// In ticks of the track.
+    pub(crate) start: i64,
+    /// The next frame.
+    pub(crate) next: u32,
+    pub(super) packets: u64,
+    pub(super) octets: u64,
+    /// The timestamp that was sent last.
+    last: u32,
+    /// Packets that its receiver reports as lost.
+    pub(crate) lost: i32,
+    /// Frames are dropped up to the next one that can be decoded by itself.
+    pub(super) skips: bool,
+}
+
+impl TrackSender {
+    /// A track of a feed, before its first packet. `source` is its SSRC, and the keys where its packets are encrypted.
+    pub fn new(
+        track: u16,
+        described: &Described<'_>,
+        outlet: Arc<dyn Outlet>,
+        (ssrc, protection): (u32, Option<Box<Protection>>),
+    ) -> Self {
+        let Described { track: source, packetizer, payload_type, .. } = *described;
+        Self {
+            track,
+            outlet,
+            packetizer,
+            payload_type,
+            ssrc,
+            clock: packetizer.clock_rate(source),
+            timescale: source.timescale.get(),
+            sets: payload::parameter_sets(source).map(Bytes::from),
+            orientation: payload::orientation(source).map(Bytes::from),
+            // Random (RFC 3550 5.1), but in the lower half for encrypted packets: the first ones that arrive then tell how often it
+            // wrapped (RFC 3711 3.3.1).
+            sequence: fastrand::u16(..) >> u16::from(protection.is_some()),
+            protection,
+            base: fastrand::u32(..),
+            start: 0,
+            next: 0,
+            packets: 0,
+            octets: 0,
+            last: 0,
+            lost: 0,
+            skips: false,
+        }
+    }
+
+    /// Index in the formats of its feed.
+    pub fn track(&self) -> u16 {
+        self.track
+    }
+
+    /// Goes to a frame, which shows at a time or after it.
+    pub(crate) fn begin(&mut self, next: u32, from: f64) {
+        self.next = next;
+        // Timestamps go on a moment after those that were sent before.
+        self.base = if self.packets == 0 { self.base } else { self.last.wrapping_add(self.clock / 10) };
+        self.start = (from * f64::from(self.timescale)).round() as i64;
+    }
+
+    /// The RTP timestamp of a presentation time in ticks of the track.
+    pub(crate) fn timestamp(&self, pts: i64) -> u32 {
+        let ticks = i128::from(pts - self.start) * i128::from(self.clock) / i128::from(self.timescale.max(1));
+        // It wraps.
+        self.base.wrapping_add(ticks as u32)
+    }
+
+    /// The header of the next packet.
+    pub(super) fn header(&mut self, pts: i64, marker: bool, octets: usize) -> [u8; HEADER] {
+        let timestamp = self.timestamp(pts);
+        let Self { payload_type, sequence, ssrc, .. } = *self;
+        self.sequence = sequence.wrapping_add(1);
+        self.packets += 1;
+        self.octets += octets as u64;
+        self.last = timestamp;
+        Header { marker, payload_type, sequence, timestamp, ssrc }.to_bytes()
+    }
+
+    /// Most bytes of a packet's payload.
+    pub(super) fn payload_size(&self) -> usize {
+        PACKET - HEADER - if self.protection.is_some() { srtp::TAG } else { 0 }
+    }
+
+    /// Adds the next packet to a buffer, encrypted.
+    ///
+    /// # Errors
+    /// Its key is used up.
+    pub(super) fn seal(
+        &mut self,
+        pts: i64,
+        piece: &Piece,
+        frame: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), SrtpError> {
+        let start = buffer.len();
+        buffer.extend_from_slice(&self.header(pts, piece.marker, piece.len()));
+        buffer.extend_from_slice(piece.head());
+        buffer.extend_from_slice(&frame[piece.body.clone()]);
+        self.protection.as_mut().map_or(Ok(()), |protection| protection.seal(buffer, start))
+    }
+
+    /// A sender report. `position` is the due time of `now`, from the start of the feed.
+    fn report(&self, position: Duration, now: SystemTime) -> SenderReport {
+        let ticks = position.as_nanos() as i128 * i128::from(self.timescale) / 1_000_000_000;
+        SenderReport {
+            ssrc: self.ssrc,
+            ntp: ntp(now),
+            timestamp: self.timestamp(i64::try_from(ticks).unwrap_or(i64::MAX)),
+            // Both wrap there (RFC 3550 6.4.1).
+            packets: self.packets as u32,
+            octets: self.octets as u32,
+        }
+    }
+
+    /// The bytes of a sender report, and of a BYE where `ends` gives the reason; `None` where its key is used up.
+    pub(super) fn rtcp(&mut self, position: Duration, now: SystemTime, ends: Option<&str>) -> Option<Vec<u8>> {
+        let report = self.report(position, now);
+        let mut bytes = match ends {
+            Some(reason) => rtcp::bye(&report, "millpond", reason),
+            None => report.to_bytes("millpond"),
+        };
+        if let Some(protection) = &mut self.protection {
+            protection.seal_reports(&mut bytes).ok()?;
+        }
+        Some(bytes)
+    }
+
+    /// Decrypts its receiver's reports, where they are encrypted; `None` where they are somebody else's.
+    pub(super) fn open<'a>(&mut self, packet: &'a mut [u8]) -> Option<&'a [u8]> {
+        match &mut self.protection {
+            Some(protection) => protection.open_reports(packet),
+            None => Some(packet),
+        }
+    }
+
+    /// Takes a compound of its receiver's RTCP packets.
+    pub(crate) fn hear(&mut self, packet: &mut [u8], now: SystemTime, counters: &Counters) {
+        let reports = self.open(packet).and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default();
+        for report in reports {
+            if let RtcpItem::Reception(reception) = report
+                && reception.ssrc == self.ssrc
+            {
+                self.count(&reception, now, counters);
+            }
+        }
+    }
+
+    /// Counts a report of its receiver.
+    pub(super) fn count(&mut self, reception: &ReportBlock, now: SystemTime, counters: &Counters) {
+        let lost = u64::try_from(reception.lost.saturating_sub(self.lost)).unwrap_or(0);
+        self.lost = reception.lost.max(self.lost);
+        let round_trip = reception.round_trip((ntp(now) >> 16) as u32).map(Duration::from_secs_f64);
+        counters.report(lost, seconds(reception.jitter.into(), self.clock), round_trip);
+    }
+}
+
+/// NTP time: seconds since 1900 in 32.32 bits.
+#[must_use]
+pub fn ntp(now: SystemTime) -> u64 {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = since.as_secs().wrapping_add(NTP_TO_UNIX) & 0xffff_ffff;
+    (seconds << 32) | ((u64::from(since.subsec_nanos()) << 32) / 1_000_000_000)
+}
