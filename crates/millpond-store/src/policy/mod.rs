@@ -1,6 +1,6 @@
 //! Eviction policies: pure, behind one small trait, one file each.
 //!
-//! A [`Ledger`] holds what is cached and how much room it takes; its [`Policy`] holds the order. Neither does I/O or
+//! A [`Ledger`] holds what is cached and how much room it takes; its policy holds the order. Neither does I/O or
 //! reads a clock, so the simulator runs the same code against traces that the server runs against viewers.
 
 mod audience;
