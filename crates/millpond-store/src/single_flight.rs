@@ -19,7 +19,11 @@ use futures_util::future::{BoxFuture, Shared};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let sizes = SingleFlight::new();
-/// let (a, b) = tokio::join!(sizes.run(&"film", || async { 42 }), sizes.run(&"film", || async { 43 }));
+/// let job = |size| async move {
+///     tokio::task::yield_now().await;
+///     size
+/// };
+/// let (a, b) = tokio::join!(sizes.run(&"film", || job(42)), sizes.run(&"film", || job(43)));
 /// assert_eq!((a, b), ((42, false), (42, true)), "the second caller shared the first one's job");
 /// # }
 /// ```
