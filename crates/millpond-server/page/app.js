@@ -508,7 +508,15 @@ async function dashJs(url) {
   const player = dashjs.MediaPlayer().create();
   // Enabled from the start: text that is enabled later stays without cues. Off is a choice of no track.
   player.updateSettings({ streaming: { text: { defaultEnabled: true } } });
-  player.on('streamInitialized', () => player.setTextTrack(-1));
+  // Turned off no sooner than its first segment is there: dash.js drops the cues of a segment that arrives in that moment.
+  let isTextChosen = false;
+  const chooseText = n => {
+    isTextChosen = true;
+    player.setTextTrack(n);
+  };
+  player.on('fragmentLoadingCompleted', e => {
+    if (e.request && e.request.mediaType === 'text') setTimeout(() => isTextChosen || chooseText(-1), 100);
+  });
   player.on('error', e => state.fail(`dash.js: ${e.error.code}: ${e.error.message} ${(e.error.data && e.error.data.request && e.error.data.request.url) || url}`));
   player.initialize(video, new URL(url, location).href, false);
   const of = kind => player.getTracksFor(kind) || [];
@@ -527,7 +535,7 @@ async function dashJs(url) {
     audio: () => of('audio').indexOf(player.getCurrentTrackFor('audio')),
     setAudio: n => player.setCurrentTrack(of('audio')[n]),
     texts: () => of('text').map(t => t.lang || 'und'),
-    setText: n => player.setTextTrack(n),
+    setText: chooseText,
   };
 }
 
