@@ -78,7 +78,7 @@ pub enum LoadError {
     Lost,
 }
 
-/// What the URL leads to.
+/// Resource behind the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Title(Format),

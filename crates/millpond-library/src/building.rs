@@ -184,7 +184,7 @@ impl Library {
     }
 }
 
-/// What making an asset has gathered so far.
+/// Objects and warnings of an asset that is being made.
 #[derive(Default)]
 pub(crate) struct Building {
     objects: Vec<Arc<Object>>,

@@ -5,7 +5,7 @@
 //! store's budget, and indexes on disk across restarts. An [`Asset`] is one version of one title; a [`Route`] is a path
 //! below an asset that names something made of it. Heavy work runs in [`work`], on a pool that others may share.
 //!
-//! What this crate does not do: answer requests, choose status codes, make playlists or segments, or read configuration
+//! The crate does not answer requests, choose status codes, make playlists or segments, or read configuration
 //! files. It knows no protocol of viewers.
 //!
 //! ```

@@ -180,7 +180,7 @@ impl Server {
         self.rtsp.0.secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok())
     }
 
-    /// What the places hold near their tops, with the paths of `most` assets each, for the first words to the user.
+    /// Returns the survey of each place, with the paths of `most` assets each, for the first words to the user.
     pub async fn surveys(&self, most: usize) -> Vec<Survey> {
         let mut surveys = Vec::new();
         for place in self.places.iter() {
@@ -340,7 +340,7 @@ fn places(config: &Config) -> Result<(Store, Vec<Arc<str>>), ServeError> {
     Ok((store, names))
 }
 
-/// What keeps a configuration from being served here and now: places that are not there and certificates that can't
+/// Obstacles to serving a configuration here and now: places that are not there and certificates that can't
 /// be read, then addresses that can't be listened on. Origins are not asked.
 pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
     let places = config.places.iter();

@@ -1,6 +1,6 @@
 //! The modelled link to the origin, which may vary over time.
 
-/// What the link gives from some moment on.
+/// Bandwidth of the link from one moment on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     /// The moment, in seconds.

@@ -23,7 +23,7 @@ pub fn run(workload: &Workload, setting: &Setting, progress: impl FnMut(f64)) ->
     play(workload, setting, progress)
 }
 
-/// What is told while a workload is played.
+/// Receives progress and fetches while a workload is played.
 pub(super) trait Observer {
     /// The share of the visits that have begun.
     fn progress(&mut self, share: f64);
@@ -80,7 +80,7 @@ impl Ord for Moment {
     }
 }
 
-/// What happens at a moment. Events of one moment are handled in this order.
+/// An event of the simulation. Events of one moment are handled in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// The first byte of a fetch arrives, this long after its request where that measures the link's delay.

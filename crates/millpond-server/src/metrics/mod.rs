@@ -1,4 +1,4 @@
-//! What the server counts, in the text formats of Prometheus and OpenMetrics.
+//! Metrics of the server, in the text formats of Prometheus and OpenMetrics.
 //!
 //! The data path touches atomics only: every label set is resolved when [`Metrics`] is made, so that no request
 //! looks anything up or allocates. What storage and the process know of themselves is asked at scrape time.

@@ -1,4 +1,4 @@
-//! What the log tells of a session: a line when it first plays, and one at its end.
+//! Log lines of a session: one when it first plays, and one at its end.
 
 use millpond_stream::Observer;
 use std::{

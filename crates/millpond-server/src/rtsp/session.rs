@@ -37,7 +37,7 @@ enum State {
     Left(Duration),
 }
 
-/// What a PLAY asks for.
+/// Parameters of a PLAY request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) part: NptRange,
