@@ -86,7 +86,7 @@ pub struct MediaSegment {
 pub struct M3u8Error {
     /// Counted from 1.
     pub line: usize,
-    /// What was found and what was expected.
+    /// Found and expected values.
     pub what: String,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Segment {
 pub struct MpdError {
     /// Counted from 1.
     pub line: usize,
-    /// What was found and what was expected.
+    /// Found and expected values.
     pub what: String,
 }
 

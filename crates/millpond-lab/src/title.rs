@@ -77,7 +77,7 @@ pub enum TitleError {
     Url {
         /// As written.
         reference: String,
-        /// What is wrong with it.
+        /// Description of the fault.
         source: url::ParseError,
     },
     /// The playlist may still grow.

@@ -56,7 +56,7 @@ pub enum LogError {
     Filter {
         /// The filter as configured.
         filter: String,
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
     /// There is no thread to write the lines, or no standard error.

@@ -40,7 +40,7 @@ pub enum ServeError {
         flag: &'static str,
         /// The address.
         addr: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
         /// What to do about it, where that is known.
         hint: &'static str,

@@ -81,7 +81,7 @@ impl Selection {
     }
 }
 
-/// What a request to an object's origin costs now, as measured.
+/// Measured cost of a request to an object's origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OriginLink {
     /// Bytes a second.

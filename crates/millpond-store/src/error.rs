@@ -80,9 +80,9 @@ pub enum OriginError {
     NotAFile {
         /// Where.
         at: At,
-        /// What was wanted.
+        /// Expected kind of object.
         expected: &'static str,
-        /// What is there.
+        /// Kind of object that is there.
         found: &'static str,
     },
     /// A symbolic link leads out of the place.
@@ -112,7 +112,7 @@ pub enum OriginError {
     Credentials {
         /// Where.
         at: At,
-        /// What was tried.
+        /// Operation that failed.
         detail: String,
     },
     /// The bucket or container does not exist.
@@ -160,9 +160,9 @@ pub enum OriginError {
     BadReply {
         /// Where.
         at: At,
-        /// What was expected.
+        /// Expected value.
         expected: String,
-        /// What was received.
+        /// Received value.
         found: String,
     },
     /// The body ended before its end.
@@ -202,7 +202,7 @@ pub enum OriginError {
     Dns {
         /// Where.
         at: At,
-        /// What the resolver said.
+        /// Error of the resolver.
         detail: String,
     },
     /// The TLS handshake failed.
@@ -210,7 +210,7 @@ pub enum OriginError {
     Tls {
         /// Where.
         at: At,
-        /// What the TLS library said.
+        /// Error of the TLS library.
         detail: String,
     },
     /// The connection could not be made, or broke before a reply.
@@ -218,7 +218,7 @@ pub enum OriginError {
     Connect {
         /// Where.
         at: At,
-        /// What the system said.
+        /// Error of the system.
         detail: String,
     },
     /// The origin sends us to a host that the configuration does not allow.
@@ -244,7 +244,7 @@ pub enum OriginError {
         at: At,
         /// The kind, for matching.
         kind: std::io::ErrorKind,
-        /// What the system said.
+        /// Error of the system.
         detail: String,
     },
     /// Tried again and again, in vain.

@@ -30,7 +30,7 @@ pub enum PathError {
     Dots {
         /// The text given.
         path: String,
-        /// What was found.
+        /// Value that was found.
         component: String,
     },
     /// A NUL byte or a backslash.
@@ -38,7 +38,7 @@ pub enum PathError {
     Character {
         /// The text given.
         path: String,
-        /// What was found.
+        /// Value that was found.
         character: char,
     },
     /// More than 4096 bytes.

@@ -107,7 +107,7 @@ pub enum PlaceError {
     Url {
         /// The text given, without secrets.
         text: String,
-        /// What is wrong with it.
+        /// Description of the fault.
         detail: String,
     },
     /// There is no such folder.
@@ -135,7 +135,7 @@ pub enum PlaceError {
     Unreadable {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         detail: String,
     },
     /// The client for a remote origin cannot be made.
@@ -143,7 +143,7 @@ pub enum PlaceError {
     Client {
         /// The origin.
         place: String,
-        /// What is wrong.
+        /// Description of the fault.
         detail: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What an engine counts, and how metrics show it.
+//! Counters of an engine, and their collector for metrics.
 
 use crate::admission::Full;
 use prometheus_client::{

@@ -1,4 +1,4 @@
-//! What one track is, whatever it comes from.
+//! Format of one track, independent of its origin.
 
 use millpond_media::{movie::Track, sample_table::SampleTable};
 use millpond_package::{Kind, PresentedTrack};

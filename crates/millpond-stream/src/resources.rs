@@ -1,4 +1,4 @@
-//! What modules work with.
+//! Resources that modules share.
 
 use crate::{
     Counters,

@@ -36,7 +36,7 @@ impl Subscriber {
         self.id
     }
 
-    /// What is known of its transmission.
+    /// State of its transmission.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }

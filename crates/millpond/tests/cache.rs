@@ -3,7 +3,7 @@
 mod support;
 
 use std::{path::Path, process::Command, time::Duration};
-use support::{Server, get, origins};
+use support::{Server, get, origins, small_disk::SmallDisk};
 
 const SIZE: usize = 5 << 20;
 
@@ -202,27 +202,6 @@ fn a_thousand_viewers_of_a_cold_object_are_one_request() {
         }
     });
     assert_eq!(sent(scratch.path()), SIZE as u64);
-}
-
-/// A small file system of its own, until dropped.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn mount() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder.path()).status();
-        if !mounted.is_ok_and(|status| status.success()) {
-            support::skip("a file system can't be mounted here");
-            return None;
-        }
-        Some(Self(folder))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
 }
 
 #[test]

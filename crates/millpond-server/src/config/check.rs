@@ -33,7 +33,7 @@ pub struct Inputs {
 /// A configuration that holds, and how it came about.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// What runs.
+    /// The configuration in force.
     pub config: Config,
     /// Each setting with its value and where that came from.
     pub effective: Vec<Effective>,

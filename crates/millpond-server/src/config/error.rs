@@ -43,7 +43,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file that was named.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         reason: String,
     },
     /// The configuration file is not TOML.
@@ -51,7 +51,7 @@ pub enum ConfigError {
     Syntax {
         /// Where it stops to be.
         at: Source,
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
     /// A key that means nothing.

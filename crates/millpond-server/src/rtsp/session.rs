@@ -33,7 +33,7 @@ enum State {
     Playing(Playing),
     /// Before the frame that is due at this time.
     Paused(Duration),
-    /// On a way through key frames, at this time: the next frame is looked up again.
+    /// Stopped between key frames at this time; PLAY looks up the next frame again.
     Left(Duration),
 }
 

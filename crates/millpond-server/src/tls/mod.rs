@@ -20,7 +20,7 @@ pub enum TlsError {
         path: PathBuf,
         /// Certificate or private key.
         what: &'static str,
-        /// What the system said.
+        /// Error of the system.
         reason: String,
     },
     /// A file is not PEM.
@@ -28,7 +28,7 @@ pub enum TlsError {
     Pem {
         /// The file.
         path: PathBuf,
-        /// What the parser said.
+        /// Error of the parser.
         reason: String,
     },
     /// The certificate file holds none.
@@ -36,7 +36,7 @@ pub enum TlsError {
     NoCertificate {
         /// The file.
         path: PathBuf,
-        /// What is there instead.
+        /// Content found instead.
         found: &'static str,
     },
     /// The key file holds none.
@@ -44,7 +44,7 @@ pub enum TlsError {
     NoKey {
         /// The file.
         path: PathBuf,
-        /// What is there instead.
+        /// Content found instead.
         found: &'static str,
     },
     /// The key is of a kind that can't sign.
@@ -52,7 +52,7 @@ pub enum TlsError {
     BadKey {
         /// The file.
         path: PathBuf,
-        /// What the library said.
+        /// Error of the library.
         reason: String,
     },
     /// The certificate can't be understood.
@@ -60,7 +60,7 @@ pub enum TlsError {
     BadCertificate {
         /// The file.
         path: PathBuf,
-        /// What the library said.
+        /// Error of the library.
         reason: String,
     },
     /// Certificate and key are not of one pair.
@@ -77,13 +77,13 @@ pub enum TlsError {
     /// A self-signed certificate could not be made.
     #[error("cannot make a self-signed certificate: {reason}")]
     SelfSigned {
-        /// What the library said.
+        /// Error of the library.
         reason: String,
     },
     /// The library refuses the configuration.
     #[error("cannot set up TLS: {reason}")]
     Setup {
-        /// What the library said.
+        /// Error of the library.
         reason: String,
     },
 }

@@ -39,7 +39,7 @@ impl Shadow {
         self.ledger.read(item, enters, now);
     }
 
-    /// A slice is looked up.
+    /// Looks a slice up.
     pub(super) fn ask(&mut self, item: &Item, now: Time) {
         if !is_sampled(item.key, self.thinned) {
             return;

@@ -2,7 +2,7 @@
 
 use super::Seconds;
 
-/// What the link to an origin is believed to give.
+/// Estimate of the link to an origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkEstimate {
     /// Bytes a second.

@@ -27,11 +27,11 @@ pub enum SlabError {
     File {
         /// The file.
         file: PathBuf,
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Where.
         offset: u64,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
     /// The log of names has no room, though what is old in it was thrown out.

@@ -1,4 +1,4 @@
-//! What the origin of each place can give: the bandwidth that an operator grants, while frames arrive in time.
+//! Capacity of each place's origin: the bandwidth that an operator grants, while frames arrive in time.
 
 use super::bandwidth::Bandwidth;
 use crate::stored::StoredMedia;

@@ -60,7 +60,7 @@ pub struct Group {
     tracks: Vec<TrackSender>,
     addresses: Vec<GroupAddress>,
     transmitter: Transmitter,
-    /// What is sent, from the first request on.
+    /// Transmission to the group, from the first request on.
     playing: OnceCell<(Arc<Shared>, Booking)>,
 }
 

@@ -93,17 +93,17 @@ impl Manager {
         })
     }
 
-    /// What runs.
+    /// Modules and pipes that run.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// What is admitted.
+    /// Admission of sessions.
     pub fn admission(&self) -> &Arc<Admission> {
         &self.admission
     }
 
-    /// What was counted.
+    /// Counters of the engine.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.resources.counters
     }

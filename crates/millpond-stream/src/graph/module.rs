@@ -1,4 +1,4 @@
-//! What a module is, and how one is started.
+//! The module trait, and the start of modules.
 
 use super::{Closed, Fork, NodeGuard, PipeReader, PipeWriter};
 use crate::Run;

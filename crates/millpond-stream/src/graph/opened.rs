@@ -9,7 +9,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// What a subscriber is to be sent, whatever protocol the request came from.
+/// Request for a subscriber, independent of its protocol.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// A part of a stored title.
@@ -55,7 +55,7 @@ pub enum CannotOpen {
 /// Name, first sequence number and first RTP timestamp of a track.
 pub type Beginning = (String, u16, u32);
 
-/// What will be played.
+/// The part that will be played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
     /// The part in seconds; `None` where it begins now and has no end.
@@ -106,7 +106,7 @@ pub(super) enum Source {
 pub enum Stopped {
     /// Before a frame of this due time: [`Start::Next`] goes on with it.
     Before(Duration),
-    /// On a way through key frames, at this time: [`Start::At`] goes on there.
+    /// Stopped between key frames at this time; [`Start::At`] resumes there.
     At(Duration),
     /// In a channel, which goes on without the subscriber.
     Live,
@@ -117,7 +117,7 @@ pub enum Stopped {
 pub struct KeepAlive(#[expect(dead_code, reason = "keeps the graph")] Arc<Shared>);
 
 impl Opened {
-    /// What will be played.
+    /// The part that will be played.
     pub fn played(&self) -> &Played {
         &self.played
     }

@@ -18,7 +18,7 @@ use serde::Serialize;
 pub struct Kind {
     /// Its name.
     pub name: &'static str,
-    /// What its modules do.
+    /// Description of its modules.
     pub about: &'static str,
     /// Number of inputs.
     pub inputs: usize,

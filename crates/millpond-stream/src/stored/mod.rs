@@ -45,7 +45,7 @@ impl StoredMedia {
         self.id
     }
 
-    /// What is presented.
+    /// The presentation.
     pub fn presentation(&self) -> &Presentation {
         &self.presentation
     }

@@ -32,7 +32,7 @@ pub(crate) struct Batch {
     failed: u64,
 }
 
-/// What a sending thread sends on its sockets at the end of a round.
+/// Datagrams that a sending thread sends at the end of a round.
 pub struct Datagrams {
     pub(super) rtp: Batch,
     pub(super) rtcp: Batch,

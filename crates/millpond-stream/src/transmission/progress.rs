@@ -1,4 +1,4 @@
-//! What is known of a subscriber while it is sent to, and after.
+//! State of a subscriber's transmission, kept after its end.
 
 use super::Stopped;
 use std::{
@@ -18,14 +18,14 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn stopped(&self, packets: u64, bytes: u64);
 }
 
-/// What is known of a subscriber while it is sent to, and after.
+/// State of a subscriber's transmission, kept after its end.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Time at which its receiver was last heard, in milliseconds of the engine's clock.
     heard: AtomicU64,
     is_stuck: AtomicBool,
     observer: Option<Arc<dyn Observer>>,
-    /// What is left of it after its last frame. A lock: taken at the end, and when it plays again.
+    /// Tracks and position after its last frame. A lock: taken at the end, and when it plays again.
     ended: Mutex<Option<Stopped>>,
 }
 

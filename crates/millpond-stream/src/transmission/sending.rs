@@ -23,7 +23,7 @@ const LATE: Duration = Duration::from_millis(100);
 /// Time from the last frame to the end of the source: a receiver that reads the report first would miss the frame.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What is sent to a subscriber.
+/// Transmission to one subscriber.
 pub(crate) struct Transmission {
     pub(crate) id: u64,
     pub(crate) tracks: Vec<TrackSender>,
@@ -71,7 +71,7 @@ enum Supply {
     Behind,
 }
 
-/// What follows a visit.
+/// Result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Another visit at this time.

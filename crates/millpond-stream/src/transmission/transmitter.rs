@@ -20,7 +20,7 @@ const PORTS: usize = 64;
 /// Most reports that are read in a round, so that a flood of them delays no frame.
 const REPORTS: usize = 256;
 
-/// What is left of a transmission that stopped.
+/// Tracks and position of a transmission that stopped.
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pub(crate) tracks: Vec<TrackSender>,
@@ -28,7 +28,7 @@ pub(crate) struct Stopped {
     pub(crate) position: Duration,
 }
 
-/// What a sending thread is told.
+/// Command to a sending thread.
 pub(super) enum Command {
     /// Begins a transmission.
     Play(Box<Transmission>),

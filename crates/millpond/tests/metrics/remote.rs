@@ -1,14 +1,13 @@
 //! An origin by HTTP, the cache on the disk, and sibling caches.
 
 use crate::origin::{Manner, Origin, noise};
-use crate::support::{Server, free_port, get, read_response, skip};
+use crate::support::{Server, free_port, get, read_response, small_disk::SmallDisk};
 use crate::{By, watch::Watch};
 use std::{
     fs::OpenOptions,
     io::{BufReader, Read as _, Write as _},
     net::TcpStream,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
@@ -62,7 +61,7 @@ fn an_origin_and_the_disk() {
     let before = Server::start(&args);
     for _ in 0..500 {
         before.get("small.bin");
-        if before.metric("millpond_disk_slices", "") >= 1.0 {
+        if before.metric("millpond_disk_writes_total", "") >= 1.0 {
             break;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -133,27 +132,6 @@ fn siblings() {
     drop(first);
     watch.until("millpond_sibling_failures_total", || drop(second.get("films/c.bin")));
     watch.end(By::Siblings, &second);
-}
-
-/// A small file system of its own, until dropped.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn mount() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder.path()).status();
-        if !mounted.is_ok_and(|status| status.success()) {
-            skip("a file system can't be mounted here");
-            return None;
-        }
-        Some(Self(folder))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
 }
 
 #[test]

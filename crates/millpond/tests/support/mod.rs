@@ -8,6 +8,7 @@ pub mod decode;
 #[macro_use]
 pub mod origins;
 pub mod rtsp;
+pub mod small_disk;
 pub mod wire;
 
 use socket2::{Domain, Socket, Type};
