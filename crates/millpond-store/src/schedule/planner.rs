@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::schedule::Course;
 
-    const LINK: LinkEstimate = LinkEstimate { bandwidth: 1100.0, delay: 0.0 };
+    const LINK: LinkEstimate = LinkEstimate { bandwidth: 1250.0, delay: 0.0 };
     const LIMITS: Limits = Limits { slices: 9, queue: 99.0 };
 
     fn at(planner: &mut Planner, id: ViewerId, from: u64, asked: u64, now: Seconds) {
@@ -227,7 +227,7 @@ mod tests {
         // As if the early viewer were alone: the link carries a slice a second, and it plays one in ten.
         let (fetches, wake) = planner.plan_within(LIMITS, 4.9, LINK, 0.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(5.0)));
-        let slow = LinkEstimate { bandwidth: 110.0, delay: 0.0 };
+        let slow = LinkEstimate { bandwidth: 125.0, delay: 0.0 };
         let (fetches, wake) = planner.plan_within(LIMITS, 4.0, slow, 0.0, |_, _| false);
         assert!(fetches.is_empty() && wake.is_some_and(|at| at > 4.99), "just enough for one: {wake:?}");
         let (fetches, _) = planner.plan_within(LIMITS, 5.0, LINK, 0.0, |_, _| false);

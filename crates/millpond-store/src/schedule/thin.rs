@@ -3,7 +3,10 @@
 
 use super::*;
 use fastrand::Rng;
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 const SLICE: u64 = 1 << 20;
 /// Media of about 1 Mbit/s in segments of four seconds.
@@ -30,6 +33,8 @@ struct World {
     longest_gap: Seconds,
     /// The end of the current gap.
     gap: Seconds,
+    /// One time in which nothing arrives: a lost packet that TCP sends again late.
+    outage: Range<Seconds>,
     meter: Meter,
     planner: Planner,
     under_way: Vec<Transfer>,
@@ -57,7 +62,7 @@ impl World {
             self.gap = self.now + self.longest_gap * self.rng.f64();
         }
         let share = self.bandwidth * STEP / self.under_way.len().max(1) as f64;
-        if self.now >= self.gap {
+        if self.now >= self.gap && !self.outage.contains(&self.now) {
             for transfer in &mut self.under_way {
                 let bytes = share.min(transfer.of - transfer.got);
                 transfer.got += bytes;
@@ -141,31 +146,41 @@ impl World {
     }
 }
 
-/// Returns the stalls of viewers that leave early, one after the other, behind one that stays.
-fn stalls(mode: Mode, factor: f64, longest_gap: Seconds, seed: u64) -> (u32, Seconds) {
-    let mut rng = Rng::with_seed(seed);
-    let mut world = World {
+fn world(mode: Mode, factor: f64, seed: u64) -> World {
+    World {
         now: 0.0,
         bandwidth: RATE * factor,
-        longest_gap,
+        longest_gap: 0.0,
         gap: 0.0,
+        outage: 0.0..0.0,
         meter: Meter::default(),
         planner: Planner::new(mode, SLICE),
         under_way: Vec::new(),
         here: HashSet::new(),
         rng: Rng::with_seed(seed + 1000),
-    };
+    }
+}
+
+/// Returns the ends of a title's segments, in bytes: a minute of media.
+fn title(rng: &mut Rng) -> Vec<u64> {
+    let mut bounds = vec![0];
+    for _ in 0..15 {
+        let bytes = RATE * SEGMENT * (0.97 + 0.06 * rng.f64());
+        bounds.push(bounds.last().unwrap() + bytes as u64);
+    }
+    bounds
+}
+
+/// Returns the stalls of viewers that leave early, one after the other, behind one that stays.
+fn stalls(mode: Mode, factor: f64, longest_gap: Seconds, seed: u64) -> (u32, Seconds) {
+    let mut rng = Rng::with_seed(seed);
+    let mut world = World { longest_gap, ..world(mode, factor, seed) };
     let mut titles = HashMap::new();
     let mut all = (0, 0.0);
-    for (title, seconds) in [60.0].iter().chain(&EARLY).enumerate() {
-        let mut bounds = vec![0];
-        for _ in 0..15 {
-            let bytes = RATE * SEGMENT * (0.97 + 0.06 * rng.f64());
-            bounds.push(bounds.last().unwrap() + bytes as u64);
-        }
-        titles.insert(title as u64, bounds);
-        let (count, time) = world.watch(&titles, title as u64, *seconds);
-        if title > 0 {
+    for (number, seconds) in [60.0].iter().chain(&EARLY).enumerate() {
+        titles.insert(number as u64, title(&mut rng));
+        let (count, time) = world.watch(&titles, number as u64, *seconds);
+        if number > 0 {
             all = (all.0 + count, all.1 + time);
         }
     }
@@ -192,5 +207,17 @@ fn on_a_link_with_gaps_active_stalls_no_longer_than_a_window_that_is_always_full
     for factor in [1.1, 1.15, 1.3] {
         let (active, eager) = (all_stalls(Mode::Active, factor, 0.25), all_stalls(Mode::Window(4.0), factor, 0.25));
         assert!(active.1 <= eager.1 + 0.1, "{factor}: {active:?}, window {eager:?}");
+    }
+}
+
+#[test]
+fn a_lost_packet_does_not_stall_a_viewer_who_has_watched_for_half_a_minute() {
+    for factor in [1.1, 1.15, 1.2] {
+        for begin in 30..50 {
+            let outage = f64::from(begin)..f64::from(begin) + 2.5;
+            let mut world = World { outage, ..world(Mode::Active, factor, 1) };
+            let titles = HashMap::from([(0, title(&mut Rng::with_seed(1)))]);
+            assert_eq!(world.watch(&titles, 0, 60.0), (0, 0.0), "{factor}, {begin} s");
+        }
     }
 }

@@ -3,8 +3,9 @@
 use super::{Course, LinkEstimate, Seconds};
 use std::ops::Range;
 
-/// Factor by which a link is taken to be slower than it was measured.
-const MARGIN: f64 = 1.1;
+/// Factor by which a link is taken to be slower than it was measured. On a link that is little faster than the media it keeps the
+/// link busy all the time, so that the slices ahead of the viewer outlast a lost packet.
+const MARGIN: f64 = 1.25;
 /// How far ahead Active plans.
 const HORIZON: Seconds = 60.0;
 /// Most slices of one viewer that Active plans.
@@ -188,14 +189,14 @@ mod tests {
         // Byte 2000 is played at 120 s. On a fast link only the delay counts.
         let (index, at) = first_moment(&viewer, 1e9, 1.0, 100.0).unwrap();
         assert_eq!(index, 2);
-        assert!((at - (120.0 - 1.1)).abs() < 1e-3, "{at}");
-        // At 88 B/s, taken for 80, a slice takes 12.5 s and plays for 10. All slices within the horizon, to the end of the
+        assert!((at - (120.0 - 1.25)).abs() < 1e-3, "{at}");
+        // At 100 B/s, taken for 80, a slice takes 12.5 s and plays for 10. All slices within the horizon, to the end of the
         // one with byte 7000, begin that much sooner.
-        let (_, at) = first_moment(&viewer, 88.0, 0.0, 100.0).unwrap();
+        let (_, at) = first_moment(&viewer, 100.0, 0.0, 100.0).unwrap();
         assert!((at - (170.0 - 5.0 * 12.5)).abs() < 1e-6, "{at}");
         // A viewer that pauses delays its deadlines.
         let (_, at) = first_moment(&viewer, 1e9, 1.0, 1000.0).unwrap();
-        assert!((at - (1005.0 - 1.1)).abs() < 1e-3, "{at}");
+        assert!((at - (1005.0 - 1.25)).abs() < 1e-3, "{at}");
     }
 
     #[test]
@@ -238,13 +239,13 @@ mod tests {
         let wish = |viewer, last| Wish { viewer, index: 0, bytes: 1000, first: last, last };
         let mut wishes = vec![wish('b', 11.0), wish('a', 10.0)];
         let mut moments = Vec::new();
-        latest(&mut wishes, LinkEstimate { bandwidth: 1100.0, delay: 0.0 }, 2.5, |place, at| moments.push((place, at)));
+        latest(&mut wishes, LinkEstimate { bandwidth: 1250.0, delay: 0.0 }, 2.5, |place, at| moments.push((place, at)));
         assert_eq!(wishes[0].viewer, 'a');
         assert_eq!(moments, [(1, 10.0 - 2.5), (0, 9.0 - 2.5)]);
         wishes[1].last = 10.5;
         wishes[1].first = 10.5;
         moments.clear();
-        latest(&mut wishes, LinkEstimate { bandwidth: 1100.0, delay: 0.0 }, 0.0, |place, at| moments.push((place, at)));
+        latest(&mut wishes, LinkEstimate { bandwidth: 1250.0, delay: 0.0 }, 0.0, |place, at| moments.push((place, at)));
         assert_eq!(moments, [(1, 9.5), (0, 8.5)]);
     }
 }
