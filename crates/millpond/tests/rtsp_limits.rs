@@ -411,7 +411,7 @@ fn a_client_that_takes_nothing_is_let_go() {
         let _ = stream.write(asks.as_bytes());
         std::thread::sleep(Duration::from_millis(300));
     }
-    assert!(server.log_text().contains("a client that takes nothing"), "{}", server.log_text());
+    assert!(server.log_text().contains("a client that accepts no bytes"), "{}", server.log_text());
     let _ = stream.shutdown(Shutdown::Both);
 }
 

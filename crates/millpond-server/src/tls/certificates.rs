@@ -142,7 +142,7 @@ pub async fn watch(
             }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => tracing::error!(%error, "the certificate on disk can't be used, the last good one stays"),
-            Err(error) => tracing::error!(%error, "looking at the certificate failed"),
+            Err(error) => tracing::error!(%error, "checking the certificate failed"),
         }
     }
 }
