@@ -1,8 +1,8 @@
 //! Slices on the disk: their ledger, the pins of their readers, and the thread that writes them.
 //!
-//! A slice is compared with its checksum before its first use after a start, before it is used again after an hour in
-//! which no reader read it, and in the background, the whole disk round and round (see `scrub`). One that differs is
-//! dropped, counted and fetched again.
+//! A slice is compared with its checksum before its first use after a start, before its next use after an hour without
+//! readers, and in the background, where the whole disk is checked again and again (see `scrub`). A slice that differs
+//! is dropped, counted and fetched again.
 
 mod scrub;
 
@@ -24,32 +24,32 @@ use crate::reader::Chunk;
 use crate::slab::{self, Found, ObjectName, SlabError, Slabs};
 use crate::slices::Slice;
 
-/// A slice that no reader read for this long is compared with its checksum before it is used again, in milliseconds.
+/// Time without readers after which a slice is compared with its checksum before its next use, in milliseconds.
 const UNREAD: Time = 3600 * 1000;
 
-/// After a failure the disk is left alone for this long.
+/// Time for which the disk is not used after a failure.
 const REST: Duration = Duration::from_secs(10);
 
 /// Counters of the disk tier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
-    /// The ledger's figures; each slice counts as a whole place.
+    /// Counters of the ledger. Each slice counts as a whole slot.
     pub ledger: Counters,
-    /// The most bytes of slices.
+    /// Capacity for slices, in bytes.
     pub capacity: u64,
     /// The eviction policy.
     pub policy: PolicyName,
     /// Slices written.
     pub written: u64,
-    /// Slices not written because too many waited.
+    /// Slices that were not written because too many were waiting.
     pub passed_over: u64,
-    /// Writes and reads that failed; the cache went on without the disk.
+    /// Failed writes and reads. The cache continued without the disk.
     pub errors: u64,
-    /// Slices whose bytes were not what had been written, or no longer there.
+    /// Slices whose bytes differed from those written, or were missing.
     pub damaged: u64,
     /// Slices compared with their checksum.
     pub verified: u64,
-    /// Whether the disk is left alone after a failure, and what it was.
+    /// The last failure, while the disk is not used because of it.
     pub failure: Option<String>,
 }
 
@@ -71,14 +71,14 @@ struct Inner {
     ledger: Ledger,
     policy: PolicyName,
     states: Vec<State>,
-    /// Objects that an operator keeps, with those of their slots that are pinned for it.
+    /// Objects that an operator has pinned, with those of their slots that are pinned for it.
     kept: HashMap<u64, HashSet<Slot>>,
-    /// When the last failure was, and what.
+    /// Time and text of the last failure.
     failure: Option<(Instant, String)>,
 }
 
 impl Inner {
-    /// Pins a slot for an object that is kept, up to half of the disk in all.
+    /// Pins a slot for a pinned object, up to half of the disk in all.
     fn keep(&mut self, object: u64, slot: Slot) {
         let Some(size) = self.ledger.item(slot).map(|item| u64::from(item.size)) else { return };
         let all: usize = self.kept.values().map(HashSet::len).sum();
@@ -91,32 +91,32 @@ impl Inner {
     }
 }
 
-/// How far the bytes of a slot are.
+/// State of the bytes of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Writing,
-    /// In a slab that was cut off, about to be taken out.
+    /// In a truncated slab, to be removed.
     Lost,
-    /// There since an earlier run: to be proven before its first use.
+    /// Written by an earlier run, not compared yet.
     Found,
     /// Compared with its checksum, or written, and used since.
     Ready { proven: Time, used: Time },
 }
 
 impl State {
-    /// Returns whether the bytes are there.
+    /// Returns whether all bytes are there.
     fn is_whole(self) -> bool {
         !matches!(self, Self::Writing | Self::Lost)
     }
 
-    /// Returns whether the bytes need not be compared with their checksum before they are used: they were lately, or a reader
-    /// reads them all the time, and the background compares them.
+    /// Returns whether the bytes can be used without a comparison: they were compared recently, or are read
+    /// continuously, and the background pass compares them.
     fn is_usable(self, now: Time) -> bool {
         matches!(self, Self::Ready { used, .. } if now.saturating_sub(used) < UNREAD)
     }
 
-    /// Returns whether the bytes were compared lately.
+    /// Returns whether the bytes were compared recently.
     fn is_proven(self, now: Time) -> bool {
         matches!(self, Self::Ready { proven, .. } if now.saturating_sub(proven) < UNREAD)
     }
@@ -131,8 +131,8 @@ struct Job {
 }
 
 impl DiskTier {
-    /// Opens or makes slab files in a folder, of at most `quota` bytes in all. At most `waiting` complete slices wait to
-    /// be written: where the disk is slower than what comes in, the rest is not.
+    /// Opens or creates slab files in a folder, of at most `quota` bytes in all. At most `waiting` complete slices wait
+    /// to be written. On a slow disk further ones are not written.
     pub(crate) fn open(
         folder: &Path,
         quota: u64,
@@ -180,7 +180,7 @@ impl DiskTier {
 }
 
 impl DiskTier {
-    /// A complete slice: a use of it.
+    /// Returns a complete slice, and counts a use of it.
     pub(crate) fn get(self: &Arc<Self>, item: &Item, len: u64) -> Option<DiskSlice> {
         let now = self.now();
         let mut inner = self.lock();
@@ -198,7 +198,7 @@ impl DiskTier {
         {
             *used = now;
         }
-        // Under the lock: a new file, which holds none of these bytes yet, comes only after the slot was marked as lost.
+        // Under the lock: a new file, without these bytes, appears only after the slot was marked as lost.
         let location = self.slabs.location(slot);
         drop(inner);
         let pin = Pin(Arc::new(Pinned { tier: self.clone(), slot, key: item.key }));
@@ -206,19 +206,20 @@ impl DiskTier {
         Some(DiskSlice { pin, file, range: start..start + len, proven })
     }
 
-    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte.
+    /// Counts a viewer that begins to read a slice, whether it is on the disk or not. `enters` says whether it begins
+    /// with the first byte.
     pub(crate) fn read(&self, item: &Item, enters: bool) {
         let now = self.now();
         self.lock().ledger.read(item, enters, now);
     }
 
-    /// Returns whether a slice is there to be read.
+    /// Returns whether a slice can be read.
     pub(crate) fn contains(&self, key: u64) -> bool {
         let inner = self.lock();
         inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize].is_whole())
     }
 
-    /// Queues a slice for writing; `then` is called once it can be read from here.
+    /// Queues a slice for writing. Calls `then` once it can be read from the disk.
     pub(crate) fn store(&self, item: Item, of: Arc<Named>, slice: Arc<Slice>, then: Box<dyn FnOnce() + Send>) {
         if !of.lasting {
             return;
@@ -232,7 +233,7 @@ impl DiskTier {
         }
     }
 
-    /// Takes a slice out.
+    /// Removes a slice.
     pub(crate) fn remove(&self, key: u64) -> bool {
         let mut inner = self.lock();
         let Some((slot, mut is_free)) = inner.ledger.remove(key) else { return false };
@@ -246,28 +247,29 @@ impl DiskTier {
         true
     }
 
-    /// Takes out all slices that are unwanted; returns how many.
+    /// Removes all slices that are unwanted. Returns their number.
     pub(crate) fn purge(&self, unwanted: impl Fn(&Item) -> bool) -> usize {
         let items = self.lock().ledger.items().map(|(_, item)| *item).collect::<Vec<_>>();
         items.iter().filter(|item| unwanted(item)).filter(|item| self.remove(item.key)).count()
     }
 
-    /// All objects that slices are here of: hash, name, number of slices.
+    /// Returns all objects with slices on the disk: hash, name, number of slices.
     pub(crate) fn objects(&self) -> Vec<(u64, ObjectName, u64)> {
         self.slabs.objects()
     }
 
-    /// Returns whether a slice is here of any version of an object.
+    /// Returns whether the disk has a slice of any version of an object.
     pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
         self.slabs.knows(place, path)
     }
 
-    /// Returns whether an operator keeps an object's slices.
+    /// Returns whether an operator has pinned an object.
     pub(crate) fn is_kept(&self, object: u64) -> bool {
         self.lock().kept.contains_key(&object)
     }
 
-    /// Pins the slices of an object, present and future ones, or unpins them. Returns the bytes pinned in all.
+    /// Pins the slices of an object, present and future ones, or unpins them. Returns the number of pinned bytes of all
+    /// objects.
     pub(crate) fn keep(&self, object: u64, keep: bool) -> u64 {
         let mut freed = Vec::new();
         let mut inner = self.lock();
@@ -288,11 +290,11 @@ impl DiskTier {
         kept as u64 * u64::from(self.place)
     }
 
-    /// Drops a slice whose bytes are not what was written, or no longer there; with it, where the file was cut off, all
-    /// that is in its slab. The caller holds a pin, so that the slot is still that of the slice.
+    /// Drops a slice whose bytes are damaged or missing. Where the file was truncated, drops all slices of its slab.
+    /// The caller holds a pin, so that the slot still belongs to the slice.
     fn drop_damaged(&self, slot: Slot, key: u64) {
         if self.lock().ledger.find(key) != Some(slot) {
-            // Another reader saw it before.
+            // Another reader has handled it already.
             return;
         }
         self.damaged.fetch_add(1, Ordering::Relaxed);
@@ -304,12 +306,12 @@ impl DiskTier {
         self.remove(key);
     }
 
-    /// Drops all slices of a slab that was cut off, and puts a new file in its place. In this order: else a reader would
-    /// find the slices in the ledger and zeros in the file.
+    /// Drops all slices of a truncated slab, then replaces its file. In the other order a reader would find the slices
+    /// in the ledger and zeros in the file.
     fn give_up_slab(&self, slot: Slot) {
         let mut inner = self.lock();
         if !self.slabs.is_cut(slot) {
-            // Another thread was here first.
+            // Another thread has replaced it already.
             return;
         }
         let mut keys = Vec::new();
@@ -319,7 +321,7 @@ impl DiskTier {
                 keys.extend(inner.ledger.item(slot).map(|item| item.key));
             }
         }
-        // Under the lock as well: a slice that is being written sees afterwards that its file was given up.
+        // Also under the lock: a slice that is being written notices afterwards that its file was replaced.
         let renewed = self.slabs.renew(slot);
         drop(inner);
         if let Err(error) = renewed {
@@ -331,7 +333,7 @@ impl DiskTier {
         tracing::error!(file = %file.display(), lost, "a slab of the disk cache was cut off: it begins anew");
     }
 
-    /// Returns whether a slot's bytes are those that were written. The caller holds a pin on it. May wait for the disk.
+    /// Returns whether a slot's bytes match their checksum. The caller holds a pin on it. May block on the disk.
     fn prove(&self, slot: Slot) -> bool {
         let sound = self.slabs.verify(slot);
         self.verified.fetch_add(1, Ordering::Relaxed);
@@ -345,7 +347,7 @@ impl DiskTier {
         sound
     }
 
-    /// Changes the policy; slices stay.
+    /// Changes the policy. Slices stay.
     pub(crate) fn set_policy(&self, policy: PolicyName) {
         let now = self.now();
         let mut inner = self.lock();
@@ -353,7 +355,7 @@ impl DiskTier {
         inner.ledger.set_policy(policy, now);
     }
 
-    /// Changes how much of the files is used, in bytes: at most what they were opened for.
+    /// Changes the used part of the files, in bytes, up to the quota that they were opened with.
     pub(crate) fn set_capacity(&self, bytes: u64) {
         let most = u64::from(self.slabs.slots()) * u64::from(self.place);
         let mut gone = Vec::new();
@@ -380,7 +382,7 @@ impl DiskTier {
         }
     }
 
-    /// Writes a slice: a slot is set aside for it, filled, and then shown.
+    /// Writes a slice: reserves a slot, fills it, and then makes it visible.
     fn write(&self, job: &Job) -> bool {
         let resting = |inner: &Inner| inner.failure.as_ref().is_some_and(|(at, _)| at.elapsed() < REST);
         let now = self.now();
@@ -409,7 +411,7 @@ impl DiskTier {
         let mut inner = self.lock();
         let is_kept = result.as_ref().is_ok_and(|file| self.slabs.is_current(slot, file));
         match &result {
-            // The slab was cut off meanwhile: that is no failure of the disk.
+            // The slab was truncated meanwhile, which is no failure of the disk.
             Ok(_) if !is_kept => drop(inner.ledger.remove(job.item.key)),
             Ok(_) => {
                 inner.failure = None;
@@ -470,7 +472,7 @@ impl fmt::Debug for DiskTier {
     }
 }
 
-/// Keeps bytes of the cache where they are as long as it lives. Clones keep the same bytes.
+/// Keeps bytes of the cache unchanged while it lives. Clones keep the same bytes.
 #[derive(Clone)]
 pub struct Pin(Arc<Pinned>);
 
@@ -481,7 +483,7 @@ struct Pinned {
 }
 
 impl Pin {
-    /// Drops the slice, whose bytes are not all there or not what was written: the next reader fetches it again.
+    /// Drops the slice, whose bytes are damaged or missing. The next reader fetches it again.
     pub(crate) fn drop_damaged(&self) {
         self.0.tier.drop_damaged(self.0.slot, self.0.key);
     }
@@ -509,24 +511,24 @@ pub(crate) struct DiskSlice {
 }
 
 impl DiskSlice {
-    /// The bytes from an offset of the slice to its end.
+    /// Returns the bytes from an offset of the slice to its end.
     pub(crate) fn rest(&self, offset: u64) -> Chunk {
         let start = (self.range.start + offset).min(self.range.end);
         Chunk::File { file: self.file.clone(), range: start..self.range.end, pin: Some(self.pin.clone()) }
     }
 
-    /// Returns whether the bytes may be sent from the file: else they are to be copied out of it.
+    /// Returns whether the bytes may be sent from the file. Otherwise they must be copied out of it.
     pub(crate) fn is_sendable(&self) -> bool {
         self.pin.0.tier.slabs.detaches()
     }
 
-    /// Drops the slice, whose bytes are not all there or not what was written.
+    /// Drops the slice, whose bytes are damaged or missing.
     pub(crate) fn drop_damaged(&self) {
         self.pin.drop_damaged();
     }
 
-    /// Returns whether the bytes are those that were written: compared after a start and after a time without readers,
-    /// on a thread that may wait.
+    /// Returns whether the bytes match their checksum. They are compared after a start, and after a time without
+    /// readers, on a thread that may block.
     pub(crate) async fn is_proven(&self) -> bool {
         if self.proven {
             return true;

@@ -1,4 +1,4 @@
-//! Places as an operator writes them, and the origins made of them.
+//! Places as an operator writes them, and their origins.
 
 use std::fmt;
 use std::io;
@@ -18,32 +18,32 @@ use crate::origin::single::{Single, SingleOrigin};
 use crate::origin::visible::VisibleOrigin;
 use crate::origin::{Origin, Timeouts};
 
-/// Where the objects of a place are.
+/// Location of the objects of a place.
 #[derive(Clone, PartialEq, Eq)]
 pub enum PlaceSource {
-    /// A folder on disk, or one file of one, which is the whole place then.
+    /// A folder on disk, or one file, which is then the whole place.
     Folder(PathBuf),
     /// A base URL, `http` or `https`. User, password and query are secrets.
     Http(Url),
-    /// A bucket of S3 or something that speaks like it.
+    /// A bucket of S3 or a compatible service.
     S3 {
         /// The name of the bucket.
         bucket: String,
-        /// What all keys begin with, without slashes at its ends; may be empty.
+        /// Common prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
     /// A bucket of Google Cloud Storage.
     Gs {
         /// The name of the bucket.
         bucket: String,
-        /// What all keys begin with, without slashes at its ends; may be empty.
+        /// Common prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
     /// A container of Azure Blob Storage.
     Az {
         /// The name of the container.
         container: String,
-        /// What all keys begin with, without slashes at its ends; may be empty.
+        /// Common prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
 }
@@ -68,7 +68,7 @@ impl fmt::Debug for PlaceSource {
     }
 }
 
-/// A URL as far as it may be shown: no user, no password, no query.
+/// Returns a URL without user, password and query.
 pub(crate) fn without_secrets(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}"));
@@ -76,58 +76,58 @@ pub(crate) fn without_secrets(url: &Url) -> String {
     format!("{}://{host}{}{path}", url.scheme(), port.unwrap_or_default())
 }
 
-/// A place: its name, and where it is.
+/// A place: its name and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceSpec {
-    /// The name; empty where none was given.
+    /// The name; empty without one.
     pub name: String,
-    /// Where the objects are.
+    /// The location of the objects.
     pub source: PlaceSource,
 }
 
-/// Why a place can't be used.
+/// Why a place cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
-    /// Nothing where a folder or a URL should be.
+    /// An empty text in place of a folder or URL.
     #[error("place {text:?}: expected a folder or a URL, found nothing")]
     Empty {
-        /// The text given.
+        /// The text.
         text: String,
     },
-    /// A URL of a scheme that is not known.
+    /// A URL with an unknown scheme.
     #[error("place {text:?}: unknown scheme {scheme:?}; known are a folder, http, https, s3, gs and az")]
     Scheme {
-        /// The text given, without secrets.
+        /// The text, without secrets.
         text: String,
-        /// The scheme found.
+        /// The scheme.
         scheme: String,
     },
     /// A URL that is not well-formed.
     #[error("place {text:?}: {detail}")]
     Url {
-        /// The text given, without secrets.
+        /// The text, without secrets.
         text: String,
         /// Description of the fault.
         detail: String,
     },
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("folder {}: does not exist", folder.display())]
     NoSuchFolder {
         /// The folder.
         folder: PathBuf,
     },
-    /// There is something else than a folder or a file.
+    /// The path is neither a folder nor a file.
     #[error("folder {}: is neither a folder nor a file", folder.display())]
     NotAFolder {
         /// The path.
         folder: PathBuf,
     },
-    /// The file is played together with others, which a place of one file doesn't have.
+    /// A file that refers to other files, which a place of one file does not have.
     #[error("file {}: names other files; serve its folder {}", file.display(), folder.display())]
     NamesOthers {
         /// The file.
         file: PathBuf,
-        /// The folder that it lies in.
+        /// The folder of the file.
         folder: PathBuf,
     },
     /// The folder cannot be opened.
@@ -154,12 +154,12 @@ impl PlaceSpec {
         !matches!(self.source, PlaceSource::Folder(_))
     }
 
-    /// Takes `PLACE` or `NAME=PLACE`. A name is of letters, digits, `-` and `_`, so that a folder with a `=` in its
-    /// name can be written `./a=b`.
+    /// Parses `PLACE` or `NAME=PLACE`. A name consists of letters, digits, `-` and `_`. A folder with a `=` in its name
+    /// is written `./a=b`.
     ///
     /// # Errors
     ///
-    /// Where the text is neither a folder nor a URL that is understood. Whether it exists is not looked at.
+    /// The text is neither a folder nor a supported URL. Its existence is not checked.
     pub fn parse(text: &str) -> Result<Self, PlaceError> {
         let (name, place) = match text.split_once('=') {
             Some((name, place)) if is_name(name) => (name, place),
@@ -217,7 +217,7 @@ fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
     Ok((bucket.to_owned(), prefix))
 }
 
-/// A text that failed to parse, without what may be a password or a token in it.
+/// Returns a text that failed to parse, without possible passwords and tokens.
 fn shown(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match (text.find("://"), text.rfind('@')) {
@@ -228,72 +228,72 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Which media files of a folder are renditions of one title.
+/// The rule by which media files of a folder are renditions of one title.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Titles {
-    /// Those whose names and content say so.
+    /// Files with matching names and content are one title.
     #[default]
     Alike,
-    /// All of them, whatever they are called and hold.
+    /// All files of a folder are one title.
     Folder,
-    /// None: each file is a title.
+    /// Each file is a title.
     File,
 }
 
 impl Titles {
-    /// The names of all, as operators write them.
+    /// The names of all rules, as operators write them.
     pub const NAMES: [&'static str; 3] = ["alike", "folder", "file"];
 
-    /// The one of this name.
+    /// Returns the rule of a name.
     pub fn named(name: &str) -> Option<Self> {
         let place = Self::NAMES.iter().position(|known| *known == name)?;
         [Self::Alike, Self::Folder, Self::File].get(place).copied()
     }
 }
 
-/// How origins are asked. What does not apply to an origin is ignored.
+/// Options of an origin. Those that do not apply to an origin are ignored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OriginOptions {
-    /// How long a connection may take to be made, name lookup and TLS included.
+    /// Time limit for connecting, name lookup and TLS included.
     pub connect_timeout: Duration,
-    /// How long the head of a reply may take after that.
+    /// Time limit from the request to the head of the reply.
     pub first_byte_timeout: Duration,
-    /// How long a body may pause. There is no limit on the whole.
+    /// Longest pause of a body. The whole has no limit.
     pub stall_timeout: Duration,
-    /// How often a request is made again after a failure that may pass.
+    /// Number of further attempts after a transient failure.
     pub retries: u32,
-    /// The longest first pause before that; it doubles each time, and the real one is chosen at random below it.
+    /// Longest first pause before a further attempt. It doubles each time; the real one is random below it.
     pub retry_base: Duration,
-    /// Hosts, as `host` or `host:port`, that an HTTP origin may redirect to, besides itself.
+    /// Hosts, as `host` or `host:port`, to which an HTTP origin may redirect besides itself.
     pub follow_redirects_to: Vec<String>,
     /// Base URLs of sibling caches, asked for a range before the origin.
     pub siblings: Vec<Url>,
-    /// How long a sibling has to begin its reply.
+    /// Time limit for the first byte of a sibling's reply.
     pub sibling_timeout: Duration,
-    /// Whether files and folders whose names begin with a dot can be read; not by default. They are never listed.
+    /// Whether files and folders whose names begin with a dot can be read; by default not. They are never listed.
     pub hidden_files: Option<bool>,
-    /// Which files of a folder are one title.
+    /// The rule by which files of a folder are one title.
     pub titles: Titles,
-    /// The URL of a service that speaks S3; AWS where there is none here, in the environment and in the profile.
+    /// The URL of an S3 service; by default that of the environment, the profile, or AWS.
     pub s3_endpoint: Option<String>,
-    /// The region of the bucket; else of the environment, the profile, or `us-east-1`.
+    /// The region of the bucket; by default that of the environment, the profile, or `us-east-1`.
     pub s3_region: Option<String>,
-    /// Whether the bucket is named in the path rather than the host name; by default where there is an endpoint.
+    /// Whether the bucket is named in the path rather than the host name; by default with an endpoint.
     pub s3_path_style: Option<bool>,
-    /// Whether S3 requests go unsigned.
+    /// Whether S3 requests are unsigned.
     pub s3_anonymous: bool,
-    /// The base URL of a service that speaks like Google Cloud Storage.
+    /// The base URL of a service compatible with Google Cloud Storage.
     pub gs_endpoint: Option<String>,
-    /// Whether Google Cloud Storage requests go unsigned.
+    /// Whether Google Cloud Storage requests are unsigned.
     pub gs_anonymous: bool,
-    /// The Azure storage account; else of the environment.
+    /// The Azure storage account; by default that of the environment.
     pub az_account: Option<String>,
-    /// The URL of a service that speaks like Azure Blob Storage.
+    /// The URL of a service compatible with Azure Blob Storage.
     pub az_endpoint: Option<String>,
-    /// Whether Azure requests go unsigned.
+    /// Whether Azure requests are unsigned.
     pub az_anonymous: bool,
-    /// Whether a machine of the cloud that has a role is asked for keys where none are configured. By default only where
-    /// the environment names the service that gives them out.
+    /// Whether the machine's cloud role is asked for keys where none are configured. By default only if the environment
+    /// names the service that provides them.
     pub instance_credentials: bool,
 }
 
@@ -325,7 +325,7 @@ impl Default for OriginOptions {
 }
 
 impl fmt::Debug for OriginOptions {
-    /// Without the endpoints, which may have credentials in them.
+    /// Omits the endpoints, which may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OriginOptions")
             .field("connect_timeout", &self.connect_timeout)
@@ -342,11 +342,11 @@ impl OriginOptions {
     }
 }
 
-/// Makes the origin of a place; remote ones try again after failures that may pass.
+/// Creates the origin of a place. Remote ones repeat requests after transient failures.
 ///
 /// # Errors
 ///
-/// Where a folder is not there or a client can't be made. A remote origin is not asked anything yet.
+/// A folder does not exist or a client cannot be made. A remote origin is not asked yet.
 pub fn build(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
     let origin = with_hidden_names(spec, options)?;
     Ok(if options.hidden_files == Some(true) { origin } else { Arc::new(VisibleOrigin::new(origin)) })
@@ -379,7 +379,7 @@ fn with_hidden_names(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dy
             options.sibling_timeout,
         )),
     };
-    // Outside of the siblings: a body that one of them breaks off is resumed from another or from the origin.
+    // Around the siblings: a body that breaks off at one of them is resumed from another one or from the origin.
     let policy = RetryPolicy { tries: options.retries.saturating_add(1), base: options.retry_base };
     Ok(Arc::new(RetryOrigin::new(origin, policy)))
 }
@@ -402,7 +402,7 @@ fn disk(folder: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
     }
 }
 
-/// A place of one file and the subtitles beside it.
+/// Creates a place of one file and the subtitles beside it.
 fn file(file: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
     let unreadable = |detail: &str| PlaceError::Unreadable { folder: file.clone(), detail: detail.to_owned() };
     let name =
@@ -415,7 +415,7 @@ fn file(file: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
     Ok(Arc::new(SingleOrigin::new(origin, single)))
 }
 
-/// Percent-decoded text for messages, as far as it is text.
+/// Returns percent-decoded text for messages. Bytes that are not text are replaced.
 pub(crate) fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! Places under names, and one slice cache over them all.
+//! Places by name, and one slice cache for all of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,13 +33,13 @@ const OPEN_FILES: u64 = 256;
 /// Number of objects of which a remote place remembers the metadata.
 const REMEMBERED: u64 = 65_536;
 
-/// Time for which an object is believed to be absent.
+/// Time for which an object counts as absent.
 const ABSENT: Duration = Duration::from_secs(1);
 
-/// How long an object is used while its origin fails, where the origin doesn't say.
+/// Time for which an object is used while its origin fails, where the origin does not state one.
 const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 3600);
 
-/// After a failure, a stale object is used for this long before the origin is asked again.
+/// Time after a failure for which a stale object is used before the origin is asked again.
 const STALE_STEP: Duration = Duration::from_secs(1);
 
 /// Longest range of the request that opens an object, in bytes.
@@ -48,16 +48,16 @@ const FIRST: u64 = 1 << 30;
 /// Options of a [`Store`].
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Memory in bytes: for slices, complete ones and those being filled, and for what others keep in
+    /// Memory in bytes, for complete slices, for those being filled, and for the entries of others in
     /// [`Store::memory`]. At least four slices are used.
     pub memory: u64,
-    /// Where slices are kept on a disk, if at all.
+    /// Disk cache; `None` for none.
     pub disk: Option<DiskOptions>,
     /// The size of a slice, in bytes.
     pub slice: u32,
-    /// How far an origin request may be ahead of its readers, in bytes.
+    /// Most bytes by which an origin request may be ahead of its readers.
     pub run: u64,
-    /// How long metadata is trusted; by default 1 s for a disk, 10 s for others.
+    /// Time for which metadata is trusted; by default 1 s for a disk, 10 s for others.
     pub freshness: Option<Duration>,
     /// When slices are fetched that viewers will need.
     pub prefetch: Mode,
@@ -76,21 +76,21 @@ impl Default for StoreOptions {
     }
 }
 
-/// How slices are kept on a disk.
+/// Options of the disk cache.
 #[derive(Clone, Debug)]
 pub struct DiskOptions {
-    /// The folder, made where it is missing; nothing else may be in it.
+    /// The folder. It is created if it is missing, and must contain nothing else.
     pub folder: PathBuf,
-    /// The most that its files take together, in bytes.
+    /// Highest total size of its files, in bytes.
     pub quota: u64,
     /// The eviction policy.
     pub policy: PolicyName,
 }
 
-/// Why a [`Store`] can't be made as asked.
+/// Why a [`Store`] cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk cache can't be opened.
+    /// The disk cache cannot be opened.
     #[error("{0}")]
     Disk(#[from] SlabError),
 }
@@ -104,38 +104,38 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     slices: Arc<SliceCache>,
     freshness: Option<Duration>,
-    /// A lock: changed by the operator only.
+    /// A lock: only operators change it.
     prefetch: RwLock<Mode>,
-    /// A lock: places change only when the configuration does.
+    /// A lock: places change only with the configuration.
     places: RwLock<BTreeMap<String, Arc<Place>>>,
 }
 
-/// A source, and the objects of it that are known.
+/// An origin, and its known objects.
 struct Place {
     source: Arc<NamedOrigin>,
     freshness: Duration,
     objects: Cache<ObjectPath, Arc<Object>>,
-    /// Paths where nothing is, with when that was said.
+    /// Absent paths, with the time and the error of the origin.
     absent: Cache<ObjectPath, (Instant, OriginError)>,
-    /// Stale objects that stand in for a failing origin, with when they last did.
+    /// Stale objects that stand in for a failing origin, with the time of their last use.
     standing_in: Cache<ObjectPath, Instant>,
     opening: SingleFlight<ObjectPath, Result<Arc<Object>, OriginError>>,
     listing: SingleFlight<ObjectPath, Result<Listing, OriginError>>,
-    /// What the origin said of keeping a folder's list, where it said anything, and when.
+    /// Permissions of the origin for a folder's list, with the time at which it stated them.
     listed: Cache<ObjectPath, (Instant, Permission)>,
 }
 
 impl Store {
-    /// A store without places.
+    /// Creates a store without places.
     ///
     /// # Errors
     ///
-    /// Fails where the disk cache can't be opened.
+    /// The disk cache cannot be opened.
     pub fn new(options: &StoreOptions) -> Result<Self, StoreError> {
         let least = u64::from(options.slice) * 4;
         let memory = Memory::new(options.memory.max(least), PolicyName::Sieve);
         let open = |disk: &DiskOptions| -> Result<_, StoreError> {
-            // What waits to be written is memory that the ledger may have given up already.
+            // Slices that wait to be written use memory that the ledger may not count any more.
             let waiting = (options.memory / 8 / u64::from(options.slice).max(1)).clamp(2, 256) as usize;
             Ok(DiskTier::open(&disk.folder, disk.quota, options.slice, disk.policy, waiting)?)
         };
@@ -148,7 +148,7 @@ impl Store {
         })))
     }
 
-    /// The size of a slice in bytes.
+    /// Returns the size of a slice in bytes.
     pub fn slice_size(&self) -> u64 {
         self.0.slices.slice()
     }
@@ -157,7 +157,7 @@ impl Store {
         &self.0.slices
     }
 
-    /// Changes, while running, the capacity of the disk, up to the one that it was opened with, and its eviction policy.
+    /// Changes the capacity of the disk, up to its initial one, and its eviction policy, while running.
     pub fn set_disk(&self, capacity: Option<u64>, policy: Option<PolicyName>) {
         if let Some(disk) = self.0.slices.disk() {
             policy.into_iter().for_each(|policy| disk.set_policy(policy));
@@ -176,19 +176,19 @@ impl Store {
         self.all().into_iter().for_each(|place| place.source.scheduler.set_mode(mode));
     }
 
-    /// Changes, while running, how much memory is used for all that is kept, at least for four slices.
+    /// Changes the memory limit while running. At least four slices are used.
     pub fn set_memory(&self, bytes: u64) {
         self.memory().set_budget(bytes.max(self.slice_size() * 4));
     }
 
-    /// Returns whether the position of an object's viewers matters to the store: the caller then gives it a
+    /// Returns whether the store uses the positions of an object's viewers. The caller then makes a
     /// [`Watch`](crate::Watch) for each viewer.
     pub fn follows_viewers(&self, object: &Object) -> bool {
         object.file().is_none() && self.prefetch_mode().follows_viewers()
     }
 
-    /// Does all that must be done before anything of an object is sent: with [`Mode::Full`], fetches all of it. Returns at
-    /// once with other modes and for open files.
+    /// Prepares an object before its first byte is sent: with [`Mode::Full`], fetches all of it. Returns at once with
+    /// other modes and for open files.
     ///
     /// # Errors
     ///
@@ -204,13 +204,13 @@ impl Store {
         Ok(())
     }
 
-    /// The memory that slices are in: one budget for the whole process when others keep their entries there too.
+    /// Returns the memory of the slices: one budget for the whole process if others keep their entries in it too.
     pub fn memory(&self) -> &Arc<Memory> {
         self.0.slices.memory()
     }
 
-    /// Puts an origin under a name, `""` where it is the only one, in place of what had that name. Objects open
-    /// already stay readable.
+    /// Adds an origin under a name, `""` for a single one, and replaces the earlier one of that name. Open objects stay
+    /// readable.
     pub fn add_place(&self, name: &str, origin: Arc<dyn Origin>) {
         let local = origin.is_local();
         let (objects, usual) =
@@ -229,7 +229,7 @@ impl Store {
         places.insert(name.to_owned(), Arc::new(place));
     }
 
-    /// The places by name, each with its origin in words.
+    /// Returns the places by name, each with a description of its origin.
     pub fn places(&self) -> impl Iterator<Item = (String, String)> + use<> {
         let pairs: Vec<_> = self
             .all()
@@ -242,25 +242,25 @@ impl Store {
         pairs.into_iter()
     }
 
-    /// Opens an object, or gives the open one where its metadata is fresh.
+    /// Opens an object, or returns the open one if its metadata is fresh.
     ///
-    /// Concurrent callers share one request: for an unknown remote object a read of its first slice, which is kept; for a
-    /// known one a HEAD.
+    /// Concurrent callers share one request. For an unknown remote object it is a read of its first slice, which is
+    /// kept; for a known one it is a HEAD.
     ///
     /// # Errors
     ///
-    /// What the origin says, or [`OriginError::NoSuchPlace`]. That there is no such object is remembered for a second;
-    /// where the origin fails otherwise, the object as it was last seen is given, for as long as that may be used.
+    /// The error of the origin, or [`OriginError::NoSuchPlace`]. An absent object is remembered for a second. Where the
+    /// origin fails otherwise, returns the object as last seen, for as long as it may be used.
     pub async fn open(&self, place: &str, path: &ObjectPath) -> Result<Arc<Object>, OriginError> {
         self.open_for(place, path, 0..1).await
     }
 
-    /// As [`open`](Self::open), for a caller that will read a range: the request that opens an unknown object asks for that
-    /// range instead of the first slice.
+    /// As [`open`](Self::open), for a caller that will read a range: the request that opens an unknown object asks for
+    /// that range instead of the first slice.
     ///
     /// # Errors
     ///
-    /// As `open`; that the range lies behind the end of the object is none.
+    /// As `open`. A range behind the end of the object is no error.
     pub async fn open_for(
         &self,
         place: &str,
@@ -287,17 +287,17 @@ impl Store {
         result
     }
 
-    /// Returns a known object, its metadata fresh or not, without asking the origin.
+    /// Returns a known object, fresh or not, without asking the origin.
     pub fn peek(&self, place: &str, path: &ObjectPath) -> Option<Arc<Object>> {
         let place = self.place(place).ok()?;
         place.objects.get(path).filter(|object| !object.is_outdated())
     }
 
-    /// The entries of a folder by name.
+    /// Returns the entries of a folder by name.
     ///
     /// # Errors
     ///
-    /// What the origin says; [`OriginError::Unsupported`] for an HTTP server that makes no index pages.
+    /// The error of the origin; [`OriginError::Unsupported`] for an HTTP server without index pages.
     pub async fn list(&self, place: &str, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {
         let place = self.place(place)?;
         let (result, joined) = place
@@ -323,8 +323,8 @@ impl Store {
         Ok(entries)
     }
 
-    /// Returns what the origin permits caches to do with an object now: what it said last of the version, of whichever
-    /// [`Object`] it said that.
+    /// Returns the current permissions of the origin for caches of an object: those of its last reply about the
+    /// version, through whichever [`Object`].
     pub fn permission(&self, object: &Object) -> Permission {
         if object.file().is_some() {
             return object.permission();
@@ -334,25 +334,24 @@ impl Store {
         same.map_or_else(|| object.permission(), |known| known.permission())
     }
 
-    /// Returns what the origin permitted caches to do with the list of a folder when it was last asked for one.
+    /// Returns the permissions of the origin for caches of a folder's list, as of its last reply.
     pub fn listing_permission(&self, place: &str, folder: &ObjectPath) -> Permission {
         let listed = self.place(place).ok().and_then(|place| place.listed.get(folder));
         listed.map_or_else(Permission::default, |(at, permission)| permission.after(at.elapsed()))
     }
 
-    /// Reads a range piece by piece; what lies behind the end of the object is cut off. Nothing is asked of the
-    /// origin before the first [`Reader::next`].
+    /// Reads a range piece by piece, cut at the end of the object. The origin is not asked before the first
+    /// [`Reader::next`].
     pub fn read(&self, object: &Arc<Object>, range: Range<u64>) -> Reader {
         Reader::new(self.0.slices.clone(), object.clone(), range)
     }
 
-    /// Takes note that a range of a file, which a [`Reader`] of an object gave with `pin`, could not be read to its end;
-    /// `offset` says where in the object that was. A slice of the cache is dropped, so that another read from there on
-    /// fetches it again.
+    /// Notes that a range of a file that a [`Reader`] returned with `pin` could not be read to its end. `offset` is the
+    /// position in the object. A slice of the cache is dropped, so that the next read fetches it again.
     ///
     /// # Errors
     ///
-    /// [`OriginError::Truncated`] where the file is the object itself: it became shorter, and has no other bytes.
+    /// [`OriginError::Truncated`] where the file is the object itself, whose bytes have no other source.
     pub fn lost(&self, object: &Object, offset: u64, pin: Option<&Pin>) -> Result<(), OriginError> {
         match pin {
             Some(pin) => pin.drop_damaged(),
@@ -361,13 +360,13 @@ impl Store {
         Ok(())
     }
 
-    /// Reads exactly a range, and waits for all of it: for metadata. It is taken from slices where all of them are
-    /// in memory or on their way, else asked for as it is, not rounded to slices and not cached; once for all
-    /// concurrent callers of the same range.
+    /// Reads exactly a range, and waits for all of it: for metadata. It is read from slices if all of them are in
+    /// memory or on their way. Otherwise exactly the range is requested, not cached, and shared by all concurrent
+    /// callers of the same range.
     ///
     /// # Errors
     ///
-    /// What the origin says; [`OriginError::OutOfRange`] where the range ends behind the object.
+    /// The error of the origin; [`OriginError::OutOfRange`] where the range ends behind the object.
     pub async fn read_all(&self, object: &Arc<Object>, range: Range<u64>) -> Result<Bytes, OriginError> {
         if range.end > object.meta().len || range.start > range.end {
             return Err(OriginError::OutOfRange {
@@ -392,13 +391,13 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Returns whether a range can be read without asking the origin for anything more than is on its way.
+    /// Returns whether a range can be read without a further request to the origin.
     pub fn is_near(&self, object: &Arc<Object>, range: &Range<u64>) -> bool {
         object.file().is_some() || object.is_coming(self.slices(), range)
     }
 
-    /// Fetches the missing slices of a range, without waiting: one origin request for each missing run. At most one run's
-    /// length is fetched, the rest of the range is left out. Does nothing for an open file.
+    /// Fetches the missing slices of a range, without waiting: one origin request for each missing run. At most one
+    /// run's length is fetched; the rest of the range is left out. Does nothing for an open file.
     pub fn prefetch(&self, object: &Arc<Object>, range: Range<u64>) {
         if object.file().is_some() {
             return;
@@ -445,7 +444,7 @@ impl Store {
 }
 
 impl Place {
-    /// Returns what need not be asked: a fresh object, one that stands in for it, or that there is none.
+    /// Returns the known result without a request: a fresh object, its stand-in, or its absence.
     fn known(&self, path: &ObjectPath) -> Option<Result<Arc<Object>, OriginError>> {
         if let Some(object) = self.objects.get(path) {
             let fresh = object.fresh_for(self.freshness);
@@ -458,7 +457,7 @@ impl Place {
         (at.elapsed() < ABSENT.min(self.freshness)).then_some(Err(error))
     }
 
-    /// Returns what is given when the origin failed: the object as it was last seen, where that may be.
+    /// Returns the object as last seen, if it may stand in for the failing origin, else the error.
     fn stand_in(&self, path: &ObjectPath, error: OriginError) -> Result<Arc<Object>, OriginError> {
         if error.is_not_found() {
             self.objects.remove(path);
@@ -477,7 +476,7 @@ impl Place {
 }
 
 impl Inner {
-    /// Asks the origin what is there now.
+    /// Asks the origin for the object.
     async fn open_now(&self, place: &Place, path: &ObjectPath, wanted: Range<u64>) -> Result<Arc<Object>, OriginError> {
         let source = &place.source;
         let known = place.objects.get(path);
@@ -489,7 +488,7 @@ impl Inner {
             return Ok(self.remember(place, path, meta, Some(file)));
         }
         let known = known.filter(|known| !known.is_outdated());
-        // What the disk may have is not asked for.
+        // A range that the disk may have is not requested.
         let is_cached = || self.slices.disk().is_some_and(|disk| disk.knows(&source.name, path.as_str()));
         if known.is_none() && !is_cached() {
             match source.origin.read(path, self.first_read(source, wanted), None).await {
@@ -511,7 +510,7 @@ impl Inner {
         Ok(self.remember(place, path, meta, None))
     }
 
-    /// Takes slices off the disk that the origin no longer lets be stored.
+    /// Removes slices from the disk that the origin no longer permits to store.
     fn obey(&self, source: &NamedOrigin, path: &ObjectPath, meta: &ObjectMeta) {
         let Some(disk) = self.slices.disk() else { return };
         if meta.freshness.permission.is_storable() || !disk.knows(&source.name, path.as_str()) {
@@ -523,8 +522,8 @@ impl Inner {
         }
     }
 
-    /// The range that opens an unknown object: whole slices of the wanted range. Where sibling caches may
-    /// have it, as little as will do, for only the origin says which version there is.
+    /// Returns the range of the request that opens an unknown object: whole slices of the wanted range. With siblings
+    /// it is as short as possible, because only the origin knows the version.
     fn first_read(&self, source: &NamedOrigin, wanted: Range<u64>) -> Range<u64> {
         let slice = self.slices.slice();
         if wanted.is_empty() || source.origin.neighbours().is_some() {
@@ -551,7 +550,7 @@ impl Inner {
     }
 }
 
-/// The known object, where what the origin says is the same version.
+/// Returns the known object if the origin has the same version.
 fn still(known: Option<Arc<Object>>, meta: &ObjectMeta) -> Option<Arc<Object>> {
     let known = known?;
     let same = known.meta().version == meta.version && known.meta().len == meta.len;
@@ -567,7 +566,7 @@ async fn read_file(object: &Arc<Object>, file: Arc<std::fs::File>, range: Range<
     let kept = object.clone();
     let work = move || {
         let bytes = disk::read_at(&file, range);
-        // Looked at after the read: what was read before is of the version opened then.
+        // Checked after the read: the bytes before belong to the version that was opened then.
         check_file(&kept, &file)?;
         bytes.map_err(|error| {
             let error =

@@ -1,4 +1,4 @@
-//! Buckets: S3 and what speaks like it, Google Cloud Storage, Azure Blob Storage.
+//! Buckets: S3 and compatible services, Google Cloud Storage, Azure Blob Storage.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,16 +27,16 @@ use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 use crate::place::OriginOptions;
 
-/// A listing may take this many times as long as the head of another reply: it arrives in whole pages.
+/// Factor on the first-byte time limit for a listing, which arrives in whole pages.
 const LISTING: u32 = 6;
 
-/// Entries taken of one folder; those behind them are left out.
+/// Highest number of entries of one folder; later ones are left out.
 const MOST_ENTRIES: usize = 65_536;
 
-/// Which kind of bucket.
+/// The protocol of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloudKind {
-    /// Amazon S3 and what speaks like it.
+    /// Amazon S3 and compatible services.
     S3,
     /// Google Cloud Storage.
     Gs,
@@ -46,13 +46,14 @@ pub(crate) enum CloudKind {
 
 /// Objects of a bucket, below a prefix of their keys.
 ///
-/// Credentials come from the environment as the tools of each cloud have them, for S3 also from the shared profile
-/// files, and from the machine's role where something says that it has one. Without any, requests go unsigned.
+/// Credentials come from the environment variables of each cloud's tools, for S3 also from the shared profile files,
+/// and from the machine's role where a setting or the environment announces one. Without credentials requests are
+/// unsigned.
 #[derive(Clone)]
 pub struct CloudOrigin {
     store: Arc<dyn ObjectStore>,
     pages: Arc<dyn PaginatedListStore>,
-    /// What can be set, where requests go unsigned because there are no keys.
+    /// Advice on settings, where requests are unsigned for want of keys.
     hint: Option<&'static str>,
     name: Arc<str>,
     bucket: Arc<str>,
@@ -72,7 +73,7 @@ impl CloudOrigin {
         Self::with_env(kind, bucket, prefix, options, timeouts, env)
     }
 
-    /// With the environment variables that `env` gives, as far as they are ours to read.
+    /// Creates it with the environment variables that `env` returns, as far as Millpond reads them.
     pub(super) fn with_env(
         kind: CloudKind,
         bucket: &str,
@@ -102,7 +103,7 @@ impl CloudOrigin {
         At { origin: self.name.clone(), path: Arc::from(path.as_str()) }
     }
 
-    /// The key of an object. Taken as it is, not encoded: the client library would write `%23` for `#` in the key.
+    /// Returns the key of an object. It is not encoded: the client library would write `%23` for `#` in the key.
     fn key(&self, path: &ObjectPath) -> Result<Path, OriginError> {
         let whole = match (self.prefix.is_empty(), path.is_root()) {
             (true, _) => path.as_str().to_owned(),
@@ -127,14 +128,14 @@ impl CloudOrigin {
         result.map_err(|error| self.explained(request.error(error)))
     }
 
-    /// A refusal of a request that went unsigned for want of keys says what can be set.
+    /// Adds advice on settings to the refusal of a request that was unsigned for want of keys.
     fn explained(&self, error: OriginError) -> OriginError {
         let Some(hint) = self.hint else { return error };
         let more = |detail: String| format!("{detail} (unsigned, for there are no credentials: {hint})");
         match error {
             OriginError::Forbidden { at, detail } => OriginError::Forbidden { at, detail: more(detail) },
             OriginError::Unauthorized { at, detail } => OriginError::Unauthorized { at, detail: more(detail) },
-            // A list that is refused.
+            // A refused listing.
             OriginError::Status { at, code: code @ (401 | 403), detail } => {
                 OriginError::Status { at, code, detail: more(detail) }
             }
@@ -142,7 +143,7 @@ impl CloudOrigin {
         }
     }
 
-    /// Names and sizes below a key, of as many pages as it takes; cut off behind [`MOST_ENTRIES`].
+    /// Returns names and sizes below a key, from all pages, cut off after [`MOST_ENTRIES`].
     async fn pages(&self, key: &Path) -> object_store::Result<Vec<(Path, bool, u64)>> {
         let prefix = (!key.as_ref().is_empty()).then(|| format!("{key}/"));
         let mut found = Vec::new();
@@ -187,7 +188,7 @@ impl CloudOrigin {
             ..GetOptions::default()
         };
         let result = match self.get(path, options, range.start, expected).await {
-            // Right at the end of an object, as at the beginning of an empty one, there is no byte to send.
+            // At the end of an object, as in an empty one, there is no byte to send.
             Err(OriginError::OutOfRange { .. }) => {
                 return self.nothing(path, range.start, expected).await;
             }
@@ -209,7 +210,7 @@ impl CloudOrigin {
         Ok(Fetched { meta, range: wanted, body: exact(body, at, 0, count) })
     }
 
-    /// No bytes at the end of the object; an error elsewhere.
+    /// Returns no bytes at the end of the object, and an error elsewhere.
     async fn nothing(
         &self,
         path: &ObjectPath,
@@ -247,7 +248,7 @@ impl CloudOrigin {
         let mut entries: Vec<_> = found
             .into_iter()
             .filter_map(|(path, folder, len)| {
-                // Some tools put an empty object where they mean a folder: that one is the folder itself.
+                // Some tools store an empty object to represent a folder. That object is the folder itself.
                 let name = path.as_ref().strip_prefix(key.as_ref())?;
                 let name = name.trim_matches('/').to_owned();
                 let shown = !name.is_empty() && !name.starts_with('.');
@@ -281,24 +282,25 @@ fn meta_of(meta: &object_store::ObjectMeta, attributes: &Attributes) -> ObjectMe
         content_type: text(&Attribute::ContentType),
         content_disposition: text(&Attribute::ContentDisposition),
         content_language: text(&Attribute::ContentLanguage),
-        // What tools leave behind that is no coding of the object.
+        // Values that tools store without meaning a coding.
         content_encoding: text(&Attribute::ContentEncoding)
             .filter(|coding| !matches!(coding.as_str(), "" | "identity" | "aws-chunked")),
         freshness: Freshness::of(&headers),
     }
 }
 
-/// One way of trying again is enough: the one around every origin.
+/// The client library does not retry: the wrapper around every origin does.
 fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
-/// The library's limits are on whole requests, bodies included, which would cut long reads off; ours are on pauses.
+/// The library's time limits apply to whole requests, bodies included, and would cut off long reads. Ours apply to
+/// pauses.
 fn client(timeouts: Timeouts, endpoint: Option<&str>) -> ClientOptions {
     let plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
     ClientOptions::new()
         .with_allow_http(plain)
-        // A machine without root certificates can still talk to plain HTTP.
+        // A machine without root certificates can still use plain HTTP.
         .with_no_system_certificates(plain)
         .with_timeout_disabled()
         .with_read_timeout_disabled()
@@ -306,7 +308,7 @@ fn client(timeouts: Timeouts, endpoint: Option<&str>) -> ClientOptions {
         .with_pool_max_idle_per_host(64)
 }
 
-/// The client library's part of an origin.
+/// The client library's objects of an origin.
 struct Client {
     store: Arc<dyn ObjectStore>,
     pages: Arc<dyn PaginatedListStore>,
@@ -327,7 +329,7 @@ fn s3(
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<Client, String> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-    // Keys of the environment take precedence over the profile; the machine is asked for the rest.
+    // Keys of the environment take precedence over the profile. The machine's role comes last.
     let keys_elsewhere =
         env("AWS_ACCESS_KEY_ID").is_some() || env("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() || options.s3_anonymous;
     let profile = if keys_elsewhere { Profile::default() } else { Profile::load(&env)? };
@@ -357,7 +359,7 @@ fn s3(
     builder = builder.with_virtual_hosted_style_request(style == Style::Host);
     if let Some(endpoint) = &endpoint {
         let url = style.endpoint(bucket, endpoint)?;
-        // The more specific of the two settings, so that none of the environment overrides it.
+        // The more specific one of the two settings, so that the environment does not override it.
         builder = builder.with_config(AmazonS3ConfigKey::S3Endpoint, url);
     }
     if let Some(machine) = env("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
@@ -374,12 +376,12 @@ fn s3(
         .map_err(|error| error.to_string())
 }
 
-/// A switch of the client library, of the environment.
+/// Returns whether the environment turns a switch of the client library on.
 fn is_on(value: Option<String>) -> bool {
     value.is_some_and(|value| value == "true")
 }
 
-/// Where the name of the bucket stands in a URL.
+/// Position of the bucket's name in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     Path,
@@ -387,14 +389,14 @@ enum Style {
 }
 
 impl Style {
-    /// A service of one's own rarely has a host name for each bucket; AWS does, but its certificates do not cover
-    /// names with dots.
+    /// Chooses the style. A private service rarely has a host name for each bucket. AWS does, but its certificates do
+    /// not cover names with dots.
     fn choose(bucket: &str, endpoint: Option<&str>, path_style: Option<bool>) -> Self {
         let path = path_style.unwrap_or(endpoint.is_some() || bucket.contains('.'));
         if path { Self::Path } else { Self::Host }
     }
 
-    /// The endpoint as the client library wants it: with the bucket in the host name where it belongs there.
+    /// Returns the endpoint for the client library, with the bucket in the host name where the style demands it.
     fn endpoint(self, bucket: &str, endpoint: &str) -> Result<String, String> {
         let endpoint = endpoint.trim_end_matches('/');
         let url = url::Url::parse(endpoint).map_err(|error| format!("S3 endpoint: {error}"))?;
