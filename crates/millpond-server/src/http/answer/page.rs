@@ -19,7 +19,7 @@ use crate::{
 use bytes::Bytes;
 use http::HeaderValue;
 use millpond_media::Work;
-use millpond_package::{Kind, PresentedTrack, hls::Container};
+use millpond_package::{MediaKind, PresentedTrack, hls::Container};
 use millpond_store::{Entry, Titles};
 use serde_json::{Value, json};
 use std::{
@@ -191,9 +191,9 @@ fn track(track: &PresentedTrack) -> Value {
     json!({
         "name": track.name(),
         "kind": match track.kind() {
-            Kind::Video => "video",
-            Kind::Audio => "audio",
-            Kind::Text => "text",
+            MediaKind::Video => "video",
+            MediaKind::Audio => "audio",
+            MediaKind::Text => "text",
         },
         "codec": track.codec_parameter(),
         "language": track.language(),
