@@ -7,7 +7,7 @@ use super::{
 use crate::{
     http::{
         body::Body,
-        render::TextId,
+        render::{AnswerError, TextId},
         request::{
             Request,
             coding::Coding,
@@ -55,7 +55,7 @@ impl Front {
         path: &str,
         query: &str,
         request: &Request,
-    ) -> Result<SelectedRepresentation, LibraryError> {
+    ) -> Result<SelectedRepresentation, AnswerError> {
         let (content_type, cache_control, bytes) = content(self, path, query).await?;
         let hash = fingerprint(&bytes);
         let mut selected = SelectedRepresentation {
@@ -211,7 +211,9 @@ async fn outputs(front: &Front, asset: &Arc<Asset>, path: &str) -> Value {
     let encoded = encode(path);
     let output = async |resource, tail: &str| match front.renderer.body(asset, resource, false).await {
         Ok(_) => json!({ "url": format!("/{encoded}/{tail}") }),
-        Err(LibraryError::Package { error, .. }) => json!({ "url": null, "reason": error.to_string() }),
+        Err(AnswerError::Library(LibraryError::Package { error, .. })) => {
+            json!({ "url": null, "reason": error.to_string() })
+        }
         Err(error) => json!({ "url": null, "reason": error.to_string() }),
     };
     // Only the page knows the host name by which it was reached.
