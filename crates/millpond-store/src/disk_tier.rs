@@ -4,15 +4,16 @@
 //! readers, and in the background, where the whole disk is checked again and again (see `scrub`). A slice that differs
 //! is dropped, counted and fetched again.
 
+mod pin;
 mod scrub;
+mod slot_state;
+mod writer;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::fs::File;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,12 +21,14 @@ use tokio::time::Instant;
 
 use crate::object::Named;
 use crate::policy::{Counters, Item, Ledger, PolicyName, Slot, Time};
-use crate::reader::Chunk;
-use crate::slab::{self, Found, ObjectName, SlabError, Slabs};
+use crate::slab::{Found, ObjectName, SlabError, Slabs};
 use crate::slices::Slice;
 
-/// Time without readers after which a slice is compared with its checksum before its next use, in milliseconds.
-const UNREAD: Time = 3600 * 1000;
+pub(crate) use pin::DiskSlice;
+pub use pin::Pin;
+use pin::Pinned;
+use slot_state::SlotState;
+use writer::{Job, write_all};
 
 /// Time for which the disk is not used after a failure.
 const REST: Duration = Duration::from_secs(10);
@@ -70,7 +73,7 @@ pub(crate) struct DiskTier {
 struct Inner {
     ledger: Ledger,
     policy: PolicyName,
-    states: Vec<State>,
+    states: Vec<SlotState>,
     /// Objects that an operator has pinned, with those of their slots that are pinned for it.
     kept: HashMap<u64, HashSet<Slot>>,
     /// Time and text of the last failure.
@@ -91,45 +94,6 @@ impl Inner {
     }
 }
 
-/// State of the bytes of a slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Writing,
-    /// In a truncated slab, to be removed.
-    Lost,
-    /// Written by an earlier run, not compared yet.
-    Found,
-    /// Compared with its checksum, or written, and used since.
-    Ready { proven: Time, used: Time },
-}
-
-impl State {
-    /// Returns whether all bytes are there.
-    fn is_whole(self) -> bool {
-        !matches!(self, Self::Writing | Self::Lost)
-    }
-
-    /// Returns whether the bytes can be used without a comparison: they were compared recently, or are read
-    /// continuously, and the background pass compares them.
-    fn is_usable(self, now: Time) -> bool {
-        matches!(self, Self::Ready { used, .. } if now.saturating_sub(used) < UNREAD)
-    }
-
-    /// Returns whether the bytes were compared recently.
-    fn is_proven(self, now: Time) -> bool {
-        matches!(self, Self::Ready { proven, .. } if now.saturating_sub(proven) < UNREAD)
-    }
-}
-
-/// A slice to write.
-struct Job {
-    item: Item,
-    of: Arc<Named>,
-    slice: Arc<Slice>,
-    then: Box<dyn FnOnce() + Send>,
-}
-
 impl DiskTier {
     /// Opens or creates slab files in a folder, of at most `quota` bytes in all. At most `waiting` complete slices wait
     /// to be written. On a slow disk further ones are not written.
@@ -142,7 +106,7 @@ impl DiskTier {
     ) -> Result<Arc<Self>, SlabError> {
         let (slabs, found) = Slabs::open(folder, quota, slice)?;
         let mut ledger = Ledger::new(u64::from(slabs.slots()) * u64::from(slice), policy);
-        let mut states = vec![State::Writing; slabs.slots() as usize];
+        let mut states = vec![SlotState::Writing; slabs.slots() as usize];
         let item = |found: &Found| Item {
             key: found.key,
             object: found.object,
@@ -152,7 +116,7 @@ impl DiskTier {
         };
         ledger.restore(found.iter().map(|found| (found.slot, item(found))));
         for found in &found {
-            states[found.slot as usize] = State::Found;
+            states[found.slot as usize] = SlotState::Found;
         }
         let (queue, jobs) = sync_channel(waiting);
         let tier = Arc::new(Self {
@@ -193,7 +157,7 @@ impl DiskTier {
         inner.ledger.pin(slot);
         let state = &mut inner.states[slot as usize];
         let proven = state.is_usable(now);
-        if let State::Ready { used, .. } = state
+        if let SlotState::Ready { used, .. } = state
             && proven
         {
             *used = now;
@@ -317,7 +281,7 @@ impl DiskTier {
         let mut keys = Vec::new();
         for slot in self.slabs.neighbours(slot) {
             if inner.states[slot as usize].is_whole() {
-                inner.states[slot as usize] = State::Lost;
+                inner.states[slot as usize] = SlotState::Lost;
                 keys.extend(inner.ledger.item(slot).map(|item| item.key));
             }
         }
@@ -341,7 +305,7 @@ impl DiskTier {
             let now = self.now();
             let state = &mut self.lock().states[slot as usize];
             if state.is_whole() {
-                *state = State::Ready { proven: now, used: now };
+                *state = SlotState::Ready { proven: now, used: now };
             }
         }
         sound
@@ -382,59 +346,6 @@ impl DiskTier {
         }
     }
 
-    /// Writes a slice: reserves a slot, fills it, and then makes it visible.
-    fn write(&self, job: &Job) -> bool {
-        let resting = |inner: &Inner| inner.failure.as_ref().is_some_and(|(at, _)| at.elapsed() < REST);
-        let now = self.now();
-        let mut gone = Vec::new();
-        let mut inner = self.lock();
-        if resting(&inner) || inner.ledger.find(job.item.key).is_some() {
-            return false;
-        }
-        let slot = inner.ledger.insert(job.item, now, &mut gone).ok();
-        if let Some(slot) = slot {
-            inner.states[slot as usize] = State::Writing;
-            inner.ledger.pin(slot);
-        }
-        drop(inner);
-        for (other, item) in gone.into_iter().filter(|(other, _)| Some(*other) != slot) {
-            self.free(other, item.key);
-        }
-        let Some(slot) = slot else { return false };
-        if self.slabs.is_cut(slot) {
-            self.give_up_slab(slot);
-        }
-        let Item { key, object, index, of, .. } = job.item;
-        let name = job.of.name();
-        let slice = slab::Slice { key, object, index, of, name: &name };
-        let result = self.slabs.write(slot, &slice, job.slice.pieces());
-        let mut inner = self.lock();
-        let is_kept = result.as_ref().is_ok_and(|file| self.slabs.is_current(slot, file));
-        match &result {
-            // The slab was truncated meanwhile, which is no failure of the disk.
-            Ok(_) if !is_kept => drop(inner.ledger.remove(job.item.key)),
-            Ok(_) => {
-                inner.failure = None;
-                inner.states[slot as usize] = State::Ready { proven: now, used: now };
-                inner.keep(job.item.object, slot);
-                self.written.fetch_add(1, Ordering::Relaxed);
-            }
-            Err(error) => {
-                self.errors.fetch_add(1, Ordering::Relaxed);
-                if inner.failure.is_none() {
-                    tracing::error!(%error, "the disk cache is left alone for a while");
-                }
-                inner.failure = Some((Instant::now(), error.to_string()));
-                inner.ledger.remove(job.item.key);
-            }
-        }
-        if let Some(key) = inner.ledger.unpin(slot) {
-            drop(inner);
-            self.free(slot, key);
-        }
-        is_kept
-    }
-
     fn free(&self, slot: Slot, key: u64) {
         if self.slabs.free(slot, key).is_err() {
             self.errors.fetch_add(1, Ordering::Relaxed);
@@ -457,83 +368,8 @@ impl DiskTier {
     }
 }
 
-fn write_all(jobs: &Receiver<Job>, tier: &std::sync::Weak<DiskTier>) {
-    while let Ok(job) = jobs.recv() {
-        let Some(tier) = tier.upgrade() else { return };
-        if tier.write(&job) {
-            (job.then)();
-        }
-    }
-}
-
 impl fmt::Debug for DiskTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DiskTier").field("stats", &self.stats()).finish_non_exhaustive()
-    }
-}
-
-/// Keeps bytes of the cache unchanged while it lives. Clones keep the same bytes.
-#[derive(Clone)]
-pub struct Pin(Arc<Pinned>);
-
-struct Pinned {
-    tier: Arc<DiskTier>,
-    slot: Slot,
-    key: u64,
-}
-
-impl Pin {
-    /// Drops the slice, whose bytes are damaged or missing. The next reader fetches it again.
-    pub(crate) fn drop_damaged(&self) {
-        self.0.tier.drop_damaged(self.0.slot, self.0.key);
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        self.tier.unpin(self.slot);
-    }
-}
-
-impl fmt::Debug for Pin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pin")
-    }
-}
-
-/// A slice on the disk, pinned.
-#[derive(Clone, Debug)]
-pub(crate) struct DiskSlice {
-    pin: Pin,
-    file: Arc<File>,
-    range: Range<u64>,
-    proven: bool,
-}
-
-impl DiskSlice {
-    /// Returns the bytes from an offset of the slice to its end.
-    pub(crate) fn rest(&self, offset: u64) -> Chunk {
-        let start = (self.range.start + offset).min(self.range.end);
-        Chunk::File { file: self.file.clone(), range: start..self.range.end, pin: Some(self.pin.clone()) }
-    }
-
-    /// Returns whether the bytes may be sent from the file. Otherwise they must be copied out of it.
-    pub(crate) fn is_sendable(&self) -> bool {
-        self.pin.0.tier.slabs.detaches()
-    }
-
-    /// Drops the slice, whose bytes are damaged or missing.
-    pub(crate) fn drop_damaged(&self) {
-        self.pin.drop_damaged();
-    }
-
-    /// Returns whether the bytes match their checksum. They are compared after a start, and after a time without
-    /// readers, on a thread that may block.
-    pub(crate) async fn is_proven(&self) -> bool {
-        if self.proven {
-            return true;
-        }
-        let pin = self.pin.clone();
-        tokio::task::spawn_blocking(move || pin.0.tier.prove(pin.0.slot)).await.unwrap_or(false)
     }
 }

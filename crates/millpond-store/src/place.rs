@@ -1,22 +1,16 @@
 //! Places as an operator writes them, and their origins.
 
+mod build;
+mod options;
+
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::origin::cloud::{CloudKind, CloudOrigin};
-use crate::origin::disk::DiskOrigin;
-use crate::origin::http::HttpOrigin;
-use crate::origin::neighbours::NeighbourOrigin;
-use crate::origin::retry::{RetryOrigin, RetryPolicy};
-use crate::origin::single::{Single, SingleOrigin};
-use crate::origin::visible::VisibleOrigin;
-use crate::origin::{Origin, Timeouts};
+pub use build::build;
+pub use options::{OriginOptions, Titles};
 
 /// Location of the objects of a place.
 #[derive(Clone, PartialEq, Eq)]
@@ -226,193 +220,6 @@ fn shown(text: &str) -> String {
         }
         _ => text.to_owned(),
     }
-}
-
-/// The rule by which media files of a folder are renditions of one title.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Titles {
-    /// Files with matching names and content are one title.
-    #[default]
-    Alike,
-    /// All files of a folder are one title.
-    Folder,
-    /// Each file is a title.
-    File,
-}
-
-impl Titles {
-    /// The names of all rules, as operators write them.
-    pub const NAMES: [&'static str; 3] = ["alike", "folder", "file"];
-
-    /// Returns the rule of a name.
-    pub fn named(name: &str) -> Option<Self> {
-        let place = Self::NAMES.iter().position(|known| *known == name)?;
-        [Self::Alike, Self::Folder, Self::File].get(place).copied()
-    }
-}
-
-/// Options of an origin. Those that do not apply to an origin are ignored.
-#[derive(Clone, PartialEq, Eq)]
-pub struct OriginOptions {
-    /// Time limit for connecting, name lookup and TLS included.
-    pub connect_timeout: Duration,
-    /// Time limit from the request to the head of the reply.
-    pub first_byte_timeout: Duration,
-    /// Longest pause of a body. The whole has no limit.
-    pub stall_timeout: Duration,
-    /// Number of further attempts after a transient failure.
-    pub retries: u32,
-    /// Longest first pause before a further attempt. It doubles each time; the real one is random below it.
-    pub retry_base: Duration,
-    /// Hosts, as `host` or `host:port`, to which an HTTP origin may redirect besides itself.
-    pub follow_redirects_to: Vec<String>,
-    /// Base URLs of sibling caches, asked for a range before the origin.
-    pub siblings: Vec<Url>,
-    /// Time limit for the first byte of a sibling's reply.
-    pub sibling_timeout: Duration,
-    /// Whether files and folders whose names begin with a dot can be read; by default not. They are never listed.
-    pub hidden_files: Option<bool>,
-    /// The rule by which files of a folder are one title.
-    pub titles: Titles,
-    /// The URL of an S3 service; by default that of the environment, the profile, or AWS.
-    pub s3_endpoint: Option<String>,
-    /// The region of the bucket; by default that of the environment, the profile, or `us-east-1`.
-    pub s3_region: Option<String>,
-    /// Whether the bucket is named in the path rather than the host name; by default with an endpoint.
-    pub s3_path_style: Option<bool>,
-    /// Whether S3 requests are unsigned.
-    pub s3_anonymous: bool,
-    /// The base URL of a service compatible with Google Cloud Storage.
-    pub gs_endpoint: Option<String>,
-    /// Whether Google Cloud Storage requests are unsigned.
-    pub gs_anonymous: bool,
-    /// The Azure storage account; by default that of the environment.
-    pub az_account: Option<String>,
-    /// The URL of a service compatible with Azure Blob Storage.
-    pub az_endpoint: Option<String>,
-    /// Whether Azure requests are unsigned.
-    pub az_anonymous: bool,
-    /// Whether the machine's cloud role is asked for keys where none are configured. By default only if the environment
-    /// names the service that provides them.
-    pub instance_credentials: bool,
-}
-
-impl Default for OriginOptions {
-    fn default() -> Self {
-        Self {
-            connect_timeout: Duration::from_secs(5),
-            first_byte_timeout: Duration::from_secs(10),
-            stall_timeout: Duration::from_secs(10),
-            retries: 2,
-            retry_base: Duration::from_millis(100),
-            follow_redirects_to: Vec::new(),
-            siblings: Vec::new(),
-            sibling_timeout: Duration::from_millis(100),
-            hidden_files: None,
-            titles: Titles::default(),
-            s3_endpoint: None,
-            s3_region: None,
-            s3_path_style: None,
-            s3_anonymous: false,
-            gs_endpoint: None,
-            gs_anonymous: false,
-            az_account: None,
-            az_endpoint: None,
-            az_anonymous: false,
-            instance_credentials: false,
-        }
-    }
-}
-
-impl fmt::Debug for OriginOptions {
-    /// Omits the endpoints, which may contain credentials.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OriginOptions")
-            .field("connect_timeout", &self.connect_timeout)
-            .field("first_byte_timeout", &self.first_byte_timeout)
-            .field("stall_timeout", &self.stall_timeout)
-            .field("retries", &self.retries)
-            .finish_non_exhaustive()
-    }
-}
-
-impl OriginOptions {
-    fn timeouts(&self) -> Timeouts {
-        Timeouts { connect: self.connect_timeout, first_byte: self.first_byte_timeout, stall: self.stall_timeout }
-    }
-}
-
-/// Creates the origin of a place. Remote ones repeat requests after transient failures.
-///
-/// # Errors
-///
-/// A folder does not exist or a client cannot be made. A remote origin is not asked yet.
-pub fn build(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
-    let origin = with_hidden_names(spec, options)?;
-    Ok(if options.hidden_files == Some(true) { origin } else { Arc::new(VisibleOrigin::new(origin)) })
-}
-
-fn with_hidden_names(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
-    let timeouts = options.timeouts();
-    let client = |detail: String| PlaceError::Client { place: spec.source.to_string(), detail };
-    let origin: Arc<dyn Origin> = match &spec.source {
-        PlaceSource::Folder(folder) => return disk(folder.clone()),
-        PlaceSource::Http(url) => {
-            let allowed = &options.follow_redirects_to;
-            Arc::new(HttpOrigin::new(url, timeouts, allowed).map_err(client)?)
-        }
-        PlaceSource::S3 { bucket, prefix } => {
-            Arc::new(CloudOrigin::new(CloudKind::S3, bucket, prefix, options, timeouts).map_err(client)?)
-        }
-        PlaceSource::Gs { bucket, prefix } => {
-            Arc::new(CloudOrigin::new(CloudKind::Gs, bucket, prefix, options, timeouts).map_err(client)?)
-        }
-        PlaceSource::Az { container, prefix } => {
-            Arc::new(CloudOrigin::new(CloudKind::Az, container, prefix, options, timeouts).map_err(client)?)
-        }
-    };
-    let origin = match options.siblings.as_slice() {
-        [] => origin,
-        siblings => Arc::new(NeighbourOrigin::new(
-            siblings.iter().map(|url| sibling(url, options).map_err(client)).collect::<Result<_, _>>()?,
-            origin,
-            options.sibling_timeout,
-        )),
-    };
-    // Around the siblings: a body that breaks off at one of them is resumed from another one or from the origin.
-    let policy = RetryPolicy { tries: options.retries.saturating_add(1), base: options.retry_base };
-    Ok(Arc::new(RetryOrigin::new(origin, policy)))
-}
-
-fn sibling(url: &Url, options: &OriginOptions) -> Result<Arc<dyn Origin>, String> {
-    let begin = options.sibling_timeout;
-    let timeouts = Timeouts { connect: begin, first_byte: begin, stall: begin.max(options.stall_timeout / 5) };
-    Ok(Arc::new(HttpOrigin::sibling(url, timeouts)?))
-}
-
-fn disk(folder: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
-    match DiskOrigin::new(&folder) {
-        Ok(origin) => Ok(Arc::new(origin)),
-        Err(error) => Err(match error.kind() {
-            io::ErrorKind::NotFound => PlaceError::NoSuchFolder { folder },
-            io::ErrorKind::NotADirectory if folder.is_file() => return file(folder),
-            io::ErrorKind::NotADirectory => PlaceError::NotAFolder { folder },
-            _ => PlaceError::Unreadable { folder, detail: error.to_string() },
-        }),
-    }
-}
-
-/// Creates a place of one file and the subtitles beside it.
-fn file(file: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
-    let unreadable = |detail: &str| PlaceError::Unreadable { folder: file.clone(), detail: detail.to_owned() };
-    let name =
-        file.file_name().and_then(|name| name.to_str()).ok_or_else(|| unreadable("its name is no UTF-8 text"))?;
-    // The folder of `film.mp4` is the empty path.
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.map_or_else(|| PathBuf::from("."), PathBuf::from);
-    let Some(single) = Single::new(name) else { return Err(PlaceError::NamesOthers { file, folder }) };
-    let origin = DiskOrigin::new(&folder).map_err(|error| unreadable(&error.to_string()))?;
-    Ok(Arc::new(SingleOrigin::new(origin, single)))
 }
 
 /// Returns percent-decoded text for messages. Bytes that are not text are replaced.

@@ -1,13 +1,17 @@
 //! Places by name, and one slice cache for all of them.
 
+mod opening;
+mod options;
+mod place;
+mod whole;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::cache::Cache;
@@ -16,84 +20,25 @@ use crate::error::OriginError;
 use crate::freshness::Permission;
 use crate::memory::Memory;
 use crate::named_origin::NamedOrigin;
-use crate::object::{Named, Object};
-use crate::origin::{Entry, Listing, ObjectMeta, Origin, disk};
+use crate::object::Object;
+use crate::origin::{Entry, Listing, Origin};
 use crate::path::ObjectPath;
 use crate::policy::PolicyName;
-use crate::reader::{Reader, check_file};
+use crate::reader::Reader;
 use crate::schedule::Mode;
 use crate::single_flight::SingleFlight;
-use crate::slab::{ObjectName, SlabError};
 use crate::slices::SliceCache;
 use crate::stats::{self, PlaceStats, Stats};
+
+pub use options::{DiskOptions, StoreError, StoreOptions};
+use place::Place;
+use whole::{collect, read_file};
 
 /// Number of unused files that a place keeps open.
 const OPEN_FILES: u64 = 256;
 
 /// Number of objects of which a remote place remembers the metadata.
 const REMEMBERED: u64 = 65_536;
-
-/// Time for which an object counts as absent.
-const ABSENT: Duration = Duration::from_secs(1);
-
-/// Time for which an object is used while its origin fails, where the origin does not state one.
-const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 3600);
-
-/// Time after a failure for which a stale object is used before the origin is asked again.
-const STALE_STEP: Duration = Duration::from_secs(1);
-
-/// Longest range of the request that opens an object, in bytes.
-const FIRST: u64 = 1 << 30;
-
-/// Options of a [`Store`].
-#[derive(Clone, Debug)]
-pub struct StoreOptions {
-    /// Memory in bytes, for complete slices, for those being filled, and for the entries of others in
-    /// [`Store::memory`]. At least four slices are used.
-    pub memory: u64,
-    /// Disk cache; `None` for none.
-    pub disk: Option<DiskOptions>,
-    /// The size of a slice, in bytes.
-    pub slice: u32,
-    /// Most bytes by which an origin request may be ahead of its readers.
-    pub run: u64,
-    /// Time for which metadata is trusted; by default 1 s for a disk, 10 s for others.
-    pub freshness: Option<Duration>,
-    /// When slices are fetched that viewers will need.
-    pub prefetch: Mode,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        Self {
-            memory: 256 * 1024 * 1024,
-            disk: None,
-            slice: 512 * 1024,
-            run: 16 * 1024 * 1024,
-            freshness: None,
-            prefetch: Mode::Active,
-        }
-    }
-}
-
-/// Options of the disk cache.
-#[derive(Clone, Debug)]
-pub struct DiskOptions {
-    /// The folder. It is created if it is missing, and must contain nothing else.
-    pub folder: PathBuf,
-    /// Highest total size of its files, in bytes.
-    pub quota: u64,
-    /// The eviction policy.
-    pub policy: PolicyName,
-}
-
-/// Why a [`Store`] cannot be created.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The disk cache cannot be opened.
-    #[error("{0}")]
-    Disk(#[from] SlabError),
-}
 
 /// Objects of all places, read through one slice cache. Clones share it.
 ///
@@ -108,21 +53,6 @@ struct Inner {
     prefetch: RwLock<Mode>,
     /// A lock: places change only with the configuration.
     places: RwLock<BTreeMap<String, Arc<Place>>>,
-}
-
-/// An origin, and its known objects.
-struct Place {
-    source: Arc<NamedOrigin>,
-    freshness: Duration,
-    objects: Cache<ObjectPath, Arc<Object>>,
-    /// Absent paths, with the time and the error of the origin.
-    absent: Cache<ObjectPath, (Instant, OriginError)>,
-    /// Stale objects that stand in for a failing origin, with the time of their last use.
-    standing_in: Cache<ObjectPath, Instant>,
-    opening: SingleFlight<ObjectPath, Result<Arc<Object>, OriginError>>,
-    listing: SingleFlight<ObjectPath, Result<Listing, OriginError>>,
-    /// Permissions of the origin for a folder's list, with the time at which it stated them.
-    listed: Cache<ObjectPath, (Instant, Permission)>,
 }
 
 impl Store {
@@ -441,162 +371,6 @@ impl Store {
         let place = places.get(name).cloned();
         place.ok_or_else(|| OriginError::NoSuchPlace { place: name.to_owned() })
     }
-}
-
-impl Place {
-    /// Returns the known result without a request: a fresh object, its stand-in, or its absence.
-    fn known(&self, path: &ObjectPath) -> Option<Result<Arc<Object>, OriginError>> {
-        if let Some(object) = self.objects.get(path) {
-            let fresh = object.fresh_for(self.freshness);
-            let stands_in = || self.standing_in.get(path).is_some_and(|at| at.elapsed() < STALE_STEP);
-            if object.is_fresh(fresh) || (!object.is_outdated() && stands_in()) {
-                return Some(Ok(object));
-            }
-        }
-        let (at, error) = self.absent.get(path)?;
-        (at.elapsed() < ABSENT.min(self.freshness)).then_some(Err(error))
-    }
-
-    /// Returns the object as last seen, if it may stand in for the failing origin, else the error.
-    fn stand_in(&self, path: &ObjectPath, error: OriginError) -> Result<Arc<Object>, OriginError> {
-        if error.is_not_found() {
-            self.objects.remove(path);
-            self.absent.insert(path.clone(), (Instant::now(), error.clone()), 1);
-            return Err(error);
-        }
-        let known = self.objects.get(path).filter(|_| error.may_pass());
-        let fresh = |object: &Object| object.fresh_for(self.freshness);
-        let Some(known) = known.filter(|object| object.outlasts_errors(fresh(object), STALE_IF_ERROR)) else {
-            return Err(error);
-        };
-        stats::add(&self.source.counters.stale, 1);
-        self.standing_in.insert(path.clone(), Instant::now(), 1);
-        Ok(known)
-    }
-}
-
-impl Inner {
-    /// Asks the origin for the object.
-    async fn open_now(&self, place: &Place, path: &ObjectPath, wanted: Range<u64>) -> Result<Arc<Object>, OriginError> {
-        let source = &place.source;
-        let known = place.objects.get(path);
-        stats::add(&source.counters.origin_requests, 1);
-        if let Some((file, meta)) = source.origin.open_file(path).await? {
-            if let Some(known) = still(known, &meta) {
-                return Ok(known);
-            }
-            return Ok(self.remember(place, path, meta, Some(file)));
-        }
-        let known = known.filter(|known| !known.is_outdated());
-        // A range that the disk may have is not requested.
-        let is_cached = || self.slices.disk().is_some_and(|disk| disk.knows(&source.name, path.as_str()));
-        if known.is_none() && !is_cached() {
-            match source.origin.read(path, self.first_read(source, wanted), None).await {
-                Ok(fetched) => {
-                    self.obey(source, path, &fetched.meta);
-                    let object = self.remember(place, path, fetched.meta.clone(), None);
-                    object.adopt(&self.slices, fetched);
-                    return Ok(object);
-                }
-                Err(OriginError::OutOfRange { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let meta = source.origin.head(path).await?;
-        self.obey(source, path, &meta);
-        if let Some(known) = still(known, &meta) {
-            return Ok(known);
-        }
-        Ok(self.remember(place, path, meta, None))
-    }
-
-    /// Removes slices from the disk that the origin no longer permits to store.
-    fn obey(&self, source: &NamedOrigin, path: &ObjectPath, meta: &ObjectMeta) {
-        let Some(disk) = self.slices.disk() else { return };
-        if meta.freshness.permission.is_storable() || !disk.knows(&source.name, path.as_str()) {
-            return;
-        }
-        let of = |name: &ObjectName| *name.place == *source.name && *name.path == *path.as_str();
-        for (object, _, _) in disk.objects().into_iter().filter(|(_, name, _)| of(name)) {
-            disk.purge(|item| item.object == object);
-        }
-    }
-
-    /// Returns the range of the request that opens an unknown object: whole slices of the wanted range. With siblings
-    /// it is as short as possible, because only the origin knows the version.
-    fn first_read(&self, source: &NamedOrigin, wanted: Range<u64>) -> Range<u64> {
-        let slice = self.slices.slice();
-        if wanted.is_empty() || source.origin.neighbours().is_some() {
-            return 0..slice;
-        }
-        let start = wanted.start / slice * slice;
-        let end = wanted.end.min(start.saturating_add(FIRST)).max(start + 1);
-        start..end.div_ceil(slice).saturating_mul(slice)
-    }
-
-    fn remember(
-        &self,
-        place: &Place,
-        path: &ObjectPath,
-        meta: ObjectMeta,
-        file: Option<Arc<std::fs::File>>,
-    ) -> Arc<Object> {
-        let source = place.source.clone();
-        let named = Named::new(&source.name, path, &meta);
-        let object = Arc::new(Object::new(named, source, path.clone(), meta, file));
-        place.objects.insert(path.clone(), object.clone(), 1);
-        place.absent.remove(path);
-        object
-    }
-}
-
-/// Returns the known object if the origin has the same version.
-fn still(known: Option<Arc<Object>>, meta: &ObjectMeta) -> Option<Arc<Object>> {
-    let known = known?;
-    let same = known.meta().version == meta.version && known.meta().len == meta.len;
-    if !same || known.is_outdated() {
-        return None;
-    }
-    known.confirm(meta.freshness);
-    Some(known)
-}
-
-async fn read_file(object: &Arc<Object>, file: Arc<std::fs::File>, range: Range<u64>) -> Result<Bytes, OriginError> {
-    let len = range.end - range.start;
-    let kept = object.clone();
-    let work = move || {
-        let bytes = disk::read_at(&file, range);
-        // Checked after the read: the bytes before belong to the version that was opened then.
-        check_file(&kept, &file)?;
-        bytes.map_err(|error| {
-            let error =
-                OriginError::Io { at: kept.source().at(kept.path()), kind: error.kind(), detail: error.to_string() };
-            kept.note(&error);
-            error
-        })
-    };
-    let result = tokio::task::spawn_blocking(work).await;
-    let bytes = result.unwrap_or_else(|error| {
-        Err(OriginError::Io {
-            at: object.source().at(object.path()),
-            kind: std::io::ErrorKind::Other,
-            detail: error.to_string(),
-        })
-    })?;
-    stats::add(&object.source().counters.file_bytes, len);
-    Ok(bytes)
-}
-
-async fn collect(mut reader: Reader) -> Result<Bytes, OriginError> {
-    let mut whole = BytesMut::new();
-    while let Some(bytes) = reader.next_bytes().await {
-        let bytes = bytes?;
-        if whole.is_empty() && reader.remaining().is_empty() {
-            return Ok(bytes);
-        }
-        whole.extend_from_slice(&bytes);
-    }
-    Ok(whole.freeze())
 }
 
 impl fmt::Debug for Store {

@@ -17,6 +17,7 @@ use crate::path::ObjectPath;
 
 pub(crate) mod aws_profile;
 pub(crate) mod cloud;
+mod cloud_client;
 pub(crate) mod cloud_error;
 pub(crate) mod disk;
 mod exact;
