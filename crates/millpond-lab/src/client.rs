@@ -16,7 +16,7 @@ use crate::tally::{Answered, Counters, ErrorKind, Failure, Kind, Tally};
 
 /// The longest manifest that is taken; a day of 1-second segments has about 4 MB.
 const MANIFEST_LIMIT: usize = 32 << 20;
-/// What is read of the body of an error response, so that its connection can be used again.
+/// Most bytes read from the body of an error response, so that its connection can be used again.
 const DRAIN_LIMIT: u64 = 64 << 10;
 /// The wait before the first retry; each further one is twice as long.
 const RETRY_AFTER: Duration = Duration::from_millis(200);

@@ -56,7 +56,7 @@ pub enum LoadError {
     Manifest {
         /// The URL of the run.
         url: String,
-        /// What is wrong with the manifest.
+        /// The fault of the manifest.
         source: TitleError,
     },
     /// Random ranges need to know how long the whole is.
@@ -67,7 +67,7 @@ pub enum LoadError {
     Length {
         /// The URL of the run.
         url: String,
-        /// What it says its length is.
+        /// The length that it announces.
         length: Option<u64>,
     },
     /// The system gives no thread, or the thread no runtime.

@@ -36,7 +36,7 @@ pub(crate) struct AdaptationSet {
     pub(crate) representations: Vec<Representation>,
 }
 
-/// What an adaptation set shows.
+/// Content type of an adaptation set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Video,
@@ -62,7 +62,7 @@ pub(crate) struct Segment {
     pub(crate) duration: f64,
 }
 
-/// What is wrong with an MPD.
+/// A fault of an MPD.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MPD line {line}: {what}")]
 pub struct MpdError {

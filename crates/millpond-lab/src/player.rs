@@ -45,7 +45,7 @@ enum State {
     Stalled { since: Duration, at: f64 },
 }
 
-/// What a stream does next.
+/// The next action of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// Fetch the segment that begins at this media time, in seconds.
@@ -56,7 +56,7 @@ pub enum Action {
     Done,
 }
 
-/// What the viewer saw.
+/// Startup and stalls as the viewer saw them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Time from pressing play to the first picture; `None` where there was none.

@@ -1,4 +1,4 @@
-//! What a load run found, as JSON by serde and as text for people.
+//! The report of a load run, as JSON by serde and as text for people.
 
 use std::fmt;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Progress {
     }
 }
 
-/// What a run found.
+/// The report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
@@ -203,7 +203,7 @@ pub struct ErrorReport {
     pub examples: Vec<String>,
 }
 
-/// What a report is about.
+/// The subject of a report.
 pub(crate) struct Subject {
     pub(crate) url: String,
     pub(crate) mode: &'static str,

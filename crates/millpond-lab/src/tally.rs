@@ -1,4 +1,4 @@
-//! What the threads of a run measure: counters read while it runs, and tallies added up at its end.
+//! Measurements of a run's threads: counters read while it runs, and tallies added up at its end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,7 +54,7 @@ impl Counters {
     }
 }
 
-/// What a request was for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Manifest,

@@ -55,7 +55,7 @@ pub(crate) struct TrackSegment {
     pub(crate) init: Option<usize>,
 }
 
-/// What a text turned out to be.
+/// The kind of a manifest, told by its text.
 #[derive(Clone, Debug)]
 pub(crate) enum Document {
     Title(Rc<Title>),

@@ -16,7 +16,7 @@ use crate::player::{Action, Playout};
 use crate::tally::{Ending, ErrorKind, Failure, Kind};
 use crate::title::{Media, Rendition, Title, Track};
 
-/// What the viewers of a thread have in common.
+/// State that the viewers of a thread share.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) options: Rc<LoadOptions>,
@@ -44,7 +44,7 @@ struct Session {
     ladder: Ladder,
 }
 
-/// What one stream plays: the ladder or a single audio rendition, and what it has of it.
+/// One stream of a player: the ladder or a single audio rendition, and its buffer.
 struct TrackPlayback<'t> {
     index: usize,
     renditions: &'t [Rendition],

@@ -177,7 +177,7 @@ fn entries(levels: &[&Element], period: f64, count: Option<usize>) -> Result<Vec
     }
 }
 
-/// What turns media time into segments.
+/// The rule that turns media time into segments.
 struct Clock {
     timescale: f64,
     first: u64,
