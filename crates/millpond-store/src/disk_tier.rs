@@ -20,8 +20,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::object::Named;
-use crate::policy::{Counters, Item, Ledger, PolicyName, Slot, Time};
-use crate::slab::{Found, ObjectName, SlabError, Slabs};
+use crate::policy::{Item, Ledger, LedgerCounters, PolicyName, Slot, Time};
+use crate::slab::{ObjectName, SlabError, Slabs, StoredSlice};
 use crate::slices::Slice;
 
 pub(crate) use pin::DiskSlice;
@@ -37,7 +37,7 @@ const REST: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
     /// Counters of the ledger. Each slice counts as a whole slot.
-    pub ledger: Counters,
+    pub ledger: LedgerCounters,
     /// Capacity for slices, in bytes.
     pub capacity: u64,
     /// The eviction policy.
@@ -107,7 +107,7 @@ impl DiskTier {
         let (slabs, found) = Slabs::open(folder, quota, slice)?;
         let mut ledger = Ledger::new(u64::from(slabs.slots()) * u64::from(slice), policy);
         let mut states = vec![SlotState::Writing; slabs.slots() as usize];
-        let item = |found: &Found| Item {
+        let item = |found: &StoredSlice| Item {
             key: found.key,
             object: found.object,
             index: found.index,

@@ -35,7 +35,7 @@ pub(crate) struct Flight {
     indexes: Range<u64>,
     /// Bytes of a slice.
     slice: u64,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<FlightProgress>,
     /// Number of tickets. Changed only under the lock of the object's list of flights.
     wanted: AtomicUsize,
     /// The slice before which it ends: lowered when no reader wants more than the current one.
@@ -47,7 +47,7 @@ pub(crate) struct Flight {
 }
 
 #[derive(Debug)]
-struct Progress {
+struct FlightProgress {
     /// The slice being filled.
     index: u64,
     /// The bytes of that slice that have arrived.
@@ -59,7 +59,7 @@ struct Progress {
 
 /// The bytes of a flight at a position.
 #[derive(Debug)]
-pub(crate) enum Look {
+pub(crate) enum FlightBytes {
     /// Bytes from the position on.
     Bytes(Bytes),
     /// The bytes have not arrived.
@@ -72,7 +72,8 @@ pub(crate) enum Look {
 
 impl Flight {
     pub(crate) fn new(indexes: Range<u64>, slice: u64) -> Self {
-        let progress = Progress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
+        let progress =
+            FlightProgress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
         Self {
             progress: watch::Sender::new(progress),
             wanted: AtomicUsize::new(0),
@@ -114,7 +115,7 @@ impl Flight {
         near() || timeout(PATIENCE, wait).await.is_ok()
     }
 
-    fn look(&self, index: u64, offset: usize) -> Look {
+    fn look(&self, index: u64, offset: usize) -> FlightBytes {
         if self.reached.fetch_max(index, Ordering::Relaxed) < index {
             self.moved.notify_one();
         }
@@ -127,13 +128,13 @@ impl Flight {
             None
         };
         if let Some(bytes) = slice.and_then(|slice| slice.at(offset)) {
-            return Look::Bytes(bytes);
+            return FlightBytes::Bytes(bytes);
         }
         match &progress.end {
-            _ if index < progress.index => Look::Passed,
-            Some(Err(error)) => Look::Failed(error.clone()),
-            Some(Ok(())) => Look::Passed,
-            None => Look::Wait,
+            _ if index < progress.index => FlightBytes::Passed,
+            Some(Err(error)) => FlightBytes::Failed(error.clone()),
+            Some(Ok(())) => FlightBytes::Passed,
+            None => FlightBytes::Wait,
         }
     }
 
@@ -178,7 +179,7 @@ impl Ending {
 pub(crate) struct Ticket {
     object: Arc<Object>,
     flight: Arc<Flight>,
-    news: watch::Receiver<Progress>,
+    news: watch::Receiver<FlightProgress>,
     ending: Ending,
 }
 
@@ -200,7 +201,7 @@ impl Ticket {
     }
 
     /// Returns the bytes at an offset of a slice.
-    pub(crate) fn look(&mut self, index: u64, offset: usize) -> Look {
+    pub(crate) fn look(&mut self, index: u64, offset: usize) -> FlightBytes {
         // Bytes that are returned now need no wake-up.
         self.news.mark_unchanged();
         self.flight.look(index, offset)

@@ -14,7 +14,7 @@ use crate::path::ObjectPath;
 use crate::prefetch::Scheduler;
 use crate::schedule::{LinkState, Meter, Mode, Seconds};
 use crate::speculation::Speculation;
-use crate::stats::{self, Counters};
+use crate::stats::{self, PlaceCounters};
 
 /// Most bytes that are allocated before they arrive.
 const AHEAD: u64 = 1024 * 1024;
@@ -25,7 +25,7 @@ pub(crate) struct NamedOrigin {
     pub(crate) name: Arc<str>,
     pub(crate) origin: Arc<dyn Origin>,
     pub(crate) description: Arc<str>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: PlaceCounters,
     pub(crate) scheduler: Scheduler,
     pub(crate) speculation: Speculation,
     /// A lock: taken for each piece that arrives.
@@ -39,7 +39,7 @@ impl NamedOrigin {
             name: Arc::from(name),
             description: Arc::from(origin.describe()),
             origin,
-            counters: Counters::default(),
+            counters: PlaceCounters::default(),
             scheduler: Scheduler::new(mode, slice),
             speculation: Speculation::default(),
             meter: Mutex::default(),

@@ -21,11 +21,11 @@ const SHARE: u32 = 20;
 /// The viewers of a place.
 pub(crate) struct Scheduler {
     /// A lock: taken at each request of a viewer, and at each call of the planner.
-    state: Mutex<State>,
+    state: Mutex<Schedule>,
     changed: Notify,
 }
 
-struct State {
+struct Schedule {
     planner: Planner,
     watched: HashMap<ViewerId, Watched>,
     under_way: usize,
@@ -47,7 +47,7 @@ impl Watched {
 impl Scheduler {
     pub(crate) fn new(mode: Mode, slice: u64) -> Self {
         let planner = Planner::new(mode, slice);
-        let state = State { planner, watched: HashMap::new(), under_way: 0, is_running: false };
+        let state = Schedule { planner, watched: HashMap::new(), under_way: 0, is_running: false };
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -61,7 +61,7 @@ impl Scheduler {
         self.lock().watched.len() as u64
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Schedule> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -167,8 +167,8 @@ async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
 }
 
 /// Fetches the slices that are due. Returns the time of the next call.
-fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
-    let State { planner, watched, under_way, .. } = state;
+fn look(state: &mut Schedule, slices: &Arc<SliceCache>) -> Option<f64> {
+    let Schedule { planner, watched, under_way, .. } = state;
     let source = watched.values().next()?.object.source_of();
     let here = |viewer: ViewerId, index: u64| {
         watched.get(&viewer).is_none_or(|watched| {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::disk_tier::Pin;
 use crate::error::OriginError;
-use crate::flight::{Ending, Look, Ticket};
+use crate::flight::{Ending, FlightBytes, Ticket};
 use crate::object::{Acquired, Object};
 use crate::origin::disk;
 use crate::slices::{SliceCache, Stored};
@@ -206,10 +206,10 @@ impl Reader {
                     continue;
                 }
                 match ticket.look(index, offset) {
-                    Look::Bytes(bytes) => found = Some(bytes),
-                    Look::Wait => waiting = Some(ticket),
-                    Look::Passed => {}
-                    Look::Failed(error) => return Err(error),
+                    FlightBytes::Bytes(bytes) => found = Some(bytes),
+                    FlightBytes::Wait => waiting = Some(ticket),
+                    FlightBytes::Passed => {}
+                    FlightBytes::Failed(error) => return Err(error),
                 }
             }
             if let Some(bytes) = found {

@@ -18,12 +18,12 @@ pub(crate) struct Speculation {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    slices: HashMap<u64, Slice>,
+    slices: HashMap<u64, UnreadSlice>,
     order: VecDeque<u64>,
 }
 
 #[derive(Debug)]
-struct Slice {
+struct UnreadSlice {
     bytes: u64,
     is_here: bool,
 }
@@ -32,7 +32,7 @@ impl Speculation {
     /// Counts a slice whose fetch begins.
     pub(crate) fn begins(&self, key: u64, bytes: u64) {
         let mut waiting = self.lock();
-        if waiting.slices.insert(key, Slice { bytes, is_here: false }).is_none() {
+        if waiting.slices.insert(key, UnreadSlice { bytes, is_here: false }).is_none() {
             waiting.order.push_back(key);
         }
         if waiting.order.len() > REMEMBERED

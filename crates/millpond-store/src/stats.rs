@@ -70,7 +70,7 @@ pub struct PlaceStats {
 
 /// The live counters of a place.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct PlaceCounters {
     pub(crate) origin_requests: AtomicU64,
     pub(crate) origin_bytes: AtomicU64,
     pub(crate) slice_hits: AtomicU64,
@@ -98,7 +98,7 @@ pub(crate) fn add(counter: &AtomicU64, number: u64) {
     counter.fetch_add(number, Ordering::Relaxed);
 }
 
-impl Counters {
+impl PlaceCounters {
     /// Counts a failure, and returns it.
     pub(crate) fn failed(&self, error: OriginError) -> OriginError {
         add(&self.errors[error.kind() as usize], 1);

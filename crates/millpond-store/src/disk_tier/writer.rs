@@ -55,7 +55,7 @@ impl DiskTier {
         }
         let Item { key, object, index, of, .. } = job.item;
         let name = job.of.name();
-        let slice = slab::Slice { key, object, index, of, name: &name };
+        let slice = slab::NewSlice { key, object, index, of, name: &name };
         let result = self.slabs.write(slot, &slice, job.slice.pieces());
         let mut inner = self.lock();
         let is_kept = result.as_ref().is_ok_and(|file| self.slabs.is_current(slot, file));

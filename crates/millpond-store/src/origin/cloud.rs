@@ -12,7 +12,7 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectStore};
 
-use super::cloud_client::{Client, az, gs, s3};
+use super::cloud_client::{BucketClient, az, gs, s3};
 use super::cloud_error::Request;
 use super::exact::exact;
 use super::timed::{first_byte, stalling};
@@ -78,7 +78,7 @@ impl CloudOrigin {
         timeouts: Timeouts,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let (Client { store, pages, hint }, scheme) = match kind {
+        let (BucketClient { store, pages, hint }, scheme) = match kind {
             CloudKind::S3 => (s3(bucket, options, timeouts, env)?, "s3"),
             CloudKind::Gs => (gs(bucket, options, timeouts, env)?, "gs"),
             CloudKind::Az => (az(bucket, options, timeouts, env)?, "az"),

@@ -32,13 +32,13 @@ fn client(timeouts: Timeouts, endpoint: Option<&str>) -> ClientOptions {
 }
 
 /// The client library's objects of an origin.
-pub(super) struct Client {
+pub(super) struct BucketClient {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) pages: Arc<dyn PaginatedListStore>,
     pub(super) hint: Option<&'static str>,
 }
 
-impl Client {
+impl BucketClient {
     fn new(store: impl ObjectStore + PaginatedListStore, hint: Option<&'static str>) -> Self {
         let store = Arc::new(store);
         Self { pages: store.clone(), store, hint }
@@ -51,7 +51,7 @@ pub(super) fn s3(
     options: &OriginOptions,
     timeouts: Timeouts,
     env: impl Fn(&str) -> Option<String>,
-) -> Result<Client, String> {
+) -> Result<BucketClient, String> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
     // Keys of the environment take precedence over the profile. The machine's role comes last.
     let keys_elsewhere =
@@ -96,7 +96,7 @@ pub(super) fn s3(
         .with_retry(no_retries())
         .with_client_options(client(timeouts, endpoint.as_deref()))
         .build()
-        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::S3_HINT)))
+        .map(|store| BucketClient::new(store, (!is_public && !is_signed).then_some(signing::S3_HINT)))
         .map_err(|error| error.to_string())
 }
 
@@ -140,7 +140,7 @@ pub(super) fn gs(
     options: &OriginOptions,
     timeouts: Timeouts,
     env: impl Fn(&str) -> Option<String>,
-) -> Result<Client, String> {
+) -> Result<BucketClient, String> {
     let endpoint = options.gs_endpoint.as_deref();
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(bucket)
@@ -154,7 +154,7 @@ pub(super) fn gs(
     builder
         .with_skip_signature(!is_signed)
         .build()
-        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::GS_HINT)))
+        .map(|store| BucketClient::new(store, (!is_public && !is_signed).then_some(signing::GS_HINT)))
         .map_err(|error| error.to_string())
 }
 
@@ -164,7 +164,7 @@ pub(super) fn az(
     options: &OriginOptions,
     timeouts: Timeouts,
     env: impl Fn(&str) -> Option<String>,
-) -> Result<Client, String> {
+) -> Result<BucketClient, String> {
     let endpoint = options.az_endpoint.as_deref();
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_container_name(container)
@@ -181,7 +181,7 @@ pub(super) fn az(
     builder
         .with_skip_signature(!is_signed)
         .build()
-        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::AZ_HINT)))
+        .map(|store| BucketClient::new(store, (!is_public && !is_signed).then_some(signing::AZ_HINT)))
         .map_err(|error| error.to_string())
 }
 

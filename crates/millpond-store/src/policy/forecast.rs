@@ -25,7 +25,7 @@ pub(super) struct Forecast {
     /// Slots with an entry, in no order.
     all: Vec<Slot>,
     /// By slot.
-    entries: Vec<Entry>,
+    entries: Vec<Candidate>,
     /// Slots filled and not considered since. Some of them are free again.
     new: VecDeque<Slot>,
     /// The worst slots of the last evictions. Some of them are free now.
@@ -35,7 +35,7 @@ pub(super) struct Forecast {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct Candidate {
     item: Item,
     /// Its index in `all`.
     place: usize,
@@ -82,9 +82,9 @@ impl Policy for Forecast {
     fn insert(&mut self, slot: Slot, item: &Item, _: Time) {
         let index = slot as usize;
         if index >= self.entries.len() {
-            self.entries.resize(index + 1, Entry::default());
+            self.entries.resize(index + 1, Candidate::default());
         }
-        self.entries[index] = Entry { item: *item, place: self.all.len(), is_in: true };
+        self.entries[index] = Candidate { item: *item, place: self.all.len(), is_in: true };
         self.all.push(slot);
         self.new.push_back(slot);
         if self.new.len() > self.all.len() + NEW {

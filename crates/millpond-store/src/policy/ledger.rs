@@ -8,7 +8,7 @@ use std::{
 
 /// Counters of a [`Ledger`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct LedgerCounters {
     /// Number of entries.
     pub entries: u64,
     /// Bytes of all entries.
@@ -32,14 +32,14 @@ pub struct Counters {
 pub struct Refused;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct LedgerEntry {
     item: Item,
     pins: u32,
-    state: State,
+    state: EntryState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum EntryState {
     #[default]
     Free,
     In,
@@ -51,11 +51,11 @@ enum State {
 #[derive(Debug)]
 pub struct Ledger {
     slots: HashMap<u64, Slot, BuildHasherDefault<Hashed>>,
-    entries: Vec<Entry>,
+    entries: Vec<LedgerEntry>,
     free: Vec<Slot>,
     policy: Box<dyn Policy>,
     capacity: u64,
-    counters: Counters,
+    counters: LedgerCounters,
 }
 
 impl Ledger {
@@ -73,7 +73,7 @@ impl Ledger {
             free: Vec::new(),
             policy,
             capacity,
-            counters: Counters::default(),
+            counters: LedgerCounters::default(),
         }
     }
 
@@ -103,12 +103,12 @@ impl Ledger {
     /// Returns the entry in a slot.
     pub fn item(&self, slot: Slot) -> Option<&Item> {
         let entry = self.entries.get(slot as usize)?;
-        (entry.state == State::In).then_some(&entry.item)
+        (entry.state == EntryState::In).then_some(&entry.item)
     }
 
     /// Returns all entries, in no particular order.
     pub fn items(&self) -> impl Iterator<Item = (Slot, &Item)> {
-        let used = |(slot, entry): (usize, &Entry)| entry.state == State::In && slot < Slot::MAX as usize;
+        let used = |(slot, entry): (usize, &LedgerEntry)| entry.state == EntryState::In && slot < Slot::MAX as usize;
         self.entries.iter().enumerate().filter(move |pair| used(*pair)).map(|(slot, entry)| (slot as Slot, &entry.item))
     }
 
@@ -127,9 +127,9 @@ impl Ledger {
         }
         let slot = self.free.pop().unwrap_or(self.entries.len() as Slot);
         if slot as usize == self.entries.len() {
-            self.entries.push(Entry::default());
+            self.entries.push(LedgerEntry::default());
         }
-        self.entries[slot as usize] = Entry { item, pins: 0, state: State::In };
+        self.entries[slot as usize] = LedgerEntry { item, pins: 0, state: EntryState::In };
         self.slots.insert(item.key, slot);
         self.counters.entries += 1;
         self.counters.bytes += u64::from(item.size);
@@ -143,19 +143,19 @@ impl Ledger {
         for (slot, item) in entries {
             let index = slot as usize;
             if index >= self.entries.len() {
-                self.entries.resize(index + 1, Entry::default());
+                self.entries.resize(index + 1, LedgerEntry::default());
             }
-            let taken = self.entries[index].state != State::Free || self.slots.contains_key(&item.key);
+            let taken = self.entries[index].state != EntryState::Free || self.slots.contains_key(&item.key);
             if taken || self.counters.bytes + u64::from(item.size) > self.capacity {
                 continue;
             }
-            self.entries[index] = Entry { item, pins: 0, state: State::In };
+            self.entries[index] = LedgerEntry { item, pins: 0, state: EntryState::In };
             self.slots.insert(item.key, slot);
             self.counters.entries += 1;
             self.counters.bytes += u64::from(item.size);
             self.policy.insert(slot, &item, 0);
         }
-        let free = |(slot, entry): (usize, &Entry)| (entry.state == State::Free).then_some(slot as Slot);
+        let free = |(slot, entry): (usize, &LedgerEntry)| (entry.state == EntryState::Free).then_some(slot as Slot);
         self.free = self.entries.iter().enumerate().rev().filter_map(free).collect();
     }
 
@@ -185,7 +185,7 @@ impl Ledger {
         }
         self.counters.pinned -= u64::from(entry.item.size);
         let key = entry.item.key;
-        (entry.state == State::Doomed && self.let_go(slot)).then_some(key)
+        (entry.state == EntryState::Doomed && self.let_go(slot)).then_some(key)
     }
 
     /// Changes the capacity. Entries evicted for it are added to `gone`.
@@ -211,7 +211,7 @@ impl Ledger {
     }
 
     /// Returns the counters.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> LedgerCounters {
         self.counters
     }
 
@@ -232,15 +232,15 @@ impl Ledger {
     /// Frees the slot of an entry that has left map and policy, or marks it for the last unpin.
     fn let_go(&mut self, slot: Slot) -> bool {
         let entry = &mut self.entries[slot as usize];
-        if entry.state == State::In {
+        if entry.state == EntryState::In {
             self.counters.entries -= 1;
         }
         if entry.pins > 0 {
-            entry.state = State::Doomed;
+            entry.state = EntryState::Doomed;
             return false;
         }
         self.counters.bytes -= u64::from(entry.item.size);
-        entry.state = State::Free;
+        entry.state = EntryState::Free;
         self.free.push(slot);
         true
     }

@@ -24,7 +24,7 @@ mod wtinylfu;
 mod tests;
 
 use gdsf::Gdsf;
-pub use ledger::{Counters, Ledger, Refused};
+pub use ledger::{Ledger, LedgerCounters, Refused};
 use lfu::Lfu;
 use lru::Lru;
 pub use name::{BadPolicy, PolicyName};

@@ -53,7 +53,7 @@ const NAMES_LEAST: u64 = 64 << 10;
 
 /// A slice that was found at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct StoredSlice {
     /// Its slot.
     pub(crate) slot: Slot,
     /// Its key.
@@ -68,7 +68,7 @@ pub(crate) struct Found {
 
 /// A slice to write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slice<'a> {
+pub(crate) struct NewSlice<'a> {
     /// Its key.
     pub(crate) key: u64,
     /// The hash of its object.
@@ -92,7 +92,7 @@ pub(crate) struct Slabs {
     slabs: Vec<RwLock<Option<Arc<File>>>>,
     records: File,
     /// A lock: one slice is written at a time.
-    state: Mutex<State>,
+    state: Mutex<SlotTable>,
     /// Whether bytes on their way to a client stay unchanged when their slot is overwritten.
     detaches: AtomicBool,
     #[expect(dead_code, reason = "held while the folder is used")]
@@ -100,7 +100,7 @@ pub(crate) struct Slabs {
 }
 
 #[derive(Debug)]
-struct State {
+struct SlotTable {
     /// The record of each slot.
     held: Vec<Option<Record>>,
     /// Slots whose data may have been read since the start.
@@ -127,7 +127,7 @@ impl Slabs {
     /// # Errors
     ///
     /// Another process uses the folder, the quota is too small, or a system call fails.
-    pub(crate) fn open(folder: &Path, quota: u64, slice: u32) -> Result<(Self, Vec<Found>), SlabError> {
+    pub(crate) fn open(folder: &Path, quota: u64, slice: u32) -> Result<(Self, Vec<StoredSlice>), SlabError> {
         fs::create_dir_all(folder).map_err(SlabError::of(folder, "making the folder", 0))?;
         let lock = lock(folder)?;
         let slice = u64::from(slice);
@@ -157,7 +157,7 @@ impl Slabs {
         let count = u64::from(slots).div_ceil(per_slab) as usize;
         remove_slabs(folder, count);
         let (log, names, log_len) = open_log(&folder.join("names"))?;
-        let mut state = State {
+        let mut state = SlotTable {
             held: vec![None; slots as usize],
             used: vec![false; slots as usize],
             names: names.into_iter().map(|(object, name)| (object, Known { name, slices: 0 })).collect(),
@@ -276,7 +276,7 @@ impl Slabs {
     pub(crate) fn write<'a>(
         &self,
         slot: Slot,
-        slice: &Slice<'_>,
+        slice: &NewSlice<'_>,
         data: impl Iterator<Item = &'a Bytes>,
     ) -> Result<Arc<File>, SlabError> {
         let (file, start) = self.location(slot)?;
@@ -292,7 +292,7 @@ impl Slabs {
         let written = fill(&file, start, self.slice, data).map_err(SlabError::of(&path, "writing", start));
         let mut state = self.state();
         let recorded = written.and_then(|(len, sum)| {
-            let Slice { key, object, index, of, .. } = *slice;
+            let NewSlice { key, object, index, of, .. } = *slice;
             let record = Record { len, key, object, index, of, sum };
             self.put_record(slot, &record.encode(slot)).map(|()| record)
         });
@@ -380,7 +380,7 @@ impl Slabs {
         }
     }
 
-    fn take_back(&self, state: &mut State, slot: Slot) -> Result<(), SlabError> {
+    fn take_back(&self, state: &mut SlotTable, slot: Slot) -> Result<(), SlabError> {
         let Some(record) = state.held.get(slot as usize).copied().flatten() else { return Ok(()) };
         self.put_record(slot, &[0; record::SIZE])?;
         state.held[slot as usize] = None;
@@ -395,7 +395,7 @@ impl Slabs {
     }
 
     /// Ensures that the log has the name of a slice's object, and counts the slice.
-    fn name(&self, state: &mut State, slice: &Slice<'_>) -> Result<(), SlabError> {
+    fn name(&self, state: &mut SlotTable, slice: &NewSlice<'_>) -> Result<(), SlabError> {
         if let Some(known) = state.names.get_mut(&slice.object) {
             known.slices += 1;
             return Ok(());
@@ -430,12 +430,12 @@ impl Slabs {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SlotTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl SlotTable {
     /// Counts one slot less for an object.
     fn forget(&mut self, object: u64) {
         let Some(known) = self.names.get_mut(&object) else { return };
@@ -542,7 +542,7 @@ fn open_log(path: &Path) -> Result<(File, HashMap<u64, ObjectName>, u64), SlabEr
 }
 
 /// Reads all records. Those without a name, or with the key of another record, are left out.
-fn read_records(records: &File, path: &Path, slots: u32, state: &mut State) -> Result<Vec<Found>, SlabError> {
+fn read_records(records: &File, path: &Path, slots: u32, state: &mut SlotTable) -> Result<Vec<StoredSlice>, SlabError> {
     let mut found = Vec::new();
     let mut buffer = vec![0; 1 << 20];
     let mut slot = 0;
@@ -558,7 +558,7 @@ fn read_records(records: &File, path: &Path, slots: u32, state: &mut State) -> R
                 known.slices += 1;
                 state.held[slot as usize] = Some(record);
                 let Record { key, object, index, of, .. } = record;
-                found.push(Found { slot, key, object, index, of });
+                found.push(StoredSlice { slot, key, object, index, of });
             }
             slot += 1;
         }

@@ -14,7 +14,7 @@ fn content(key: u64, len: usize) -> Bytes {
 
 /// Opens slabs that were just closed. A process that another test starts holds their lock for a moment, until its
 /// execve (flock(2), execve(2)).
-fn open_again(folder: &Path) -> (Slabs, Vec<Found>) {
+fn open_again(folder: &Path) -> (Slabs, Vec<StoredSlice>) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     loop {
         match Slabs::open(folder, 1 << 20, SLICE) {
@@ -26,7 +26,7 @@ fn open_again(folder: &Path) -> (Slabs, Vec<Found>) {
 
 fn put(slabs: &Slabs, slot: Slot, key: u64) -> Result<(), SlabError> {
     let name = name(key / 10);
-    let slice = Slice { key, object: key / 10, index: (key % 10) as u32, of: 10, name: &name };
+    let slice = NewSlice { key, object: key / 10, index: (key % 10) as u32, of: 10, name: &name };
     let len = SLICE as usize - (key % 7) as usize;
     slabs.write(slot, &slice, [content(key, len)].iter()).map(drop)
 }
@@ -38,7 +38,7 @@ fn held(slabs: &Slabs, slot: Slot) -> Option<(u32, ObjectName)> {
     Some((record.len, state.names.get(&record.object)?.name.clone()))
 }
 
-fn check(slabs: &Slabs, found: &Found) {
+fn check(slabs: &Slabs, found: &StoredSlice) {
     let len = SLICE as usize - (found.key % 7) as usize;
     assert_eq!((found.object, found.index, found.of), (found.key / 10, (found.key % 10) as u32, 10));
     assert_eq!(held(slabs, found.slot), Some((len as u32, name(found.object))));
@@ -127,7 +127,7 @@ fn a_name_stays_while_a_slice_of_its_object_is_being_written() {
         content(2, SLICE as usize - 2)
     };
     let object = name(0);
-    let slice = Slice { key: 2, object: 0, index: 2, of: 10, name: &object };
+    let slice = NewSlice { key: 2, object: 0, index: 2, of: 10, name: &object };
     let data = std::cell::OnceCell::new();
     slabs.write(1, &slice, std::iter::once_with(|| data.get_or_init(meanwhile))).unwrap();
     assert_eq!(held(&slabs, 1), Some((SLICE - 2, name(0))));
@@ -247,7 +247,7 @@ fn a_million_slices_are_found_soon() {
         for slot in 0..count {
             let object = u64::from(slot) / 1000;
             let name = name(object);
-            let slice = Slice { key: u64::from(slot), object, index: slot % 1000, of: 1000, name: &name };
+            let slice = NewSlice { key: u64::from(slot), object, index: slot % 1000, of: 1000, name: &name };
             if slot % 1000 == 0 {
                 slabs.name(&mut state, &slice).unwrap();
             }
