@@ -1,4 +1,4 @@
-//! What the indexer reads, the dref writer writes so that the indexer reads the same.
+//! An index file that the dref writer makes of any readable file is indexed equally.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -12,11 +12,11 @@ use url::Url;
 
 use crate::options::{HttpVersion, LoadOptions};
 use crate::resource::{ByteSpan, Resource};
-use crate::tally::{Answered, Counters, ErrorKind, Failure, Kind, Tally};
+use crate::tally::{Answered, Counters, ErrorKind, Failure, RequestKind, Tally};
 
 /// The longest manifest that is taken; a day of 1-second segments has about 4 MB.
 const MANIFEST_LIMIT: usize = 32 << 20;
-/// What is read of the body of an error response, so that its connection can be used again.
+/// Most bytes read from the body of an error response, so that its connection can be used again.
 const DRAIN_LIMIT: u64 = 64 << 10;
 /// The wait before the first retry; each further one is twice as long.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
@@ -98,7 +98,7 @@ impl Client {
                 fits
             };
             let result = self.attempt(url, None, keep).await;
-            match self.counted(Kind::Manifest, result, |(answered, _)| *answered) {
+            match self.counted(RequestKind::Manifest, result, |(answered, _)| *answered) {
                 Ok((_, location)) => return Ok((body, location)),
                 Err(failure) => attempt = self.after(failure, attempt).await?,
             }
@@ -106,7 +106,7 @@ impl Client {
     }
 
     /// Fetches and drops an init or media segment.
-    pub(crate) async fn resource(&self, kind: Kind, resource: &Resource) -> Result<Answered, Failure> {
+    pub(crate) async fn resource(&self, kind: RequestKind, resource: &Resource) -> Result<Answered, Failure> {
         let mut attempt = 0;
         loop {
             let result = self.attempt(&resource.url, resource.range, |_| true).await;
@@ -121,7 +121,7 @@ impl Client {
     /// Fetches and drops what is at a URL, once.
     pub(crate) async fn plain(&self, url: &Url, range: Option<ByteSpan>) -> Result<(), Failure> {
         let result = self.attempt(url, range, |_| true).await;
-        self.counted(Kind::Plain, result, |(answered, _)| *answered).map(|_| ())
+        self.counted(RequestKind::Plain, result, |(answered, _)| *answered).map(|_| ())
     }
 
     /// Notes that something fetched well was of no use.
@@ -155,7 +155,7 @@ impl Client {
     /// Counts an attempt, whichever way it went.
     fn counted<T>(
         &self,
-        kind: Kind,
+        kind: RequestKind,
         result: Result<T, Failure>,
         answered: impl Fn(&T) -> Answered,
     ) -> Result<T, Failure> {

@@ -56,7 +56,7 @@ pub enum LoadError {
     Manifest {
         /// The URL of the run.
         url: String,
-        /// What is wrong with the manifest.
+        /// The fault of the manifest.
         source: TitleError,
     },
     /// Random ranges need to know how long the whole is.
@@ -67,7 +67,7 @@ pub enum LoadError {
     Length {
         /// The URL of the run.
         url: String,
-        /// What it says its length is.
+        /// The length that it announces.
         length: Option<u64>,
     },
     /// The system gives no thread, or the thread no runtime.
@@ -80,13 +80,13 @@ pub enum LoadError {
 
 /// Resource behind the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum Detected {
     Title(Format),
     /// With the length of the whole, where it is said.
     Plain(Option<u64>),
 }
 
-impl Found {
+impl Detected {
     fn name(self) -> &'static str {
         match self {
             Self::Title(Format::Hls) => "hls",
@@ -170,7 +170,7 @@ async fn until(deadline: Option<Instant>) {
 /// Fetches the URL once, as much of it as tells what it is; a manifest is read whole, so that one that can't be
 /// played is refused here and not by each player. Where it redirects from http to https, that becomes the URL of
 /// the run.
-async fn look(options: &mut LoadOptions) -> Result<Found, LoadError> {
+async fn look(options: &mut LoadOptions) -> Result<Detected, LoadError> {
     let url = options.url.to_string();
     let unreachable = |error: reqwest::Error| LoadError::Unreachable { url: url.clone(), cause: client::cause(&error) };
     let http = client::builder(options).build().map_err(LoadError::Client)?;
@@ -187,14 +187,14 @@ async fn look(options: &mut LoadOptions) -> Result<Found, LoadError> {
         let body = head_or_manifest(&mut response).await.map_err(unreachable)?;
         if let Some(format) = detect(&body) {
             return match Document::read(&body, &location) {
-                Ok(_) => Ok(Found::Title(format)),
+                Ok(_) => Ok(Detected::Title(format)),
                 Err(source) => Err(LoadError::Manifest { url, source }),
             };
         }
     }
     match options.random_ranges {
         Some(range) if length.is_none_or(|length| length < range) => Err(LoadError::Length { url, length }),
-        _ => Ok(Found::Plain(length)),
+        _ => Ok(Detected::Plain(length)),
     }
 }
 
@@ -211,7 +211,7 @@ async fn head_or_manifest(response: &mut reqwest::Response) -> Result<Vec<u8>, r
 /// The viewers of one thread.
 struct LoadThread {
     options: LoadOptions,
-    mode: Found,
+    mode: Detected,
     thread: usize,
     threads: usize,
     began: Instant,
@@ -265,7 +265,7 @@ impl LoadThread {
 
 impl ViewerSlot {
     /// One viewer after the other, until the run ends or each has had its turn.
-    async fn occupy(mut self, common: &Common, mode: Found, mut stopped: watch::Receiver<bool>) {
+    async fn occupy(mut self, common: &Common, mode: Detected, mut stopped: watch::Receiver<bool>) {
         let client = Client::new(self.pool.clone(), common.meter.clone());
         let arrived = tokio::select! {
             biased;
@@ -277,8 +277,8 @@ impl ViewerSlot {
         while stay {
             common.meter.counters.arrived();
             let ending = match mode {
-                Found::Title(_) => watch_title(common, &client, &mut self.rng, &mut stopped).await,
-                Found::Plain(length) => self.fetch_plain(common, &client, length, &mut stopped).await,
+                Detected::Title(_) => watch_title(common, &client, &mut self.rng, &mut stopped).await,
+                Detected::Plain(length) => self.fetch_plain(common, &client, length, &mut stopped).await,
             };
             common.meter.counters.left();
             stay = again && ending != Ending::CutOff;

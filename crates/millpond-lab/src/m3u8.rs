@@ -80,7 +80,7 @@ pub struct MediaSegment {
     pub map: Option<usize>,
 }
 
-/// What is wrong with a playlist.
+/// A fault of a playlist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("playlist line {line}: {what}")]
 pub struct M3u8Error {
@@ -110,7 +110,7 @@ fn error(line: usize, what: impl Into<String>) -> M3u8Error {
     M3u8Error { line, what: what.into() }
 }
 
-/// What the tags so far say about the next URI line.
+/// Attributes of the next URI line, from the tags before it.
 #[derive(Default)]
 struct Parser {
     multivariant: Multivariant,

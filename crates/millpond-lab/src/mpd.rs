@@ -31,14 +31,14 @@ pub(crate) struct Period {
 /// One adaptation set (5.3.3).
 #[derive(Debug)]
 pub(crate) struct AdaptationSet {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ContentType,
     /// In the order of the MPD.
     pub(crate) representations: Vec<Representation>,
 }
 
-/// What an adaptation set shows.
+/// Content type of an adaptation set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ContentType {
     Video,
     Audio,
     /// Subtitles, thumbnails, trick play: a player does not fetch them to start.
@@ -62,7 +62,7 @@ pub(crate) struct Segment {
     pub(crate) duration: f64,
 }
 
-/// What is wrong with an MPD.
+/// A fault of an MPD.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MPD line {line}: {what}")]
 pub struct MpdError {
@@ -152,10 +152,10 @@ fn representation(
 }
 
 /// 5.3.3 and 5.3.7: by content type, else by the MIME type of the set or its first representation.
-fn kind(set: &Element) -> Kind {
+fn kind(set: &Element) -> ContentType {
     let trick = |property: &Element| property.attribute("schemeIdUri").is_some_and(|uri| uri.contains("trickmode"));
     if set.children("EssentialProperty").any(trick) {
-        return Kind::Other;
+        return ContentType::Other;
     }
     let mime = || {
         let own = set.attribute("mimeType");
@@ -163,9 +163,9 @@ fn kind(set: &Element) -> Kind {
     };
     let text = set.attribute("contentType").or_else(mime).unwrap_or_default();
     match text.split('/').next() {
-        Some("video") => Kind::Video,
-        Some("audio") => Kind::Audio,
-        _ => Kind::Other,
+        Some("video") => ContentType::Video,
+        Some("audio") => ContentType::Audio,
+        _ => ContentType::Other,
     }
 }
 

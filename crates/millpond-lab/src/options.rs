@@ -1,4 +1,4 @@
-//! What a load run is to do.
+//! Options of a load run.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use url::Url;
 pub struct LoadOptions {
     /// The manifest that the players open, or any other URL to fetch over and over.
     pub url: Url,
-    /// What to take the URL for. Default: [`Target::Detect`].
+    /// Kind of the URL. Default: [`Target::Detect`].
     pub target: Target,
     /// How many players (or plain clients) there are at once. Default: 10.
     pub clients: u32,
@@ -103,7 +103,7 @@ impl LoadOptions {
     }
 }
 
-/// What the URL is taken for.
+/// Kind of the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// HLS or DASH where the first bytes are those of a manifest, plain otherwise.

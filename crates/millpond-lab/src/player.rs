@@ -21,7 +21,7 @@ pub struct Playout {
     streams: Vec<Buffered>,
     /// Media seconds where the viewer leaves.
     end: f64,
-    state: State,
+    state: PlayerState,
     startup: Option<Duration>,
     stalls: u64,
     stalled: Duration,
@@ -36,7 +36,7 @@ struct Buffered {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum PlayerState {
     /// Nothing was shown yet.
     Starting { at: f64 },
     /// The playhead was at `from` at the time `since`, and moves.
@@ -45,7 +45,7 @@ enum State {
     Stalled { since: Duration, at: f64 },
 }
 
-/// What a stream does next.
+/// The next action of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// Fetch the segment that begins at this media time, in seconds.
@@ -56,7 +56,7 @@ pub enum Action {
     Done,
 }
 
-/// What the viewer saw.
+/// Startup and stalls as the viewer saw them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Time from pressing play to the first picture; `None` where there was none.
@@ -75,7 +75,7 @@ impl Playout {
             pace,
             streams: vec![Buffered { until: start, complete: start >= end }; streams],
             end,
-            state: State::Starting { at: start },
+            state: PlayerState::Starting { at: start },
             startup: None,
             stalls: 0,
             stalled: Duration::ZERO,
@@ -129,22 +129,22 @@ impl Playout {
     pub fn outcome(&mut self, now: Duration) -> Outcome {
         self.advance(now);
         let under_way = match self.state {
-            State::Stalled { since, .. } => now.saturating_sub(since),
+            PlayerState::Stalled { since, .. } => now.saturating_sub(since),
             _ => Duration::ZERO,
         };
         Outcome { startup: self.startup, stalls: self.stalls, stalled: self.stalled + under_way }
     }
 
     fn wait_for(&self, seconds: f64, now: Duration) -> Action {
-        let moving = matches!(self.state, State::Playing { .. });
+        let moving = matches!(self.state, PlayerState::Playing { .. });
         let wait = if moving { Duration::from_secs_f64(seconds.clamp(0.0, 1e9)) } else { POLL };
         Action::WaitUntil(now + wait.max(Duration::from_millis(1)))
     }
 
     fn playhead(&self, now: Duration) -> f64 {
         match self.state {
-            State::Starting { at } | State::Stalled { at, .. } => at,
-            State::Playing { since, from } => from + now.saturating_sub(since).as_secs_f64(),
+            PlayerState::Starting { at } | PlayerState::Stalled { at, .. } => at,
+            PlayerState::Playing { since, from } => from + now.saturating_sub(since).as_secs_f64(),
         }
     }
 
@@ -156,21 +156,21 @@ impl Playout {
 
     /// Notices that the playhead has reached the end of what is there.
     fn advance(&mut self, now: Duration) {
-        let State::Playing { since, from } = self.state else { return };
+        let PlayerState::Playing { since, from } = self.state else { return };
         let limit = self.limit();
         if limit < self.end && self.playhead(now) >= limit {
             let stopped = since + Duration::from_secs_f64((limit - from).max(0.0));
             self.stalls += 1;
-            self.state = State::Stalled { since: stopped, at: limit };
+            self.state = PlayerState::Stalled { since: stopped, at: limit };
         }
     }
 
     /// Plays on where every stream has something to show.
     fn resume(&mut self, now: Duration) {
         let (at, since) = match self.state {
-            State::Playing { .. } => return,
-            State::Starting { at } => (at, None),
-            State::Stalled { since, at } => (at, Some(since)),
+            PlayerState::Playing { .. } => return,
+            PlayerState::Starting { at } => (at, None),
+            PlayerState::Stalled { since, at } => (at, Some(since)),
         };
         if self.limit() <= at && at < self.end {
             return;
@@ -179,7 +179,7 @@ impl Playout {
             None => self.startup = Some(now),
             Some(since) => self.stalled += now.saturating_sub(since),
         }
-        self.state = State::Playing { since: now, from: at };
+        self.state = PlayerState::Playing { since: now, from: at };
     }
 }
 

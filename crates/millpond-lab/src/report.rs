@@ -1,4 +1,4 @@
-//! What a load run found, as JSON by serde and as text for people.
+//! The report of a load run, as JSON by serde and as text for people.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::histogram::Histogram;
 use crate::simulate::{Axis, Plot};
-use crate::tally::{Counts, Kind, Tally};
+use crate::tally::{Counts, RequestKind, Tally};
 
 /// The state of a run, given about once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -55,7 +55,7 @@ impl Progress {
     }
 }
 
-/// What a run found.
+/// The report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
@@ -203,7 +203,7 @@ pub struct ErrorReport {
     pub examples: Vec<String>,
 }
 
-/// What a report is about.
+/// The subject of a report.
 pub(crate) struct Subject {
     pub(crate) url: String,
     pub(crate) mode: &'static str,
@@ -213,7 +213,7 @@ pub(crate) struct Subject {
 impl Report {
     pub(crate) fn new(subject: Subject, elapsed: Duration, counts: Counts, tally: &Tally) -> Self {
         let seconds = elapsed.as_secs_f64().max(1e-9);
-        let kinds = Kind::ALL.iter().zip(&tally.kinds).filter(|(_, kind)| kind.total.count() > 0);
+        let kinds = RequestKind::ALL.iter().zip(&tally.kinds).filter(|(_, kind)| kind.total.count() > 0);
         let kinds = kinds.map(|(kind, measured)| KindReport {
             kind: kind.name(),
             requests: measured.total.count(),
@@ -281,7 +281,7 @@ fn distributions(tally: &Tally) -> Vec<Distribution> {
         let points = histogram.distribution();
         (!points.is_empty()).then_some(Distribution { name, points })
     };
-    let kinds = Kind::ALL.iter().zip(&tally.kinds).flat_map(|(kind, measured)| {
+    let kinds = RequestKind::ALL.iter().zip(&tally.kinds).flat_map(|(kind, measured)| {
         let name = kind.name();
         [of(format!("{name}, first byte"), &measured.first_byte), of(format!("{name}, whole"), &measured.total)]
     });
@@ -367,7 +367,7 @@ mod tests {
         let millis = Duration::from_millis;
         for total in [2, 4, 100] {
             let answered = Answered { bytes: 1_000_000, first_byte: millis(1), total: millis(total) };
-            tally.answered(Kind::Segment, answered, &counters);
+            tally.answered(RequestKind::Segment, answered, &counters);
             counters.received(answered.bytes);
         }
         let failure = Failure { kind: ErrorKind::Status(404), detail: "http://h/9.m4s".to_owned() };

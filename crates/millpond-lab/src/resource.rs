@@ -1,4 +1,4 @@
-//! What a player can ask for: a URL, or a range of what is there.
+//! Resources that a player requests: a URL, or a byte range of one.
 
 use std::cell::Cell;
 use std::fmt;

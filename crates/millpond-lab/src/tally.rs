@@ -1,4 +1,4 @@
-//! What the threads of a run measure: counters read while it runs, and tallies added up at its end.
+//! Measurements of a run's threads: counters read while it runs, and tallies added up at its end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,9 +54,9 @@ impl Counters {
     }
 }
 
-/// What a request was for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     Manifest,
     Init,
     Segment,
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     Plain,
 }
 
-impl Kind {
+impl RequestKind {
     pub(crate) const ALL: [Self; 4] = [Self::Manifest, Self::Init, Self::Segment, Self::Plain];
 
     pub(crate) fn name(self) -> &'static str {
@@ -168,7 +168,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn answered(&mut self, kind: Kind, answered: Answered, counters: &Counters) {
+    pub(crate) fn answered(&mut self, kind: RequestKind, answered: Answered, counters: &Counters) {
         let tally = &mut self.kinds[kind as usize];
         tally.bytes += answered.bytes;
         tally.first_byte.record(answered.first_byte);
@@ -242,8 +242,8 @@ mod tests {
         let mut left = Tally::default();
         let mut right = Tally::default();
         let answer = Answered { bytes: 7, first_byte: Duration::from_millis(1), total: Duration::from_millis(2) };
-        left.answered(Kind::Init, answer, &counters);
-        right.answered(Kind::Init, answer, &counters);
+        left.answered(RequestKind::Init, answer, &counters);
+        right.answered(RequestKind::Init, answer, &counters);
         for index in 0..5 {
             left.failed(&failure(ErrorKind::Status(404), &format!("left {index}")), &counters);
             right.failed(&failure(ErrorKind::Status(500), "the same"), &counters);
@@ -256,7 +256,7 @@ mod tests {
         right.watched(Outcome::default(), Switches { up: 1, down: 2 });
         left.merge(right);
 
-        let init = &left.kinds[Kind::Init as usize];
+        let init = &left.kinds[RequestKind::Init as usize];
         assert_eq!((init.bytes, init.total.count()), (14, 2));
         let missing = &left.errors[&ErrorKind::Status(404)];
         assert_eq!(

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use url::Url;
 
 use crate::m3u8::{self, M3u8Error, Multivariant, Part, Playlist};
-use crate::mpd::{self, AdaptationSet, Kind, Mpd, MpdError, Period};
+use crate::mpd::{self, AdaptationSet, ContentType, Mpd, MpdError, Period};
 use crate::resource::Resource;
 
 /// A title as its top manifest describes it.
@@ -55,7 +55,7 @@ pub(crate) struct TrackSegment {
     pub(crate) init: Option<usize>,
 }
 
-/// What a text turned out to be.
+/// The kind of a manifest, told by its text.
 #[derive(Clone, Debug)]
 pub(crate) enum Document {
     Title(Rc<Title>),
@@ -243,11 +243,11 @@ fn from_mpd(mpd: Mpd) -> Result<Title, TitleError> {
         let (mut has_video, mut has_audio) = (false, false);
         for set in sets {
             match set.kind {
-                Kind::Video if !has_video => {
+                ContentType::Video if !has_video => {
                     has_video = true;
                     append_period(&mut video, set, duration);
                 }
-                Kind::Audio if !has_audio => {
+                ContentType::Audio if !has_audio => {
                     has_audio = true;
                     append_period(&mut audio, set, duration);
                 }

@@ -13,10 +13,10 @@ use crate::client::{Client, Meter};
 use crate::library::Library;
 use crate::options::LoadOptions;
 use crate::player::{Action, Playout};
-use crate::tally::{Ending, ErrorKind, Failure, Kind};
+use crate::tally::{Ending, ErrorKind, Failure, RequestKind};
 use crate::title::{Media, Rendition, Title, Track};
 
-/// What the viewers of a thread have in common.
+/// State that the viewers of a thread share.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) options: Rc<LoadOptions>,
@@ -44,7 +44,7 @@ struct Session {
     ladder: Ladder,
 }
 
-/// What one stream plays: the ladder or a single audio rendition, and what it has of it.
+/// One stream of a player: the ladder or a single audio rendition, and its buffer.
 struct TrackPlayback<'t> {
     index: usize,
     renditions: &'t [Rendition],
@@ -181,9 +181,9 @@ impl<'a> Viewer<'a> {
             && stream.inits.insert((rung, init))
             && let Some(resource) = track.inits.get(init)
         {
-            self.client.resource(Kind::Init, resource).await?;
+            self.client.resource(RequestKind::Init, resource).await?;
         }
-        let answered = self.client.resource(Kind::Segment, &segment.resource).await?;
+        let answered = self.client.resource(RequestKind::Segment, &segment.resource).await?;
         self.with((), |session, now| {
             if stream.adaptive {
                 session.ladder.sample(answered.bytes, answered.total);

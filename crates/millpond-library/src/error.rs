@@ -129,14 +129,6 @@ pub enum LibraryError {
         /// The fault.
         why: String,
     },
-    /// The first bytes of a resource can't be read or made.
-    #[error("{asset}: {why}")]
-    Unreadable {
-        /// Path of the asset with its place.
-        asset: String,
-        /// The fault.
-        why: String,
-    },
     /// A server manifest, subtitle file or data reference is faulty.
     #[error("{manifest}: {why}")]
     Manifest {
@@ -145,12 +137,6 @@ pub enum LibraryError {
         /// The fault.
         why: String,
     },
-    /// Only cached bytes were asked for, and some are not cached.
-    #[error("{0}: not all of it is cached")]
-    NotCached(String),
-    /// A request of this server came back to it through another cache.
-    #[error("{0}: the request has been here before: places of caches lead in a circle")]
-    Loop(String),
 }
 
 impl From<OriginError> for LibraryError {

@@ -11,7 +11,7 @@ use crate::{
     scan::{Facts, sync_points},
     segmentation::{Candidates, Points, Segments, SyncPoint, TimeCut, choose},
     selection::{Picked, Selection, family},
-    track::{Content, Kind, MediaTrack, PresentedTrack, StreamAccess},
+    track::{Content, MediaKind, MediaTrack, PresentedTrack, StreamAccess},
 };
 use millpond_media::{Codec, Work};
 use std::{
@@ -37,7 +37,7 @@ pub(crate) fn presentation(
     let (mut tracks, aligned) = videos(video, target, &mut warnings, &mut budget)?;
     let grid = Grid::new(tracks.first().map(|t| &t.segments), target);
     for picked in audio {
-        tracks.extend(timed(picked, Kind::Audio, &grid, &mut budget)?);
+        tracks.extend(timed(picked, MediaKind::Audio, &grid, &mut budget)?);
     }
     let duration = |t: &PresentedTrack| t.segments.timescale().seconds(t.segments.end());
     let mut duration = tracks.iter().map(duration).fold(0.0, f64::max);
@@ -188,7 +188,7 @@ fn video(
     first.push(picked.timeline.len());
     let segments = Segments::new(picked.track().timescale, first, time);
     budget.segments(&segments)?;
-    Ok(present(picked, facts, Kind::Video, segments, &bytes, (access, most_iframes)))
+    Ok(present(picked, facts, MediaKind::Video, segments, &bytes, (access, most_iframes)))
 }
 
 /// Keeps times rising where the first boundary was moved up to time 0.
@@ -201,7 +201,7 @@ fn rising(time: &mut [i64]) {
 /// Builds an audio track, or a text track that is delivered in fragments: cut where its samples allow.
 fn timed(
     picked: Picked,
-    kind: Kind,
+    kind: MediaKind,
     grid: &Grid,
     budget: &mut Budget<'_>,
 ) -> Result<Option<PresentedTrack>, PackageError> {
@@ -226,7 +226,7 @@ fn texts(
     budget: &mut Budget<'_>,
 ) -> Result<Option<PresentedTrack>, PackageError> {
     if family(&picked.track().codec) == "stpp" {
-        return timed(picked, Kind::Text, grid, budget);
+        return timed(picked, MediaKind::Text, grid, budget);
     }
     budget.walk(&picked.timeline, 1)?;
     budget.convert(grid.len())?;
@@ -237,7 +237,7 @@ fn texts(
     let Some(facts) = Facts::of(picked.track(), &picked.timeline, |t| cut.add(t)) else { return Ok(None) };
     let (segments, bytes) = cut.finish(timescale, picked.timeline.len(), end);
     budget.segments(&segments)?;
-    Ok(Some(present(picked, facts, Kind::Text, segments, &bytes, (StreamAccess::Closed, 0))))
+    Ok(Some(present(picked, facts, MediaKind::Text, segments, &bytes, (StreamAccess::Closed, 0))))
 }
 
 fn sidecar(
@@ -254,7 +254,7 @@ fn sidecar(
     budget.segments(&segments)?;
     Ok(PresentedTrack {
         name: String::new(),
-        kind: Kind::Text,
+        kind: MediaKind::Text,
         language: language::tag(&sidecar.language),
         label: sidecar.name.clone(),
         default: sidecar.default,
@@ -273,7 +273,7 @@ fn seconds_to(seconds: f64, timescale: u32) -> i64 {
 fn present(
     picked: Picked,
     facts: Facts,
-    kind: Kind,
+    kind: MediaKind,
     segments: Segments,
     bytes: &[u64],
     (access, most_iframes): (StreamAccess, usize),
@@ -323,7 +323,7 @@ fn all_forced(sample_entry: &[u8]) -> bool {
 
 /// Returns the sidecars whose language and name differ from those of all text tracks and earlier sidecars.
 fn unrepeated(sidecars: Vec<Sidecar>, tracks: &[PresentedTrack]) -> Vec<Sidecar> {
-    let text = tracks.iter().filter(|t| t.kind == Kind::Text);
+    let text = tracks.iter().filter(|t| t.kind == MediaKind::Text);
     let mut seen: HashSet<(Option<String>, String, bool)> =
         text.map(|t| (t.language.clone(), t.label.clone(), t.forced)).collect();
     sidecars.into_iter().filter(|s| seen.insert((language::tag(&s.language), s.name.clone(), s.forced))).collect()
@@ -334,8 +334,8 @@ fn unrepeated(sidecars: Vec<Sidecar>, tracks: &[PresentedTrack]) -> Vec<Sidecar>
 fn name(tracks: &mut [PresentedTrack]) {
     let mut counts = [0_u32; 3];
     // For each label, the next number to append.
-    let mut labels: HashMap<(Kind, &'static str, String), u32> = HashMap::new();
-    let first_language = tracks.iter().find(|t| t.kind == Kind::Audio).and_then(|t| t.language.clone());
+    let mut labels: HashMap<(MediaKind, &'static str, String), u32> = HashMap::new();
+    let first_language = tracks.iter().find(|t| t.kind == MediaKind::Audio).and_then(|t| t.language.clone());
     for track in tracks.iter_mut() {
         let count = &mut counts[track.kind as usize];
         *count += 1;
@@ -346,19 +346,22 @@ fn name(tracks: &mut [PresentedTrack]) {
     }
     let mut done = HashSet::new();
     for same_language in [true, false] {
-        for track in tracks.iter_mut().filter(|t| t.kind == Kind::Audio) {
+        for track in tracks.iter_mut().filter(|t| t.kind == MediaKind::Audio) {
             if (!same_language || track.language == first_language) && done.insert(group(track)) {
                 track.default = true;
             }
         }
     }
-    let mut defaults = tracks.iter_mut().filter(|t| t.kind == Kind::Text && t.default);
+    let mut defaults = tracks.iter_mut().filter(|t| t.kind == MediaKind::Text && t.default);
     defaults.next();
     defaults.for_each(|t| t.default = false);
 }
 
 /// Returns the label, with a number appended where another track has it.
-fn unique(labels: &mut HashMap<(Kind, &'static str, String), u32>, wanted: (Kind, &'static str, String)) -> String {
+fn unique(
+    labels: &mut HashMap<(MediaKind, &'static str, String), u32>,
+    wanted: (MediaKind, &'static str, String),
+) -> String {
     let (kind, group, plain) = wanted.clone();
     let mut next = match labels.entry(wanted) {
         hash_map::Entry::Vacant(new) => {
@@ -381,7 +384,7 @@ fn unique(labels: &mut HashMap<(Kind, &'static str, String), u32>, wanted: (Kind
 
 fn group(track: &PresentedTrack) -> &'static str {
     match track.kind {
-        Kind::Audio => track.codec().map_or("", family),
+        MediaKind::Audio => track.codec().map_or("", family),
         _ => "",
     }
 }
@@ -397,8 +400,8 @@ fn label(track: &PresentedTrack, number: u32) -> String {
     match (&track.language, track.kind) {
         (Some(tag), _) if track.forced => format!("{} (forced)", language::display_name(tag)),
         (Some(tag), _) => language::display_name(tag),
-        (None, Kind::Video) => format!("Video {number}"),
-        (None, Kind::Audio) => format!("Audio {number}"),
-        (None, Kind::Text) => format!("Subtitles {number}"),
+        (None, MediaKind::Video) => format!("Video {number}"),
+        (None, MediaKind::Audio) => format!("Audio {number}"),
+        (None, MediaKind::Text) => format!("Subtitles {number}"),
     }
 }

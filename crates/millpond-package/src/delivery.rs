@@ -6,7 +6,7 @@ use crate::{
     presentation::Presentation,
     text::{self, TextUnit, Window, webvtt},
     timeline::Timed,
-    track::{Content, Kind, MediaTrack, PresentedTrack},
+    track::{Content, MediaKind, MediaTrack, PresentedTrack},
 };
 use bytes::Bytes;
 use millpond_media::{codec::Codec, units::Timescale};
@@ -14,7 +14,7 @@ use millpond_media::{codec::Codec, units::Timescale};
 /// Whether a text track is delivered as WebVTT: sidecars, `tx3g` and `wvtt`.
 #[must_use]
 pub fn is_webvtt(track: &PresentedTrack) -> bool {
-    track.kind == Kind::Text && !matches!(track.codec(), Some(Codec::Stpp(_)))
+    track.kind == MediaKind::Text && !matches!(track.codec(), Some(Codec::Stpp(_)))
 }
 
 /// Returns segment `number` of a text track as WebVTT with `X-TIMESTAMP-MAP` (RFC 8216 3.5); `None` where there is no

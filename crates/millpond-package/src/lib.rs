@@ -52,4 +52,4 @@ pub use plan::{ObjectIndex, ObjectRange, Plan, PlanItem, Rewrite};
 pub use presentation::{NamedTrack, Presentation, PresentationOptions, Sidecar, SourceObject};
 pub use segmentation::SegmentInfo;
 pub use stretch::Stretch;
-pub use track::{Kind, PresentedTrack};
+pub use track::{MediaKind, PresentedTrack};

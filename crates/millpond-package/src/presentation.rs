@@ -4,7 +4,7 @@ use crate::{
     PackageError, build,
     keys::KeyAddress,
     text::Cue,
-    track::{Kind, PresentedTrack},
+    track::{MediaKind, PresentedTrack},
     transport::MuxedAudio,
 };
 use millpond_media::{Work, movie::Movie};
@@ -155,7 +155,7 @@ impl Presentation {
     }
 
     /// Returns the tracks of one kind.
-    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &PresentedTrack> {
+    pub fn of_kind(&self, kind: MediaKind) -> impl Iterator<Item = &PresentedTrack> {
         self.tracks.iter().filter(move |t| t.kind == kind)
     }
 
@@ -168,19 +168,19 @@ impl Presentation {
     /// browsers (hls.js, Shaka) choose PCM although they can't decode it, and then play nothing.
     pub(crate) fn lists(&self, track: &PresentedTrack) -> bool {
         // Video comes first.
-        let is_film = self.tracks.first().is_some_and(|first| first.kind == Kind::Video);
+        let is_film = self.tracks.first().is_some_and(|first| first.kind == MediaKind::Video);
         track.is_packaged() && !(is_film && track.is_pcm())
     }
 
     /// Whether all tracks are text.
     pub(crate) fn is_text(&self) -> bool {
-        self.tracks.iter().all(|track| track.kind == Kind::Text)
+        self.tracks.iter().all(|track| track.kind == MediaKind::Text)
     }
 
     /// Returns the error for a container that can carry no video and no audio of the asset.
     pub(crate) fn not_carried(&self, container: &'static str, expected: &'static str) -> PackageError {
         let is_text = self.is_text();
-        let media = self.tracks.iter().filter(|track| is_text || track.kind != Kind::Text);
+        let media = self.tracks.iter().filter(|track| is_text || track.kind != MediaKind::Text);
         let found: Vec<String> = media.map(PresentedTrack::codec_and_encryption).collect();
         PackageError::Container { container, found: found.join(", "), expected }
     }

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Kind of a presented track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum MediaKind {
     /// Video: `v1`, `v2` ... by rising bandwidth.
     Video,
     /// Audio: `a1`, `a2` ...
@@ -28,7 +28,7 @@ pub enum Kind {
     Text,
 }
 
-impl Kind {
+impl MediaKind {
     pub(crate) const fn letter(self) -> char {
         match self {
             Self::Video => 'v',
@@ -42,7 +42,7 @@ impl Kind {
 #[derive(Debug)]
 pub struct PresentedTrack {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MediaKind,
     pub(crate) content: Content,
     pub(crate) segments: Segments,
     /// BCP 47 tag.
@@ -139,7 +139,7 @@ impl PresentedTrack {
 
     /// Kind of the track.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> MediaKind {
         self.kind
     }
 
@@ -269,7 +269,7 @@ impl PresentedTrack {
         let Some(media) = self.media() else { return Vec::new() };
         let table = &media.track().samples;
         let mut samples = Vec::new();
-        if self.kind == Kind::Text {
+        if self.kind == MediaKind::Text {
             let before = segment.samples.start.checked_sub(1).and_then(|o| media.timeline.at(table, o));
             let shows = |t: &Timed| t.pts.saturating_add(i64::from(t.sample.duration)) > segment.start;
             samples.extend(before.filter(shows));
@@ -332,7 +332,7 @@ impl PresentedTrack {
     /// Frames per second as a fraction; `None` except for video.
     #[must_use]
     pub fn frame_rate(&self) -> Option<(u32, u32)> {
-        let media = self.media().filter(|_| self.kind == Kind::Video)?;
+        let media = self.media().filter(|_| self.kind == MediaKind::Video)?;
         media.facts.rate(media.track().timescale)
     }
 

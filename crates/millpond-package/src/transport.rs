@@ -13,7 +13,7 @@ use crate::{
     grid::Grid,
     presentation::Presentation,
     segmentation::partition,
-    track::{Kind, MediaTrack, PresentedTrack},
+    track::{MediaKind, MediaTrack, PresentedTrack},
     ts::{self, ElementaryStream},
 };
 use std::ops::Range;
@@ -30,8 +30,8 @@ pub(crate) struct MuxedAudio {
 
 impl MuxedAudio {
     fn of(presentation: &Presentation) -> Option<Self> {
-        let video = carried(presentation, Kind::Video).next().filter(|track| !track.is_alternative())?;
-        let mut audio = carried(presentation, Kind::Audio);
+        let video = carried(presentation, MediaKind::Video).next().filter(|track| !track.is_alternative())?;
+        let mut audio = carried(presentation, MediaKind::Audio);
         let (audio, None) = (audio.next()?, audio.next()) else { return None };
         let media = audio.media()?;
         let end = |t: &PresentedTrack| t.segments.timescale().seconds(t.segments.end());
@@ -54,7 +54,7 @@ impl MuxedAudio {
 }
 
 /// Returns the tracks of a kind that a transport stream can carry.
-pub(crate) fn carried(presentation: &Presentation, kind: Kind) -> impl Iterator<Item = &PresentedTrack> {
+pub(crate) fn carried(presentation: &Presentation, kind: MediaKind) -> impl Iterator<Item = &PresentedTrack> {
     presentation.of_kind(kind).filter(|t| fits(t))
 }
 
@@ -63,7 +63,7 @@ fn fits(track: &PresentedTrack) -> bool {
     let empty = |m: &MediaTrack| ts::segment(vec![stream(m, 0..0, 0, Role::Muxed)], 0).is_ok();
     // Start codes, ADTS headers and parameter sets can be inserted only into clear bytes.
     let is_clear = track.protection().is_none();
-    is_clear && track.kind != Kind::Text && track.media().is_some_and(|m| *m.fits_ts.get_or_init(|| empty(m)))
+    is_clear && track.kind != MediaKind::Text && track.media().is_some_and(|m| *m.fits_ts.get_or_init(|| empty(m)))
 }
 
 /// Returns the audio track that is muxed into the video's segments, if any.
@@ -80,7 +80,7 @@ fn muxed(presentation: &Presentation) -> Option<&MuxedAudio> {
 #[must_use]
 pub fn is_carried(presentation: &Presentation, track: &PresentedTrack) -> bool {
     let is_muxed = || muxed_audio(presentation).is_some_and(|audio| audio.name == track.name);
-    fits(track) && (track.kind != Kind::Audio || !is_muxed())
+    fits(track) && (track.kind != MediaKind::Audio || !is_muxed())
 }
 
 /// Returns segment `number` of a video or audio track as a transport stream; `None` where there is no such segment.
@@ -127,7 +127,7 @@ fn layout<'a>(presentation: &Presentation, track: &PresentedTrack, media: &'a Me
 }
 
 fn muxed_with<'a>(presentation: &'a Presentation, track: &PresentedTrack) -> Option<(&'a MediaTrack, &'a MuxedAudio)> {
-    if track.kind != Kind::Video || track.is_alternative() {
+    if track.kind != MediaKind::Video || track.is_alternative() {
         return None;
     }
     let muxed = muxed(presentation)?;

@@ -10,8 +10,8 @@ use tokio::{
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// What tells one state of a file from another; a symbolic link is followed, as secrets in Kubernetes are replaced by
-/// changing where one leads. A file that isn't there has a stamp too.
+/// Identifies the state of a file. A symbolic link is followed, because Kubernetes replaces secrets by changing its
+/// target. A missing file has a stamp too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(Option<(u64, i64, i64, u64)>);
 

@@ -22,7 +22,7 @@ use queue::Queue;
 /// Longest wait for the last lines when the process ends.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// The log of this process, where one was started.
+/// The log of this process, if one was started.
 static LOG: OnceLock<Arc<Queue>> = OnceLock::new();
 
 /// How log lines are written.
@@ -38,7 +38,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// The name that configuration uses.
+    /// Returns the name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -54,15 +54,15 @@ pub enum LogError {
     /// The level filter does not parse.
     #[error("log filter {filter:?}: {reason}")]
     Filter {
-        /// The filter as configured.
+        /// The filter of the configuration.
         filter: String,
         /// Error of the parser.
         reason: String,
     },
-    /// There is no thread to write the lines, or no standard error.
+    /// The thread that writes lines, or standard error, is not available.
     #[error("the log can't be written: {0}")]
     Output(io::Error),
-    /// A log was started before in this process.
+    /// This process has started a log before.
     #[error("the log is already started: {0}")]
     Started(String),
 }
@@ -73,14 +73,14 @@ pub fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
         .map_err(|error| LogError::Filter { filter: filter.to_owned(), reason: error.to_string() })
 }
 
-/// Starts the log of this process on standard error. To be called once, by the command.
+/// Starts the log of this process on standard error. The command calls it once.
 ///
-/// Lines are written by a thread of their own: where standard error takes none, the oldest wait and new ones are lost.
-/// Panics become lines of the log, for the usual message would wait for standard error.
+/// A thread of its own writes the lines. Where standard error accepts none, the oldest wait and new ones are lost.
+/// Panics become lines of the log, because the usual message would wait for standard error.
 pub fn init(filter: &str, format: LogFormat) -> Result<(), LogError> {
     let filter = parse_filter(filter)?;
     let terminal = io::stderr().is_terminal();
-    // A descriptor of its own: a blocked write must not hold the lock of the standard library's.
+    // A descriptor of its own: a blocked write must not hold the lock of the standard library's one.
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(LogError::Output)?;
     let queue = Queue::start(std::fs::File::from(output), |lines| {
         tracing::warn!(lines, "log lines were lost: standard error did not take them in time");
@@ -117,19 +117,19 @@ fn subscribe(filter: EnvFilter, lines: Lines, colours: bool) -> Result<(), Box<d
     }
 }
 
-/// Waits until the log is written, for a second at most: to be called before the process ends.
+/// Waits until the log is written, for a second at most. The command calls it before the process ends.
 pub fn flush() {
     if let Some(queue) = LOG.get() {
         queue.flush(FLUSH);
     }
 }
 
-/// Lines of the log that were not written, since the process started.
+/// Returns the number of log lines lost since the process started.
 pub(crate) fn lost_lines() -> u64 {
     LOG.get().map_or(0, |queue| queue.lost())
 }
 
-/// Where formatted lines go: each event is one `write`.
+/// The destination of formatted lines. Each event is one `write`.
 #[derive(Clone)]
 struct Lines {
     queue: Arc<Queue>,
@@ -159,10 +159,9 @@ impl Write for &Lines {
     }
 }
 
-/// Names one request in the log and in its `X-Request-Id`: 16 hexadecimal characters.
-///
-/// The first six are random for the process and the last ten count its requests, so an id tells which run served a
-/// request and in which order, costs one atomic addition, and repeats only after 2^40 requests of one process.
+/// Identifies one request in the log and in its `X-Request-Id`: 16 hexadecimal characters.
+/// The first six are random for the process, and the last ten count its requests. So an id tells which run served a
+/// request, and in which order. It costs one atomic addition, and repeats only after 2^40 requests of one process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestId([u8; 16]);
 
@@ -170,7 +169,7 @@ impl RequestId {
     /// The header that carries it.
     pub const HEADER: http::HeaderName = http::HeaderName::from_static("x-request-id");
 
-    /// An id not given out before by this process.
+    /// Returns an id that this process has not used before.
     pub fn next() -> Self {
         static PREFIX: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -187,12 +186,12 @@ impl RequestId {
         Self(text)
     }
 
-    /// The 16 characters.
+    /// Returns the 16 characters.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// As the value of [`RequestId::HEADER`].
+    /// Returns the value of [`RequestId::HEADER`].
     pub fn header_value(&self) -> HeaderValue {
         HeaderValue::from_bytes(&self.0).unwrap_or(HeaderValue::from_static(""))
     }
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(id.header_value(), "abcdef000000000f");
     }
 
-    /// Everything that a field may be, with a value that would clear the screen and forge a line.
+    /// A field of each kind, with a value that would clear the screen and forge a line.
     fn hostile_line(json: bool) -> String {
         #[derive(Clone, Default)]
         struct Output(Arc<std::sync::Mutex<Vec<u8>>>);

@@ -3,7 +3,7 @@
 use rustix::process::{getpriority_process, setpriority_process};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a thread does, for the place that it has among all others of the machine.
+/// The duty of a thread, which decides its priority on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
     /// Sends RTP: less than a millisecond at a time, which can't wait. It sleeps in between.

@@ -10,10 +10,9 @@ use crate::logging::RequestId;
 /// Media type of a [`Problem`] (RFC 9457 section 3).
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
-/// What went wrong with one request, in the words meant for the client.
+/// Description of a failed request for its client.
 ///
-/// The log holds the whole error; this is the client's share of it: no storage addresses, no credentials, no
-/// local paths.
+/// The log contains the whole error. A problem omits storage addresses, credentials and local paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Status code of the response, repeated in the body (RFC 9457 section 3.1.2).
@@ -109,12 +108,7 @@ pub(crate) fn status(error: &LibraryError) -> StatusCode {
             _ => StatusCode::SERVICE_UNAVAILABLE,
         },
         LibraryError::NoAsset(_) | LibraryError::NoResource { .. } => StatusCode::NOT_FOUND,
-        LibraryError::Unreadable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         LibraryError::BadPath { .. } => StatusCode::BAD_REQUEST,
-        // `only-if-cached` (RFC 9111 5.2.1.7).
-        LibraryError::NotCached(_) => StatusCode::GATEWAY_TIMEOUT,
-        // `CDN-Loop` (RFC 8586).
-        LibraryError::Loop(_) => StatusCode::LOOP_DETECTED,
     }
 }
 
@@ -134,8 +128,6 @@ mod tests {
             (LibraryError::BeingCopied { path: folder(), len: 1 }, 503),
             (refused(PoolError::Stopping), 503),
             (refused(PoolError::Failed), 500),
-            (LibraryError::NotCached(folder()), 504),
-            (LibraryError::Loop(folder()), 508),
         ] {
             assert_eq!(status(&error).as_u16(), expected, "{error}");
         }

@@ -42,7 +42,7 @@ pub enum ServeError {
         addr: SocketAddr,
         /// Error of the system.
         error: io::Error,
-        /// What to do about it, where that is known.
+        /// Advice, if there is any.
         hint: &'static str,
     },
     /// The store can't be made.

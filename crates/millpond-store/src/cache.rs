@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::memory::{CacheCounters, Memory};
 use crate::policy::{Item, PolicyName};
 
-/// Keys to values that weigh what their owner says, under the budget of a [`Memory`].
+/// Entries by key. Their owner states their weight, which counts against the budget of a [`Memory`].
 ///
 /// Values are cloned out, so they are reference-counted in practice. Clones are views of the same entries.
 pub struct Cache<K, V> {
@@ -30,7 +30,7 @@ where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Creates a cache with a memory of its own, of at most `budget` weight, under SIEVE.
+    /// Creates a cache with its own memory, of at most `budget` weight, under SIEVE.
     pub fn new(budget: u64) -> Self {
         Self::of(&Memory::new(budget, PolicyName::Sieve), "all")
     }
@@ -40,7 +40,7 @@ where
         Self { memory: memory.clone(), kind: memory.kind(name), types: PhantomData }
     }
 
-    /// Returns an entry: a use of it.
+    /// Returns an entry, and counts a use of it.
     pub fn get<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -50,7 +50,7 @@ where
         self.get_item(key, &Item { key: object, object, index: 0, of: 1, size: 0 })
     }
 
-    /// As [`Cache::get`], for an entry that is part of an object; `item` says which part.
+    /// As [`Cache::get`], for an entry that is a part of an object, which `item` describes.
     pub(crate) fn get_item<Q>(&self, key: &Q, item: &Item) -> Option<V>
     where
         K: Borrow<Q>,
@@ -61,7 +61,7 @@ where
         found.downcast_ref::<(K, V)>().map(|(_, value)| value.clone())
     }
 
-    /// Returns whether there is an entry. Not a use of it.
+    /// Returns whether there is an entry. Does not count as a use.
     pub fn contains<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -70,7 +70,7 @@ where
         self.memory.peek(self.hash(key), |value| is_of::<K, V, Q>(value, key)).unwrap_or(false)
     }
 
-    /// Inserts an entry, in place of one with the same key, and evicts others where room is wanted.
+    /// Inserts an entry, replaces one with the same key, and evicts others where necessary.
     ///
     /// Returns whether it was inserted: an entry larger than the budget is refused.
     pub fn insert(&self, key: K, value: V, weight: u64) -> bool {
@@ -80,7 +80,8 @@ where
         self.memory.insert(self.kind, item, Arc::new((key, value)), 0)
     }
 
-    /// As [`Cache::insert`], for an entry that is part of an object; uses up `reserved` of the room set aside.
+    /// As [`Cache::insert`], for an entry that is a part of an object. Releases `reserved` bytes of a reservation in
+    /// the same step.
     pub(crate) fn insert_item(&self, key: K, value: V, item: Item, reserved: u64) -> bool {
         let item = Item { key: self.hash(&key), ..item };
         self.memory.insert(self.kind, item, Arc::new((key, value)), reserved)
@@ -123,7 +124,7 @@ where
         });
     }
 
-    /// Removes all entries of this kind; counters stay.
+    /// Removes all entries of this kind. Counters stay.
     pub fn clear(&self) {
         self.purge(|_, _| true);
     }

@@ -22,7 +22,7 @@ pub struct CachedObject {
     pub path: String,
     /// Its version.
     pub version: String,
-    /// Its length in bytes.
+    /// The object's length in bytes.
     pub len: u64,
     /// Its slices in memory.
     pub in_memory: u64,
@@ -32,14 +32,14 @@ pub struct CachedObject {
     pub pinned: bool,
     /// Bytes that readers got of complete slices, since the store first opened the object.
     pub hit_bytes: u64,
-    /// Bytes that they got as these arrived.
+    /// Bytes that readers got as they arrived.
     pub miss_bytes: u64,
 }
 
-/// The place from which the bytes of a range would be read now.
+/// The source from which bytes of a range would be read now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whence {
-    /// A local file: nothing is cached of it.
+    /// A local file, which is not cached.
     File,
     /// A complete slice in memory.
     Memory,
@@ -47,7 +47,7 @@ pub enum Whence {
     Disk,
     /// On its way from the origin.
     Coming,
-    /// Neither cached nor on its way: the origin has to be asked.
+    /// Neither cached nor on its way: the origin is asked.
     Origin,
 }
 
@@ -69,7 +69,7 @@ impl Whence {
 pub struct Selection {
     /// The place.
     pub place: String,
-    /// The path of an object, or of a folder; all of the place where it is empty.
+    /// The path of an object or a folder; empty for the whole place.
     pub path: String,
 }
 
@@ -150,13 +150,13 @@ impl Store {
         (memory + disk) as u64
     }
 
-    /// Pins the slices of an object on the disk, present and future ones, or unpins them. At most half of the disk is pinned
-    /// in this way. Pins are forgotten at a restart. Returns the bytes pinned in all.
+    /// Pins the slices of an object on the disk, present and future ones, or unpins them. At most half of the disk can
+    /// be pinned in this way. Pins are lost at a restart. Returns the number of pinned bytes of all objects.
     pub fn keep(&self, object: &Arc<Object>, keep: bool) -> u64 {
         self.slices().disk().map_or(0, |disk| disk.keep(object.named().hash, keep))
     }
 
-    /// Returns from where each part of a range would be read now. Adjacent parts of one kind are one.
+    /// Returns the source of each part of a range. Adjacent parts with one source are joined.
     pub fn whence(&self, object: &Arc<Object>, range: Range<u64>) -> Vec<(Range<u64>, Whence)> {
         let end = range.end.min(object.meta().len);
         if object.file().is_some() {

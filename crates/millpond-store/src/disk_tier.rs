@@ -1,55 +1,58 @@
 //! Slices on the disk: their ledger, the pins of their readers, and the thread that writes them.
 //!
-//! A slice is compared with its checksum before its first use after a start, before it is used again after an hour in
-//! which no reader read it, and in the background, the whole disk round and round (see `scrub`). One that differs is
-//! dropped, counted and fetched again.
+//! A slice is compared with its checksum before its first use after a start, before its next use after an hour without
+//! readers, and in the background, where the whole disk is checked again and again (see `scrub`). A slice that differs
+//! is dropped, counted and fetched again.
 
+mod pin;
 mod scrub;
+mod slot_state;
+mod writer;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::fs::File;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::object::Named;
-use crate::policy::{Counters, Item, Ledger, PolicyName, Slot, Time};
-use crate::reader::Chunk;
-use crate::slab::{self, Found, ObjectName, SlabError, Slabs};
+use crate::policy::{Item, Ledger, LedgerCounters, PolicyName, Slot, Time};
+use crate::slab::{ObjectName, SlabError, Slabs, StoredSlice};
 use crate::slices::Slice;
 
-/// A slice that no reader read for this long is compared with its checksum before it is used again, in milliseconds.
-const UNREAD: Time = 3600 * 1000;
+pub(crate) use pin::DiskSlice;
+pub use pin::Pin;
+use pin::Pinned;
+use slot_state::SlotState;
+use writer::{Job, write_all};
 
-/// After a failure the disk is left alone for this long.
+/// Time for which the disk is not used after a failure.
 const REST: Duration = Duration::from_secs(10);
 
 /// Counters of the disk tier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
-    /// The ledger's figures; each slice counts as a whole place.
-    pub ledger: Counters,
-    /// The most bytes of slices.
+    /// Counters of the ledger. Each slice counts as a whole slot.
+    pub ledger: LedgerCounters,
+    /// Capacity for slices, in bytes.
     pub capacity: u64,
     /// The eviction policy.
     pub policy: PolicyName,
     /// Slices written.
     pub written: u64,
-    /// Slices not written because too many waited.
+    /// Slices that were not written because too many were waiting.
     pub passed_over: u64,
-    /// Writes and reads that failed; the cache went on without the disk.
+    /// Failed writes and reads. The cache continued without the disk.
     pub errors: u64,
-    /// Slices whose bytes were not what had been written, or no longer there.
+    /// Slices whose bytes differed from those written, or were missing.
     pub damaged: u64,
     /// Slices compared with their checksum.
     pub verified: u64,
-    /// Whether the disk is left alone after a failure, and what it was.
+    /// The last failure, while the disk is not used because of it.
     pub failure: Option<String>,
 }
 
@@ -70,15 +73,15 @@ pub(crate) struct DiskTier {
 struct Inner {
     ledger: Ledger,
     policy: PolicyName,
-    states: Vec<State>,
-    /// Objects that an operator keeps, with those of their slots that are pinned for it.
+    states: Vec<SlotState>,
+    /// Objects that an operator has pinned, with those of their slots that are pinned for it.
     kept: HashMap<u64, HashSet<Slot>>,
-    /// When the last failure was, and what.
+    /// Time and text of the last failure.
     failure: Option<(Instant, String)>,
 }
 
 impl Inner {
-    /// Pins a slot for an object that is kept, up to half of the disk in all.
+    /// Pins a slot for a pinned object, up to half of the disk in all.
     fn keep(&mut self, object: u64, slot: Slot) {
         let Some(size) = self.ledger.item(slot).map(|item| u64::from(item.size)) else { return };
         let all: usize = self.kept.values().map(HashSet::len).sum();
@@ -91,48 +94,9 @@ impl Inner {
     }
 }
 
-/// How far the bytes of a slot are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Writing,
-    /// In a slab that was cut off, about to be taken out.
-    Lost,
-    /// There since an earlier run: to be proven before its first use.
-    Found,
-    /// Compared with its checksum, or written, and used since.
-    Ready { proven: Time, used: Time },
-}
-
-impl State {
-    /// Returns whether the bytes are there.
-    fn is_whole(self) -> bool {
-        !matches!(self, Self::Writing | Self::Lost)
-    }
-
-    /// Returns whether the bytes need not be compared with their checksum before they are used: they were lately, or a reader
-    /// reads them all the time, and the background compares them.
-    fn is_usable(self, now: Time) -> bool {
-        matches!(self, Self::Ready { used, .. } if now.saturating_sub(used) < UNREAD)
-    }
-
-    /// Returns whether the bytes were compared lately.
-    fn is_proven(self, now: Time) -> bool {
-        matches!(self, Self::Ready { proven, .. } if now.saturating_sub(proven) < UNREAD)
-    }
-}
-
-/// A slice to write.
-struct Job {
-    item: Item,
-    of: Arc<Named>,
-    slice: Arc<Slice>,
-    then: Box<dyn FnOnce() + Send>,
-}
-
 impl DiskTier {
-    /// Opens or makes slab files in a folder, of at most `quota` bytes in all. At most `waiting` complete slices wait to
-    /// be written: where the disk is slower than what comes in, the rest is not.
+    /// Opens or creates slab files in a folder, of at most `quota` bytes in all. At most `waiting` complete slices wait
+    /// to be written. On a slow disk further ones are not written.
     pub(crate) fn open(
         folder: &Path,
         quota: u64,
@@ -142,8 +106,8 @@ impl DiskTier {
     ) -> Result<Arc<Self>, SlabError> {
         let (slabs, found) = Slabs::open(folder, quota, slice)?;
         let mut ledger = Ledger::new(u64::from(slabs.slots()) * u64::from(slice), policy);
-        let mut states = vec![State::Writing; slabs.slots() as usize];
-        let item = |found: &Found| Item {
+        let mut states = vec![SlotState::Writing; slabs.slots() as usize];
+        let item = |found: &StoredSlice| Item {
             key: found.key,
             object: found.object,
             index: found.index,
@@ -152,7 +116,7 @@ impl DiskTier {
         };
         ledger.restore(found.iter().map(|found| (found.slot, item(found))));
         for found in &found {
-            states[found.slot as usize] = State::Found;
+            states[found.slot as usize] = SlotState::Found;
         }
         let (queue, jobs) = sync_channel(waiting);
         let tier = Arc::new(Self {
@@ -180,7 +144,7 @@ impl DiskTier {
 }
 
 impl DiskTier {
-    /// A complete slice: a use of it.
+    /// Returns a complete slice, and counts a use of it.
     pub(crate) fn get(self: &Arc<Self>, item: &Item, len: u64) -> Option<DiskSlice> {
         let now = self.now();
         let mut inner = self.lock();
@@ -193,12 +157,12 @@ impl DiskTier {
         inner.ledger.pin(slot);
         let state = &mut inner.states[slot as usize];
         let proven = state.is_usable(now);
-        if let State::Ready { used, .. } = state
+        if let SlotState::Ready { used, .. } = state
             && proven
         {
             *used = now;
         }
-        // Under the lock: a new file, which holds none of these bytes yet, comes only after the slot was marked as lost.
+        // Under the lock: a new file, without these bytes, appears only after the slot was marked as lost.
         let location = self.slabs.location(slot);
         drop(inner);
         let pin = Pin(Arc::new(Pinned { tier: self.clone(), slot, key: item.key }));
@@ -206,19 +170,20 @@ impl DiskTier {
         Some(DiskSlice { pin, file, range: start..start + len, proven })
     }
 
-    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte.
+    /// Counts a viewer that begins to read a slice, whether it is on the disk or not. `enters` says whether it begins
+    /// with the first byte.
     pub(crate) fn read(&self, item: &Item, enters: bool) {
         let now = self.now();
         self.lock().ledger.read(item, enters, now);
     }
 
-    /// Returns whether a slice is there to be read.
+    /// Returns whether a slice can be read.
     pub(crate) fn contains(&self, key: u64) -> bool {
         let inner = self.lock();
         inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize].is_whole())
     }
 
-    /// Queues a slice for writing; `then` is called once it can be read from here.
+    /// Queues a slice for writing. Calls `then` once it can be read from the disk.
     pub(crate) fn store(&self, item: Item, of: Arc<Named>, slice: Arc<Slice>, then: Box<dyn FnOnce() + Send>) {
         if !of.lasting {
             return;
@@ -232,7 +197,7 @@ impl DiskTier {
         }
     }
 
-    /// Takes a slice out.
+    /// Removes a slice.
     pub(crate) fn remove(&self, key: u64) -> bool {
         let mut inner = self.lock();
         let Some((slot, mut is_free)) = inner.ledger.remove(key) else { return false };
@@ -246,28 +211,29 @@ impl DiskTier {
         true
     }
 
-    /// Takes out all slices that are unwanted; returns how many.
+    /// Removes all slices that are unwanted. Returns their number.
     pub(crate) fn purge(&self, unwanted: impl Fn(&Item) -> bool) -> usize {
         let items = self.lock().ledger.items().map(|(_, item)| *item).collect::<Vec<_>>();
         items.iter().filter(|item| unwanted(item)).filter(|item| self.remove(item.key)).count()
     }
 
-    /// All objects that slices are here of: hash, name, number of slices.
+    /// Returns all objects with slices on the disk: hash, name, number of slices.
     pub(crate) fn objects(&self) -> Vec<(u64, ObjectName, u64)> {
         self.slabs.objects()
     }
 
-    /// Returns whether a slice is here of any version of an object.
+    /// Returns whether the disk has a slice of any version of an object.
     pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
         self.slabs.knows(place, path)
     }
 
-    /// Returns whether an operator keeps an object's slices.
+    /// Returns whether an operator has pinned an object.
     pub(crate) fn is_kept(&self, object: u64) -> bool {
         self.lock().kept.contains_key(&object)
     }
 
-    /// Pins the slices of an object, present and future ones, or unpins them. Returns the bytes pinned in all.
+    /// Pins the slices of an object, present and future ones, or unpins them. Returns the number of pinned bytes of all
+    /// objects.
     pub(crate) fn keep(&self, object: u64, keep: bool) -> u64 {
         let mut freed = Vec::new();
         let mut inner = self.lock();
@@ -288,11 +254,11 @@ impl DiskTier {
         kept as u64 * u64::from(self.place)
     }
 
-    /// Drops a slice whose bytes are not what was written, or no longer there; with it, where the file was cut off, all
-    /// that is in its slab. The caller holds a pin, so that the slot is still that of the slice.
+    /// Drops a slice whose bytes are damaged or missing. Where the file was truncated, drops all slices of its slab.
+    /// The caller holds a pin, so that the slot still belongs to the slice.
     fn drop_damaged(&self, slot: Slot, key: u64) {
         if self.lock().ledger.find(key) != Some(slot) {
-            // Another reader saw it before.
+            // Another reader has handled it already.
             return;
         }
         self.damaged.fetch_add(1, Ordering::Relaxed);
@@ -304,22 +270,22 @@ impl DiskTier {
         self.remove(key);
     }
 
-    /// Drops all slices of a slab that was cut off, and puts a new file in its place. In this order: else a reader would
-    /// find the slices in the ledger and zeros in the file.
+    /// Drops all slices of a truncated slab, then replaces its file. In the other order a reader would find the slices
+    /// in the ledger and zeros in the file.
     fn give_up_slab(&self, slot: Slot) {
         let mut inner = self.lock();
         if !self.slabs.is_cut(slot) {
-            // Another thread was here first.
+            // Another thread has replaced it already.
             return;
         }
         let mut keys = Vec::new();
         for slot in self.slabs.neighbours(slot) {
             if inner.states[slot as usize].is_whole() {
-                inner.states[slot as usize] = State::Lost;
+                inner.states[slot as usize] = SlotState::Lost;
                 keys.extend(inner.ledger.item(slot).map(|item| item.key));
             }
         }
-        // Under the lock as well: a slice that is being written sees afterwards that its file was given up.
+        // Also under the lock: a slice that is being written notices afterwards that its file was replaced.
         let renewed = self.slabs.renew(slot);
         drop(inner);
         if let Err(error) = renewed {
@@ -331,7 +297,7 @@ impl DiskTier {
         tracing::error!(file = %file.display(), lost, "a slab of the disk cache was cut off: it begins anew");
     }
 
-    /// Returns whether a slot's bytes are those that were written. The caller holds a pin on it. May wait for the disk.
+    /// Returns whether a slot's bytes match their checksum. The caller holds a pin on it. May block on the disk.
     fn prove(&self, slot: Slot) -> bool {
         let sound = self.slabs.verify(slot);
         self.verified.fetch_add(1, Ordering::Relaxed);
@@ -339,13 +305,13 @@ impl DiskTier {
             let now = self.now();
             let state = &mut self.lock().states[slot as usize];
             if state.is_whole() {
-                *state = State::Ready { proven: now, used: now };
+                *state = SlotState::Ready { proven: now, used: now };
             }
         }
         sound
     }
 
-    /// Changes the policy; slices stay.
+    /// Changes the policy. Slices stay.
     pub(crate) fn set_policy(&self, policy: PolicyName) {
         let now = self.now();
         let mut inner = self.lock();
@@ -353,7 +319,7 @@ impl DiskTier {
         inner.ledger.set_policy(policy, now);
     }
 
-    /// Changes how much of the files is used, in bytes: at most what they were opened for.
+    /// Changes the used part of the files, in bytes, up to the quota that they were opened with.
     pub(crate) fn set_capacity(&self, bytes: u64) {
         let most = u64::from(self.slabs.slots()) * u64::from(self.place);
         let mut gone = Vec::new();
@@ -380,59 +346,6 @@ impl DiskTier {
         }
     }
 
-    /// Writes a slice: a slot is set aside for it, filled, and then shown.
-    fn write(&self, job: &Job) -> bool {
-        let resting = |inner: &Inner| inner.failure.as_ref().is_some_and(|(at, _)| at.elapsed() < REST);
-        let now = self.now();
-        let mut gone = Vec::new();
-        let mut inner = self.lock();
-        if resting(&inner) || inner.ledger.find(job.item.key).is_some() {
-            return false;
-        }
-        let slot = inner.ledger.insert(job.item, now, &mut gone).ok();
-        if let Some(slot) = slot {
-            inner.states[slot as usize] = State::Writing;
-            inner.ledger.pin(slot);
-        }
-        drop(inner);
-        for (other, item) in gone.into_iter().filter(|(other, _)| Some(*other) != slot) {
-            self.free(other, item.key);
-        }
-        let Some(slot) = slot else { return false };
-        if self.slabs.is_cut(slot) {
-            self.give_up_slab(slot);
-        }
-        let Item { key, object, index, of, .. } = job.item;
-        let name = job.of.name();
-        let slice = slab::Slice { key, object, index, of, name: &name };
-        let result = self.slabs.write(slot, &slice, job.slice.pieces());
-        let mut inner = self.lock();
-        let is_kept = result.as_ref().is_ok_and(|file| self.slabs.is_current(slot, file));
-        match &result {
-            // The slab was cut off meanwhile: that is no failure of the disk.
-            Ok(_) if !is_kept => drop(inner.ledger.remove(job.item.key)),
-            Ok(_) => {
-                inner.failure = None;
-                inner.states[slot as usize] = State::Ready { proven: now, used: now };
-                inner.keep(job.item.object, slot);
-                self.written.fetch_add(1, Ordering::Relaxed);
-            }
-            Err(error) => {
-                self.errors.fetch_add(1, Ordering::Relaxed);
-                if inner.failure.is_none() {
-                    tracing::error!(%error, "the disk cache is left alone for a while");
-                }
-                inner.failure = Some((Instant::now(), error.to_string()));
-                inner.ledger.remove(job.item.key);
-            }
-        }
-        if let Some(key) = inner.ledger.unpin(slot) {
-            drop(inner);
-            self.free(slot, key);
-        }
-        is_kept
-    }
-
     fn free(&self, slot: Slot, key: u64) {
         if self.slabs.free(slot, key).is_err() {
             self.errors.fetch_add(1, Ordering::Relaxed);
@@ -455,83 +368,8 @@ impl DiskTier {
     }
 }
 
-fn write_all(jobs: &Receiver<Job>, tier: &std::sync::Weak<DiskTier>) {
-    while let Ok(job) = jobs.recv() {
-        let Some(tier) = tier.upgrade() else { return };
-        if tier.write(&job) {
-            (job.then)();
-        }
-    }
-}
-
 impl fmt::Debug for DiskTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DiskTier").field("stats", &self.stats()).finish_non_exhaustive()
-    }
-}
-
-/// Keeps bytes of the cache where they are as long as it lives. Clones keep the same bytes.
-#[derive(Clone)]
-pub struct Pin(Arc<Pinned>);
-
-struct Pinned {
-    tier: Arc<DiskTier>,
-    slot: Slot,
-    key: u64,
-}
-
-impl Pin {
-    /// Drops the slice, whose bytes are not all there or not what was written: the next reader fetches it again.
-    pub(crate) fn drop_damaged(&self) {
-        self.0.tier.drop_damaged(self.0.slot, self.0.key);
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        self.tier.unpin(self.slot);
-    }
-}
-
-impl fmt::Debug for Pin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pin")
-    }
-}
-
-/// A slice on the disk, pinned.
-#[derive(Clone, Debug)]
-pub(crate) struct DiskSlice {
-    pin: Pin,
-    file: Arc<File>,
-    range: Range<u64>,
-    proven: bool,
-}
-
-impl DiskSlice {
-    /// The bytes from an offset of the slice to its end.
-    pub(crate) fn rest(&self, offset: u64) -> Chunk {
-        let start = (self.range.start + offset).min(self.range.end);
-        Chunk::File { file: self.file.clone(), range: start..self.range.end, pin: Some(self.pin.clone()) }
-    }
-
-    /// Returns whether the bytes may be sent from the file: else they are to be copied out of it.
-    pub(crate) fn is_sendable(&self) -> bool {
-        self.pin.0.tier.slabs.detaches()
-    }
-
-    /// Drops the slice, whose bytes are not all there or not what was written.
-    pub(crate) fn drop_damaged(&self) {
-        self.pin.drop_damaged();
-    }
-
-    /// Returns whether the bytes are those that were written: compared after a start and after a time without readers,
-    /// on a thread that may wait.
-    pub(crate) async fn is_proven(&self) -> bool {
-        if self.proven {
-            return true;
-        }
-        let pin = self.pin.clone();
-        tokio::task::spawn_blocking(move || pin.0.tier.prove(pin.0.slot)).await.unwrap_or(false)
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong at an origin.
+//! Errors of origins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::origin::Version;
 
-/// Where an error happened: the origin and the object there.
+/// Location of an error: the origin and the object there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct At {
-    /// The origin as [`Origin::describe`](crate::Origin::describe) says it, without secrets.
+    /// The origin as [`Origin::describe`](crate::Origin::describe) returns it, without secrets.
     pub origin: Arc<str>,
     /// The path of the object or folder; empty for the root.
     pub path: Arc<str>,
@@ -37,7 +37,7 @@ impl fmt::Debug for At {
     }
 }
 
-/// What an origin was waited for when the time ran out.
+/// The phase of a request in which the time ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// The connection, its TLS handshake included.
@@ -58,15 +58,16 @@ impl fmt::Display for Phase {
     }
 }
 
-/// A failure of an origin, or of what was asked of it.
+/// A failure of an origin, or of a request to it.
 ///
-/// Cloned to all readers that waited for the same bytes. Status codes and retries follow from the variant, never from a text.
+/// It is cloned to all readers that waited for the same bytes. Status codes and retries depend on the variant, never on
+/// a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
     /// The store has no place of this name.
     #[error("no place is called {place:?}")]
     NoSuchPlace {
-        /// The name asked for.
+        /// The requested name.
         place: String,
     },
     /// There is no such object or folder.
@@ -75,7 +76,7 @@ pub enum OriginError {
         /// Where.
         at: At,
     },
-    /// There is something, but no plain file: a folder, a FIFO, a device.
+    /// The path is not a regular file, but a folder, a FIFO or a device.
     #[error("{at}: expected {expected}, found {found}")]
     NotAFile {
         /// Where.
@@ -91,7 +92,7 @@ pub enum OriginError {
         /// Where.
         at: At,
     },
-    /// The origin refuses with these credentials, or file permissions do.
+    /// The origin refuses these credentials, or file permissions forbid the access.
     #[error("{at}: forbidden: {detail}")]
     Forbidden {
         /// Where.
@@ -99,7 +100,7 @@ pub enum OriginError {
         /// The origin's own code and message.
         detail: String,
     },
-    /// The origin wants credentials and got none, or none it knows.
+    /// The origin requires credentials, and got none or unknown ones.
     #[error("{at}: unauthorized: {detail}")]
     Unauthorized {
         /// Where.
@@ -107,7 +108,7 @@ pub enum OriginError {
         /// The origin's own code and message.
         detail: String,
     },
-    /// No credentials could be found or fetched on our side.
+    /// Millpond found no credentials, or could not fetch them.
     #[error("{at}: no usable credentials: {detail}")]
     Credentials {
         /// Where.
@@ -132,30 +133,30 @@ pub enum OriginError {
         at: At,
         /// The version that was opened.
         expected: Version,
-        /// The version found, where the origin says.
+        /// The version found, if the origin names it.
         found: Option<Version>,
     },
-    /// The server answered a range with the whole object.
+    /// The server replied to a range request with the whole object.
     #[error("{at}: the server {server} ignores byte ranges: asked from offset {start}, got the whole object")]
     RangeIgnored {
         /// Where.
         at: At,
-        /// The server, as it names itself.
+        /// The server's own name.
         server: String,
-        /// The offset asked for.
+        /// The requested offset.
         start: u64,
     },
-    /// The range asked for lies outside the object.
+    /// The requested range lies outside the object.
     #[error("{at}: no bytes at offset {start}{}", len.map(|len| format!(": the object has {len}")).unwrap_or_default())]
     OutOfRange {
         /// Where.
         at: At,
-        /// The offset asked for.
+        /// The requested offset.
         start: u64,
         /// The length of the object, where known.
         len: Option<u64>,
     },
-    /// The origin answered something that is not HTTP as agreed.
+    /// The reply of the origin violates HTTP.
     #[error("{at}: expected {expected}, found {found}")]
     BadReply {
         /// Where.
@@ -165,7 +166,7 @@ pub enum OriginError {
         /// Received value.
         found: String,
     },
-    /// The body ended before its end.
+    /// The body ended early.
     #[error("{at}: the body ended after {received} of {expected} bytes: {detail}")]
     Truncated {
         /// Where.
@@ -174,7 +175,7 @@ pub enum OriginError {
         expected: u64,
         /// Bytes received.
         received: u64,
-        /// How it ended.
+        /// Cause of the end.
         detail: String,
     },
     /// A status code that has no variant of its own.
@@ -184,17 +185,17 @@ pub enum OriginError {
         at: At,
         /// The HTTP status code.
         code: u16,
-        /// The beginning of what the origin said about it.
+        /// The beginning of the origin's message.
         detail: String,
     },
-    /// The origin was too slow.
+    /// The origin exceeded a time limit.
     #[error("{at}: {phase} within {after:?}")]
     Timeout {
         /// Where.
         at: At,
-        /// What was waited for.
+        /// The phase that exceeded it.
         phase: Phase,
-        /// For how long.
+        /// The time limit.
         after: Duration,
     },
     /// The host name has no address.
@@ -221,7 +222,7 @@ pub enum OriginError {
         /// Error of the system.
         detail: String,
     },
-    /// The origin sends us to a host that the configuration does not allow.
+    /// The origin redirects to a host that the configuration does not allow.
     #[error("{at}: redirected to {to}, which is not allowed")]
     Redirect {
         /// Where.
@@ -229,12 +230,12 @@ pub enum OriginError {
         /// The target, without credentials and query.
         to: String,
     },
-    /// The origin cannot do this at all.
+    /// The origin does not support the operation.
     #[error("{at}: {what} is not possible here")]
     Unsupported {
         /// Where.
         at: At,
-        /// What was asked.
+        /// The operation.
         what: &'static str,
     },
     /// The file system failed.
@@ -242,17 +243,17 @@ pub enum OriginError {
     Io {
         /// Where.
         at: At,
-        /// The kind, for matching.
+        /// The kind, for comparisons.
         kind: std::io::ErrorKind,
         /// Error of the system.
         detail: String,
     },
-    /// Tried again and again, in vain.
+    /// All attempts failed.
     #[error("{last} (tried {tries} times)")]
     TooManyRetries {
-        /// How often, the first time included.
+        /// Number of attempts, the first one included.
         tries: u32,
-        /// How the last try failed.
+        /// Failure of the last attempt.
         last: Box<OriginError>,
     },
 }
@@ -272,11 +273,11 @@ pub enum ErrorKind {
     Truncated,
     /// An error status of the origin.
     Status,
-    /// Too slow.
+    /// A time limit was exceeded.
     Timeout,
     /// Name lookup, TLS or connection failed.
     Connect,
-    /// What was asked cannot be done: unsupported, or out of range.
+    /// The request cannot be fulfilled: unsupported, or out of range.
     Request,
     /// The file system failed.
     Io,
@@ -297,7 +298,7 @@ impl ErrorKind {
         Self::Io,
     ];
 
-    /// A short lower-case name, fit for a metric label.
+    /// Returns a short lower-case name for metric labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotFound => "not_found",
@@ -321,7 +322,7 @@ impl fmt::Display for ErrorKind {
 }
 
 impl OriginError {
-    /// The kind, for counting.
+    /// Returns the kind, for counting.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoSuchPlace { .. } | Self::NotFound { .. } | Self::NotAFile { .. } | Self::NoSuchBucket { .. } => {
@@ -348,18 +349,18 @@ impl OriginError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Truncated { .. } | Self::Timeout { .. } | Self::Dns { .. } | Self::Connect { .. } => true,
-            // RFC 9110 15.5.9 and 15.6, RFC 6585 4: the request itself was in order.
+            // RFC 9110 15.5.9 and 15.6, RFC 6585 4: the request itself was correct.
             Self::Status { code, .. } => matches!(code, 408 | 429 | 500 | 502 | 503 | 504),
             _ => false,
         }
     }
 
-    /// Returns whether it is a failure that may have passed in a while, after trying again or not.
+    /// Returns whether the failure may be temporary, with or without a retry.
     pub fn may_pass(&self) -> bool {
         self.is_retryable() || matches!(self, Self::TooManyRetries { .. })
     }
 
-    /// The HTTP status that says this to a client (RFC 9110 15).
+    /// Returns the HTTP status for a client (RFC 9110 15).
     pub fn status(&self) -> u16 {
         match self {
             Self::NoSuchPlace { .. } | Self::NotFound { .. } | Self::NotAFile { .. } | Self::Outside { .. } => 404,
@@ -367,7 +368,7 @@ impl OriginError {
             Self::Unsupported { .. } => 501,
             Self::Timeout { .. } => 504,
             Self::Io { .. } => 500,
-            // What the origin thinks of our credentials says nothing about the client's.
+            // The origin's refusal of our credentials says nothing about the client's.
             Self::Forbidden { .. } => 403,
             Self::Status { code: 429 | 503, .. } => 503,
             Self::Changed { .. }
@@ -386,12 +387,12 @@ impl OriginError {
         }
     }
 
-    /// Returns whether the object was found to be another version than the one opened.
+    /// Returns whether the object has another version than the one opened.
     pub fn is_changed(&self) -> bool {
         matches!(self, Self::Changed { .. })
     }
 
-    /// Returns whether the object is not there.
+    /// Returns whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }

@@ -1,9 +1,9 @@
 //! One origin request for a run of slices, and the readers that wait for its bytes.
 //!
-//! A flight is a task of its own. It hands bytes on as they arrive, keeps each slice that is complete in the cache, and
-//! stays at most a window ahead of the furthest of its readers: then the connection waits, and is closed when that takes
-//! long. It stops when it has no readers any more: with the slice that it is filling where enough of that is there (see
-//! [`Ending`]), else at once.
+//! A flight is a task of its own. It hands bytes on as they arrive, and puts each complete slice into the cache. It
+//! stays at most a window ahead of its furthest reader: then the connection waits, and is closed when the wait is long.
+//! Without readers it stops at once, or after the slice that it is filling where enough of that is there (see
+//! [`Ending`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,23 +22,23 @@ use crate::origin::{Body, Fetched};
 use crate::slices::{Slice, SliceCache, SliceReservation};
 use crate::stats;
 
-/// Bytes that arrive without a pause are handed on in pieces of this size; a pause hands on what is there.
+/// Size of a piece of bytes that arrive without a pause. A pause hands on the bytes that are there.
 const PIECE: usize = 64 * 1024;
 
-/// A reply is not left waiting for longer than this: servers cut such connections.
+/// Longest time for which a reply is not read: servers close such connections.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A run of slices on its way from the origin.
 #[derive(Debug)]
 pub(crate) struct Flight {
-    /// The slices it brings.
+    /// The slices that it fetches.
     indexes: Range<u64>,
     /// Bytes of a slice.
     slice: u64,
-    progress: watch::Sender<Progress>,
-    /// How many tickets there are. Changed only under the lock of the object's list of flights.
+    progress: watch::Sender<FlightProgress>,
+    /// Number of tickets. Changed only under the lock of the object's list of flights.
     wanted: AtomicUsize,
-    /// The slice before which it ends: lowered when no reader wants more than the one being filled.
+    /// The slice before which it ends: lowered when no reader wants more than the current one.
     until: AtomicU64,
     given_up: Notify,
     /// The furthest slice that a reader has reached.
@@ -47,32 +47,33 @@ pub(crate) struct Flight {
 }
 
 #[derive(Debug)]
-struct Progress {
+struct FlightProgress {
     /// The slice being filled.
     index: u64,
-    /// Its bytes so far.
+    /// The bytes of that slice that have arrived.
     filling: Arc<Slice>,
-    /// The slice before: a reader gets it even where the cache has evicted it already.
+    /// The slice before: a reader gets it even if the cache has evicted it already.
     previous: Arc<Slice>,
     end: Option<Result<(), OriginError>>,
 }
 
-/// What a flight has for a position.
+/// The bytes of a flight at a position.
 #[derive(Debug)]
-pub(crate) enum Look {
-    /// Bytes from there on.
+pub(crate) enum FlightBytes {
+    /// Bytes from the position on.
     Bytes(Bytes),
-    /// Not yet.
+    /// The bytes have not arrived.
     Wait,
-    /// No longer: it was handed on, and is cached or evicted.
+    /// The bytes were handed on, and are cached or evicted.
     Passed,
-    /// Never.
+    /// The bytes will not arrive.
     Failed(OriginError),
 }
 
 impl Flight {
     pub(crate) fn new(indexes: Range<u64>, slice: u64) -> Self {
-        let progress = Progress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
+        let progress =
+            FlightProgress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
         Self {
             progress: watch::Sender::new(progress),
             wanted: AtomicUsize::new(0),
@@ -85,19 +86,20 @@ impl Flight {
         }
     }
 
-    /// Returns whether it will still bring this slice.
+    /// Returns whether it will still fetch this slice.
     pub(crate) fn will_bring(&self, index: u64) -> bool {
         self.indexes.contains(&index)
             && index < self.until.load(Ordering::Relaxed)
             && self.progress.borrow().index <= index
     }
 
-    /// Ends it before a slice, which another one is to bring. The caller holds the lock of the object's list of flights.
+    /// Ends it before a slice, which another flight is to fetch. The caller holds the lock of the object's list of
+    /// flights.
     pub(crate) fn end_before(&self, index: u64) {
         self.until.fetch_min(index, Ordering::Relaxed);
     }
 
-    /// Returns whether it will bring this slice without waiting for its readers.
+    /// Returns whether it will fetch this slice without waiting for its readers.
     pub(crate) fn will_bring_soon(&self, index: u64, slices: &SliceCache) -> bool {
         self.will_bring(index) && index.saturating_sub(self.progress.borrow().index) <= slices.run_slices()
     }
@@ -113,7 +115,7 @@ impl Flight {
         near() || timeout(PATIENCE, wait).await.is_ok()
     }
 
-    fn look(&self, index: u64, offset: usize) -> Look {
+    fn look(&self, index: u64, offset: usize) -> FlightBytes {
         if self.reached.fetch_max(index, Ordering::Relaxed) < index {
             self.moved.notify_one();
         }
@@ -126,17 +128,17 @@ impl Flight {
             None
         };
         if let Some(bytes) = slice.and_then(|slice| slice.at(offset)) {
-            return Look::Bytes(bytes);
+            return FlightBytes::Bytes(bytes);
         }
         match &progress.end {
-            _ if index < progress.index => Look::Passed,
-            Some(Err(error)) => Look::Failed(error.clone()),
-            Some(Ok(())) => Look::Passed,
-            None => Look::Wait,
+            _ if index < progress.index => FlightBytes::Passed,
+            Some(Err(error)) => FlightBytes::Failed(error.clone()),
+            Some(Ok(())) => FlightBytes::Passed,
+            None => FlightBytes::Wait,
         }
     }
 
-    /// Hands on what is there of the slice being filled.
+    /// Hands on the bytes of the current slice.
     fn publish(&self, slice: &Slice) {
         self.progress.send_modify(|progress| progress.filling = Arc::new(slice.clone()));
     }
@@ -151,10 +153,10 @@ impl Flight {
     }
 }
 
-/// How much of the slice being filled must be there for it to be completed without readers.
+/// The part of the current slice that must have arrived for it to be completed without readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Any: its reader has read all it wanted, and the next one most likely continues there.
+    /// Any part: its reader has read all it wanted, and the next one probably continues there.
     Served,
     /// Half: a reader left before its end.
     Left,
@@ -177,46 +179,46 @@ impl Ending {
 pub(crate) struct Ticket {
     object: Arc<Object>,
     flight: Arc<Flight>,
-    news: watch::Receiver<Progress>,
+    news: watch::Receiver<FlightProgress>,
     ending: Ending,
 }
 
 impl Ticket {
-    /// Sets what becomes of the slice being filled if this is the last share to be dropped.
+    /// Sets the rule for the current slice in case this is the last share to be dropped.
     pub(crate) fn ends(&mut self, ending: Ending) {
         self.ending = ending;
     }
 
-    /// Takes a share. The caller holds the lock of the object's list of flights.
+    /// Adds a share. The caller holds the lock of the object's list of flights.
     pub(crate) fn new(object: &Arc<Object>, flight: &Arc<Flight>) -> Self {
         flight.wanted.fetch_add(1, Ordering::Relaxed);
         Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe(), ending: Ending::Left }
     }
 
-    /// Returns the slices the flight brings: fewer than requested, where this share was taken while it was ending.
+    /// Returns the slices of the flight: fewer than requested, where this share was added while it was ending.
     pub(crate) fn indexes(&self) -> Range<u64> {
         self.flight.indexes.start..self.flight.until.load(Ordering::Relaxed)
     }
 
-    /// Returns what there is at an offset of a slice.
-    pub(crate) fn look(&mut self, index: u64, offset: usize) -> Look {
-        // What is seen now needs no waking for.
+    /// Returns the bytes at an offset of a slice.
+    pub(crate) fn look(&mut self, index: u64, offset: usize) -> FlightBytes {
+        // Bytes that are returned now need no wake-up.
         self.news.mark_unchanged();
         self.flight.look(index, offset)
     }
 
-    /// Returns whether the first slice of the flight is complete, or will not be. To be asked before [`Ticket::changed`].
+    /// Returns whether the first slice of the flight is complete, or will not be. Call it before [`Ticket::changed`].
     pub(crate) fn has_begun(&mut self) -> bool {
         let progress = self.news.borrow_and_update();
         progress.index > self.flight.indexes.start || progress.end.is_some()
     }
 
-    /// Returns whether the flight brings nothing more. To be asked before [`Ticket::changed`].
+    /// Returns whether the flight has ended. Call it before [`Ticket::changed`].
     pub(crate) fn is_over(&mut self) -> bool {
         self.news.borrow_and_update().end.is_some()
     }
 
-    /// Waits until there is more than at the last look. Cancel safe.
+    /// Waits until there are more bytes than at the last look. Cancel safe.
     pub(crate) async fn changed(&mut self) {
         // The sender lives in the flight, which this ticket holds.
         let _ = self.news.changed().await;
@@ -235,7 +237,7 @@ impl Drop for Ticket {
             }
             drop(progress);
             flights.retain(|flight| !Arc::ptr_eq(flight, &self.flight));
-            // Kept by `Notify` where the task does not wait yet.
+            // `Notify` stores the signal if the task does not wait yet.
             self.flight.given_up.notify_one();
         }
     }
@@ -243,10 +245,10 @@ impl Drop for Ticket {
 
 /// Starts the task of a flight that is on its object's list.
 ///
-/// `opened` is a reply that is already there.
+/// `opened` is a reply that has arrived already.
 pub(crate) fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc<Flight>, opened: Option<Fetched>) {
     let (slices, object, flight) = (slices.clone(), object.clone(), flight.clone());
-    // Counted before the task runs: the planner must see the request as soon as it is decided.
+    // Counted before the task runs: the planner must see the request at once.
     let mut transfer = Transfer::new(object.source_of(), opened.is_none());
     let first = slices.range(flight.indexes.start, object.meta().len);
     transfer.expects(first.end - first.start);
@@ -302,7 +304,7 @@ async fn fly(
         if index >= flight.until.load(Ordering::Relaxed) {
             break;
         }
-        // The slice behind this one is on its way too; more waits for readers, and is no work for the link yet.
+        // The next slice is on its way too. Later slices wait for readers, and are no work for the link yet.
         let next = slices.range(index + 1, range.end);
         incoming.transfer.expects(next.end - next.start);
         let part = slices.range(index, len);
@@ -313,7 +315,7 @@ async fn fly(
     Ok(())
 }
 
-/// A body, and what is left of its last buffer.
+/// A body, and the rest of its last buffer.
 struct Incoming {
     body: Body,
     transfer: Transfer,
@@ -377,7 +379,7 @@ async fn fill(
     }
     tracing::trace!(path = %object.path(), index, "slice complete");
     let slice = Arc::new(slice);
-    // Into the cache before the flight continues: a slice is always in at least one of the two.
+    // The slice enters the cache before the flight continues: it is always in at least one of the two.
     reservation.fill(object.slice_id(index), object.named(), slice.clone(), object.is_storable());
     flight.advance(slice);
     Ok(())

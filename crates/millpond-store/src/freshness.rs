@@ -1,18 +1,19 @@
-//! How long what an origin says of an object is trusted and may be kept (RFC 9111).
+//! How long an object's metadata is trusted and may be kept (RFC 9111).
 
 use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, PRAGMA, VARY};
 
-/// What a reply says of its own freshness.
+/// Freshness of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freshness {
-    /// For how long the metadata may be trusted without asking; `None` where the origin leaves it to us.
+    /// Time for which the metadata is trusted without asking; `None` where the origin does not state it.
     pub fresh: Option<Duration>,
-    /// For how long afterwards it may be used where the origin fails (RFC 5861 4); `None` where it is left to us.
+    /// Time afterwards for which it may be used while the origin fails (RFC 5861 4); `None` where the origin does not
+    /// state it.
     pub stale_if_error: Option<Duration>,
-    /// What caches may do with the object when the reply came.
+    /// Permissions for caches at the time of the reply.
     pub permission: Permission,
 }
 
@@ -22,20 +23,20 @@ pub enum Storage {
     /// Any cache.
     #[default]
     Shared,
-    /// Only that of one user (`private`).
+    /// Caches of one user only (`private`).
     Private,
     /// None (`no-store`): it never reaches a disk here.
     Never,
 }
 
-/// What an origin permits caches to do with an object and with what is made of it (RFC 9111 5.2.2).
+/// Permissions of an origin for caches, for an object and for responses made of it (RFC 9111 5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
     /// The caches that may store it.
     pub storage: Storage,
-    /// Rest of its lifetime, `Age` taken off; `None` where the origin leaves it to us.
+    /// Rest of its lifetime, `Age` subtracted; `None` where the origin does not state it.
     pub max_age: Option<Duration>,
-    /// Rest of its lifetime in shared caches, where the origin gives those another one (`s-maxage`).
+    /// Rest of its lifetime in shared caches, if the origin states another one (`s-maxage`).
     pub s_maxage: Option<Duration>,
     /// Whether it must be validated before each use.
     pub no_cache: bool,
@@ -48,7 +49,7 @@ pub struct Permission {
 }
 
 impl Permission {
-    /// Returns what both permit.
+    /// Returns the permissions that both grant.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {
         let shared = |of: &Self| of.s_maxage.or(of.max_age);
@@ -64,7 +65,7 @@ impl Permission {
         }
     }
 
-    /// Returns what is left of it after a time.
+    /// Returns the permissions after a time.
     #[must_use]
     pub(crate) fn after(self, elapsed: Duration) -> Self {
         let rest = |lifetime: Option<Duration>| lifetime.map(|lifetime| lifetime.saturating_sub(elapsed));
@@ -88,12 +89,11 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 impl Freshness {
-    /// Returns what `Cache-Control`, `Expires`, `Vary` and `Age` say; a shared cache's own directive goes first (RFC 9111
-    /// 5.2.2.10). Of directives that contradict each other, and of those that can't be read, the strictest counts
-    /// (4.2.1).
+    /// Evaluates `Cache-Control`, `Expires`, `Vary` and `Age`. Directives for shared caches come first (RFC 9111
+    /// 5.2.2.10). The strictest of contradictory or invalid directives counts (4.2.1).
     ///
-    /// `Vary` names fields of our requests, which are the same for every client: only `*` means anything here, that no
-    /// response answers another request (4.1).
+    /// `Vary` names fields of our requests, which are the same for every client. Only `*` has an effect here: no
+    /// response matches another request (4.1).
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut said = Permission::default();
         let mut stale_if_error = None;
@@ -130,12 +130,12 @@ impl Freshness {
     }
 }
 
-/// The values of a field; what is no text in them is replaced, so that the rest still counts.
+/// Returns the values of a field. Bytes that are not text are replaced, so that the rest still counts.
 fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = String> + use<'a> {
     headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// The lifetime that `Expires` gives, from `Date` on; a date that can't be read has passed (RFC 9111 5.3).
+/// Returns the lifetime by `Expires` and `Date`. An invalid date counts as past (RFC 9111 5.3).
 fn expires(headers: &HeaderMap) -> Option<Duration> {
     let until = texts(headers, &EXPIRES).next()?;
     let from = texts(headers, &DATE).next().and_then(|text| httpdate::parse_http_date(&text).ok());
@@ -144,15 +144,15 @@ fn expires(headers: &HeaderMap) -> Option<Duration> {
     Some(until.and_then(|until| until.duration_since(from).ok()).unwrap_or_default())
 }
 
-/// A number of seconds (RFC 9111 1.2.2): one that is too large for us is very long.
+/// Parses a number of seconds (RFC 9111 1.2.2). One that is too large counts as very long.
 fn seconds(text: &str) -> Option<Duration> {
     let digits = text.trim();
     let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // What a cache must be able to count to.
+    // The largest number that a cache must support.
     all.then(|| Duration::from_secs(digits.parse().unwrap_or(u64::MAX).min(1 << 31)))
 }
 
-/// Directives with their values, unquoted; a comma in quotes ends none (RFC 9111 5.2).
+/// Returns directives with their unquoted values. A comma in quotes separates nothing (RFC 9111 5.2).
 fn directives(text: &str) -> Vec<(String, String)> {
     let mut found = vec![(String::new(), String::new())];
     let (mut is_quoted, mut is_escaped, mut has_value) = (false, false, false);

@@ -1,4 +1,4 @@
-//! Memory in use that can't be evicted.
+//! Memory in use that cannot be evicted.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::memory::Memory;
 
-/// One kind of memory in use: entries are evicted for it.
+/// One kind of memory in use. Entries are evicted for it.
 #[derive(Clone)]
 pub struct Holds {
     memory: Arc<Memory>,
@@ -29,7 +29,7 @@ impl Holds {
         Hold { holds: self.clone(), bytes: AtomicU64::new(bytes) }
     }
 
-    /// Counts `bytes` in use, where that keeps this kind within `most` and everything in use within the budget.
+    /// Counts `bytes` in use, if this kind then stays within `most` and all memory in use within the budget.
     pub fn try_take(&self, bytes: u64, most: u64) -> Option<Hold> {
         let taken = self.memory.try_hold(self.kind, bytes, most);
         taken.then(|| Hold { holds: self.clone(), bytes: AtomicU64::new(bytes) })
@@ -61,7 +61,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Stops counting the bytes before that: they are counted elsewhere from now on.
+    /// Stops counting the bytes early, because they are counted elsewhere from now on.
     pub fn give_back(&self) {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         if bytes > 0 {

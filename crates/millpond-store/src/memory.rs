@@ -1,7 +1,7 @@
-//! Memory: one budget for everything that is kept there and could be made again.
+//! Memory: one budget for everything that is kept in memory and can be made again.
 //!
-//! Slices, indexes, rendered playlists and segments are entries of one ledger under one policy, so that each kind has
-//! as much of the memory as its entries are worth, and the whole process keeps to one number.
+//! Slices, indexes, rendered playlists and segments are entries of one ledger under one policy. Each kind gets as much
+//! memory as its entries are worth, and the whole process keeps to one limit.
 
 use std::any::Any;
 use std::fmt;
@@ -10,31 +10,31 @@ use std::time::Instant;
 
 use crate::policy::{Item, Ledger, PolicyName, Slot, Time};
 
-/// What a kind of entries, or all together, holds and did.
+/// Counters of one kind of entries, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Bytes that all entries are counted as, now.
+    /// Weight of all entries, in bytes.
     pub weight: u64,
-    /// The most that entries, reservations and what is held may weigh together; one budget for all kinds of a memory.
+    /// Limit of entries, reservations and held memory together. All kinds of a memory share it.
     pub budget: u64,
-    /// Entries now.
+    /// Number of entries.
     pub entries: u64,
     /// Lookups that found an entry.
     pub hits: u64,
     /// Lookups that found none.
     pub misses: u64,
-    /// Entries put in.
+    /// Entries inserted.
     pub insertions: u64,
-    /// Entries evicted for want of room.
+    /// Entries evicted to make space.
     pub evictions: u64,
-    /// Entries refused because there is no room for them.
+    /// Entries refused for want of space.
     pub refused: u64,
 }
 
 /// Entries of all kinds under one budget.
 pub struct Memory {
-    /// A lock: an operation is a look-up and a few words of bookkeeping, and entries are large enough that a thread
-    /// comes here rarely.
+    /// A lock: an operation is a look-up and a few words of bookkeeping. Entries are so large that threads rarely meet
+    /// here.
     inner: Mutex<Inner>,
     started: Instant,
 }
@@ -44,9 +44,9 @@ struct Inner {
     values: Vec<Option<Held>>,
     kinds: Vec<(&'static str, CacheCounters)>,
     budget: u64,
-    /// Set aside for entries that are being made.
+    /// Bytes reserved for entries that are being made.
     reserved: u64,
-    /// In use outside of entries.
+    /// Bytes in use outside of entries.
     held: u64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Held {
 }
 
 impl Memory {
-    /// Empty, with a budget in bytes.
+    /// Creates an empty memory, with a budget in bytes.
     pub fn new(budget: u64, policy: PolicyName) -> Arc<Self> {
         Arc::new(Self {
             inner: Mutex::new(Inner {
@@ -80,18 +80,18 @@ impl Memory {
         });
     }
 
-    /// Bytes of all entries and reservations, and of what is held.
+    /// Returns the bytes of all entries, reservations and held memory.
     pub fn used(&self) -> u64 {
         let inner = self.lock();
         inner.ledger.counters().bytes + inner.taken()
     }
 
-    /// The budget in bytes.
+    /// Returns the budget in bytes.
     pub fn budget(&self) -> u64 {
         self.lock().budget
     }
 
-    /// Returns what each kind of entries holds and did.
+    /// Returns the counters of each kind of entries.
     pub fn kinds(&self) -> Vec<(&'static str, CacheCounters)> {
         let inner = self.lock();
         inner
@@ -101,7 +101,7 @@ impl Memory {
             .collect()
     }
 
-    /// A new kind of entries.
+    /// Adds a kind of entries.
     pub(crate) fn kind(&self, name: &'static str) -> usize {
         let mut inner = self.lock();
         inner.kinds.push((name, CacheCounters::default()));
@@ -113,7 +113,7 @@ impl Memory {
         CacheCounters { budget: inner.budget, ..inner.kinds[kind].1 }
     }
 
-    /// The value of an entry where `is_it` says that it is the right one: a use of it.
+    /// Returns the value of an entry for which `is_it` returns true, and counts a use of it.
     pub(crate) fn get(
         &self,
         kind: usize,
@@ -134,21 +134,22 @@ impl Memory {
         found
     }
 
-    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte.
+    /// Counts a viewer that begins to read a slice, in memory or not. `enters` says whether it begins with the first
+    /// byte.
     pub(crate) fn read(&self, item: &Item, enters: bool) {
         let now = self.now();
         self.lock().ledger.read(item, enters, now);
     }
 
-    /// As [`Memory::get`], but no use of the entry.
+    /// As [`Memory::get`], without counting a use.
     pub(crate) fn peek<T>(&self, key: u64, look: impl FnOnce(&dyn Any) -> T) -> Option<T> {
         let inner = self.lock();
         let slot = inner.ledger.find(key)?;
         inner.values.get(slot as usize)?.as_ref().map(|held| look(&*held.value))
     }
 
-    /// Puts an entry in, in place of one with the same key; uses up `reserved` of the room set aside in the same step.
-    /// Returns whether it is in.
+    /// Inserts an entry and replaces one with the same key. Releases `reserved` bytes of a reservation in the same
+    /// step. Returns whether the entry was inserted.
     pub(crate) fn insert(&self, kind: usize, item: Item, value: Arc<dyn Any + Send + Sync>, reserved: u64) -> bool {
         let old = self.remove(item.key);
         let is_in = self.change(|inner, now| {
@@ -176,12 +177,12 @@ impl Memory {
         is_in
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(crate) fn remove(&self, key: u64) -> Option<Arc<dyn Any + Send + Sync>> {
         self.lock().remove(key)
     }
 
-    /// Takes an entry out where `unwanted` says so of its value, in one step.
+    /// Removes an entry whose value is `unwanted`, in one step.
     pub(crate) fn remove_if(
         &self,
         key: u64,
@@ -195,7 +196,7 @@ impl Memory {
         inner.remove(key)
     }
 
-    /// Takes out all entries of a kind that `unwanted` says so of; returns how many.
+    /// Removes all entries of a kind whose values are `unwanted`. Returns their number.
     pub(crate) fn purge(&self, kind: usize, unwanted: impl Fn(&dyn Any) -> bool) -> usize {
         let mut gone = Vec::new();
         let mut inner = self.lock();
@@ -219,8 +220,8 @@ impl Memory {
         inner.values.iter().flatten().filter(|held| held.kind == kind).for_each(|held| each(&*held.value));
     }
 
-    /// Sets room aside for something that is being made, putting entries out for it. Returns whether there is that
-    /// much. It must be given back by [`Memory::release`] or used up by [`Memory::insert`].
+    /// Reserves bytes for an entry that is being made, and evicts entries for it. Returns whether there is enough
+    /// space. The reservation must be ended by [`Memory::release`] or [`Memory::insert`].
     pub(crate) fn reserve(&self, bytes: u64) -> bool {
         self.change(|inner, now| {
             if inner.taken().saturating_add(bytes) > inner.budget {
@@ -231,7 +232,7 @@ impl Memory {
         })
     }
 
-    /// Gives reserved room back.
+    /// Ends a reservation.
     pub(crate) fn release(&self, bytes: u64) {
         self.change(|inner, now| {
             inner.reserved = inner.reserved.saturating_sub(bytes);
@@ -239,16 +240,17 @@ impl Memory {
         });
     }
 
-    /// Takes room for what is in use, however much there is. It must be given back by [`Memory::let_go`].
+    /// Counts bytes in use, without a limit. They must be given back by [`Memory::let_go`].
     pub(crate) fn hold(&self, kind: usize, bytes: u64) {
-        // An empty one is no entry.
+        // Zero bytes are no entry.
         if bytes == 0 {
             return;
         }
         self.change(|inner, now| inner.hold(kind, bytes, now));
     }
 
-    /// As [`Memory::hold`], where this kind then weighs at most `most` and nothing is over the budget; returns whether.
+    /// As [`Memory::hold`], if this kind then holds at most `most` and nothing exceeds the budget. Returns whether it
+    /// does.
     pub(crate) fn try_hold(&self, kind: usize, bytes: u64, most: u64) -> bool {
         self.change(|inner, now| {
             let fits = inner.kinds[kind].1.weight.saturating_add(bytes) <= most
@@ -260,7 +262,7 @@ impl Memory {
         })
     }
 
-    /// Gives held room back.
+    /// Stops counting bytes in use.
     pub(crate) fn let_go(&self, kind: usize, bytes: u64) {
         self.change(|inner, now| {
             inner.held -= bytes;
@@ -271,7 +273,7 @@ impl Memory {
         });
     }
 
-    /// Does a step under the lock; values that went are dropped after it, for they may be large or have work to do.
+    /// Runs a step under the lock. Removed values are dropped after it, because their destructors may be slow.
     fn change(&self, step: impl FnOnce(&mut Inner, Time) -> (bool, Vec<Held>)) -> bool {
         let now = self.now();
         let (result, gone) = step(&mut self.lock(), now);
@@ -284,18 +286,18 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No foreign code runs under it but the policy's and comparisons of keys.
+        // Only the policy and comparisons of keys run under it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
-    /// Bytes that entries can't have.
+    /// Returns the bytes that entries cannot use.
     fn taken(&self) -> u64 {
         self.reserved + self.held
     }
 
-    /// Gives the ledger what is neither reserved nor held.
+    /// Sets the capacity of the ledger to the bytes that are neither reserved nor held.
     fn fit(&mut self, now: Time) -> (bool, Vec<Held>) {
         let mut slots = Vec::new();
         self.ledger.resize(self.budget.saturating_sub(self.taken()), now, &mut slots);

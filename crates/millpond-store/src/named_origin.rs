@@ -1,4 +1,4 @@
-//! An origin under the name of a place, with its counters.
+//! The origin of a place, with its counters.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::path::ObjectPath;
 use crate::prefetch::Scheduler;
 use crate::schedule::{LinkState, Meter, Mode, Seconds};
 use crate::speculation::Speculation;
-use crate::stats::{self, Counters};
+use crate::stats::{self, PlaceCounters};
 
 /// Most bytes that are allocated before they arrive.
 const AHEAD: u64 = 1024 * 1024;
@@ -25,7 +25,7 @@ pub(crate) struct NamedOrigin {
     pub(crate) name: Arc<str>,
     pub(crate) origin: Arc<dyn Origin>,
     pub(crate) description: Arc<str>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: PlaceCounters,
     pub(crate) scheduler: Scheduler,
     pub(crate) speculation: Speculation,
     /// A lock: taken for each piece that arrives.
@@ -39,7 +39,7 @@ impl NamedOrigin {
             name: Arc::from(name),
             description: Arc::from(origin.describe()),
             origin,
-            counters: Counters::default(),
+            counters: PlaceCounters::default(),
             scheduler: Scheduler::new(mode, slice),
             speculation: Speculation::default(),
             meter: Mutex::default(),
@@ -47,7 +47,7 @@ impl NamedOrigin {
         }
     }
 
-    /// The clock of viewers and link.
+    /// Returns the time on the clock of viewers and link.
     pub(crate) fn now(&self) -> Seconds {
         self.started.elapsed().as_secs_f64()
     }
@@ -61,19 +61,19 @@ impl NamedOrigin {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Names a path here, for errors.
+    /// Returns the location of a path, for errors.
     pub(crate) fn at(&self, path: &ObjectPath) -> At {
         At { origin: self.description.clone(), path: Arc::from(path.as_str()) }
     }
 
-    /// Asks the origin for bytes of the version that was opened.
+    /// Requests bytes of the version that was opened.
     pub(crate) async fn read(&self, object: &Object, range: Range<u64>) -> Result<Fetched, OriginError> {
         tracing::debug!(place = %self.name, path = %object.path(), ?range, "origin request");
         stats::add(&self.counters.origin_requests, 1);
         self.origin.read(object.path(), range, Some(object.meta())).await
     }
 
-    /// Asks the origin for exactly a range, and waits for all of it.
+    /// Requests exactly a range, and waits for all of it.
     pub(crate) async fn read_whole(&self, object: &Object, range: Range<u64>) -> Result<Bytes, OriginError> {
         let mut fetched = self.read(object, range.clone()).await?;
         object.restrict(&fetched.meta.freshness);
@@ -97,10 +97,10 @@ impl NamedOrigin {
     }
 }
 
-/// A transfer that the place's meter sees.
+/// A transfer that the link's meter measures.
 pub(crate) struct Transfer {
     source: Arc<NamedOrigin>,
-    /// The time of its request, where the time to its first byte measures the delay.
+    /// The time of its request, if the time to its first byte measures the delay.
     asked: Option<Seconds>,
     rest: u64,
     begun: bool,

@@ -23,24 +23,24 @@ use crate::slab::ObjectName;
 use crate::slices::{SliceCache, SliceId, Stored};
 use crate::stats::Usage;
 
-/// The longest origin request in bytes: it is paced by its readers, so this keeps bookkeeping short.
+/// Longest origin request in bytes. Readers pace it; the limit keeps bookkeeping short.
 const LONGEST: u64 = 1 << 30;
 
 /// One version of one object, open for reading. Shared by all its readers.
 ///
-/// It stays readable while anyone holds it, but never turns into another version: where the origin has a new one,
-/// reads fail with [`OriginError::Changed`] and the next [`Store::open`](crate::Store::open) gives a new object.
+/// It stays readable while anyone holds it, but never becomes another version. Where the origin has a new one, reads
+/// fail with [`OriginError::Changed`], and the next [`Store::open`](crate::Store::open) returns a new object.
 pub struct Object {
     named: Arc<Named>,
     source: Arc<NamedOrigin>,
     path: ObjectPath,
     meta: ObjectMeta,
     file: Option<Arc<File>>,
-    /// When the origin last said that this is the version, and what it said of keeping it. A lock, for it is written once
-    /// in seconds.
+    /// Time at which the origin last confirmed the version, and the freshness that it stated. A lock, which is written
+    /// every few seconds.
     checked: Mutex<(Instant, Freshness)>,
     changed: AtomicBool,
-    /// Whether the origin is to be asked before the metadata is trusted again.
+    /// Whether the origin must be asked before the metadata is trusted again.
     doubted: AtomicBool,
     /// Origin requests under way. A lock: readers and flights change it from many tasks.
     flights: Mutex<Vec<Arc<Flight>>>,
@@ -48,18 +48,18 @@ pub struct Object {
     pub(crate) usage: Usage,
 }
 
-/// The lasting name of one version of an object: what its slices are found by, after a restart too.
+/// The permanent name of one version of an object, under which its slices are found, also after a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// A hash of all the rest.
+    /// A hash of the other fields.
     pub(crate) hash: u64,
     pub(crate) place: Arc<str>,
     pub(crate) path: ObjectPath,
     pub(crate) version: Version,
     /// Length of the object in bytes.
     pub(crate) len: u64,
-    /// Whether the version tells one content from another for good, and the origin lets it be stored. What has only a
-    /// length to go by doesn't outlive its object, and is not kept on the disk.
+    /// Whether the version identifies its content for good, and the origin permits storage. A version that consists of
+    /// a length only ends with its object, and is not kept on the disk.
     pub(crate) lasting: bool,
 }
 
@@ -83,7 +83,7 @@ impl Named {
 }
 
 impl Named {
-    /// As it is written beside its slices.
+    /// Returns the name that is written beside the object's slices.
     pub(crate) fn name(&self) -> ObjectName {
         let text = |text: &str| Arc::from(text);
         ObjectName {
@@ -99,7 +99,7 @@ impl Named {
 pub(crate) enum Acquired {
     /// It is complete.
     Slice(Stored),
-    /// It is on its way. The flag says whether an earlier request brings it.
+    /// It is on its way. The flag says whether an earlier request fetches it.
     Ticket(Ticket, bool),
 }
 
@@ -126,17 +126,17 @@ impl Object {
         }
     }
 
-    /// Returns the metadata that the origin gave.
+    /// Returns the metadata from the origin.
     pub fn meta(&self) -> &ObjectMeta {
         &self.meta
     }
 
-    /// Returns its path inside the place.
+    /// Returns the path inside the place.
     pub fn path(&self) -> &ObjectPath {
         &self.path
     }
 
-    /// Returns the name of its place.
+    /// Returns the name of the place.
     pub fn place(&self) -> &str {
         &self.source.name
     }
@@ -162,7 +162,7 @@ impl Object {
         &self.named
     }
 
-    /// Returns whether the metadata is younger than `freshness`, not known to be out of date, and not doubted.
+    /// Returns whether the metadata is younger than `freshness`, and neither outdated nor doubted.
     pub(crate) fn is_fresh(&self, freshness: Duration) -> bool {
         !self.doubted.load(Ordering::Relaxed) && self.is_within(freshness)
     }
@@ -171,14 +171,14 @@ impl Object {
         !self.changed.load(Ordering::Relaxed) && self.checked().0.elapsed() < freshness
     }
 
-    /// Has the next [`Store::open`](crate::Store::open) ask the origin, however fresh the metadata is: another
-    /// version is known of.
+    /// Makes the next [`Store::open`](crate::Store::open) ask the origin, however fresh the metadata is, because
+    /// another version is known.
     pub fn doubt(&self) {
         self.doubted.store(true, Ordering::Relaxed);
     }
 
-    /// Checks that the file which the object is, where it is one, still is the version that was opened: a program may have
-    /// written into it in place.
+    /// Checks that an object that is an open file is still the version that was opened. Another program may have
+    /// written into the file.
     ///
     /// # Errors
     ///
@@ -191,43 +191,45 @@ impl Object {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For how long the origin lets it be trusted, `usual` being how long where the origin doesn't say.
+    /// Returns the time for which the origin lets it be trusted, or `usual` if the origin does not state one.
     pub(crate) fn fresh_for(&self, usual: Duration) -> Duration {
         self.checked().1.fresh.unwrap_or(usual)
     }
 
-    /// Returns what the origin permits now, as far as this object knows: see [`Store::permission`](crate::Store::permission).
+    /// Returns the permissions of the origin, as far as this object knows: see
+    /// [`Store::permission`](crate::Store::permission).
     pub(crate) fn permission(&self) -> Permission {
         let (at, freshness) = *self.checked();
         freshness.permission.after(at.elapsed())
     }
 
-    /// Whether its origin shows objects only when all of their bytes are there: see
+    /// Whether its origin shows objects only when they are complete: see
     /// [`Origin::stores_whole`](crate::Origin::stores_whole).
     pub fn is_stored_whole(&self) -> bool {
         self.source.origin.stores_whole()
     }
 
-    /// Returns whether its bytes may reach a disk.
+    /// Returns whether its bytes may be written to a disk.
     pub fn is_storable(&self) -> bool {
         self.checked().1.permission.is_storable()
     }
 
-    /// Takes in what a later reply says of keeping the object: it may be stricter, but its lifetime is not ours to count
-    /// from, for it may be a sibling's.
+    /// Merges the permissions of a later reply, which may be stricter. Its lifetime does not count, because the reply
+    /// may come from a sibling.
     pub(crate) fn restrict(&self, said: &Freshness) {
         let permission = &mut self.checked().1.permission;
         permission.storage = permission.storage.max(said.permission.storage);
         permission.no_cache |= said.permission.no_cache;
     }
 
-    /// Returns whether it may be used though the origin fails, `usual` being how long where the origin doesn't say.
+    /// Returns whether it may be used while the origin fails. `usual` is the time limit if the origin does not state
+    /// one.
     pub(crate) fn outlasts_errors(&self, fresh: Duration, usual: Duration) -> bool {
         let more = self.checked().1.stale_if_error.unwrap_or(usual);
         self.is_within(fresh.saturating_add(more))
     }
 
-    /// The origin said that this still is the version, and for how long that is to be trusted.
+    /// Notes that the origin confirmed the version, with its freshness.
     pub(crate) fn confirm(&self, freshness: Freshness) {
         *self.checked() = (Instant::now(), freshness);
         self.doubted.store(false, Ordering::Relaxed);
@@ -238,7 +240,7 @@ impl Object {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// Counts a failure, and learns from it.
+    /// Counts a failure, and notes what it says about the version.
     pub(crate) fn note(&self, error: &OriginError) {
         self.source.counters.failed(error.clone());
         if error.is_changed() || error.is_not_found() {
@@ -246,7 +248,7 @@ impl Object {
         }
     }
 
-    /// The open file was found to end at `offset`, before its end. Gives the failure, counted.
+    /// Returns the counted error for an open file that ends at `offset`, before its expected end.
     pub(crate) fn is_cut(&self, offset: u64) -> OriginError {
         let error = OriginError::Truncated {
             at: self.source.at(&self.path),
@@ -263,17 +265,17 @@ impl Object {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gets slice `index` from where it is. Where it is nowhere, fetches it and the missing slices that follow it, at most
-    /// up to slice `until`.
+    /// Returns slice `index`. If it is neither cached nor on its way, fetches it and the missing slices behind it, at
+    /// most up to slice `until`.
     ///
-    /// The order matters: a flight puts a slice in the cache before it continues, so a slice that is no more in flight
-    /// is found in the cache, and under the lock no other flight starts.
+    /// The order matters. A flight puts a slice into the cache before it continues, so a slice that has left the flight
+    /// is found in the cache. Under the lock no other flight starts.
     pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, index: u64, until: u64) -> Acquired {
         let mut flights = self.flights();
         if let Some(flight) = flights.iter().find(|flight| flight.will_bring_soon(index, slices)) {
             return Acquired::Ticket(Ticket::new(self, flight), true);
         }
-        // Other flights would get here at their readers' pace, much too late.
+        // Other flights would reach this slice at the pace of their readers, much too late.
         flights.iter().filter(|flight| flight.will_bring(index)).for_each(|flight| flight.end_before(index));
         if let Some(slice) = slices.get(self.slice_id(index), &self.named) {
             return Acquired::Slice(slice);
@@ -291,7 +293,7 @@ impl Object {
         Acquired::Ticket(ticket, false)
     }
 
-    /// Takes in the reply that opened this object: what it brings is most likely wanted, its first slice in any case.
+    /// Continues with the reply that opened this object. Its bytes are probably wanted, its first slice certainly.
     pub(crate) fn adopt(self: &Arc<Self>, slices: &Arc<SliceCache>, fetched: Fetched) {
         let indexes = slices.indexes(&fetched.range);
         let last = slices.range(indexes.end.saturating_sub(1), self.meta.len);
@@ -349,14 +351,14 @@ impl Object {
     }
 }
 
-/// Keeps a flight going until its first slice is complete.
+/// Keeps a flight alive until its first slice is complete.
 async fn hold_first(mut ticket: Ticket) {
     while !ticket.has_begun() {
         ticket.changed().await;
     }
 }
 
-/// Keeps a flight going until it has nothing more to bring.
+/// Keeps a flight alive until it ends.
 async fn hold(mut ticket: Ticket) {
     while !ticket.is_over() {
         ticket.changed().await;

@@ -1,9 +1,9 @@
-//! Names of objects inside a place.
+//! Paths of objects inside a place.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest path taken, in bytes: the limit of a path on Linux, and more than any object store allows in a key.
+/// Longest path, in bytes: the limit of a path on Linux, and more than any object store permits in a key.
 const MAX_LEN: usize = 4096;
 
 /// A path of an object inside a place: components joined by `/`, relative, and already normal.
@@ -13,22 +13,22 @@ const MAX_LEN: usize = 4096;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectPath(Arc<str>);
 
-/// Why a text is no [`ObjectPath`].
+/// A text that is not a valid [`ObjectPath`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing at all: the root of a place is [`ObjectPath::root`], and is no object.
+    /// An empty text. The root of a place is [`ObjectPath::root`], and is no object.
     #[error("the path is empty")]
     Empty,
     /// Two slashes in a row, or a slash at either end.
     #[error("path {path:?} has an empty component")]
     EmptyComponent {
-        /// The text given.
+        /// The text.
         path: String,
     },
     /// A component `.` or `..`.
     #[error("path {path:?} has a component `{component}`, which is not allowed")]
     Dots {
-        /// The text given.
+        /// The text.
         path: String,
         /// Value that was found.
         component: String,
@@ -36,7 +36,7 @@ pub enum PathError {
     /// A NUL byte or a backslash.
     #[error("path {path:?} contains {character:?}, which is not allowed")]
     Character {
-        /// The text given.
+        /// The text.
         path: String,
         /// Value that was found.
         character: char,
@@ -44,7 +44,7 @@ pub enum PathError {
     /// More than 4096 bytes.
     #[error("the path has {len} bytes, and at most 4096 are allowed")]
     TooLong {
-        /// The length found, in bytes.
+        /// Its length in bytes.
         len: usize,
     },
 }
@@ -55,11 +55,11 @@ impl ObjectPath {
         Self(Arc::from(""))
     }
 
-    /// Takes an already percent-decoded text.
+    /// Parses a text that is percent-decoded already.
     ///
     /// # Errors
     ///
-    /// Where the text is not normal; nothing is repaired, for a repaired name would be a second name of one object.
+    /// The text is not normalized. It is not repaired, because a repaired name would be a second name of one object.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.is_empty() {
             return Err(PathError::Empty);
@@ -100,11 +100,11 @@ impl ObjectPath {
         self.0.split('/').filter(|component| !component.is_empty())
     }
 
-    /// A path below this one.
+    /// Returns a path below this one.
     ///
     /// # Errors
     ///
-    /// As [`ObjectPath::parse`], of `below` and of the whole.
+    /// As [`ObjectPath::parse`], for `below` and for the whole.
     pub fn join(&self, below: &str) -> Result<Self, PathError> {
         let below = Self::parse(below)?;
         if self.is_root() {

@@ -1,49 +1,43 @@
-//! Places as an operator writes them, and the origins made of them.
+//! Places as an operator writes them, and their origins.
+
+mod build;
+mod options;
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::origin::cloud::{CloudKind, CloudOrigin};
-use crate::origin::disk::DiskOrigin;
-use crate::origin::http::HttpOrigin;
-use crate::origin::neighbours::NeighbourOrigin;
-use crate::origin::retry::{RetryOrigin, RetryPolicy};
-use crate::origin::single::{Single, SingleOrigin};
-use crate::origin::visible::VisibleOrigin;
-use crate::origin::{Origin, Timeouts};
+pub use build::build;
+pub use options::{OriginOptions, Titles};
 
-/// Where the objects of a place are.
+/// Location of the objects of a place.
 #[derive(Clone, PartialEq, Eq)]
 pub enum PlaceSource {
-    /// A folder on disk, or one file of one, which is the whole place then.
+    /// A folder on disk, or one file, which is then the whole place.
     Folder(PathBuf),
     /// A base URL, `http` or `https`. User, password and query are secrets.
     Http(Url),
-    /// A bucket of S3 or something that speaks like it.
+    /// A bucket of S3 or a compatible service.
     S3 {
         /// The name of the bucket.
         bucket: String,
-        /// What all keys begin with, without slashes at its ends; may be empty.
+        /// Common prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
     /// A bucket of Google Cloud Storage.
     Gs {
         /// The name of the bucket.
         bucket: String,
-        /// What all keys begin with, without slashes at its ends; may be empty.
+        /// Common prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
     /// A container of Azure Blob Storage.
     Az {
         /// The name of the container.
         container: String,
-        /// What all keys begin with, without slashes at its ends; may be empty.
+        /// Common prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
 }
@@ -68,7 +62,7 @@ impl fmt::Debug for PlaceSource {
     }
 }
 
-/// A URL as far as it may be shown: no user, no password, no query.
+/// Returns a URL without user, password and query.
 pub(crate) fn without_secrets(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}"));
@@ -76,58 +70,58 @@ pub(crate) fn without_secrets(url: &Url) -> String {
     format!("{}://{host}{}{path}", url.scheme(), port.unwrap_or_default())
 }
 
-/// A place: its name, and where it is.
+/// A place: its name and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceSpec {
-    /// The name; empty where none was given.
+    /// The name; empty without one.
     pub name: String,
-    /// Where the objects are.
+    /// The location of the objects.
     pub source: PlaceSource,
 }
 
-/// Why a place can't be used.
+/// Why a place cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
-    /// Nothing where a folder or a URL should be.
+    /// An empty text in place of a folder or URL.
     #[error("place {text:?}: expected a folder or a URL, found nothing")]
     Empty {
-        /// The text given.
+        /// The text.
         text: String,
     },
-    /// A URL of a scheme that is not known.
+    /// A URL with an unknown scheme.
     #[error("place {text:?}: unknown scheme {scheme:?}; known are a folder, http, https, s3, gs and az")]
     Scheme {
-        /// The text given, without secrets.
+        /// The text, without secrets.
         text: String,
-        /// The scheme found.
+        /// The scheme.
         scheme: String,
     },
     /// A URL that is not well-formed.
     #[error("place {text:?}: {detail}")]
     Url {
-        /// The text given, without secrets.
+        /// The text, without secrets.
         text: String,
         /// Description of the fault.
         detail: String,
     },
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("folder {}: does not exist", folder.display())]
     NoSuchFolder {
         /// The folder.
         folder: PathBuf,
     },
-    /// There is something else than a folder or a file.
+    /// The path is neither a folder nor a file.
     #[error("folder {}: is neither a folder nor a file", folder.display())]
     NotAFolder {
         /// The path.
         folder: PathBuf,
     },
-    /// The file is played together with others, which a place of one file doesn't have.
+    /// A file that refers to other files, which a place of one file does not have.
     #[error("file {}: names other files; serve its folder {}", file.display(), folder.display())]
     NamesOthers {
         /// The file.
         file: PathBuf,
-        /// The folder that it lies in.
+        /// The folder of the file.
         folder: PathBuf,
     },
     /// The folder cannot be opened.
@@ -154,12 +148,12 @@ impl PlaceSpec {
         !matches!(self.source, PlaceSource::Folder(_))
     }
 
-    /// Takes `PLACE` or `NAME=PLACE`. A name is of letters, digits, `-` and `_`, so that a folder with a `=` in its
-    /// name can be written `./a=b`.
+    /// Parses `PLACE` or `NAME=PLACE`. A name consists of letters, digits, `-` and `_`. A folder with a `=` in its name
+    /// is written `./a=b`.
     ///
     /// # Errors
     ///
-    /// Where the text is neither a folder nor a URL that is understood. Whether it exists is not looked at.
+    /// The text is neither a folder nor a supported URL. Its existence is not checked.
     pub fn parse(text: &str) -> Result<Self, PlaceError> {
         let (name, place) = match text.split_once('=') {
             Some((name, place)) if is_name(name) => (name, place),
@@ -217,7 +211,7 @@ fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
     Ok((bucket.to_owned(), prefix))
 }
 
-/// A text that failed to parse, without what may be a password or a token in it.
+/// Returns a text that failed to parse, without possible passwords and tokens.
 fn shown(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match (text.find("://"), text.rfind('@')) {
@@ -228,194 +222,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Which media files of a folder are renditions of one title.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Titles {
-    /// Those whose names and content say so.
-    #[default]
-    Alike,
-    /// All of them, whatever they are called and hold.
-    Folder,
-    /// None: each file is a title.
-    File,
-}
-
-impl Titles {
-    /// The names of all, as operators write them.
-    pub const NAMES: [&'static str; 3] = ["alike", "folder", "file"];
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        let place = Self::NAMES.iter().position(|known| *known == name)?;
-        [Self::Alike, Self::Folder, Self::File].get(place).copied()
-    }
-}
-
-/// How origins are asked. What does not apply to an origin is ignored.
-#[derive(Clone, PartialEq, Eq)]
-pub struct OriginOptions {
-    /// How long a connection may take to be made, name lookup and TLS included.
-    pub connect_timeout: Duration,
-    /// How long the head of a reply may take after that.
-    pub first_byte_timeout: Duration,
-    /// How long a body may pause. There is no limit on the whole.
-    pub stall_timeout: Duration,
-    /// How often a request is made again after a failure that may pass.
-    pub retries: u32,
-    /// The longest first pause before that; it doubles each time, and the real one is chosen at random below it.
-    pub retry_base: Duration,
-    /// Hosts, as `host` or `host:port`, that an HTTP origin may redirect to, besides itself.
-    pub follow_redirects_to: Vec<String>,
-    /// Base URLs of sibling caches, asked for a range before the origin.
-    pub siblings: Vec<Url>,
-    /// How long a sibling has to begin its reply.
-    pub sibling_timeout: Duration,
-    /// Whether files and folders whose names begin with a dot can be read; not by default. They are never listed.
-    pub hidden_files: Option<bool>,
-    /// Which files of a folder are one title.
-    pub titles: Titles,
-    /// The URL of a service that speaks S3; AWS where there is none here, in the environment and in the profile.
-    pub s3_endpoint: Option<String>,
-    /// The region of the bucket; else of the environment, the profile, or `us-east-1`.
-    pub s3_region: Option<String>,
-    /// Whether the bucket is named in the path rather than the host name; by default where there is an endpoint.
-    pub s3_path_style: Option<bool>,
-    /// Whether S3 requests go unsigned.
-    pub s3_anonymous: bool,
-    /// The base URL of a service that speaks like Google Cloud Storage.
-    pub gs_endpoint: Option<String>,
-    /// Whether Google Cloud Storage requests go unsigned.
-    pub gs_anonymous: bool,
-    /// The Azure storage account; else of the environment.
-    pub az_account: Option<String>,
-    /// The URL of a service that speaks like Azure Blob Storage.
-    pub az_endpoint: Option<String>,
-    /// Whether Azure requests go unsigned.
-    pub az_anonymous: bool,
-    /// Whether a machine of the cloud that has a role is asked for keys where none are configured. By default only where
-    /// the environment names the service that gives them out.
-    pub instance_credentials: bool,
-}
-
-impl Default for OriginOptions {
-    fn default() -> Self {
-        Self {
-            connect_timeout: Duration::from_secs(5),
-            first_byte_timeout: Duration::from_secs(10),
-            stall_timeout: Duration::from_secs(10),
-            retries: 2,
-            retry_base: Duration::from_millis(100),
-            follow_redirects_to: Vec::new(),
-            siblings: Vec::new(),
-            sibling_timeout: Duration::from_millis(100),
-            hidden_files: None,
-            titles: Titles::default(),
-            s3_endpoint: None,
-            s3_region: None,
-            s3_path_style: None,
-            s3_anonymous: false,
-            gs_endpoint: None,
-            gs_anonymous: false,
-            az_account: None,
-            az_endpoint: None,
-            az_anonymous: false,
-            instance_credentials: false,
-        }
-    }
-}
-
-impl fmt::Debug for OriginOptions {
-    /// Without the endpoints, which may have credentials in them.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OriginOptions")
-            .field("connect_timeout", &self.connect_timeout)
-            .field("first_byte_timeout", &self.first_byte_timeout)
-            .field("stall_timeout", &self.stall_timeout)
-            .field("retries", &self.retries)
-            .finish_non_exhaustive()
-    }
-}
-
-impl OriginOptions {
-    fn timeouts(&self) -> Timeouts {
-        Timeouts { connect: self.connect_timeout, first_byte: self.first_byte_timeout, stall: self.stall_timeout }
-    }
-}
-
-/// Makes the origin of a place; remote ones try again after failures that may pass.
-///
-/// # Errors
-///
-/// Where a folder is not there or a client can't be made. A remote origin is not asked anything yet.
-pub fn build(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
-    let origin = with_hidden_names(spec, options)?;
-    Ok(if options.hidden_files == Some(true) { origin } else { Arc::new(VisibleOrigin::new(origin)) })
-}
-
-fn with_hidden_names(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
-    let timeouts = options.timeouts();
-    let client = |detail: String| PlaceError::Client { place: spec.source.to_string(), detail };
-    let origin: Arc<dyn Origin> = match &spec.source {
-        PlaceSource::Folder(folder) => return disk(folder.clone()),
-        PlaceSource::Http(url) => {
-            let allowed = &options.follow_redirects_to;
-            Arc::new(HttpOrigin::new(url, timeouts, allowed).map_err(client)?)
-        }
-        PlaceSource::S3 { bucket, prefix } => {
-            Arc::new(CloudOrigin::new(CloudKind::S3, bucket, prefix, options, timeouts).map_err(client)?)
-        }
-        PlaceSource::Gs { bucket, prefix } => {
-            Arc::new(CloudOrigin::new(CloudKind::Gs, bucket, prefix, options, timeouts).map_err(client)?)
-        }
-        PlaceSource::Az { container, prefix } => {
-            Arc::new(CloudOrigin::new(CloudKind::Az, container, prefix, options, timeouts).map_err(client)?)
-        }
-    };
-    let origin = match options.siblings.as_slice() {
-        [] => origin,
-        siblings => Arc::new(NeighbourOrigin::new(
-            siblings.iter().map(|url| sibling(url, options).map_err(client)).collect::<Result<_, _>>()?,
-            origin,
-            options.sibling_timeout,
-        )),
-    };
-    // Outside of the siblings: a body that one of them breaks off is resumed from another or from the origin.
-    let policy = RetryPolicy { tries: options.retries.saturating_add(1), base: options.retry_base };
-    Ok(Arc::new(RetryOrigin::new(origin, policy)))
-}
-
-fn sibling(url: &Url, options: &OriginOptions) -> Result<Arc<dyn Origin>, String> {
-    let begin = options.sibling_timeout;
-    let timeouts = Timeouts { connect: begin, first_byte: begin, stall: begin.max(options.stall_timeout / 5) };
-    Ok(Arc::new(HttpOrigin::sibling(url, timeouts)?))
-}
-
-fn disk(folder: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
-    match DiskOrigin::new(&folder) {
-        Ok(origin) => Ok(Arc::new(origin)),
-        Err(error) => Err(match error.kind() {
-            io::ErrorKind::NotFound => PlaceError::NoSuchFolder { folder },
-            io::ErrorKind::NotADirectory if folder.is_file() => return file(folder),
-            io::ErrorKind::NotADirectory => PlaceError::NotAFolder { folder },
-            _ => PlaceError::Unreadable { folder, detail: error.to_string() },
-        }),
-    }
-}
-
-/// A place of one file and the subtitles beside it.
-fn file(file: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {
-    let unreadable = |detail: &str| PlaceError::Unreadable { folder: file.clone(), detail: detail.to_owned() };
-    let name =
-        file.file_name().and_then(|name| name.to_str()).ok_or_else(|| unreadable("its name is no UTF-8 text"))?;
-    // The folder of `film.mp4` is the empty path.
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.map_or_else(|| PathBuf::from("."), PathBuf::from);
-    let Some(single) = Single::new(name) else { return Err(PlaceError::NamesOthers { file, folder }) };
-    let origin = DiskOrigin::new(&folder).map_err(|error| unreadable(&error.to_string()))?;
-    Ok(Arc::new(SingleOrigin::new(origin, single)))
-}
-
-/// Percent-decoded text for messages, as far as it is text.
+/// Returns percent-decoded text for messages. Bytes that are not text are replaced.
 pub(crate) fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

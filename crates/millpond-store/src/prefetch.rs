@@ -1,4 +1,4 @@
-//! Fetching slices before their viewers come to them: a task for each place that has viewers, around the pure [`Planner`].
+//! Fetches slices before their viewers need them: a task for each place with viewers, around the pure [`Planner`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,17 +15,17 @@ use crate::schedule::{Course, Fetch, Mode, Planner, SPACING, ViewerId};
 use crate::slices::SliceCache;
 use crate::store::Store;
 
-/// Planning takes at most one part in this many of a processor's time: with many viewers it happens less often.
+/// Planning takes at most one part in this many of a core's time. With many viewers it happens less often.
 const SHARE: u32 = 20;
 
 /// The viewers of a place.
 pub(crate) struct Scheduler {
     /// A lock: taken at each request of a viewer, and at each call of the planner.
-    state: Mutex<State>,
+    state: Mutex<Schedule>,
     changed: Notify,
 }
 
-struct State {
+struct Schedule {
     planner: Planner,
     watched: HashMap<ViewerId, Watched>,
     under_way: usize,
@@ -47,7 +47,7 @@ impl Watched {
 impl Scheduler {
     pub(crate) fn new(mode: Mode, slice: u64) -> Self {
         let planner = Planner::new(mode, slice);
-        let state = State { planner, watched: HashMap::new(), under_way: 0, is_running: false };
+        let state = Schedule { planner, watched: HashMap::new(), under_way: 0, is_running: false };
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -61,7 +61,7 @@ impl Scheduler {
         self.lock().watched.len() as u64
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Schedule> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -72,8 +72,8 @@ impl fmt::Debug for Scheduler {
     }
 }
 
-/// A viewer of an object, as the store knows it. Dropping it cancels the fetches on its behalf that no other reader waits
-/// for.
+/// A viewer of an object, as the store knows it. Dropping it cancels the fetches on its behalf that no other reader
+/// waits for.
 #[derive(Debug)]
 pub struct Watch {
     slices: Arc<SliceCache>,
@@ -87,7 +87,7 @@ impl Watch {
         &self.object
     }
 
-    /// Tells that the viewer is at the start of `course` now, and has asked for its bytes up to `asked`.
+    /// Sets the viewer's position to the start of `course`; it has asked for its bytes up to `asked`.
     pub fn moves(&self, course: Course, asked: u64) {
         let source = self.object.source();
         let scheduler = &source.scheduler;
@@ -103,7 +103,7 @@ impl Watch {
         scheduler.changed.notify_one();
     }
 
-    /// Tells that the viewer has all that it asked for, and plays it from now on if it waited.
+    /// Notes that the viewer has all that it asked for. A waiting viewer plays from now on.
     pub fn received(&self) {
         let source = self.object.source();
         let mut state = source.scheduler.lock();
@@ -126,7 +126,7 @@ impl Drop for Watch {
 }
 
 impl Store {
-    /// Adds a viewer of a remote object. Its position is told by [`Watch::moves`].
+    /// Adds a viewer of a remote object. [`Watch::moves`] sets its position.
     pub fn watch(&self, object: &Arc<Object>) -> Watch {
         let mut state = object.source().scheduler.lock();
         let id = state.planner.join(object.named().hash);
@@ -136,7 +136,7 @@ impl Store {
     }
 }
 
-/// Calls the planner, as long as there are viewers. `object` is any of the place's objects.
+/// Calls the planner while there are viewers. `object` is any of the place's objects.
 async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
     let source = object.source();
     let scheduler = &source.scheduler;
@@ -166,9 +166,9 @@ async fn run(object: Arc<Object>, slices: Arc<SliceCache>) {
     }
 }
 
-/// Fetches what is due. Returns when to call the planner again.
-fn look(state: &mut State, slices: &Arc<SliceCache>) -> Option<f64> {
-    let State { planner, watched, under_way, .. } = state;
+/// Fetches the slices that are due. Returns the time of the next call.
+fn look(state: &mut Schedule, slices: &Arc<SliceCache>) -> Option<f64> {
+    let Schedule { planner, watched, under_way, .. } = state;
     let source = watched.values().next()?.object.source_of();
     let here = |viewer: ViewerId, index: u64| {
         watched.get(&viewer).is_none_or(|watched| {

@@ -1,4 +1,4 @@
-//! Reading a range of an object, piece by piece.
+//! Reads a range of an object piece by piece.
 
 use std::fmt;
 use std::fs::File;
@@ -10,13 +10,13 @@ use bytes::Bytes;
 
 use crate::disk_tier::Pin;
 use crate::error::OriginError;
-use crate::flight::{Ending, Look, Ticket};
+use crate::flight::{Ending, FlightBytes, Ticket};
 use crate::object::{Acquired, Object};
 use crate::origin::disk;
 use crate::slices::{SliceCache, Stored};
 use crate::stats;
 
-/// The next origin request begins when less than this is left of what has been asked for.
+/// The next origin request begins when fewer bytes than this are left of those requested.
 const AHEAD: u64 = 1024 * 1024;
 
 /// Largest range that the caller's thread reads, where no disk access is needed.
@@ -25,7 +25,7 @@ const AT_ONCE: u64 = 256 * 1024;
 /// Damaged parts that one reader fetches again before it fails.
 const MOST_DAMAGED: u32 = 64;
 
-/// A part of what was asked for, in order.
+/// A part of the requested range, in order.
 #[derive(Clone, Debug)]
 pub enum Chunk {
     /// Bytes in memory. They keep the slice they are part of alive, so hold few of them.
@@ -34,9 +34,9 @@ pub enum Chunk {
     File {
         /// The open file.
         file: Arc<File>,
-        /// Which of its bytes.
+        /// The range of its bytes.
         range: Range<u64>,
-        /// What keeps those bytes as they are, where the file is the cache's: to be held until they were sent or read.
+        /// Keeps those bytes unchanged, where the file is the cache's. Hold it until they are sent or read.
         pin: Option<Pin>,
     },
 }
@@ -50,7 +50,7 @@ impl Chunk {
         }
     }
 
-    /// Takes the first `count` bytes off, at most all.
+    /// Splits off the first `count` bytes, at most all.
     #[must_use]
     pub fn split_to(&mut self, count: u64) -> Self {
         let count = count.min(self.len());
@@ -64,16 +64,16 @@ impl Chunk {
         }
     }
 
-    /// Returns whether it has no bytes. A reader gives no such chunk.
+    /// Returns whether it has no bytes. A reader returns no such chunk.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Gives the bytes of a range as they become available.
+/// Returns the bytes of a range as they become available.
 ///
-/// Dropping it is the way to stop: origin requests that no other reader waits for then end at once, and their complete
-/// slices stay cached. It fetches nothing behind its range, and at most one run ahead of its position.
+/// Dropping it stops it: origin requests that no other reader waits for end at once, and their complete slices stay
+/// cached. It fetches nothing behind its range, and at most one run ahead of its position.
 pub struct Reader {
     slices: Arc<SliceCache>,
     object: Arc<Object>,
@@ -81,11 +81,11 @@ pub struct Reader {
     end: u64,
     /// The complete slice that holds the position.
     held: Option<(u64, Stored)>,
-    /// Flights that bring slices of the range at or behind the position.
+    /// Flights that fetch slices of the range at or behind the position.
     tickets: Vec<Ticket>,
     /// The slice last begun.
     begun: Option<u64>,
-    /// Since when it waits for a slice that it has nothing of yet.
+    /// Start of the wait for a slice of which no byte has arrived.
     waiting: Option<Instant>,
     /// Parts that could not be read from their file.
     damaged: u32,
@@ -104,9 +104,9 @@ impl Reader {
         self.position.min(self.end)..self.end
     }
 
-    /// The next part; none at the end. After an error there is nothing more.
+    /// Returns the next part; `None` at the end. After an error there are no further parts.
     ///
-    /// Cancel safe: a dropped future took nothing.
+    /// Cancel safe: a dropped future took no part.
     pub async fn next(&mut self) -> Option<Result<Chunk, OriginError>> {
         if self.position >= self.end {
             return None;
@@ -125,8 +125,8 @@ impl Reader {
         Some(result)
     }
 
-    /// The next part in memory, read from its file where it is a range of one. Bytes that the cache has lost are fetched
-    /// again. None at the end; after an error there is nothing more.
+    /// Returns the next part in memory, read from its file where it is a range of one. Bytes that the cache has lost
+    /// are fetched again. Returns `None` at the end. After an error there are no further parts.
     ///
     /// Not cancel safe: a dropped future may have taken a part.
     pub async fn next_bytes(&mut self) -> Option<Result<Bytes, OriginError>> {
@@ -155,7 +155,7 @@ impl Reader {
         }
     }
 
-    /// Bytes of the cache's own files, in memory.
+    /// Returns bytes of the cache's own files, in memory.
     async fn read_cached(&self, file: Arc<File>, range: Range<u64>, pin: Option<Pin>) -> Result<Bytes, OriginError> {
         if range.end.saturating_sub(range.start) <= AT_ONCE
             && let Some(bytes) = disk::read_resident(&file, &range)
@@ -175,7 +175,7 @@ impl Reader {
         })
     }
 
-    /// The whole rest as one range of the file, after a check that the file is unchanged.
+    /// Returns the whole rest as one range of the file, after a check that the file is unchanged.
     fn next_of_file(&mut self, file: Arc<File>) -> Result<Chunk, OriginError> {
         let range = self.remaining();
         self.stop();
@@ -206,10 +206,10 @@ impl Reader {
                     continue;
                 }
                 match ticket.look(index, offset) {
-                    Look::Bytes(bytes) => found = Some(bytes),
-                    Look::Wait => waiting = Some(ticket),
-                    Look::Passed => {}
-                    Look::Failed(error) => return Err(error),
+                    FlightBytes::Bytes(bytes) => found = Some(bytes),
+                    FlightBytes::Wait => waiting = Some(ticket),
+                    FlightBytes::Passed => {}
+                    FlightBytes::Failed(error) => return Err(error),
                 }
             }
             if let Some(bytes) = found {
@@ -231,7 +231,7 @@ impl Reader {
         Ok(chunk)
     }
 
-    /// Returns what is held at an offset of a slice.
+    /// Returns the bytes of the held slice at an offset.
     async fn held(&mut self, index: u64, offset: usize) -> Result<Option<Chunk>, OriginError> {
         let Some((_, stored)) = self.held.as_ref().filter(|(held, _)| *held == index) else {
             self.held = None;
@@ -256,7 +256,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Gets a slice that is neither held nor on its way to us.
+    /// Gets a slice that is neither held nor on its way to this reader.
     fn acquire(&mut self, index: u64) {
         if let Some(slice) = self.slices.get(self.object.slice_id(index), self.object.named()) {
             self.held = Some((index, slice));
@@ -276,10 +276,10 @@ impl Reader {
         self.tickets.push(ticket);
     }
 
-    /// Counts bytes, and at the first of a slice looks ahead.
+    /// Counts bytes. At the first byte of a slice, looks ahead.
     fn count(&mut self, index: u64, len: u64) {
         let counters = &self.object.source().counters;
-        // A slice that was on its way to us is a miss, though it may be complete by now.
+        // A slice that was on its way to this reader is a miss, though it may be complete by now.
         let missed = self.tickets.iter().any(|ticket| ticket.indexes().contains(&index));
         let on_disk = matches!(self.held, Some((_, Stored::Disk(_))));
         let usage = &self.object.usage;
@@ -303,7 +303,7 @@ impl Reader {
         }
     }
 
-    /// Fetches the next missing slice before the reader gets there.
+    /// Fetches the next missing slice before the reader reaches it.
     fn look_ahead(&mut self, index: u64) {
         let until = self.slices.indexes(&(self.position..self.end)).end;
         let window = (AHEAD / self.slices.slice()).max(2);
@@ -320,7 +320,7 @@ impl Reader {
     }
 }
 
-/// Returns whether an open file is still what was opened: one `fstat`, which asks no disk.
+/// Checks that an open file is still the version that was opened, by one `fstat` without disk access.
 pub(crate) fn check_file(object: &Object, file: &File) -> Result<(), OriginError> {
     let error = match disk::is_unchanged(file, object.meta()) {
         Ok(true) => return Ok(()),

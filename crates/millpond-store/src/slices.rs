@@ -1,4 +1,4 @@
-//! Slices: the fixed-size byte ranges that objects are cached in.
+//! Slices: the fixed-size byte ranges in which objects are cached.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::memory::{CacheCounters, Memory};
 use crate::object::Named;
 use crate::policy::Item;
 
-/// The name of a slice: which object, and which slice of it counted from 0.
+/// The name of a slice: its object, and its number in it, from 0.
 ///
 /// An object's number belongs to one version of it, so slices of two versions can't be mixed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,22 +39,22 @@ impl SliceId {
 }
 
 impl Slice {
-    /// Adds what follows.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         self.pieces.push((self.filled() + bytes.len(), bytes));
     }
 
-    /// Returns how many bytes are there.
+    /// Returns the number of bytes.
     pub(crate) fn filled(&self) -> usize {
         self.pieces.last().map_or(0, |(end, _)| *end)
     }
 
-    /// All pieces in order.
+    /// Returns all pieces in order.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &Bytes> {
         self.pieces.iter().map(|(_, bytes)| bytes)
     }
 
-    /// The bytes from `offset` to the end of the piece that holds it; none behind what is filled.
+    /// Returns the bytes from `offset` to the end of its piece; `None` behind the last byte.
     pub(crate) fn at(&self, offset: usize) -> Option<Bytes> {
         let index = self.pieces.partition_point(|(end, _)| *end <= offset);
         let (end, bytes) = self.pieces.get(index)?;
@@ -63,30 +63,30 @@ impl Slice {
     }
 }
 
-/// All complete slices of a store, and the room for those that are being filled.
+/// All complete slices of a store, and the memory reserved for those that are being filled.
 ///
-/// A slice is in memory from when it is complete until it is on the disk, and longer where there is no disk: what the
-/// disk has, the kernel keeps in memory as it sees fit.
+/// A complete slice is in memory until it is on the disk, and longer without a disk. The kernel's page cache keeps
+/// slices of the disk in memory.
 #[derive(Debug)]
 pub(crate) struct SliceCache {
     memory: Arc<Memory>,
     cache: Cache<SliceId, InMemory>,
     disk: Option<Arc<DiskTier>>,
-    /// Rung when room may have become free.
+    /// Signalled when space may have become free.
     room: Notify,
     slice: u64,
     run: u64,
     flights: AtomicU64,
 }
 
-/// A complete slice in memory, with what its object is called.
+/// A complete slice in memory, with the name of its object.
 #[derive(Clone, Debug)]
 struct InMemory {
     slice: Arc<Slice>,
     of: Arc<Named>,
 }
 
-/// A complete slice, where it lies.
+/// A complete slice, in memory or on the disk.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
     Memory(Arc<Slice>),
@@ -107,7 +107,7 @@ impl SliceCache {
         }
     }
 
-    /// A complete slice: a use of it.
+    /// Returns a complete slice, and counts a use of it.
     pub(crate) fn get(&self, id: SliceId, of: &Named) -> Option<Stored> {
         let item = self.item(id, of);
         if let Some(held) = self.cache.get_item(&id, &item) {
@@ -116,8 +116,8 @@ impl SliceCache {
         self.disk.as_ref()?.get(&item, u64::from(item.size)).map(Stored::Disk)
     }
 
-    /// A viewer begins to read a slice, wherever that is; `enters` says whether with its first byte. The tier that keeps
-    /// slices for long learns from it.
+    /// Counts a viewer that begins to read a slice, cached or not. `enters` says whether it begins with the first byte.
+    /// The lasting tier learns from it.
     pub(crate) fn read(&self, id: SliceId, of: &Named, enters: bool) {
         let item = self.item(id, of);
         match &self.disk {
@@ -170,18 +170,18 @@ impl SliceCache {
         }
     }
 
-    /// The size of a slice in bytes.
+    /// Returns the size of a slice in bytes.
     pub(crate) fn slice(&self) -> u64 {
         self.slice
     }
 
-    /// The bytes of slice `index` of an object of `len` bytes.
+    /// Returns the byte range of slice `index` of an object of `len` bytes.
     pub(crate) fn range(&self, index: u64, len: u64) -> Range<u64> {
         let start = index.saturating_mul(self.slice).min(len);
         start..start.saturating_add(self.slice).min(len)
     }
 
-    /// The slices that hold any byte of a range.
+    /// Returns the slices that contain a byte of a range.
     pub(crate) fn indexes(&self, range: &Range<u64>) -> Range<u64> {
         if range.is_empty() {
             return 0..0;
@@ -189,22 +189,22 @@ impl SliceCache {
         range.start / self.slice..(range.end - 1) / self.slice + 1
     }
 
-    /// Returns how many slices an origin request may go ahead of its readers now. Many requests at a time share a quarter of the
-    /// memory, so that their slices are still there when a reader gets to them.
+    /// Returns by how many slices an origin request may be ahead of its readers now. Concurrent requests share a
+    /// quarter of the memory, so that their slices are still there when a reader reaches them.
     pub(crate) fn run_slices(&self) -> u64 {
         let flights = self.flights.load(Ordering::Relaxed) + 1;
         let share = self.memory.budget() / 4 / flights;
         (self.run.min(share) / self.slice).max(1)
     }
 
-    /// Returns how many bytes an origin request may go ahead of its readers.
+    /// Returns by how many bytes an origin request may be ahead of its readers.
     pub(crate) fn run(&self) -> u64 {
         self.run
     }
 
-    /// Waits for room for a slice of `len` bytes.
+    /// Waits until memory for a slice of `len` bytes is reserved.
     ///
-    /// The wait ends: each reservation is either filled, and thereby evictable, or given back.
+    /// The wait ends: each reservation is either filled, and its slice can be evicted, or released.
     pub(crate) async fn reserve(self: &Arc<Self>, len: u64) -> SliceReservation {
         loop {
             let mut room = std::pin::pin!(self.room.notified());
@@ -217,21 +217,21 @@ impl SliceCache {
         }
     }
 
-    /// Counts a request to an origin as long as the result lives.
+    /// Counts a request to an origin while the returned value lives.
     pub(crate) fn flight(self: &Arc<Self>) -> InFlight {
         self.flights.fetch_add(1, Ordering::Relaxed);
         InFlight(self.clone())
     }
 }
 
-/// Room for one slice that is being filled.
+/// Memory reserved for one slice that is being filled.
 pub(crate) struct SliceReservation {
     slices: Arc<SliceCache>,
     len: u64,
 }
 
 impl SliceReservation {
-    /// Makes the room a cached slice, one for the disk too where it is `storable`.
+    /// Turns the reservation into a cached slice, which is also written to the disk if it is `storable`.
     pub(crate) fn fill(mut self, id: SliceId, of: &Arc<Named>, slice: Arc<Slice>, storable: bool) {
         let len = std::mem::take(&mut self.len);
         let item = self.slices.item(id, of);
@@ -250,7 +250,7 @@ impl Drop for SliceReservation {
     }
 }
 
-/// A request to an origin under way.
+/// An origin request in progress.
 pub(crate) struct InFlight(Arc<SliceCache>);
 
 impl Drop for InFlight {
@@ -311,7 +311,7 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(!waiting.is_finished());
         let id = SliceId { object: 1, index: 0 };
-        // A filled reservation can be evicted, so it makes room as well as one given back.
+        // A filled reservation can be evicted, so it frees space as well as a released one.
         let meta = ObjectMeta {
             len: 100,
             version: Version::new("1"),

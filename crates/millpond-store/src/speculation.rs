@@ -18,21 +18,21 @@ pub(crate) struct Speculation {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    slices: HashMap<u64, Slice>,
+    slices: HashMap<u64, UnreadSlice>,
     order: VecDeque<u64>,
 }
 
 #[derive(Debug)]
-struct Slice {
+struct UnreadSlice {
     bytes: u64,
     is_here: bool,
 }
 
 impl Speculation {
-    /// Counts a slice that is fetched.
+    /// Counts a slice whose fetch begins.
     pub(crate) fn begins(&self, key: u64, bytes: u64) {
         let mut waiting = self.lock();
-        if waiting.slices.insert(key, Slice { bytes, is_here: false }).is_none() {
+        if waiting.slices.insert(key, UnreadSlice { bytes, is_here: false }).is_none() {
             waiting.order.push_back(key);
         }
         if waiting.order.len() > REMEMBERED
@@ -42,7 +42,7 @@ impl Speculation {
         }
     }
 
-    /// Counts the bytes of a slice that arrived, for any reader; no more of it will.
+    /// Counts the bytes of a slice that arrived, for any reader. Its fetch has ended.
     pub(crate) fn comes(&self, key: u64, bytes: u64) {
         let mut waiting = self.lock();
         if let Some(slice) = waiting.slices.get_mut(&key) {

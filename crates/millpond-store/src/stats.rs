@@ -1,4 +1,4 @@
-//! Counters of the store, and the snapshot handed out.
+//! Counters of the store, and their snapshot.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,27 +8,27 @@ use crate::memory::CacheCounters;
 use crate::origin::neighbours::NeighbourStats;
 use crate::waits::{WaitCounts, Waits};
 
-/// What the store holds and did since it was made.
+/// A snapshot of the store's counters, from its creation on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Slices in memory: weight, budget and counters, in bytes and slices.
     pub cache: CacheCounters,
-    /// Bytes of memory taken by all kinds of entries, and by what is being filled.
+    /// Bytes of memory used by all kinds of entries and by reservations.
     pub memory_used: u64,
-    /// What each kind of entries in memory takes and did.
+    /// Counters of each kind of entries in memory.
     pub memory: Vec<(&'static str, CacheCounters)>,
-    /// Slices on the disk, where some are kept there.
+    /// Counters of the slices on the disk, if there is a disk cache.
     pub disk: Option<DiskStats>,
-    /// One a place, by name.
+    /// Counters of each place, by name.
     pub places: Vec<PlaceStats>,
 }
 
-/// What happened at one place since it was added.
+/// Counters of one place, since it was added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaceStats {
     /// The name of the place.
     pub name: String,
-    /// Requests to the origin, those made again included.
+    /// Requests to the origin, repeated ones included.
     pub origin_requests: u64,
     /// Bytes of bodies that the origin sent.
     pub origin_bytes: u64,
@@ -36,41 +36,41 @@ pub struct PlaceStats {
     pub slice_hits: u64,
     /// Slices a reader had to wait for.
     pub slice_misses: u64,
-    /// Bytes handed to readers out of slices that were complete in memory.
+    /// Bytes of slices that readers found complete in memory.
     pub memory_hit_bytes: u64,
-    /// And on the disk.
+    /// Bytes of slices that readers found complete on the disk.
     pub disk_hit_bytes: u64,
-    /// Bytes handed to readers as they arrived from the origin.
+    /// Bytes that readers got as they arrived from the origin.
     pub miss_bytes: u64,
-    /// Bytes handed out as ranges of open files.
+    /// Bytes that readers got as ranges of open files.
     pub file_bytes: u64,
     /// Bytes of slices fetched ahead of their viewers.
     pub prefetched_bytes: u64,
-    /// Bytes among them of slices that no viewer has read yet.
+    /// Bytes of those slices that no viewer has read yet.
     pub prefetched_unused_bytes: u64,
     /// Tracks of viewers whose positions are known now.
     pub watched: u64,
-    /// What the way to the origin gives, as far as it was measured: bytes a second.
+    /// Measured bandwidth of the link to the origin, in bytes a second.
     pub link_bandwidth: u64,
     /// Opens and reads that joined a request of another caller.
     pub collapsed: u64,
-    /// Opens answered by what was last seen of an object, because the origin failed.
+    /// Opens that returned an object as last seen, because the origin failed.
     pub stale: u64,
-    /// Requests made again because an earlier one failed.
+    /// Repeated requests after failures.
     pub retries: u64,
-    /// Failures of the origin by kind; kinds that did not occur are left out.
+    /// Failures of the origin by kind. Kinds that did not occur are left out.
     pub errors: Vec<(ErrorKind, u64)>,
-    /// Origin requests for slices under way now.
+    /// Origin requests for slices in progress.
     pub in_flight: u64,
-    /// How long readers waited for the first bytes of a slice that was not there.
+    /// Times for which readers waited for the first bytes of a missing slice.
     pub misses: WaitCounts,
-    /// What happened at its sibling caches, where it has some.
+    /// Counters of its sibling caches, if there are any.
     pub neighbours: Option<NeighbourStats>,
 }
 
 /// The live counters of a place.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct PlaceCounters {
     pub(crate) origin_requests: AtomicU64,
     pub(crate) origin_bytes: AtomicU64,
     pub(crate) slice_hits: AtomicU64,
@@ -86,7 +86,7 @@ pub(crate) struct Counters {
     errors: [AtomicU64; ErrorKind::ALL.len()],
 }
 
-/// What readers had of one object, as long as the store knows it.
+/// Counters of the reads of one object, while the store knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) hit_bytes: AtomicU64,
@@ -98,8 +98,8 @@ pub(crate) fn add(counter: &AtomicU64, number: u64) {
     counter.fetch_add(number, Ordering::Relaxed);
 }
 
-impl Counters {
-    /// Counts a failure, and passes it on.
+impl PlaceCounters {
+    /// Counts a failure, and returns it.
     pub(crate) fn failed(&self, error: OriginError) -> OriginError {
         add(&self.errors[error.kind() as usize], 1);
         error

@@ -1,13 +1,17 @@
-//! Places under names, and one slice cache over them all.
+//! Places by name, and one slice cache for all of them.
+
+mod opening;
+mod options;
+mod place;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::cache::Cache;
@@ -16,84 +20,25 @@ use crate::error::OriginError;
 use crate::freshness::Permission;
 use crate::memory::Memory;
 use crate::named_origin::NamedOrigin;
-use crate::object::{Named, Object};
-use crate::origin::{Entry, Listing, ObjectMeta, Origin, disk};
+use crate::object::Object;
+use crate::origin::{Entry, Listing, Origin};
 use crate::path::ObjectPath;
 use crate::policy::PolicyName;
-use crate::reader::{Reader, check_file};
+use crate::reader::Reader;
 use crate::schedule::Mode;
 use crate::single_flight::SingleFlight;
-use crate::slab::{ObjectName, SlabError};
 use crate::slices::SliceCache;
 use crate::stats::{self, PlaceStats, Stats};
+
+pub use options::{DiskOptions, StoreError, StoreOptions};
+use place::Place;
+use whole::{collect, read_file};
 
 /// Number of unused files that a place keeps open.
 const OPEN_FILES: u64 = 256;
 
 /// Number of objects of which a remote place remembers the metadata.
 const REMEMBERED: u64 = 65_536;
-
-/// Time for which an object is believed to be absent.
-const ABSENT: Duration = Duration::from_secs(1);
-
-/// How long an object is used while its origin fails, where the origin doesn't say.
-const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 3600);
-
-/// After a failure, a stale object is used for this long before the origin is asked again.
-const STALE_STEP: Duration = Duration::from_secs(1);
-
-/// Longest range of the request that opens an object, in bytes.
-const FIRST: u64 = 1 << 30;
-
-/// Options of a [`Store`].
-#[derive(Clone, Debug)]
-pub struct StoreOptions {
-    /// Memory in bytes: for slices, complete ones and those being filled, and for what others keep in
-    /// [`Store::memory`]. At least four slices are used.
-    pub memory: u64,
-    /// Where slices are kept on a disk, if at all.
-    pub disk: Option<DiskOptions>,
-    /// The size of a slice, in bytes.
-    pub slice: u32,
-    /// How far an origin request may be ahead of its readers, in bytes.
-    pub run: u64,
-    /// How long metadata is trusted; by default 1 s for a disk, 10 s for others.
-    pub freshness: Option<Duration>,
-    /// When slices are fetched that viewers will need.
-    pub prefetch: Mode,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        Self {
-            memory: 256 * 1024 * 1024,
-            disk: None,
-            slice: 512 * 1024,
-            run: 16 * 1024 * 1024,
-            freshness: None,
-            prefetch: Mode::Active,
-        }
-    }
-}
-
-/// How slices are kept on a disk.
-#[derive(Clone, Debug)]
-pub struct DiskOptions {
-    /// The folder, made where it is missing; nothing else may be in it.
-    pub folder: PathBuf,
-    /// The most that its files take together, in bytes.
-    pub quota: u64,
-    /// The eviction policy.
-    pub policy: PolicyName,
-}
-
-/// Why a [`Store`] can't be made as asked.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The disk cache can't be opened.
-    #[error("{0}")]
-    Disk(#[from] SlabError),
-}
 
 /// Objects of all places, read through one slice cache. Clones share it.
 ///
@@ -104,38 +49,23 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     slices: Arc<SliceCache>,
     freshness: Option<Duration>,
-    /// A lock: changed by the operator only.
+    /// A lock: only operators change it.
     prefetch: RwLock<Mode>,
-    /// A lock: places change only when the configuration does.
+    /// A lock: places change only with the configuration.
     places: RwLock<BTreeMap<String, Arc<Place>>>,
 }
 
-/// A source, and the objects of it that are known.
-struct Place {
-    source: Arc<NamedOrigin>,
-    freshness: Duration,
-    objects: Cache<ObjectPath, Arc<Object>>,
-    /// Paths where nothing is, with when that was said.
-    absent: Cache<ObjectPath, (Instant, OriginError)>,
-    /// Stale objects that stand in for a failing origin, with when they last did.
-    standing_in: Cache<ObjectPath, Instant>,
-    opening: SingleFlight<ObjectPath, Result<Arc<Object>, OriginError>>,
-    listing: SingleFlight<ObjectPath, Result<Listing, OriginError>>,
-    /// What the origin said of keeping a folder's list, where it said anything, and when.
-    listed: Cache<ObjectPath, (Instant, Permission)>,
-}
-
 impl Store {
-    /// A store without places.
+    /// Creates a store without places.
     ///
     /// # Errors
     ///
-    /// Fails where the disk cache can't be opened.
+    /// The disk cache cannot be opened.
     pub fn new(options: &StoreOptions) -> Result<Self, StoreError> {
         let least = u64::from(options.slice) * 4;
         let memory = Memory::new(options.memory.max(least), PolicyName::Sieve);
         let open = |disk: &DiskOptions| -> Result<_, StoreError> {
-            // What waits to be written is memory that the ledger may have given up already.
+            // Slices that wait to be written use memory that the ledger may not count any more.
             let waiting = (options.memory / 8 / u64::from(options.slice).max(1)).clamp(2, 256) as usize;
             Ok(DiskTier::open(&disk.folder, disk.quota, options.slice, disk.policy, waiting)?)
         };
@@ -148,7 +78,7 @@ impl Store {
         })))
     }
 
-    /// The size of a slice in bytes.
+    /// Returns the size of a slice in bytes.
     pub fn slice_size(&self) -> u64 {
         self.0.slices.slice()
     }
@@ -157,7 +87,7 @@ impl Store {
         &self.0.slices
     }
 
-    /// Changes, while running, the capacity of the disk, up to the one that it was opened with, and its eviction policy.
+    /// Changes the capacity of the disk, up to its initial one, and its eviction policy, while running.
     pub fn set_disk(&self, capacity: Option<u64>, policy: Option<PolicyName>) {
         if let Some(disk) = self.0.slices.disk() {
             policy.into_iter().for_each(|policy| disk.set_policy(policy));
@@ -176,19 +106,19 @@ impl Store {
         self.all().into_iter().for_each(|place| place.source.scheduler.set_mode(mode));
     }
 
-    /// Changes, while running, how much memory is used for all that is kept, at least for four slices.
+    /// Changes the memory limit while running. At least four slices are used.
     pub fn set_memory(&self, bytes: u64) {
         self.memory().set_budget(bytes.max(self.slice_size() * 4));
     }
 
-    /// Returns whether the position of an object's viewers matters to the store: the caller then gives it a
+    /// Returns whether the store uses the positions of an object's viewers. The caller then makes a
     /// [`Watch`](crate::Watch) for each viewer.
     pub fn follows_viewers(&self, object: &Object) -> bool {
         object.file().is_none() && self.prefetch_mode().follows_viewers()
     }
 
-    /// Does all that must be done before anything of an object is sent: with [`Mode::Full`], fetches all of it. Returns at
-    /// once with other modes and for open files.
+    /// Prepares an object before its first byte is sent: with [`Mode::Full`], fetches all of it. Returns at once with
+    /// other modes and for open files.
     ///
     /// # Errors
     ///
@@ -204,13 +134,13 @@ impl Store {
         Ok(())
     }
 
-    /// The memory that slices are in: one budget for the whole process when others keep their entries there too.
+    /// Returns the memory of the slices: one budget for the whole process if others keep their entries in it too.
     pub fn memory(&self) -> &Arc<Memory> {
         self.0.slices.memory()
     }
 
-    /// Puts an origin under a name, `""` where it is the only one, in place of what had that name. Objects open
-    /// already stay readable.
+    /// Adds an origin under a name, `""` for a single one, and replaces the earlier one of that name. Open objects stay
+    /// readable.
     pub fn add_place(&self, name: &str, origin: Arc<dyn Origin>) {
         let local = origin.is_local();
         let (objects, usual) =
@@ -229,7 +159,7 @@ impl Store {
         places.insert(name.to_owned(), Arc::new(place));
     }
 
-    /// The places by name, each with its origin in words.
+    /// Returns the places by name, each with a description of its origin.
     pub fn places(&self) -> impl Iterator<Item = (String, String)> + use<> {
         let pairs: Vec<_> = self
             .all()
@@ -242,25 +172,25 @@ impl Store {
         pairs.into_iter()
     }
 
-    /// Opens an object, or gives the open one where its metadata is fresh.
+    /// Opens an object, or returns the open one if its metadata is fresh.
     ///
-    /// Concurrent callers share one request: for an unknown remote object a read of its first slice, which is kept; for a
-    /// known one a HEAD.
+    /// Concurrent callers share one request. For an unknown remote object it is a read of its first slice, which is
+    /// kept; for a known one it is a HEAD.
     ///
     /// # Errors
     ///
-    /// What the origin says, or [`OriginError::NoSuchPlace`]. That there is no such object is remembered for a second;
-    /// where the origin fails otherwise, the object as it was last seen is given, for as long as that may be used.
+    /// The error of the origin, or [`OriginError::NoSuchPlace`]. An absent object is remembered for a second. Where the
+    /// origin fails otherwise, returns the object as last seen, for as long as it may be used.
     pub async fn open(&self, place: &str, path: &ObjectPath) -> Result<Arc<Object>, OriginError> {
         self.open_for(place, path, 0..1).await
     }
 
-    /// As [`open`](Self::open), for a caller that will read a range: the request that opens an unknown object asks for that
-    /// range instead of the first slice.
+    /// As [`open`](Self::open), for a caller that will read a range: the request that opens an unknown object asks for
+    /// that range instead of the first slice.
     ///
     /// # Errors
     ///
-    /// As `open`; that the range lies behind the end of the object is none.
+    /// As `open`. A range behind the end of the object is no error.
     pub async fn open_for(
         &self,
         place: &str,
@@ -287,17 +217,17 @@ impl Store {
         result
     }
 
-    /// Returns a known object, its metadata fresh or not, without asking the origin.
+    /// Returns a known object, fresh or not, without asking the origin.
     pub fn peek(&self, place: &str, path: &ObjectPath) -> Option<Arc<Object>> {
         let place = self.place(place).ok()?;
         place.objects.get(path).filter(|object| !object.is_outdated())
     }
 
-    /// The entries of a folder by name.
+    /// Returns the entries of a folder by name.
     ///
     /// # Errors
     ///
-    /// What the origin says; [`OriginError::Unsupported`] for an HTTP server that makes no index pages.
+    /// The error of the origin; [`OriginError::Unsupported`] for an HTTP server without index pages.
     pub async fn list(&self, place: &str, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {
         let place = self.place(place)?;
         let (result, joined) = place
@@ -323,8 +253,8 @@ impl Store {
         Ok(entries)
     }
 
-    /// Returns what the origin permits caches to do with an object now: what it said last of the version, of whichever
-    /// [`Object`] it said that.
+    /// Returns the current permissions of the origin for caches of an object: those of its last reply about the
+    /// version, through whichever [`Object`].
     pub fn permission(&self, object: &Object) -> Permission {
         if object.file().is_some() {
             return object.permission();
@@ -334,25 +264,24 @@ impl Store {
         same.map_or_else(|| object.permission(), |known| known.permission())
     }
 
-    /// Returns what the origin permitted caches to do with the list of a folder when it was last asked for one.
+    /// Returns the permissions of the origin for caches of a folder's list, as of its last reply.
     pub fn listing_permission(&self, place: &str, folder: &ObjectPath) -> Permission {
         let listed = self.place(place).ok().and_then(|place| place.listed.get(folder));
         listed.map_or_else(Permission::default, |(at, permission)| permission.after(at.elapsed()))
     }
 
-    /// Reads a range piece by piece; what lies behind the end of the object is cut off. Nothing is asked of the
-    /// origin before the first [`Reader::next`].
+    /// Reads a range piece by piece, cut at the end of the object. The origin is not asked before the first
+    /// [`Reader::next`].
     pub fn read(&self, object: &Arc<Object>, range: Range<u64>) -> Reader {
         Reader::new(self.0.slices.clone(), object.clone(), range)
     }
 
-    /// Takes note that a range of a file, which a [`Reader`] of an object gave with `pin`, could not be read to its end;
-    /// `offset` says where in the object that was. A slice of the cache is dropped, so that another read from there on
-    /// fetches it again.
+    /// Notes that a range of a file that a [`Reader`] returned with `pin` could not be read to its end. `offset` is the
+    /// position in the object. A slice of the cache is dropped, so that the next read fetches it again.
     ///
     /// # Errors
     ///
-    /// [`OriginError::Truncated`] where the file is the object itself: it became shorter, and has no other bytes.
+    /// [`OriginError::Truncated`] where the file is the object itself, whose bytes have no other source.
     pub fn lost(&self, object: &Object, offset: u64, pin: Option<&Pin>) -> Result<(), OriginError> {
         match pin {
             Some(pin) => pin.drop_damaged(),
@@ -361,13 +290,13 @@ impl Store {
         Ok(())
     }
 
-    /// Reads exactly a range, and waits for all of it: for metadata. It is taken from slices where all of them are
-    /// in memory or on their way, else asked for as it is, not rounded to slices and not cached; once for all
-    /// concurrent callers of the same range.
+    /// Reads exactly a range, and waits for all of it: for metadata. It is read from slices if all of them are in
+    /// memory or on their way. Otherwise exactly the range is requested, not cached, and shared by all concurrent
+    /// callers of the same range.
     ///
     /// # Errors
     ///
-    /// What the origin says; [`OriginError::OutOfRange`] where the range ends behind the object.
+    /// The error of the origin; [`OriginError::OutOfRange`] where the range ends behind the object.
     pub async fn read_all(&self, object: &Arc<Object>, range: Range<u64>) -> Result<Bytes, OriginError> {
         if range.end > object.meta().len || range.start > range.end {
             return Err(OriginError::OutOfRange {
@@ -392,13 +321,13 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Returns whether a range can be read without asking the origin for anything more than is on its way.
+    /// Returns whether a range can be read without a further request to the origin.
     pub fn is_near(&self, object: &Arc<Object>, range: &Range<u64>) -> bool {
         object.file().is_some() || object.is_coming(self.slices(), range)
     }
 
-    /// Fetches the missing slices of a range, without waiting: one origin request for each missing run. At most one run's
-    /// length is fetched, the rest of the range is left out. Does nothing for an open file.
+    /// Fetches the missing slices of a range, without waiting: one origin request for each missing run. At most one
+    /// run's length is fetched; the rest of the range is left out. Does nothing for an open file.
     pub fn prefetch(&self, object: &Arc<Object>, range: Range<u64>) {
         if object.file().is_some() {
             return;
@@ -442,162 +371,6 @@ impl Store {
         let place = places.get(name).cloned();
         place.ok_or_else(|| OriginError::NoSuchPlace { place: name.to_owned() })
     }
-}
-
-impl Place {
-    /// Returns what need not be asked: a fresh object, one that stands in for it, or that there is none.
-    fn known(&self, path: &ObjectPath) -> Option<Result<Arc<Object>, OriginError>> {
-        if let Some(object) = self.objects.get(path) {
-            let fresh = object.fresh_for(self.freshness);
-            let stands_in = || self.standing_in.get(path).is_some_and(|at| at.elapsed() < STALE_STEP);
-            if object.is_fresh(fresh) || (!object.is_outdated() && stands_in()) {
-                return Some(Ok(object));
-            }
-        }
-        let (at, error) = self.absent.get(path)?;
-        (at.elapsed() < ABSENT.min(self.freshness)).then_some(Err(error))
-    }
-
-    /// Returns what is given when the origin failed: the object as it was last seen, where that may be.
-    fn stand_in(&self, path: &ObjectPath, error: OriginError) -> Result<Arc<Object>, OriginError> {
-        if error.is_not_found() {
-            self.objects.remove(path);
-            self.absent.insert(path.clone(), (Instant::now(), error.clone()), 1);
-            return Err(error);
-        }
-        let known = self.objects.get(path).filter(|_| error.may_pass());
-        let fresh = |object: &Object| object.fresh_for(self.freshness);
-        let Some(known) = known.filter(|object| object.outlasts_errors(fresh(object), STALE_IF_ERROR)) else {
-            return Err(error);
-        };
-        stats::add(&self.source.counters.stale, 1);
-        self.standing_in.insert(path.clone(), Instant::now(), 1);
-        Ok(known)
-    }
-}
-
-impl Inner {
-    /// Asks the origin what is there now.
-    async fn open_now(&self, place: &Place, path: &ObjectPath, wanted: Range<u64>) -> Result<Arc<Object>, OriginError> {
-        let source = &place.source;
-        let known = place.objects.get(path);
-        stats::add(&source.counters.origin_requests, 1);
-        if let Some((file, meta)) = source.origin.open_file(path).await? {
-            if let Some(known) = still(known, &meta) {
-                return Ok(known);
-            }
-            return Ok(self.remember(place, path, meta, Some(file)));
-        }
-        let known = known.filter(|known| !known.is_outdated());
-        // What the disk may have is not asked for.
-        let is_cached = || self.slices.disk().is_some_and(|disk| disk.knows(&source.name, path.as_str()));
-        if known.is_none() && !is_cached() {
-            match source.origin.read(path, self.first_read(source, wanted), None).await {
-                Ok(fetched) => {
-                    self.obey(source, path, &fetched.meta);
-                    let object = self.remember(place, path, fetched.meta.clone(), None);
-                    object.adopt(&self.slices, fetched);
-                    return Ok(object);
-                }
-                Err(OriginError::OutOfRange { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let meta = source.origin.head(path).await?;
-        self.obey(source, path, &meta);
-        if let Some(known) = still(known, &meta) {
-            return Ok(known);
-        }
-        Ok(self.remember(place, path, meta, None))
-    }
-
-    /// Takes slices off the disk that the origin no longer lets be stored.
-    fn obey(&self, source: &NamedOrigin, path: &ObjectPath, meta: &ObjectMeta) {
-        let Some(disk) = self.slices.disk() else { return };
-        if meta.freshness.permission.is_storable() || !disk.knows(&source.name, path.as_str()) {
-            return;
-        }
-        let of = |name: &ObjectName| *name.place == *source.name && *name.path == *path.as_str();
-        for (object, _, _) in disk.objects().into_iter().filter(|(_, name, _)| of(name)) {
-            disk.purge(|item| item.object == object);
-        }
-    }
-
-    /// The range that opens an unknown object: whole slices of the wanted range. Where sibling caches may
-    /// have it, as little as will do, for only the origin says which version there is.
-    fn first_read(&self, source: &NamedOrigin, wanted: Range<u64>) -> Range<u64> {
-        let slice = self.slices.slice();
-        if wanted.is_empty() || source.origin.neighbours().is_some() {
-            return 0..slice;
-        }
-        let start = wanted.start / slice * slice;
-        let end = wanted.end.min(start.saturating_add(FIRST)).max(start + 1);
-        start..end.div_ceil(slice).saturating_mul(slice)
-    }
-
-    fn remember(
-        &self,
-        place: &Place,
-        path: &ObjectPath,
-        meta: ObjectMeta,
-        file: Option<Arc<std::fs::File>>,
-    ) -> Arc<Object> {
-        let source = place.source.clone();
-        let named = Named::new(&source.name, path, &meta);
-        let object = Arc::new(Object::new(named, source, path.clone(), meta, file));
-        place.objects.insert(path.clone(), object.clone(), 1);
-        place.absent.remove(path);
-        object
-    }
-}
-
-/// The known object, where what the origin says is the same version.
-fn still(known: Option<Arc<Object>>, meta: &ObjectMeta) -> Option<Arc<Object>> {
-    let known = known?;
-    let same = known.meta().version == meta.version && known.meta().len == meta.len;
-    if !same || known.is_outdated() {
-        return None;
-    }
-    known.confirm(meta.freshness);
-    Some(known)
-}
-
-async fn read_file(object: &Arc<Object>, file: Arc<std::fs::File>, range: Range<u64>) -> Result<Bytes, OriginError> {
-    let len = range.end - range.start;
-    let kept = object.clone();
-    let work = move || {
-        let bytes = disk::read_at(&file, range);
-        // Looked at after the read: what was read before is of the version opened then.
-        check_file(&kept, &file)?;
-        bytes.map_err(|error| {
-            let error =
-                OriginError::Io { at: kept.source().at(kept.path()), kind: error.kind(), detail: error.to_string() };
-            kept.note(&error);
-            error
-        })
-    };
-    let result = tokio::task::spawn_blocking(work).await;
-    let bytes = result.unwrap_or_else(|error| {
-        Err(OriginError::Io {
-            at: object.source().at(object.path()),
-            kind: std::io::ErrorKind::Other,
-            detail: error.to_string(),
-        })
-    })?;
-    stats::add(&object.source().counters.file_bytes, len);
-    Ok(bytes)
-}
-
-async fn collect(mut reader: Reader) -> Result<Bytes, OriginError> {
-    let mut whole = BytesMut::new();
-    while let Some(bytes) = reader.next_bytes().await {
-        let bytes = bytes?;
-        if whole.is_empty() && reader.remaining().is_empty() {
-            return Ok(bytes);
-        }
-        whole.extend_from_slice(&bytes);
-    }
-    Ok(whole.freeze())
 }
 
 impl fmt::Debug for Store {

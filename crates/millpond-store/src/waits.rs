@@ -1,9 +1,9 @@
-//! How long readers waited, by length: atomics only, so that counting takes no lock.
+//! Counts of readers' waits by length. Only atomics, so that counting takes no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds in seconds of the lengths that are told apart, rising; one more has what is above the last.
+/// Upper bounds of the buckets in seconds, rising. One more bucket counts longer waits.
 pub const BOUNDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
@@ -17,9 +17,9 @@ pub(crate) struct Waits {
 /// Counts of waits at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitCounts {
-    /// One for each of [`BOUNDS`], and one for what is above the last.
+    /// Counts of each of [`BOUNDS`], and of longer waits.
     pub counts: Vec<u64>,
-    /// All waits together.
+    /// Sum of all waits.
     pub total: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! Format of one track, independent of its origin.
 
 use millpond_media::{movie::Track, sample_table::SampleTable};
-use millpond_package::{Kind, PresentedTrack};
+use millpond_package::{MediaKind, PresentedTrack};
 use millpond_rtp::{
     description::{Described, FIRST_PAYLOAD_TYPE},
     payload::Packetizer,
@@ -13,7 +13,7 @@ pub struct Format {
     /// Name in URLs, such as `v1`.
     pub name: String,
     /// Pictures, sound or text.
-    pub kind: Kind,
+    pub kind: MediaKind,
     /// BCP 47 tag, where the language is known.
     pub language: Option<String>,
     /// Whether players should begin with this one of its kind.
@@ -67,7 +67,7 @@ impl Format {
     /// Whether it has pictures.
     #[must_use]
     pub fn is_video(&self) -> bool {
-        self.kind == Kind::Video
+        self.kind == MediaKind::Video
     }
 
     /// How the track is sent by RTP; `None` where its codec has no payload format. `number` is its index in the feed.

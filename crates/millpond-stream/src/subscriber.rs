@@ -7,7 +7,7 @@ use crate::{
     outlet::Outlet,
     transmission::{Progress, Protection, Stopped, TrackSender, Transmitter},
 };
-use millpond_package::Kind;
+use millpond_package::MediaKind;
 use millpond_rtp::description::Described;
 use std::{
     sync::Arc,
@@ -81,7 +81,7 @@ impl Subscriber {
     /// The track of pictures.
     pub(crate) fn video(&self, media: &StoredMedia) -> Option<u16> {
         let kind = |track: u16| media.track(track).map(millpond_package::PresentedTrack::kind);
-        self.tracks.iter().map(|sender| sender.track).find(|track| kind(*track) == Some(Kind::Video))
+        self.tracks.iter().map(|sender| sender.track).find(|track| kind(*track) == Some(MediaKind::Video))
     }
 
     /// Takes tracks back that a stop, for which nobody waited, has left.

@@ -62,7 +62,7 @@ pub(crate) async fn index(store: &Store, object: &Arc<Object>) -> Result<Indexed
     }
 }
 
-/// What is wrong with an object: its format, where the first bytes are those of another one.
+/// Describes the fault of an object: its format, if its first bytes are those of another one.
 async fn unreadable(store: &Store, object: &Arc<Object>, error: &MediaError) -> String {
     let path = object.path();
     if error.offset() == 0 {

@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use support::{Response, Running, Server, clips, get, origins};
 
-/// What the origin says of each folder.
+/// Header fields of the origin for each folder.
 const ORIGIN: &str = r#"
     location /private/ { add_header Cache-Control "private, max-age=7"; }
     location /secret/ { add_header Cache-Control "no-store"; }

@@ -1,4 +1,4 @@
-//! What ffmpeg decodes from every output equals, frame for frame and in time, what it decodes from the file.
+//! Every output, decoded by ffmpeg, equals the decoded file, frame for frame and in time.
 
 mod support;
 
@@ -47,7 +47,7 @@ fn is_playable(file: &Path) -> bool {
     index.is_ok_and(|movie| movie.tracks.iter().all(|track| track.protection.is_none()))
 }
 
-/// What ffmpeg decodes from a track of the file itself.
+/// Decodes a track of the file itself with ffmpeg.
 enum Reference {
     Video(Vec<decode::Frame>),
     Audio(decode::Sound),

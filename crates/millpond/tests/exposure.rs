@@ -1,4 +1,4 @@
-//! What strangers must not see: hidden files, and the admin address for web pages.
+//! Hidden files stay hidden, and the admin address is closed to web pages.
 
 mod support;
 

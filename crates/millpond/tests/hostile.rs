@@ -14,9 +14,9 @@ use std::{
 };
 use support::{Response, Server, get, request};
 
-/// What is asked of each hostile file.
+/// Resources that are requested of each hostile file.
 const OUTPUTS: [&str; 3] = ["index.m3u8", "index.mpd", "ts/index.m3u8"];
-/// What is planned of each, without its bytes: they are no pictures.
+/// Resources that are planned for each, without their bytes, which are no pictures.
 const SEGMENTS: [&str; 6] = ["v1/index.m3u8", "v1/iframes.m3u8", "v1/init.mp4", "v1/1.m4s", "v1/i1.m4s", "ts/v1/1.ts"];
 /// CPU seconds that all requests for one file may take, in a build that isn't optimized, beside those of honest ones.
 const MOST_CPU: f64 = 6.0;

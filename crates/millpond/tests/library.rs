@@ -1,4 +1,4 @@
-//! What people have in their folders: seasons, ladders, motion photos, files of other formats, files that are half there.
+//! Folders as people have them: seasons, ladders, motion photos, files of other formats, incomplete files.
 
 #[macro_use]
 mod support;
@@ -282,7 +282,7 @@ fn other_formats_are_named_with_the_command_that_helps(kind: Kind) {
     }
 }
 
-/// What a server says at its start about a place.
+/// Returns the server's report on a place at its start.
 fn greeting(place: &Path) -> String {
     let cache = tempfile::tempdir().unwrap();
     let file = cache.path().join("greeting.txt");

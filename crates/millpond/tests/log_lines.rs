@@ -1,4 +1,4 @@
-//! What the log tells of requests and sessions, however they end.
+//! Log lines of requests and sessions, however they end.
 
 mod support;
 

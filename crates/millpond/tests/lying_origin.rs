@@ -13,7 +13,7 @@ use std::{
 use support::Server;
 
 const SIZE: usize = 2 << 20;
-/// What a request for all of it gets from an origin that breaks off.
+/// Bytes that an origin sends before it breaks off.
 const CUT: usize = 300_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

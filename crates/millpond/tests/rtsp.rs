@@ -14,7 +14,7 @@ use support::{
     rtsp::{Client, over},
 };
 
-/// What ffmpeg prints of each frame: only the hashes.
+/// Arguments that make ffmpeg print only the hash of each frame.
 fn hashes(args: &[&str]) -> Result<Vec<String>, String> {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin"]).args(args).args(["-f", "framemd5", "-"]);
@@ -71,7 +71,7 @@ fn plays(server: &Server, clip: &str, transport: &str) -> Result<(), String> {
     plays_as(server, clip, clip, transport, if has_video { PICTURES } else { SOUND })
 }
 
-/// What comes of a clip is what is in a file.
+/// Checks that a clip arrives as its file has it.
 fn plays_as(server: &Server, clip: &str, file: &str, transport: &str, map: &[&str]) -> Result<(), String> {
     let url = format!("rtsp://127.0.0.1:{}/{clip}", server.rtsp);
     let file = clips::folder().join(file).display().to_string();

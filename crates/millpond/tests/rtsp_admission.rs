@@ -1,4 +1,5 @@
-//! Who may play by RTSP: nobody whom the machine or an origin can't serve as well as those who do already.
+//! Admission to RTSP: a session is refused that the machine or an origin can't serve as well as those that play
+//! already.
 
 mod support;
 

@@ -18,8 +18,8 @@ fn run(program: &str, args: &[&str]) -> Output {
     Command::new(program).args(args).stdin(Stdio::null()).output().unwrap()
 }
 
-/// Whether the test runs in a network of its own. Where it doesn't, it is run once more in one: what is captured on the
-/// loopback there is of nobody else, and packets are as they would be on a wire.
+/// Whether the test runs in a network namespace of its own. If not, it is run again in one. There the loopback carries
+/// no other traffic, and packets are as they would be on a wire.
 fn is_alone(test: &str) -> bool {
     const NETWORK: [&str; 11] = ["ip", "link", "set", "dev", "lo", "up", "mtu", "1500", "gso_max_segs", "1", "&&"];
     if std::env::var_os(ALONE).is_some() {
@@ -96,7 +96,7 @@ fn capture(server: &Server, clip: &str, file: &Path) -> usize {
 /// A capture, and what tshark is told about it.
 struct Capture {
     args: Vec<String>,
-    /// What is of the server.
+    /// Filter for the server's packets.
     ours: String,
 }
 
@@ -138,8 +138,8 @@ impl Capture {
         self.ask(&args).lines().map(|line| line.split('\t').map(values).collect()).collect()
     }
 
-    /// What tshark takes for wrong in the server's packets. What it has not learnt to read is no error, and TCP, which has
-    /// to send again where a player is late to say what it has, is the system's.
+    /// Returns tshark's complaints about the server's packets. Protocols that it cannot decode are no errors. TCP
+    /// belongs to the system, which repeats segments when a player acknowledges late.
     fn complaints(&self) -> Vec<String> {
         let report = self.ask(&["-q", "-z", &format!("expert,warn,{}", self.ours)]);
         let is_wrong = |line: &&str| match line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -152,7 +152,7 @@ impl Capture {
     }
 }
 
-/// What was sent of one source.
+/// The packets of one source.
 #[derive(Default)]
 struct Source {
     payload_type: u64,

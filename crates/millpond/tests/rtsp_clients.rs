@@ -54,7 +54,7 @@ struct Frame {
     is_key: bool,
 }
 
-/// What came of one track.
+/// The received frames of one track.
 #[derive(Default)]
 struct Track {
     media: String,
@@ -104,8 +104,8 @@ fn stored(file: &Path, media: &str) -> Vec<Frame> {
     packets[if cut > 2 { cut - 1 } else { 0 }..].iter().map(frame).collect()
 }
 
-/// What the client makes of an access unit: parameter sets it keeps for itself, and of all pictures that stand alone only
-/// those after which nothing refers back (IDR) are key frames to it. All lengths are of 4 bytes.
+/// Returns an access unit as the client presents it. The client removes parameter sets, and counts only IDR pictures as
+/// key frames, after which nothing refers back. All lengths have 4 bytes.
 fn as_given(unit: &[u8], encoding: &str) -> (Vec<u8>, bool) {
     let (mut rest, mut kept, mut is_idr) = (unit, Vec::new(), false);
     while let Some((length, _)) = rest.split_first_chunk() {
@@ -123,7 +123,7 @@ fn as_given(unit: &[u8], encoding: &str) -> (Vec<u8>, bool) {
     (kept, is_idr)
 }
 
-/// What came is what is stored: every frame, its bytes, its time and whether it is a key frame.
+/// Checks that all stored frames arrived, with their bytes, times and key frame flags.
 fn compare(track: &Track, stored: &[Frame], from: f64) -> Result<(), String> {
     let Track { frames, encoding, .. } = track;
     let is_nal = encoding.starts_with("h26");

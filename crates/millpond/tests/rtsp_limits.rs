@@ -1,4 +1,4 @@
-//! What one RTSP client can take, and how long: plain, over TLS and through tunnels.
+//! Limits of one RTSP client, in number and time: plain, over TLS and through tunnels.
 
 mod support;
 
@@ -349,7 +349,7 @@ fn an_answer_to_a_challenge_is_taken_once() {
     assert_eq!((describe(&answer(2)).0, describe(&answer(2)).0), ("200".into(), "401".into()));
 }
 
-/// What a client does to keep a connection, of which nothing may keep it.
+/// An attempt of a client to keep a connection open. None succeeds.
 type Row = (&'static str, &'static [&'static str], fn(&mut Door));
 
 #[test]
@@ -411,7 +411,7 @@ fn a_client_that_takes_nothing_is_let_go() {
         let _ = stream.write(asks.as_bytes());
         std::thread::sleep(Duration::from_millis(300));
     }
-    assert!(server.log_text().contains("a client that takes nothing"), "{}", server.log_text());
+    assert!(server.log_text().contains("a client that accepts no bytes"), "{}", server.log_text());
     let _ = stream.shutdown(Shutdown::Both);
 }
 

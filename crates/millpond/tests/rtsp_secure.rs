@@ -1,5 +1,4 @@
-//! Who may connect by RTSP and how: passwords, TLS and tunnels through HTTP with real players, and clients that don't
-//! behave.
+//! Access to RTSP: passwords, TLS and tunnels through HTTP with real players, and clients that misbehave.
 
 mod support;
 
@@ -43,7 +42,7 @@ fn player(program: &str) -> Command {
     command
 }
 
-/// What ffmpeg prints of each picture or piece of sound: only the hashes. Else what it complains of.
+/// Returns ffmpeg's hashes of all pictures or pieces of sound, or its complaints.
 fn hashes(args: &[&str]) -> Result<Vec<String>, String> {
     let mut command = player("ffmpeg");
     command.args(["-v", "error", "-nostdin"]).args(args).args(["-f", "framemd5", "-"]);

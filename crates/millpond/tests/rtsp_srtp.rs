@@ -59,7 +59,7 @@ impl Client {
         (status, head, String::from_utf8(body).unwrap())
     }
 
-    /// What the description tells of the pictures' key.
+    /// Returns the key of the pictures from the description.
     fn describe(&mut self) -> MikeyMessage {
         let (status, _, body) = self.ask("DESCRIBE", "", "");
         assert!(status == 200 && body.contains("m=video 0 RTP/SAVP 96\r\n"), "{status} {body}");

@@ -1,4 +1,4 @@
-//! What is asked of the storage: each byte once, at most one request a segment, few round trips to the first picture.
+//! Requests to the storage: each byte once, at most one request a segment, few round trips to the first picture.
 
 mod support;
 

@@ -15,7 +15,7 @@ pub(crate) struct Addressing<'a> {
 }
 
 /// Times and numbers of segments, in the timescale of their element.
-struct Entry {
+struct TimelineEntry {
     time: u64,
     number: u64,
     duration: f64,
@@ -157,7 +157,7 @@ fn list(levels: &[&Element], base: &Url, period: f64) -> Result<(Option<Resource
 
 /// Returns when the segments begin and how long they are: from `SegmentTimeline`, else from `@duration`. `count` says
 /// how many there are where that is known from elsewhere.
-fn entries(levels: &[&Element], period: f64, count: Option<usize>) -> Result<Vec<Entry>, MpdError> {
+fn entries(levels: &[&Element], period: f64, count: Option<usize>) -> Result<Vec<TimelineEntry>, MpdError> {
     let Some(&innermost) = levels.last() else { return Ok(Vec::new()) };
     let timescale = level_number(levels, "timescale")?.unwrap_or(1);
     if timescale == 0 {
@@ -172,12 +172,12 @@ fn entries(levels: &[&Element], period: f64, count: Option<usize>) -> Result<Vec
     match (level_number(levels, "duration")?, count) {
         (Some(duration), count) if duration > 0 => clock.regular(innermost, duration, count),
         // 5.3.9.3.1: a list of one segment needs no duration.
-        (None, Some(1)) => Ok(vec![Entry { time: 0, number: first, duration: period }]),
+        (None, Some(1)) => Ok(vec![TimelineEntry { time: 0, number: first, duration: period }]),
         _ => Err(error(innermost, "expected a SegmentTimeline or a duration above 0")),
     }
 }
 
-/// What turns media time into segments.
+/// The rule that turns media time into segments.
 struct Clock {
     timescale: f64,
     first: u64,
@@ -188,7 +188,7 @@ struct Clock {
 
 impl Clock {
     /// 5.3.9.6: each `S` stands for `r + 1` segments of length `d` from `t` or from where the one before ended.
-    fn timeline(&self, timeline: &Element) -> Result<Vec<Entry>, MpdError> {
+    fn timeline(&self, timeline: &Element) -> Result<Vec<TimelineEntry>, MpdError> {
         let rows: Vec<&Element> = timeline.children("S").collect();
         let mut entries = Vec::new();
         let mut time = 0_u64;
@@ -214,7 +214,7 @@ impl Clock {
                 self.push(
                     row,
                     &mut entries,
-                    Entry { time, number: segment, duration: duration as f64 / self.timescale },
+                    TimelineEntry { time, number: segment, duration: duration as f64 / self.timescale },
                 )?;
                 time = time.checked_add(duration).ok_or_else(|| error(row, "time beyond 2^64"))?;
                 segment = segment.saturating_add(1);
@@ -224,7 +224,7 @@ impl Clock {
     }
 
     /// Segments of equal length to the end of the period, the last one shorter.
-    fn regular(&self, element: &Element, duration: u64, count: Option<usize>) -> Result<Vec<Entry>, MpdError> {
+    fn regular(&self, element: &Element, duration: u64, count: Option<usize>) -> Result<Vec<TimelineEntry>, MpdError> {
         let seconds = duration as f64 / self.timescale;
         // A thousandth of a segment at the end is rounding in the period's duration, not one more segment.
         let fitting = (self.period / seconds - 0.001).ceil().max(1.0);
@@ -232,7 +232,7 @@ impl Clock {
         let mut entries = Vec::new();
         for index in 0..count as u64 {
             let left = self.period - index as f64 * seconds;
-            let entry = Entry {
+            let entry = TimelineEntry {
                 time: self.offset.saturating_add(duration.saturating_mul(index)),
                 number: self.first.saturating_add(index),
                 duration: if left > 0.0 { seconds.min(left) } else { seconds },
@@ -242,7 +242,7 @@ impl Clock {
         Ok(entries)
     }
 
-    fn push(&self, element: &Element, entries: &mut Vec<Entry>, entry: Entry) -> Result<(), MpdError> {
+    fn push(&self, element: &Element, entries: &mut Vec<TimelineEntry>, entry: TimelineEntry) -> Result<(), MpdError> {
         if entries.len() >= MAX_SEGMENTS {
             return Err(error(element, format!("more than {MAX_SEGMENTS} segments")));
         }

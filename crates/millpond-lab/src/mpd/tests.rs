@@ -95,21 +95,21 @@ fn attributes_are_inherited_and_bases_nested() {
     let representation = only(&mpd);
     assert_eq!(representation.init.as_ref().map(shown).as_deref(), Some("cdn/a/one/i.mp4"));
     assert_eq!(listed(representation), rows(&[("cdn/a/one/1", 4.0), ("cdn/a/one/2", 4.0)]));
-    assert_eq!(mpd.periods[0].sets[0].kind, Kind::Audio);
+    assert_eq!(mpd.periods[0].sets[0].kind, ContentType::Audio);
 }
 
 #[test]
 fn kinds_of_sets() {
     let table = [
-        ("contentType=\"video\"", "", "", Kind::Video),
-        ("", "", "mimeType=\"audio/mp4\"", Kind::Audio),
-        ("contentType=\"text\" mimeType=\"application/mp4\"", "", "", Kind::Other),
-        ("", "", "", Kind::Other),
+        ("contentType=\"video\"", "", "", ContentType::Video),
+        ("", "", "mimeType=\"audio/mp4\"", ContentType::Audio),
+        ("contentType=\"text\" mimeType=\"application/mp4\"", "", "", ContentType::Other),
+        ("", "", "", ContentType::Other),
         (
             "contentType=\"video\"",
             "<EssentialProperty schemeIdUri=\"http://dashif.org/guidelines/trickmode\"/>",
             "",
-            Kind::Other,
+            ContentType::Other,
         ),
     ];
     for (set, property, representation, kind) in table {

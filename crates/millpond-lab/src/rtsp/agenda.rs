@@ -1,4 +1,4 @@
-//! What a client that plays has to do next, and when. Pure: times in, times out.
+//! The next action of a playing client, and its time. Pure: times in, times out.
 
 use super::habits::Act;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(crate) enum Due {
     Look,
 }
 
-/// What is to be done when.
+/// Planned actions with their times.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     leave: Option<Instant>,

@@ -1,4 +1,4 @@
-//! What is measured of media, added up over sessions and threads.
+//! Measurements of media, added up over sessions and threads.
 
 use super::schedule::{LATE, Timing};
 use crate::histogram::Histogram;

@@ -1,5 +1,5 @@
-//! What one client does while it plays: how long it stays, when it jumps or pauses. Pure: chance and options in, times
-//! out.
+//! Behaviour of one client while it plays: how long it stays, when it jumps or pauses. Pure: random numbers and options
+//! in, times out.
 
 use super::{
     arrivals::exponential,

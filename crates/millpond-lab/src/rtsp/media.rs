@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A session whose packets stop coming for so long has ended.
 pub(crate) const SILENCE: Duration = Duration::from_secs(4);
-/// What receivers call themselves in reports.
+/// Name of the receivers in their reports (CNAME).
 const NAME: &str = "millpond-load";
 /// Bytes of an RTP header that matter here.
 pub(crate) const HEAD: usize = 12;

@@ -1,4 +1,4 @@
-//! What an RTSP load run is to do.
+//! Options of an RTSP load run.
 
 use crate::options::Arrivals;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use url::Url;
 /// All settings of a run. [`Options::new`] gives the defaults named at each field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// What clients play; each draws one.
+    /// URLs to play; each client draws one.
     pub urls: Vec<Url>,
     /// How uneven the draw is: the URL of rank n is as likely as 1/n to this power. Default: 0, all alike.
     pub zipf: f64,

@@ -36,7 +36,7 @@ const CONTROL: usize = 1500;
 /// Events that wait for a client. One that finds no room is offered again with the next look.
 const EVENTS: usize = 4;
 
-/// What a receiving thread is told.
+/// A command to a receiving thread.
 enum Command {
     Add(u64, Box<ClientMedia>),
     Play(u64, Duration),

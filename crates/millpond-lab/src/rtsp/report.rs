@@ -1,4 +1,4 @@
-//! What a run found, as JSON by serde and as text for people.
+//! The report of a run, as JSON by serde and as text for people.
 
 use super::{
     figures::{Counts, History, MediaFigures},
@@ -67,7 +67,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// What a run found. Times are in milliseconds, but for `elapsed`.
+/// The report of a run. Times are in milliseconds, except `elapsed`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
@@ -97,7 +97,7 @@ pub struct Report {
     pub media: MediaReport,
     /// Why sessions failed.
     pub failures: Vec<ErrorReport>,
-    /// What the generator itself took.
+    /// Resources that the generator itself used.
     pub generator: Generator,
     /// How times are distributed.
     pub distributions: Distributions,
@@ -169,7 +169,7 @@ pub struct MediaReport {
     pub jitter: Latency,
 }
 
-/// What the generator itself took.
+/// Resources that the generator itself used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Generator {
@@ -194,7 +194,7 @@ pub struct Distributions {
     pub behind: Vec<(f64, f64)>,
 }
 
-/// What a report is made of.
+/// The parts of a report.
 pub(crate) struct Total<'a> {
     pub(crate) elapsed: Duration,
     pub(crate) tally: &'a Tally,

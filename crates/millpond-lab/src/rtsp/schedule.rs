@@ -19,7 +19,7 @@ pub(crate) struct Schedule {
     frame: Option<(u32, Duration)>,
 }
 
-/// What a schedule says of a packet.
+/// Lateness of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Timing {
     /// How far behind its time it is; zero where it is early.

@@ -36,7 +36,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// A session, from its connection on.
 pub(crate) struct Session {
     common: Rc<Common>,
-    /// What is played.
+    /// The URL that is played.
     url: String,
     connection: Connection,
     sink: Sink,
@@ -48,7 +48,7 @@ pub(crate) struct Session {
     length: Option<f64>,
     /// Between two signs of life.
     keep_alive: Duration,
-    /// What says that the client is still there.
+    /// Method of the keep-alive requests.
     sign_of_life: Method,
     /// When DESCRIBE was sent, until the first packet arrived.
     described: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What a run needs of the system, and takes of it: descriptors, processor time, room in sockets.
+//! System resources of a run: descriptors, CPU time, socket buffers.
 
 use nix::sys::{
     resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit},

@@ -1,4 +1,4 @@
-//! What is measured of signalling: latencies, starts, how sessions ended and why some failed.
+//! Measurements of signalling: latencies, starts, ends of sessions, and causes of failures.
 
 use super::figures::Counters;
 use crate::histogram::Histogram;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Examples kept of each kind of failure.
 const EXAMPLES: usize = 3;
 
-/// What is waited for.
+/// Steps of signalling whose replies are awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
     /// The connection, its name resolved.

@@ -35,7 +35,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Between two additions to what is shown.
 const COUNT: Duration = Duration::from_millis(200);
 
-/// What the sessions of a thread have in common.
+/// State that the sessions of a thread share.
 pub(crate) struct Common {
     pub(crate) options: Options,
     pub(crate) clock: Clock,
@@ -83,7 +83,7 @@ pub(crate) struct Share {
     pub(crate) threads: usize,
 }
 
-/// What a thread measured.
+/// Measurements of a thread.
 pub(crate) type Measured = (Tally, MediaFigures);
 
 impl Share {

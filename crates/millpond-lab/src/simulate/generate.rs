@@ -13,7 +13,7 @@ const TABLE_1: &[(f64, &[f64], f64)] = &[
     (256.0, &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0], 25.0),
 ];
 
-/// What the paper says of its trace: requests, hours, share of one clip, bytes accessed, bytes of all objects.
+/// Figures of the paper's trace: requests, hours, share of one clip, bytes accessed, bytes of all objects.
 const REQUESTS: usize = 16_238;
 const HOURS: f64 = 24.0;
 const POPULAR: f64 = 0.92;

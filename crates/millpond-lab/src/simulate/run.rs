@@ -95,7 +95,7 @@ enum Event {
 
 /// A viewer on its way through an object.
 #[derive(Clone, Copy)]
-struct Reader {
+struct SimulatedReader {
     visit: Visit,
     /// The next byte.
     at: u64,
@@ -107,7 +107,7 @@ struct Simulation<'a, O> {
     setting: &'a Setting,
     observer: O,
     events: BinaryHeap<Reverse<(Moment, Event)>>,
-    readers: Vec<Reader>,
+    readers: Vec<SimulatedReader>,
     /// Places of readers that have left.
     free: Vec<usize>,
     ledger: Ledger,
@@ -164,7 +164,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
     /// A visit begins.
     fn begin(&mut self, visit: &Visit) {
         let id = self.look_ahead.as_mut().map(|look_ahead| look_ahead.join(visit));
-        let reader = Reader { visit: *visit, at: visit.from, id };
+        let reader = SimulatedReader { visit: *visit, at: visit.from, id };
         let place = self.free.pop().unwrap_or(self.readers.len());
         if place == self.readers.len() {
             self.readers.push(reader);
@@ -198,7 +198,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
 
     /// A viewer comes to its next slice, or leaves.
     fn reads(&mut self, place: usize, now: f64) {
-        let Reader { visit, at, id } = self.readers[place];
+        let SimulatedReader { visit, at, id } = self.readers[place];
         if at >= visit.to {
             self.free.push(place);
             if let Some((look_ahead, id)) = self.look_ahead.as_mut().zip(id) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What one request is answered with.
+/// The answer to one request.
 pub(crate) struct Answer {
     status: u16,
     body: Vec<u8>,

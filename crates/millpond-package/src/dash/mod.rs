@@ -11,7 +11,8 @@ mod sets;
 mod tests;
 
 use crate::{
-    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, presentation::Presentation, track::Kind, xml::Writer,
+    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, presentation::Presentation, track::MediaKind,
+    xml::Writer,
 };
 
 use sets::{entries, sets};
@@ -24,7 +25,7 @@ const ENTRY: usize = 40;
 /// # Errors
 /// [`PackageError::Container`] where no video and no audio of the asset can be carried.
 pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
-    if !presentation.is_text() && presentation.listed().all(|track| track.kind == Kind::Text) {
+    if !presentation.is_text() && presentation.listed().all(|track| track.kind == MediaKind::Text) {
         return Err(presentation.not_carried("DASH", "video, or audio other than G.711 and PCM of 8 bits"));
     }
     let sets = sets(presentation);

@@ -6,7 +6,7 @@ use crate::{
     presentation::Presentation,
     segmentation::Segments,
     selection::family,
-    track::{Kind, PresentedTrack},
+    track::{MediaKind, PresentedTrack},
     xml::Writer,
 };
 use millpond_media::{codec::Codec, movie::TrackKind};
@@ -38,7 +38,7 @@ pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
             continue;
         }
         let main = kinds.insert(track.kind);
-        let aligned = track.kind != Kind::Video || presentation.aligned || track.is_alternative();
+        let aligned = track.kind != MediaKind::Video || presentation.aligned || track.is_alternative();
         sets.push(Set { tracks: vec![track], aligned, main });
     }
     sets
@@ -48,7 +48,7 @@ pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
 type Switchable = (u16, &'static str, Option<String>, Option<protection::Key>);
 
 fn switchable(track: &PresentedTrack) -> Option<Switchable> {
-    let codec = track.codec().filter(|_| track.kind == Kind::Video)?;
+    let codec = track.codec().filter(|_| track.kind == MediaKind::Video)?;
     Some((track.ladder, family(codec), codec.parameter().get(..4).map(str::to_owned), protection::key(track)))
 }
 
@@ -70,7 +70,7 @@ impl Set<'_> {
                 w.number("startWithSAP", u64::from(most));
             }
         }
-        if first.kind == Kind::Video {
+        if first.kind == MediaKind::Video {
             self.limits(w);
         }
         if let [only] = self.tracks[..] {
@@ -112,12 +112,12 @@ impl Set<'_> {
     /// Returns the role (5.8.5.5).
     fn role(&self, first: &PresentedTrack) -> &'static str {
         match first.kind {
-            Kind::Text if first.forced => "forced-subtitle",
-            Kind::Text => "subtitle",
-            Kind::Audio if first.default && self.main => "main",
-            Kind::Audio => "alternate",
-            Kind::Video if self.main => "main",
-            Kind::Video => "alternate",
+            MediaKind::Text if first.forced => "forced-subtitle",
+            MediaKind::Text => "subtitle",
+            MediaKind::Audio if first.default && self.main => "main",
+            MediaKind::Audio => "alternate",
+            MediaKind::Video if self.main => "main",
+            MediaKind::Video => "alternate",
         }
     }
 
@@ -133,20 +133,20 @@ impl Set<'_> {
     }
 }
 
-const fn content_type(kind: Kind) -> &'static str {
+const fn content_type(kind: MediaKind) -> &'static str {
     match kind {
-        Kind::Video => "video",
-        Kind::Audio => "audio",
-        Kind::Text => "text",
+        MediaKind::Video => "video",
+        MediaKind::Audio => "audio",
+        MediaKind::Text => "text",
     }
 }
 
 fn mime_type(track: &PresentedTrack) -> &'static str {
     match track.kind {
-        Kind::Video => "video/mp4",
-        Kind::Audio => "audio/mp4",
-        Kind::Text if is_webvtt(track) => "text/vtt",
-        Kind::Text => "application/mp4",
+        MediaKind::Video => "video/mp4",
+        MediaKind::Audio => "audio/mp4",
+        MediaKind::Text if is_webvtt(track) => "text/vtt",
+        MediaKind::Text => "application/mp4",
     }
 }
 

@@ -4,7 +4,7 @@ use super::{boxes::BoxWriter, protection};
 use crate::{
     language,
     presentation::Presentation,
-    track::{Kind, MediaTrack, PresentedTrack, display_size},
+    track::{MediaKind, MediaTrack, PresentedTrack, display_size},
 };
 use bytes::Bytes;
 use millpond_media::movie::{Track, TrackKind};
@@ -145,10 +145,10 @@ fn media_box(w: &mut BoxWriter, presented: &PresentedTrack, track: &Track) {
     }
     w.put(b"minf", |w| {
         match presented.kind {
-            Kind::Video => w.full(b"vmhd", 0, 1, |w| w.zeros(8)),
-            Kind::Audio => w.full(b"smhd", 0, 0, |w| w.zeros(4)),
-            Kind::Text if is_subtitle(track) => w.full(b"sthd", 0, 0, |_| {}),
-            Kind::Text => w.full(b"nmhd", 0, 0, |_| {}),
+            MediaKind::Video => w.full(b"vmhd", 0, 1, |w| w.zeros(8)),
+            MediaKind::Audio => w.full(b"smhd", 0, 0, |w| w.zeros(4)),
+            MediaKind::Text if is_subtitle(track) => w.full(b"sthd", 0, 0, |_| {}),
+            MediaKind::Text => w.full(b"nmhd", 0, 0, |_| {}),
         }
         w.put(b"dinf", |w| {
             w.full(b"dref", 0, 0, |w| {
@@ -167,10 +167,10 @@ fn is_subtitle(track: &Track) -> bool {
 
 fn handler(w: &mut BoxWriter, track: &PresentedTrack) {
     let kind = match track.kind {
-        Kind::Video => b"vide",
-        Kind::Audio => b"soun",
-        Kind::Text if track.source_track().is_some_and(is_subtitle) => b"subt",
-        Kind::Text => b"text",
+        MediaKind::Video => b"vide",
+        MediaKind::Audio => b"soun",
+        MediaKind::Text if track.source_track().is_some_and(is_subtitle) => b"subt",
+        MediaKind::Text => b"text",
     };
     w.full(b"hdlr", 0, 0, |w| {
         w.zeros(4);

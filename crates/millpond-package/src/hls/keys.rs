@@ -4,7 +4,7 @@
 use crate::{
     PackageError, base64,
     presentation::Presentation,
-    track::{Kind, PresentedTrack},
+    track::{MediaKind, PresentedTrack},
 };
 use millpond_media::{Protection, Scheme, SystemHeader, Uuid};
 use std::collections::HashSet;
@@ -27,7 +27,7 @@ pub(super) fn of_track(out: &mut String, presentation: &Presentation, track: &Pr
 /// [`PackageError::Encrypted`] where players could not learn the key of a track.
 pub(super) fn of_session(out: &mut String, presentation: &Presentation) -> Result<(), PackageError> {
     let mut seen = HashSet::new();
-    for track in presentation.listed().filter(|track| track.kind != Kind::Text) {
+    for track in presentation.listed().filter(|track| track.kind != MediaKind::Text) {
         check(presentation, track)?;
         for attributes in tags(presentation, track) {
             if !seen.contains(&attributes) {

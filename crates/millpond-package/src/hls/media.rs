@@ -6,7 +6,7 @@ use crate::{
     delivery::is_webvtt,
     digits,
     presentation::Presentation,
-    track::{Kind, PresentedTrack},
+    track::{MediaKind, PresentedTrack},
     transport,
 };
 
@@ -32,9 +32,9 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
     };
     let mapped = suffix == ".m4s\n";
     let independent = match track.kind {
-        Kind::Video => is_independent(track),
-        Kind::Audio => true,
-        Kind::Text => false,
+        MediaKind::Video => is_independent(track),
+        MediaKind::Audio => true,
+        MediaKind::Text => false,
     };
     let micros = track.segments.micros();
     let mut out = String::with_capacity(256 + micros.len() * ENTRY);
@@ -54,7 +54,7 @@ pub fn media(presentation: &Presentation, track: &PresentedTrack, container: Con
 /// `None` for other tracks, and for transport streams, where I-frames are no resources of their own.
 #[must_use]
 pub fn iframes(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Option<String> {
-    if track.kind != Kind::Video || container == Container::Ts {
+    if track.kind != MediaKind::Video || container == Container::Ts {
         return None;
     }
     let media = track.media()?;

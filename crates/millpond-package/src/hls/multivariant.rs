@@ -8,7 +8,7 @@ use crate::{
     digits,
     presentation::Presentation,
     selection::family,
-    track::{Kind, PresentedTrack},
+    track::{MediaKind, PresentedTrack},
     transport,
 };
 use millpond_media::codec::Codec;
@@ -84,12 +84,12 @@ impl<'a> Content<'a> {
             Container::Ts => transport::is_carried(presentation, t),
         };
         // Variants are renditions of one video (RFC 8216 4.3.4.2). An alternative video has only its own URL.
-        let mut video: Vec<_> = presentation.of_kind(Kind::Video).filter(fits).collect();
+        let mut video: Vec<_> = presentation.of_kind(MediaKind::Video).filter(fits).collect();
         if let Some(ladder) = video.first().map(|track| track.ladder) {
             video.retain(|track| track.ladder == ladder);
         }
         let mut groups: Vec<Group<'a>> = Vec::new();
-        for track in presentation.of_kind(Kind::Audio).filter(fits) {
+        for track in presentation.of_kind(MediaKind::Audio).filter(fits) {
             let bandwidth = bandwidth(presentation, track, container);
             let id = track.codec().map_or("audio", family);
             match groups.iter_mut().find(|g| g.id == id) {
@@ -101,7 +101,7 @@ impl<'a> Content<'a> {
             }
         }
         let text: Vec<_> =
-            presentation.of_kind(Kind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
+            presentation.of_kind(MediaKind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
         if video.is_empty() && groups.is_empty() && (text.is_empty() || !presentation.is_text()) {
             return Err(match container {
                 Container::Fmp4 => {

@@ -74,7 +74,7 @@ fn renditions_share_audio_and_go_by_bandwidth() {
 #[test]
 fn same_language_twice_in_one_file_is_kept_and_named_apart() {
     let p = presentation(vec![film(1000, &["eng", "eng"]), film(2000, &["eng", "eng"])]);
-    let labels: Vec<&str> = p.of_kind(crate::Kind::Audio).map(|t| t.label()).collect();
+    let labels: Vec<&str> = p.of_kind(crate::MediaKind::Audio).map(|t| t.label()).collect();
     assert_eq!(labels, ["English", "English (2)"]);
 }
 
@@ -210,7 +210,7 @@ fn sidecars_are_subtitles_of_both_containers() {
     let expected = "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO,URI=\"s1/index.m3u8\"\n\
         #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=\"German (forced)\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,URI=\"s2/index.m3u8\"\n";
     assert!(list.contains(expected), "{list}");
-    assert_eq!(p.of_kind(crate::Kind::Text).count(), 2, "the same language twice is one");
+    assert_eq!(p.of_kind(crate::MediaKind::Text).count(), 2, "the same language twice is one");
     let s = p.track("s1").unwrap();
     let text = media(&p, s, Container::Fmp4).unwrap();
     assert!(text.contains("#EXT-X-VERSION:3\n") && text.contains("#EXTINF:2.000000,\n3.vtt\n"), "{text}");

@@ -10,7 +10,7 @@ pub(super) enum Form {
     /// where decoding may begin. There the display orientation precedes the first slice.
     Nal {
         /// Standard of the NAL units.
-        kind: nal::Kind,
+        kind: nal::NalCodec,
         /// Length in bytes of a NAL unit length in the sample.
         length_size: u8,
         /// Parameter sets with start codes.
@@ -35,8 +35,8 @@ impl Form {
         };
         Some(match &track.codec {
             codec if !codec.fits_ts() => return None,
-            Codec::Avc(c) => nal(nal::Kind::Avc, c.nal_length_size, with_start_codes(c.parameter_sets())),
-            Codec::Hevc(c) => nal(nal::Kind::Hevc, c.nal_length_size, with_start_codes(c.parameter_sets())),
+            Codec::Avc(c) => nal(nal::NalCodec::Avc, c.nal_length_size, with_start_codes(c.parameter_sets())),
+            Codec::Hevc(c) => nal(nal::NalCodec::Hevc, c.nal_length_size, with_start_codes(c.parameter_sets())),
             Codec::Aac(c) => Self::Adts(c.clone()),
             Codec::Mp3(_) | Codec::Ac3(_) | Codec::Eac3(_) => Self::Whole,
             _ => return None,

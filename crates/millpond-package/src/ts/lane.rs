@@ -48,7 +48,7 @@ impl Lane {
         index: u16,
         among: u8,
         clock: bool,
-    ) -> Result<(Self, psi::Entry), PackageError> {
+    ) -> Result<(Self, psi::StreamEntry), PackageError> {
         let track = track(&stream)?;
         let codec = &track.codec;
         let (Some(form), Some(stream_type)) = (Form::of(track), carriage::stream_type(codec)) else {
@@ -56,7 +56,7 @@ impl Lane {
         };
         check_sizes(codec, &stream)?;
         let pid = FIRST_PID + index;
-        let entry = psi::Entry {
+        let entry = psi::StreamEntry {
             pid,
             stream_type,
             registration: carriage::registration(codec),
@@ -130,7 +130,7 @@ impl Lane {
     fn write_picture(
         &mut self,
         unit: &Unit,
-        kind: nal::Kind,
+        kind: nal::NalCodec,
         mut units: nal::Checked<'_>,
         size: Option<&Planned>,
         out: &mut Vec<u8>,

@@ -9,14 +9,14 @@ const EMPTY: [u8; 4] = [0; 4];
 
 /// Standard of the units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NalCodec {
     /// H.264.
     Avc,
     /// H.265.
     Hevc,
 }
 
-impl Kind {
+impl NalCodec {
     /// Returns an access unit delimiter that allows every slice type, with its start code.
     pub(super) const fn delimiter(self) -> &'static [u8] {
         match self {
@@ -66,7 +66,7 @@ pub(super) struct Checked<'a> {
 
 impl<'a> Checked<'a> {
     /// Checks the length fields, of `length_size` bytes each.
-    pub(super) fn new(kind: Kind, length_size: u8, sample: &'a [u8]) -> Result<Self, Malformed> {
+    pub(super) fn new(kind: NalCodec, length_size: u8, sample: &'a [u8]) -> Result<Self, Malformed> {
         let length_size = usize::from(length_size).clamp(1, 4);
         let first = Units { rest: sample, length_size }.next();
         let mut units = Units { rest: sample, length_size };
@@ -142,7 +142,7 @@ fn big_endian(field: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn annex_b(kind: Kind, length_size: u8, sample: &[u8]) -> Result<Vec<u8>, Malformed> {
+    fn annex_b(kind: NalCodec, length_size: u8, sample: &[u8]) -> Result<Vec<u8>, Malformed> {
         let checked = Checked::new(kind, length_size, sample)?;
         let bytes = checked.pieces().flatten().flatten().copied().collect::<Vec<_>>();
         assert_eq!(bytes.len(), checked.len());
@@ -152,19 +152,19 @@ mod tests {
     #[test]
     fn lengths_become_start_codes() {
         let expected = [0, 0, 0, 1, 0x65, 7, 0, 0, 0, 1, 0x41];
-        assert_eq!(annex_b(Kind::Avc, 4, &[0, 0, 0, 2, 0x65, 7, 0, 0, 0, 1, 0x41]).unwrap(), expected);
-        assert_eq!(annex_b(Kind::Avc, 2, &[0, 2, 0x65, 7, 0, 1, 0x41]).unwrap(), expected);
-        assert_eq!(annex_b(Kind::Avc, 1, &[2, 0x65, 7, 1, 0x41]).unwrap(), expected);
+        assert_eq!(annex_b(NalCodec::Avc, 4, &[0, 0, 0, 2, 0x65, 7, 0, 0, 0, 1, 0x41]).unwrap(), expected);
+        assert_eq!(annex_b(NalCodec::Avc, 2, &[0, 2, 0x65, 7, 0, 1, 0x41]).unwrap(), expected);
+        assert_eq!(annex_b(NalCodec::Avc, 1, &[2, 0x65, 7, 1, 0x41]).unwrap(), expected);
     }
 
     #[test]
     fn an_empty_unit_becomes_trailing_zeros() {
-        assert_eq!(annex_b(Kind::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 0]).unwrap(), [0, 0, 0, 1, 0x65, 0, 0, 0, 0]);
+        assert_eq!(annex_b(NalCodec::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 0]).unwrap(), [0, 0, 0, 1, 0x65, 0, 0, 0, 0]);
     }
 
     #[test]
     fn a_leading_delimiter_is_taken_off_once() {
-        for (kind, header) in [(Kind::Avc, 0x09), (Kind::Hevc, 0x46)] {
+        for (kind, header) in [(NalCodec::Avc, 0x09), (NalCodec::Hevc, 0x46)] {
             let sample = [0, 0, 0, 2, header, 0x10, 0, 0, 0, 1, 0x02];
             let mut checked = Checked::new(kind, 4, &sample).unwrap();
             assert_eq!(checked.take_delimiter(), Some(&[header, 0x10][..]));
@@ -176,15 +176,15 @@ mod tests {
 
     #[test]
     fn malformed_lengths_name_their_offset() {
-        let error = annex_b(Kind::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 9, 1]).unwrap_err();
+        let error = annex_b(NalCodec::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0, 0, 9, 1]).unwrap_err();
         assert_eq!(error, Malformed { offset: 5, found: "NAL unit length 9 with 1 bytes left".into() });
-        let error = annex_b(Kind::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0]).unwrap_err();
+        let error = annex_b(NalCodec::Avc, 4, &[0, 0, 0, 1, 0x65, 0, 0]).unwrap_err();
         assert_eq!(error, Malformed { offset: 5, found: "2 bytes of a NAL unit length".into() });
-        assert!(annex_b(Kind::Avc, 4, &[0xff; 9]).is_err());
+        assert!(annex_b(NalCodec::Avc, 4, &[0xff; 9]).is_err());
     }
 
     #[test]
     fn an_empty_sample_has_no_units() {
-        assert_eq!(annex_b(Kind::Hevc, 4, &[]).unwrap(), []);
+        assert_eq!(annex_b(NalCodec::Hevc, 4, &[]).unwrap(), []);
     }
 }

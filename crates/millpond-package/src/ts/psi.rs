@@ -9,7 +9,7 @@ const MAX_SECTION: usize = SIZE - 5;
 
 /// A stream's entry in the program map table.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct StreamEntry {
     /// PID of the stream.
     pub(super) pid: u16,
     /// `stream_type` (Table 2-34 and registrations of ATSC and Apple).
@@ -20,7 +20,7 @@ pub(super) struct Entry {
     pub(super) language: Option<[u8; 3]>,
 }
 
-impl Entry {
+impl StreamEntry {
     fn write(&self, out: &mut Vec<u8>) {
         let mut descriptors = Vec::with_capacity(12);
         if let Some(format) = self.registration {
@@ -40,7 +40,7 @@ impl Entry {
 }
 
 /// Returns the packets of both tables; `None` where one packet can't list all streams.
-pub(super) fn tables(entries: &[Entry], clock_pid: u16, counter: u8) -> Option<[[u8; SIZE]; 2]> {
+pub(super) fn tables(entries: &[StreamEntry], clock_pid: u16, counter: u8) -> Option<[[u8; SIZE]; 2]> {
     let mut association = 1_u16.to_be_bytes().to_vec();
     association.extend_from_slice(&(0xe000 | PMT_PID).to_be_bytes());
     let mut map = (0xe000 | clock_pid).to_be_bytes().to_vec();
@@ -83,8 +83,8 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    fn entry(pid: u16) -> Entry {
-        Entry { pid, stream_type: 0x87, registration: Some(*b"EAC3"), language: Some(*b"deu") }
+    fn entry(pid: u16) -> StreamEntry {
+        StreamEntry { pid, stream_type: 0x87, registration: Some(*b"EAC3"), language: Some(*b"deu") }
     }
 
     #[test]

@@ -40,8 +40,8 @@ impl Sizes {
             sets.map(|set| nal::START_CODE.len() + set.len()).sum::<usize>() + carriage::orientation(track).len()
         };
         let (each, sets) = match &track.codec {
-            Codec::Avc(c) => (nal::Kind::Avc.delimiter().len(), sets(&mut c.parameter_sets())),
-            Codec::Hevc(c) => (nal::Kind::Hevc.delimiter().len(), sets(&mut c.parameter_sets())),
+            Codec::Avc(c) => (nal::NalCodec::Avc.delimiter().len(), sets(&mut c.parameter_sets())),
+            Codec::Hevc(c) => (nal::NalCodec::Hevc.delimiter().len(), sets(&mut c.parameter_sets())),
             Codec::Aac(_) => (AacConfig::ADTS_HEADER, 0),
             _ => (0, 0),
         };

@@ -1,10 +1,7 @@
 //! Seeing and steering the cache: `/cache`, `/cache/objects`, `/cache/purge` and the like, and `/explain`.
 
 use super::{AdminState, refuse, reply};
-use crate::{
-    library::LibraryError,
-    problem::{self, Problem},
-};
+use crate::{http::AnswerError, problem::Problem};
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
@@ -184,8 +181,8 @@ fn bad(why: &str) -> Reply {
     refuse(Problem::new(StatusCode::BAD_REQUEST).detail(why))
 }
 
-fn failed(error: &LibraryError) -> Reply {
-    refuse(Problem::new(problem::status(error)).detail(error.to_string()))
+fn failed(error: &AnswerError) -> Reply {
+    refuse(Problem::new(error.status()).detail(error.to_string()))
 }
 
 /// A parameter of a query, decoded.

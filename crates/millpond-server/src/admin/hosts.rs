@@ -29,7 +29,7 @@ impl AllowedHosts {
         }
     }
 
-    /// What is wrong with a request, if anything.
+    /// Checks a request. The error is the problem to answer with.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Problem> {
         let problem = |status, why: &str| Err(Problem::new(status).detail(why));
         let mut fields = request.headers().get_all(header::HOST).iter();

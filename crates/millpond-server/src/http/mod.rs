@@ -19,4 +19,5 @@ pub mod request;
 mod wire;
 
 pub(crate) use answer::{Front, FrontOptions};
+pub(crate) use render::AnswerError;
 pub(crate) use wire::{ConnectionTimeouts, Service, accept_plain, accept_tls};

@@ -6,8 +6,8 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::{FormatFields, format::Writer};
 
-/// Writes the message, then `name=value` for each field, all with control characters escaped: what a client sends or
-/// an origin answers can neither begin a line nor steer a terminal.
+/// Writes the message, then `name=value` for each field, with all control characters escaped. Text from a client or an
+/// origin can neither begin a line nor control a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EscapedFields;
 
@@ -26,9 +26,9 @@ struct Visitor<'w> {
 }
 
 impl Visit for Visitor<'_> {
-    /// Every kind of value comes here: the others' methods lead to this one.
+    /// Values of every kind arrive here: the other methods call this one.
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // Lines of the `log` crate repeat their target and place as fields.
+        // Lines of the `log` crate repeat their target and location as fields.
         if self.result.is_err() || field.name().starts_with("log.") {
             return;
         }

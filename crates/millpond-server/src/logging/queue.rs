@@ -1,20 +1,20 @@
-//! Log lines on their way to a pipe, a file or a terminal: callers never wait for it.
+//! Log lines on their way to a pipe, a file or a terminal. Callers never wait for it.
 //!
-//! Lines wait in a queue of bounded size, and one thread writes them. When the queue is full, lines are lost and
-//! counted: a log that nobody reads must not stop the server.
+//! Lines wait in a bounded queue, and one thread writes them. When the queue is full, lines are lost and counted: a log
+//! that nobody reads must not stop the server.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes that may wait: more than the lines of a second of a busy server.
+/// Most bytes that wait: more than the lines of a second of a busy server.
 const MOST_WAITING: usize = 4 << 20;
 
-/// What a waiting line takes besides its text.
+/// Bytes that a waiting line takes besides its text.
 const LINE: usize = 64;
 
-/// Pause before writing again to a full output that doesn't block.
+/// Pause before another write to a full output that does not block.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Lines that wait to be written.
@@ -33,11 +33,11 @@ struct State {
 }
 
 impl Queue {
-    /// A queue whose lines a thread writes to `output`. `tell` is called by that thread with the number of lines lost
-    /// since it was last called, once a line was written again.
+    /// Creates a queue whose lines a thread writes to `output`. After lost lines, that thread calls `tell` with their
+    /// number as soon as a line was written again.
     ///
     /// # Errors
-    /// The system's, where it has no thread.
+    /// The system cannot start a thread.
     pub(super) fn start(output: impl Write + Send + 'static, tell: fn(u64)) -> io::Result<Arc<Self>> {
         let queue = Arc::new(Self::default());
         let lines = queue.clone();
@@ -45,7 +45,7 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Takes a line, or counts it as lost.
+    /// Adds a line, or counts it as lost.
     pub(super) fn push(&self, line: &[u8]) {
         let mut state = self.state();
         let size = line.len() + LINE;
@@ -58,12 +58,12 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Lines lost so far.
+    /// Returns the number of lines lost so far.
     pub(super) fn lost(&self) -> u64 {
         self.state().lost
     }
 
-    /// Waits until all lines are written, at most for `bound`.
+    /// Waits until all lines are written, for `bound` at most.
     pub(super) fn flush(&self, bound: Duration) {
         let waited = self.changed.wait_timeout_while(self.state(), bound, |state| state.waiting > 0);
         drop(waited);
@@ -83,7 +83,7 @@ impl Queue {
             let written = write_line(&mut output, &line);
             let mut state = self.state();
             state.waiting -= line.len() + LINE;
-            // An output that is closed takes no line; who reads the metrics sees it.
+            // A closed output accepts no line. The metrics show it.
             state.lost += u64::from(written.is_err());
             let lost = state.lost;
             drop(state);
@@ -96,7 +96,7 @@ impl Queue {
     }
 }
 
-/// Writes a line whole, also where the output is full and doesn't block.
+/// Writes a whole line, also to an output that is full and does not block.
 fn write_line(output: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
     while !rest.is_empty() {
         match output.write(rest) {
@@ -116,7 +116,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc;
 
-    /// An output that takes a write when it is let.
+    /// An output that accepts a write when the test permits it.
     struct Gate(mpsc::Receiver<()>, Arc<Mutex<Vec<u8>>>);
 
     impl Write for Gate {
@@ -146,7 +146,7 @@ mod tests {
             queue.push(&line);
         }
         assert_eq!(queue.lost(), 100);
-        // A stop doesn't wait for an output that takes nothing.
+        // A stop does not wait for an output that accepts nothing.
         queue.flush(Duration::from_millis(50));
         (0..fit).for_each(|_| open.send(()).unwrap());
         queue.flush(Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! Lets requests in that a user makes (Digest, RFC 7616), and nobody else's.
+//! Admits requests of known users (Digest, RFC 7616) and refuses all others.
 
 use super::{
     reply::Reply,
@@ -21,26 +21,26 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// A client answers so long to the same challenge; then it is told to answer a new one, which players do by themselves.
+/// Lifetime of a challenge. Afterwards the client gets a new one, which players answer without asking their user.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
-/// Most nonces whose answers are counted, some 150 bytes each: beyond them the oldest are to be answered anew.
+/// Number of nonces whose uses are counted, some 150 bytes each. Beyond it the oldest nonces become stale.
 const NONCES: usize = 16_384;
 
-/// Knows who may ask.
+/// The user file, and the state of Digest authentication.
 #[derive(Debug)]
 pub(super) struct Access {
     guard: Guard,
-    /// A lock: taken for each answer that is right.
+    /// A lock: taken for each correct answer.
     replays: Mutex<Replays>,
-    /// Read by every request, written when the file changed.
+    /// Read by each request; replaced when the file has changed.
     users: RwLock<Arc<Users>>,
     file: PathBuf,
-    /// What the file looked like when it was last read, well or not; nothing before it was looked at.
+    /// Stamp of the file when it was last read, with or without success; `None` before the first read.
     seen: Mutex<Option<Stamp>>,
 }
 
-/// A request that is not let in.
+/// A refused request.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) why: DigestRefusal,
@@ -48,7 +48,7 @@ pub(super) struct Refused {
 }
 
 impl Access {
-    /// With a key that nobody can guess.
+    /// Creates it with a secret `key`, which signs nonces.
     pub(super) fn new(RtspUsers { path, users }: RtspUsers, key: &[u8; 32]) -> Self {
         let guard = Guard::new(REALM, &[Algorithm::Sha256, Algorithm::Md5], Nonces::new(key, LIFETIME));
         let replays = Mutex::new(Replays::new(NONCES));
@@ -59,12 +59,12 @@ impl Access {
         self.users.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the file again where it changed since it was last read. True where others may ask now than before.
+    /// Reads the file again if it has changed. Returns whether the set of users is a new one.
     ///
     /// Blocks on the disk.
     ///
     /// # Errors
-    /// What is wrong with it, told once: those who might ask before may go on.
+    /// All faults of the file, reported once. The users of the last good file stay valid.
     fn reload(&self) -> Result<bool, Vec<UsersError>> {
         let now = Some(Stamp::of(&self.file));
         if std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), now) == now {
@@ -77,10 +77,10 @@ impl Access {
         Ok(is_other)
     }
 
-    /// Checks a request at a time of the server's clock. What a server can do may be asked by everybody.
+    /// Checks a request at a time of the server's clock. OPTIONS needs no credentials.
     ///
     /// # Errors
-    /// Why it isn't let in, and what to reply.
+    /// The reason of the refusal, and the reply.
     pub(super) fn check(&self, request: &Request<Vec<u8>>, now: Duration) -> Result<(), Box<Refused>> {
         if matches!(request.method(), Method::Options) {
             return Ok(());
@@ -95,7 +95,7 @@ impl Access {
         let admit = |answer| self.replays.lock().unwrap_or_else(PoisonError::into_inner).admit(&answer);
         let Err(why) = right.and_then(admit) else { return Ok(()) };
         let reply = match &why {
-            // A client that tries another scheme learns which one to take.
+            // A client that tries another scheme gets a challenge, which names the supported one.
             DigestRefusal::Malformed(error) if !matches!(error, AuthorizationError::Scheme(_)) => {
                 Reply::new(StatusCode::BadRequest)
             }
@@ -116,13 +116,13 @@ pub(super) async fn watch(access: Arc<Access>, shutdown: watch::Receiver<bool>) 
             Ok(Err(all)) => all.iter().for_each(|error| {
                 tracing::error!(file = %access.file.display(), %error, "RTSP users can't be read, the last good ones stay");
             }),
-            Err(error) => tracing::error!(%error, "looking at the RTSP users failed"),
+            Err(error) => tracing::error!(%error, "checking the file of RTSP users failed"),
         }
     }
 }
 
-/// The URL that a client answered for as it wrote it, where it is that of the request but for the way it is written:
-/// requests' URLs come here in their normal form.
+/// Returns the URL of the `Authorization` header as the client wrote it, if it equals the request's URL after
+/// normalization. Requests hold normalized URLs.
 fn answered(header: &str, url: &Url) -> Option<String> {
     let answer: Authorization = header.parse().ok()?;
     (Url::parse(&answer.uri).ok()? == *url).then_some(answer.uri)
@@ -151,7 +151,7 @@ mod tests {
         builder.build(Vec::new())
     }
 
-    /// The nonce of the first challenge.
+    /// Returns the nonce of the first challenge.
     fn nonce(refused: &Refused) -> String {
         refused.reply.challenges[0].split("nonce=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     }

@@ -1,4 +1,4 @@
-//! Heavy work of the stream engine, done by the server's pool.
+//! Heavy work of the stream engine, run by the server's pool.
 
 use crate::work::WorkPool;
 use futures_util::future::BoxFuture;

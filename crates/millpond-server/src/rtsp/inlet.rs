@@ -1,24 +1,24 @@
-//! Where a connection's requests come from.
+//! The source of a connection's requests.
 
 use super::{tunnel::Tunnel, wire::Wire};
 use bytes::BytesMut;
 use millpond_rtp::setup::RtpProfile;
 use std::{io, sync::Arc};
 
-/// The way in of a connection.
+/// The byte stream that brings a connection's requests.
 #[derive(Debug)]
 pub(super) enum Inlet {
     /// The connection itself.
     Wire(Arc<Wire>),
-    /// Other connections, through HTTP.
+    /// POST connections of an HTTP tunnel.
     Tunnel(Tunnel),
 }
 
 impl Inlet {
-    /// Waits for bytes and adds them; says how many, 0 at the end. Nothing is lost when it is not waited for any more.
+    /// Waits for bytes and appends them. Returns their number, 0 at the end. Cancel safe.
     ///
     /// # Errors
-    /// The connection failed, or what came makes no sense.
+    /// The connection failed, or the bytes are not valid.
     pub(super) async fn read(&mut self, input: &mut BytesMut) -> io::Result<usize> {
         match self {
             Self::Wire(wire) => wire.read(input).await,
@@ -26,13 +26,13 @@ impl Inlet {
         }
     }
 
-    /// Whether its client can be sent packets by UDP: it must be at the other end itself, and nobody may listen who couldn't
-    /// listen to the connection.
+    /// Whether packets may be sent to the client by UDP. Its address must be the connection's own, and packets must be
+    /// as secret as the connection.
     pub(super) fn takes_udp(&self, profile: RtpProfile) -> bool {
         matches!(self, Self::Wire(wire) if wire.is_secure() == (profile == RtpProfile::Savp))
     }
 
-    /// Whether keys can be told on it.
+    /// Whether keys can be sent on it in secret.
     pub(super) fn is_secure(&self) -> bool {
         matches!(self, Self::Wire(wire) if wire.is_secure())
     }

@@ -1,4 +1,4 @@
-//! Listening for RTSP: connections are accepted, and told apart by what they begin with.
+//! Accepts RTSP connections, and tells RTSP from HTTP tunnels by their first bytes.
 
 use super::{
     Rtsp, Timeouts, access, connection,
@@ -16,14 +16,14 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// Where connections come from.
+/// Listening sockets.
 pub(crate) struct Listeners {
     pub(crate) plain: TcpListener,
-    /// Over TLS.
+    /// RTSP over TLS.
     pub(crate) secure: Option<(TcpListener, TlsAcceptor)>,
 }
 
-/// Accepts connections until `stop` turns true; sessions end with it.
+/// Accepts connections until `stop` turns true, which also ends all sessions.
 pub(crate) async fn accept(listeners: Listeners, rtsp: Arc<Rtsp>, stop: watch::Receiver<bool>) {
     let _ = rtsp.stop.set(stop.clone());
     tokio::spawn(rtsp.clone().sweep(stop.clone()));
@@ -100,7 +100,7 @@ async fn serve(
             };
             wire.send(|pending| pending.extend_from_slice(tunnel::OPENED));
             input.clear();
-            // The other half must come, and say something.
+            // The POST must arrive, and bring bytes.
             if timeout(rtsp.timeouts.head, tunnel.read(&mut input)).await?? == 0 {
                 return Ok(());
             }
@@ -117,7 +117,7 @@ async fn serve(
     }
 }
 
-/// Reads until it is known what the connection begins with; nothing where it ends before.
+/// Reads until the kind of the connection is known. Returns `None` if it ends before.
 async fn begin(wire: &Wire, input: &mut BytesMut, timeouts: Timeouts) -> io::Result<Option<Opening>> {
     let mut deadline = Instant::now() + timeouts.idle;
     loop {
@@ -135,9 +135,9 @@ async fn begin(wire: &Wire, input: &mut BytesMut, timeouts: Timeouts) -> io::Res
 }
 
 fn refuse(wire: &Wire, peer: SocketAddr, status: &str) -> io::Result<()> {
-    tracing::info!(%peer, status, "HTTP on the port of RTSP that is no tunnel");
+    tracing::info!(%peer, status, "HTTP request on the RTSP port is no tunnel");
     let reply = format!("HTTP/1.0 {status}\r\nServer: millpond\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
     wire.close();
-    Err(io::Error::new(io::ErrorKind::InvalidData, format!("HTTP that is no tunnel: {status}")))
+    Err(io::Error::new(io::ErrorKind::InvalidData, format!("HTTP request is no tunnel: {status}")))
 }

@@ -1,10 +1,10 @@
-//! RTSP (RFC 2326): signalling for the stream engine, beside HTTP and to the same assets.
+//! RTSP (RFC 2326): signalling for the stream engine, with the same assets as HTTP.
 //!
-//! A [`Rtsp`] has the sessions. A [`connection`] turns requests into what sessions do; a [`session`] turns PLAY into a request to
-//! the engine's manager ([`millpond_stream::Manager`]), which loads and sends frames. [`interleaved`] is the engine's outlet for
-//! packets on a connection.
+//! A [`Rtsp`] holds the sessions. A [`connection`] turns requests into operations on sessions. A [`session`] turns PLAY
+//! into a request to the engine's manager ([`millpond_stream::Manager`]), which loads and sends frames. [`interleaved`]
+//! is the engine's outlet for packets on a connection.
 //!
-//! [`listen`] accepts connections: as they are, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] checks users.
+//! [`listen`] accepts connections: plain, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] checks users.
 
 mod access;
 mod connection;
@@ -46,21 +46,21 @@ use tokio::sync::{Mutex, Semaphore, watch};
 use tunnel::Tunnels;
 use url::Url;
 
-/// Silence of a client after which its session ends (RFC 2326 12.37: 60 s where nothing is said).
+/// Silence of a client after which its session ends (RFC 2326 12.37: 60 s by default).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
-/// Interval between searches for those.
+/// Interval between searches for silent sessions.
 const SWEEP: Duration = Duration::from_secs(5);
 /// Time for the last lines of sessions when the server stops.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Settings of RTSP.
 pub(crate) struct RtspOptions {
-    /// Most connections at a time.
+    /// Highest number of connections.
     pub(crate) connections: usize,
     /// Credentials that clients must present; `None` admits everyone.
     pub(crate) users: Option<RtspUsers>,
     pub(crate) timeouts: Timeouts,
-    /// Where clients are sent when there is no room here.
+    /// RTSP server to which clients are redirected when this one is full.
     pub(crate) overflow: Option<Url>,
     /// Whether sessions and refusals are logged.
     pub(crate) access_log: bool,
@@ -68,43 +68,43 @@ pub(crate) struct RtspOptions {
     pub(crate) streams: Options,
 }
 
-/// How long clients may take, as on HTTP: on plain connections, over TLS and through tunnels.
+/// Time limits for clients, as on HTTP. They apply to plain connections, TLS and tunnels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
-    /// Time without a request, for a client of which nothing plays.
+    /// Time limit without a request, for a client without a playing session.
     pub(crate) idle: Duration,
-    /// Time from the first byte of a request to its last, and for a TLS handshake.
+    /// Time limit from the first byte of a request to its last, and for a TLS handshake.
     pub(crate) head: Duration,
-    /// Time in which a client takes nothing of what is sent to it.
+    /// Time limit for a client that accepts no bytes.
     pub(crate) write: Duration,
 }
 
-/// A session, and the address that it was given to.
+/// A session, and the client address that may use it.
 struct Held {
     client: IpAddr,
     session: Arc<Mutex<Session>>,
 }
 
-/// Everything RTSP of a server.
+/// The RTSP front end of a server.
 pub(crate) struct Rtsp {
     manager: Manager,
     library: Arc<Library>,
     places: Places,
     overflow: Option<Url>,
-    /// A lock: taken when sessions begin and end. A session has one of its own: its requests come one after another.
+    /// A lock: taken when sessions begin and end. Each session has a lock of its own, which orders its requests.
     sessions: Lock<HashMap<String, Held>>,
-    /// Connections that were refused because too many were open.
+    /// Number of connections refused because too many were open.
     refused: Counter,
     connections: Arc<Semaphore>,
     access: Option<Arc<Access>>,
-    /// The moment from which the times of nonces count.
+    /// Start of the clock that dates nonces.
     clock: Instant,
     tunnels: Arc<Tunnels>,
     timeouts: Timeouts,
     access_log: bool,
-    /// Shared by the records of sessions that are still to end.
+    /// Shared by the records of sessions that have not ended.
     records: Arc<()>,
-    /// Turns true when the server stops; set when it begins to accept.
+    /// Turns true when the server stops. Set when it begins to accept.
     stop: OnceLock<watch::Receiver<bool>>,
 }
 
@@ -138,7 +138,7 @@ impl Rtsp {
         }))
     }
 
-    /// The stream engine.
+    /// Returns the stream engine's manager.
     pub(crate) fn manager(&self) -> &Manager {
         &self.manager
     }
@@ -147,14 +147,14 @@ impl Rtsp {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session of a name, for the address that it was given to: a name is of no use to others.
+    /// Returns the session of a name if `client` created it: a name is useless to other clients.
     fn session(&self, name: &str, client: IpAddr) -> Option<Arc<Mutex<Session>>> {
         let all = self.all();
         all.get(name).filter(|held| held.client == client.to_canonical()).map(|held| held.session.clone())
     }
 
-    /// Makes a session of a client, under a name that can't be guessed. `waiting` counts the sessions of its connection that have
-    /// not played. `about` says what the log tells of it; `path` is the one of its SETUP.
+    /// Creates a session of a client, under a name that cannot be guessed. `waiting` counts the sessions of its
+    /// connection that have not played. `about` identifies it in the log; `path` is the one of its SETUP.
     ///
     /// # Errors
     /// The reason of a refusal.
@@ -178,7 +178,7 @@ impl Rtsp {
         Ok((name, session))
     }
 
-    /// Counts a connection over the bound, which is closed at once.
+    /// Counts a refused connection, which is closed at once.
     fn refuse_connection(&self, peer: SocketAddr) {
         self.refused.inc();
         if self.access_log {
@@ -186,7 +186,7 @@ impl Rtsp {
         }
     }
 
-    /// Ends all sessions, and waits for a moment until each has told what was sent.
+    /// Ends all sessions, and waits briefly until each has logged its last line.
     async fn end(&self) {
         self.all().clear();
         let began = Instant::now();
@@ -195,18 +195,18 @@ impl Rtsp {
         }
     }
 
-    /// Whether what ends now ends because the server stops.
+    /// Whether the server is stopping.
     fn is_stopping(&self) -> bool {
         self.stop.get().is_some_and(|stop| *stop.borrow())
     }
 
     fn remove(&self, name: &str) {
         let session = self.all().remove(name);
-        // It ends outside of the lock.
+        // The session ends outside of the lock.
         drop(session);
     }
 
-    /// Takes away sessions whose clients are silent.
+    /// Removes sessions whose clients are silent.
     async fn sweep(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         loop {
             tokio::select! {
@@ -220,7 +220,7 @@ impl Rtsp {
                     let silent = |session: &Session| {
                         let progress = session.subscriber.progress();
                         let (is_stuck, is_silent) = (progress.is_stuck(), progress.heard() < limit);
-                        // What is sent on a connection tells that its client is there.
+                        // A client that accepts packets on its connection is there.
                         let is_over = is_stuck || (is_silent && !(session.is_interleaved() && session.is_sent()));
                         if is_over {
                             session.record.ends(End::Silent);
@@ -230,14 +230,14 @@ impl Rtsp {
                     session.try_lock().is_ok_and(|session| silent(&session))
                 })
                 .collect();
-            // They end outside of the lock, and each tells so.
+            // Sessions end outside of the lock, and each logs its end.
             drop(gone);
         }
     }
 }
 
 impl Rtsp {
-    /// Has the engine watch whether frames are sent in time.
+    /// Makes the engine check whether frames are sent in time.
     async fn observe(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = self.manager.observe() => {}

@@ -1,11 +1,11 @@
-//! Random bytes that nobody can guess, for keys and names of sessions.
+//! Unpredictable random bytes for keys and names of sessions.
 
 use std::io;
 
 /// Returns random bytes of the system. A generator of this process would have to be seeded within the first request.
 ///
 /// # Errors
-/// The system has none.
+/// The system provides none.
 pub(super) fn bytes<const COUNT: usize>() -> io::Result<[u8; COUNT]> {
     let mut bytes = [0; COUNT];
     getrandom::fill(&mut bytes)?;

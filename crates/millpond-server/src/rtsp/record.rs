@@ -13,11 +13,11 @@ use std::{
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Its client said so.
+    /// Its client sent TEARDOWN.
     Teardown,
-    /// The connection that its packets went over ended.
+    /// The connection of its packets ended.
     ConnectionLost,
-    /// Nothing was heard of its client for a minute.
+    /// Its client was silent for a minute.
     Silent,
     /// Its client read nothing.
     Stuck,
@@ -44,27 +44,27 @@ pub(super) struct Record {
     bytes: AtomicU64,
 }
 
-/// Whom a record is of.
+/// The session that a record describes.
 #[derive(Clone, Debug)]
 pub(super) struct About {
-    /// As the graph of what runs shows it.
+    /// Number of the session in `/graph`.
     pub(super) id: u64,
     pub(super) peer: SocketAddr,
     pub(super) asset: String,
-    /// The client's program as it calls itself.
+    /// User agent of the client.
     pub(super) agent: Option<String>,
-    /// Counts the records that are still to end.
+    /// Counts the records that have not ended.
     pub(super) _open: Arc<()>,
 }
 
 impl Record {
-    /// The record of a session; nothing is written where nobody wants lines.
+    /// Creates the record of a session. Without `about`, nothing is logged.
     pub(super) fn new(about: Option<About>) -> Self {
         let (packets, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { about, played: OnceLock::new(), ended: OnceLock::new(), packets, bytes }
     }
 
-    /// The session plays, over `transport`.
+    /// Logs that the session plays over `transport`.
     pub(super) fn plays(&self, transport: &'static str) {
         let is_first = self.played.set(Instant::now()).is_ok();
         if let Some(About { id, peer, asset, agent, .. }) = self.about.as_ref().filter(|_| is_first) {
@@ -73,7 +73,7 @@ impl Record {
         }
     }
 
-    /// The session ends, for this reason. The first that is told counts.
+    /// Sets the reason of the session's end. The first one counts.
     pub(super) fn ends(&self, why: End) {
         let _ = self.ended.set(why);
     }

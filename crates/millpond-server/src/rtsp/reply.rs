@@ -1,16 +1,17 @@
-//! Replies, as they are written.
+//! Replies, and their bytes.
 
 use millpond_rtp::message::{
     HeaderName, Method, Request, Response, StatusCode, Version,
     headers::{CSEQ, SERVER, WWW_AUTHENTICATE},
 };
 
-/// What is sent back.
+/// A reply to an RTSP request.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) headers: Vec<(HeaderName, String)>,
-    /// `WWW-Authenticate`, each in a line of its own: few clients find the second in one line.
+    /// Values of `WWW-Authenticate`, each written as a header of its own: few clients find the second one in a common
+    /// header.
     pub(super) challenges: Vec<String>,
     pub(super) body: Vec<u8>,
     /// Reason of a refusal, for the log.
@@ -26,12 +27,12 @@ impl Reply {
         Self::new(StatusCode::Ok)
     }
 
-    /// Asks who it is.
+    /// Creates a reply that asks for credentials.
     pub(super) fn challenge(challenges: Vec<String>) -> Self {
         Self { challenges, ..Self::new(StatusCode::Unauthorized) }
     }
 
-    /// With the reason of a refusal, which goes to the log only.
+    /// Adds the reason of a refusal, which appears in the log only.
     pub(super) fn because(self, why: impl std::fmt::Display) -> Self {
         Self { why: Some(why.to_string()), ..self }
     }
@@ -41,14 +42,14 @@ impl Reply {
         self
     }
 
-    /// As bytes, in answer to a request.
+    /// Returns the bytes of the reply to a request.
     pub(super) fn to_bytes(&self, request: &Request<Vec<u8>>) -> Vec<u8> {
         let mut builder = Response::builder(Version::V1_0, self.status).header(SERVER, "millpond");
         if self.status == StatusCode::Ok {
-            // As RFC 2326 7.1.1 writes it.
+            // The reason phrase of RFC 2326 7.1.1.
             builder = builder.reason_phrase("OK");
         }
-        // One that is no number is not sent back.
+        // A CSeq that is no number is not returned.
         if let Some(number) = request.header(&CSEQ).filter(|number| number.as_str().parse::<u64>().is_ok()) {
             builder = builder.header(CSEQ, number.as_str());
         }
@@ -57,7 +58,7 @@ impl Reply {
         }
         let response = builder.build(self.body.as_slice());
         let mut bytes = Vec::with_capacity(512 + self.body.len());
-        // Into memory: nothing that can fail.
+        // A write into memory cannot fail.
         let _ = response.write(&mut bytes);
         let first = bytes.windows(2).position(|two| two == b"\r\n").map_or(bytes.len(), |at| at + 2);
         let line = |challenge: &String| format!("{WWW_AUTHENTICATE}: {challenge}\r\n").into_bytes();
@@ -66,10 +67,10 @@ impl Reply {
     }
 }
 
-/// The methods that there are.
+/// The supported methods.
 pub(super) const PUBLIC: &str = "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
 
-/// What a request's method is called in the log.
+/// Returns the name of a request's method for the log.
 pub(super) fn name(method: &Method) -> &str {
     match method {
         Method::Describe => "DESCRIBE",

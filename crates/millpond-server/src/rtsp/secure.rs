@@ -1,4 +1,4 @@
-//! TLS of one connection: bytes are encrypted on their way into the socket, or into what waits for it.
+//! TLS of one connection. Bytes are encrypted on their way into the socket or into its queue.
 
 use bytes::BytesMut;
 use std::{
@@ -8,7 +8,7 @@ use std::{
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::ServerConnection;
 
-/// The TLS of a connection whose handshake is done.
+/// TLS state of a connection after its handshake.
 pub(super) struct Secure(Box<ServerConnection>);
 
 impl Secure {
@@ -16,18 +16,18 @@ impl Secure {
         Self(Box::new(connection))
     }
 
-    /// Encrypts bytes that lie in pieces and sends them behind what waits; what the socket doesn't take now waits too.
-    /// Afterwards nothing waits anywhere else.
+    /// Encrypts slices of bytes and sends them behind `waiting`. Bytes that the socket does not accept now are appended
+    /// to `waiting`. Afterwards no bytes wait inside the TLS library.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The connection has failed.
     pub(super) fn seal(
         &mut self,
         mut slices: &mut [IoSlice<'_>],
         stream: &TcpStream,
         waiting: &mut Vec<u8>,
     ) -> io::Result<()> {
-        // Empty pieces in front.
+        // Skips empty slices in front.
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
             let count = self.0.writer().write_vectored(slices)?;
@@ -35,13 +35,13 @@ impl Secure {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             IoSlice::advance_slices(&mut slices, count);
-            // It takes so many bytes at a time, and then no more until they are out.
+            // The TLS library buffers a limited number of bytes, and accepts more after they are sent.
             self.flush(stream, waiting)?;
         }
         Ok(())
     }
 
-    /// Sends what TLS itself has to say, such as new keys.
+    /// Sends TLS's own messages, such as new keys.
     pub(super) fn flush(&mut self, stream: &TcpStream, waiting: &mut Vec<u8>) -> io::Result<()> {
         while waiting.is_empty() && self.0.wants_write() {
             match self.0.write_tls(&mut Socket(stream)) {
@@ -57,15 +57,15 @@ impl Secure {
         Ok(())
     }
 
-    /// Says that nothing will follow.
+    /// Sends the end of the TLS stream (close_notify).
     pub(super) fn close(&mut self) {
         self.0.send_close_notify();
     }
 
-    /// Reads what the socket has and adds what it means; 0 at the end.
+    /// Reads from the socket and appends the decrypted bytes. Returns their number, 0 at the end.
     ///
     /// # Errors
-    /// `WouldBlock` where there is nothing whole yet, and what ends the connection.
+    /// `WouldBlock` where no complete record has arrived, and errors that end the connection.
     pub(super) fn read(&mut self, stream: &TcpStream, input: &mut BytesMut) -> io::Result<usize> {
         if self.0.read_tls(&mut Socket(stream))? == 0 {
             return Ok(0);
@@ -78,7 +78,7 @@ impl Secure {
         }
     }
 
-    /// Adds what was decrypted already; says how much.
+    /// Appends bytes that are decrypted already. Returns their number.
     pub(super) fn take(&mut self, input: &mut BytesMut) -> usize {
         let before = input.len();
         let mut reader = self.0.reader();
@@ -91,14 +91,14 @@ impl Secure {
     }
 }
 
-/// Without keys.
+/// Shows no keys.
 impl fmt::Debug for Secure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secure").finish_non_exhaustive()
     }
 }
 
-/// A socket that says `WouldBlock` rather than to wait.
+/// A socket that returns `WouldBlock` instead of waiting.
 struct Socket<'a>(&'a TcpStream);
 
 impl Read for Socket<'_> {

@@ -1,4 +1,4 @@
-//! A session: the tracks of an asset that a client set up, and what it plays of them.
+//! A session: the tracks of an asset that a client set up, and their playback.
 
 use super::{interleaved::Interleaved, record::Record};
 use millpond_rtp::{
@@ -13,15 +13,15 @@ use std::{sync::Arc, time::Duration};
 
 /// A session, from its first SETUP on.
 pub(super) struct Session {
-    /// The path that it was set up with: all tracks are of one presentation.
+    /// Path of the first SETUP. All tracks belong to the same presentation.
     pub(super) path: String,
     pub(super) media: Arc<StoredMedia>,
-    /// The channel that it watches, where the asset is one.
+    /// Channel that the session watches, if the asset is one.
     pub(super) program: Option<Program>,
-    /// The group that receives the channel: the session has no tracks of its own then.
+    /// Multicast group that receives the channel. The session then has no tracks of its own.
     group: Option<Arc<Group>>,
     pub(super) subscriber: Subscriber,
-    /// Tracks whose packets go on the connection, with their channels of RTP and RTCP.
+    /// Tracks that are interleaved on the connection, with their channels of RTP and RTCP.
     channels: Vec<(usize, (u8, u8))>,
     state: State,
     admitted: Admitted,
@@ -31,9 +31,9 @@ pub(super) struct Session {
 enum State {
     Ready,
     Playing(Playing),
-    /// Before the frame that is due at this time.
+    /// Paused before the frame that is due at this time.
     Paused(Duration),
-    /// Stopped between key frames at this time; PLAY looks up the next frame again.
+    /// Stopped between key frames at this time. PLAY finds the next frame anew.
     Left(Duration),
 }
 
@@ -47,11 +47,11 @@ pub(super) struct Asked {
     pub(super) scale: f64,
 }
 
-/// The way of a track's packets.
+/// Transport of a track's packets.
 pub(super) enum Way {
-    /// To the client's ports.
+    /// UDP, to the client's ports.
     Udp(Udp),
-    /// On the connection.
+    /// Interleaved on the connection.
     Interleaved(Interleaved),
 }
 
@@ -67,7 +67,7 @@ impl Session {
         Self { path, media, program, group, subscriber, channels, state, admitted, record }
     }
 
-    /// Its number, as the graph and the log show it.
+    /// Returns the session's number, as the graph and the log show it.
     pub(super) fn id(&self) -> u64 {
         self.subscriber.id()
     }
@@ -76,23 +76,23 @@ impl Session {
         matches!(self.state, State::Playing(_))
     }
 
-    /// Whether it plays and has not reached its end.
+    /// Whether the session plays and has not reached its end.
     pub(super) fn is_sent(&self) -> bool {
         self.is_playing() && !self.subscriber.progress().has_ended()
     }
 
-    /// Whether it has ever played.
+    /// Whether the session has ever played.
     pub(super) fn has_played(&self) -> bool {
         self.admitted.has_played()
     }
 
-    /// Counts it among the sessions that have played, and logs it.
+    /// Counts the session among those that have played, and logs it.
     pub(super) fn count_played(&mut self) {
         self.admitted.play();
         self.record.plays(self.transport());
     }
 
-    /// The way of its packets, as the log names it.
+    /// Returns the transport's name for the log.
     fn transport(&self) -> &'static str {
         match self.group {
             Some(_) => "multicast",
@@ -106,24 +106,24 @@ impl Session {
         self.group.is_some() || self.subscriber.has_tracks()
     }
 
-    /// Whether it receives by multicast.
+    /// Whether the session receives by multicast.
     pub(super) fn is_grouped(&self) -> bool {
         self.group.is_some()
     }
 
-    /// Whether its packets go over the connection that it was set up on.
+    /// Whether packets are interleaved on the connection of the SETUP.
     pub(super) fn is_interleaved(&self) -> bool {
         !self.channels.is_empty()
     }
 
-    /// Takes its receiver's reports from a channel of the connection.
+    /// Handles reports of the receiver on a channel of the connection.
     pub(super) fn hear(&mut self, channel: u8, packet: &mut [u8], counters: &Counters) {
         if let Some((track, _)) = self.channels.iter().find(|(_, channels)| channels.1 == channel) {
             self.subscriber.hear(*track, packet, counters);
         }
     }
 
-    /// Adds a track of the session's asset, or sets it up again. `source` is its SSRC, and its keys.
+    /// Adds a track of the session's asset, or sets it up again. `source` has its SSRC and its keys.
     pub(super) fn set_up(
         &mut self,
         track: usize,
@@ -141,7 +141,7 @@ impl Session {
         }
     }
 
-    /// The group that its channel is received from, where there is one and the session receives nothing otherwise.
+    /// Returns the multicast group of the channel, where there is one and the session has no other transport.
     pub(super) fn group(&mut self, manager: &Manager) -> Option<Arc<Group>> {
         if self.group.is_none() && !self.subscriber.has_tracks() {
             self.group = manager.group(self.program.as_ref()?);
@@ -149,7 +149,7 @@ impl Session {
         self.group.clone()
     }
 
-    /// Stops what plays, where it is.
+    /// Pauses playback at its current position.
     pub(super) async fn pause(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Ready) {
             State::Playing(playing) => match playing.stop(&mut self.subscriber).await {
@@ -161,14 +161,14 @@ impl Session {
         }
     }
 
-    /// Begins to play a part. `reply` is called when all is ready, before the first packet is sent.
+    /// Starts playback. `reply` is called when all is ready, before the first packet is sent.
     pub(super) async fn play(
         &mut self,
         manager: &Manager,
         asked: Asked,
         reply: impl FnOnce(&Played),
     ) -> Result<(), CannotOpen> {
-        // A viewer that joins again finds the channel as it left it.
+        // Keeps the channel running while its only viewer leaves and joins again.
         let _shared = match &self.state {
             State::Playing(playing) => playing.keep_alive(),
             _ => None,
@@ -187,7 +187,8 @@ impl Session {
         Ok(())
     }
 
-    /// The request of a PLAY. Without a range it goes on where the session was paused (RFC 2326 10.5).
+    /// Returns the request to the manager for a PLAY. Without a range, playback resumes where it was paused (RFC 2326
+    /// 10.5).
     fn request(&self, asked: Asked) -> Request {
         let media = self.media.clone();
         let scale = self.subscriber.scale(&media, asked.scale);
@@ -202,7 +203,7 @@ impl Session {
     }
 }
 
-/// The range of a reply.
+/// Returns the `Range` header of a reply.
 pub(super) fn range(played: &Played) -> String {
     played.part.map_or_else(|| "npt=now-".to_owned(), |(from, to)| play::range(from, to))
 }

@@ -1,7 +1,7 @@
-//! SRTP of a session's tracks, with keys that are told on a connection that nobody else can read (RTSPS).
+//! SRTP of a session's tracks. Its keys are exchanged on a connection that nobody else can read (RTSPS).
 //!
-//! A description tells the key of what will be sent (RFC 4567 3.1, `a=key-mgmt:mikey`), SETUP that of the client's reports
-//! (`KeyMgmt`). A key is for one source and one SETUP: it never protects two streams.
+//! A description has the key of the server's packets (RFC 4567 3.1, `a=key-mgmt:mikey`). SETUP has the key of the
+//! client's reports (`KeyMgmt`). A key is for one source and one SETUP: it never protects two streams.
 
 use super::random;
 use millpond_rtp::{
@@ -17,10 +17,10 @@ use std::{collections::HashMap, io};
 /// Random bytes of a message (RFC 3830 6.11: at least 16).
 const RANDOM: usize = 16;
 
-/// What a connection's last description told of its tracks' keys.
+/// Keys that the last description on a connection promised to tracks.
 #[derive(Debug, Default)]
 pub(super) struct Promises {
-    /// Of which presentation.
+    /// Path of the presentation.
     path: String,
     tracks: HashMap<usize, Promise>,
 }
@@ -33,15 +33,15 @@ pub(super) struct Promise {
 }
 
 impl Promises {
-    /// Begins anew, for another description.
+    /// Creates an empty set for another description.
     pub(super) fn of(path: &str) -> Self {
         Self { path: path.to_owned(), tracks: HashMap::new() }
     }
 
-    /// Makes a key for a track; gives the value of its `key-mgmt` attribute. `time` is NTP's.
+    /// Makes a key for a track. Returns the value of its `key-mgmt` attribute. `time` is NTP's.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// The system provides no random bytes.
     pub(super) fn make(&mut self, track: usize, time: u64) -> io::Result<String> {
         let (key, random, bundle) = (MasterKey::new(&random::bytes()?), random::bytes::<RANDOM>()?, random::bytes()?);
         let ssrc = u32::from_ne_bytes(random::bytes()?);
@@ -53,19 +53,19 @@ impl Promises {
         Ok(carriage::to_attribute(&message))
     }
 
-    /// The key of a track, where it was told and has not been taken.
+    /// Removes and returns the key of a track. A key is used once.
     pub(super) fn take(&mut self, path: &str, track: usize) -> Option<Promise> {
         if self.path == path { self.tracks.remove(&track) } else { None }
     }
 }
 
-/// The protection of a track by its promised key, and by the key that the client tells for its reports.
+/// Returns the protection of a track: its promised key, and the key of the client's header for its reports.
 ///
 /// # Errors
-/// The client's header can't be used.
+/// The client's header is not valid or not supported.
 pub(super) fn protection(promise: &Promise, header: Option<&str>) -> Result<Protection, CarriageError> {
     let told = header.map(KeyMgmt::from_header).transpose()?;
-    // Reports with a key's name (MKI) in them are not read.
+    // Reports with a key identifier (MKI) are not supported.
     let receiver = told.filter(|told| told.message.name.is_empty()).map(|told| Unprotector::new(&told.message.key, 0));
     Ok(Protection::new(&promise.key, receiver))
 }

@@ -1,7 +1,8 @@
-//! Tunnels through HTTP: the two connections of a client that make one.
+//! RTSP tunnels through HTTP: two connections of a client that act as one.
 //!
-//! The connection of the GET is the tunnel's: what is sent goes there. It is listed under its cookie for as long as it
-//! lives, and gets from there every POST of that cookie: a client may end one and go on with another.
+//! Replies and packets are sent on the connection of the GET, which owns the tunnel. The tunnel is listed under its
+//! cookie while that connection lives, and receives each POST of that cookie. A client may end one POST and continue
+//! with another.
 
 use super::wire::Wire;
 use bytes::BytesMut;
@@ -17,37 +18,37 @@ use tokio::sync::{
     mpsc::{self, Receiver, Sender},
 };
 
-/// What is replied to a GET; RTSP follows.
+/// Reply to a GET. RTSP follows it.
 pub(super) const OPENED: &[u8] =
     b"HTTP/1.0 200 OK\r\nServer: millpond\r\nConnection: close\r\nCache-Control: no-store\r\n\
     Pragma: no-cache\r\nContent-Type: application/x-rtsp-tunnelled\r\n\r\n";
 
-/// Tunnels that are open, by their cookies.
+/// Open tunnels by their cookies.
 ///
-/// There are as many as connections of GETs at most: each is gone when its connection is.
+/// Their number is at most that of connections with a GET: a tunnel ends with its connection.
 #[derive(Debug, Default)]
 pub(super) struct Tunnels {
-    /// A lock: taken when tunnels come and go, and for each POST.
+    /// A lock: taken when tunnels open and close, and for each POST.
     open: Mutex<HashMap<String, Open>>,
 }
 
-/// A tunnel that takes POSTs of the address that its GET came from.
+/// A tunnel that accepts POSTs from the address of its GET.
 #[derive(Debug)]
 struct Open {
     client: IpAddr,
     posts: Sender<Post>,
 }
 
-/// The connection of a POST, with its place among connections.
+/// The connection of a POST, with its permit of the connection limit.
 #[derive(Debug)]
 pub(super) struct Post {
     pub(super) wire: Arc<Wire>,
-    /// What came behind its head.
+    /// Bytes that arrived behind the request head.
     pub(super) input: BytesMut,
     pub(super) _slot: OwnedSemaphorePermit,
 }
 
-/// A client's side of a tunnel.
+/// The receiving side of a tunnel.
 #[derive(Debug)]
 pub(super) struct Tunnel {
     tunnels: Arc<Tunnels>,
@@ -63,7 +64,7 @@ impl Tunnels {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a tunnel on the connection of a GET; nothing where its cookie is taken.
+    /// Opens a tunnel on the connection of a GET. Returns `None` if its cookie is in use.
     pub(super) fn get(self: &Arc<Self>, cookie: &str, client: IpAddr, get: Arc<Wire>) -> Option<Tunnel> {
         let mut open = self.open();
         if open.contains_key(cookie) {
@@ -76,7 +77,8 @@ impl Tunnels {
         Some(Tunnel { tunnels, cookie, get, posts, post: None, decoder: Decoder::default() })
     }
 
-    /// Hands a POST of a client to its tunnel; gives it back where that client has none that waits for it.
+    /// Hands a client's POST to its tunnel. Returns the POST as the error if the client has no tunnel that waits for
+    /// one.
     pub(super) fn post(&self, cookie: &str, client: IpAddr, post: Post) -> Result<(), Post> {
         let open = self.open();
         let Some(tunnel) = open.get(cookie).filter(|open| open.client == client.to_canonical()) else {
@@ -93,11 +95,10 @@ impl Drop for Tunnel {
 }
 
 impl Tunnel {
-    /// Waits for bytes of POSTs and adds what they mean; says how many, 0 when the GET has ended. Nothing is lost when
-    /// it is not waited for any more.
+    /// Waits for bytes of POSTs and appends them, decoded. Returns their number, 0 when the GET has ended. Cancel safe.
     ///
     /// # Errors
-    /// The GET's connection failed, or a POST's bytes are not base64.
+    /// The connection of the GET failed, or the bytes of a POST are not base64.
     pub(super) async fn read(&mut self, input: &mut BytesMut) -> io::Result<usize> {
         let before = input.len();
         loop {
@@ -113,7 +114,7 @@ impl Tunnel {
                 },
                 Some(post) = self.posts.recv() => {
                     self.post = Some(post);
-                    // What the one before left incomplete has no end any more.
+                    // The next POST begins a new base64 text; an incomplete group of the last one is dropped.
                     self.decoder = Decoder::default();
                 }
                 is_over = more(self.post.as_mut()) => if is_over {
@@ -131,7 +132,7 @@ impl Tunnel {
     }
 }
 
-/// Reads more of a POST; true at its end. Where there is none it waits for ever.
+/// Reads more of a POST. Returns `true` at its end. Never returns without a POST.
 async fn more(post: Option<&mut Post>) -> bool {
     match post {
         Some(Post { wire, input, .. }) => !wire.read(input).await.is_ok_and(|count| count > 0),
@@ -150,7 +151,7 @@ mod tests {
 
     const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
-    /// A client's end and the server's.
+    /// Returns the two ends of a connection: the client's and the server's.
     async fn pair() -> (TcpStream, Arc<Wire>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

@@ -1,12 +1,12 @@
-//! Who may ask: names and passwords, as a file has them.
+//! Users of RTSP: their names and passwords, read from a file.
 
 use millpond_rtp::digest::{Algorithm, Secret};
 use std::{collections::HashMap, fmt, io, path::Path};
 
-/// What users are users of, as their players show it.
+/// The realm of Digest authentication, which players show to their users.
 pub(super) const REALM: &str = "millpond";
 
-/// Users and what stands for their passwords; the passwords themselves are not kept.
+/// Users and the hashes of their passwords. The passwords themselves are not kept.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Users {
     secrets: HashMap<String, Secrets>,
@@ -18,25 +18,25 @@ struct Secrets {
     md5: Secret,
 }
 
-/// A line that names no user. It doesn't hold what is there: that may be a password.
+/// A line that names no user. The error does not contain its text, which may be a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: expected {expected}, found {found}")]
 pub struct BadLine {
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What should be there.
+    /// Expected content.
     pub expected: &'static str,
-    /// What is there, in words.
+    /// Description of the content.
     pub found: &'static str,
 }
 
-/// What is wrong with a file of users.
+/// A fault of a user file.
 #[derive(Debug, thiserror::Error)]
 pub enum UsersError {
-    /// The system can't give it.
+    /// The file cannot be read.
     #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
-    /// One of its lines.
+    /// A line is not valid.
     #[error(transparent)]
     Line(#[from] BadLine),
 }
@@ -44,20 +44,20 @@ pub enum UsersError {
 const FORM: &str = "name:password";
 
 impl Users {
-    /// Reads a file, which has lines as [`parse`](Self::parse) takes them.
+    /// Reads a file with lines in the form of [`parse`](Self::parse).
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All faults of the file.
     pub fn read(path: &Path) -> Result<Self, Vec<UsersError>> {
         let text = std::fs::read(path).map_err(|error| vec![error.into()])?;
         Self::parse(&text).map_err(|lines| lines.into_iter().map(UsersError::from).collect())
     }
 
-    /// Reads lines of the form `name:password`. Empty lines and those that begin with `#` mean nothing; a password may
-    /// have colons in it.
+    /// Parses lines of the form `name:password`. Empty lines and comments (`#` in front) are skipped. A password may
+    /// contain colons.
     ///
     /// # Errors
-    /// Every line that can't be taken, in order.
+    /// All lines that are not valid, in order.
     pub fn parse(text: &[u8]) -> Result<Self, Vec<BadLine>> {
         let (mut users, mut bad) = (Self::default(), Vec::new());
         for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -92,7 +92,7 @@ impl Users {
         }
     }
 
-    /// What stands for a user's password; nothing where there is no such user.
+    /// Returns the secret of a user, which replaces the password; `None` without such a user.
     pub(super) fn secret(&self, name: &str, algorithm: Algorithm) -> Option<Secret> {
         let secrets = self.secrets.get(name)?;
         Some(match algorithm {
@@ -102,7 +102,7 @@ impl Users {
     }
 }
 
-/// Without names: who may ask is nobody's business either.
+/// Shows no names: they are confidential too.
 impl fmt::Debug for Users {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Users").field("count", &self.secrets.len()).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! An RTSP connection's bytes: replies and interleaved packets share the way out.
+//! The bytes of an RTSP connection. Replies and interleaved packets share one output queue.
 
 use super::secure::Secure;
 use bytes::BytesMut;
@@ -12,40 +12,41 @@ use std::{
 use tokio::{net::TcpStream, sync::Notify, time::timeout};
 use tokio_rustls::server::TlsStream;
 
-/// Waiting bytes above which frames are dropped.
+/// Queued bytes above which frames are dropped.
 const ENOUGH: usize = 256 << 10;
-/// Waiting bytes above which the client counts as stuck.
+/// Queued bytes above which the client counts as stuck.
 const MOST: usize = 1 << 20;
-/// Pieces in one system call (IOV_MAX is 1024).
+/// Slices in one system call (IOV_MAX is 1024).
 const SLICES: usize = 1024;
-/// Room for what is read at once: most requests fit.
+/// Size of the read buffer: most requests fit.
 const READ: usize = 2048;
 
-/// A connection to one client, and what waits to be sent on it.
+/// A connection to one client, with its output queue.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,
     is_secure: bool,
-    /// A lock: taken by the connection for each reply, and by the transmitter in its rounds; never while waiting.
+    /// A lock: taken by the connection for each reply, and by the transmitter in its rounds. It is never held across a
+    /// wait.
     outgoing: Mutex<Outgoing>,
-    /// Rung when something waits that the socket didn't take.
+    /// Signalled when the socket did not accept all bytes.
     waiting: Notify,
 }
 
 #[derive(Debug)]
 struct Outgoing {
-    /// As it goes to the socket: encrypted, over TLS.
+    /// Queued bytes as the socket gets them: encrypted, if the connection has TLS.
     pending: Vec<u8>,
     secure: Option<Secure>,
 }
 
 impl Wire {
-    /// A connection as it is.
+    /// Creates a plain connection.
     pub(super) fn new(stream: TcpStream) -> Self {
         Self::with(stream, None)
     }
 
-    /// A connection over TLS.
+    /// Creates a connection over TLS.
     pub(super) fn secure(stream: TlsStream<TcpStream>) -> Self {
         let (stream, connection) = stream.into_inner();
         Self::with(stream, Some(Secure::new(connection)))
@@ -57,7 +58,7 @@ impl Wire {
         Self { stream, is_secure, outgoing, waiting: Notify::new() }
     }
 
-    /// Whether nobody on the way can read it.
+    /// Whether the connection is encrypted.
     pub(super) fn is_secure(&self) -> bool {
         self.is_secure
     }
@@ -66,7 +67,7 @@ impl Wire {
         self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of what is to be sent; what waits is sent when the socket takes it.
+    /// Releases the queue. [`drain`](Self::drain) sends the queued bytes when the socket accepts more.
     fn release(&self, outgoing: MutexGuard<'_, Outgoing>) {
         let waits = !outgoing.pending.is_empty();
         drop(outgoing);
@@ -75,7 +76,7 @@ impl Wire {
         }
     }
 
-    /// Adds bytes and sends what the socket takes now.
+    /// Appends bytes and sends as many as the socket accepts now.
     pub(super) fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> Backlog {
         let mut outgoing = self.lock();
         let Outgoing { pending, secure } = &mut *outgoing;
@@ -97,7 +98,7 @@ impl Wire {
         backlog
     }
 
-    /// Adds bytes that lie in pieces: those that the socket takes now are not copied, but for being encrypted.
+    /// Sends slices of bytes behind the queue. Slices that the socket accepts now are not copied, except by encryption.
     pub(super) fn send_slices(&self, mut slices: &mut [IoSlice<'_>]) -> Backlog {
         let mut outgoing = self.lock();
         let Outgoing { pending, secure } = &mut *outgoing;
@@ -122,12 +123,13 @@ impl Wire {
         backlog
     }
 
-    /// How far the client is behind.
+    /// Returns how far the client is behind.
     pub(super) fn backlog(&self) -> Backlog {
         backlog(self.lock().pending.len())
     }
 
-    /// Sends what waits whenever the socket takes more. Runs until the connection fails, or the client takes nothing for `most`.
+    /// Sends queued bytes whenever the socket accepts more. Runs until the connection fails, or the client accepts
+    /// nothing for `most`.
     pub(super) async fn drain(&self, most: Duration) -> io::Result<()> {
         loop {
             self.waiting.notified().await;
@@ -136,9 +138,9 @@ impl Wire {
                 let mut outgoing = self.lock();
                 match is_writable {
                     Ok(writable) => writable?,
-                    // A socket calls itself writable when a third of its buffer is free: a slow client may have taken less.
+                    // A socket is writable when a third of its buffer is free: a slow client may have read less.
                     Err(_) if !force(&self.stream, &mut outgoing.pending)? => {
-                        return Err(io::Error::new(io::ErrorKind::TimedOut, "a client that takes nothing"));
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, "a client that accepts no bytes"));
                     }
                     Err(_) => continue,
                 }
@@ -152,7 +154,7 @@ impl Wire {
         }
     }
 
-    /// Waits for bytes and adds them; says how many, 0 at the end. Nothing is lost when it is not waited for any more.
+    /// Waits for bytes and appends them. Returns their number, 0 at the end. Cancel safe.
     ///
     /// # Errors
     /// The connection failed.
@@ -160,7 +162,7 @@ impl Wire {
         if self.is_secure
             && let Some(secure) = &mut self.lock().secure
         {
-            // It may have come with the end of the handshake.
+            // They may have arrived with the end of the handshake.
             let count = secure.take(input);
             if count > 0 {
                 return Ok(count);
@@ -184,19 +186,19 @@ impl Wire {
         let Outgoing { pending, secure } = &mut *outgoing;
         let Some(secure) = secure else { return Ok(0) };
         let read = secure.read(&self.stream, input);
-        // An alert, or an answer to new keys. Where it can't be sent the next write will say so.
+        // An alert, or a reply to new keys. If it cannot be sent, the next write fails too.
         let _ = secure.flush(&self.stream, pending);
         self.release(outgoing);
         read
     }
 
-    /// Says that nothing will follow, where that can be said.
+    /// Announces the end of the stream, if possible.
     pub(super) fn close(&self) {
         let mut outgoing = self.lock();
         let Outgoing { pending, secure } = &mut *outgoing;
         if let Some(secure) = secure {
             secure.close();
-            // Who is gone doesn't hear it.
+            // A client that has left does not receive it.
             let _ = secure.flush(&self.stream, pending);
         }
     }
@@ -214,13 +216,14 @@ fn flush(stream: &TcpStream, pending: &mut Vec<u8>) -> Backlog {
     }
     pending.drain(..sent);
     if pending.is_empty() {
-        // A client that keeps up holds no buffer.
+        // A client that keeps up needs no buffer.
         *pending = Vec::new();
     }
     backlog(pending.len())
 }
 
-/// Sends what fits in the socket's buffer, whether the socket calls itself writable or not; `false` where nothing fits.
+/// Sends as much as fits into the socket's buffer, without waiting until it is writable. Returns `false` where nothing
+/// fits.
 fn force(stream: &TcpStream, pending: &mut Vec<u8>) -> io::Result<bool> {
     match rustix::net::send(stream, pending, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
         Ok(count) => {

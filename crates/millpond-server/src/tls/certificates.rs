@@ -1,4 +1,4 @@
-//! The certificate in force, and its replacement when the files change.
+//! The certificate in use, and its replacement when the files change.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -14,23 +14,23 @@ use super::{TlsError, load, validity};
 use crate::config::TlsSource;
 use crate::files::{Looks, Stamp};
 
-/// A certificate that ends within this time is warned about.
+/// Rest of the lifetime below which a certificate's end is logged as a warning.
 const SOON: i64 = 14 * 24 * 3600;
 
-/// The certificate that handshakes are answered with.
+/// The certificate of new handshakes.
 ///
 /// [`Certificates::reload`] swaps in a new one; handshakes under way and open connections keep theirs. A file that
 /// can't be used changes nothing: the last good certificate stays.
 pub struct Certificates {
     source: TlsSource,
     provider: Arc<CryptoProvider>,
-    /// Read by every handshake, written when a file changed. Never held across anything that waits.
+    /// Read by every handshake, written when a file changed. Never held across a wait.
     current: RwLock<Arc<CertifiedKey>>,
-    /// What the files looked like when they were last read, well or not.
+    /// Stamps of the files when they were last read, with or without success.
     seen: Mutex<Option<[Stamp; 2]>>,
 }
 
-/// What the two files look like now; nothing where there are none.
+/// Returns the present stamps of the two files; `None` for a certificate without files.
 fn stamp(source: &TlsSource) -> Option<[Stamp; 2]> {
     match source {
         TlsSource::Files { cert, key } => Some([Stamp::of(cert), Stamp::of(key)]),
@@ -66,7 +66,8 @@ impl Certificates {
         Ok(Arc::new(config))
     }
 
-    /// Reads the files again if they changed since they were last read. True where a new certificate took over.
+    /// Reads the files again if they changed since they were last read. Returns `true` where the certificate is a new
+    /// one.
     ///
     /// Blocks on the disk.
     pub fn reload(&self) -> Result<bool, TlsError> {
@@ -88,13 +89,14 @@ impl Certificates {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// First and last second in which the certificate is valid, as Unix time; none where it does not say.
+    /// Returns the first and last second in which the certificate is valid, as Unix time; `None` where it does not
+    /// state them.
     pub fn validity(&self) -> Option<(i64, i64)> {
         self.current().cert.first().and_then(|certificate| validity::validity(certificate))
     }
 
-    /// What is wrong with the certificate's dates at this time, in words. Browsers will refuse it, so an operator
-    /// should know; it is no reason not to start, as plain HTTP and lenient players still work.
+    /// Returns a warning if the certificate is not valid at this time. Browsers refuse it, so an operator should know.
+    /// It does not prevent a start, because plain HTTP and lenient players still work.
     pub fn date_warning(&self, now: SystemTime) -> Option<String> {
         let (from, to) = self.validity()?;
         let now = i64::try_from(now.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
@@ -142,7 +144,7 @@ pub async fn watch(
             }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => tracing::error!(%error, "the certificate on disk can't be used, the last good one stays"),
-            Err(error) => tracing::error!(%error, "looking at the certificate failed"),
+            Err(error) => tracing::error!(%error, "checking the certificate failed"),
         }
     }
 }

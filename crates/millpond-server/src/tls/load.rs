@@ -1,4 +1,4 @@
-//! A certificate with its key, read from PEM files or made on the spot.
+//! A certificate with its key, read from PEM files or made at the start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) fn files(provider: &CryptoProvider, cert: &Path, key: &Path) -> Resul
     let certified = CertifiedKey::new(chain, signer);
     use tokio_rustls::rustls::{Error, InconsistentKeys};
     match certified.keys_match() {
-        // Unknown: the kind of key does not tell its public half; a handshake will show.
+        // Unknown: this kind of key does not reveal its public half. The first handshake will show a mismatch.
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
             Err(TlsError::Mismatch { cert: cert.to_owned(), key: key.to_owned() })
@@ -54,7 +54,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     }
 }
 
-/// What a file holds that should hold something else: the usual mistakes by name.
+/// Describes the content of a file that should hold something else: the usual mistakes by name.
 fn instead(text: &[u8]) -> &'static str {
     let has = |marker: &[u8]| text.windows(marker.len()).any(|window| window == marker);
     if text.is_empty() {
@@ -72,7 +72,7 @@ fn instead(text: &[u8]) -> &'static str {
     }
 }
 
-/// Makes a certificate for this host, in memory, for trying out.
+/// Makes a certificate for this host, in memory, for tests and trials.
 pub(super) fn self_signed(provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
     let failed = |error: rcgen::Error| TlsError::SelfSigned { reason: error.to_string() };
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
@@ -86,7 +86,7 @@ pub(super) fn self_signed(provider: &CryptoProvider) -> Result<CertifiedKey, Tls
     Ok(CertifiedKey::new(vec![made.cert.der().clone()], signer))
 }
 
-/// The name of this host, where it is one that a certificate can carry.
+/// Returns the name of this host, if a certificate can contain it.
 fn hostname() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();
@@ -94,7 +94,7 @@ fn hostname() -> Option<String> {
     (fits && name != "localhost").then(|| name.to_owned())
 }
 
-/// The cryptography that all of TLS here uses.
+/// The cryptography library of all TLS here.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -1,4 +1,4 @@
-//! TLS of the listeners: the certificate, where it comes from, and how a new one takes its place.
+//! TLS of the listeners: the certificate, its source, and its replacement.
 
 mod certificates;
 mod load;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 pub use certificates::{Certificates, watch};
 
-/// Why there is no certificate to serve with.
+/// Why the server has no certificate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
     /// A file can't be read.
@@ -31,7 +31,7 @@ pub enum TlsError {
         /// Error of the parser.
         reason: String,
     },
-    /// The certificate file holds none.
+    /// The certificate file contains no certificate.
     #[error("{path}: expected a certificate (BEGIN CERTIFICATE), found {found}", path = path.display())]
     NoCertificate {
         /// The file.
@@ -39,7 +39,7 @@ pub enum TlsError {
         /// Content found instead.
         found: &'static str,
     },
-    /// The key file holds none.
+    /// The key file contains no key.
     #[error("{path}: expected a private key (BEGIN PRIVATE KEY), found {found}", path = path.display())]
     NoKey {
         /// The file.
@@ -47,7 +47,7 @@ pub enum TlsError {
         /// Content found instead.
         found: &'static str,
     },
-    /// The key is of a kind that can't sign.
+    /// The key is of a kind that cannot sign.
     #[error("{path}: private key can't be used: {reason}", path = path.display())]
     BadKey {
         /// The file.
@@ -55,7 +55,7 @@ pub enum TlsError {
         /// Error of the library.
         reason: String,
     },
-    /// The certificate can't be understood.
+    /// The certificate cannot be parsed.
     #[error("{path}: certificate can't be used: {reason}", path = path.display())]
     BadCertificate {
         /// The file.
@@ -63,7 +63,7 @@ pub enum TlsError {
         /// Error of the library.
         reason: String,
     },
-    /// Certificate and key are not of one pair.
+    /// Certificate and key do not belong together.
     #[error(
         "{key}: this private key does not belong to the first certificate in {cert}",
         key = key.display(), cert = cert.display()
@@ -80,7 +80,7 @@ pub enum TlsError {
         /// Error of the library.
         reason: String,
     },
-    /// The library refuses the configuration.
+    /// The TLS library refuses the configuration.
     #[error("cannot set up TLS: {reason}")]
     Setup {
         /// Error of the library.

@@ -1,6 +1,6 @@
-//! Until when a certificate is valid: just enough DER to find it.
+//! The period of validity of a certificate, found with a minimal DER parser.
 
-/// An element of DER: tag, content, and what follows (X.690 8.1).
+/// An element of DER: its tag, its content, and the bytes behind it (X.690 8.1).
 fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = input.split_first()?;
     let (&first, rest) = rest.split_first()?;

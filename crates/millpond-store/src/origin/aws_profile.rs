@@ -1,12 +1,12 @@
 //! The shared profile files of the AWS tools.
 //!
-//! Only what is needed to reach a bucket is taken: keys, region and endpoint. Profiles that assume roles, or run
-//! programs to get keys, are left to the environment, where such keys can be put.
+//! Only keys, region and endpoint are read. Profiles that assume roles, or run programs to get keys, are not supported:
+//! such keys can be put into the environment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Settings of one profile, as far as they are given.
+/// Settings of one profile that are present.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Profile {
     pub(crate) access_key: Option<String>,
@@ -19,11 +19,11 @@ pub(crate) struct Profile {
 type Sections = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Profile {
-    /// Reads the files that `env` names, else those below the home folder. Files that are not there say nothing.
+    /// Reads the files that `env` names, else those below the home folder. Missing files count as empty.
     ///
     /// # Errors
     ///
-    /// Where `AWS_PROFILE` names a profile that is in neither file.
+    /// `AWS_PROFILE` names a profile that is in neither file.
     pub(crate) fn load(env: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let file = |variable: &str, name: &str| {
             let path = match env(variable) {
@@ -47,8 +47,8 @@ impl Profile {
         }
     }
 
-    /// The settings of profile `name`: of the credentials file first, where sections are called `name`, then of the
-    /// config file, where they are called `profile name`, but for `default`.
+    /// Returns the settings of profile `name`. The credentials file comes first; its sections are called `name`. The
+    /// config file's are called `profile name`, except for `default`.
     fn choose(name: &str, credentials: &str, config: &str) -> Option<Self> {
         let credentials = parse(credentials);
         let config = parse(config);
@@ -62,7 +62,7 @@ impl Profile {
             return None;
         }
         let find = |key: &str| sections.iter().find_map(|section| section.get(key)).cloned();
-        // Key and secret belong together: both of one section.
+        // Key and secret belong together: both are taken from one section.
         let keys = sections.iter().find_map(|section| {
             let key = section.get("aws_access_key_id")?.clone();
             let secret = section.get("aws_secret_access_key")?.clone();
@@ -76,7 +76,7 @@ impl Profile {
     }
 }
 
-/// Sections with their settings. Lines that are neither, and settings nested in others, are passed over.
+/// Returns the sections with their settings. Other lines, and nested settings, are skipped.
 fn parse(text: &str) -> Sections {
     let mut sections = Sections::new();
     let mut current: Option<String> = None;

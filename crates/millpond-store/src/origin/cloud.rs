@@ -1,4 +1,4 @@
-//! Buckets: S3 and what speaks like it, Google Cloud Storage, Azure Blob Storage.
+//! Buckets: S3 and compatible services, Google Cloud Storage, Azure Blob Storage.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,17 +8,13 @@ use std::time::SystemTime;
 use futures_util::{StreamExt, stream};
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{Attribute, Attributes, ClientOptions, GetOptions, GetRange, GetResult, ObjectStore, RetryConfig};
+use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectStore};
 
-use super::aws_profile::Profile;
+use super::cloud_client::{BucketClient, az, gs, s3};
 use super::cloud_error::Request;
 use super::exact::exact;
-use super::signing;
 use super::timed::{first_byte, stalling};
 use super::transport::{broken, chain};
 use super::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, Origin, Timeouts, Version, is_strong, kept};
@@ -27,16 +23,16 @@ use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 use crate::place::OriginOptions;
 
-/// A listing may take this many times as long as the head of another reply: it arrives in whole pages.
+/// Factor on the first-byte time limit for a listing, which arrives in whole pages.
 const LISTING: u32 = 6;
 
-/// Entries taken of one folder; those behind them are left out.
+/// Highest number of entries of one folder; later ones are left out.
 const MOST_ENTRIES: usize = 65_536;
 
-/// Which kind of bucket.
+/// The protocol of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloudKind {
-    /// Amazon S3 and what speaks like it.
+    /// Amazon S3 and compatible services.
     S3,
     /// Google Cloud Storage.
     Gs,
@@ -46,13 +42,14 @@ pub(crate) enum CloudKind {
 
 /// Objects of a bucket, below a prefix of their keys.
 ///
-/// Credentials come from the environment as the tools of each cloud have them, for S3 also from the shared profile
-/// files, and from the machine's role where something says that it has one. Without any, requests go unsigned.
+/// Credentials come from the environment variables of each cloud's tools, for S3 also from the shared profile files,
+/// and from the machine's role where a setting or the environment announces one. Without credentials requests are
+/// unsigned.
 #[derive(Clone)]
 pub struct CloudOrigin {
     store: Arc<dyn ObjectStore>,
     pages: Arc<dyn PaginatedListStore>,
-    /// What can be set, where requests go unsigned because there are no keys.
+    /// Advice on settings, where requests are unsigned for want of keys.
     hint: Option<&'static str>,
     name: Arc<str>,
     bucket: Arc<str>,
@@ -72,7 +69,7 @@ impl CloudOrigin {
         Self::with_env(kind, bucket, prefix, options, timeouts, env)
     }
 
-    /// With the environment variables that `env` gives, as far as they are ours to read.
+    /// Creates it with the environment variables that `env` returns, as far as Millpond reads them.
     pub(super) fn with_env(
         kind: CloudKind,
         bucket: &str,
@@ -81,7 +78,7 @@ impl CloudOrigin {
         timeouts: Timeouts,
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let (Client { store, pages, hint }, scheme) = match kind {
+        let (BucketClient { store, pages, hint }, scheme) = match kind {
             CloudKind::S3 => (s3(bucket, options, timeouts, env)?, "s3"),
             CloudKind::Gs => (gs(bucket, options, timeouts, env)?, "gs"),
             CloudKind::Az => (az(bucket, options, timeouts, env)?, "az"),
@@ -102,7 +99,7 @@ impl CloudOrigin {
         At { origin: self.name.clone(), path: Arc::from(path.as_str()) }
     }
 
-    /// The key of an object. Taken as it is, not encoded: the client library would write `%23` for `#` in the key.
+    /// Returns the key of an object. It is not encoded: the client library would write `%23` for `#` in the key.
     fn key(&self, path: &ObjectPath) -> Result<Path, OriginError> {
         let whole = match (self.prefix.is_empty(), path.is_root()) {
             (true, _) => path.as_str().to_owned(),
@@ -127,14 +124,14 @@ impl CloudOrigin {
         result.map_err(|error| self.explained(request.error(error)))
     }
 
-    /// A refusal of a request that went unsigned for want of keys says what can be set.
+    /// Adds advice on settings to the refusal of a request that was unsigned for want of keys.
     fn explained(&self, error: OriginError) -> OriginError {
         let Some(hint) = self.hint else { return error };
         let more = |detail: String| format!("{detail} (unsigned, for there are no credentials: {hint})");
         match error {
             OriginError::Forbidden { at, detail } => OriginError::Forbidden { at, detail: more(detail) },
             OriginError::Unauthorized { at, detail } => OriginError::Unauthorized { at, detail: more(detail) },
-            // A list that is refused.
+            // A refused listing.
             OriginError::Status { at, code: code @ (401 | 403), detail } => {
                 OriginError::Status { at, code, detail: more(detail) }
             }
@@ -142,7 +139,7 @@ impl CloudOrigin {
         }
     }
 
-    /// Names and sizes below a key, of as many pages as it takes; cut off behind [`MOST_ENTRIES`].
+    /// Returns names and sizes below a key, from all pages, cut off after [`MOST_ENTRIES`].
     async fn pages(&self, key: &Path) -> object_store::Result<Vec<(Path, bool, u64)>> {
         let prefix = (!key.as_ref().is_empty()).then(|| format!("{key}/"));
         let mut found = Vec::new();
@@ -187,7 +184,7 @@ impl CloudOrigin {
             ..GetOptions::default()
         };
         let result = match self.get(path, options, range.start, expected).await {
-            // Right at the end of an object, as at the beginning of an empty one, there is no byte to send.
+            // At the end of an object, as in an empty one, there is no byte to send.
             Err(OriginError::OutOfRange { .. }) => {
                 return self.nothing(path, range.start, expected).await;
             }
@@ -209,7 +206,7 @@ impl CloudOrigin {
         Ok(Fetched { meta, range: wanted, body: exact(body, at, 0, count) })
     }
 
-    /// No bytes at the end of the object; an error elsewhere.
+    /// Returns no bytes at the end of the object, and an error elsewhere.
     async fn nothing(
         &self,
         path: &ObjectPath,
@@ -247,7 +244,7 @@ impl CloudOrigin {
         let mut entries: Vec<_> = found
             .into_iter()
             .filter_map(|(path, folder, len)| {
-                // Some tools put an empty object where they mean a folder: that one is the folder itself.
+                // Some tools store an empty object to represent a folder. That object is the folder itself.
                 let name = path.as_ref().strip_prefix(key.as_ref())?;
                 let name = name.trim_matches('/').to_owned();
                 let shown = !name.is_empty() && !name.starts_with('.');
@@ -281,180 +278,11 @@ fn meta_of(meta: &object_store::ObjectMeta, attributes: &Attributes) -> ObjectMe
         content_type: text(&Attribute::ContentType),
         content_disposition: text(&Attribute::ContentDisposition),
         content_language: text(&Attribute::ContentLanguage),
-        // What tools leave behind that is no coding of the object.
+        // Values that tools store without meaning a coding.
         content_encoding: text(&Attribute::ContentEncoding)
             .filter(|coding| !matches!(coding.as_str(), "" | "identity" | "aws-chunked")),
         freshness: Freshness::of(&headers),
     }
-}
-
-/// One way of trying again is enough: the one around every origin.
-fn no_retries() -> RetryConfig {
-    RetryConfig { max_retries: 0, ..RetryConfig::default() }
-}
-
-/// The library's limits are on whole requests, bodies included, which would cut long reads off; ours are on pauses.
-fn client(timeouts: Timeouts, endpoint: Option<&str>) -> ClientOptions {
-    let plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
-    ClientOptions::new()
-        .with_allow_http(plain)
-        // A machine without root certificates can still talk to plain HTTP.
-        .with_no_system_certificates(plain)
-        .with_timeout_disabled()
-        .with_read_timeout_disabled()
-        .with_connect_timeout(timeouts.connect)
-        .with_pool_max_idle_per_host(64)
-}
-
-/// The client library's part of an origin.
-struct Client {
-    store: Arc<dyn ObjectStore>,
-    pages: Arc<dyn PaginatedListStore>,
-    hint: Option<&'static str>,
-}
-
-impl Client {
-    fn new(store: impl ObjectStore + PaginatedListStore, hint: Option<&'static str>) -> Self {
-        let store = Arc::new(store);
-        Self { pages: store.clone(), store, hint }
-    }
-}
-
-fn s3(
-    bucket: &str,
-    options: &OriginOptions,
-    timeouts: Timeouts,
-    env: impl Fn(&str) -> Option<String>,
-) -> Result<Client, String> {
-    let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-    // Keys of the environment take precedence over the profile; the machine is asked for the rest.
-    let keys_elsewhere =
-        env("AWS_ACCESS_KEY_ID").is_some() || env("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() || options.s3_anonymous;
-    let profile = if keys_elsewhere { Profile::default() } else { Profile::load(&env)? };
-    if let (Some(key), Some(secret)) = (profile.access_key, profile.secret_key) {
-        builder = builder.with_access_key_id(key).with_secret_access_key(secret);
-        if let Some(token) = profile.token {
-            builder = builder.with_token(token);
-        }
-    }
-    let region = options
-        .s3_region
-        .clone()
-        .or_else(|| env("AWS_REGION"))
-        .or_else(|| env("AWS_DEFAULT_REGION"))
-        .or(profile.region);
-    if let Some(region) = region {
-        builder = builder.with_region(region);
-    }
-    let endpoint = options
-        .s3_endpoint
-        .clone()
-        .or_else(|| env("AWS_ENDPOINT_URL_S3"))
-        .or_else(|| env("AWS_ENDPOINT_URL"))
-        .or_else(|| env("AWS_ENDPOINT"))
-        .or(profile.endpoint);
-    let style = Style::choose(bucket, endpoint.as_deref(), options.s3_path_style);
-    builder = builder.with_virtual_hosted_style_request(style == Style::Host);
-    if let Some(endpoint) = &endpoint {
-        let url = style.endpoint(bucket, endpoint)?;
-        // The more specific of the two settings, so that none of the environment overrides it.
-        builder = builder.with_config(AmazonS3ConfigKey::S3Endpoint, url);
-    }
-    if let Some(machine) = env("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
-        builder = builder.with_metadata_endpoint(machine);
-    }
-    let is_public = options.s3_anonymous || is_on(builder.get_config_value(&AmazonS3ConfigKey::SkipSignature));
-    let is_signed = !is_public && signing::is_signed_s3(&builder, options, &env);
-    builder
-        .with_skip_signature(!is_signed)
-        .with_retry(no_retries())
-        .with_client_options(client(timeouts, endpoint.as_deref()))
-        .build()
-        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::S3_HINT)))
-        .map_err(|error| error.to_string())
-}
-
-/// A switch of the client library, of the environment.
-fn is_on(value: Option<String>) -> bool {
-    value.is_some_and(|value| value == "true")
-}
-
-/// Where the name of the bucket stands in a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
-    Path,
-    Host,
-}
-
-impl Style {
-    /// A service of one's own rarely has a host name for each bucket; AWS does, but its certificates do not cover
-    /// names with dots.
-    fn choose(bucket: &str, endpoint: Option<&str>, path_style: Option<bool>) -> Self {
-        let path = path_style.unwrap_or(endpoint.is_some() || bucket.contains('.'));
-        if path { Self::Path } else { Self::Host }
-    }
-
-    /// The endpoint as the client library wants it: with the bucket in the host name where it belongs there.
-    fn endpoint(self, bucket: &str, endpoint: &str) -> Result<String, String> {
-        let endpoint = endpoint.trim_end_matches('/');
-        let url = url::Url::parse(endpoint).map_err(|error| format!("S3 endpoint: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err("S3 endpoint: expected an http or https URL".into());
-        }
-        Ok(match (self, endpoint.split_once("://")) {
-            (Self::Host, Some((scheme, rest))) => format!("{scheme}://{bucket}.{rest}"),
-            _ => endpoint.to_owned(),
-        })
-    }
-}
-
-fn gs(
-    bucket: &str,
-    options: &OriginOptions,
-    timeouts: Timeouts,
-    env: impl Fn(&str) -> Option<String>,
-) -> Result<Client, String> {
-    let endpoint = options.gs_endpoint.as_deref();
-    let mut builder = GoogleCloudStorageBuilder::from_env()
-        .with_bucket_name(bucket)
-        .with_retry(no_retries())
-        .with_client_options(client(timeouts, endpoint));
-    if let Some(endpoint) = endpoint {
-        builder = builder.with_base_url(endpoint.trim_end_matches('/'));
-    }
-    let is_public = options.gs_anonymous || is_on(builder.get_config_value(&GoogleConfigKey::SkipSignature));
-    let is_signed = !is_public && signing::is_signed_gs(&builder, options, env);
-    builder
-        .with_skip_signature(!is_signed)
-        .build()
-        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::GS_HINT)))
-        .map_err(|error| error.to_string())
-}
-
-fn az(
-    container: &str,
-    options: &OriginOptions,
-    timeouts: Timeouts,
-    env: impl Fn(&str) -> Option<String>,
-) -> Result<Client, String> {
-    let endpoint = options.az_endpoint.as_deref();
-    let mut builder = MicrosoftAzureBuilder::from_env()
-        .with_container_name(container)
-        .with_retry(no_retries())
-        .with_client_options(client(timeouts, endpoint));
-    if let Some(account) = &options.az_account {
-        builder = builder.with_account(account);
-    }
-    if let Some(endpoint) = endpoint {
-        builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
-    }
-    let is_public = options.az_anonymous || is_on(builder.get_config_value(&AzureConfigKey::SkipSignature));
-    let is_signed = !is_public && signing::is_signed_az(&builder, options, env);
-    builder
-        .with_skip_signature(!is_signed)
-        .build()
-        .map(|store| Client::new(store, (!is_public && !is_signed).then_some(signing::AZ_HINT)))
-        .map_err(|error| error.to_string())
 }
 
 impl fmt::Debug for CloudOrigin {
@@ -487,25 +315,5 @@ impl Origin for CloudOrigin {
 
     fn stores_whole(&self) -> bool {
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bucket_goes_where_the_service_wants_it() {
-        let style = Style::choose;
-        assert_eq!(style("b", None, None), Style::Host);
-        assert_eq!(style("b.c", None, None), Style::Path);
-        assert_eq!(style("b", Some("http://h"), None), Style::Path);
-        assert_eq!(style("b", Some("http://h"), Some(false)), Style::Host);
-        let host = Style::Host.endpoint("b", "https://s3.example:9000/");
-        assert_eq!(host.as_deref(), Ok("https://b.s3.example:9000"));
-        let path = Style::Path.endpoint("b", "https://s3.example/");
-        assert_eq!(path.as_deref(), Ok("https://s3.example"));
-        assert!(Style::Path.endpoint("b", "s3.example").is_err());
-        assert!(Style::Path.endpoint("b", "ftp://s3.example").is_err());
     }
 }

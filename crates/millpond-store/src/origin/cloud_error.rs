@@ -1,4 +1,4 @@
-//! What the failures of object stores mean.
+//! Maps failures of object stores to errors.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::ObjectMeta;
 use super::transport::{chain, unreachable_origin};
 use crate::error::{At, OriginError, Phase};
 
-/// The longest text of a server that is passed on.
+/// Longest text of a server that an error contains, in bytes.
 const DETAIL: usize = 300;
 
-/// What is known of the request that failed.
+/// Context of a failed request.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) at: &'a At,
@@ -24,8 +24,8 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Takes the code that the service gave before the kind of error: a missing bucket is as much a 404 as a missing
-    /// object.
+    /// Maps an error. The service's own code counts before the kind of error: a missing bucket and a missing object are
+    /// both a 404.
     pub(super) fn error(&self, error: Error) -> OriginError {
         let at = self.at.clone();
         let text = chain(&error);
@@ -56,10 +56,10 @@ impl Request<'_> {
         }
     }
 
-    /// All that the client library puts under one name.
+    /// Maps the errors that the client library calls generic.
     fn generic(&self, error: &Error, text: &str, detail: String) -> OriginError {
         let at = self.at.clone();
-        // The addresses where machines and containers of the clouds ask for their role's keys.
+        // The addresses at which the clouds' machines and containers ask for the keys of their role.
         if ["169.254.169.254", "169.254.170.2", "metadata.google.internal", "computeMetadata"]
             .iter()
             .any(|place| text.contains(place))
@@ -93,7 +93,7 @@ impl Request<'_> {
     }
 }
 
-/// The code and message of an error document: S3, Google's XML interface and Azure call them alike.
+/// Code and message of an error document: S3, Google's XML interface and Azure name them alike.
 struct Said<'a> {
     code: Option<&'a str>,
     message: Option<&'a str>,
@@ -123,7 +123,7 @@ fn shortened(text: &str) -> String {
     line.chars().take(DETAIL).collect()
 }
 
-/// The status code, which the client library tells in its text only.
+/// Returns the status code, which only the library's text contains.
 fn status(text: &str) -> Option<u16> {
     let rest = text.split_once("non-2xx status code: ")?.1;
     rest.get(..3)?.parse().ok()

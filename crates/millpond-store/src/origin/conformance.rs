@@ -1,4 +1,4 @@
-//! What every origin must do, run over all of them; and how remote ones fail.
+//! Requirements on every origin, checked for all of them, and failures of remote ones.
 
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
@@ -32,7 +32,7 @@ fn large() -> Vec<u8> {
     (0..300_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// Name, and bytes.
+/// Returns names and contents of objects.
 fn objects() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("hello.txt", b"hello world".to_vec()),
@@ -58,7 +58,7 @@ async fn read(
     Ok(bytes.into())
 }
 
-/// The rules, in one body. The objects are there already.
+/// The requirements. The objects exist already.
 async fn conforms(origin: &dyn Origin, lists: bool) {
     reads_ranges(origin).await;
     keeps_to_a_version(origin).await;
@@ -161,7 +161,7 @@ fn timeouts(millis: u64) -> Timeouts {
     Timeouts { connect: time, first_byte: time, stall: time }
 }
 
-/// A server with the objects under `/base`, as each kind of bucket and a plain server have them.
+/// Returns a server with the objects under `/base`, as buckets and plain web servers have them.
 async fn server(base: &str) -> TestServer {
     let server = TestServer::start().await;
     for (name, bytes) in objects() {
@@ -290,7 +290,7 @@ async fn unreachable_servers_say_why() {
     let no_tls = tokio::spawn(async move {
         let (mut stream, _) = plain.accept().await.unwrap();
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-        // Open until the client has read it: a reset would hide it.
+        // The connection stays open until the client has read the reply, which a reset would discard.
         tokio::time::sleep(Duration::from_secs(5)).await;
     });
     // On a machine without root certificates there is no client for https.
@@ -345,7 +345,7 @@ fn no_env(_: &str) -> Option<String> {
     None
 }
 
-/// Buckets of each kind, unsigned, at the test server. Listing has its own documents, which it does not speak.
+/// Buckets of each kind, unsigned, at the test server. It does not speak their listing documents.
 #[tokio::test]
 async fn buckets_read_as_others_do() {
     for (kind, base) in
@@ -396,7 +396,7 @@ async fn a_listing_that_never_comes_has_its_limit() {
     assert!(matches!(error, OriginError::Timeout { phase: Phase::FirstByte, .. }), "{error}");
 }
 
-/// A service that would give out keys, if it were asked.
+/// A service that would hand out keys if it were asked.
 #[tokio::test]
 async fn a_machine_is_asked_for_keys_only_where_something_says_so() {
     for (options, disabled, asked) in [
@@ -440,7 +440,7 @@ impl Drop for Gateway {
 }
 
 impl Gateway {
-    /// None where the program is not installed.
+    /// Starts it. Returns `None` where the program is not installed.
     async fn start() -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path().join("store");
@@ -479,7 +479,7 @@ impl Gateway {
     }
 }
 
-/// Says that a test needs `program`, as the end-to-end tests do.
+/// Reports a skipped test for want of `program`, as the end-to-end tests do.
 fn missing(program: &str) {
     use std::io::Write as _;
     let line = format!("SKIPPED: s3_conforms: {program} is not installed (scripts/setup installs it)");

@@ -20,10 +20,10 @@ use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 
-/// How much of a file one read takes.
+/// Bytes of one read of a file.
 const CHUNK: u64 = 256 * 1024;
 
-/// A folder and what is below it. Only regular files are objects; symbolic links count where they stay inside.
+/// A folder and its contents. Only regular files are objects. Symbolic links are followed while they stay inside.
 ///
 /// System calls run on the runtime's blocking threads, so a slow disk delays only its own readers.
 #[derive(Debug, Clone)]
@@ -33,18 +33,18 @@ pub struct DiskOrigin {
 }
 
 impl DiskOrigin {
-    /// Takes a folder that exists, by its real path from now on.
+    /// Opens an existing folder by its real path.
     ///
     /// # Errors
     ///
-    /// Where the folder is not there, is no folder, or cannot be read.
+    /// The folder does not exist, is not a folder, or cannot be read.
     pub fn new(folder: &Path) -> io::Result<Self> {
         let root = Root::new(folder)?;
         let name = Arc::from(root.path().display().to_string());
         Ok(Self { root: Arc::new(root), name })
     }
 
-    /// The real path of the folder.
+    /// Returns the real path of the folder.
     pub fn folder(&self) -> &Path {
         self.root.path()
     }
@@ -94,7 +94,7 @@ impl DiskOrigin {
         let mut entries = Vec::new();
         for entry in dir {
             let entry = entry.map_err(|errno| self.error(folder, errno.into()))?;
-            // A name that is no text cannot be asked for in a URL path of ours.
+            // A name that is not UTF-8 cannot be named in a URL path.
             let Ok(name) = entry.file_name().to_str() else {
                 continue;
             };
@@ -106,7 +106,7 @@ impl DiskOrigin {
         Ok(entries)
     }
 
-    /// Returns what a name in a folder is; none where it is nothing to serve, or went away meanwhile.
+    /// Returns the entry of a name in a folder; `None` where it is no file or folder, or has been removed meanwhile.
     fn entry(&self, fd: &OwnedFd, folder: &ObjectPath, name: &str) -> Option<Entry> {
         let mut stat = statat(fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
@@ -140,12 +140,12 @@ impl DiskOrigin {
     fn error(&self, path: &ObjectPath, error: io::Error) -> OriginError {
         let at = self.at(path);
         let detail = error.to_string();
-        // ENXIO is what opening a socket, or a FIFO without a writer, says.
+        // ENXIO is the error of opening a socket, or a FIFO without a writer.
         if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) {
             return OriginError::NotAFile { at, expected: "a file", found: "a socket or a device" };
         }
         match error.kind() {
-            // A file where a folder should be, or a name too long for one: no such object either way.
+            // A file in place of a folder, or a name that is too long: there is no such object.
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
                 OriginError::NotFound { at }
             }
@@ -168,7 +168,7 @@ impl DiskOrigin {
     }
 }
 
-/// Checks version and bounds, for origins that know the metadata before the bytes.
+/// Checks version and bounds, for origins that know the metadata before they read.
 pub(super) fn check(
     at: &At,
     meta: &ObjectMeta,
@@ -219,7 +219,7 @@ fn file_body(origin: DiskOrigin, path: ObjectPath, file: Arc<File>, range: Range
     }))
 }
 
-/// Reads exactly one range of a file, at most a chunk of which is allocated ahead of its bytes.
+/// Reads exactly one range of a file. At most one chunk is allocated ahead of its bytes.
 pub(crate) fn read_at(file: &File, range: Range<u64>) -> io::Result<Bytes> {
     let mut buffer = Vec::new();
     let mut offset = range.start;
@@ -233,7 +233,7 @@ pub(crate) fn read_at(file: &File, range: Range<u64>) -> io::Result<Bytes> {
     Ok(buffer.into())
 }
 
-/// As [`read_at`], where that needs no disk: nothing where some of it is not in the system's memory.
+/// Reads a range that is in the page cache. Returns `None` where a part of it would need the disk.
 pub(crate) fn read_resident(file: &File, range: &Range<u64>) -> Option<Bytes> {
     let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
     let mut buffer = vec![0; length];
@@ -248,7 +248,7 @@ pub(crate) fn read_resident(file: &File, range: &Range<u64>) -> Option<Bytes> {
     Some(buffer.into())
 }
 
-/// Returns whether an open file is still the version that was opened: someone may have written into it in place.
+/// Returns whether an open file is still the version that was opened: another program may have written into it.
 pub(crate) fn is_unchanged(file: &File, meta: &ObjectMeta) -> io::Result<bool> {
     Ok(meta_of(&fstat(file)?).version == meta.version)
 }

@@ -6,8 +6,8 @@ use futures_util::{StreamExt, stream};
 use super::Body;
 use crate::error::{At, OriginError};
 
-/// Exactly `count` bytes of a body, those after the first `skip`: more is cut off, less is
-/// [`OriginError::Truncated`].
+/// Returns exactly `count` bytes of a body, those after the first `skip`. Further bytes are cut off. A shorter body
+/// ends in [`OriginError::Truncated`].
 pub(super) fn exact(body: Body, at: At, skip: u64, count: u64) -> Body {
     let exact = Exact { body, at, skip, count, received: 0 };
     Box::pin(stream::try_unfold(exact, |mut exact| async move {
@@ -42,7 +42,7 @@ impl Exact {
         }
     }
 
-    /// Returns what of a piece is wanted.
+    /// Returns the wanted part of a piece.
     fn part(&mut self, mut bytes: Bytes) -> Bytes {
         let skipped = bytes.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
         self.skip -= skipped as u64;
@@ -51,7 +51,7 @@ impl Exact {
         bytes
     }
 
-    /// Only here it is known how much of the range had arrived.
+    /// Adds the number of bytes of the range that had arrived.
     fn truncated(&self, error: OriginError) -> OriginError {
         match error {
             OriginError::Truncated { detail, .. } => self.short(detail),

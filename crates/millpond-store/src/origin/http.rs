@@ -25,7 +25,7 @@ use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 use crate::place::{decoded, without_secrets};
 
-/// What needs no encoding in a path: the unreserved characters of RFC 3986 2.3.
+/// Characters of a path that are not encoded: the unreserved ones of RFC 3986 2.3.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Redirects followed for one request.
@@ -34,10 +34,10 @@ const HOPS: u32 = 5;
 /// Largest index page read, in bytes.
 const LARGEST_PAGE: usize = 8 << 20;
 
-/// A longer index page is parsed on a thread that may take its time.
+/// Longest index page that is parsed on a serving thread, in bytes.
 const AT_ONCE: usize = 64 << 10;
 
-/// Returns what this process calls itself in `CDN-Loop` (RFC 8586 2): a request that arrives with it has been here before.
+/// Returns the name of this process in `CDN-Loop` (RFC 8586 2). A request that arrives with it has passed here before.
 pub fn loop_id() -> &'static str {
     static ID: OnceLock<&'static str> = OnceLock::new();
     ID.get_or_init(|| format!("millpond-{:08x}", fastrand::u32(..)).leak())
@@ -57,7 +57,7 @@ struct Inner {
     name: Arc<str>,
     timeouts: Timeouts,
     redirects: Vec<String>,
-    /// Sent with every request.
+    /// Headers of every request.
     headers: HeaderMap,
 }
 
@@ -66,7 +66,7 @@ impl HttpOrigin {
         Self::with_headers(base, timeouts, redirects, HeaderMap::new())
     }
 
-    /// A sibling cache below a URL: it is not to fetch for us what it doesn't have.
+    /// Creates a sibling cache below a URL, which is told not to fetch objects that it does not have.
     pub(crate) fn sibling(base: &Url, timeouts: Timeouts) -> Result<Self, String> {
         let only = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::from_static("only-if-cached"))]);
         Self::with_headers(base, timeouts, &[], only)
@@ -85,7 +85,7 @@ impl HttpOrigin {
             (decoded(base.username()), password)
         });
         let mut bare = base.clone();
-        // Neither fails for a URL that has a host, as those of HTTP have.
+        // Neither call fails for a URL with a host, as HTTP URLs have.
         let _ = bare.set_username("");
         let _ = bare.set_password(None);
         Ok(Self(Arc::new(Inner {
@@ -103,7 +103,7 @@ impl HttpOrigin {
         At { origin: self.0.name.clone(), path: Arc::from(path.as_str()) }
     }
 
-    /// The URL of an object: the base, its query kept, with the path behind its path.
+    /// Returns the URL of an object: the base URL with its query, and the object's path appended to its path.
     fn url(&self, path: &ObjectPath) -> Url {
         let mut whole = self.0.base.path().trim_end_matches('/').to_owned();
         for component in path.components() {
@@ -115,7 +115,7 @@ impl HttpOrigin {
         url
     }
 
-    /// Sends a request, following what redirects may be followed.
+    /// Sends a request and follows permitted redirects.
     async fn send(
         &self,
         at: &At,
@@ -155,7 +155,7 @@ impl HttpOrigin {
         Err(OriginError::Redirect { at: at.clone(), to: format!("{} (after {HOPS} redirects)", without_secrets(&url)) })
     }
 
-    /// Returns where a reply redirects to, where that is allowed.
+    /// Returns the target of a reply's redirect, if it is permitted.
     fn target(&self, at: &At, url: &Url, response: &Response) -> Result<Option<Url>, OriginError> {
         if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
             return Ok(None);
@@ -186,7 +186,7 @@ impl HttpOrigin {
         if let (StatusCode::OK, Some(len)) = (status, len) {
             return Ok(http_reply::meta(response.headers(), len));
         }
-        // Some servers know no HEAD, or only sign GET, or do not say the length: a byte tells as much.
+        // Some servers do not support HEAD, sign GET only, or omit the length. A read of one byte tells as much.
         if status.is_success() || matches!(status.as_u16(), 400 | 403 | 405 | 501) {
             let fetched = self.get(&at, path, 0..1, None).await?;
             return Ok(fetched.meta);
@@ -207,7 +207,7 @@ impl HttpOrigin {
         self.get(&at, path, range, expected).await
     }
 
-    /// A GET of a range that is not empty.
+    /// Sends a GET of a range that is not empty.
     async fn get(
         &self,
         at: &At,
@@ -220,7 +220,7 @@ impl HttpOrigin {
         let status = response.status();
         match status.as_u16() {
             200 | 206 => {}
-            // No byte of the range is there (RFC 9110 15.5.17), which is right at the end of an object.
+            // The range has no byte (RFC 9110 15.5.17), which is correct at the end of an object.
             416 => return self.nothing(at, path, range.start, expected).await,
             _ => return Err(status_error(at, status, expected)),
         }
@@ -231,7 +231,7 @@ impl HttpOrigin {
         Ok(Fetched { meta: taken.meta, range: taken.range, body: exact(body, at.clone(), taken.skip, count) })
     }
 
-    /// No bytes at the end of the object; an error elsewhere.
+    /// Returns no bytes at the end of the object, and an error elsewhere.
     async fn nothing(
         &self,
         at: &At,
@@ -254,7 +254,7 @@ impl HttpOrigin {
 }
 
 impl HttpOrigin {
-    /// Returns what the server's own index page of a folder links to; [`OriginError::Unsupported`] where it makes none.
+    /// Returns the links of the server's index page of a folder, or [`OriginError::Unsupported`] where it makes none.
     async fn list_now(&self, folder: &ObjectPath) -> Result<Listing, OriginError> {
         let at = self.at(folder);
         let unsupported = || OriginError::Unsupported { at: at.clone(), what: "listing a folder" };
@@ -294,7 +294,7 @@ impl HttpOrigin {
     }
 }
 
-/// The status codes that mean something to us (RFC 9110 15.5).
+/// Maps status codes to errors (RFC 9110 15.5).
 fn status_error(at: &At, status: StatusCode, expected: Option<&ObjectMeta>) -> OriginError {
     let at = at.clone();
     let detail = status.canonical_reason().unwrap_or_default().to_owned();
@@ -314,7 +314,8 @@ fn pieces(response: Response, at: At) -> Body {
         .boxed()
 }
 
-/// Returns whether a URL is of the same server: host and port, or the default port of `https` instead of that of `http`.
+/// Returns whether a URL has the same server: equal host and port, or the default port of `https` instead of that of
+/// `http`.
 fn is_same_host(base: &Url, other: &Url) -> bool {
     if base.host_str() != other.host_str() {
         return false;
@@ -327,7 +328,7 @@ fn is_same_host(base: &Url, other: &Url) -> bool {
     base.scheme() == other.scheme() && ports.0 == ports.1
 }
 
-/// Returns whether a host is one of `host` (at a default port) or `host:port`.
+/// Returns whether a URL's host is listed as `host` (with a default port) or `host:port`.
 fn is_listed(list: &[String], url: &Url) -> bool {
     let Some(host) = url.host_str() else {
         return false;
@@ -354,7 +355,7 @@ fn client(base: &Url, connect: Duration) -> reqwest::Result<Client> {
             .no_deflate()
     };
     match builder().build() {
-        // A machine without root certificates can still talk to plain HTTP.
+        // A machine without root certificates can still use plain HTTP.
         Err(_) if base.scheme() == "http" => builder().tls_certs_only([]).build(),
         result => result,
     }

@@ -1,4 +1,4 @@
-//! What a reply to a ranged request says: judged by its head alone, without I/O.
+//! Checks the head of a reply to a ranged request, without I/O.
 
 use std::ops::Range;
 use std::time::SystemTime;
@@ -13,21 +13,21 @@ use super::{ObjectMeta, Version, is_strong, kept, shown};
 use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 
-/// How many bytes of an unwanted beginning are read away where a server ignores ranges: enough for subtitles.
+/// Most bytes of an unwanted beginning that are read and dropped where a server ignores ranges: enough for subtitles.
 const SKIP: u64 = 1024 * 1024;
 
-/// How to take a body.
+/// The use of a reply's body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// Metadata of the object.
     pub(crate) meta: ObjectMeta,
-    /// What is to be delivered.
+    /// The range to deliver.
     pub(crate) range: Range<u64>,
-    /// Bytes of the body before it.
+    /// Bytes of the body before the range.
     pub(crate) skip: u64,
 }
 
-/// What was asked, and of which version.
+/// The requested range and version.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) at: &'a At,
@@ -37,7 +37,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Judges a reply that has a body: 200 or 206.
+    /// Checks a reply that has a body: 200 or 206.
     pub(crate) fn judge(&self, status: u16, headers: &HeaderMap) -> Result<Taken, OriginError> {
         self.check_encoding(headers)?;
         match status {
@@ -46,7 +46,7 @@ impl Asked<'_> {
         }
     }
 
-    /// A partial body: it must begin where it was asked to (RFC 9110 14.4 and 15.3.7).
+    /// Checks a partial body. It must begin at the requested offset (RFC 9110 14.4 and 15.3.7).
     fn partial(&self, headers: &HeaderMap) -> Result<Taken, OriginError> {
         let text = text(headers, &CONTENT_RANGE);
         let Some(found) = text.and_then(ContentRange::parse) else {
@@ -61,7 +61,7 @@ impl Asked<'_> {
         };
         let meta = self.checked(meta(headers, len))?;
         let range = self.start..self.end.min(len);
-        // A server may send less than asked; the rest is asked for when the body ends.
+        // A server may send a shorter range; the rest is requested when the body ends.
         if found.start != range.start || found.end > range.end || range.is_empty() {
             let expected = format!("Content-Range of {range:?}");
             return Err(self.bad(&expected, text.unwrap_or_default()));
@@ -69,7 +69,7 @@ impl Asked<'_> {
         Ok(Taken { meta, range, skip: 0 })
     }
 
-    /// The whole object, though a range was asked for: a server may ignore ranges (RFC 9110 14.2).
+    /// Checks a reply with the whole object: a server may ignore ranges (RFC 9110 14.2).
     fn whole(&self, headers: &HeaderMap) -> Result<Taken, OriginError> {
         let Some(len) = content_length(headers) else {
             return Err(self.bad("Content-Length", "none"));
@@ -88,7 +88,7 @@ impl Asked<'_> {
         Ok(Taken { meta, range: self.start..self.end.min(len).max(self.start), skip: self.start })
     }
 
-    /// Compares what the reply says with the version that was opened; what either leaves unsaid tells nothing.
+    /// Compares the metadata of the reply with the version that was opened. Missing fields count as equal.
     pub(crate) fn checked(&self, meta: ObjectMeta) -> Result<ObjectMeta, OriginError> {
         let Some(expected) = self.expected else {
             return Ok(meta);
@@ -106,7 +106,7 @@ impl Asked<'_> {
         Err(OriginError::Changed { at: self.at.clone(), expected: expected.version.clone(), found: Some(meta.version) })
     }
 
-    /// A body in another encoding has other offsets.
+    /// Refuses a body in another coding, whose offsets differ.
     fn check_encoding(&self, headers: &HeaderMap) -> Result<(), OriginError> {
         match text(headers, &CONTENT_ENCODING) {
             None | Some("" | "identity") => Ok(()),
@@ -119,7 +119,7 @@ impl Asked<'_> {
     }
 }
 
-/// Returns what the headers of a reply say of the object.
+/// Returns the object's metadata from the headers of a reply.
 pub(crate) fn meta(headers: &HeaderMap, len: u64) -> ObjectMeta {
     let etag = kept(text(headers, &ETAG).filter(|etag| !etag.is_empty()));
     let modified = text(headers, &LAST_MODIFIED).and_then(|text| httpdate::parse_http_date(text).ok());
@@ -131,13 +131,13 @@ pub(crate) fn meta(headers: &HeaderMap, len: u64) -> ObjectMeta {
         content_type: kept(text(headers, &CONTENT_TYPE)),
         content_disposition: kept(text(headers, &CONTENT_DISPOSITION)),
         content_language: kept(text(headers, &CONTENT_LANGUAGE)),
-        // A reply in a coding is refused.
+        // A reply with a coding is refused.
         content_encoding: None,
         freshness: Freshness::of(headers),
     }
 }
 
-/// The length a reply announces; none where it is missing or no number (RFC 9110 8.6).
+/// Returns the announced length; `None` where it is missing or no number (RFC 9110 8.6).
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     text(headers, &CONTENT_LENGTH)?.trim().parse().ok()
 }
@@ -156,7 +156,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// The strongest condition for a version.
+    /// Returns the strongest condition for a version.
     pub(crate) fn of(meta: &ObjectMeta) -> Option<Self> {
         let etag = meta.etag.as_ref().filter(|etag| is_strong(etag));
         match (etag, meta.modified) {

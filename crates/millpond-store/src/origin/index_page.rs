@@ -10,18 +10,19 @@ use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// Links of one page that are resolved; those behind them are left out.
+/// Most links of one page that are resolved; later ones are left out.
 const MOST_LINKS: usize = 65_536;
 /// Longest link in bytes: names of files have at most 255, each of which may be encoded as three.
 const LONGEST_LINK: usize = 2048;
-/// Bytes that are resolved for one page, the folder's address counted with each link: it is parsed as often.
+/// Most bytes that are resolved for one page. The folder's address counts with each link, because it is parsed as
+/// often.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Returns the names that a page's links lead to, one level below `folder` (whose path ends with a slash), each with
-/// whether it is a folder. Sorted, without doubles.
+/// Returns the names of a page's links one level below `folder` (whose path ends with a slash). The flag says whether
+/// the name is a folder. Names are sorted and unique.
 ///
-/// Links that lead elsewhere, have a query (the columns' sort links), or whose name is no single component of a path
-/// are left out, and so are those behind the first 65,536.
+/// A link is left out if it leads elsewhere, has a query (the columns' sort links), has a name that is no single path
+/// component, or follows the first 65,536 links.
 pub fn entries(folder: &Url, page: &[u8]) -> Vec<(String, bool)> {
     let mut links = Links { folder, links: 0, bytes: 0, found: Vec::new(), is_anchor: false, is_href: false };
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: html5gum::Span<()>| links.take(event));
@@ -33,7 +34,7 @@ pub fn entries(folder: &Url, page: &[u8]) -> Vec<(String, bool)> {
     found
 }
 
-/// Enough links were resolved: the rest of the page is not read.
+/// The limit of links is reached: the rest of the page is not read.
 struct Full;
 
 /// Gathers links from the tokens of a page.
@@ -53,7 +54,7 @@ impl Links<'_> {
             CallbackEvent::OpenStartTag { name } => self.is_anchor = name == b"a",
             CallbackEvent::AttributeName { name } => self.is_href = self.is_anchor && name == b"href",
             CallbackEvent::AttributeValue { value } if std::mem::take(&mut self.is_href) => {
-                // A second `href` of a tag is not one (13.2.5.33).
+                // Only the first `href` of a tag counts (13.2.5.33).
                 self.is_anchor = false;
                 return self.resolve(value);
             }
@@ -124,7 +125,7 @@ mod tests {
         assert!(entries(&Url::parse("http://h/").unwrap(), b"<a href=\xff\xfe> <a href='a").is_empty());
     }
 
-    /// Processor time of this thread: other tests run beside it.
+    /// Returns the CPU time of this thread, which other tests do not change.
     fn cpu() -> std::time::Duration {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         std::time::Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -152,7 +153,7 @@ mod tests {
                 let found = entries(&folder, page.as_bytes());
                 let took = cpu() - before;
                 println!("{what}: {} names in {took:?}", found.len());
-                // What was quadratic took hours.
+                // A quadratic parser took hours.
                 assert!(took.as_secs() < 5, "{what}: {took:?}");
             }
         }

@@ -13,7 +13,7 @@ use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 
-/// How much of an object one piece of a body has: about what a network read brings.
+/// Bytes of one piece of a body: about as many as a network read brings.
 const PIECE: usize = 16 * 1024;
 
 /// Objects by path. Clones share them.
@@ -26,17 +26,17 @@ pub struct MemoryOrigin {
 #[derive(Debug, Default)]
 struct Objects {
     by_path: BTreeMap<String, (Bytes, ObjectMeta)>,
-    /// Counts what was put in, for versions.
+    /// Number of objects written, for versions.
     written: u64,
 }
 
 impl MemoryOrigin {
-    /// An empty origin with a name for logs.
+    /// Creates an empty origin with a name for logs.
     pub fn new(name: &str) -> Self {
         Self { name: Arc::from(format!("memory:{name}")), objects: Arc::default() }
     }
 
-    /// Puts an object in, as a new version where there was one.
+    /// Adds an object, or a new version of it.
     pub fn put(&self, path: &str, bytes: impl Into<Bytes>) {
         let bytes = bytes.into();
         let mut objects = self.lock();
@@ -56,7 +56,7 @@ impl MemoryOrigin {
         objects.by_path.insert(path.to_owned(), (bytes, meta));
     }
 
-    /// Takes an object out. Returns whether there was one.
+    /// Removes an object. Returns whether it existed.
     pub fn remove(&self, path: &str) -> bool {
         self.lock().by_path.remove(path).is_some()
     }

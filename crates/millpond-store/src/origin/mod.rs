@@ -17,6 +17,7 @@ use crate::path::ObjectPath;
 
 pub(crate) mod aws_profile;
 pub(crate) mod cloud;
+mod cloud_client;
 pub(crate) mod cloud_error;
 pub(crate) mod disk;
 mod exact;
@@ -38,26 +39,26 @@ mod conformance;
 #[cfg(test)]
 pub(crate) mod test_server;
 
-/// A future in a box, for a trait that is used as an object.
+/// A boxed future, for object-safe traits.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The bytes of a reply, as they arrive. Dropping it ends the transfer.
 pub type Body = BoxStream<'static, Result<Bytes, OriginError>>;
 
-/// Which version of an object: two equal versions of one path have the same bytes.
+/// A version of an object. Two equal versions of one path have the same bytes.
 ///
-/// A strong ETag where the origin has one (RFC 9110 8.8.1), else the time of last modification and the length, on
-/// disk the time in nanoseconds, the inode and the length.
+/// It is a strong ETag where the origin has one (RFC 9110 8.8.1), else the time of last modification and the length. On
+/// disk it consists of the time in nanoseconds, the inode and the length.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Version(Arc<str>);
 
 impl Version {
-    /// A version that an origin names itself.
+    /// Creates a version from the origin's own name for it.
     pub fn new(text: &str) -> Self {
         Self(Arc::from(text))
     }
 
-    /// The best version that reply headers allow: the ETag where strong, else the time and length.
+    /// Returns the most reliable version of a reply: a strong ETag, else time and length.
     pub fn of_reply(etag: Option<&str>, modified: Option<SystemTime>, len: u64) -> Self {
         if let Some(etag) = etag.filter(|etag| is_strong(etag)) {
             return Self::new(etag);
@@ -68,26 +69,26 @@ impl Version {
         }
     }
 
-    /// The version as text: opaque, but stable over restarts.
+    /// Returns the version as text: opaque, but stable over restarts.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The longest field of a reply that is kept with an object, in bytes: tens of thousands of objects are remembered.
+/// Longest header value that is kept with an object, in bytes: tens of thousands of objects are remembered.
 const LONGEST_FIELD: usize = 1024;
 
-/// A field that is kept with an object; one that is too long counts as none.
+/// Returns a header value to keep with an object. One that is too long counts as missing.
 pub(crate) fn kept(field: Option<&str>) -> Option<String> {
     field.filter(|field| field.len() <= LONGEST_FIELD).map(str::to_owned)
 }
 
-/// The beginning of a text of an origin, for messages.
+/// Returns the beginning of an origin's text, for messages.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// Returns whether an ETag is strong (RFC 9110 8.8.3): only such a one tells versions apart byte by byte.
+/// Returns whether an ETag is strong (RFC 9110 8.8.3). Only strong ones tell versions apart byte by byte.
 pub(crate) fn is_strong(etag: &str) -> bool {
     !etag.is_empty() && !etag.starts_with("W/")
 }
@@ -109,31 +110,31 @@ impl fmt::Debug for Version {
 pub struct ObjectMeta {
     /// Length in bytes.
     pub len: u64,
-    /// Which version this is.
+    /// The version.
     pub version: Version,
     /// The ETag as the origin sent it, weak ones too.
     pub etag: Option<String>,
-    /// When it was last modified.
+    /// Time of the last modification.
     pub modified: Option<SystemTime>,
     /// The media type as the origin sent it.
     pub content_type: Option<String>,
-    /// How a client is to present it (`Content-Disposition`, RFC 6266), as the origin sent it.
+    /// The presentation for clients (`Content-Disposition`, RFC 6266), as the origin sent it.
     pub content_disposition: Option<String>,
     /// Its language (`Content-Language`), as the origin sent it.
     pub content_language: Option<String>,
-    /// The coding of its bytes (`Content-Encoding`), where the origin has stored them in one.
+    /// The coding of its bytes (`Content-Encoding`), if the origin stores them in one.
     pub content_encoding: Option<String>,
-    /// How long all this may be trusted, as far as the origin says.
+    /// Freshness of the metadata, as far as the origin states it.
     pub freshness: Freshness,
 }
 
-/// The reply to a ranged read: metadata at once, bytes as they arrive.
+/// The reply to a ranged read. The metadata is there at once; the bytes follow.
 pub struct Fetched {
     /// Metadata of the object.
     pub meta: ObjectMeta,
-    /// The range that is sent: the one asked for, cut at the end of the object.
+    /// The range that is sent: the requested one, cut at the end of the object.
     pub range: Range<u64>,
-    /// Exactly the bytes of `range`, or an error; it never just ends early.
+    /// Exactly the bytes of `range`, or an error. It never ends early without one.
     pub body: Body,
 }
 
@@ -143,7 +144,7 @@ impl fmt::Debug for Fetched {
     }
 }
 
-/// A file that is open, with what was seen of it then.
+/// An open file, with its metadata at that moment.
 pub type OpenFile = (Arc<File>, ObjectMeta);
 
 /// One entry of a folder.
@@ -151,20 +152,20 @@ pub type OpenFile = (Arc<File>, ObjectMeta);
 pub struct Entry {
     /// The name inside its folder.
     pub name: String,
-    /// Whether it is a folder.
+    /// Whether the entry is a folder.
     pub folder: bool,
-    /// Length in bytes; 0 for a folder, and where the listing doesn't say.
+    /// Length in bytes; 0 for a folder, and where the listing does not contain it.
     pub len: u64,
-    /// Last change of a file, where listing a folder tells it for nothing.
+    /// Last modification of a file, if the listing contains it without further requests.
     pub modified: Option<SystemTime>,
 }
 
 /// The list of a folder, as its origin gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Its entries by name.
+    /// Entries by name.
     pub entries: Vec<Entry>,
-    /// How long the list may be kept and by whom, as far as the origin says.
+    /// Freshness and permitted caches of the list, as far as the origin states them.
     pub freshness: Freshness,
 }
 
@@ -178,16 +179,16 @@ impl From<Vec<Entry>> for Listing {
 ///
 /// All methods are cancel safe: dropping the future or the body ends the work.
 pub trait Origin: Send + Sync + fmt::Debug {
-    /// The origin in words for logs and errors: no credentials, no query.
+    /// Returns a description for logs and errors, without credentials and query.
     fn describe(&self) -> String;
 
-    /// Metadata only.
+    /// Returns the metadata only.
     fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>>;
 
-    /// One ranged read. What lies behind the end of the object is cut off; a range that starts behind the end is
-    /// [`OriginError::OutOfRange`], one that starts at the end is empty.
+    /// Reads a range. It is cut at the end of the object. A range that starts behind the end is
+    /// [`OriginError::OutOfRange`]; one that starts at the end is empty.
     ///
-    /// With `expected`, the object must still be that version: [`OriginError::Changed`] otherwise, before any byte.
+    /// With `expected`, fails with [`OriginError::Changed`] before the first byte where the object has another version.
     fn read<'a>(
         &'a self,
         path: &'a ObjectPath,
@@ -195,38 +196,38 @@ pub trait Origin: Send + Sync + fmt::Debug {
         expected: Option<&'a ObjectMeta>,
     ) -> BoxFuture<'a, Result<Fetched, OriginError>>;
 
-    /// The entries of a folder by name, hidden ones (`.name`) left out.
+    /// Returns the entries of a folder by name, without hidden ones (`.name`).
     fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>>;
 
-    /// The object as an open file, where it is one: its bytes can then go out by sendfile, and are not cached.
+    /// Returns the object as an open file where it is one. Its bytes can be sent by sendfile, and are not cached.
     fn open_file<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<Option<OpenFile>, OriginError>> {
         let _ = path;
         Box::pin(async { Ok(None) })
     }
 
-    /// Returns whether asking costs no network: metadata is then trusted for a shorter time.
+    /// Returns whether requests need no network. Metadata is then trusted for a shorter time.
     fn is_local(&self) -> bool {
         false
     }
 
-    /// Whether an object appears only when all of its bytes are there, as in buckets. Files of other origins may grow while
-    /// they are written.
+    /// Whether an object appears only when it is complete, as in buckets. Files of other origins may grow while they
+    /// are written.
     fn stores_whole(&self) -> bool {
         false
     }
 
-    /// Returns how many requests were made again because an earlier one failed.
+    /// Returns the number of repeated requests.
     fn retries(&self) -> u64 {
         0
     }
 
-    /// Returns what happened at its sibling caches, where it has some.
+    /// Returns the counters of sibling caches, if there are any.
     fn neighbours(&self) -> Option<NeighbourStats> {
         None
     }
 }
 
-/// How long to wait, for origins on a network.
+/// Time limits of origins on a network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) connect: Duration,

@@ -1,10 +1,10 @@
 //! Sibling caches, asked before the origin (the cooperative caches of the SProxy paper, row P8).
 //!
-//! A sibling is any HTTP cache that has the place's objects below a URL: another Millpond, or nginx, Squid or Varnish in
-//! front of the same origin. It is asked for a range by plain HTTP, with `Cache-Control: only-if-cached` (RFC 9111
-//! 5.2.1.7), so that caches that know the directive don't fetch for us what we would fetch ourselves, and with
-//! `CDN-Loop` (RFC 8586), so that caches that are siblings of each other don't ask in circles. One that fails is left
-//! alone for a while; one that is slower than the timeout is given up, and the origin asked.
+//! A sibling is any HTTP cache that has the place's objects below a URL: another Millpond, or nginx, Squid or Varnish
+//! in front of the same origin. Requests to it are plain HTTP with `Cache-Control: only-if-cached` (RFC 9111 5.2.1.7),
+//! so that caches that know the directive do not fetch on our behalf. They carry `CDN-Loop` (RFC 8586), so that caches
+//! that are siblings of each other do not ask in circles. A sibling that fails is not asked for a while. One that
+//! exceeds its time limit is given up, and the origin is asked.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,18 +17,18 @@ use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
 
-/// A sibling that failed is not asked for this long, doubled with each failure in a row up to [`LONGEST_REST`].
+/// First pause after a failure of a sibling. It doubles with each failure in a row, up to [`LONGEST_REST`].
 const REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// What happened between an origin and its siblings.
+/// Counters of requests to siblings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NeighbourStats {
     /// Requests that a sibling answered with bytes.
     pub hits: u64,
-    /// Requests that no sibling had anything for.
+    /// Requests that no sibling could answer.
     pub misses: u64,
-    /// Siblings that failed or were too slow.
+    /// Failures and timeouts of siblings.
     pub failures: u64,
 }
 
@@ -46,12 +46,12 @@ impl NeighbourCounters {
     }
 }
 
-/// An origin with sibling caches in front.
+/// An origin whose siblings are asked first.
 #[derive(Debug)]
 pub(crate) struct NeighbourOrigin {
     siblings: Vec<Sibling>,
     origin: Arc<dyn Origin>,
-    /// How long a sibling has to begin its reply.
+    /// Time limit for the first byte of a sibling's reply.
     patience: Duration,
     counters: Arc<NeighbourCounters>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct NeighbourOrigin {
 #[derive(Debug)]
 struct Sibling {
     cache: Arc<dyn Origin>,
-    /// A lock held for a look: failures in a row, and until when it is left alone.
+    /// Failures in a row, and the end of the pause. A lock, held briefly.
     rest: Mutex<(u32, Option<Instant>)>,
 }
 
@@ -86,7 +86,7 @@ impl NeighbourOrigin {
         Self { siblings, origin, patience, counters: Arc::default() }
     }
 
-    /// Returns what the first sibling that has the range answers.
+    /// Returns the reply of the first sibling that has the range.
     async fn ask(&self, path: &ObjectPath, range: &Range<u64>, expected: &ObjectMeta) -> Option<Fetched> {
         for sibling in self.siblings.iter().filter(|sibling| !sibling.is_resting()) {
             match timeout(self.patience, sibling.cache.read(path, range.clone(), Some(expected))).await {
@@ -95,7 +95,7 @@ impl NeighbourOrigin {
                     self.counters.hits.fetch_add(1, Ordering::Relaxed);
                     return Some(fetched);
                 }
-                // It speaks, and has nothing, another version, or less than was asked for.
+                // The sibling works, but has no copy, another version, or less than the range.
                 Ok(Ok(_)) => sibling.answered(),
                 Ok(Err(error)) if is_a_miss(&error) => sibling.answered(),
                 Ok(Err(error)) => {
@@ -115,7 +115,7 @@ impl NeighbourOrigin {
     }
 }
 
-/// 504 is the answer to `only-if-cached` where nothing is (RFC 9111 5.2.1.7), 508 the end of a loop.
+/// 504 is the reply to `only-if-cached` without a copy (RFC 9111 5.2.1.7); 508 is the end of a loop.
 fn is_a_miss(error: &OriginError) -> bool {
     error.is_not_found() || error.is_changed() || matches!(error, OriginError::Status { code: 504 | 508, .. })
 }
@@ -136,7 +136,8 @@ impl Origin for NeighbourOrigin {
         expected: Option<&'a ObjectMeta>,
     ) -> BoxFuture<'a, Result<Fetched, OriginError>> {
         Box::pin(async move {
-            // Without a version to hold it to, a sibling might give an old one: only the origin says what is there.
+            // Only the origin knows the current version: without an expected one, a sibling might return an old
+            // version.
             if let Some(expected) = expected.filter(|_| !range.is_empty())
                 && let Some(fetched) = self.ask(path, &range, expected).await
             {

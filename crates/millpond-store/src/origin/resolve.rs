@@ -1,4 +1,4 @@
-//! Opening names below a folder without ever leaving it.
+//! Opens names below a folder without ever leaving it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,12 +8,12 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::path::ObjectPath;
 
-/// How a name could not be opened.
+/// Why a name could not be opened.
 #[derive(Debug)]
 pub(crate) enum ResolveError {
     /// A symbolic link leads out of the folder.
     Outside,
-    /// The system refused.
+    /// The system call failed.
     Io(io::Error),
 }
 
@@ -39,26 +39,26 @@ impl Root {
         Ok(Self { path, fd })
     }
 
-    /// The real path of the folder.
+    /// Returns the real path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Opens a name below the folder for reading. Symbolic links are followed while they stay inside.
     ///
-    /// `NONBLOCK` keeps the open of a FIFO from waiting for a writer; the caller looks at what it got.
+    /// `NONBLOCK` keeps the open of a FIFO from waiting for a writer. The caller checks the kind of the file.
     pub(crate) fn open(&self, name: &ObjectPath, extra: OFlags) -> Result<OwnedFd, ResolveError> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | extra;
         let relative = if name.is_root() { "." } else { name.as_str() };
         match beneath(&self.fd, Path::new(relative), flags, true) {
             Beneath::Open(fd) => Ok(fd),
             Beneath::Failed(errno) => Err(errno.into()),
-            // An absolute link, or one by way of `..`: it may still end inside.
+            // An absolute link, or one through `..`, whose target may still be inside.
             Beneath::Leaves | Beneath::Unknown => self.open_real(Path::new(relative), flags),
         }
     }
 
-    /// Opens by the real path, which has no links left. A link put in its way after that is not followed.
+    /// Opens by the real path, which contains no links. A link that is created in it later is not followed.
     fn open_real(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, ResolveError> {
         let real = self.path.join(relative).canonicalize().map_err(ResolveError::Io)?;
         let inside = real.strip_prefix(&self.path).map_err(|_| ResolveError::Outside)?;
@@ -71,7 +71,7 @@ impl Root {
         }
     }
 
-    /// One component after the other, none of them a link: for systems without `openat2`.
+    /// Opens one component after the other, none of them a link: for systems without `openat2`.
     fn open_stepwise(&self, inside: &Path, flags: OFlags) -> Result<OwnedFd, ResolveError> {
         let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mut components = inside.components().peekable();
@@ -90,10 +90,10 @@ impl Root {
 
 enum Beneath {
     Open(OwnedFd),
-    /// The kernel saw a link that leads out.
+    /// The kernel found a link that leads out.
     Leaves,
     Failed(rustix::io::Errno),
-    /// The system has no such call, or a sandbox forbids it.
+    /// The system does not have the call, or a sandbox forbids it.
     Unknown,
 }
 
@@ -107,7 +107,7 @@ fn beneath(fd: &OwnedFd, name: &Path, flags: OFlags, links: bool) -> Beneath {
     if !links {
         resolve |= ResolveFlags::NO_SYMLINKS;
     }
-    // EAGAIN: a rename elsewhere made the check uncertain; the manual says to try again.
+    // EAGAIN: a concurrent rename made the check uncertain. The manual advises another attempt.
     for _ in 0..8 {
         match openat2(fd, name, flags, Mode::empty(), resolve) {
             Ok(fd) => return Beneath::Open(fd),

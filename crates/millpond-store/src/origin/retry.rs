@@ -1,4 +1,4 @@
-//! Trying again, around any origin.
+//! Retries, around any origin.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::{Body, BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
 
-/// The longest pause between two tries.
+/// Longest pause between two attempts.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// How often, and after which pauses.
+/// Number of attempts, and pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often a request is made at most, the first time included.
+    /// Highest number of attempts of a request, the first one included.
     pub tries: u32,
-    /// The longest pause after the first try; it doubles each time. The real pause is chosen at random below it, so
-    /// that many requests that failed together are not repeated together.
+    /// Longest pause after the first attempt. It doubles with each failure. The real pause is a random part of it, so
+    /// that requests that failed together are not repeated together.
     pub base: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The pause after `failed` tries, with `random` in 0..1.
+    /// Returns the pause after `failed` attempts; `random` is in 0..1.
     fn pause(&self, failed: u32, random: f64) -> Duration {
         let doubled = 1_u32.checked_shl(failed.saturating_sub(1)).unwrap_or(u32::MAX);
         let longest = self.base.saturating_mul(doubled).min(LONGEST);
@@ -40,10 +40,10 @@ impl RetryPolicy {
     }
 }
 
-/// An origin that tries again after failures that may pass, and resumes a broken body where it stopped.
+/// An origin that repeats requests after transient failures, and resumes a broken body where it stopped.
 ///
-/// A resumed body is of the same version: where the object changed meanwhile, the body ends in
-/// [`OriginError::Changed`]. Each try that brings bytes is a success, so a long body over a bad line gets through.
+/// A resumed body has the same version. Where the object changed meanwhile, the body ends in [`OriginError::Changed`].
+/// Each attempt that brings bytes counts as a success, so that a long body arrives over a bad connection.
 #[derive(Debug)]
 pub struct RetryOrigin {
     inner: Arc<dyn Origin>,
@@ -71,7 +71,7 @@ impl RetryOrigin {
     }
 }
 
-/// Counts the tries of one request.
+/// Counts the attempts of one request.
 struct Tries {
     policy: RetryPolicy,
     retries: Arc<AtomicU64>,
@@ -83,7 +83,7 @@ impl Tries {
         Self { policy, retries, failed: 0 }
     }
 
-    /// Waits after a failure, or fails for good.
+    /// Waits after a failure, or returns the final error.
     async fn after(&mut self, error: OriginError) -> Result<(), OriginError> {
         if !error.is_retryable() {
             return Err(error);
@@ -102,7 +102,7 @@ impl Tries {
     }
 }
 
-/// A body under way, and what is needed to begin it anew in its middle.
+/// A body, and the request that continues it from its middle.
 struct Resumable {
     origin: Arc<dyn Origin>,
     path: ObjectPath,
@@ -140,7 +140,7 @@ impl Resumable {
         Ok(bytes)
     }
 
-    /// Asks for the rest until a reply arrives.
+    /// Requests the rest until a reply arrives.
     async fn resume(&mut self, error: OriginError) -> Result<(), OriginError> {
         let mut error = error;
         loop {

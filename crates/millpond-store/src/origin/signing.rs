@@ -1,9 +1,8 @@
-//! Whether requests to a bucket are signed, and with whose keys.
+//! Decides whether requests to a bucket are signed, and with which keys.
 //!
-//! Machines of the clouds give out the keys of their role at an address of the local link (169.254.169.254). Elsewhere
-//! nobody answers there, and asking takes seconds. So it is asked only where a setting (`credentials = "instance"`) or
-//! the environment says that there is such a service; where there are no keys either, requests go unsigned, as a public
-//! bucket wants them.
+//! Machines of the clouds provide the keys of their role at a link-local address (169.254.169.254). Elsewhere a request
+//! to that address takes seconds to fail. So it is made only where a setting (`credentials = "instance"`) or the
+//! environment announces such a service. Without keys requests are unsigned, as public buckets expect.
 
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GsKey};
 
 use crate::place::OriginOptions;
 
-/// What an operator can do where the store refuses a request that went unsigned for want of keys.
+/// Advice for an operator where the store refuses a request that was unsigned for want of keys.
 pub(super) const S3_HINT: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the place's \
                                   credentials = \"instance\" where the machine has a role";
 pub(super) const GS_HINT: &str = "set GOOGLE_APPLICATION_CREDENTIALS, or the place's credentials = \"instance\" where \
@@ -21,7 +20,7 @@ pub(super) const GS_HINT: &str = "set GOOGLE_APPLICATION_CREDENTIALS, or the pla
 pub(super) const AZ_HINT: &str = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, or the place's credentials = \
                                   \"instance\" where the machine has an identity";
 
-/// Returns whether there are keys for S3, or something that is said to give them out.
+/// Returns whether there are keys for S3, or a service that is said to provide them.
 pub(super) fn is_signed_s3(
     builder: &AmazonS3Builder,
     options: &OriginOptions,
@@ -30,7 +29,7 @@ pub(super) fn is_signed_s3(
     let has = |name: &str| env(name).is_some_and(|value| !value.is_empty());
     let configured = |key: S3Key| builder.get_config_value(&key).is_some();
     let web_identity = has("AWS_WEB_IDENTITY_TOKEN_FILE") && has("AWS_ROLE_ARN");
-    // What the client library asks for with these names: it takes an address with a token only.
+    // The client library reads these variables. It supports an address only together with a token.
     let container = has("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
         || (has("AWS_CONTAINER_CREDENTIALS_FULL_URI") && has("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"));
     let forbidden = env("AWS_EC2_METADATA_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -39,7 +38,7 @@ pub(super) fn is_signed_s3(
     configured(S3Key::AccessKeyId) || configured(S3Key::SecretAccessKey) || web_identity || container || machine
 }
 
-/// Returns whether there are keys for Google Cloud Storage, or something that is said to give them out.
+/// Returns whether there are keys for Google Cloud Storage, or a service that is said to provide them.
 pub(super) fn is_signed_gs(
     builder: &GoogleCloudStorageBuilder,
     options: &OriginOptions,
@@ -48,7 +47,7 @@ pub(super) fn is_signed_gs(
     let configured =
         [GsKey::ServiceAccount, GsKey::ServiceAccountKey, GsKey::ApplicationCredentials, GsKey::BearerToken];
     let machine = ["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"];
-    // Where the command-line tool keeps its own, which the client library looks at.
+    // The file where the command-line tool keeps its keys, which the client library reads.
     let tool = env("HOME")
         .is_some_and(|home| Path::new(&home).join(".config/gcloud/application_default_credentials.json").exists());
     options.instance_credentials
@@ -57,7 +56,7 @@ pub(super) fn is_signed_gs(
         || machine.iter().any(|name| env(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Returns whether there are keys for Azure, or something that is said to give them out.
+/// Returns whether there are keys for Azure, or a service that is said to provide them.
 pub(super) fn is_signed_az(
     builder: &MicrosoftAzureBuilder,
     options: &OriginOptions,
@@ -71,7 +70,7 @@ pub(super) fn is_signed_az(
         AzKey::Token,
         AzKey::CredentialType,
         AzKey::FabricTokenServiceUrl,
-        // The services of containers and functions name their address.
+        // Containers and functions announce their service by its address.
         AzKey::MsiEndpoint,
     ];
     let switched = |key: AzKey| builder.get_config_value(&key).is_some_and(|value| value == "true");

@@ -16,7 +16,7 @@ pub(crate) struct Single {
 }
 
 impl Single {
-    /// The names of a file; `None` for one that names other files itself: a server manifest or an index file.
+    /// Returns the names of a file; `None` for a server manifest or an index file, which refer to other files.
     pub(crate) fn new(name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
         if [".smil", ".ism", ".dref.mp4"].iter().any(|end| lower.ends_with(end)) {
@@ -36,7 +36,7 @@ impl Single {
     }
 }
 
-/// A folder of which nothing is there but one file and its subtitles.
+/// A folder that shows only one file and its subtitles.
 #[derive(Debug)]
 pub(crate) struct SingleOrigin {
     inner: DiskOrigin,

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::place::decoded;
 
-/// What the server does to one request instead of answering it well.
+/// The fault of one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     /// Nothing.
@@ -27,9 +27,9 @@ pub(crate) enum Fault {
     Stall(usize),
     /// Sends the whole object.
     IgnoreRange,
-    /// Says that it sends another range.
+    /// Announces another range than it was asked for.
     WrongRange,
-    /// Sends at most this many bytes of the range, and says so.
+    /// Sends at most this many bytes of the range, and announces so.
     Shorter(u64),
     /// Redirects.
     Redirect(String),

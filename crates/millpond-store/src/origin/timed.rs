@@ -1,4 +1,4 @@
-//! Limits on how long an origin may keep silent.
+//! Time limits on the silence of an origin.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tokio::time::timeout;
 use super::Body;
 use crate::error::{At, OriginError, Phase};
 
-/// A body that fails when it pauses for longer than `stall`. The clock runs only while a reader waits for bytes.
+/// Returns a body that fails when it pauses for longer than `stall`. The clock runs only while a reader waits for
+/// bytes.
 pub(crate) fn stalling(body: Body, at: At, stall: Duration) -> Body {
     Box::pin(stream::try_unfold((body, at), move |(mut body, at)| async move {
         match timeout(stall, body.next()).await {
@@ -19,7 +20,7 @@ pub(crate) fn stalling(body: Body, at: At, stall: Duration) -> Body {
     }))
 }
 
-/// Waits for the head of a reply. A connection may have to be made first, which has a limit of its own.
+/// Waits for the head of a reply. Connecting, where it is necessary, has a time limit of its own.
 pub(crate) async fn first_byte<T>(
     reply: impl Future<Output = T>,
     at: &At,

@@ -1,4 +1,4 @@
-//! What an HTTP client's failures mean.
+//! Maps failures of the HTTP client to errors.
 
 use std::error::Error;
 use std::io;

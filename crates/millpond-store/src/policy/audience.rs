@@ -1,52 +1,52 @@
-//! The viewers of objects, as the reads of slices tell: viewers on their way through objects, how often objects are
-//! come to, and how far viewers go.
+//! The viewers of objects, derived from the reads of slices: their positions, how often objects are visited, and how
+//! far visits get.
 
 use super::ledger::Hashed;
 use super::{Item, Time};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// Objects that are remembered.
+/// Number of objects that are remembered.
 const OBJECTS: usize = 65_536;
-/// Viewers of one object that are followed.
+/// Number of viewers of one object that are tracked.
 const VIEWERS: usize = 1024;
-/// Most viewers that are considered for one slice: those that will reach it next.
+/// Most viewers that count for one slice: those that will reach it next.
 const NEAREST: usize = 8;
-/// Number of visits after which a visit counts e times less.
+/// Number of visits after which the weight of a visit has fallen by the factor e.
 const MEMORY: f64 = 8192.0;
-/// Parts of an object that [`Passes`] tells apart: the last begins with slice 448.
+/// Parts of an object that [`Passes`] distinguishes: the last one begins with slice 448.
 const PARTS: usize = 32;
-/// Visits until an object's own statistics count: before, it is taken to be like all others.
+/// Number of visits after which an object's own statistics count. Before, it is treated like the average.
 const LIKE_ALL: f64 = 8.0;
 /// A viewer that is idle for this many slice durations has left.
 const PATIENCE: f64 = 3.0;
-/// What is never expected to be asked for.
+/// Time of a use that is never expected.
 const NEVER: f64 = 1e15;
 
 /// All objects and their viewers.
 #[derive(Clone, Debug)]
 pub(super) struct Audience {
     objects: HashMap<u64, Object, BuildHasherDefault<Hashed>>,
-    /// What a visit counts: grows instead of all others shrinking.
+    /// Weight of a visit. It grows, which spares shrinking all earlier ones.
     unit: f64,
-    /// All visits, by that measure.
+    /// Sum of the weights of all visits.
     visits: f64,
-    /// Mean milliseconds between visits, and when the last one was.
+    /// Mean time between visits in milliseconds, and the time of the last one.
     between: f64,
     last: Time,
     passes: Passes,
-    /// Mean milliseconds that a slice takes a viewer.
+    /// Mean time of a viewer in a slice, in milliseconds.
     pace: f64,
-    /// The chance that a viewer in a slice reads on in it, as the reader of a segment does.
+    /// Probability that a viewer in a slice reads on in it, as the reader of a segment does.
     in_pieces: f64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Object {
     visits: f64,
-    /// Where its visits went, once there were some.
+    /// How far its visits got, after the first ones.
     passes: Option<Box<Passes>>,
-    /// By the slice that they are at.
+    /// Sorted by the slice that they are at.
     viewers: Vec<Viewer>,
 }
 
@@ -58,7 +58,7 @@ struct Passes([f64; PARTS]);
 struct Viewer {
     index: u32,
     at: Time,
-    /// Milliseconds a slice; none before its second.
+    /// Milliseconds per slice; `None` before its second one.
     pace: Option<f64>,
 }
 
@@ -78,8 +78,8 @@ impl Default for Audience {
 }
 
 impl Audience {
-    /// A viewer begins to read a slice. `enters` says that it begins with the slice's first byte: then it comes from the
-    /// slice before, or to the object. Else it reads on where it was, or begins in the middle of the object.
+    /// Counts a viewer that begins to read a slice. `enters` says that it begins with the slice's first byte: it comes
+    /// from the slice before, or is new. Otherwise it reads on at its position, or begins in the middle of the object.
     pub(super) fn asks(&mut self, item: &Item, enters: bool, now: Time) {
         let object = self.objects.entry(item.object).or_default();
         let here = part(item.index);
@@ -116,8 +116,8 @@ impl Audience {
         }
     }
 
-    /// Milliseconds for which a slice is held for a use that can be expected: until a viewer on its way reaches it, or one
-    /// that comes to its object. Held for the likely use only, where the unlikely ones come much later.
+    /// Returns the milliseconds for which a slice must be held per expected use: until a viewer reaches it, or a new
+    /// visit to its object does. Unlikely uses that come much later do not count.
     pub(super) fn next_use(&self, item: &Item, now: Time) -> f64 {
         let Some(object) = self.objects.get(&item.object) else { return NEVER };
         let reaches = |index: u32| match &object.passes {
@@ -141,7 +141,7 @@ impl Audience {
         guess.comes(between / there + f64::from(item.index) * self.pace)
     }
 
-    /// Keeps numbers small and memory bounded.
+    /// Rescales weights and limits the number of objects.
     fn tidy(&mut self) {
         if self.unit > 1e100 {
             let unit = std::mem::replace(&mut self.unit, 1.0);
@@ -162,11 +162,11 @@ impl Audience {
 struct Guess {
     /// The probability that none of them happens.
     none: f64,
-    /// Mean milliseconds until the first that happens, or until the last may have happened.
+    /// Mean milliseconds until the first use, or until the last possible one.
     held: f64,
-    /// When the last may happen.
+    /// Time of the last possible use.
     last: f64,
-    /// The most uses for a millisecond, held for the first uses only.
+    /// The most uses per millisecond, if held for the first uses only.
     best: f64,
 }
 
@@ -177,7 +177,7 @@ impl Default for Guess {
 }
 
 impl Guess {
-    /// A use may come in `wait` milliseconds.
+    /// Adds a possible use in `wait` milliseconds.
     fn adds(&mut self, wait: f64, chance: f64) {
         self.held += self.none * (wait - self.last).max(0.0);
         self.last = self.last.max(wait);
@@ -185,21 +185,21 @@ impl Guess {
         self.best = self.best.max((1.0 - self.none) / self.held);
     }
 
-    /// A use will come in `wait` milliseconds if none does before. Returns the milliseconds held for a use.
+    /// Adds a certain use in `wait` milliseconds, if none happens before. Returns the milliseconds held per use.
     fn comes(self, wait: f64) -> f64 {
         1.0 / self.best.max(1.0 / (self.held + self.none * wait))
     }
 }
 
 impl Passes {
-    /// The share of visits that reach a part.
+    /// Returns the share of visits that reach a part.
     fn share(&self, part: usize, visits: f64) -> f64 {
         (self.0[part] / visits.max(1e-9)).clamp(1e-3, 1.0)
     }
 }
 
 impl Object {
-    /// The places of those at a slice.
+    /// Returns the indexes of the viewers at a slice.
     fn places(&self, index: u32) -> std::ops::Range<usize> {
         let start = self.viewers.partition_point(|viewer| viewer.index < index);
         start..start + self.viewers[start..].partition_point(|viewer| viewer.index == index)
@@ -221,7 +221,7 @@ impl Object {
         }
         let took = took(&viewer);
         let pace = viewer.pace.map_or(took, |pace| pace + (took - pace) / 4.0);
-        // Its place is behind those that are at the same slice as it was.
+        // Its new index is behind the viewers at the slice that it leaves.
         let end = self.viewers[place..].partition_point(|viewer| viewer.index < index) + place;
         self.viewers[place..end].rotate_left(1);
         self.viewers[end - 1] = Viewer { index, at: now, pace: Some(pace) };
@@ -247,7 +247,8 @@ impl Viewer {
     }
 }
 
-/// The first slices one by one, then four parts for each doubling: viewers leave after some time, not after some
+/// Returns the part of a slice: the first slices one by one, then four parts for each doubling. Viewers leave after
+/// some time, not after some share of the object.
 /// share of the object.
 fn part(index: u32) -> usize {
     if index < 8 {

@@ -10,7 +10,7 @@ struct Links {
     after: Slot,
 }
 
-/// Slots in an order; each at most once.
+/// Slots in an order, each at most once.
 #[derive(Debug)]
 pub(crate) struct Chain {
     links: Vec<Links>,
@@ -34,13 +34,13 @@ impl Chain {
         (self.front != NONE).then_some(self.front)
     }
 
-    /// The slot behind another, towards the back.
+    /// Returns the slot behind another one, towards the back.
     pub(crate) fn after(&self, slot: Slot) -> Option<Slot> {
         let after = self.links.get(slot as usize)?.after;
         (after != NONE).then_some(after)
     }
 
-    /// From the front to the back.
+    /// Returns the slots from the front to the back.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> {
         std::iter::successors(self.front(), |slot| self.after(*slot))
     }
@@ -59,7 +59,7 @@ impl Chain {
         self.len += 1;
     }
 
-    /// Takes a slot out that is in the chain.
+    /// Removes a slot that is in the chain.
     pub(crate) fn remove(&mut self, slot: Slot) {
         let Some(Links { before, after }) = self.links.get(slot as usize).copied() else { return };
         match self.links.get_mut(before as usize) {

@@ -1,11 +1,10 @@
-//! Evicts the slice that takes the most room and time for its next use, by what is known of viewers and objects.
+//! Evicts the slice that costs the most bytes and time until its next use, as far as viewers and objects predict it.
 //!
-//! Slices of one object are asked for in order, at a pace, by viewers some of whom leave on the way. So of each slice it
-//! can be said when it will be asked for next: when a viewer that is on its way reaches it (the interval caching of
-//! Srinilta and Choudhary), else when a new viewer comes to the object and gets that far (popularity, and the prefix value
-//! of SProxy). Belady's optimum evicts what is asked for last. Where the future is a guess, the use that can be expected
-//! for the time a slice is held decides. Few slices are considered for each eviction: the worst of the last ones, some
-//! drawn by chance, and those that came last.
+//! Viewers read the slices of an object in order, at a pace, and some leave early. So the next use of each slice can be
+//! predicted. A viewer on its way reaches it (the interval caching of Srinilta and Choudhary), or a new viewer comes to
+//! the object and gets that far (popularity, and the prefix value of SProxy). Belady's optimum evicts the entry whose
+//! next use is the last. Where the future is uncertain, the expected uses per time held decide. Few slices are
+//! considered for each eviction: the worst of the last ones, some random ones, and the newest.
 
 use super::audience::Audience;
 use super::{Item, Policy, Slot, Time};
@@ -14,31 +13,31 @@ use std::collections::VecDeque;
 
 /// Random entries that are considered for each eviction.
 const DRAWN: usize = 16;
-/// Entries kept in mind from one look to the next: the worst that were seen.
+/// Entries remembered from one eviction to the next: the worst that were seen.
 const WORST: usize = 16;
-/// Newest entries that are considered for each eviction: an entry without a likely use is evicted before it evicts others.
+/// Newest entries that are considered for each eviction: one without a likely use is evicted before it evicts others.
 const NEW: usize = 8;
 
-/// Evicts the entry with the least use to be expected for its room and time.
+/// Evicts the entry with the fewest expected uses for its bytes and time.
 #[derive(Debug)]
 pub(super) struct Forecast {
     audience: Audience,
-    /// Slots that are in, in no order.
+    /// Slots with an entry, in no order.
     all: Vec<Slot>,
     /// By slot.
-    entries: Vec<Entry>,
-    /// Slots filled and not considered since; some of them are free again.
+    entries: Vec<Candidate>,
+    /// Slots filled and not considered since. Some of them are free again.
     new: VecDeque<Slot>,
-    /// The worst slots of the last looks; some of them have gone.
+    /// The worst slots of the last evictions. Some of them are free now.
     worst: Vec<Slot>,
     looks: Vec<(f64, Slot)>,
     rng: Rng,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct Candidate {
     item: Item,
-    /// Its place in `all`.
+    /// Its index in `all`.
     place: usize,
     is_in: bool,
 }
@@ -83,9 +82,9 @@ impl Policy for Forecast {
     fn insert(&mut self, slot: Slot, item: &Item, _: Time) {
         let index = slot as usize;
         if index >= self.entries.len() {
-            self.entries.resize(index + 1, Entry::default());
+            self.entries.resize(index + 1, Candidate::default());
         }
-        self.entries[index] = Entry { item: *item, place: self.all.len(), is_in: true };
+        self.entries[index] = Candidate { item: *item, place: self.all.len(), is_in: true };
         self.all.push(slot);
         self.new.push_back(slot);
         if self.new.len() > self.all.len() + NEW {

@@ -1,6 +1,6 @@
 //! Greedy-Dual-Size-Frequency (Cherkasova, "Improving WWW proxies performance with Greedy-Dual-Size-Frequency caching
-//! policy", 1998): an entry's rank is how often it was asked for by its size, plus the rank of the last entry that
-//! went. It serves the most requests with the room there is; small entries go last.
+//! policy", 1998). An entry's rank is its number of uses divided by its size, plus the rank of the last evicted entry.
+//! It serves the most requests with a given capacity; small entries are evicted last.
 
 use super::heap::Heap;
 use super::{Item, Policy, Slot, Time};

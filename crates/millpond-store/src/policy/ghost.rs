@@ -1,21 +1,21 @@
-//! Keys of entries that went: a bounded memory, oldest forgotten first.
+//! Keys of evicted entries, in bounded memory. The oldest is forgotten first.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
 use super::ledger::Hashed;
 
-/// What it remembers at least, in entries: with large entries a share of bytes alone would be too few.
+/// Least number of keys: with large entries a share of the bytes alone would be too few.
 const LEAST: usize = 64;
-/// And at most, whatever the sizes: some tens of megabytes of bookkeeping.
+/// Highest number of keys, whatever the sizes: some tens of megabytes of bookkeeping.
 const MOST: usize = 1 << 21;
 
-/// Keys that went, up to a number of bytes that their entries had.
+/// Keys of evicted entries, up to a number of bytes that the entries had.
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
-    /// The number of the latest going of each key.
+    /// Number of the latest eviction of each key, and its size.
     keys: HashMap<u64, (u64, u32), BuildHasherDefault<Hashed>>,
-    /// In the order of going; a key that was taken or went again stands here in vain.
+    /// Keys in the order of eviction. A key that was taken or evicted again leaves an outdated item.
     order: VecDeque<(u64, u64)>,
     next: u64,
     bytes: u64,
@@ -38,7 +38,7 @@ impl Ghost {
         self.shrink();
     }
 
-    /// Returns whether a key is remembered; it is forgotten by this.
+    /// Forgets a key. Returns whether it was remembered.
     pub(crate) fn take(&mut self, key: u64) -> bool {
         match self.keys.remove(&key) {
             Some((_, size)) => {

@@ -1,4 +1,4 @@
-//! A binary heap of slots by rank, lowest first, whose ranks can change: an indexed table, no allocation per change.
+//! A binary heap of slots by rank, lowest first. Ranks can change. An indexed table: no allocation per change.
 
 use super::Slot;
 
@@ -8,7 +8,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     order: Vec<Slot>,
-    /// By slot: where it is in `order`, and its rank.
+    /// By slot: its position in `order`, and its rank.
     nodes: Vec<Node>,
     next: u64,
 }
@@ -21,7 +21,7 @@ struct Node {
 }
 
 impl Heap {
-    /// Puts a slot in, or gives it a new rank.
+    /// Inserts a slot, or changes its rank.
     pub(crate) fn set(&mut self, slot: Slot, rank: f64) {
         let index = slot as usize;
         if index >= self.nodes.len() {
@@ -51,7 +51,7 @@ impl Heap {
         }
     }
 
-    /// Takes the lowest out that need not be kept, with its rank.
+    /// Removes the lowest slot that is not `kept`, and returns it with its rank.
     pub(crate) fn pop(&mut self, kept: &dyn Fn(Slot) -> bool) -> Option<(Slot, f64)> {
         let mut passed = Vec::new();
         let found = loop {

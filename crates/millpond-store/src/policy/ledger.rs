@@ -8,12 +8,12 @@ use std::{
 
 /// Counters of a [`Ledger`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Entries now.
+pub struct LedgerCounters {
+    /// Number of entries.
     pub entries: u64,
-    /// Bytes taken now.
+    /// Bytes of all entries.
     pub bytes: u64,
-    /// Bytes of entries that are pinned now, with those removed while pinned.
+    /// Bytes of pinned entries, including those removed while pinned.
     pub pinned: u64,
     /// Lookups that found an entry.
     pub hits: u64,
@@ -21,25 +21,25 @@ pub struct Counters {
     pub misses: u64,
     /// Entries inserted.
     pub insertions: u64,
-    /// Entries evicted for want of room.
+    /// Entries evicted to make space.
     pub evictions: u64,
-    /// Entries not inserted: no room could be made.
+    /// Entries not inserted because no space could be made.
     pub refused: u64,
 }
 
-/// No room: the entry is larger than all there is, or what is in the way is pinned.
+/// The entry is larger than the capacity, or pinned entries leave too little space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct LedgerEntry {
     item: Item,
     pins: u32,
-    state: State,
+    state: EntryState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum EntryState {
     #[default]
     Free,
     In,
@@ -51,11 +51,11 @@ enum State {
 #[derive(Debug)]
 pub struct Ledger {
     slots: HashMap<u64, Slot, BuildHasherDefault<Hashed>>,
-    entries: Vec<Entry>,
+    entries: Vec<LedgerEntry>,
     free: Vec<Slot>,
     policy: Box<dyn Policy>,
     capacity: u64,
-    counters: Counters,
+    counters: LedgerCounters,
 }
 
 impl Ledger {
@@ -73,11 +73,11 @@ impl Ledger {
             free: Vec::new(),
             policy,
             capacity,
-            counters: Counters::default(),
+            counters: LedgerCounters::default(),
         }
     }
 
-    /// Looks an entry up for a reader: a hit or a miss that the policy sees.
+    /// Looks an entry up for a reader. The policy learns of the hit or miss.
     pub fn ask(&mut self, item: &Item, now: Time) -> Option<Slot> {
         let Some(&slot) = self.slots.get(&item.key) else {
             self.counters.misses += 1;
@@ -89,12 +89,13 @@ impl Ledger {
         Some(slot)
     }
 
-    /// Tells the policy that a viewer begins to read a slice, cached or not; `enters` says whether with its first byte.
+    /// Tells the policy that a viewer begins to read a slice, cached or not. `enters` says whether it begins with the
+    /// first byte.
     pub fn read(&mut self, item: &Item, enters: bool, now: Time) {
         self.policy.read(item, enters, now);
     }
 
-    /// Returns the slot of an entry. Not a use of it.
+    /// Returns the slot of an entry. Does not count as a use.
     pub fn find(&self, key: u64) -> Option<Slot> {
         self.slots.get(&key).copied()
     }
@@ -102,20 +103,20 @@ impl Ledger {
     /// Returns the entry in a slot.
     pub fn item(&self, slot: Slot) -> Option<&Item> {
         let entry = self.entries.get(slot as usize)?;
-        (entry.state == State::In).then_some(&entry.item)
+        (entry.state == EntryState::In).then_some(&entry.item)
     }
 
-    /// All entries, in no order that means anything.
+    /// Returns all entries, in no particular order.
     pub fn items(&self) -> impl Iterator<Item = (Slot, &Item)> {
-        let used = |(slot, entry): (usize, &Entry)| entry.state == State::In && slot < Slot::MAX as usize;
+        let used = |(slot, entry): (usize, &LedgerEntry)| entry.state == EntryState::In && slot < Slot::MAX as usize;
         self.entries.iter().enumerate().filter(move |pair| used(*pair)).map(|(slot, entry)| (slot as Slot, &entry.item))
     }
 
-    /// Inserts an entry, where it is not present. Entries that are evicted for it are added to `gone`.
+    /// Inserts an entry that is not present. Entries evicted for it are added to `gone`.
     ///
     /// # Errors
     ///
-    /// [`Refused`] where no room can be made; entries evicted until then stay evicted.
+    /// [`Refused`] if no space can be made. Entries evicted until then stay evicted.
     pub fn insert(&mut self, item: Item, now: Time, gone: &mut Vec<(Slot, Item)>) -> Result<Slot, Refused> {
         if let Some(slot) = self.find(item.key) {
             return Ok(slot);
@@ -126,9 +127,9 @@ impl Ledger {
         }
         let slot = self.free.pop().unwrap_or(self.entries.len() as Slot);
         if slot as usize == self.entries.len() {
-            self.entries.push(Entry::default());
+            self.entries.push(LedgerEntry::default());
         }
-        self.entries[slot as usize] = Entry { item, pins: 0, state: State::In };
+        self.entries[slot as usize] = LedgerEntry { item, pins: 0, state: EntryState::In };
         self.slots.insert(item.key, slot);
         self.counters.entries += 1;
         self.counters.bytes += u64::from(item.size);
@@ -142,23 +143,23 @@ impl Ledger {
         for (slot, item) in entries {
             let index = slot as usize;
             if index >= self.entries.len() {
-                self.entries.resize(index + 1, Entry::default());
+                self.entries.resize(index + 1, LedgerEntry::default());
             }
-            let taken = self.entries[index].state != State::Free || self.slots.contains_key(&item.key);
+            let taken = self.entries[index].state != EntryState::Free || self.slots.contains_key(&item.key);
             if taken || self.counters.bytes + u64::from(item.size) > self.capacity {
                 continue;
             }
-            self.entries[index] = Entry { item, pins: 0, state: State::In };
+            self.entries[index] = LedgerEntry { item, pins: 0, state: EntryState::In };
             self.slots.insert(item.key, slot);
             self.counters.entries += 1;
             self.counters.bytes += u64::from(item.size);
             self.policy.insert(slot, &item, 0);
         }
-        let free = |(slot, entry): (usize, &Entry)| (entry.state == State::Free).then_some(slot as Slot);
+        let free = |(slot, entry): (usize, &LedgerEntry)| (entry.state == EntryState::Free).then_some(slot as Slot);
         self.free = self.entries.iter().enumerate().rev().filter_map(free).collect();
     }
 
-    /// Removes an entry. The flag says whether its slot is free: not while it is pinned.
+    /// Removes an entry. The flag says whether its slot is free: a pinned one is not.
     pub fn remove(&mut self, key: u64) -> Option<(Slot, bool)> {
         let slot = self.slots.remove(&key)?;
         let item = self.entries[slot as usize].item;
@@ -166,7 +167,7 @@ impl Ledger {
         Some((slot, self.let_go(slot)))
     }
 
-    /// Keeps an entry from eviction until [`unpin`](Self::unpin) is called as often.
+    /// Protects an entry from eviction until [`unpin`](Self::unpin) is called as often.
     pub fn pin(&mut self, slot: Slot) {
         let Some(entry) = self.entries.get_mut(slot as usize) else { return };
         if entry.pins == 0 {
@@ -175,7 +176,7 @@ impl Ledger {
         entry.pins += 1;
     }
 
-    /// Takes a pin back. Returns the key of the entry where that was removed meanwhile and its slot is free now.
+    /// Removes a pin. Returns the key of an entry that was removed meanwhile and whose slot is now free.
     pub fn unpin(&mut self, slot: Slot) -> Option<u64> {
         let entry = self.entries.get_mut(slot as usize).filter(|entry| entry.pins > 0)?;
         entry.pins -= 1;
@@ -184,17 +185,17 @@ impl Ledger {
         }
         self.counters.pinned -= u64::from(entry.item.size);
         let key = entry.item.key;
-        (entry.state == State::Doomed && self.let_go(slot)).then_some(key)
+        (entry.state == EntryState::Doomed && self.let_go(slot)).then_some(key)
     }
 
-    /// Changes the budget. Entries that are evicted for it are added to `gone`.
+    /// Changes the capacity. Entries evicted for it are added to `gone`.
     pub fn resize(&mut self, capacity: u64, now: Time, gone: &mut Vec<(Slot, Item)>) {
         self.capacity = capacity;
         self.policy.resize(capacity);
         self.make_room(0, now, gone);
     }
 
-    /// Changes the policy. The new one learns what is there in the order of slots, and nothing of the past.
+    /// Changes the policy. The new one learns the present entries in the order of slots, and no history.
     pub fn set_policy(&mut self, policy: PolicyName, now: Time) {
         let mut policy = policy.policy();
         policy.resize(self.capacity);
@@ -210,7 +211,7 @@ impl Ledger {
     }
 
     /// Returns the counters.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> LedgerCounters {
         self.counters
     }
 
@@ -228,18 +229,18 @@ impl Ledger {
         true
     }
 
-    /// Frees the slot of an entry that is out of map and policy, or marks it for the last unpin.
+    /// Frees the slot of an entry that has left map and policy, or marks it for the last unpin.
     fn let_go(&mut self, slot: Slot) -> bool {
         let entry = &mut self.entries[slot as usize];
-        if entry.state == State::In {
+        if entry.state == EntryState::In {
             self.counters.entries -= 1;
         }
         if entry.pins > 0 {
-            entry.state = State::Doomed;
+            entry.state = EntryState::Doomed;
             return false;
         }
         self.counters.bytes -= u64::from(entry.item.size);
-        entry.state = State::Free;
+        entry.state = EntryState::Free;
         self.free.push(slot);
         true
     }

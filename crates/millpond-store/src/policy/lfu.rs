@@ -1,6 +1,6 @@
 //! LFU with dynamic ageing (LFU-DA, Arlitt et al., "Evaluating content management techniques for Web proxy caches",
-//! 2000): an entry's rank is how often it was asked for, plus the rank of the last entry that went when it was last
-//! asked for; so what was popular once doesn't stay for ever.
+//! 2000). An entry's rank is its number of uses, plus the rank of the last evicted entry at the time of its last use.
+//! So entries that were popular once are evicted in the end.
 
 use super::heap::Heap;
 use super::{Item, Policy, Slot, Time};

@@ -1,4 +1,4 @@
-//! LRU: evicts the entry that was not used for the longest time.
+//! LRU: evicts the entry whose last use is the oldest.
 
 use super::{Item, Policy, Slot, Time};
 use crate::policy::chain::Chain;

@@ -1,7 +1,7 @@
 //! Eviction policies: pure, behind one small trait, one file each.
 //!
-//! A [`Ledger`] holds what is cached and how much room it takes; its policy holds the order. Neither does I/O or
-//! reads a clock, so the simulator runs the same code against traces that the server runs against viewers.
+//! A [`Ledger`] holds the cached entries and their sizes; its policy holds their order. Neither does I/O or reads a
+//! clock, so the simulator runs the same code on traces that the server runs for viewers.
 
 mod audience;
 mod chain;
@@ -24,7 +24,7 @@ mod wtinylfu;
 mod tests;
 
 use gdsf::Gdsf;
-pub use ledger::{Counters, Ledger, Refused};
+pub use ledger::{Ledger, LedgerCounters, Refused};
 use lfu::Lfu;
 use lru::Lru;
 pub use name::{BadPolicy, PolicyName};
@@ -44,11 +44,12 @@ pub type Slot = u32;
 /// An entry, as a policy sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Item {
-    /// Hash of the entry's lasting name (object, version, number of the slice): what is remembered of evicted entries.
+    /// Hash of the entry's permanent name (object, version, number of the slice), by which policies remember evicted
+    /// entries.
     pub key: u64,
     /// Hash of the object that it is part of.
     pub object: u64,
-    /// Which slice of the object, from 0.
+    /// Number of the slice in the object, from 0.
     pub index: u32,
     /// Number of slices of the object; 1 for an entry that is no slice.
     pub of: u32,
@@ -61,7 +62,7 @@ pub struct Item {
 /// A ledger calls it with slots that are in it: each between one [`insert`](Policy::insert) and one
 /// [`remove`](Policy::remove) or [`victim`](Policy::victim).
 pub(crate) trait Policy: Send + fmt::Debug {
-    /// Tells the capacity in bytes: before anything else, and when it changes.
+    /// Sets the capacity in bytes: before any other call, and when it changes.
     fn resize(&mut self, capacity: u64);
 
     /// An entry was inserted.
@@ -73,12 +74,12 @@ pub(crate) trait Policy: Send + fmt::Debug {
     /// An entry was looked up and is absent, whether or not it will be inserted.
     fn miss(&mut self, _item: &Item, _now: Time) {}
 
-    /// A viewer begins to read a slice, present or absent: with its first byte, or in its middle. Prefetch is no viewer.
+    /// A viewer begins to read a slice, cached or not, at its first byte or in its middle. Prefetch does not count.
     fn read(&mut self, _item: &Item, _enters: bool, _now: Time) {}
 
-    /// An entry was removed, for another reason than its eviction.
+    /// An entry was removed, but not evicted.
     fn remove(&mut self, slot: Slot, item: &Item);
 
-    /// Chooses the entry to evict and forgets it, passing over entries that are `kept`. Returns `None` where all are.
+    /// Chooses the entry to evict and forgets it. Entries that are `kept` are skipped. Returns `None` where all are.
     fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, now: Time) -> Option<Slot>;
 }

@@ -3,7 +3,7 @@
 use super::{Gdsf, Lfu, Lru, Policy, S3Fifo, Sieve, StreamPolicy, WTinyLfu};
 use std::{fmt, str::FromStr};
 
-/// Which eviction policy a cache has.
+/// The eviction policy of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PolicyName {
     /// Least recently used.
@@ -18,7 +18,7 @@ pub enum PolicyName {
     Sieve,
     /// A small window before a segmented LRU with frequency admission (W-TinyLFU).
     WTinyLfu,
-    /// The best of late of several policies, one of which forecasts the reads of viewers.
+    /// The best recent one of several policies, one of which forecasts the reads of viewers.
     #[default]
     Stream,
 }

@@ -1,14 +1,14 @@
 //! S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023): new entries pass through a
 //! small queue. Entries that are used there, or inserted again soon after their eviction, move on to the main queue.
 //!
-//! Where the paper counts entries, bytes are counted here: a tenth of the room is the small queue's, and the ghosts
-//! remember as many bytes as the main queue holds.
+//! The paper counts entries; this counts bytes. The small queue has a tenth of the capacity, and the ghosts remember as
+//! many bytes as the main queue holds.
 
 use super::chain::Chain;
 use super::ghost::Ghost;
 use super::{Item, Policy, Slot, Time};
 
-/// Hits of an entry are counted up to this.
+/// Highest number of hits that is counted for an entry.
 const MOST_HITS: u8 = 3;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,14 +1,14 @@
-//! A cache without bytes: what a policy would have had, of a sample of the slices.
+//! A cache without bytes: the misses of a policy, measured with a sample of the slices.
 //!
-//! A sample of one slice in `n` in a cache of an `n`th of the room is missed as often as all slices in all of it
-//! (Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015). The sample gets thinner as the cache grows, so
-//! that a shadow stays small.
+//! A sample of one slice in `n`, in a cache of an `n`th of the capacity, has the miss ratio of all slices in the whole
+//! cache (Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015). The sample gets thinner as the
+//! cache grows, so that a shadow stays small.
 
 use super::{Item, Ledger, Policy, Slot, Time};
 
-/// Entries of a shadow at most; then every other slice leaves the sample.
+/// Most entries of a shadow. Beyond them every other slice leaves the sample.
 const ENTRIES: u64 = 8192;
-/// A miss counts half when this many times the cache's capacity was looked up since.
+/// A miss counts half after lookups of this many times the cache's capacity.
 const HALF_LIFE: f64 = 2.0;
 
 /// A cache of names only, under one policy.
@@ -16,9 +16,9 @@ const HALF_LIFE: f64 = 2.0;
 pub(super) struct Shadow {
     ledger: Ledger,
     capacity: u64,
-    /// One slice of two to the power of this is in the sample.
+    /// Binary logarithm of the sampling: one slice of two to the power of this is in the sample.
     thinned: u32,
-    /// Bytes looked up and absent, the latest counting most.
+    /// Bytes looked up and absent. Later ones count more.
     missed: f64,
     gone: Vec<(Slot, Item)>,
 }
@@ -28,7 +28,7 @@ impl Shadow {
         Self { ledger: Ledger::with(0, policy), capacity: 0, thinned: 0, missed: 0.0, gone: Vec::new() }
     }
 
-    /// Tells the capacity of the cache.
+    /// Sets the capacity of the cache.
     pub(super) fn resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.ledger.resize(capacity >> self.thinned, 0, &mut self.gone);
@@ -67,13 +67,13 @@ impl Shadow {
         self.resize(self.capacity);
     }
 
-    /// Bytes missed, the latest counting most, as of all slices.
+    /// Returns the missed bytes, scaled to all slices. Later ones count more.
     pub(super) fn missed(&self) -> f64 {
         self.missed * f64::from(self.thinned).exp2()
     }
 }
 
-/// Returns whether a slice is in the sample: by bits of its name that hash tables and sketches don't begin with.
+/// Returns whether a slice is in the sample. Uses bits of its name that hash tables and sketches do not begin with.
 fn is_sampled(key: u64, thinned: u32) -> bool {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).trailing_zeros() >= thinned
 }

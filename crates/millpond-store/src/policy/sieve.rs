@@ -1,5 +1,5 @@
-//! SIEVE (Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024): entries stand in a queue by age; a hit only marks
-//! its entry; a hand walks from the oldest to the newest, clears marks and takes the first unmarked entry. A hit moves
+//! SIEVE (Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024). Entries are queued by age, and a hit only marks its
+//! entry. A hand walks from the oldest to the newest entry, clears marks and evicts the first unmarked one. A hit moves
 //! nothing, and entries read once are evicted first.
 
 use super::chain::Chain;
@@ -44,7 +44,7 @@ impl Policy for Sieve {
     }
 
     fn victim(&mut self, kept: &dyn Fn(Slot) -> bool, _: Time) -> Option<Slot> {
-        // Two rounds clear every mark: what is still passed over then must stay.
+        // Two rounds clear every mark: an entry that is skipped afterwards must stay.
         for _ in 0..self.order.len() * 2 + 1 {
             let slot = self.hand.or_else(|| self.order.front())?;
             if kept(slot) || std::mem::take(&mut self.visited[slot as usize]) {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::policy::{Ledger, PolicyName};
 
-    /// The example of the paper, figure 1: A..G with A, B, G used; H, A, D, I, B, J come.
+    /// The example of the paper, figure 1: A..G with A, B, G used; H, A, D, I, B, J are read.
     #[test]
     fn the_hand_walks_as_published() {
         let item = |name: char| Item { key: u64::from(name), object: 0, index: 0, of: 1, size: 1 };

@@ -1,14 +1,14 @@
-//! How often keys were asked for lately, in a fixed room: a count-min sketch of 4-bit counters that are halved when as
-//! many asks were counted as ten times the counters in a row (Einziger et al., "TinyLFU", 2017).
+//! Approximate use counts of keys in constant memory: a count-min sketch of 4-bit counters. All counters are halved
+//! after ten times as many uses as a row has counters (Einziger et al., "TinyLFU", 2017).
 
 /// Rows of counters.
 const ROWS: usize = 4;
-/// Counters stop at this.
+/// Highest value of a counter.
 const MOST: u8 = 15;
 
 #[derive(Debug)]
 pub(crate) struct Sketch {
-    /// A counter a byte: two in one would save half of little.
+    /// One byte for each counter: two in one byte would save little.
     rows: Vec<u8>,
     mask: u64,
     asks: u64,
@@ -21,14 +21,14 @@ impl Default for Sketch {
 }
 
 impl Sketch {
-    /// For about that many entries.
+    /// Creates a sketch for about that many entries.
     pub(crate) fn new(entries: usize) -> Self {
         let width = entries.clamp(1024, 1 << 24).next_power_of_two();
         Self { rows: vec![0; width * ROWS], mask: width as u64 - 1, asks: 0 }
     }
 
-    /// Makes it wide enough for about that many entries. Counts stay: each counter stands for half of the keys that it
-    /// stood for, and for no fewer uses than they had.
+    /// Widens it for about that many entries. Counts stay: each counter then stands for half as many keys, and for no
+    /// fewer uses than they had.
     pub(crate) fn grow(&mut self, entries: usize) {
         let old = self.entries();
         let width = entries.clamp(1024, 1 << 24).next_power_of_two();
@@ -42,7 +42,7 @@ impl Sketch {
         (self.rows, self.mask) = (rows, width as u64 - 1);
     }
 
-    /// For how many entries it is.
+    /// Returns the number of entries that it is made for.
     pub(crate) fn entries(&self) -> usize {
         self.mask as usize + 1
     }
@@ -60,7 +60,7 @@ impl Sketch {
         }
     }
 
-    /// Returns how often a key was asked for; sometimes more, never less.
+    /// Returns how often a key was used; sometimes more, never less.
     pub(crate) fn estimate(&self, key: u64) -> u8 {
         (0..ROWS).map(|row| self.rows[self.place(key, row)]).min().unwrap_or(0)
     }

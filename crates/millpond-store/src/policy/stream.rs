@@ -1,14 +1,14 @@
-//! The default: a policy of our own for what is streamed ([`Forecast`]), and general ones for what is not.
+//! The default: our own policy for streams ([`Forecast`]), and general ones for other objects.
 //!
-//! No one order of eviction is best for viewers of films, for small files, for scans and for news. So several are kept of
-//! all entries, and the best one of late chooses the entry to evict. Beside the cache, each runs a [`Shadow`]: a cache
-//! without bytes, of a sample of the slices, that measures how good the order is.
+//! No single order of eviction is best for viewers of films, for small files, for scans and for news. So several orders
+//! of all entries are kept, and the best recent one chooses the entry to evict. Each order runs a [`Shadow`], a cache
+//! without bytes, which measures its misses on a sample of the slices.
 
 use super::forecast::Forecast;
 use super::shadow::Shadow;
 use super::{Item, Lru, Policy, S3Fifo, Slot, Time, WTinyLfu};
 
-/// An order leads when it misses less than this share of what the leader misses.
+/// Share of the leader's misses below which another order takes the lead.
 const BETTER: f64 = 0.99;
 
 /// The best of several orders.
@@ -38,7 +38,7 @@ impl Default for StreamPolicy {
 }
 
 impl StreamPolicy {
-    /// A slice was looked up: the shadows tell which order would have had it.
+    /// Looks a slice up in the shadows, which tells the orders that would have held it.
     fn ask(&mut self, item: &Item, now: Time) {
         self.orders.iter_mut().for_each(|order| order.shadow.ask(item, now));
         let missed = |order: &Order| order.shadow.missed();

@@ -1,4 +1,4 @@
-//! What holds for every policy.
+//! Requirements on every policy.
 
 use super::*;
 use std::collections::{HashMap, HashSet};
@@ -7,7 +7,7 @@ fn item(key: u64, size: u32) -> Item {
     Item { key, object: key / 10, index: (key % 10) as u32, of: 10, size }
 }
 
-/// Random asks, entries, pins and changes of size against a model of what is in.
+/// Random lookups, insertions, pins and changes of size, compared with a model of the content.
 #[test]
 fn room_is_kept_and_pins_are_honoured() {
     for name in PolicyName::ALL {
@@ -62,7 +62,7 @@ fn room_is_kept_and_pins_are_honoured() {
     }
 }
 
-/// Popular keys among many that are asked for once: the share of asks that are hits.
+/// Returns the hit ratio for popular keys among many that are read once.
 fn hit_ratio(name: PolicyName) -> f64 {
     let mut rng = fastrand::Rng::with_seed(9);
     let mut ledger = Ledger::new(1000, name);
@@ -88,7 +88,8 @@ fn what_is_asked_for_once_does_not_put_out_what_is_popular() {
     }
 }
 
-/// Not a test of speed: prints what a policy does in a second, for `cargo test --release -- --ignored --nocapture`.
+/// Not a test of speed: prints the operations of each policy in a second, for `cargo test --release -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "prints figures"]
 fn requests_a_second() {

@@ -1,12 +1,13 @@
-//! W-TinyLFU (Einziger, Friedman, Manes, "TinyLFU: a highly efficient cache admission policy", 2017): what is new stays
-//! in a small window; when it has to leave it, it stays in the cache only where it was asked for more often than what
-//! would go for it. The main region is a segmented LRU: on probation, and protected once asked for there.
+//! W-TinyLFU (Einziger, Friedman, Manes, "TinyLFU: a highly efficient cache admission policy", 2017). New entries are
+//! in a small window. When one leaves the window, it is admitted to the main region only if it was used more often than
+//! the entry that would be evicted for it. The main region is a segmented LRU: entries are on probation, and protected
+//! after a use there.
 
 use super::chain::Chain;
 use super::sketch::Sketch;
 use super::{Item, Policy, Slot, Time};
 
-/// Shares of the room: the window's, and of the rest what is protected.
+/// Shares of the capacity: that of the window, and that of protected entries in the rest.
 const WINDOW: f64 = 0.01;
 const PROTECTED: f64 = 0.8;
 
@@ -43,7 +44,7 @@ impl WTinyLfu {
         self.chains[region as usize].remove(slot);
     }
 
-    /// Puts an entry into the main region: on probation, or among what is protected where only that has room.
+    /// Inserts an entry into the main region: on probation, or protected if only that segment has space.
     fn admit(&mut self, slot: Slot) {
         let fits = |region: Region, most: f64| {
             let bytes = self.bytes[region as usize] + u64::from(self.nodes[slot as usize].0.size);
@@ -53,7 +54,7 @@ impl WTinyLfu {
         self.put(slot, if only_protected { Region::Protected } else { Region::Probation });
     }
 
-    /// The first entry of a region that need not be kept.
+    /// Returns the first entry of a region that is not `kept`.
     fn first(&self, region: Region, kept: &dyn Fn(Slot) -> bool) -> Option<Slot> {
         self.chains[region as usize].iter().find(|slot| !kept(*slot))
     }
@@ -85,7 +86,7 @@ impl Policy for WTinyLfu {
     }
 
     fn hit(&mut self, slot: Slot, item: &Item, _: Time) {
-        // Uses that follow each other closely, in the window, say little of how often it will be asked for.
+        // Uses that follow each other closely, in the window, say little about future uses.
         let region = match self.nodes[slot as usize].1 {
             Region::Window => Region::Window,
             Region::Probation | Region::Protected => {

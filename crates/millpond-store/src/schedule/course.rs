@@ -3,7 +3,7 @@
 use super::Seconds;
 use std::ops::Range;
 
-/// When a viewer will read which byte of an object: linear between its points.
+/// The times at which a viewer will read the bytes of an object: linear between its points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course {
     /// Offsets in bytes and times in seconds, both rising.
@@ -29,7 +29,8 @@ impl Course {
         Self::new([(from, 0.0), (to, to.saturating_sub(from) as f64 / rate.max(1e-9))])
     }
 
-    /// Makes all bytes between two points needed at the time of the first, as for a viewer that asks for whole segments.
+    /// Marks all bytes between two points as needed at the time of the first, as by a viewer that requests whole
+    /// segments.
     #[must_use]
     pub fn whole(mut self) -> Self {
         self.whole = true;
@@ -41,8 +42,8 @@ impl Course {
         self.whole
     }
 
-    /// Cuts a range where its bytes are needed at different times. Each item has a length, the time at which its first byte
-    /// is needed, and that of its last.
+    /// Splits a range where its bytes are needed at different times. Each item has a length, and the times at which its
+    /// first and last byte are needed.
     pub(super) fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {
         let mut at = range.start;
         std::iter::from_fn(move || {
@@ -70,7 +71,7 @@ impl Course {
         self.points.last().map_or(0, |last| last.0)
     }
 
-    /// Returns when a byte is read. Bytes outside of the course have the time of its nearer end.
+    /// Returns the time at which a byte is read. Bytes outside of the course have the time of its nearer end.
     pub(super) fn time_at(&self, byte: u64) -> Seconds {
         let next = self.points.partition_point(|point| point.0 <= byte);
         match (next.checked_sub(1).and_then(|last| self.points.get(last)), self.points.get(next)) {

@@ -11,20 +11,21 @@ pub struct LinkEstimate {
     pub delay: Seconds,
 }
 
-/// The longest start-up of a transfer: slow start costs no more than this, for its losses are sent again.
+/// Longest start-up of a transfer. Slow start costs no more than this, because lost packets are sent again.
 const START: Seconds = 0.8;
 /// Round trips until a transfer has reached the rate of the link.
 const ROUNDS: f64 = 5.0;
 
 impl LinkEstimate {
-    /// Returns by how many seconds a slice of `slice` bytes must be requested sooner because its transfer starts slowly.
+    /// Returns by how many seconds a slice of `slice` bytes must be requested earlier because its transfer starts
+    /// slowly.
     /// A sender begins with ten segments and doubles them each round trip (RFC 5681 3.1): half a megabyte after five.
     pub fn start(self, round_trip: Seconds, slice: u64) -> Seconds {
         START.min(ROUNDS * round_trip + slice as f64 / self.bandwidth)
     }
 }
 
-/// The link at one moment: what it gives, and what it has to do.
+/// The state of the link at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkState {
     /// Bandwidth and mean delay.
@@ -37,23 +38,23 @@ pub struct LinkState {
 
 /// The estimate before anything was measured: 1 MB/s and 100 ms.
 const UNKNOWN: LinkEstimate = LinkEstimate { bandwidth: 1e6, delay: 0.1 };
-/// Length of a bandwidth sample, in seconds with traffic, over as many transfers as that takes. The last bytes of one
+/// Length of a bandwidth sample, in seconds with traffic, over as many transfers as necessary. The last bytes of one
 /// transfer arrive in a burst, and would look like a faster link.
 const SAMPLE: Seconds = 0.2;
 /// Fewest bytes of a sample.
 const LEAST: u64 = 32 * 1024;
-/// Bytes that make a sample, however short.
+/// Bytes that make a sample, however short it is.
 const ENOUGH: u64 = 4 << 20;
 /// Time constant of the fast average, in seconds with traffic.
 const FAST: Seconds = 2.5;
-/// Time constant of the slow average: longer than a lost packet delays what follows it, and than the burst after it.
+/// Time constant of the slow average: longer than the delay by a lost packet, and than the burst behind it.
 const SLOW: Seconds = 8.0;
 
-/// Measures a link by the bytes of all its transfers together: while at least one transfer has begun, the bytes that
-/// arrive in a second are what the link gives.
+/// Measures a link by the bytes of all its transfers together. While at least one transfer has begun, the bytes that
+/// arrive in a second are the bandwidth of the link.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    /// Transfers that have begun to arrive and have not ended.
+    /// Transfers in progress, from their first byte on.
     arriving: u32,
     /// Bytes requested that have not arrived.
     outstanding: u64,
@@ -65,7 +66,7 @@ pub struct Meter {
     sampled: u64,
     /// Bytes that arrived together with the first byte of their transfer, and the seconds since its request.
     at_once: (u64, Seconds),
-    /// Fast and slow moving averages of the bandwidth: the lower one is believed.
+    /// Fast and slow moving averages of the bandwidth. The lower one counts.
     fast: Option<f64>,
     slow: Option<f64>,
     /// Mean and mean deviation of the delay (RFC 6298 2).
@@ -75,7 +76,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Returns whether a request made now measures the delay: behind other transfers it would measure their queue.
+    /// Returns whether a request made now measures the delay. Behind other transfers it would measure their queue.
     pub fn tells_delay(&self) -> bool {
         self.outstanding == 0 || self.delay.is_none()
     }
@@ -92,8 +93,8 @@ impl Meter {
         self.outstanding += bytes;
     }
 
-    /// Counts the first bytes of a transfer. `after` is the time since its request, where that measures the delay. These
-    /// bytes gathered in buffers, and say nothing of the bandwidth.
+    /// Counts the first bytes of a transfer. `after` is the time since its request, if that measures the delay. These
+    /// bytes gathered in buffers, and do not measure the bandwidth.
     pub fn begins(&mut self, now: Seconds, after: Option<Seconds>, bytes: u64) {
         self.outstanding = self.outstanding.saturating_sub(bytes);
         if self.arriving == 0 {
@@ -128,7 +129,7 @@ impl Meter {
     fn sample(&mut self, now: Seconds) {
         self.time += (now - self.until).max(0.0);
         self.until = now;
-        // The first sample is short: before it nothing is known.
+        // The first sample is short, because no estimate exists before it.
         let is_enough = self.bytes >= if self.slow.is_none() { 8 * LEAST } else { ENOUGH };
         if self.time <= 0.0 || self.bytes < LEAST || (self.time < SAMPLE && !is_enough) {
             return;
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn bursts_behind_gaps_do_not_look_like_a_faster_link() {
-        // 189 kB/s in bursts: nothing for 0.4 s, then the bytes that had gathered.
+        // 189 kB/s in bursts: no bytes for 0.4 s, then the bytes that had gathered.
         let mut meter = Meter::default();
         meter.requested(10_000_000);
         meter.begins(0.0, None, 0);
@@ -191,7 +192,7 @@ mod tests {
             meter.ends(now, 0, true);
         }
         assert!((meter.estimate().bandwidth - 65.5e6).abs() < 1e6);
-        // The first bytes of long transfers say nothing, however soon they arrive.
+        // The first bytes of long transfers do not measure the bandwidth, however early they arrive.
         let mut meter = Meter::default();
         for transfer in 0..20 {
             let now = f64::from(transfer);
@@ -231,7 +232,7 @@ mod tests {
         assert!((0.05..0.11).contains(&link.delay), "{link:?}");
         assert_eq!(meter.state().least_delay, 0.05);
         assert_eq!(meter.state().busy, 0.0);
-        // An idle time says nothing. Then the link is slower, which is believed after some seconds.
+        // An idle time measures nothing. Then the link is slower, which the estimate shows after some seconds.
         meter.requested(1_500_000);
         meter.begins(100.0, None, 0);
         for step in 1..=600 {

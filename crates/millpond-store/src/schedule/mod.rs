@@ -1,9 +1,10 @@
-//! When to fetch the slices that viewers will need next: pure, on any clock.
+//! Decides when to fetch the slices that viewers will need: pure, on any clock.
 //!
-//! A [`Viewer`] knows by its [`Course`] when it will read which byte. A [`Planner`] holds all viewers of one origin, and
-//! says which slices to fetch now and when to ask again. Windows follow the viewer's position. [`Mode::Active`] fetches
-//! each slice at the last moment at which it still arrives in time, with all viewers' slices sharing one link by earliest
-//! deadline; a [`Meter`] measures that link. The simulator drives the same [`Planner`] and [`Meter`] on a virtual clock.
+//! A [`Course`] tells a [`Viewer`] when it will read which byte. A [`Planner`] holds all viewers of one origin. It
+//! returns the slices to fetch now, and the time of its next call. Windows follow the viewer's position.
+//! [`Mode::Active`] fetches each slice at the last moment at which it still arrives in time; the slices of all viewers
+//! share one link by earliest deadline. A [`Meter`] measures that link. The simulator drives the same [`Planner`] and
+//! [`Meter`] on a virtual clock.
 
 mod course;
 mod link;

@@ -11,7 +11,7 @@ pub enum Mode {
     Window(f64),
     /// At the latest moment at which they still arrive in time, by the measured link.
     Active,
-    /// The whole object before anything of it is sent: caching without slices, the baseline.
+    /// The whole object before its first byte is sent: caching without slices, the baseline.
     Full,
 }
 
@@ -30,7 +30,7 @@ impl Mode {
     /// Returns how many slices ahead of the position a slice is fetched; `None` for Active, which goes by time.
     pub(super) fn ahead(self) -> Option<f64> {
         match self {
-            // Full has fetched everything before there is a position.
+            // Full has fetched all slices before there is a position.
             Self::OnDemand | Self::Full => Some(0.0),
             Self::Window(slices) => Some(slices),
             Self::Active => None,

@@ -1,12 +1,12 @@
-//! Which slices to fetch now, for all viewers of one origin.
+//! Chooses the slices to fetch now, for all viewers of one origin.
 
 use super::{LinkEstimate, LinkState, Mode, Seconds, Viewer, viewer, viewer::Wish};
 use std::collections::{BTreeMap, HashMap};
 
-/// Most slices on their way ahead of viewers at one time, from one origin. Bytes that a reader waits for don't count.
+/// Most slices of one origin that are prefetched at a time. Bytes that a reader waits for do not count.
 const AT_ONCE: usize = 8;
-/// Longest work of the link, in seconds, that lets another slice be fetched ahead: what readers wait for comes first, and
-/// the link does not run idle. A link with a longer delay may have as much work as that.
+/// Longest queue of the link, in seconds, that permits another prefetch. Bytes that readers wait for come first, and
+/// the link does not run idle. A link with a longer delay may have a queue of that delay.
 const QUEUE: Seconds = 0.05;
 /// Least time between two calls of [`Planner::plan`]: changes within it are planned together.
 pub const SPACING: Seconds = 0.005;
@@ -27,7 +27,7 @@ pub struct Fetch {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limits {
     slices: usize,
-    /// Longest work of the link that lets one more slice be fetched.
+    /// Longest queue of the link that permits one more slice.
     queue: Seconds,
 }
 
@@ -40,8 +40,9 @@ struct Watching {
 
 /// Decides which slices to fetch ahead, for all viewers of one origin.
 ///
-/// The caller tells each viewer's position through [`viewer`](Self::viewer), calls [`plan`](Self::plan) after every change
-/// and at the moment that the last call returned, and starts the fetches of its answer. Each is answered once.
+/// The caller sets each viewer's position through [`viewer`](Self::viewer). It calls [`plan`](Self::plan) after every
+/// change and at the moment that the last call returned, and starts the fetches of its answer. Each slice is answered
+/// once.
 #[derive(Debug)]
 pub struct Planner {
     mode: Mode,
@@ -71,12 +72,12 @@ impl Planner {
         self.next
     }
 
-    /// Returns a viewer, to be told its position.
+    /// Returns a viewer, whose position can be set.
     pub fn viewer(&mut self, id: ViewerId) -> Option<&mut Viewer> {
         self.viewers.get_mut(&id).map(|watching| &mut watching.viewer)
     }
 
-    /// Removes a viewer, with all it would need.
+    /// Removes a viewer, and its demand for slices.
     pub fn leave(&mut self, id: ViewerId) {
         self.viewers.remove(&id);
     }
@@ -86,7 +87,7 @@ impl Planner {
         self.viewers.is_empty()
     }
 
-    /// Returns the slices to fetch now, by earliest deadline, and when to ask again if nothing changes before.
+    /// Returns the slices to fetch now, by earliest deadline, and the time of the next call if nothing changes before.
     ///
     /// `under_way` is the number of slices on their way ahead of viewers; `here` says whether a slice of a viewer's object
     /// is cached or on its way.
@@ -103,7 +104,7 @@ impl Planner {
         self.plan_within(limits, now, LinkEstimate { delay, ..estimate }, busy, here)
     }
 
-    /// As [`plan`](Self::plan), with the limits and the whole delay of a fetch given.
+    /// As [`plan`](Self::plan), with given limits and delay.
     fn plan_within(
         &mut self,
         limits: Limits,
@@ -118,7 +119,7 @@ impl Planner {
             Some(ahead) => self.windows(now, ahead, fits, here),
             None => self.active(now, link, busy, fits, here),
         };
-        // A link with work is planned for again when that is done.
+        // While the link has a queue, the next call is due at its end.
         let done = (!fits(fetches.len())).then(|| now + (busy + fetches.len() as f64 * takes - limits.queue).max(0.01));
         (fetches, [wake, done].into_iter().flatten().reduce(f64::min))
     }
@@ -201,15 +202,15 @@ mod tests {
         let [late, early] = [planner.join(1), planner.join(2)];
         at(&mut planner, late, 0, 1000, 0.0);
         at(&mut planner, early, 500, 1000, 0.0);
-        // Played at 10 s and 5 s; a slice takes 1 s of a link, and is read as it comes.
+        // Played at 10 s and 5 s. A slice takes 1 s of a link, and is read as it arrives.
         let (fetches, wake) = planner.plan_within(LIMITS, 0.0, LINK, 0.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(5.0)));
         let (fetches, wake) = planner.plan_within(LIMITS, 5.0, LINK, 0.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![Fetch { viewer: early, index: 1 }], Some(10.0)));
-        // The link is busy for 6 s more: everything needed until then is late already.
+        // The link is busy for 6 s more: all slices needed until then are late already.
         let (fetches, _) = planner.plan_within(Limits { slices: 1, ..LIMITS }, 5.0, LINK, 6.0, |_, _| false);
         assert_eq!(fetches, [Fetch { viewer: late, index: 1 }]);
-        // A link with enough work gets no more.
+        // A link with a long queue gets no more.
         let (fetches, wake) = planner.plan_within(Limits { queue: 2.0, ..LIMITS }, 5.0, LINK, 6.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(9.0)));
         planner.leave(late);

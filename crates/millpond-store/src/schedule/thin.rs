@@ -20,7 +20,7 @@ struct Transfer {
     slice: (u64, u64),
     got: f64,
     of: f64,
-    /// Whether a reader waits for it, or it is fetched ahead.
+    /// Whether a reader waits for it; otherwise it is prefetched.
     waited_for: bool,
     begun: bool,
 }
@@ -57,7 +57,7 @@ impl World {
     /// Advances by ten milliseconds: the transfers share the link, then the planner is asked.
     fn step(&mut self, titles: &HashMap<u64, Vec<u64>>) {
         self.now += STEP;
-        // Now and then nothing arrives: those bytes are lost, not late.
+        // From time to time nothing arrives: those bytes are lost, not late.
         if self.rng.f64() < STEP / 4.0 {
             self.gap = self.now + self.longest_gap * self.rng.f64();
         }
@@ -97,13 +97,13 @@ impl World {
         self.here.contains(&slice) || coming.is_some_and(|transfer| transfer.got >= offset)
     }
 
-    /// Plays one viewer. Returns how often it stalled, and for how long.
+    /// Plays one viewer. Returns the number and the duration of its stalls.
     fn watch(&mut self, titles: &HashMap<u64, Vec<u64>>, title: u64, seconds: f64) -> (u32, Seconds) {
         let bounds = &titles[&title];
         let id = self.planner.join(title);
         let (start, end) = (self.now, bounds[bounds.len() - 1]);
         let (mut stalls, mut stalled) = (0, 0.0);
-        // When the buffered media ends; none before the first segment.
+        // End of the buffered media; `None` before the first segment.
         let mut until: Option<Seconds> = None;
         for number in 1..bounds.len() {
             while until.is_some_and(|until| until - self.now > 1.0) && self.now - start < seconds {

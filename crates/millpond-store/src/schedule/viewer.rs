@@ -3,29 +3,29 @@
 use super::{Course, LinkEstimate, Seconds};
 use std::ops::Range;
 
-/// Factor by which a link is taken to be slower than it was measured. On a link that is little faster than the media it keeps the
-/// link busy all the time, so that the slices ahead of the viewer outlast a lost packet.
+/// Factor by which the link is assumed to be slower than measured. A link that is little faster than the media is then busy all
+/// the time, so that the slices ahead of the viewer outlast a lost packet.
 const MARGIN: f64 = 1.25;
-/// How far ahead Active plans.
+/// Time for which Active plans ahead.
 const HORIZON: Seconds = 60.0;
 /// Most slices of one viewer that Active plans.
 const SLICES: u64 = 64;
 
 /// A viewer that reads an object in order, at the pace of the media.
 ///
-/// It has asked for bytes up to an offset, and will ask for more when it gets there. Between two requests it is taken to
-/// play what it asked for, and to wait at the end of that.
+/// It has requested bytes up to an offset, and will request more when it gets there. Between two requests it is assumed
+/// to play the requested bytes, and to wait at their end.
 #[derive(Clone, Debug)]
 pub struct Viewer {
     slice: u64,
     course: Course,
-    /// When the first byte of the course is played; while the viewer waits, no sooner than now.
+    /// Time at which the first byte of the course is played; while the viewer waits, no earlier than now.
     begun: Seconds,
-    /// Whether it waits for all that it asked for before it plays.
+    /// Whether it waits for all requested bytes before it plays.
     waits: bool,
-    /// The byte behind the last one that it asked for.
+    /// Offset behind the last requested byte.
     asked: u64,
-    /// Slices before this one were asked for or handed to the caller.
+    /// Slices before this one were requested, or returned to the caller.
     next: u64,
 }
 
@@ -35,20 +35,20 @@ pub(super) struct Wish<V> {
     pub(super) viewer: V,
     pub(super) index: u64,
     pub(super) bytes: u64,
-    /// When its first byte is needed.
+    /// Time at which its first byte is needed.
     pub(super) first: Seconds,
-    /// When its last byte is needed.
+    /// Time at which its last byte is needed.
     pub(super) last: Seconds,
 }
 
 impl Viewer {
-    /// Creates a viewer of slices of `slice` bytes that has asked for nothing.
+    /// Creates a viewer of slices of `slice` bytes without requests.
     pub(super) fn new(slice: u64) -> Self {
         Self { slice: slice.max(1), course: Course::default(), begun: 0.0, waits: false, asked: 0, next: 0 }
     }
 
-    /// Tells that the viewer starts the course now, and has asked for its bytes up to `asked`. Returns whether it reads on
-    /// from its last position; `false` is a seek.
+    /// Notes that the viewer starts the course now, and has requested its bytes up to `asked`. Returns whether it reads
+    /// on from its last position; `false` is a seek.
     pub fn moves(&mut self, course: Course, asked: u64, now: Seconds) -> bool {
         let first = asked.div_ceil(self.slice);
         let goes_on = course.start() + self.slice >= self.asked && course.start() <= self.asked + self.slice;
@@ -57,7 +57,7 @@ impl Viewer {
         goes_on
     }
 
-    /// Tells that the viewer has all it asked for. Returns whether it waited for that.
+    /// Notes that the viewer has received all requested bytes. Returns whether it waited for them.
     pub fn receives(&mut self, now: Seconds) -> bool {
         if self.waits {
             self.begun = self.begun.max(now);
@@ -65,13 +65,13 @@ impl Viewer {
         std::mem::take(&mut self.waits)
     }
 
-    /// Returns when the first byte of the course is or was played.
+    /// Returns the time at which the first byte of the course is or was played.
     fn begun(&self, now: Seconds) -> Seconds {
         if self.waits { self.begun.max(now) } else { self.begun }
     }
 
-    /// Returns the slices that a window of `ahead` slices newly covers, and when it will cover the next one, if that is
-    /// before the viewer asks again.
+    /// Returns the slices that a window of `ahead` slices newly covers, and the time at which it will cover the next
+    /// one, if that is before the viewer's next request.
     pub(super) fn window(&mut self, ahead: f64, now: Seconds) -> (Range<u64>, Option<Seconds>) {
         let start = self.next;
         let end = self.course.end().div_ceil(self.slice);
@@ -89,11 +89,12 @@ impl Viewer {
         (start..self.next, None)
     }
 
-    /// Adds the missing slices that the viewer will need within the horizon, and that were not handed to the caller.
+    /// Adds the missing slices that the viewer will need within the horizon, except those returned to the caller
+    /// before.
     pub(super) fn wishes<V: Copy>(&self, name: V, now: Seconds, here: impl Fn(u64) -> bool, out: &mut Vec<Wish<V>>) {
         let end = self.course.end().div_ceil(self.slice).min(self.next + SLICES);
         let asks = self.since_begun(self.asked);
-        // A viewer that waits at the end of what it asked for delays all that follows.
+        // A viewer that waits at the end of the requested bytes delays all later ones.
         let begun = self.begun(now).max(now - asks);
         let begun = begun - self.course.time_at(self.course.start());
         for index in self.next..end {
@@ -114,7 +115,7 @@ impl Viewer {
         }
     }
 
-    /// Marks a slice as handed to the caller. Returns whether it was not before.
+    /// Marks a slice as returned to the caller. Returns whether it was not before.
     pub(super) fn handle(&mut self, index: u64) -> bool {
         let is_news = index >= self.next;
         self.next = self.next.max(index + 1);
@@ -126,9 +127,9 @@ impl Viewer {
     }
 }
 
-/// Sorts wishes by deadline, and calls `each` with the latest moment to fetch each of them, the last one first. The link
-/// carries one after the other, and is busy for `busy` seconds already. A slice is read as it arrives: neither its first
-/// byte nor its last may be late.
+/// Sorts wishes by deadline, and calls `each` with the latest moment to fetch each of them, the last one first. The
+/// link carries one after the other, and is busy for `busy` seconds already. A slice is read as it arrives: neither its
+/// first byte nor its last one may be late.
 pub(super) fn latest<V: Copy>(
     wishes: &mut [Wish<V>],
     link: LinkEstimate,
@@ -190,8 +191,8 @@ mod tests {
         let (index, at) = first_moment(&viewer, 1e9, 1.0, 100.0).unwrap();
         assert_eq!(index, 2);
         assert!((at - (120.0 - 1.25)).abs() < 1e-3, "{at}");
-        // At 100 B/s, taken for 80, a slice takes 12.5 s and plays for 10. All slices within the horizon, to the end of the
-        // one with byte 7000, begin that much sooner.
+        // At 100 B/s, assumed to be 80, a slice takes 12.5 s and plays for 10. The fetches of all slices within the
+        // horizon, to the end of the one with byte 7000, begin that much sooner.
         let (_, at) = first_moment(&viewer, 100.0, 0.0, 100.0).unwrap();
         assert!((at - (170.0 - 5.0 * 12.5)).abs() < 1e-6, "{at}");
         // A viewer that pauses delays its deadlines.

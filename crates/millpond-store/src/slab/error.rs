@@ -1,9 +1,9 @@
-//! Why the slab files can't be used.
+//! Errors of the slab files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failure of the disk cache, with the file and what the system said.
+/// A failure of the disk cache, with the file and the error of the system.
 #[derive(Debug, thiserror::Error)]
 pub enum SlabError {
     /// Another process uses the folder.
@@ -12,14 +12,14 @@ pub enum SlabError {
         /// The folder.
         folder: PathBuf,
     },
-    /// The quota leaves no room for a slice.
+    /// The quota is smaller than one slice.
     #[error("{folder}: {quota} bytes are too few: {least} hold one slice and what belongs to it")]
     TooSmall {
         /// The folder.
         folder: PathBuf,
         /// The quota in bytes.
         quota: u64,
-        /// The least that would do.
+        /// The smallest possible quota.
         least: u64,
     },
     /// A file failed.
@@ -29,12 +29,12 @@ pub enum SlabError {
         file: PathBuf,
         /// Operation that failed.
         what: &'static str,
-        /// Where.
+        /// Offset in the file.
         offset: u64,
         /// Error of the system.
         error: io::Error,
     },
-    /// The log of names has no room, though what is old in it was thrown out.
+    /// The log of names is full, also after its old entries were removed.
     #[error("{file}: the names of all objects take more than {most} bytes")]
     Names {
         /// The file.
@@ -45,7 +45,7 @@ pub enum SlabError {
 }
 
 impl SlabError {
-    /// Makes an error of what the system said of a file.
+    /// Returns a function that turns an error of the system into one of a file.
     pub(crate) fn of(file: &Path, what: &'static str, offset: u64) -> impl FnOnce(io::Error) -> Self {
         let file = file.to_owned();
         move |error| Self::File { file, what, offset, error }

@@ -1,14 +1,14 @@
-//! Slab files: places of one size for slices, so that a hit is an open file, an offset and a length.
+//! Slab files: slots of one size for slices. A hit is an open file, an offset and a length.
 //!
-//! In the folder lie `lock`, `slots` (a header of 4096 bytes, then a record of 64 bytes for each slot), `names` (what
-//! objects are called) and the slabs, `slab-0000` and so on, of 1 GiB each and the last as long as it needs to be. All
-//! of them together keep to the quota. The caller chooses the slot of each slice.
+//! The folder contains `lock`, `slots` (a header of 4096 bytes, then a record of 64 bytes for each slot), `names` (the
+//! names of objects) and the slabs `slab-0000` and so on. A slab has 1 GiB; the last one is as long as necessary.
+//! Together the files keep to the quota. The caller chooses the slot of each slice.
 //!
-//! A slot's record is taken back before its data are overwritten, and written after them: a process killed at any
-//! moment loses at most what it was writing. After a loss of power the record may be there without its data, and disks
-//! lose bits: so a checksum is compared, [`Slabs::verify`], before the first use after a start and now and then. A slab
-//! that another program has cut off is given up for a new file, [`Slabs::renew`]: were it written to, what is missing
-//! before the new bytes would read as zeros.
+//! A slot's record is erased before its data are overwritten, and written after them. A process killed at any moment
+//! loses at most the slice that it was writing. After a loss of power a record may exist without its data, and disks
+//! lose bits: so [`Slabs::verify`] compares a checksum before the first use after a start, and from time to time. A
+//! slab that another program has truncated is replaced by a new file ([`Slabs::renew`]). A write into the old one would
+//! make the missing part before it read as zeros.
 
 mod error;
 mod names;
@@ -38,46 +38,46 @@ use crate::origin::disk;
 use crate::policy::Slot;
 use record::Record;
 
-/// Bytes of a slab, the last one's excepted.
+/// Bytes of a slab, except the last one.
 const SLAB: u64 = 1 << 30;
 /// Bytes before the first record.
 const HEADER: u64 = 4096;
-/// Parts of one write: the system takes 1024.
+/// Most slices of one write: the system accepts 1024.
 const PARTS: usize = 1024;
-/// Tells the form of the files; another number means starting anew.
+/// Identifies the format of the files. Files with another value are discarded.
 const FORM: [u8; 16] = *b"millpond slots 1";
-/// Of the quota, the share of the names.
+/// Divisor of the quota that gives the share of the names.
 const NAMES_SHARE: u64 = 256;
-/// The names have at least this many bytes.
+/// Least bytes for names.
 const NAMES_LEAST: u64 = 64 << 10;
 
-/// A slice that was there at the start.
+/// A slice that was found at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// Where it lies.
+pub(crate) struct StoredSlice {
+    /// Its slot.
     pub(crate) slot: Slot,
     /// Its key.
     pub(crate) key: u64,
     /// The hash of its object.
     pub(crate) object: u64,
-    /// Which slice of the object.
+    /// Number of the slice in the object.
     pub(crate) index: u32,
-    /// How many slices the object has.
+    /// Number of slices of the object.
     pub(crate) of: u32,
 }
 
-/// A slice to be written.
+/// A slice to write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slice<'a> {
+pub(crate) struct NewSlice<'a> {
     /// Its key.
     pub(crate) key: u64,
     /// The hash of its object.
     pub(crate) object: u64,
-    /// Which slice of the object.
+    /// Number of the slice in the object.
     pub(crate) index: u32,
-    /// How many slices the object has.
+    /// Number of slices of the object.
     pub(crate) of: u32,
-    /// What the object is called.
+    /// Name of the object.
     pub(crate) name: &'a ObjectName,
 }
 
@@ -87,26 +87,26 @@ pub(crate) struct Slabs {
     folder: PathBuf,
     slice: u64,
     slots: u32,
-    /// Opened and allocated when the first slot in them is written. A lock each: taken for a look, and to put a new file
-    /// in the place of a broken one.
+    /// Files, opened and allocated when their first slot is written. A lock each: taken to read it, and to replace a
+    /// truncated file.
     slabs: Vec<RwLock<Option<Arc<File>>>>,
     records: File,
-    /// A lock: what is written is one slice at a time.
-    state: Mutex<State>,
-    /// Whether bytes on their way to a client stay as they are when their slot is used again.
+    /// A lock: one slice is written at a time.
+    state: Mutex<SlotTable>,
+    /// Whether bytes on their way to a client stay unchanged when their slot is overwritten.
     detaches: AtomicBool,
     #[expect(dead_code, reason = "held while the folder is used")]
     lock: File,
 }
 
 #[derive(Debug)]
-struct State {
-    /// What each slot holds, as the records say.
+struct SlotTable {
+    /// The record of each slot.
     held: Vec<Option<Record>>,
-    /// Slots whose data may have been handed out since the start.
+    /// Slots whose data may have been read since the start.
     used: Vec<bool>,
     names: HashMap<u64, Known>,
-    /// How many versions there are of the object at each place and path, by their hash.
+    /// Number of versions of the object at each place and path, by their hash.
     paths: HashMap<u64, u32>,
     log: File,
     log_len: u64,
@@ -116,23 +116,23 @@ struct State {
 #[derive(Debug)]
 struct Known {
     name: ObjectName,
-    /// Slots that hold slices of it or are being filled with one.
+    /// Slots that hold slices of the object, or are being filled with one.
     slices: u32,
 }
 
 impl Slabs {
-    /// Opens or makes the files in a folder, of at most `quota` bytes in all, for slices of `slice` bytes. Says what is
-    /// there: nothing where the form or the size of slices is another one.
+    /// Opens or creates the files in a folder, of at most `quota` bytes in all, for slices of `slice` bytes. Returns
+    /// the slices found, none where the format or the size of slices differs.
     ///
     /// # Errors
     ///
-    /// Where another process has the folder, the quota is too small, or the system refuses.
-    pub(crate) fn open(folder: &Path, quota: u64, slice: u32) -> Result<(Self, Vec<Found>), SlabError> {
+    /// Another process uses the folder, the quota is too small, or a system call fails.
+    pub(crate) fn open(folder: &Path, quota: u64, slice: u32) -> Result<(Self, Vec<StoredSlice>), SlabError> {
         fs::create_dir_all(folder).map_err(SlabError::of(folder, "making the folder", 0))?;
         let lock = lock(folder)?;
         let slice = u64::from(slice);
         let log_most = (quota / NAMES_SHARE).max(NAMES_LEAST);
-        // While the names are written anew, half as much lies beside them.
+        // While the names are rewritten, a file half as large exists beside them.
         let rest = quota.saturating_sub(HEADER + log_most + log_most / 2);
         let slots = u32::try_from(rest / (slice + record::SIZE as u64)).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
         if slots == 0 {
@@ -157,7 +157,7 @@ impl Slabs {
         let count = u64::from(slots).div_ceil(per_slab) as usize;
         remove_slabs(folder, count);
         let (log, names, log_len) = open_log(&folder.join("names"))?;
-        let mut state = State {
+        let mut state = SlotTable {
             held: vec![None; slots as usize],
             used: vec![false; slots as usize],
             names: names.into_iter().map(|(object, name)| (object, Known { name, slices: 0 })).collect(),
@@ -184,22 +184,22 @@ impl Slabs {
         Ok((slabs, found))
     }
 
-    /// Returns how many slots there are.
+    /// Returns the number of slots.
     pub(crate) fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// Returns whether bytes that the kernel still has on their way to a client stay as they are when their slot is written
-    /// again: not on file systems that can't set a range aside. There, bytes are to be copied out.
+    /// Returns whether bytes that the kernel has not sent yet stay unchanged when their slot is overwritten. File
+    /// systems that cannot detach a range lack this: there, bytes must be copied out.
     pub(crate) fn detaches(&self) -> bool {
         self.detaches.load(Ordering::Relaxed)
     }
 
-    /// The file and the offset where a slot's data begin.
+    /// Returns the file and the offset of a slot's data.
     ///
     /// # Errors
     ///
-    /// Where the slab can't be opened.
+    /// The slab cannot be opened.
     pub(crate) fn location(&self, slot: Slot) -> Result<(Arc<File>, u64), SlabError> {
         let per_slab = SLAB / self.slice;
         let number = (u64::from(slot) / per_slab) as usize;
@@ -219,39 +219,38 @@ impl Slabs {
         Ok((file, offset))
     }
 
-    /// The file that a slot lies in, and the offset there, for messages.
+    /// Returns the file and offset of a slot, for messages.
     pub(crate) fn place(&self, slot: Slot) -> (PathBuf, u64) {
         let file = self.folder.join(slab_name(slot_slab(slot, self.slice)));
         (file, u64::from(slot) % (SLAB / self.slice) * self.slice)
     }
 
-    /// Returns whether the slab of a slot has become shorter than it was made.
+    /// Returns whether the slab of a slot is shorter than it was made.
     pub(crate) fn is_cut(&self, slot: Slot) -> bool {
         let Ok((file, _)) = self.location(slot) else { return false };
         let most = self.slab_len(slot_slab(slot, self.slice));
         file.metadata().is_ok_and(|meta| meta.len() < most)
     }
 
-    /// The slots that lie in one slab with a slot, itself included.
+    /// Returns the slots of the slab that contains `slot`, itself included.
     pub(crate) fn neighbours(&self, slot: Slot) -> Range<Slot> {
         let per_slab = SLAB / self.slice;
         let first = (slot_slab(slot, self.slice) as u64 * per_slab) as Slot;
         first..first.saturating_add(per_slab as Slot).min(self.slots)
     }
 
-    /// Replaces a slab that was cut off by a new file, in which no slot holds anything. Readers of the old file keep
-    /// it.
+    /// Replaces a truncated slab by a new file, in which all slots are empty. Readers of the old file keep it.
     ///
     /// # Errors
     ///
-    /// Where a new file can't be made.
+    /// A new file cannot be made.
     pub(crate) fn renew(&self, slot: Slot) -> Result<(), SlabError> {
         let number = slot_slab(slot, self.slice);
         let Some(slab) = self.slabs.get(number) else { return Ok(()) };
         let mut slab = slab.write().unwrap_or_else(PoisonError::into_inner);
         let whole = |file: &Arc<File>| file.metadata().is_ok_and(|meta| meta.len() >= self.slab_len(number));
         if slab.as_ref().is_some_and(whole) {
-            // Another thread was here first.
+            // Another thread has replaced it already.
             return Ok(());
         }
         let path = self.folder.join(slab_name(number));
@@ -264,20 +263,20 @@ impl Slabs {
         Ok(())
     }
 
-    /// Returns whether a slot that was written still lies in that file, and the file is whole.
+    /// Returns whether a written slot still lies in that file, and the file is complete.
     pub(crate) fn is_current(&self, slot: Slot, file: &Arc<File>) -> bool {
         self.location(slot).is_ok_and(|(now, _)| Arc::ptr_eq(&now, file)) && !self.is_cut(slot)
     }
 
-    /// Writes a slice into a slot, in place of what is there. Returns the file that it lies in.
+    /// Writes a slice into a slot and replaces its content. Returns the slot's file.
     ///
     /// # Errors
     ///
-    /// Where the disk is full, read-only or fails: the slot then holds nothing.
+    /// The disk is full, read-only or fails. The slot is then empty.
     pub(crate) fn write<'a>(
         &self,
         slot: Slot,
-        slice: &Slice<'_>,
+        slice: &NewSlice<'_>,
         data: impl Iterator<Item = &'a Bytes>,
     ) -> Result<Arc<File>, SlabError> {
         let (file, start) = self.location(slot)?;
@@ -293,7 +292,7 @@ impl Slabs {
         let written = fill(&file, start, self.slice, data).map_err(SlabError::of(&path, "writing", start));
         let mut state = self.state();
         let recorded = written.and_then(|(len, sum)| {
-            let Slice { key, object, index, of, .. } = *slice;
+            let NewSlice { key, object, index, of, .. } = *slice;
             let record = Record { len, key, object, index, of, sum };
             self.put_record(slot, &record.encode(slot)).map(|()| record)
         });
@@ -309,22 +308,22 @@ impl Slabs {
         }
     }
 
-    /// Empties a slot, where it still holds the slice of that key.
+    /// Empties a slot that holds the slice of that key.
     ///
     /// # Errors
     ///
-    /// Where its record can't be taken back.
+    /// Its record cannot be erased.
     pub(crate) fn free(&self, slot: Slot, key: u64) -> Result<(), SlabError> {
         let mut state = self.state();
         let held = state.held.get(slot as usize).copied().flatten();
         if held.is_some_and(|record| record.key == key) { self.take_back(&mut state, slot) } else { Ok(()) }
     }
 
-    /// Returns whether a slot's data are those that were written: reads all of them.
+    /// Reads all data of a slot, and returns whether they match its checksum.
     pub(crate) fn verify(&self, slot: Slot) -> bool {
         let Some(record) = self.state().held.get(slot as usize).copied().flatten() else { return false };
         let Ok((file, start)) = self.location(slot) else { return false };
-        // What was not in the system's memory before is not kept there for this.
+        // Data that were not in the page cache are not kept there.
         let is_cold = disk::read_resident(&file, &(start..start + 1)).is_none();
         let mut data = vec![0; (record.len as usize).min(self.slice as usize)];
         let sound = file.read_exact_at(&mut data, start).is_ok() && record::sum(&data) == record.sum;
@@ -335,14 +334,14 @@ impl Slabs {
         sound
     }
 
-    /// All objects that slots hold slices of: hash, name, number of slices.
+    /// Returns all objects with slices in slots: hash, name, number of slices.
     pub(crate) fn objects(&self) -> Vec<(u64, ObjectName, u64)> {
         let state = self.state();
         let all = state.names.iter().filter(|(_, known)| known.slices > 0);
         all.map(|(object, known)| (*object, known.name.clone(), u64::from(known.slices))).collect()
     }
 
-    /// Returns whether slots hold slices of any version of an object.
+    /// Returns whether any slot holds a slice of any version of an object.
     pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
         self.state().paths.contains_key(&names::location(place, path))
     }
@@ -353,7 +352,7 @@ impl Slabs {
         let len = self.slab_len(number);
         let allocated = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len).map_err(io::Error::from);
         match allocated {
-            // Not every file system can: then room is found when it is written to.
+            // Not every file system supports it. There, blocks are allocated by writes.
             Err(error) if error.kind() == io::ErrorKind::Unsupported => file.set_len(len),
             // A slab of an earlier, larger quota.
             Ok(()) => file.set_len(len),
@@ -368,8 +367,8 @@ impl Slabs {
         u64::from(self.slots).saturating_sub(number as u64 * per_slab).min(per_slab) * self.slice
     }
 
-    /// Gives a range of a slab new pages and keeps its blocks, so that bytes of the old pages that the kernel has not
-    /// sent yet stay as they are.
+    /// Replaces the pages of a range of a slab and keeps its blocks. Bytes of the old pages that the kernel has not
+    /// sent stay unchanged.
     fn set_aside(&self, file: &File, start: u64) {
         let ways = [
             FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE,
@@ -381,7 +380,7 @@ impl Slabs {
         }
     }
 
-    fn take_back(&self, state: &mut State, slot: Slot) -> Result<(), SlabError> {
+    fn take_back(&self, state: &mut SlotTable, slot: Slot) -> Result<(), SlabError> {
         let Some(record) = state.held.get(slot as usize).copied().flatten() else { return Ok(()) };
         self.put_record(slot, &[0; record::SIZE])?;
         state.held[slot as usize] = None;
@@ -395,8 +394,8 @@ impl Slabs {
         self.records.write_all_at(bytes, at).map_err(SlabError::of(&self.folder.join("slots"), "writing", at))
     }
 
-    /// Sees to it that the log has the name of a slice's object, and counts the slice.
-    fn name(&self, state: &mut State, slice: &Slice<'_>) -> Result<(), SlabError> {
+    /// Ensures that the log has the name of a slice's object, and counts the slice.
+    fn name(&self, state: &mut SlotTable, slice: &NewSlice<'_>) -> Result<(), SlabError> {
         if let Some(known) = state.names.get_mut(&slice.object) {
             known.slices += 1;
             return Ok(());
@@ -414,7 +413,7 @@ impl Slabs {
             if kept.len() as u64 * 2 + entry.len() as u64 > state.log_most {
                 return Err(too_many(state.log_most));
             }
-            // In a file beside it, so that a killed process leaves the one or the other.
+            // Written to a second file, so that a killed process leaves one of them complete.
             let beside = self.folder.join("names.new");
             let log = open(&beside)?;
             log.set_len(0)
@@ -431,13 +430,13 @@ impl Slabs {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SlotTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// A slot less holds a slice of an object.
+impl SlotTable {
+    /// Counts one slot less for an object.
     fn forget(&mut self, object: u64) {
         let Some(known) = self.names.get_mut(&object) else { return };
         known.slices = known.slices.saturating_sub(1);
@@ -455,7 +454,7 @@ impl State {
     }
 }
 
-/// Writes a slice's data, at most `most` bytes; gives their length and checksum.
+/// Writes a slice's data, at most `most` bytes. Returns their length and checksum.
 fn fill<'a>(file: &File, start: u64, most: u64, data: impl Iterator<Item = &'a Bytes>) -> io::Result<(u32, u64)> {
     let mut hash = Xxh3Default::new();
     let mut parts = Vec::new();
@@ -470,7 +469,8 @@ fn fill<'a>(file: &File, start: u64, most: u64, data: impl Iterator<Item = &'a B
     Ok((len as u32, hash.digest()))
 }
 
-/// Writes all parts with as few calls as can be: one call of many pages lets the kernel keep them in large pieces.
+/// Writes all slices of bytes in as few calls as possible. One call for many pages lets the kernel keep them in large
+/// folios.
 fn write_all(file: &File, mut parts: &mut [IoSlice<'_>], mut at: u64) -> io::Result<()> {
     while !parts.is_empty() {
         let most = parts.len().min(PARTS);
@@ -541,8 +541,8 @@ fn open_log(path: &Path) -> Result<(File, HashMap<u64, ObjectName>, u64), SlabEr
     Ok((log, names, good as u64))
 }
 
-/// Reads all records; those without a name or with the key of another are left out.
-fn read_records(records: &File, path: &Path, slots: u32, state: &mut State) -> Result<Vec<Found>, SlabError> {
+/// Reads all records. Those without a name, or with the key of another record, are left out.
+fn read_records(records: &File, path: &Path, slots: u32, state: &mut SlotTable) -> Result<Vec<StoredSlice>, SlabError> {
     let mut found = Vec::new();
     let mut buffer = vec![0; 1 << 20];
     let mut slot = 0;
@@ -558,7 +558,7 @@ fn read_records(records: &File, path: &Path, slots: u32, state: &mut State) -> R
                 known.slices += 1;
                 state.held[slot as usize] = Some(record);
                 let Record { key, object, index, of, .. } = record;
-                found.push(Found { slot, key, object, index, of });
+                found.push(StoredSlice { slot, key, object, index, of });
             }
             slot += 1;
         }

@@ -1,18 +1,18 @@
-//! The names of objects that slices belong to: a log that is read at a start and made anew when most of it is old.
+//! The names of objects with slices: a log that is read at the start, and rewritten when most of it is outdated.
 //!
-//! An entry is the length of its rest and a checksum of it (4 bytes each, little-endian), then the object's hash, the
-//! length of the object (8 bytes each), and place, path and version, each with its length (2 bytes) before it. What
-//! follows an entry that is cut off or damaged is not read.
+//! An entry begins with the length of its rest and a checksum of it (4 bytes each, little-endian). Then follow the
+//! object's hash and the length of the object (8 bytes each), and place, path and version, each after its length (2
+//! bytes). Nothing is read behind an entry that is truncated or damaged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Longest entry: a path of 4096 bytes and what else there is.
+/// Longest entry: a path of 4096 bytes, and the other fields.
 const LONGEST: usize = 16 << 10;
 
-/// What an object was called when slices of it were written.
+/// The name of an object at the time when slices of it were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectName {
     /// The place.
@@ -26,18 +26,18 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// A hash of place and path.
+    /// Returns a hash of place and path.
     pub(super) fn location(&self) -> u64 {
         location(&self.place, &self.path)
     }
 }
 
-/// A hash of a place and a path.
+/// Returns a hash of a place and a path.
 pub(super) fn location(place: &str, path: &str) -> u64 {
     xxh3_64_with_seed(path.as_bytes(), xxh3_64(place.as_bytes()))
 }
 
-/// An entry of the log; nothing where a text is too long for one.
+/// Returns an entry of the log; `None` where a text is too long.
 pub(super) fn encode(object: u64, name: &ObjectName) -> Option<Vec<u8>> {
     let mut rest = Vec::with_capacity(64);
     rest.extend_from_slice(&object.to_le_bytes());
@@ -52,7 +52,7 @@ pub(super) fn encode(object: u64, name: &ObjectName) -> Option<Vec<u8>> {
     Some(entry)
 }
 
-/// All names of a log, and how many of its bytes are good.
+/// Returns all names of a log, and the number of its valid bytes.
 pub(super) fn decode(log: &[u8]) -> (HashMap<u64, ObjectName>, usize) {
     let mut names = HashMap::new();
     let mut at = 0;

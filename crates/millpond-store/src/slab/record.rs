@@ -1,4 +1,4 @@
-//! What the metadata file says of one slot: 64 bytes, little-endian.
+//! The record of one slot in the metadata file: 64 bytes, little-endian.
 //!
 //! | bytes | is |
 //! |---|---|
@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 /// Bytes of a record.
 pub(super) const SIZE: usize = 64;
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) len: u32,
@@ -28,7 +28,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// The record as it lies in the file of slot `slot`: a record in another slot's place is not valid.
+    /// Returns the bytes of the record for slot `slot`. A record in another slot's position is not valid.
     pub(super) fn encode(&self, slot: u32) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
         let mut at = 4;
@@ -47,7 +47,7 @@ impl Record {
         bytes
     }
 
-    /// The record, where the bytes are one.
+    /// Parses a record; `None` where the bytes are not one.
     pub(super) fn decode(bytes: &[u8; SIZE], slot: u32) -> Option<Self> {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
@@ -63,13 +63,13 @@ impl Record {
     }
 }
 
-/// Never 0, which says that there is nothing.
+/// Returns the checksum of a record; never 0, which marks an empty slot.
 fn check(bytes: &[u8; SIZE], slot: u32) -> u32 {
     let sum = xxh3_64_with_seed(&bytes[4..], u64::from(slot));
     ((sum ^ (sum >> 32)) as u32).max(1)
 }
 
-/// The checksum of a slice's data.
+/// Returns the checksum of a slice's data.
 pub(super) fn sum(data: &[u8]) -> u64 {
     xxh3_64(data)
 }

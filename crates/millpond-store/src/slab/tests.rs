@@ -12,9 +12,9 @@ fn content(key: u64, len: usize) -> Bytes {
     (0..len).map(|_| rng.u8(..)).collect()
 }
 
-/// Opens slabs that were just closed. A process that another test starts has their lock for a moment, until it becomes
-/// its program (flock(2), execve(2)).
-fn open_again(folder: &Path) -> (Slabs, Vec<Found>) {
+/// Opens slabs that were just closed. A process that another test starts holds their lock for a moment, until its
+/// execve (flock(2), execve(2)).
+fn open_again(folder: &Path) -> (Slabs, Vec<StoredSlice>) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     loop {
         match Slabs::open(folder, 1 << 20, SLICE) {
@@ -26,19 +26,19 @@ fn open_again(folder: &Path) -> (Slabs, Vec<Found>) {
 
 fn put(slabs: &Slabs, slot: Slot, key: u64) -> Result<(), SlabError> {
     let name = name(key / 10);
-    let slice = Slice { key, object: key / 10, index: (key % 10) as u32, of: 10, name: &name };
+    let slice = NewSlice { key, object: key / 10, index: (key % 10) as u32, of: 10, name: &name };
     let len = SLICE as usize - (key % 7) as usize;
     slabs.write(slot, &slice, [content(key, len)].iter()).map(drop)
 }
 
-/// The length of a slot's data, and what their object was called.
+/// Returns the length of a slot's data, and the name of its object.
 fn held(slabs: &Slabs, slot: Slot) -> Option<(u32, ObjectName)> {
     let state = slabs.state();
     let record = state.held[slot as usize]?;
     Some((record.len, state.names.get(&record.object)?.name.clone()))
 }
 
-fn check(slabs: &Slabs, found: &Found) {
+fn check(slabs: &Slabs, found: &StoredSlice) {
     let len = SLICE as usize - (found.key % 7) as usize;
     assert_eq!((found.object, found.index, found.of), (found.key / 10, (found.key % 10) as u32, 10));
     assert_eq!(held(slabs, found.slot), Some((len as u32, name(found.object))));
@@ -48,7 +48,7 @@ fn check(slabs: &Slabs, found: &Found) {
     assert_eq!(data, content(found.key, len), "slice {}", found.key);
 }
 
-/// Bytes that all files of a folder take: as long as they are, and on the disk.
+/// Returns the size of a folder's files: their lengths, and their blocks on the disk.
 fn taken(folder: &Path) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt as _;
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
@@ -121,13 +121,13 @@ fn a_name_stays_while_a_slice_of_its_object_is_being_written() {
     let dir = tempfile::tempdir().unwrap();
     let (slabs, _) = Slabs::open(dir.path(), 1 << 20, SLICE).unwrap();
     put(&slabs, 0, 1).unwrap();
-    // The only other slice is dropped between the naming and the record.
+    // Between the name and the record, the only other slice is dropped.
     let meanwhile = || {
         slabs.free(0, 1).unwrap();
         content(2, SLICE as usize - 2)
     };
     let object = name(0);
-    let slice = Slice { key: 2, object: 0, index: 2, of: 10, name: &object };
+    let slice = NewSlice { key: 2, object: 0, index: 2, of: 10, name: &object };
     let data = std::cell::OnceCell::new();
     slabs.write(1, &slice, std::iter::once_with(|| data.get_or_init(meanwhile))).unwrap();
     assert_eq!(held(&slabs, 1), Some((SLICE - 2, name(0))));
@@ -164,7 +164,7 @@ fn flipped_bits_are_never_taken_for_what_was_written() {
                 slabs.free(found.slot, found.key).unwrap();
             }
         }
-        // What was lost is written again, so that each round has something to damage.
+        // Lost slices are written again, so that each round has one to damage.
         for slot in (0..60).filter(|slot| held(&slabs, *slot).is_none()) {
             put(&slabs, slot, u64::from(slot)).unwrap();
         }
@@ -199,7 +199,7 @@ fn a_folder_that_cannot_be_written_is_an_error_that_names_it() {
     assert!(error.to_string().contains("below"), "{error}");
 }
 
-/// A process that writes slices for ever, to be killed: see the test after it.
+/// A process that writes slices until it is killed, by the test after it.
 #[test]
 fn writes_until_it_is_killed() {
     let Some(folder) = std::env::var_os("MILLPOND_SLAB_CRASH") else { return };
@@ -237,7 +237,7 @@ fn a_process_killed_fifty_times_leaves_nothing_wrong() {
 #[test]
 fn a_million_slices_are_found_soon() {
     let dir = tempfile::tempdir().unwrap();
-    // The quota of a million slices; only their records are written.
+    // A quota for a million slices, of which only the records are written.
     let quota = 1_020_000 * (u64::from(SLICE) + record::SIZE as u64);
     let (slabs, _) = Slabs::open(dir.path(), quota, SLICE).unwrap();
     let count = 1_000_000.min(slabs.slots());
@@ -247,7 +247,7 @@ fn a_million_slices_are_found_soon() {
         for slot in 0..count {
             let object = u64::from(slot) / 1000;
             let name = name(object);
-            let slice = Slice { key: u64::from(slot), object, index: slot % 1000, of: 1000, name: &name };
+            let slice = NewSlice { key: u64::from(slot), object, index: slot % 1000, of: 1000, name: &name };
             if slot % 1000 == 0 {
                 slabs.name(&mut state, &slice).unwrap();
             }

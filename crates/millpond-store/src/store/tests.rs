@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 
+use super::place::{ABSENT, STALE_STEP};
 use super::*;
 use crate::error::{At, ErrorKind};
 use crate::freshness::{Freshness, Storage};
+use crate::origin::ObjectMeta;
 use crate::origin::memory::MemoryOrigin;
 use crate::origin::{BoxFuture, Fetched};
 use crate::reader::Chunk;

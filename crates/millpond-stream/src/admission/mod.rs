@@ -1,6 +1,7 @@
 //! Admission: a session plays only if the machine can serve it as well as those that play already.
 
 mod bandwidth;
+mod clients;
 mod origins;
 mod overload;
 
@@ -8,10 +9,10 @@ pub(crate) use origins::{OriginLoad, Origins};
 pub(crate) use overload::{Change, Measured, Overload, Spent};
 
 use bandwidth::Bandwidth;
+use clients::{ClientAddress, Clients};
 use millpond_store::Holds;
 use std::{
-    collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -19,10 +20,7 @@ use std::{
     time::Instant,
 };
 
-/// Most sessions of one connection that have not played yet: a player sets one up, plays it, and may set up the next.
-const WAITING_PER_CONNECTION: usize = 16;
-
-/// Limits of what an engine takes on.
+/// Limits of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Sessions in all.
@@ -69,41 +67,27 @@ impl Full {
         ["sessions", "client", "waiting", "bandwidth", "origin", "memory", "sending"];
 }
 
-/// Counts what was admitted, and decides about more.
+/// Counts admitted sessions, and decides whether another one may play.
 #[derive(Debug)]
 pub struct Admission {
     bounds: Bounds,
     /// A lock: taken when sessions begin and end, and when they first play.
     clients: Mutex<Clients>,
-    /// Of the sessions that play.
+    /// Bandwidth of the sessions that play.
     bandwidth: Bandwidth,
     /// Memory of their frames.
     holds: Holds,
-    /// Last change that [`Overload`] told.
+    /// Whether [`Overload`] refuses sessions.
     is_overloaded: AtomicBool,
     /// A lock: taken once a second.
     overload: Mutex<Overload>,
-}
-
-#[derive(Debug, Default)]
-struct Clients {
-    sessions: usize,
-    each: HashMap<IpAddr, Client>,
-}
-
-/// Sessions of one client.
-#[derive(Clone, Copy, Debug, Default)]
-struct Client {
-    sessions: usize,
-    /// Those of them that have not played.
-    waiting: usize,
 }
 
 /// An admitted session. It is counted until this is dropped.
 #[derive(Debug)]
 pub struct Admitted {
     admission: Arc<Admission>,
-    client: IpAddr,
+    client: ClientAddress,
     /// Number of sessions of its connection that have not played, while it is one of them.
     waiting: Option<Arc<AtomicUsize>>,
 }
@@ -112,17 +96,9 @@ pub struct Admitted {
 #[derive(Debug)]
 pub(crate) struct Booking {
     admission: Arc<Admission>,
-    /// The origin that it reads from, where that can refuse sessions.
+    /// The origin that the session reads from, if it can refuse sessions.
     origin: Option<Arc<OriginLoad>>,
     rate: u64,
-}
-
-/// The client that an address counts for: with IPv6 a whole network (/64), as one host can use all of its addresses.
-fn client_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address @ IpAddr::V4(_) => address,
-    }
 }
 
 impl Admission {
@@ -136,43 +112,19 @@ impl Admission {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check_client(&self, clients: &Clients, client: Client) -> Result<(), Full> {
-        let Bounds { sessions, sessions_per_client, waiting_per_client, .. } = self.bounds;
-        match client {
-            _ if clients.sessions >= sessions => Err(Full::Sessions),
-            client if client.sessions >= sessions_per_client => Err(Full::Client),
-            client if client.waiting >= waiting_per_client => Err(Full::Waiting),
-            _ => Ok(()),
-        }
-    }
-
     /// Admits a session of a client, which has not played yet. `waiting` counts such sessions of its connection.
     ///
     /// # Errors
     /// The reason of a refusal.
     pub fn admit(self: &Arc<Self>, address: IpAddr, waiting: &Arc<AtomicUsize>) -> Result<Admitted, Full> {
-        let client = client_of(address);
-        let mut clients = self.clients();
-        let mut of_client = clients.each.get(&client).copied().unwrap_or_default();
-        self.check_client(&clients, of_client)?;
-        if waiting.load(Ordering::Relaxed) >= WAITING_PER_CONNECTION {
-            return Err(Full::Waiting);
-        }
-        waiting.fetch_add(1, Ordering::Relaxed);
-        clients.sessions += 1;
-        of_client.sessions += 1;
-        of_client.waiting += 1;
-        clients.each.insert(client, of_client);
-        drop(clients);
+        let client = ClientAddress::from(address);
+        self.clients().add(client, waiting, &self.bounds)?;
         Ok(Admitted { admission: self.clone(), client, waiting: Some(waiting.clone()) })
     }
 
     /// Whether a session of a client at `rate` bits a second would be admitted now. `origin` is the one it has to read from.
     pub(crate) fn has_room(&self, client: IpAddr, rate: u64, origin: Option<&OriginLoad>) -> bool {
-        let clients = self.clients();
-        let of_client = clients.each.get(&client_of(client)).copied().unwrap_or_default();
-        let is_admitted = self.check_client(&clients, of_client).is_ok();
-        drop(clients);
+        let is_admitted = self.clients().check(client.into(), &self.bounds).is_ok();
         is_admitted
             && self.check().is_ok()
             && self.bandwidth.has_room(rate)
@@ -227,17 +179,8 @@ impl Admitted {
 
     /// Counts the session among those that have played.
     pub fn play(&mut self) {
-        if self.waiting.is_some() {
-            let admission = self.admission.clone();
-            self.stop_waiting(&mut admission.clients());
-        }
-    }
-
-    fn stop_waiting(&mut self, clients: &mut Clients) {
-        let Some(waiting) = self.waiting.take() else { return };
-        waiting.fetch_sub(1, Ordering::Relaxed);
-        if let Some(client) = clients.each.get_mut(&self.client) {
-            client.waiting -= 1;
+        if let Some(waiting) = self.waiting.take() {
+            self.admission.clients().play(self.client, &waiting);
         }
     }
 }
@@ -254,16 +197,11 @@ impl Booking {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let admission = self.admission.clone();
-        let mut clients = admission.clients();
-        self.stop_waiting(&mut clients);
-        clients.sessions -= 1;
-        if let Some(client) = clients.each.get_mut(&self.client) {
-            client.sessions -= 1;
-            if client.sessions == 0 {
-                clients.each.remove(&self.client);
-            }
+        let mut clients = self.admission.clients();
+        if let Some(waiting) = self.waiting.take() {
+            clients.play(self.client, &waiting);
         }
+        clients.remove(self.client);
     }
 }
 
@@ -306,7 +244,7 @@ mod tests {
         assert_eq!(admit(b).unwrap_err(), Full::Sessions);
         drop(first);
         assert!(admit(b).is_ok());
-        assert_eq!(admission.clients().each.len(), 2);
+        assert_eq!(admission.clients().numbers().0, 2, "clients");
     }
 
     #[test]
@@ -338,7 +276,7 @@ mod tests {
         }
         assert_eq!(fill(&mut admitted, &connections[0]), Full::Client);
         drop(admitted);
-        assert!(admission.clients().each.is_empty() && admission.clients().sessions == 0);
+        assert_eq!(admission.clients().numbers(), (0, 0));
         assert_eq!(connections.map(|connection| connection.load(Ordering::Relaxed)), [0, 0]);
     }
 

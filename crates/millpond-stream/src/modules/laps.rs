@@ -8,7 +8,7 @@ use crate::{
     stored::StoredMedia,
 };
 use futures_util::future::BoxFuture;
-use millpond_package::{Kind as TrackKind, PresentedTrack};
+use millpond_package::{MediaKind, PresentedTrack};
 use std::{sync::Arc, time::Duration};
 
 /// Factor by which times before a lap's beginning move closer to it: at those nothing shows, and they must not go back behind
@@ -64,7 +64,7 @@ struct Lap {
 struct Shift {
     pts: i64,
     number: u32,
-    kind: TrackKind,
+    kind: MediaKind,
 }
 
 impl Lap {
@@ -88,7 +88,7 @@ impl Lap {
         let each = run.iter().filter_map(|frame| {
             let shift = self.shifts.get(usize::from(frame.track))?;
             // The decoder of sound was primed in the first lap.
-            let primes = shift.kind == TrackKind::Audio && frame.pts < 0;
+            let primes = shift.kind == MediaKind::Audio && frame.pts < 0;
             (!primes).then(|| Frame {
                 number: frame.number.wrapping_add(shift.number),
                 due: self.begin + frame.due,

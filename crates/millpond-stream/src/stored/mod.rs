@@ -14,7 +14,7 @@ pub(crate) use reader::MediaReader;
 pub(crate) use seek::{beginnings, cursors, first_due, seek};
 
 use crate::{Feed, Format, graph::Module, modules::Laps, resources::Resources};
-use millpond_package::{Kind, ObjectIndex, Presentation, PresentedTrack};
+use millpond_package::{MediaKind, ObjectIndex, Presentation, PresentedTrack};
 use millpond_store::Object;
 use std::{fmt, sync::Arc};
 
@@ -72,16 +72,16 @@ impl StoredMedia {
         let of =
             |kind| all.iter().copied().filter(move |(n, format)| format.kind == kind && format.described(*n).is_some());
         let named = rendition.and_then(|name| all.iter().copied().find(|(_, format)| format.name == name));
-        let audio = named.filter(|(_, format)| format.kind == Kind::Audio);
+        let audio = named.filter(|(_, format)| format.kind == MediaKind::Audio);
         if audio.is_some() {
             return audio.into_iter().collect();
         }
-        let audio = of(Kind::Audio).find(|(_, format)| format.is_default).or_else(|| of(Kind::Audio).next());
+        let audio = of(MediaKind::Audio).find(|(_, format)| format.is_default).or_else(|| of(MediaKind::Audio).next());
         let left = most.map(|most| most.saturating_sub(audio.map_or(0, |(_, format)| format.bandwidth)));
-        let main = of(Kind::Video).filter(|(_, format)| !format.is_alternative);
+        let main = of(MediaKind::Video).filter(|(_, format)| !format.is_alternative);
         let best = main.rev().find(|(_, format)| left.is_none_or(|left| format.bandwidth <= left));
-        let video = named.filter(|(_, format)| format.kind == Kind::Video);
-        let video = video.or(best).or_else(|| of(Kind::Video).next());
+        let video = named.filter(|(_, format)| format.kind == MediaKind::Video);
+        let video = video.or(best).or_else(|| of(MediaKind::Video).next());
         video.into_iter().chain(audio).collect()
     }
 

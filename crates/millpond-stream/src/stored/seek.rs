@@ -2,7 +2,7 @@
 
 use super::{StoredMedia, block::seconds};
 use crate::{graph::Beginning, transmission::TrackSender};
-use millpond_package::{Kind, PresentedTrack};
+use millpond_package::{MediaKind, PresentedTrack};
 use std::{sync::Arc, time::Duration};
 
 /// Moves every track to a time: pictures to the key frame before it, sound to the time of that key frame. Returns the time at
@@ -52,7 +52,7 @@ pub(crate) fn beginnings(media: &StoredMedia, senders: &[TrackSender], from: f64
 
 /// The key frame that decoding begins with to show a moment, and the time at which it shows; `None` for tracks without pictures.
 fn key_frame(track: &PresentedTrack, at: f64) -> Option<(u32, f64)> {
-    if track.kind() != Kind::Video {
+    if track.kind() != MediaKind::Video {
         return None;
     }
     let timescale = f64::from(track.source_track()?.timescale.get());

@@ -13,7 +13,7 @@ mod simulate;
 use clap::{ArgMatches, Command};
 use std::{error::Error, ffi::OsString};
 
-/// What a command ends with when it fails: a sentence for people.
+/// The error of a command: a sentence for people.
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
 /// The whole command line.

@@ -17,7 +17,7 @@ mod web;
 use std::collections::BTreeSet;
 use support::{Server, get};
 
-/// What moves a family: a test of this program, or nothing because it is the same for as long as a server runs.
+/// The cause that moves a family: a test of this program, or none because it is constant while a server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// Requests by HTTP to a folder (`web`).

@@ -1,4 +1,4 @@
-//! What ffmpeg decodes: pictures with hashes and times, sound as samples from a time on.
+//! Decoding with ffmpeg: pictures with hashes and times, sound as samples from a time on.
 
 use std::process::Command;
 

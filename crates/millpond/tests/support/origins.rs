@@ -100,7 +100,7 @@ pub fn start(kind: Kind, folder: &Path, args: &[&str]) -> Option<Stack> {
     start_named(kind, None, folder, args)
 }
 
-/// What the environment of a client of the S3-compatible server says.
+/// Environment variables of a client of the S3-compatible server.
 pub fn credentials(endpoint: &str, secret: &str) -> Vec<(&'static str, String)> {
     [
         ("AWS_ENDPOINT_URL", endpoint),

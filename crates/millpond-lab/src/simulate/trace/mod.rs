@@ -16,9 +16,9 @@ pub struct TraceError {
     pub unit: &'static str,
     /// Which, from 1.
     pub number: u64,
-    /// What should be there.
+    /// Expected content.
     pub expected: &'static str,
-    /// What is.
+    /// Content found.
     pub found: String,
 }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     http::{
         body::Body,
-        render::{self, TextId},
+        render::{self, AnswerError, TextId},
         request::{Request, coding::Coding},
     },
     library::{Asset, LibraryError, Resource, Route, is_manifest, is_media},
@@ -24,10 +24,10 @@ impl Front {
         request: &Request,
         viewers: &ConnectionViewers,
         info: &mut ReplyInfo,
-    ) -> Result<SelectedRepresentation, LibraryError> {
+    ) -> Result<SelectedRepresentation, AnswerError> {
         let Some((index, place, inside)) = self.place(path) else {
             let names: Vec<&str> = self.places.iter().map(|p| &**p).collect();
-            return Err(LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", "))));
+            return Err(LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", "))).into());
         };
         self.attribute_to_file(index, info);
         let Some(route) = Route::parse(inside) else { return self.file(index, inside, request, viewers).await };
@@ -41,8 +41,8 @@ impl Front {
                 error @ (LibraryError::TooMany { .. }
                 | LibraryError::NotOneTitle { .. }
                 | LibraryError::OnlyForeign { .. }),
-            ) if !is_certain => self.file(index, inside, request, viewers).await.map_err(|_| error),
-            Err(error) => Err(error),
+            ) if !is_certain => self.file(index, inside, request, viewers).await.map_err(|_| error.into()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -55,7 +55,7 @@ impl Front {
         request: &Request,
         viewers: &ConnectionViewers,
         info: &mut ReplyInfo,
-    ) -> Result<SelectedRepresentation, LibraryError> {
+    ) -> Result<SelectedRepresentation, AnswerError> {
         let profile = render::profile(&route.resource);
         info.kind = profile.kind;
         self.renderer.prepare(asset, &route.resource).await?;
@@ -89,7 +89,7 @@ impl Front {
         resource: &Resource,
         request: &Request,
         viewers: &ConnectionViewers,
-    ) -> Result<Option<Receipt>, LibraryError> {
+    ) -> Result<Option<Receipt>, AnswerError> {
         for object in &asset.objects {
             self.store.prepare(object).await?;
         }
@@ -103,7 +103,7 @@ impl Front {
         resource: Resource,
         coding: Option<Coding>,
         fresh: bool,
-    ) -> Result<(Body, Option<Coding>), LibraryError> {
+    ) -> Result<(Body, Option<Coding>), AnswerError> {
         let Some(coding) = coding else { return Ok((self.renderer.body(asset, resource, fresh).await?, None)) };
         let text = TextId::Resource(asset.id, resource.clone());
         if !fresh && let Some(Some(coded)) = self.coded_texts.cached(&text, coding) {

@@ -2,7 +2,10 @@
 
 use super::Front;
 use crate::{
-    http::body::{Body, Inputs},
+    http::{
+        body::{Body, Inputs},
+        render::AnswerError,
+    },
     library::{LibraryError, Route},
 };
 use millpond_store::{Object, ObjectPath, OriginLink, Whence};
@@ -65,7 +68,7 @@ impl Front {
     ///
     /// # Errors
     /// Those of the request.
-    pub(crate) async fn explain(&self, path: &str) -> Result<Explanation, LibraryError> {
+    pub(crate) async fn explain(&self, path: &str) -> Result<Explanation, AnswerError> {
         let none = || LibraryError::NoAsset(path.to_owned());
         let (_, place, inside) = self.place(path).ok_or_else(none)?;
         let body = match Route::parse(inside) {
@@ -116,14 +119,14 @@ impl Front {
     ///
     /// # Errors
     /// A path without either, and those of the origin.
-    pub(crate) async fn objects(&self, path: &str) -> Result<Vec<Arc<Object>>, LibraryError> {
+    pub(crate) async fn objects(&self, path: &str) -> Result<Vec<Arc<Object>>, AnswerError> {
         let none = || LibraryError::NoAsset(path.to_owned());
         let (_, place, inside) = self.place(path).ok_or_else(none)?;
         match self.object(place, inside).await {
             Ok(object) => Ok(vec![object]),
             Err(error) => match self.library.open(place, inside.trim_end_matches('/')).await {
                 Ok(asset) => Ok(asset.objects.clone()),
-                Err(_) => Err(error),
+                Err(_) => Err(error.into()),
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Front, Reply};
 use crate::{
-    http::body::Body,
+    http::{body::Body, render::AnswerError},
     library::{IndexError, LibraryError},
     logging::RequestId,
     metrics::Kind,
@@ -26,8 +26,8 @@ impl Front {
     }
 
     /// Answers a request with the error of an asset or file. The log has all of the error, the client its share.
-    pub(super) fn failure(&self, id: RequestId, path: &str, error: &LibraryError) -> Reply {
-        let status = problem::status(error);
+    pub(super) fn failure(&self, id: RequestId, path: &str, error: &AnswerError) -> Reply {
+        let status = error.status();
         if status.is_server_error() || status == StatusCode::UNPROCESSABLE_ENTITY {
             tracing::error!(%id, path, %error, "request failed");
         } else {
@@ -53,10 +53,12 @@ impl Front {
 }
 
 /// Returns the part of an error that a client may read: all but the location of the storage.
-fn client_detail(error: &LibraryError) -> Cow<'static, str> {
+fn client_detail(error: &AnswerError) -> Cow<'static, str> {
     match error {
-        LibraryError::Index(IndexError::Origin(error)) if error.kind() == ErrorKind::NotFound => "no such file".into(),
-        LibraryError::Index(IndexError::Origin(error)) => format!("the storage failed: {}", error.kind()).into(),
+        AnswerError::Library(LibraryError::Index(IndexError::Origin(error))) => match error.kind() {
+            ErrorKind::NotFound => "no such file".into(),
+            kind => format!("the storage failed: {kind}").into(),
+        },
         error => error.to_string().into(),
     }
 }

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     http::{
         body::Body,
+        render::AnswerError,
         request::{
             Request,
             range::{self, RequestedRange},
@@ -33,8 +34,8 @@ impl Front {
         path: &str,
         request: &Request,
         info: &mut ReplyInfo,
-    ) -> Result<SelectedRepresentation, LibraryError> {
-        let absent = || LibraryError::NotCached(path.to_owned());
+    ) -> Result<SelectedRepresentation, AnswerError> {
+        let absent = || AnswerError::NotCached(path.to_owned());
         let (index, place, inside) = self.place(path).ok_or_else(absent)?;
         self.attribute_to_file(index, info);
         let object =
@@ -54,11 +55,11 @@ impl Front {
         inside: &str,
         request: &Request,
         viewers: &ConnectionViewers,
-    ) -> Result<SelectedRepresentation, LibraryError> {
+    ) -> Result<SelectedRepresentation, AnswerError> {
         let place: &str = self.places.iter().nth(index).map_or("", |place| place);
         let inside = inside.trim_end_matches('/');
         if inside.is_empty() {
-            return Err(LibraryError::NoAsset(place.to_owned()));
+            return Err(LibraryError::NoAsset(place.to_owned()).into());
         }
         let path = ObjectPath::parse(inside)
             .map_err(|e| LibraryError::BadPath { path: inside.to_owned(), why: e.to_string() })?;

@@ -10,10 +10,10 @@ use crate::{
     config::Lifetimes,
     http::{
         body::BodyError,
-        render::{CodedTexts, Renderer, body_failure},
+        render::{AnswerError, CodedTexts, Renderer},
         request::{Request, uri},
     },
-    library::{Library, LibraryError, Places},
+    library::{Library, Places},
     logging::RequestId,
     metrics::{Kind, Metrics, PlaceBytes},
     problem::Problem,
@@ -173,7 +173,7 @@ impl Front {
             let path = percent_encoding::percent_decode_str(request.split().0).decode_utf8_lossy();
             let asset = path.trim_start_matches('/');
             let (reply, info) = &mut answer;
-            *reply = self.failure(info.id, asset, &body_failure(asset, error));
+            *reply = self.failure(info.id, asset, &AnswerError::of_body(asset, error));
             self.add_common_headers(&mut reply.headers, info.id);
         }
         self.metrics.first_byte(answer.1.kind, started.elapsed());
@@ -190,7 +190,7 @@ impl Front {
             info.kind = Kind::Page;
             self.page(&path, query, request).await
         } else if request.contains(HeaderName::from_static("cdn-loop"), millpond_store::loop_id()) {
-            Err(LibraryError::Loop(path.to_string()))
+            Err(AnswerError::Loop(path.to_string()))
         } else if request.contains(header::CACHE_CONTROL, "only-if-cached") {
             self.cached_file(&path, request, info)
         } else {

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     http::{
         body::Body,
-        render::TextId,
+        render::{AnswerError, TextId},
         request::{
             Request,
             coding::Coding,
@@ -19,7 +19,7 @@ use crate::{
 use bytes::Bytes;
 use http::HeaderValue;
 use millpond_media::Work;
-use millpond_package::{Kind, PresentedTrack, hls::Container};
+use millpond_package::{MediaKind, PresentedTrack, hls::Container};
 use millpond_store::{Entry, Titles};
 use serde_json::{Value, json};
 use std::{
@@ -55,7 +55,7 @@ impl Front {
         path: &str,
         query: &str,
         request: &Request,
-    ) -> Result<SelectedRepresentation, LibraryError> {
+    ) -> Result<SelectedRepresentation, AnswerError> {
         let (content_type, cache_control, bytes) = content(self, path, query).await?;
         let hash = fingerprint(&bytes);
         let mut selected = SelectedRepresentation {
@@ -191,9 +191,9 @@ fn track(track: &PresentedTrack) -> Value {
     json!({
         "name": track.name(),
         "kind": match track.kind() {
-            Kind::Video => "video",
-            Kind::Audio => "audio",
-            Kind::Text => "text",
+            MediaKind::Video => "video",
+            MediaKind::Audio => "audio",
+            MediaKind::Text => "text",
         },
         "codec": track.codec_parameter(),
         "language": track.language(),
@@ -211,7 +211,9 @@ async fn outputs(front: &Front, asset: &Arc<Asset>, path: &str) -> Value {
     let encoded = encode(path);
     let output = async |resource, tail: &str| match front.renderer.body(asset, resource, false).await {
         Ok(_) => json!({ "url": format!("/{encoded}/{tail}") }),
-        Err(LibraryError::Package { error, .. }) => json!({ "url": null, "reason": error.to_string() }),
+        Err(AnswerError::Library(LibraryError::Package { error, .. })) => {
+            json!({ "url": null, "reason": error.to_string() })
+        }
         Err(error) => json!({ "url": null, "reason": error.to_string() }),
     };
     // Only the page knows the host name by which it was reached.

@@ -5,11 +5,13 @@
 
 mod coded_texts;
 mod compress;
+mod error;
 mod packed;
 mod recent;
 mod renderer;
 mod resource;
 
 pub(crate) use coded_texts::{CodedTexts, TextId};
-pub(crate) use renderer::{Renderer, body_failure};
+pub(crate) use error::AnswerError;
+pub(crate) use renderer::Renderer;
 pub(crate) use resource::profile;

@@ -2,6 +2,7 @@
 //! requests.
 
 use super::{
+    error::AnswerError,
     packed::PackedSegments,
     resource::{self, Output},
 };
@@ -28,7 +29,7 @@ pub(crate) struct Renderer {
     library: Arc<Library>,
     texts: Cache<Key, Bytes>,
     /// Texts being made. `None` stands for a resource that consists of object ranges.
-    flights: SingleFlight<Key, Result<Option<Bytes>, LibraryError>>,
+    flights: SingleFlight<Key, Result<Option<Bytes>, AnswerError>>,
     packed: PackedSegments,
 }
 
@@ -49,7 +50,7 @@ impl Renderer {
         asset: &Arc<Asset>,
         resource: Resource,
         fresh: bool,
-    ) -> Result<Body, LibraryError> {
+    ) -> Result<Body, AnswerError> {
         let key = (asset.id, resource);
         if resource::profile(&key.1).is_text {
             return self.text(asset, key, fresh).await;
@@ -65,14 +66,14 @@ impl Renderer {
             let storable = asset.permission(&self.store).is_storable();
             return match self.packed.pack(key.clone(), body, storable).await {
                 Err(BodyError::Pack(_)) => self.make(asset, &key.1).await,
-                packed => packed.map_err(|error| body_failure(&asset.path, error)),
+                packed => packed.map_err(|error| AnswerError::of_body(&asset.path, error)),
             };
         }
         Ok(body)
     }
 
     /// Returns the body of a text, from the cache or made now.
-    async fn text(self: &Arc<Self>, asset: &Arc<Asset>, key: Key, fresh: bool) -> Result<Body, LibraryError> {
+    async fn text(self: &Arc<Self>, asset: &Arc<Asset>, key: Key, fresh: bool) -> Result<Body, AnswerError> {
         if !fresh && let Some(bytes) = self.texts.get(&key) {
             return Ok(Body::bytes(bytes));
         }
@@ -92,7 +93,7 @@ impl Renderer {
     ///
     /// # Errors
     /// As [`body`](Self::body).
-    pub(crate) async fn make(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Body, LibraryError> {
+    pub(crate) async fn make(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Body, AnswerError> {
         let body = match self.run(asset, resource).await? {
             Output::Text(text) => return Ok(Body::bytes(Bytes::from(text))),
             Output::Bytes(bytes) => return Ok(Body::bytes(bytes)),
@@ -105,7 +106,7 @@ impl Renderer {
     ///
     /// # Errors
     /// As [`body`](Self::body).
-    pub(crate) async fn prepare(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<(), LibraryError> {
+    pub(crate) async fn prepare(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<(), AnswerError> {
         let is_segment = matches!(resource, Resource::TsSegment(..) | Resource::IFrame(..));
         match resource::lazy(resource) {
             Some((track, part)) if is_segment && !asset.has_made(track, part) => {
@@ -116,9 +117,9 @@ impl Renderer {
     }
 
     /// Makes a resource on this thread or on the worker pool.
-    async fn run(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Output, LibraryError> {
+    async fn run(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<Output, AnswerError> {
         if resource::is_light(asset, resource) {
-            return resource::make(asset, resource);
+            return Ok(resource::make(asset, resource)?);
         }
         let refused = |error| refused(asset, error);
         let pool = self.library.pool();
@@ -136,7 +137,7 @@ impl Renderer {
     }
 
     /// Makes a whole body in memory, to learn its length.
-    async fn collect(&self, asset: &Arc<Asset>, resource: &Resource, body: Body) -> Result<Body, LibraryError> {
+    async fn collect(&self, asset: &Arc<Asset>, resource: &Resource, body: Body) -> Result<Body, AnswerError> {
         // Text grows by a line of times per cue, TS by the headers of its packets.
         let growth = if matches!(resource, Resource::TsSegment(..)) { 2 } else { 16 };
         let reads: u64 = body.inputs().ranges.iter().map(|(_, range)| range.end - range.start).sum();
@@ -145,8 +146,8 @@ impl Renderer {
         let _charge = self.library.pool().charge(limit).await.map_err(|error| refused(asset, error))?;
         match body.collect(limit as usize).await {
             Ok(Some(bytes)) => Ok(Body::bytes(bytes)),
-            Ok(None) => Err(resource::no_resource(asset, format!("the segment has more than {limit} bytes"))),
-            Err(error) => Err(body_failure(&asset.path, error)),
+            Ok(None) => Err(resource::no_resource(asset, format!("the segment has more than {limit} bytes")).into()),
+            Err(error) => Err(AnswerError::of_body(&asset.path, error)),
         }
     }
 }
@@ -154,13 +155,4 @@ impl Renderer {
 /// Returns the error of work that the worker pool refuses.
 fn refused(asset: &Asset, error: PoolError) -> LibraryError {
     LibraryError::Refused { asset: asset.path.clone(), error }
-}
-
-/// Converts the error of a body. `asset` is the path of the asset or file.
-pub(crate) fn body_failure(asset: &str, error: BodyError) -> LibraryError {
-    match error {
-        BodyError::Origin(error) => error.into(),
-        BodyError::Package(error) => LibraryError::Package { asset: asset.to_owned(), error: error.into() },
-        error => LibraryError::Unreadable { asset: asset.to_owned(), why: error.to_string() },
-    }
 }

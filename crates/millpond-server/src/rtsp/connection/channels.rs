@@ -1,4 +1,4 @@
-//! Channels of a connection (RFC 2326 10.12): each is one track's, whichever session that is of.
+//! Channels of a connection (RFC 2326 10.12). Each belongs to one track, of any session.
 
 use crate::rtsp::session::Session;
 use std::{
@@ -7,7 +7,7 @@ use std::{
 };
 use tokio::sync::Mutex;
 
-/// The tracks that are sent on a connection, by their channels: no more than there are numbers.
+/// Tracks that are sent on a connection, by their channels. There are at most 256 channels.
 #[derive(Default)]
 pub(super) struct Channels(HashMap<u8, Owner>);
 
@@ -18,8 +18,8 @@ struct Owner {
 }
 
 impl Channels {
-    /// Returns the channels of RTP and RTCP for a session's track: those that are asked for, else the first pair that is free.
-    /// Nothing where one of them is another track's, or there is none.
+    /// Returns the channels of RTP and RTCP for a session's track: the requested ones, else the first free pair.
+    /// Returns `None` where another track has one of them, or no pair is free.
     pub(super) fn find(&self, asked: Option<(u8, u8)>, id: u64, track: usize) -> Option<(u8, u8)> {
         let is_free = |channel: u8| {
             self.0
@@ -33,7 +33,7 @@ impl Channels {
         }
     }
 
-    /// Gives channels to a session's track, in place of those that it had.
+    /// Assigns channels to a session's track, in place of its earlier ones.
     pub(super) fn give(&mut self, (rtp, rtcp): (u8, u8), id: u64, track: usize, session: &Arc<Mutex<Session>>) {
         self.0.retain(|_, owner| (owner.id, owner.track) != (id, track) && owner.session.strong_count() > 0);
         for channel in [rtp, rtcp] {
@@ -41,7 +41,7 @@ impl Channels {
         }
     }
 
-    /// The session that has a channel.
+    /// Returns the session that has a channel.
     pub(super) fn session(&self, channel: u8) -> Option<Arc<Mutex<Session>>> {
         self.0.get(&channel)?.session.upgrade()
     }

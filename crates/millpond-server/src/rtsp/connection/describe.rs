@@ -1,4 +1,4 @@
-//! DESCRIBE: what an asset is, and how it can be received (RFC 2326 10.2).
+//! DESCRIBE: the tracks of an asset, and how they can be received (RFC 2326 10.2).
 
 use super::{Connection, failed, path};
 use crate::library::Asset;
@@ -13,7 +13,7 @@ use millpond_rtp::{
 use millpond_stream::ntp;
 use std::{io, time::SystemTime};
 
-/// The reply for an asset of which no track can be sent, with the reason of each.
+/// Returns the reply for an asset of which no track can be sent, with the reason of each.
 fn unsupported(asset: &Asset) -> Reply {
     let tracks = asset.presentation.tracks().iter();
     let found: Vec<String> =
@@ -30,7 +30,7 @@ impl Connection<'_> {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };
-        // What the client can take (RFC 2326 12.6).
+        // The bandwidth that the client can receive (RFC 2326 12.6).
         let most = request.header(&BANDWIDTH).and_then(|value| value.as_str().trim().parse().ok());
         let media = self.media(&asset);
         let program = self.rtsp.manager.program(&media, rendition.as_deref());
@@ -62,7 +62,7 @@ impl Connection<'_> {
         reply
     }
 
-    /// Makes keys for tracks, where they can be told here.
+    /// Makes keys for tracks, where the connection can carry them in secret.
     fn promise(&mut self, path: &str, tracks: &[usize]) -> io::Result<Vec<String>> {
         if !self.inlet.is_secure() {
             return Ok(Vec::new());
@@ -71,9 +71,9 @@ impl Connection<'_> {
         tracks.iter().map(|track| self.promises.make(*track, ntp(SystemTime::now()))).collect()
     }
 
-    /// The URL that a client is sent to when there is no room for it here.
+    /// Returns the URL to which a client is redirected when this server is full.
     fn elsewhere(&self, request: &Request<Vec<u8>>) -> Option<String> {
-        // A client that came over TLS is not sent to a connection without it.
+        // A client that connected over TLS is not redirected to a connection without it.
         let mut elsewhere =
             self.rtsp.overflow.clone().filter(|url| !self.inlet.is_secure() || url.scheme() == "rtsps")?;
         let url = request.request_uri()?;

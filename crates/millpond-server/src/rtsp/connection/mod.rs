@@ -1,4 +1,4 @@
-//! One RTSP connection: requests in, replies out, and interleaved data beside them.
+//! One RTSP connection: requests in, replies and interleaved data out.
 
 mod channels;
 mod describe;
@@ -38,17 +38,18 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// A client that gives so many wrong answers has to connect again.
+/// Number of wrong answers to challenges after which the connection is closed.
 const WRONG: usize = 8;
-/// Most characters of a user agent in the log.
+/// Longest user agent in the log, in characters.
 const AGENT: usize = 200;
-/// Most bytes of the options that a reply says are not supported.
+/// Most bytes of unsupported options that a reply lists.
 const OPTIONS: usize = 256;
 
-/// Serves a connection until it ends; the sessions whose packets go over it end with it, and those that never played. What came already is in `input`.
+/// Serves a connection until it ends. Sessions whose packets use it, and sessions that have never played, end with it.
+/// `input` holds the bytes that have arrived already.
 ///
 /// # Errors
-/// What ended it, where that was not the client.
+/// The error that ended the connection, unless the client closed it.
 pub(super) async fn serve(
     wire: Arc<Wire>,
     inlet: Inlet,
@@ -76,7 +77,7 @@ pub(super) async fn serve(
     ended
 }
 
-/// Sessions that were set up on a connection. Those that can't outlive it end when this is dropped, on shutdown too.
+/// Sessions that were set up on a connection. Those that cannot outlive it end when this is dropped, also on shutdown.
 struct Own<'a> {
     peer: SocketAddr,
     rtsp: &'a Arc<Rtsp>,
@@ -87,7 +88,7 @@ impl Drop for Own<'_> {
     fn drop(&mut self) {
         for name in std::mem::take(&mut self.names) {
             let Some(session) = self.rtsp.session(&name, self.peer.ip()) else { continue };
-            // One that is locked is asked for something on another connection, and outlives this one.
+            // A locked session is in use by another connection, and outlives this one.
             let ends = |session: &Session| {
                 let ends = session.is_interleaved() || !session.has_played();
                 if ends && !self.rtsp.is_stopping() {
@@ -109,13 +110,13 @@ struct Connection<'a> {
     rtsp: &'a Arc<Rtsp>,
     own: Own<'a>,
     channels: Channels,
-    /// Sessions of the connection that have not played.
+    /// Number of the connection's sessions that have not played.
     waiting: Arc<AtomicUsize>,
-    /// Keys that were told here.
+    /// Keys that were sent on the connection.
     promises: Promises,
-    /// Answers that were wrong.
+    /// Number of wrong answers to challenges.
     wrong: usize,
-    /// Time of the last request, or of the last packet on a channel that there is.
+    /// Time of the last request, or of the last packet on an assigned channel.
     active: Instant,
 }
 
@@ -161,8 +162,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Waits for bytes, of a message that began at some time where one did; `false` at the end, and where the client is silent
-    /// and has no session that has played.
+    /// Waits for bytes. `began` is the start of an incomplete message, if there is one. Returns `false` at the end, and
+    /// where the client is silent and has no session that has played.
     async fn more(&mut self, input: &mut BytesMut, began: Option<Instant>) -> io::Result<bool> {
         let timeouts = self.rtsp.timeouts;
         loop {
@@ -178,16 +179,17 @@ impl Connection<'_> {
         }
     }
 
-    /// Whether a session that was set up here has played and is there still.
+    /// Whether a session that was set up here has played and still exists.
     fn is_needed(&mut self) -> bool {
         let (rtsp, client) = (self.rtsp, self.peer.ip());
         self.own.names.retain(|name| rtsp.session(name, client).is_some());
         let mut sessions = self.own.names.iter().filter_map(|name| rtsp.session(name, client));
-        // One that is locked is being asked for something.
+        // A locked session is in use by a request.
         sessions.any(|session| session.try_lock().map_or(true, |session| session.has_played()))
     }
 
-    /// Receiver reports on the connection: its session's client is there. On a channel that no track has they mean nothing.
+    /// Handles receiver reports on the connection, which show that the session's client is there. Packets on unassigned
+    /// channels are ignored.
     async fn hear(&mut self, channel: u8, mut packet: Vec<u8>) {
         let Some(session) = self.channels.session(channel) else { return };
         self.active = Instant::now();
@@ -199,7 +201,7 @@ impl Connection<'_> {
     fn send(&self, request: &Request<Vec<u8>>, reply: &Reply) {
         let (peer, method, status) = (self.peer, reply::name(request.method()), u16::from(reply.status));
         tracing::debug!(%peer, method, status, "RTSP request");
-        // A challenge is no refusal yet; wrong answers to one are told where they are found.
+        // A challenge is not logged as a refusal. Wrong answers to one are logged where they are found.
         if status >= 400 && reply.status != StatusCode::Unauthorized && self.rtsp.access_log {
             let (uri, agent) = (request.request_uri().map(|uri| uri.to_string()), agent(request));
             tracing::info!(%peer, method, uri, status, agent, why = reply.why, "RTSP request refused");
@@ -219,14 +221,14 @@ impl Connection<'_> {
         if self.wrong >= WRONG {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "too many wrong passwords"));
         }
-        // Replies are no frames: none of them can be left out.
+        // Replies, unlike frames, cannot be dropped.
         match self.wire.backlog() {
             Backlog::Stuck => Err(io::Error::new(io::ErrorKind::TimedOut, "a client that reads no replies")),
             Backlog::Low | Backlog::High => Ok(()),
         }
     }
 
-    /// What to reply to who may not ask.
+    /// Returns the reply to a request without valid credentials.
     fn refusal(&mut self, request: &Request<Vec<u8>>) -> Option<Reply> {
         let refused = self.rtsp.access.as_ref()?.check(request, self.rtsp.clock.elapsed()).err()?;
         let (peer, why) = (self.peer, &refused.why);
@@ -239,7 +241,7 @@ impl Connection<'_> {
         Some(refused.reply)
     }
 
-    /// Answers a request; nothing where the reply was sent on the way.
+    /// Answers a request. Returns `None` where the reply was sent already.
     async fn answer(&mut self, request: &Request<Vec<u8>>) -> Option<Reply> {
         let named =
             request.header(&SESSION).map(|value| value.as_str().split(';').next().unwrap_or("").trim().to_owned());
@@ -276,8 +278,8 @@ impl Connection<'_> {
         })
     }
 
-    /// The session of a name, where it was given to this client; its client is there. One whose packets go over another
-    /// connection is asked for on that one.
+    /// Returns the session of a name that was given to this client, and notes that its client is there. A session whose
+    /// packets use another connection is found on that one only.
     async fn find(&self, name: &str) -> Option<Arc<Mutex<Session>>> {
         let found = self.rtsp.session(name, self.peer.ip())?;
         let session = found.lock().await;
@@ -304,7 +306,7 @@ impl Connection<'_> {
         Reply::new(StatusCode::NotEnoughBandwidth).because(why)
     }
 
-    /// The asset as the stream engine plays it.
+    /// Returns the asset as the stream engine plays it.
     fn media(&self, asset: &Asset) -> Arc<StoredMedia> {
         let make = || {
             let (objects, presentation) = (asset.objects.clone(), asset.presentation.clone());
@@ -313,7 +315,8 @@ impl Connection<'_> {
         self.rtsp.manager.stored(asset.id, make)
     }
 
-    /// Keeps a session alive, mostly; there are no parameters (RFC 2326 10.8).
+    /// Replies to GET_PARAMETER and SET_PARAMETER, which clients send to keep a session alive. There are no parameters
+    /// (RFC 2326 10.8).
     fn parameter(&self, request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
         let reply = match request.body().is_empty() {
             true => Reply::ok(),
@@ -322,7 +325,7 @@ impl Connection<'_> {
         session.into_iter().fold(reply, |reply, name| reply.with(SESSION, name))
     }
 
-    /// The asset of a path, and the rendition that its last part names, where it does.
+    /// Opens the asset of a path. Also returns the rendition, where the last part of the path names one.
     async fn open(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
         let none = || LibraryError::NoAsset(path.to_owned());
         let (_, place, inside) = self.rtsp.places.find(path).ok_or_else(none)?;
@@ -341,8 +344,8 @@ impl Connection<'_> {
     }
 }
 
-/// What to reply to a request that can't be understood: without a number (RFC 2326 12.17), or one that needs an option (12.32, 12.27),
-/// of which there are none here.
+/// Returns the reply to a request without a valid CSeq (RFC 2326 12.17), or one that requires an option (12.32, 12.27).
+/// No option is supported.
 fn unfit(request: &Request<Vec<u8>>) -> Option<Reply> {
     let number = request.header(&CSEQ).map_or("", |value| value.as_str());
     if number.is_empty() || number.parse::<u64>().is_err() || number.starts_with('+') {
@@ -361,12 +364,12 @@ fn unfit(request: &Request<Vec<u8>>) -> Option<Reply> {
     Some(Reply::new(StatusCode::OptionNotSupported).with(UNSUPPORTED, unsupported))
 }
 
-/// The client's program as it calls itself, where it does.
+/// Returns the user agent of the client, if it sends one.
 fn agent(request: &Request<Vec<u8>>) -> Option<String> {
     Some(request.header(&USER_AGENT)?.as_str().chars().take(AGENT).collect())
 }
 
-/// The path of a request's URL, decoded.
+/// Returns the path of a request's URL, decoded.
 fn path(request: &Request<Vec<u8>>) -> Option<String> {
     let path = request.request_uri()?.path().trim_matches('/').to_owned();
     let path = percent_encoding::percent_decode_str(&path).decode_utf8().ok()?.into_owned();

@@ -1,4 +1,4 @@
-//! PLAY: which part of an asset is sent, and how fast (RFC 2326 10.5).
+//! PLAY: the range of an asset that is sent, and its speed (RFC 2326 10.5).
 
 use super::Connection;
 use crate::rtsp::{
@@ -14,7 +14,7 @@ use millpond_rtp::{
 };
 use millpond_stream::CannotOpen;
 
-/// Speeds that media is sent at, times its own pace.
+/// Values of `Speed` that are supported.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=4.0;
 
 impl Connection<'_> {

@@ -1,4 +1,4 @@
-//! SETUP: where a track of an asset goes (RFC 2326 10.4).
+//! SETUP: the transport of a track (RFC 2326 10.4).
 
 use super::{Connection, agent, failed, path};
 use crate::rtsp::{
@@ -22,7 +22,7 @@ use millpond_rtp::{
 use millpond_stream::{GroupAddress, Udp};
 use std::net::{IpAddr, SocketAddr};
 
-/// First port that media is sent to: those below are of the system (RFC 6335 6).
+/// Lowest UDP port that media is sent to: lower ones are system ports (RFC 6335 6).
 const FIRST_PORT: u16 = 1024;
 
 impl Connection<'_> {
@@ -66,7 +66,7 @@ impl Connection<'_> {
             }
         };
         let mut session = shared.lock().await;
-        // A file that was replaced since the first SETUP is another presentation.
+        // A file that was replaced since the first SETUP is a different presentation.
         if session.path != base || session.media.id() != asset.id {
             return Reply::new(StatusCode::AggregateOperationNotAllowed);
         }
@@ -89,7 +89,7 @@ impl Connection<'_> {
                 }
                 let Some(Err(error)) = refused else { return Reply::new(StatusCode::UnsupportedTransport) };
                 tracing::debug!(path, %error, "no key of the client's");
-                // 463: key management failure (RFC 4567 3.2), which has another name in RTSP 2.0.
+                // 463: key management failure (RFC 4567 3.2). RTSP 2.0 gives this code another name.
                 return Reply::new(StatusCode::DestinationProhibited);
             }
         };
@@ -102,8 +102,8 @@ impl Connection<'_> {
         Reply::ok().with(SESSION, named).with(TRANSPORT, header)
     }
 
-    /// Sets a track up as it is offered; nothing where that can't be. Media goes only to who asks for it, and to groups that are
-    /// configured.
+    /// Sets a track up by one of the client's offers. Returns `None` where that is impossible. Media is sent only to
+    /// the address that requested it, and to configured multicast groups.
     fn accept(
         &mut self,
         (profile, offer): (RtpProfile, Offer),
@@ -127,7 +127,8 @@ impl Connection<'_> {
             }
             Offer::Unicast { ports, destination } if self.inlet.takes_udp(profile) => {
                 let address = self.peer.ip();
-                // Below are services, of this host or another behind the same address: none of them asked for media.
+                // Lower ports belong to services of this host, or of another one behind the same address, that did not
+                // request media.
                 let is_reserved = ports.0 < FIRST_PORT || ports.1 < FIRST_PORT;
                 let is_elsewhere = |to: IpAddr| to.to_canonical() != address.to_canonical();
                 if is_reserved || destination.is_some_and(is_elsewhere) {

@@ -12,7 +12,7 @@ use tokio_rustls::{
     rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs},
 };
 
-/// A client's end.
+/// The client's end of a connection.
 trait Client: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Client for T {}
 
@@ -48,7 +48,7 @@ async fn secure() -> (Box<dyn Client>, Arc<Wire>) {
     (Box::new(client.unwrap()), Arc::new(Wire::secure(server.unwrap())))
 }
 
-/// Pieces of many sizes, none of them like another.
+/// Returns slices of many sizes, all different.
 fn pieces() -> Vec<Vec<u8>> {
     let sizes = [0, 1, 100, 1400, 70_000, 16_384, 200_000];
     sizes.iter().map(|size| (0..*size).map(|_| fastrand::u8(..)).collect()).collect()
@@ -78,7 +78,7 @@ async fn carries(client: Box<dyn Client>, wire: Arc<Wire>) {
         assert_ne!(wire.send_slices(&mut slices), Backlog::Stuck);
     }
     timeout(Duration::from_secs(20), reading).await.unwrap().unwrap();
-    // The other way.
+    // The other direction.
     let mut input = BytesMut::new();
     writes.write_all(&[7; 100_000]).await.unwrap();
     writes.flush().await.unwrap();
@@ -129,7 +129,7 @@ async fn a_client_that_does_not_read_is_found_out() {
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_let_go_in_time() {
     for (client, wire) in [plain().await, secure().await] {
-        // Less than what ends a connection at once.
+        // The queue stays below the size that ends a connection at once.
         while wire.backlog() == Backlog::Low && wire.lock().pending.is_empty() {
             wire.send(|pending| pending.resize(pending.len() + 64_000, 0));
         }

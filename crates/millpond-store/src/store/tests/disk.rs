@@ -55,7 +55,7 @@ async fn slices_outlive_a_restart_and_damage_is_seen() {
     assert_eq!(read(&store, &object, 0..u64::MAX).await.unwrap(), content);
     written(&store, 6).await;
     drop((store, object));
-    // A byte of the third slice that was written turns over.
+    // A bit of the third slice that was written is flipped.
     let slab = dir.path().join("slab-0000");
     let mut data = std::fs::read(&slab).unwrap();
     data[SLICE as usize * 2 + 99] ^= 1;
@@ -90,7 +90,7 @@ async fn a_pinned_slice_stays_as_it_is_while_others_come_and_go() {
     assert_eq!(crate::origin::disk::read_at(&file, range).unwrap(), rig.content[..SLICE as usize]);
 }
 
-/// A range in memory, what the disk has lost fetched again.
+/// Reads a range into memory; slices that the disk has lost are fetched again.
 async fn loaded(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Vec<u8> {
     let mut reader = store.read(object, range);
     let mut whole = Vec::new();
@@ -100,7 +100,7 @@ async fn loaded(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Vec<u
     whole
 }
 
-/// An object of six slices that are all on the disk.
+/// Returns an object whose six slices are all on the disk.
 async fn six_on_disk(folder: &std::path::Path) -> (Rig, Arc<Object>) {
     let rig = Rig::new(SLICE * 6, false, on_disk(folder));
     let object = rig.open().await;
@@ -147,8 +147,8 @@ async fn many_readers_of_a_slab_that_is_cut_again_and_again_see_no_zeros() {
     let dir = tempfile::tempdir().unwrap();
     let (rig, object) = six_on_disk(dir.path()).await;
     for round in 0..100 {
-        // A slice that is being written while the file is cut makes it longer again, and leaves zeros behind the cut: the
-        // queue is left to run dry. A slice that could not be written stays in memory.
+        // A slice that is being written while the file is truncated makes it longer again, and leaves zeros behind the
+        // cut. So the test waits until the queue is empty. A slice that could not be written stays in memory.
         assert!(loaded(&rig.store, &object, 0..u64::MAX).await == rig.content, "round {round}, before the cut");
         let written = || rig.store.stats().disk.unwrap().written;
         let mut before = u64::MAX;

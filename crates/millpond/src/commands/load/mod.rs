@@ -129,7 +129,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     }
 }
 
-/// What stands on the command line.
+/// Arguments of the command line.
 struct Given<'a>(&'a ArgMatches);
 
 impl Given<'_> {

@@ -14,7 +14,7 @@ use std::error::Error;
 /// Most files that are opened: as many as one title may have.
 const MOST_FILES: usize = 256;
 
-/// What a folder holds, titles of several files compared by their content too.
+/// The titles of a folder. Titles of several files are compared by their content too.
 pub(super) async fn report(name: &str, opened: &Opened) -> Result<Value, Box<dyn Error>> {
     let entries = opened.store.list("", &opened.path).await?;
     let content = FolderContent::of(&entries, Titles::Alike);

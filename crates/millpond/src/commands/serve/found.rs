@@ -1,4 +1,4 @@
-//! What the start tells of the places: assets with their URLs, and media that is not served.
+//! The start's report on the places: assets with their URLs, and media that is not served.
 
 use millpond_library::Survey;
 use millpond_server::{encode, escape::Escaping};
@@ -63,7 +63,7 @@ impl std::fmt::Display for Escaped<'_> {
     }
 }
 
-/// What else is there.
+/// Returns a sentence about the other files.
 fn rest(survey: &Survey) -> String {
     let counted = |count: usize, one: &str, many: &str| match count {
         0 => None,

@@ -1,0 +1,107 @@
+//! Opening an object: the requests that tell its version.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Inner, place::Place};
+use crate::error::OriginError;
+use crate::named_origin::NamedOrigin;
+use crate::object::{Named, Object};
+use crate::origin::ObjectMeta;
+use crate::path::ObjectPath;
+use crate::slab::ObjectName;
+use crate::stats;
+
+/// Longest range of the request that opens an object, in bytes.
+const FIRST: u64 = 1 << 30;
+
+impl Inner {
+    /// Asks the origin for the object.
+    pub(super) async fn open_now(
+        &self,
+        place: &Place,
+        path: &ObjectPath,
+        wanted: Range<u64>,
+    ) -> Result<Arc<Object>, OriginError> {
+        let source = &place.source;
+        let known = place.objects.get(path);
+        stats::add(&source.counters.origin_requests, 1);
+        if let Some((file, meta)) = source.origin.open_file(path).await? {
+            if let Some(known) = still(known, &meta) {
+                return Ok(known);
+            }
+            return Ok(self.remember(place, path, meta, Some(file)));
+        }
+        let known = known.filter(|known| !known.is_outdated());
+        // A range that the disk may have is not requested.
+        let is_cached = || self.slices.disk().is_some_and(|disk| disk.knows(&source.name, path.as_str()));
+        if known.is_none() && !is_cached() {
+            match source.origin.read(path, self.first_read(source, wanted), None).await {
+                Ok(fetched) => {
+                    self.obey(source, path, &fetched.meta);
+                    let object = self.remember(place, path, fetched.meta.clone(), None);
+                    object.adopt(&self.slices, fetched);
+                    return Ok(object);
+                }
+                Err(OriginError::OutOfRange { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let meta = source.origin.head(path).await?;
+        self.obey(source, path, &meta);
+        if let Some(known) = still(known, &meta) {
+            return Ok(known);
+        }
+        Ok(self.remember(place, path, meta, None))
+    }
+
+    /// Removes slices from the disk that the origin no longer permits to store.
+    fn obey(&self, source: &NamedOrigin, path: &ObjectPath, meta: &ObjectMeta) {
+        let Some(disk) = self.slices.disk() else { return };
+        if meta.freshness.permission.is_storable() || !disk.knows(&source.name, path.as_str()) {
+            return;
+        }
+        let of = |name: &ObjectName| *name.place == *source.name && *name.path == *path.as_str();
+        for (object, _, _) in disk.objects().into_iter().filter(|(_, name, _)| of(name)) {
+            disk.purge(|item| item.object == object);
+        }
+    }
+
+    /// Returns the range of the request that opens an unknown object: whole slices of the wanted range. With siblings
+    /// it is as short as possible, because only the origin knows the version.
+    fn first_read(&self, source: &NamedOrigin, wanted: Range<u64>) -> Range<u64> {
+        let slice = self.slices.slice();
+        if wanted.is_empty() || source.origin.neighbours().is_some() {
+            return 0..slice;
+        }
+        let start = wanted.start / slice * slice;
+        let end = wanted.end.min(start.saturating_add(FIRST)).max(start + 1);
+        start..end.div_ceil(slice).saturating_mul(slice)
+    }
+
+    fn remember(
+        &self,
+        place: &Place,
+        path: &ObjectPath,
+        meta: ObjectMeta,
+        file: Option<Arc<std::fs::File>>,
+    ) -> Arc<Object> {
+        let source = place.source.clone();
+        let named = Named::new(&source.name, path, &meta);
+        let object = Arc::new(Object::new(named, source, path.clone(), meta, file));
+        place.objects.insert(path.clone(), object.clone(), 1);
+        place.absent.remove(path);
+        object
+    }
+}
+
+/// Returns the known object if the origin has the same version.
+fn still(known: Option<Arc<Object>>, meta: &ObjectMeta) -> Option<Arc<Object>> {
+    let known = known?;
+    let same = known.meta().version == meta.version && known.meta().len == meta.len;
+    if !same || known.is_outdated() {
+        return None;
+    }
+    known.confirm(meta.freshness);
+    Some(known)
+}
