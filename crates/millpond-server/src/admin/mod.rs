@@ -6,6 +6,7 @@
 
 mod cache;
 mod hosts;
+mod settings;
 
 use std::convert::Infallible;
 use std::io;
@@ -26,12 +27,14 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
-use crate::http::{ConnectionTimeouts, Front};
+use crate::http::Front;
+use crate::limits::ConnectionTimeouts;
 use crate::logging::RequestId;
 use crate::metrics::{Kind, Metrics, TextFormat};
 use crate::problem::{self, Problem};
 
 pub(crate) use hosts::AllowedHosts;
+pub use settings::AdminSettings;
 
 /// Connections to the admin address at a time: scrapers and probes are few.
 const CONNECTIONS: usize = 64;

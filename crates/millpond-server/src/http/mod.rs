@@ -12,11 +12,15 @@
 
 mod answer;
 mod body;
+mod lifetimes;
 #[cfg(test)]
 mod order;
 mod render;
 pub mod request;
+mod settings;
 mod wire;
 
 pub(crate) use answer::{Front, FrontOptions};
-pub(crate) use wire::{ConnectionTimeouts, Service, accept_plain, accept_tls};
+pub use lifetimes::Lifetimes;
+pub use settings::HttpSettings;
+pub(crate) use wire::{Service, accept_plain, accept_tls};

@@ -17,21 +17,24 @@ mod record;
 mod reply;
 mod secure;
 mod session;
+mod settings;
 mod srtp;
 mod tunnel;
 mod users;
 mod wire;
 
 pub(crate) use listen::{Listeners, accept};
+pub use settings::{RtspSettings, RtspUsers};
 pub use users::{BadLine, Users, UsersError};
 
-use crate::config::RtspUsers;
 use crate::library::{Library, Places};
+use crate::limits::{ConnectionTimeouts, LimitSettings};
 use crate::metrics::Metrics;
+use crate::priority::{self, Duty};
 use access::Access;
 use heavy::Heavy;
 use millpond_store::Store;
-use millpond_stream::{Full, Manager, Options, Program, StoredMedia};
+use millpond_stream::{Full, Manager, Program, StoredMedia};
 use prometheus_client::metrics::counter::Counter;
 use record::{About, End, Record};
 use session::Session;
@@ -44,39 +47,20 @@ use std::{
 };
 use tokio::sync::{Mutex, Semaphore, watch};
 use tunnel::Tunnels;
-use url::Url;
 
 /// Silence of a client after which its session ends (RFC 2326 12.37: 60 s where nothing is said).
-pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between searches for those.
 const SWEEP: Duration = Duration::from_secs(5);
 /// Time for the last lines of sessions when the server stops.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Settings of RTSP.
+/// Settings of RTSP, and settings of the whole server that RTSP follows.
 pub(crate) struct RtspOptions {
-    /// Most connections at a time.
-    pub(crate) connections: usize,
-    /// Credentials that clients must present; `None` admits everyone.
-    pub(crate) users: Option<RtspUsers>,
-    pub(crate) timeouts: Timeouts,
-    /// Where clients are sent when there is no room here.
-    pub(crate) overflow: Option<Url>,
+    pub(crate) settings: RtspSettings,
+    pub(crate) limits: LimitSettings,
     /// Whether sessions and refusals are logged.
     pub(crate) access_log: bool,
-    /// Settings of the stream engine.
-    pub(crate) streams: Options,
-}
-
-/// How long clients may take, as on HTTP: on plain connections, over TLS and through tunnels.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timeouts {
-    /// Time without a request, for a client of which nothing plays.
-    pub(crate) idle: Duration,
-    /// Time from the first byte of a request to its last, and for a TLS handshake.
-    pub(crate) head: Duration,
-    /// Time in which a client takes nothing of what is sent to it.
-    pub(crate) write: Duration,
 }
 
 /// A session, and the address that it was given to.
@@ -90,7 +74,7 @@ pub(crate) struct Rtsp {
     manager: Manager,
     library: Arc<Library>,
     places: Places,
-    overflow: Option<Url>,
+    settings: RtspSettings,
     /// A lock: taken when sessions begin and end. A session has one of its own: its requests come one after another.
     sessions: Lock<HashMap<String, Held>>,
     /// Connections that were refused because too many were open.
@@ -100,7 +84,7 @@ pub(crate) struct Rtsp {
     /// The moment from which the times of nonces count.
     clock: Instant,
     tunnels: Arc<Tunnels>,
-    timeouts: Timeouts,
+    timeouts: ConnectionTimeouts,
     access_log: bool,
     /// Shared by the records of sessions that are still to end.
     records: Arc<()>,
@@ -117,22 +101,24 @@ impl Rtsp {
         metrics: &Metrics,
     ) -> io::Result<Arc<Self>> {
         let guard = |users| random::bytes().map(|key| Arc::new(Access::new(users, &key)));
-        let access = options.users.map(guard).transpose()?;
+        let RtspOptions { settings, limits, access_log } = options;
+        let access = settings.users.clone().map(guard).transpose()?;
+        let engine = settings.engine(limits.workers, || priority::raise(Duty::Sending));
         let heavy = Arc::new(Heavy(library.pool().clone()));
         let names: Vec<_> = places.iter().cloned().collect();
         Ok(Arc::new(Self {
-            manager: Manager::new(store, heavy, names, options.streams, metrics.streams())?,
+            manager: Manager::new(store, heavy, names, engine, metrics.streams())?,
             library,
             places,
-            overflow: options.overflow,
+            settings,
             sessions: Lock::default(),
             refused: metrics.rtsp_refused().clone(),
-            connections: Arc::new(Semaphore::new(options.connections)),
+            connections: Arc::new(Semaphore::new(limits.max_connections)),
             access,
             clock: Instant::now(),
             tunnels: Arc::default(),
-            timeouts: options.timeouts,
-            access_log: options.access_log,
+            timeouts: limits.timeouts,
+            access_log,
             records: Arc::new(()),
             stop: OnceLock::new(),
         }))
@@ -141,6 +127,11 @@ impl Rtsp {
     /// The stream engine.
     pub(crate) fn manager(&self) -> &Manager {
         &self.manager
+    }
+
+    /// The value of `Session` for a new session: its name, and the silence that ends it.
+    fn session_field(&self, name: &str) -> String {
+        format!("{name};timeout={}", TIMEOUT.as_secs())
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Held>> {

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod load;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod validity;
@@ -9,6 +10,7 @@ mod validity;
 use std::path::PathBuf;
 
 pub use certificates::{Certificates, watch};
+pub use settings::{TlsSettings, TlsSource};
 
 /// Why there is no certificate to serve with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,8 +7,8 @@ use super::{
     viewers::{ConnectionViewers, Viewers},
 };
 use crate::{
-    config::Lifetimes,
     http::{
+        Lifetimes,
         body::BodyError,
         render::{CodedTexts, Renderer, body_failure},
         request::{Request, uri},
