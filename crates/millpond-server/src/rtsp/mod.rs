@@ -48,9 +48,7 @@ use std::{
 use tokio::sync::{Mutex, Semaphore, watch};
 use tunnel::Tunnels;
 
-/// Silence of a client after which its session ends (RFC 2326 12.37: 60 s where nothing is said).
-const TIMEOUT: Duration = Duration::from_secs(60);
-/// Interval between searches for those.
+/// Interval between searches for sessions whose clients are silent.
 const SWEEP: Duration = Duration::from_secs(5);
 /// Time for the last lines of sessions when the server stops.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -131,7 +129,7 @@ impl Rtsp {
 
     /// The value of `Session` for a new session: its name, and the silence that ends it.
     fn session_field(&self, name: &str) -> String {
-        format!("{name};timeout={}", TIMEOUT.as_secs())
+        format!("{name};timeout={}", self.settings.session_timeout.as_secs())
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Held>> {
@@ -204,7 +202,7 @@ impl Rtsp {
                 () = tokio::time::sleep(SWEEP) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
-            let limit = self.manager.now().saturating_sub(TIMEOUT.as_millis() as u64);
+            let limit = self.manager.now().saturating_sub(self.settings.session_timeout.as_millis() as u64);
             let gone: Vec<_> = self
                 .all()
                 .extract_if(|_, Held { session, .. }| {

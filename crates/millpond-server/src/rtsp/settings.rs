@@ -24,6 +24,8 @@ pub struct RtspSettings {
     pub users_file: Option<PathBuf>,
     /// Users that may play, read from that file; `None` admits everyone.
     pub users: Option<RtspUsers>,
+    /// Silence of a client after which its session ends.
+    pub session_timeout: Duration,
     /// Caching window of interval caching.
     pub window: Duration,
     /// How far deadlines move after a missed one.
@@ -47,6 +49,9 @@ pub struct RtspUsers {
     pub users: Users,
 }
 
+/// Bounds of `rtsp-session-timeout`: clients report every 5 s and ask twice within the timeout, and lose a packet now and then.
+const SESSION_TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3600));
+
 /// The longest caching window.
 const WINDOW: Duration = Duration::from_secs(600);
 
@@ -59,6 +64,8 @@ impl Settings for RtspSettings {
             rtsps: None,
             users_file: None,
             users: None,
+            // RFC 2326 12.37: 60 s where nothing is said.
+            session_timeout: Duration::from_secs(60),
             window: Duration::from_secs(10),
             lateness: Lateness::default(),
             bounds: Bounds {
@@ -108,6 +115,16 @@ const LIST: &[Setting<RtspSettings>] = &[
         help: "File of RTSP users in lines of name:password, for Digest authentication",
         apply: |rtsp, text| value::path(text).map(|v| rtsp.users_file = Some(v)),
         show: |rtsp| rtsp.users_file.as_ref().map(|path| path.display().to_string()),
+    },
+    Setting {
+        name: "rtsp-session-timeout",
+        form: Form::Duration,
+        default: "60s",
+        help: "An RTSP session ends after this time without a request or report of its client; media sent on its connection keeps it",
+        apply: |rtsp, text| {
+            value::duration_in(text, SESSION_TIMEOUT.0, SESSION_TIMEOUT.1).map(|v| rtsp.session_timeout = v)
+        },
+        show: |rtsp| Some(show_duration(rtsp.session_timeout)),
     },
     Setting {
         name: "rtsp-window",
