@@ -119,9 +119,9 @@ impl Server {
         };
         let rtsp_options =
             RtspOptions { settings: config.rtsp.clone(), limits: config.limits, access_log: config.log.access };
-        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, &metrics)
+        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, &metrics.rtsp)
             .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" })?;
-        let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.clone(), options));
+        let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.http.clone(), options));
         let service = Arc::new(Service::new(front, config.limits.timeouts, config.limits.max_connections));
         let rtsp = (listeners, rtsp);
         Ok(Self { config, http, https, admin, rtsp, service, store, places, metrics, pool, library })
@@ -216,7 +216,7 @@ impl Server {
         let secure = https.map(|(listener, acceptor, certificates)| {
             let expires = move |validity: Option<(i64, i64)>| {
                 if let Some((_, to)) = validity {
-                    metrics.certificate_expiry(to);
+                    metrics.tls.certificate_expiry(to);
                 }
             };
             expires(certificates.validity());

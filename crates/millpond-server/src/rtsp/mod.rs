@@ -12,6 +12,7 @@ mod heavy;
 mod inlet;
 mod interleaved;
 mod listen;
+mod metrics;
 mod random;
 mod record;
 mod reply;
@@ -24,12 +25,12 @@ mod users;
 mod wire;
 
 pub(crate) use listen::{Listeners, accept};
+pub(crate) use metrics::RtspMetrics;
 pub use settings::{RtspSettings, RtspUsers};
 pub use users::{BadLine, Users, UsersError};
 
 use crate::library::{Library, Places};
 use crate::limits::{ConnectionTimeouts, LimitSettings};
-use crate::metrics::Metrics;
 use crate::priority::{self, Duty};
 use access::Access;
 use heavy::Heavy;
@@ -96,7 +97,7 @@ impl Rtsp {
         library: Arc<Library>,
         places: Places,
         options: RtspOptions,
-        metrics: &Metrics,
+        metrics: &RtspMetrics,
     ) -> io::Result<Arc<Self>> {
         let guard = |users| random::bytes().map(|key| Arc::new(Access::new(users, &key)));
         let RtspOptions { settings, limits, access_log } = options;
@@ -105,12 +106,12 @@ impl Rtsp {
         let heavy = Arc::new(Heavy(library.pool().clone()));
         let names: Vec<_> = places.iter().cloned().collect();
         Ok(Arc::new(Self {
-            manager: Manager::new(store, heavy, names, engine, metrics.streams())?,
+            manager: Manager::new(store, heavy, names, engine, &metrics.streams)?,
             library,
             places,
             settings,
             sessions: Lock::default(),
-            refused: metrics.rtsp_refused().clone(),
+            refused: metrics.refused.clone(),
             connections: Arc::new(Semaphore::new(limits.max_connections)),
             access,
             clock: Instant::now(),

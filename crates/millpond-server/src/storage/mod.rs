@@ -1,7 +1,10 @@
 //! The store of a server: its cache, and the places that it reads from.
 
+mod metrics;
 mod settings;
 
+pub use metrics::PlaceBytes;
+pub(crate) use metrics::{ReadStats, StorageCollector};
 use millpond_store::{
     DiskOptions, MemoryOrigin, OriginOptions, PlaceError, PlaceSpec, Store, StoreError, StoreOptions,
 };

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod load;
+mod metrics;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ mod validity;
 use std::path::PathBuf;
 
 pub use certificates::{Certificates, watch};
+pub use metrics::TlsMetrics;
 pub use settings::{TlsSettings, TlsSource};
 
 /// Why there is no certificate to serve with.

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     http::{
+        Kind,
         body::Body,
         request::{
             Request,
@@ -14,7 +15,6 @@ use crate::{
         },
     },
     library::{LibraryError, content_type as content_type_of, fingerprint},
-    metrics::Kind,
 };
 use http::{HeaderValue, Method, header};
 use millpond_store::{Object, ObjectPath, Whence};
