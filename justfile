@@ -27,6 +27,10 @@ fmt:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
+# Writes docs/settings.md from the declarations of settings.
+settings:
+    MILLPOND_WRITE_DOCS=1 cargo test -p millpond-server --lib the_page_of_settings
+
 # Fuzzes one target; fuzz/README.md lists them.
 fuzz target *arguments:
     cd fuzz && cargo +nightly fuzz run {{target}} {{arguments}}

@@ -10,12 +10,15 @@ pub mod config;
 pub mod escape;
 mod files;
 pub mod http;
+mod limits;
 pub mod logging;
 pub mod metrics;
 pub mod priority;
 pub mod problem;
 mod rtsp;
 pub mod serve;
+pub mod settings;
+pub mod storage;
 pub mod tls;
 
 pub(crate) use millpond_library as library;

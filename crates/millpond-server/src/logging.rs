@@ -2,6 +2,7 @@
 
 mod fields;
 mod queue;
+mod settings;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -18,6 +19,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::escape;
 use fields::EscapedFields;
 use queue::Queue;
+
+pub use settings::LogSettings;
 
 /// Longest wait for the last lines when the process ends.
 const FLUSH: Duration = Duration::from_secs(1);

@@ -4,17 +4,15 @@
 use crate::{
     admin,
     config::{Config, PlaceConfig},
-    http::{ConnectionTimeouts, Front, FrontOptions, Service, accept_plain, accept_tls},
+    http::{Front, FrontOptions, Service, accept_plain, accept_tls},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
     metrics::Metrics,
-    priority::{self, Duty},
-    rtsp::{self, Rtsp, RtspOptions, Timeouts},
-    tls,
+    rtsp::{self, Rtsp, RtspOptions},
+    storage, tls,
     work::{PoolOptions, WorkPool},
 };
 use http::HeaderValue;
-use millpond_store::{DiskOptions, ErrorKind, MemoryOrigin, ObjectPath, OriginError, Store, StoreError, StoreOptions};
-use millpond_stream::Options;
+use millpond_store::{ErrorKind, ObjectPath, OriginError, Store};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -22,13 +20,6 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
-
-/// The bundled sample: files of one asset.
-const SAMPLE: [(&str, &[u8]); 3] = [
-    ("360p.mp4", include_bytes!("../../../assets/sample/360p.mp4")),
-    ("180p.mp4", include_bytes!("../../../assets/sample/180p.mp4")),
-    ("deu.vtt", include_bytes!("../../../assets/sample/deu.vtt")),
-];
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -45,12 +36,9 @@ pub enum ServeError {
         /// Advice, if there is any.
         hint: &'static str,
     },
-    /// The store can't be made.
+    /// The store or a place can't be opened.
     #[error("{0}")]
-    Store(#[from] StoreError),
-    /// A place can't be used.
-    #[error("{0}")]
-    Place(#[from] millpond_store::PlaceError),
+    Storage(#[from] storage::StorageError),
     /// The certificate can't be used.
     #[error("{0}")]
     Tls(#[from] tls::TlsError),
@@ -83,31 +71,32 @@ impl Server {
     /// # Errors
     /// The first thing that stands in the way.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
-        let (store, names) = places(&config)?;
+        let places: Vec<_> = config.places.iter().map(|place| (&place.spec, &place.options)).collect();
+        let (store, names) = storage::open(&config.storage, &places)?;
         let places = Places::new(names);
-        let http = listen("http", config.http)?;
-        let admin = listen("admin", config.admin)?;
+        let http = listen("http", config.http.address)?;
+        let admin = listen("admin", config.admin.address)?;
         let (mut https, mut rtsps) = (None, None);
-        if let Some(source) = &config.tls {
-            let certificates = tls::Certificates::open(source)?;
+        if let Some(source) = config.tls.source() {
+            let certificates = tls::Certificates::open(&source)?;
             let http = certificates.server_config(&[b"h2", b"http/1.1"])?;
-            if let Some(addr) = config.rtsps {
+            if let Some(addr) = config.rtsp.rtsps {
                 // It has no name among the protocols of ALPN.
                 rtsps = Some((listen("rtsps", addr)?, TlsAcceptor::from(certificates.server_config(&[])?)));
             }
-            if let Some(addr) = config.https {
+            if let Some(addr) = config.http.https {
                 https = Some((listen("https", addr)?, TlsAcceptor::from(http), certificates));
             }
         }
-        let pool = WorkPool::new(PoolOptions { threads: config.workers }, store.memory());
+        let pool = WorkPool::new(PoolOptions { threads: config.limits.workers }, store.memory());
         let pool = Arc::new(pool.map_err(ServeError::Threads)?);
         let library = Arc::new(Library::new(store.clone(), pool.clone(), library_options(&config)));
         let metrics = Arc::new(Metrics::new(&store, &library));
         // Without it indexes and segments are kept in memory only.
-        if let Err(error) = std::fs::create_dir_all(&config.cache) {
-            tracing::warn!(folder = %config.cache.display(), %error, "can't make the cache folder");
+        if let Err(error) = std::fs::create_dir_all(&config.storage.folder) {
+            tracing::warn!(folder = %config.storage.folder.display(), %error, "can't make the cache folder");
         }
-        let cors_origin = match &config.cors_origin {
+        let cors_origin = match &config.http.cors_origin {
             Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
             None => None,
         };
@@ -116,32 +105,24 @@ impl Server {
         } else {
             config.places.iter().map(|place| place.lifetimes).collect()
         };
-        let listeners = rtsp::Listeners { plain: listen("rtsp", config.rtsp)?, secure: rtsps };
+        let listeners = rtsp::Listeners { plain: listen("rtsp", config.rtsp.address)?, secure: rtsps };
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).ok();
         let options = FrontOptions {
             cors_origin,
-            access_log: config.access_log,
-            folder: config.cache.clone(),
+            access_log: config.log.access,
+            folder: config.storage.folder.clone(),
             lifetimes,
             rtsp_ports: (
-                port(&listeners.plain).unwrap_or(config.rtsp.port()),
+                port(&listeners.plain).unwrap_or(config.rtsp.address.port()),
                 listeners.secure.as_ref().and_then(|(listener, _)| port(listener)),
             ),
         };
-        let rtsp_options = RtspOptions {
-            connections: config.max_connections,
-            users: config.rtsp_users.clone(),
-            timeouts: Timeouts { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout },
-            overflow: config.rtsp_overflow.clone(),
-            access_log: config.access_log,
-            streams: stream_options(&config),
-        };
-        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, &metrics)
-            .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp, error, hint: "" })?;
-        let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.clone(), options));
-        let timeouts =
-            ConnectionTimeouts { idle: config.idle_timeout, head: config.request_timeout, write: config.write_timeout };
-        let service = Arc::new(Service::new(front, timeouts, config.max_connections));
+        let rtsp_options =
+            RtspOptions { settings: config.rtsp.clone(), limits: config.limits, access_log: config.log.access };
+        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, &metrics.rtsp)
+            .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" })?;
+        let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.http.clone(), options));
+        let service = Arc::new(Service::new(front, config.limits.timeouts, config.limits.max_connections));
         let rtsp = (listeners, rtsp);
         Ok(Self { config, http, https, admin, rtsp, service, store, places, metrics, pool, library })
     }
@@ -219,7 +200,7 @@ impl Server {
             front,
             graph: rtsp.manager().registry().clone(),
             serving: tokio::runtime::Handle::current(),
-            hosts: admin::AllowedHosts::new(config.admin, &config.admin_hosts),
+            hosts: admin::AllowedHosts::new(config.admin.address, &config.admin.hosts),
             limits: service.timeouts,
         };
         let (admin_stop, admin_stopped) = watch::channel(false);
@@ -235,7 +216,7 @@ impl Server {
         let secure = https.map(|(listener, acceptor, certificates)| {
             let expires = move |validity: Option<(i64, i64)>| {
                 if let Some((_, to)) = validity {
-                    metrics.certificate_expiry(to);
+                    metrics.tls.certificate_expiry(to);
                 }
             };
             expires(certificates.validity());
@@ -252,7 +233,7 @@ impl Server {
             let _ = secure.await;
         }
         readiness.draining();
-        if timeout(config.shutdown_grace, service.drained()).await.is_err() {
+        if timeout(config.limits.shutdown_grace, service.drained()).await.is_err() {
             tracing::warn!(connections = service.open(), "responses cut off: the grace for shutting down is over");
             service.cut().await;
         }
@@ -300,64 +281,18 @@ async fn ask(store: &Store, place: &str) -> Result<(), OriginError> {
     }
 }
 
-/// The store, with a disk cache where a place is remote. A disk that can't be used is no reason not to serve.
-fn store(config: &Config) -> Result<Store, ServeError> {
-    let remote = config.places.iter().any(|place| place.spec.is_remote());
-    let folder = config.cache.join("slices");
-    let disk = DiskOptions { folder, quota: config.cache_size, policy: config.policy };
-    let options = StoreOptions {
-        memory: config.memory,
-        disk: (remote && config.cache_size > 0).then_some(disk),
-        slice: config.slice,
-        prefetch: config.prefetch,
-        ..StoreOptions::default()
-    };
-    match Store::new(&options) {
-        Err(error @ StoreError::Disk(_)) => {
-            tracing::error!(%error, "no slices are kept on the disk");
-            Ok(Store::new(&StoreOptions { disk: None, ..options })?)
-        }
-        store => Ok(store?),
-    }
-}
-
-fn places(config: &Config) -> Result<(Store, Vec<Arc<str>>), ServeError> {
-    let store = store(config)?;
-    let mut names = Vec::new();
-    if config.places.is_empty() {
-        let sample = MemoryOrigin::new("the bundled sample");
-        for (name, bytes) in SAMPLE {
-            sample.put(name, bytes::Bytes::from_static(bytes));
-        }
-        store.add_place("sample", Arc::new(sample));
-        names.push(Arc::from("sample"));
-    }
-    for PlaceConfig { spec, options, .. } in &config.places {
-        let name = spec.name.as_str();
-        store.add_place(name, millpond_store::build(spec, options)?);
-        names.push(Arc::from(name));
-    }
-    Ok((store, names))
-}
-
 /// Obstacles to serving a configuration here and now: places that are not there and certificates that can't
 /// be read, then addresses that can't be listened on. Origins are not asked.
 pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
     let places = config.places.iter();
     let mut wrong: Vec<ServeError> = places
         .filter_map(|PlaceConfig { spec, options, .. }| {
-            millpond_store::build(spec, options).err().map(ServeError::from)
+            millpond_store::build(spec, options).err().map(storage::StorageError::from).map(ServeError::from)
         })
         .collect();
-    wrong.extend(config.tls.as_ref().and_then(|source| tls::Certificates::open(source).err()).map(ServeError::from));
-    let addresses = [
-        ("http", Some(config.http)),
-        ("https", config.https),
-        ("admin", Some(config.admin)),
-        ("rtsp", Some(config.rtsp)),
-        ("rtsps", config.rtsps),
-    ];
-    let taken = addresses.into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err()).collect();
+    let certificate = config.tls.source().and_then(|source| tls::Certificates::open(&source).err());
+    wrong.extend(certificate.map(ServeError::from));
+    let taken = config.listeners().into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err()).collect();
     (wrong, taken)
 }
 
@@ -367,23 +302,10 @@ fn library_options(config: &Config) -> LibraryOptions {
         (Arc::from(place.spec.name.as_str()), options)
     };
     LibraryOptions {
-        segment_duration: config.segment_duration,
-        index_folder: Some(config.cache.join("index")),
-        cache_size: config.cache_size,
+        segment_duration: config.http.segment_duration,
+        index_folder: Some(config.storage.folder.join("index")),
+        cache_size: config.storage.cache_size,
         places: config.places.iter().map(of).collect(),
-    }
-}
-
-fn stream_options(config: &Config) -> Options {
-    Options {
-        address: config.rtsp.ip(),
-        threads: config.workers,
-        on_thread_start: || priority::raise(Duty::Sending),
-        bounds: config.rtsp_bounds,
-        window: config.rtsp_window,
-        lateness: config.rtsp_lateness,
-        channels: config.rtsp_channels.clone(),
-        groups: config.rtsp_multicast,
     }
 }
 

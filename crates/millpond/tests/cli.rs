@@ -141,7 +141,7 @@ fn help_lists_choices_and_the_options_of_places() {
     }
     assert!(out.lines().all(|line| line.chars().count() <= 160), "{out}");
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
-    for setting in millpond_server::config::declare::PLACE_SETTINGS {
+    for setting in millpond_server::config::PLACE_SETTINGS {
         assert!(readme.contains(&format!("| `{}` |", setting.name)), "README.md doesn't have {}", setting.name);
     }
 }

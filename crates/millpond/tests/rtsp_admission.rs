@@ -4,6 +4,7 @@
 mod support;
 
 use std::{
+    net::UdpSocket,
     path::Path,
     time::{Duration, Instant},
 };
@@ -43,6 +44,29 @@ fn who_does_not_fit_is_refused() {
     assert_eq!(clients[0].ask("TEARDOWN", "", "").status, 200);
     assert_eq!(clients[fits].ask("PLAY", "", "").status, 200);
     assert_eq!(set_up(&mut clients[20]), 200);
+}
+
+#[test]
+fn a_silent_client_keeps_its_session_for_the_time_that_is_set() {
+    let folder = clips::folder().to_str().unwrap();
+    let server = Server::start(&[folder, "--rtsp-session-timeout", "10s", "--rtsp-sessions-per-client", "1"]);
+    // The ports of a client that listens and never reports.
+    let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap()];
+    let [rtp, rtcp] = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
+    let mut client = Client::new(&server, "h264_aac.mp4");
+    let reply = client.set_up("v1", &format!("RTP/AVP;unicast;client_port={rtp}-{rtcp}"));
+    assert!(reply.headers["session"].ends_with(";timeout=10"), "{:?}", reply.headers);
+    assert_eq!(client.ask("PLAY", "", "").status, 200);
+    let played = Instant::now();
+    // A session by UDP that has played outlives its connection.
+    drop(client);
+    let mut next = Client::new(&server, "h264_aac.mp4");
+    while next.set_up("v1", OVER_TCP).status != 200 {
+        // 60 s without the setting.
+        assert!(played.elapsed() < Duration::from_secs(50), "the session stays\n{}", server.log_text());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(played.elapsed() >= Duration::from_secs(9), "the session ended after {:?}", played.elapsed());
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn set(state: &AdminState, query: &str) -> Reply {
     let store = state.front.store();
     let mut sizes = [None, None];
     for (name, size) in ["size", "memory"].into_iter().zip(&mut sizes) {
-        match parameter(query, name).map(|text| crate::config::value::size(&text)) {
+        match parameter(query, name).map(|text| crate::settings::value::size(&text)) {
             Some(Err(_)) => return bad(&format!("{name}: a number of bytes such as 10GiB")),
             Some(Ok(bytes)) => *size = Some(bytes),
             None => {}

@@ -6,6 +6,7 @@
 
 mod cache;
 mod hosts;
+mod settings;
 
 use std::convert::Infallible;
 use std::io;
@@ -26,12 +27,14 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
-use crate::http::{ConnectionTimeouts, Front};
+use crate::http::{Front, Kind};
+use crate::limits::ConnectionTimeouts;
 use crate::logging::RequestId;
-use crate::metrics::{Kind, Metrics, TextFormat};
+use crate::metrics::{Metrics, TextFormat};
 use crate::problem::{self, Problem};
 
 pub(crate) use hosts::AllowedHosts;
+pub use settings::AdminSettings;
 
 /// Connections to the admin address at a time: scrapers and probes are few.
 const CONNECTIONS: usize = 64;
@@ -221,7 +224,7 @@ async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<B
             None => answer(method, uri.path(), request.headers(), state),
         },
     };
-    state.metrics.request(Kind::Admin, response.status(), started.elapsed());
+    state.metrics.http.request(Kind::Admin, response.status(), started.elapsed());
     response
 }
 
@@ -347,7 +350,7 @@ mod tests {
             store,
             library,
             crate::library::Places::new(["films".into()]),
-            metrics.clone(),
+            metrics.http.clone(),
             options,
         ));
         let hosts = AllowedHosts::new("127.0.0.1:0".parse().unwrap(), &[]);

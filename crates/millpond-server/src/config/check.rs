@@ -1,21 +1,20 @@
 //! From what was given to what runs: sources in their order, defaults, and whether settings go together.
 
-use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use millpond_store::{PlaceSpec, schedule::Mode};
-
-use super::declare::{SETTINGS, Setting, nearest};
-use super::error::{ConfigError, ConfigErrors, Source};
-use super::file;
-use super::machine::{Machine, default_cache_size};
-use super::options::{Options, PlaceOptions};
-use super::value::{Form, list};
-use super::{Config, Lifetimes, PlaceConfig, RtspUsers, TlsSource};
-use crate::rtsp::Users;
-use millpond_stream::Bounds;
+use super::{
+    Config, ConfigError, ConfigErrors, Declaration, Form, Given, Host, Lifetimes, PlaceConfig, PlaceOptions, Source,
+    file,
+    machine::Machine,
+    nearest::nearest,
+    show::{place_text, toml_literal},
+    value::list,
+};
+use crate::settings::Sources;
+use millpond_store::PlaceSpec;
+use std::{
+    collections::HashMap,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 /// Everything that a configuration is made from.
 #[derive(Debug, Clone, Default)]
@@ -56,73 +55,70 @@ pub struct Effective {
 ///
 /// Reads the file; everything else comes from `inputs` and the machine.
 pub fn load(inputs: &Inputs) -> Result<Loaded, ConfigErrors> {
-    let mut options = Options::default();
-    let mut errors = Vec::new();
     let variable = |name: &str| inputs.environment.get(name).filter(|value| !value.is_empty()).cloned();
-
-    if let Some(path) = inputs.file.clone().or_else(|| variable("MILLPOND_CONFIG").map(PathBuf::from)) {
-        match std::fs::read_to_string(&path) {
-            Ok(text) => errors.extend(file::read(&path, &text, &mut options)),
-            Err(error) => errors.push(ConfigError::Unreadable { path, reason: error.to_string() }),
-        }
-    }
-    for setting in SETTINGS {
-        let name = setting.variable();
-        if let Some(text) = variable(&name) {
-            apply(setting, &text, Source::Environment(name), &mut options, &mut errors);
-        }
-    }
-    if let Some(text) = variable("MILLPOND_PLACES") {
-        let source = Source::Environment("MILLPOND_PLACES".to_owned());
-        options.places = list(&text).into_iter().map(|text| PlaceOptions::new(text, source.clone())).collect();
-    }
-    for (name, text) in &inputs.flags {
-        let source = Source::Flag(format!("--{name}"));
-        match Setting::find(name) {
-            Some(setting) => apply(setting, text, source, &mut options, &mut errors),
-            None => errors.push(ConfigError::UnknownKey {
-                at: source,
-                key: name.clone(),
-                nearest: nearest(name, SETTINGS.iter().map(|s| s.name)),
-            }),
-        }
-    }
-    if !inputs.places.is_empty() {
-        let source = Source::Flag("argument".to_owned());
-        options.places = inputs.places.iter().map(|text| PlaceOptions::new(text, source.clone())).collect();
-    }
-
-    let sources = options.sources.clone();
-    let given = options.places.clone();
-    let (config, conflicts) = resolve(options, &Machine::detect(), &variable);
-    errors.extend(conflicts);
+    let mut config = Config::new(&Host { machine: Machine::detect(), variable: &variable });
+    let mut given = Given::default();
+    let mut errors = read(inputs, &variable, &mut config, &mut given);
+    let places = given.places.clone();
+    errors.extend(resolve(&mut config, given.places, &given.sources));
     if !errors.is_empty() {
         return Err(ConfigErrors(errors));
     }
-    let mut effective: Vec<_> = SETTINGS
-        .iter()
-        .map(|setting| Effective {
-            name: setting.name,
-            value: (setting.show)(&config).map(|text| toml_literal(setting.form, &text)),
-            source: sources.get(setting.name).cloned().unwrap_or_default(),
-        })
-        .collect();
-    effective.extend(config.places.iter().zip(given).map(|(place, given)| Effective {
-        name: "places",
-        value: Some(toml_literal(Form::Text, &place_text(&place.spec))),
-        source: given.source,
-    }));
+    let effective = effective(&config, &given.sources, places);
     let mut warnings = strangers(&inputs.environment);
     warnings.extend(open_http(&config));
     Ok(Loaded { config, effective, warnings })
 }
 
-fn apply(setting: &'static Setting, text: &str, at: Source, options: &mut Options, errors: &mut Vec<ConfigError>) {
-    match (setting.apply)(options, text) {
-        Ok(()) => {
-            options.sources.insert(setting.name, at);
+/// Reads file, environment and flags, in this order; returns all that is wrong with them.
+fn read(
+    inputs: &Inputs,
+    variable: &dyn Fn(&str) -> Option<String>,
+    config: &mut Config,
+    given: &mut Given,
+) -> Vec<ConfigError> {
+    let mut errors = Vec::new();
+    if let Some(path) = inputs.file.clone().or_else(|| variable("MILLPOND_CONFIG").map(PathBuf::from)) {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => errors.extend(file::read(&path, &text, config, given)),
+            Err(error) => errors.push(ConfigError::Unreadable { path, reason: error.to_string() }),
         }
-        Err(bad) => errors.push(ConfigError::Value {
+    }
+    for setting in Config::settings() {
+        let name = setting.variable();
+        if let Some(text) = variable(&name) {
+            errors.extend(apply(setting, &text, Source::Environment(name), config, given));
+        }
+    }
+    if let Some(text) = variable("MILLPOND_PLACES") {
+        let source = Source::Environment("MILLPOND_PLACES".to_owned());
+        given.places = list(&text).into_iter().map(|text| PlaceOptions::new(text, source.clone())).collect();
+    }
+    for (name, text) in &inputs.flags {
+        let source = Source::Flag(format!("--{name}"));
+        match Config::find(name) {
+            Some(setting) => errors.extend(apply(setting, text, source, config, given)),
+            None => errors.push(ConfigError::UnknownKey {
+                at: source,
+                key: name.clone(),
+                nearest: nearest(name, Config::settings().iter().map(|s| s.name)),
+            }),
+        }
+    }
+    if !inputs.places.is_empty() {
+        let source = Source::Flag("argument".to_owned());
+        given.places = inputs.places.iter().map(|text| PlaceOptions::new(text, source.clone())).collect();
+    }
+    errors
+}
+
+fn apply(setting: Declaration, text: &str, at: Source, config: &mut Config, given: &mut Given) -> Option<ConfigError> {
+    match config.apply(setting.name, text)? {
+        Ok(()) => {
+            given.sources.insert(setting.name, at);
+            None
+        }
+        Err(bad) => Some(ConfigError::Value {
             at,
             key: setting.name.to_owned(),
             expected: bad.expected,
@@ -131,167 +127,61 @@ fn apply(setting: &'static Setting, text: &str, at: Source, options: &mut Option
     }
 }
 
-/// Completes options by defaults and checks that they go together. `variable` reads the environment.
-pub fn resolve(
-    mut options: Options,
-    machine: &Machine,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> (Config, Vec<ConfigError>) {
+fn effective(config: &Config, sources: &Sources, given: Vec<PlaceOptions>) -> Vec<Effective> {
+    let of = |setting: Declaration| Effective {
+        name: setting.name,
+        value: config.value(setting.name).map(|text| toml_literal(setting.form, &text)),
+        source: sources.of(setting.name),
+    };
+    let mut effective: Vec<_> = Config::settings().into_iter().map(of).collect();
+    effective.extend(config.places.iter().zip(given).map(|(place, given)| Effective {
+        name: "places",
+        value: Some(toml_literal(Form::Text, &place_text(&place.spec))),
+        source: given.source,
+    }));
+    effective
+}
+
+/// Completes the configuration by defaults that depend on settings, and checks that settings go together.
+fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> Vec<ConfigError> {
     let mut errors = Vec::new();
-    let hidden_files = options.hidden_files.unwrap_or(false);
-    let lifetimes = Lifetimes::default().with(&options);
-    let mut places = places(std::mem::take(&mut options.places), lifetimes, &mut errors);
-    for place in &mut places {
-        place.options.hidden_files.get_or_insert(hidden_files);
+    config.places = places(given, config.lifetimes, &mut errors);
+    for place in &mut config.places {
+        place.options.hidden_files.get_or_insert(config.storage.hidden_files);
     }
-    let tls = tls(&options, &mut errors);
-    let mut secure = |name: &str, given: Option<SocketAddr>, port| match (given, &tls) {
-        (given, Some(_)) => Some(given.unwrap_or_else(|| any_address(port))),
-        (None, None) => None,
-        (Some(_), None) => {
-            errors.push(ConfigError::Conflict {
-                at: options.source(name),
-                reason: format!("{name} needs a certificate: set tls-cert and tls-key, or tls-self-signed"),
-            });
-            None
+    errors.extend(config.complete(sources));
+    let is_secure = config.tls.source().is_some();
+    for (name, address, port) in [("https", &mut config.http.https, 8443), ("rtsps", &mut config.rtsp.rtsps, 8322)] {
+        if is_secure {
+            address.get_or_insert(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));
+        } else if address.take().is_some() {
+            let reason = format!("{name} needs a certificate: set tls-cert and tls-key, or tls-self-signed");
+            errors.push(sources.conflict(name, reason));
         }
-    };
-    let https = secure("https", options.https, 8443);
-    let rtsps = secure("rtsps", options.rtsps, 8322);
-    let rtsp_users = users(&options, &mut errors);
-    let seconds = Duration::from_secs;
-    let cache = options.cache.take().unwrap_or_else(|| cache_folder(variable));
-    let bits = |mbps: u64| (mbps > 0).then(|| mbps.saturating_mul(1_000_000));
-    let rtsp_sessions = options.rtsp_sessions.unwrap_or(16_384);
-    let config = Config {
-        places,
-        http: options.http.unwrap_or_else(|| any_address(8080)),
-        https,
-        rtsp: options.rtsp.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8554))),
-        rtsps,
-        rtsp_users,
-        rtsp_window: options.rtsp_window.unwrap_or(seconds(10)),
-        rtsp_lateness: options.rtsp_lateness.unwrap_or_default(),
-        rtsp_bounds: Bounds {
-            sessions: rtsp_sessions,
-            sessions_per_client: options.rtsp_sessions_per_client.unwrap_or((rtsp_sessions / 2).max(1)),
-            waiting_per_client: options.rtsp_waiting_per_client.unwrap_or(2048),
-            bandwidth: options.rtsp_mbps.and_then(bits),
-            origin_bandwidth: options.rtsp_origin_mbps.and_then(bits),
-        },
-        rtsp_channels: options.rtsp_channels.take().unwrap_or_default(),
-        rtsp_multicast: options.rtsp_multicast,
-        rtsp_overflow: options.rtsp_overflow.take(),
-        admin: options.admin.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9090))),
-        admin_hosts: options.admin_hosts.take().unwrap_or_default(),
-        hidden_files,
-        cache_size: options.cache_size.unwrap_or_else(|| default_cache_size(&cache)),
-        cache,
-        workers: options.workers.unwrap_or(machine.cores),
-        slice: options.slice.unwrap_or(512 << 10),
-        policy: options.policy.unwrap_or_default(),
-        prefetch: options.prefetch.unwrap_or(Mode::Active),
-        memory: options.memory.unwrap_or_else(|| machine.default_memory()),
-        segment_duration: options.segment_duration.unwrap_or(seconds(4)),
-        lifetimes,
-        log: options.log.take().unwrap_or_else(|| "info".to_owned()),
-        log_format: options.log_format.unwrap_or_default(),
-        access_log: options.access_log.unwrap_or(true),
-        tls,
-        max_connections: options.max_connections.unwrap_or_else(|| machine.default_connections()),
-        idle_timeout: options.idle_timeout.unwrap_or(seconds(75)),
-        request_timeout: options.request_timeout.unwrap_or(seconds(10)),
-        write_timeout: options.write_timeout.unwrap_or(seconds(60)),
-        shutdown_grace: options.shutdown_grace.unwrap_or(seconds(30)),
-        cors_origin: match options.cors_origin.take().as_deref() {
-            None => Some("*".to_owned()),
-            Some("" | "off" | "none") => None,
-            Some(origin) => Some(origin.to_owned()),
-        },
-    };
-    same_address(&config, &options, &mut errors);
-    multicast(&config, &options, &mut errors);
-    (config, errors)
+    }
+    same_address(config, sources, &mut errors);
+    errors
 }
 
-fn any_address(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))
-}
-
-/// The XDG base directory specification: a relative path in the variable is to be ignored.
-fn cache_folder(variable: &dyn Fn(&str) -> Option<String>) -> PathBuf {
-    let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    folder("XDG_CACHE_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".cache")))
-        .unwrap_or_else(std::env::temp_dir)
-        .join("millpond")
-}
-
-fn tls(options: &Options, errors: &mut Vec<ConfigError>) -> Option<TlsSource> {
-    let self_signed = options.tls_self_signed == Some(true);
-    let mut conflict = |name: &str, reason: &str| {
-        errors.push(ConfigError::Conflict { at: options.source(name), reason: reason.to_owned() });
-        None
-    };
-    match (&options.tls_cert, &options.tls_key) {
-        (Some(_), _) if self_signed => {
-            conflict("tls-self-signed", "tls-self-signed and tls-cert exclude each other: drop one")
-        }
-        (Some(cert), Some(key)) => Some(TlsSource::Files { cert: cert.clone(), key: key.clone() }),
-        (Some(_), None) => conflict("tls-cert", "tls-cert needs tls-key, the file with its private key"),
-        (None, Some(_)) => conflict("tls-key", "tls-key needs tls-cert, the file with its certificate"),
-        (None, None) => self_signed.then_some(TlsSource::SelfSigned),
+impl Config {
+    /// The addresses to listen on, each with its setting.
+    pub(crate) fn listeners(&self) -> [(&'static str, Option<SocketAddr>); 5] {
+        [
+            ("http", Some(self.http.address)),
+            ("https", self.http.https),
+            ("admin", Some(self.admin.address)),
+            ("rtsp", Some(self.rtsp.address)),
+            ("rtsps", self.rtsp.rtsps),
+        ]
     }
 }
 
-fn users(options: &Options, errors: &mut Vec<ConfigError>) -> Option<RtspUsers> {
-    let path = options.rtsp_users.clone()?;
-    let mut wrong = |reason| {
-        errors.push(ConfigError::File {
-            at: options.source("rtsp-users"),
-            key: "rtsp-users",
-            path: path.clone(),
-            reason,
-        });
-    };
-    match Users::read(&path) {
-        Ok(users) => Some(RtspUsers { path, users }),
-        Err(all) => {
-            all.iter().for_each(|error| wrong(error.to_string()));
-            None
-        }
-    }
-}
-
-fn multicast(config: &Config, options: &Options, errors: &mut Vec<ConfigError>) {
-    let Some(groups) = config.rtsp_multicast else { return };
-    let channels = config.rtsp_channels.len();
-    let reason = match channels.checked_sub(1) {
-        _ if config.rtsp.is_ipv6() => format!("rtsp-multicast is over IPv4, but rtsp is {}", config.rtsp),
-        None => "rtsp-multicast is for channels: name assets in rtsp-channels".to_owned(),
-        Some(last) if groups.address(last).is_none() => {
-            format!("the group of channel {channels} lies behind 239.255.255.255: begin lower")
-        }
-        Some(_) => return,
-    };
-    errors.push(ConfigError::Conflict { at: options.source("rtsp-multicast"), reason });
-}
-
-fn same_address(config: &Config, options: &Options, errors: &mut Vec<ConfigError>) {
-    let listeners = [
-        ("http", Some(config.http)),
-        ("https", config.https),
-        ("admin", Some(config.admin)),
-        ("rtsp", Some(config.rtsp)),
-        ("rtsps", config.rtsps),
-    ];
+fn same_address(config: &Config, sources: &Sources, errors: &mut Vec<ConfigError>) {
+    let listeners = config.listeners();
     for (n, (name, address)) in listeners.iter().enumerate() {
         for (other, taken) in &listeners[..n] {
-            if address.is_some_and(|address| address.port() != 0) && address == taken {
-                errors.push(ConfigError::Conflict {
-                    at: options.source(name),
-                    reason: format!("{name} and {other} can't both listen on {}", address.unwrap_or(config.http)),
-                });
+            if let Some(address) = address.filter(|address| address.port() != 0 && Some(*address) == *taken) {
+                errors.push(sources.conflict(name, format!("{name} and {other} can't both listen on {address}")));
             }
         }
     }
@@ -304,7 +194,7 @@ fn places(given: Vec<PlaceOptions>, lifetimes: Lifetimes, errors: &mut Vec<Confi
         let key_address = place.key_address();
         match named(&place, several, &places).and_then(|spec| Ok((spec, key_address?))) {
             Ok((spec, key_address)) => {
-                let lifetimes = lifetimes.with(&place.own);
+                let lifetimes = place.lifetimes(lifetimes);
                 places.push(PlaceConfig { spec, options: place.options, key_address, lifetimes });
             }
             Err(reason) => errors.push(ConfigError::Place { at: place.source, reason }),
@@ -336,10 +226,11 @@ fn named(place: &PlaceOptions, several: bool, others: &[PlaceConfig]) -> Result<
 
 /// Says that passwords of RTSP protect nothing from those who ask by HTTP.
 fn open_http(config: &Config) -> Option<String> {
-    let users = config.rtsp_users.as_ref()?;
+    let users = config.rtsp.users.as_ref()?;
     // From this machine alone, as behind a proxy that asks for passwords itself.
     let is_open = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
-    let open = [Some(config.http), config.https].into_iter().flatten().find(|address| is_open(*address))?;
+    let open =
+        [Some(config.http.address), config.http.https].into_iter().flatten().find(|address| is_open(*address))?;
     Some(format!(
         "rtsp-users {} is asked for by RTSP only: everybody who reaches {open} plays the same media by HTTP",
         users.path.display()
@@ -350,16 +241,16 @@ fn open_http(config: &Config) -> Option<String> {
 ///
 /// They can't be errors: Kubernetes sets `MILLPOND_PORT` and the like for a service called millpond.
 fn strangers(environment: &HashMap<String, String>) -> Vec<String> {
-    let known: Vec<String> = SETTINGS.iter().map(|setting| setting.name.to_owned()).collect();
+    let known: Vec<_> = Config::settings().iter().map(|setting| setting.name).collect();
     let mut warnings: Vec<_> = environment
         .keys()
         .filter_map(|variable| {
             let name = variable.strip_prefix("MILLPOND_")?.to_ascii_lowercase().replace('_', "-");
             let extra = ["places", "config"];
-            if Setting::find(&name).is_some() || extra.contains(&name.as_str()) || from_kubernetes(&name) {
+            if known.contains(&name.as_str()) || extra.contains(&name.as_str()) || from_kubernetes(&name) {
                 return None;
             }
-            let meant = nearest(&name, known.iter().map(String::as_str).chain(extra))?;
+            let meant = nearest(&name, known.iter().copied().chain(extra))?;
             let meant = meant.replace('-', "_").to_ascii_uppercase();
             Some(format!("${variable} is not a setting; did you mean $MILLPOND_{meant}?"))
         })
@@ -370,44 +261,4 @@ fn strangers(environment: &HashMap<String, String>) -> Vec<String> {
 
 fn from_kubernetes(name: &str) -> bool {
     name == "port" || name.starts_with("port-") || name.starts_with("service-")
-}
-
-/// A place as it is written, without secrets.
-fn place_text(spec: &PlaceSpec) -> String {
-    if spec.name.is_empty() { spec.source.to_string() } else { format!("{}={}", spec.name, spec.source) }
-}
-
-fn toml_literal(form: Form, text: &str) -> String {
-    match form {
-        Form::Count | Form::Switch => text.to_owned(),
-        _ => toml::Value::String(text.to_owned()).to_string(),
-    }
-}
-
-/// The effective configuration as a file that would bring it about, with the source of each value beside it.
-pub fn show(effective: &[Effective], file: Option<&Path>) -> String {
-    let mut lines = Vec::new();
-    if let Some(file) = file {
-        lines.push((format!("# read {}", file.display()), String::new()));
-    }
-    let (places, settings): (Vec<_>, Vec<_>) = effective.iter().partition(|setting| setting.name == "places");
-    for setting in settings {
-        lines.push(match &setting.value {
-            Some(value) => (format!("{} = {value}", setting.name), setting.source.to_string()),
-            None => (format!("# {} is off", setting.name), String::new()),
-        });
-    }
-    if !places.is_empty() {
-        lines.push(("places = [".to_owned(), String::new()));
-        for place in places {
-            let value = place.value.as_deref().unwrap_or_default();
-            lines.push((format!("    {value},"), place.source.to_string()));
-        }
-        lines.push(("]".to_owned(), String::new()));
-    }
-    let width = lines.iter().map(|(left, _)| left.chars().count()).filter(|n| *n <= 60).max().unwrap_or(0);
-    lines
-        .into_iter()
-        .map(|(left, right)| if right.is_empty() { left + "\n" } else { format!("{left:width$}  # {right}\n") })
-        .collect()
 }

@@ -5,18 +5,18 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::declare::{PLACE_SETTINGS, PlaceSetting, SETTINGS, Setting, nearest};
-use super::error::{ConfigError, Source};
-use super::lifetimes::PER_PLACE;
-use super::options::{Options, PlaceOptions};
-use super::value::{BadValue, Form};
+use super::nearest::nearest;
+use super::{
+    BadValue, Config, ConfigError, Declaration, Form, Given, Lifetimes, PLACE_SETTINGS, PlaceOptions, PlaceSetting,
+    Setting, Settings as _, Source,
+};
 
-/// Reads the text of a configuration file into `options`; returns all that is wrong with it.
+/// Reads the text of a configuration file into `config` and `given`; returns all that is wrong with it.
 ///
 /// `path` is only named in errors.
-pub fn read(path: &Path, text: &str, options: &mut Options) -> Vec<ConfigError> {
+pub fn read(path: &Path, text: &str, config: &mut Config, given: &mut Given) -> Vec<ConfigError> {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let mut reader = Reader { path, text, options, errors: Vec::new() };
+    let mut reader = Reader { path, text, config, given, errors: Vec::new() };
     for error in errors {
         let at = reader.at(error.span().map_or(0, |span| span.start));
         let reason = error.message().replace('\n', ", ");
@@ -32,7 +32,8 @@ pub fn read(path: &Path, text: &str, options: &mut Options) -> Vec<ConfigError> 
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
-    options: &'a mut Options,
+    config: &'a mut Config,
+    given: &'a mut Given,
     errors: Vec<ConfigError>,
 }
 
@@ -41,27 +42,26 @@ impl Reader<'_> {
         for (key, value) in in_order(table) {
             let at = self.at(key.span().start);
             let name: &str = key.get_ref();
-            match Setting::find(name) {
+            match Config::find(name) {
                 Some(setting) => self.setting(setting, value, at),
                 None if name == "places" => self.places(value, at),
-                None => self.unknown(at, name, SETTINGS.iter().map(|s| s.name).chain(["places"])),
+                None => self.unknown(at, name, Config::settings().iter().map(|s| s.name).chain(["places"])),
             }
         }
     }
 
-    fn setting(&mut self, setting: &'static Setting, value: &Spanned<DeValue<'_>>, at: Source) {
-        if self.options.sources.contains_key(setting.name) {
+    fn setting(&mut self, setting: Declaration, value: &Spanned<DeValue<'_>>, at: Source) {
+        if self.given.sources.has(setting.name) {
             self.errors.push(ConfigError::Twice { at, key: setting.name.to_owned() });
             return;
         }
         let Some(text) = self.text_of(setting.name, setting.form, value, &at) else {
             return;
         };
-        match (setting.apply)(self.options, &text) {
-            Ok(()) => {
-                self.options.sources.insert(setting.name, at);
-            }
-            Err(bad) => self.bad_value(setting.name, bad, value, at),
+        match self.config.apply(setting.name, &text) {
+            Some(Err(bad)) => self.bad_value(setting.name, bad, value, at),
+            Some(Ok(())) => self.given.sources.insert(setting.name, at),
+            None => {}
         }
     }
 
@@ -72,7 +72,7 @@ impl Reader<'_> {
                 for item in items.iter() {
                     let at = self.at(item.span().start);
                     match item.get_ref().as_str() {
-                        Some(text) => self.options.places.push(PlaceOptions::new(text, at)),
+                        Some(text) => self.given.places.push(PlaceOptions::new(text, at)),
                         None => self.not_places(at, item.get_ref()),
                     }
                 }
@@ -99,7 +99,7 @@ impl Reader<'_> {
     fn place(&mut self, name: &str, value: &DeValue<'_>, at: Source) {
         let table = match value {
             DeValue::String(url) => {
-                self.options.places.push(PlaceOptions::named(name, url.to_string(), at));
+                self.given.places.push(PlaceOptions::named(name, url.to_string(), at));
                 return;
             }
             DeValue::Table(table) => table,
@@ -115,15 +115,16 @@ impl Reader<'_> {
                 }
             } else if let Some(setting) = PlaceSetting::find(key) {
                 self.place_setting(setting, &mut place, value, at);
-            } else if let Some(setting) = Setting::find(key).filter(|setting| PER_PLACE.contains(&setting.name)) {
+            } else if let Some(setting) = Lifetimes::find(key) {
                 self.own_setting(setting, &mut place, value, at);
             } else {
-                let known = PLACE_SETTINGS.iter().map(|s| s.name).chain(PER_PLACE).chain(["url"]);
+                let known =
+                    PLACE_SETTINGS.iter().map(|s| s.name).chain(Lifetimes::LIST.iter().map(|s| s.name)).chain(["url"]);
                 self.unknown(at, key, known);
             }
         }
         if table.contains_key("url") {
-            self.options.places.push(place);
+            self.given.places.push(place);
         } else {
             let reason = format!("place {name:?} needs a url such as \"s3://bucket/films\" or \"/data/films\"");
             self.errors.push(ConfigError::Place { at, reason });
@@ -145,12 +146,19 @@ impl Reader<'_> {
         }
     }
 
-    fn own_setting(&mut self, setting: &Setting, place: &mut PlaceOptions, value: &Spanned<DeValue<'_>>, at: Source) {
+    fn own_setting(
+        &mut self,
+        setting: &'static Setting<Lifetimes>,
+        place: &mut PlaceOptions,
+        value: &Spanned<DeValue<'_>>,
+        at: Source,
+    ) {
         let Some(text) = self.text_of(setting.name, setting.form, value, &at) else {
             return;
         };
-        if let Err(bad) = (setting.apply)(&mut place.own, &text) {
-            self.bad_value(setting.name, bad, value, at);
+        match (setting.apply)(&mut Lifetimes::default(), &text) {
+            Ok(()) => place.own.push((setting, text)),
+            Err(bad) => self.bad_value(setting.name, bad, value, at),
         }
     }
 

@@ -1,110 +1,125 @@
-//! Configuration in three steps: the settings are declared ([`declare`]), read from flags, environment and file into
-//! [`Options`] where any may be missing ([`mod@file`], [`mod@value`]), and resolved into a live [`Config`] where none is
-//! ([`check`]).
+//! Configuration: the settings of all parts, composed.
 //!
-//! A flag wins over the environment (`MILLPOND_` and the flag's name in capitals), the environment over the file,
-//! the file over the default. All errors are found before any is reported.
+//! Each part declares its settings ([`crate::settings`]). Flags, environment and file are read into a [`Config`] of defaults
+//! ([`mod@file`]), and the parts complete it ([`check`]). A flag wins over the environment (`MILLPOND_` and the flag's name in
+//! capitals), the environment over the file, the file over the default. All errors are found before any is reported.
 
 pub mod check;
-pub mod declare;
-mod error;
+#[cfg(test)]
+mod documentation;
 pub mod file;
-mod lifetimes;
-pub mod machine;
-mod options;
+mod nearest;
+mod place;
+mod show;
 #[cfg(test)]
 mod tests;
-pub mod value;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
+use crate::settings::Sources;
 use millpond_package::KeyAddress;
-use millpond_store::{OriginOptions, PlaceSpec, policy::PolicyName, schedule::Mode};
-use url::Url;
+use millpond_store::{OriginOptions, PlaceSpec};
+use std::sync::Arc;
 
+pub use crate::{
+    admin::AdminSettings,
+    http::{HttpSettings, Lifetimes},
+    limits::{ConnectionTimeouts, LimitSettings},
+    logging::LogSettings,
+    rtsp::{RtspSettings, RtspUsers},
+    settings::{
+        ConfigError, ConfigErrors, Declaration, Host, Setting, Settings, Source, machine,
+        value::{self, BadValue, Form},
+    },
+    storage::StorageSettings,
+    tls::{TlsSettings, TlsSource},
+};
 pub use check::{Effective, Inputs, Loaded, load};
-pub use error::{ConfigError, ConfigErrors, Source};
-pub use lifetimes::Lifetimes;
-pub use options::{Options, PlaceOptions};
+pub use place::{PLACE_SETTINGS, PlaceOptions, PlaceSetting};
+pub use show::show;
 
-use crate::logging::LogFormat;
-use crate::rtsp::Users;
-use millpond_stream::{Bounds, Groups, Lateness};
+/// Composes the configuration of parts, each of which has its settings.
+macro_rules! compose {
+    ($($(#[$about:meta])* $field:ident: $part:ty,)*) => {
+        /// Everything an operator decides, resolved.
+        #[derive(Debug, Clone)]
+        pub struct Config {
+            /// Places of media. Empty: the built-in sample is served.
+            pub places: Vec<PlaceConfig>,
+            $($(#[$about])* pub $field: $part,)*
+        }
 
-/// Everything an operator decides, resolved.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Where media is. Empty: the built-in sample is served.
-    pub places: Vec<PlaceConfig>,
-    /// Address of plain HTTP.
-    pub http: SocketAddr,
-    /// Address of HTTPS, where TLS is on.
-    pub https: Option<SocketAddr>,
-    /// Address of metrics and health.
-    pub admin: SocketAddr,
-    /// Names by which clients may call the admin address, besides its own.
-    pub admin_hosts: Vec<String>,
-    /// Address of RTSP.
-    pub rtsp: SocketAddr,
-    /// Address of RTSP over TLS, where TLS is on.
-    pub rtsps: Option<SocketAddr>,
-    /// Who may play by RTSP; none: everybody.
-    pub rtsp_users: Option<RtspUsers>,
-    /// The window of interval caching.
-    pub rtsp_window: Duration,
-    /// What a missed deadline does to those that follow.
-    pub rtsp_lateness: Lateness,
-    /// How much RTSP may take on.
-    pub rtsp_bounds: Bounds,
-    /// Paths of the assets that play as channels by RTSP.
-    pub rtsp_channels: Vec<String>,
-    /// Where those are multicast to.
-    pub rtsp_multicast: Option<Groups>,
-    /// Where RTSP clients are sent when there is no room here.
-    pub rtsp_overflow: Option<Url>,
-    /// Whether places that don't say otherwise serve files whose names begin with a dot.
-    pub hidden_files: bool,
-    /// Folder for what is kept between runs.
-    pub cache: PathBuf,
-    /// Threads that serve.
-    pub workers: usize,
-    /// Bytes of memory for slices, indexes and playlists.
-    pub memory: u64,
-    /// Most bytes of slices on the disk, files and all.
-    pub cache_size: u64,
-    /// Bytes of a slice.
-    pub slice: u32,
-    /// Which slice goes when the disk's share is full.
-    pub policy: PolicyName,
-    /// When slices are sent for that viewers will need next.
-    pub prefetch: Mode,
-    /// Aim for the length of a media segment.
-    pub segment_duration: Duration,
+        impl Config {
+            /// The configuration without any setting.
+            fn new(host: &Host<'_>) -> Self {
+                Self { places: Vec::new(), $($field: <$part>::defaults(host),)* }
+            }
+
+            /// Declarations of all settings but the places, in the order of the documentation.
+            pub fn settings() -> Vec<Declaration> {
+                let mut all = Vec::new();
+                $(all.extend(<$part>::LIST.iter().map(Setting::declaration));)*
+                all
+            }
+
+            /// Sets a setting; `None` where no part has one of that name.
+            fn apply(&mut self, name: &str, text: &str) -> Option<Result<(), BadValue>> {
+                $(if let Some(setting) = <$part>::find(name) {
+                    return Some((setting.apply)(&mut self.$field, text));
+                })*
+                None
+            }
+
+            /// The live value of a setting as text.
+            fn value(&self, name: &str) -> Option<String> {
+                $(if let Some(setting) = <$part>::find(name) {
+                    return (setting.show)(&self.$field);
+                })*
+                None
+            }
+
+            /// Lets each part complete its settings; returns all conflicts.
+            fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
+                let mut errors = Vec::new();
+                $(errors.extend(self.$field.complete(sources));)*
+                errors
+            }
+        }
+    };
+}
+
+compose! {
+    /// HTTP.
+    http: HttpSettings,
     /// Lifetimes of replies, where a place has none of its own.
-    pub lifetimes: Lifetimes,
-    /// Level filter of the log.
-    pub log: String,
-    /// Form of the log's lines.
-    pub log_format: LogFormat,
-    /// Whether each request is logged.
-    pub access_log: bool,
-    /// Where the certificate comes from, where TLS is on.
-    pub tls: Option<TlsSource>,
-    /// Client connections at a time, over all listeners.
-    pub max_connections: usize,
-    /// A connection without a request for this long is closed.
-    pub idle_timeout: Duration,
-    /// A request's head must have come in by then.
-    pub request_timeout: Duration,
-    /// A response of which the client takes nothing for this long is given up.
-    pub write_timeout: Duration,
-    /// Responses under way get this long to finish on shutdown.
-    pub shutdown_grace: Duration,
-    /// Value of `Access-Control-Allow-Origin`; none: the header is not sent.
-    pub cors_origin: Option<String>,
+    lifetimes: Lifetimes,
+    /// The admin address.
+    admin: AdminSettings,
+    /// RTSP and the stream engine.
+    rtsp: RtspSettings,
+    /// The cache.
+    storage: StorageSettings,
+    /// The log.
+    log: LogSettings,
+    /// TLS.
+    tls: TlsSettings,
+    /// Connections and threads.
+    limits: LimitSettings,
+}
+
+impl Config {
+    /// The setting of a name; underscores stand for dashes.
+    fn find(name: &str) -> Option<Declaration> {
+        let name = name.replace('_', "-");
+        Self::settings().into_iter().find(|setting| setting.name == name)
+    }
+}
+
+/// What flags, environment and file give besides the values of settings.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// Places, the last source's.
+    pub places: Vec<PlaceOptions>,
+    /// Where each setting that was given got its value.
+    pub sources: Sources,
 }
 
 /// One place with its options.
@@ -118,34 +133,4 @@ pub struct PlaceConfig {
     pub key_address: Option<Arc<KeyAddress>>,
     /// Lifetimes of replies.
     pub lifetimes: Lifetimes,
-}
-
-/// Those who may play by RTSP.
-#[derive(Debug, Clone)]
-pub struct RtspUsers {
-    /// The file that they are from, which is read again when it changes.
-    pub path: PathBuf,
-    /// Who they are.
-    pub users: Users,
-}
-
-/// Where the server's certificate comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TlsSource {
-    /// PEM files, read again when they change.
-    Files {
-        /// The certificate and its chain.
-        cert: PathBuf,
-        /// Its private key.
-        key: PathBuf,
-    },
-    /// Made at start, in memory.
-    SelfSigned,
-}
-
-impl Config {
-    /// What `millpond serve` without any setting runs with.
-    pub fn defaults() -> Self {
-        check::resolve(Options::default(), &machine::Machine::detect(), &|name| std::env::var(name).ok()).0
-    }
 }

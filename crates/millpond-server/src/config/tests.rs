@@ -1,9 +1,12 @@
+//! What flags, environment and file make, and what is said about their errors.
+
+mod places;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::check::show;
-use super::declare::{PLACE_SETTINGS, SETTINGS, nearest};
+use super::nearest::nearest;
 use super::*;
 
 struct Case {
@@ -58,16 +61,16 @@ impl Case {
 fn nothing_given_is_the_documented_default() {
     let config = Case::new().variable("HOME", "/home/op").ok().config;
     assert!(config.places.is_empty());
-    assert_eq!(config.http.to_string(), "0.0.0.0:8080");
-    assert_eq!(config.admin.to_string(), "127.0.0.1:9090");
-    assert_eq!(config.https, None);
-    assert_eq!(config.tls, None);
-    assert_eq!(config.cache, Path::new("/home/op/.cache/millpond"));
-    assert_eq!(config.segment_duration, Duration::from_secs(4));
-    assert_eq!(config.log, "info");
-    assert!(config.access_log);
-    assert_eq!(config.cors_origin.as_deref(), Some("*"));
-    assert!(config.workers >= 1 && config.memory <= 1 << 30 && config.max_connections <= 20_000);
+    assert_eq!(config.http.address.to_string(), "0.0.0.0:8080");
+    assert_eq!(config.admin.address.to_string(), "127.0.0.1:9090");
+    assert_eq!(config.http.https, None);
+    assert_eq!(config.tls.source(), None);
+    assert_eq!(config.storage.folder, Path::new("/home/op/.cache/millpond"));
+    assert_eq!(config.http.segment_duration, Duration::from_secs(4));
+    assert_eq!(config.log.filter, "info");
+    assert!(config.log.access);
+    assert_eq!(config.http.cors_origin.as_deref(), Some("*"));
+    assert!(config.limits.workers >= 1 && config.storage.memory <= 1 << 30 && config.limits.max_connections <= 20_000);
 }
 
 #[test]
@@ -76,10 +79,10 @@ fn flag_over_environment_over_file_over_default() {
     let case = case.variable("MILLPOND_WORKERS", "3").variable("MILLPOND_HTTP", "3.3.3.3:3");
     let case = case.flag("workers", "4").place("b=/b");
     let loaded = case.ok();
-    assert_eq!(loaded.config.workers, 4);
-    assert_eq!(loaded.config.http.to_string(), "3.3.3.3:3");
-    assert_eq!(loaded.config.admin.to_string(), "2.2.2.2:2");
-    assert_eq!(loaded.config.idle_timeout, Duration::from_secs(75));
+    assert_eq!(loaded.config.limits.workers, 4);
+    assert_eq!(loaded.config.http.address.to_string(), "3.3.3.3:3");
+    assert_eq!(loaded.config.admin.address.to_string(), "2.2.2.2:2");
+    assert_eq!(loaded.config.limits.timeouts.idle, Duration::from_secs(75));
     let names: Vec<_> = loaded.config.places.iter().map(|place| place.spec.name.as_str()).collect();
     assert_eq!(names, ["b"]);
 
@@ -96,13 +99,13 @@ fn the_file_may_be_named_by_the_environment() {
     let mut case = Case::new().file("workers = 7\n");
     let path = case.inputs.file.take().unwrap();
     let case = case.variable("MILLPOND_CONFIG", path.to_str().unwrap());
-    assert_eq!(case.ok().config.workers, 7);
+    assert_eq!(case.ok().config.limits.workers, 7);
 }
 
 #[test]
 fn an_empty_variable_is_as_good_as_none() {
     let case = Case::new().file("workers = 2\n").variable("MILLPOND_WORKERS", "");
-    assert_eq!(case.ok().config.workers, 2);
+    assert_eq!(case.ok().config.limits.workers, 2);
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn unknown_keys_are_refused_with_the_nearest_known_one() {
 
 #[test]
 fn nearest_names() {
-    let near = |name: &str| nearest(name, SETTINGS.iter().map(|setting| setting.name).chain(["places"]));
+    let near = |name: &str| nearest(name, Config::settings().into_iter().map(|setting| setting.name).chain(["places"]));
     for (name, meant) in [
         ("segmentduration", "segment-duration"),
         ("Segment_Duration", "segment-duration"),
@@ -178,14 +181,14 @@ fn values_in_the_forms_that_toml_has() {
          access_log = false\nhttp = 8000\ncors-origin = \"off\"\n",
     );
     let config = case.ok().config;
-    assert_eq!(config.workers, 16);
-    assert_eq!(config.memory, 64 << 20);
-    assert_eq!(config.segment_duration, Duration::from_millis(2500));
-    assert_eq!(config.idle_timeout, Duration::from_secs(30));
-    assert_eq!(config.write_timeout, Duration::from_secs(120));
-    assert!(!config.access_log);
-    assert_eq!(config.http.to_string(), "0.0.0.0:8000");
-    assert_eq!(config.cors_origin, None);
+    assert_eq!(config.limits.workers, 16);
+    assert_eq!(config.storage.memory, 64 << 20);
+    assert_eq!(config.http.segment_duration, Duration::from_millis(2500));
+    assert_eq!(config.limits.timeouts.idle, Duration::from_secs(30));
+    assert_eq!(config.limits.timeouts.write, Duration::from_secs(120));
+    assert!(!config.log.access);
+    assert_eq!(config.http.address.to_string(), "0.0.0.0:8000");
+    assert_eq!(config.http.cors_origin, None);
 }
 
 #[test]
@@ -202,78 +205,13 @@ fn broken_toml_is_located() {
 }
 
 #[test]
-fn places_in_each_way_to_write_them() {
-    let list = Case::new().file("places = [\"films=/data/films\", \"s3://bucket/live\"]\n").ok().config;
-    assert_eq!(list.places.len(), 2);
-    assert_eq!(list.places[0].spec.name, "films");
-
-    let short = Case::new().file("[places]\nfilms = \"/data/films\"\n").ok().config;
-    assert_eq!(short.places[0].spec.name, "films");
-
-    let full = Case::new().file(
-        "[places.films]\nurl = \"s3://bucket/films\"\nendpoint = \"http://minio:9000\"\nregion = \"eu-1\"\n\
-         path_style = true\nanonymous = true\ncredentials = \"instance\"\nconnect-timeout = \"2s\"\nfirst-byte-timeout = 3\n\
-         stall-timeout = 1.5\nretries = 5\nfollow-redirects-to = [\"cdn.example\", \"b.example\"]\n",
-    );
-    let place = full.ok().config.places.remove(0);
-    assert_eq!(place.spec.name, "films");
-    assert_eq!(place.options.s3_endpoint.as_deref(), Some("http://minio:9000"));
-    assert_eq!(place.options.s3_region.as_deref(), Some("eu-1"));
-    assert!(
-        place.options.s3_path_style == Some(true) && place.options.s3_anonymous && place.options.instance_credentials
-    );
-    assert_eq!(place.options.connect_timeout, Duration::from_secs(2));
-    assert_eq!(place.options.first_byte_timeout, Duration::from_secs(3));
-    assert_eq!(place.options.stall_timeout, Duration::from_millis(1500));
-    assert_eq!(place.options.retries, 5);
-    assert_eq!(place.options.follow_redirects_to, ["cdn.example", "b.example"]);
-
-    let spaced = Case::new().variable("MILLPOND_PLACES", "a=/a, b=/b").ok().config;
-    assert_eq!(spaced.places.len(), 2);
-}
-
-#[test]
-fn places_that_are_wrong() {
-    let errors = Case::new().file("places = [\"a=/x\", \"a=/y\", 5]\n").errors();
-    assert_eq!(errors.len(), 2, "{errors:?}");
-    assert!(errors[0].contains("expected places such as"), "{errors:?}");
-    assert_eq!(errors[1], "millpond.toml:1:19: the name \"a\" is taken by /x: write NAME=/y");
-    let errors = Case::new().file("[places.films]\nretries = 3\n").errors();
-    assert_eq!(errors.len(), 1, "{errors:?}");
-    assert!(errors[0].contains("place \"films\" needs a url"), "{errors:?}");
-    assert!(Case::new().file("places = 5\n").errors()[0].contains("found 5"));
-}
-
-#[test]
-fn several_places_without_names_get_them_from_their_locations() {
-    let names =
-        |case: Case| -> Vec<String> { case.ok().config.places.into_iter().map(|place| place.spec.name).collect() };
-    assert_eq!(names(Case::new().place("/data/films")), [""]);
-    assert_eq!(names(Case::new().place("/data/films/").place("s3://bucket").place("x=/y")), ["films", "bucket", "x"]);
-    let errors = Case::new().place("/data/films").place("/data/my shows").errors();
-    assert_eq!(errors, ["argument: with several places each needs a name: write NAME=/data/my shows"]);
-    let errors = Case::new().file("[places.\"my films\"]\nurl = \"/f\"\n").errors();
-    assert!(errors[0].contains("place name \"my films\": expected letters"), "{errors:?}");
-}
-
-#[test]
-fn secrets_of_places_are_not_shown() {
-    let case = Case::new().place("films=https://user:hush@media.example/films?token=hush");
-    let text = show(&case.ok().effective, None);
-    assert!(text.contains("films=https://media.example/films"), "{text}");
-    assert!(!text.contains("hush"), "{text}");
-    let errors = Case::new().place("films=ftp://user:hush@media.example/").errors();
-    assert!(!errors[0].contains("hush"), "{errors:?}");
-}
-
-#[test]
 fn tls_settings_go_together() {
     let files = Case::new().flag("tls-cert", "c.pem").flag("tls-key", "k.pem").ok().config;
-    assert_eq!(files.tls, Some(TlsSource::Files { cert: "c.pem".into(), key: "k.pem".into() }));
-    assert_eq!(files.https.unwrap().to_string(), "0.0.0.0:8443");
+    assert_eq!(files.tls.source(), Some(TlsSource::Files { cert: "c.pem".into(), key: "k.pem".into() }));
+    assert_eq!(files.http.https.unwrap().to_string(), "0.0.0.0:8443");
     let own = Case::new().flag("tls-self-signed", "true").flag("https", ":443").ok().config;
-    assert_eq!(own.tls, Some(TlsSource::SelfSigned));
-    assert_eq!(own.https.unwrap().port(), 443);
+    assert_eq!(own.tls.source(), Some(TlsSource::SelfSigned));
+    assert_eq!(own.http.https.unwrap().port(), 443);
 
     for (case, says) in [
         (Case::new().flag("tls-cert", "c.pem"), "--tls-cert: tls-cert needs tls-key"),
@@ -292,8 +230,8 @@ fn tls_settings_go_together() {
 fn groups_are_for_channels_and_enough_for_them() {
     let case = |channels| Case::new().flag("rtsp-multicast", "239.255.255.254:5004").flag("rtsp-channels", channels);
     let config = case("films/a.mp4, /b.mp4/").ok().config;
-    assert_eq!(config.rtsp_channels, ["films/a.mp4", "b.mp4"]);
-    assert_eq!(config.rtsp_multicast.unwrap().to_string(), "239.255.255.254:5004/16");
+    assert_eq!(config.rtsp.channels, ["films/a.mp4", "b.mp4"]);
+    assert_eq!(config.rtsp.multicast.unwrap().to_string(), "239.255.255.254:5004/16");
     for (case, says) in [
         (case("a,b,c"), "--rtsp-multicast: the group of channel 3 lies behind"),
         (Case::new().flag("rtsp-multicast", "239.0.0.1:2"), "--rtsp-multicast: rtsp-multicast is for channels"),
@@ -306,11 +244,13 @@ fn groups_are_for_channels_and_enough_for_them() {
 
 #[test]
 fn rtsp_over_tls_listens_where_there_is_a_certificate() {
-    assert_eq!(Case::new().ok().config.rtsps, None);
+    assert_eq!(Case::new().ok().config.rtsp.rtsps, None);
     let config = Case::new().flag("tls-self-signed", "true").ok().config;
-    assert_eq!(config.rtsps.unwrap().to_string(), "0.0.0.0:8322");
+    assert_eq!(config.rtsp.rtsps.unwrap().to_string(), "0.0.0.0:8322");
     let errors = Case::new().flag("rtsps", ":322").errors();
     assert_eq!(errors, ["--rtsps: rtsps needs a certificate: set tls-cert and tls-key, or tls-self-signed"]);
+    let both = Case::new().flag("https", ":322").flag("rtsps", ":322").errors();
+    assert_eq!(both.len(), 2, "without TLS their addresses don't clash: {both:?}");
 }
 
 #[test]
@@ -331,7 +271,7 @@ fn what_is_wrong_with_the_file_of_users_is_told_line_by_line() {
     let loaded = case.ok();
     assert!(show(&loaded.effective, None).contains(&format!("rtsp-users = \"{}\"", path.display())));
     assert!(!format!("{:?}", loaded.config).contains("hush"));
-    assert!(Case::new().ok().config.rtsp_users.is_none());
+    assert!(Case::new().ok().config.rtsp.users.is_none());
 }
 
 #[test]
@@ -367,46 +307,10 @@ fn what_is_shown_reads_back_as_the_same() {
 
 #[test]
 fn names_are_unique_and_written_with_dashes() {
-    let mut names: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
+    let mut names: Vec<_> = Config::settings().iter().map(|setting| setting.name).collect();
     assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), SETTINGS.len());
+    assert_eq!(names.len(), Config::settings().len());
     assert!(PLACE_SETTINGS.iter().all(|setting| !setting.name.contains('_')));
-}
-
-#[test]
-fn keys_of_encrypted_files_have_an_address_for_each_place() {
-    let place = |keys: &str| Case::new().file(&format!("[places.films]\nurl = \"/data\"\n{keys}"));
-    let address = |keys: &str| place(keys).ok().config.places[0].key_address.as_deref().cloned();
-    assert_eq!(address(""), None);
-    let expected = |format| millpond_package::KeyAddress::new("https://keys.example/{kid}", format);
-    assert_eq!(address("key-uri = \"https://keys.example/{kid}\""), expected(None));
-    let both = "key-uri = \"https://keys.example/{kid}\"\nkey-format = \"org.w3.clearkey\"";
-    assert_eq!(address(both), expected(Some("org.w3.clearkey")));
-    let quoted = place("key-uri = 'a\"b'").errors();
-    assert!(quoted[0].contains("key-uri") && quoted[0].contains("without quotation marks"), "{quoted:?}");
-    let alone = place("key-format = \"identity\"").errors();
-    assert!(alone[0].contains("key-format \"identity\" is of no use without key-uri"), "{alone:?}");
-}
-
-#[test]
-fn a_place_may_have_lifetimes_of_its_own() {
-    let text = "playlist-lifetime = \"4s\"\nsegment-lifetime = \"1h\"\n\
-                [places.news]\nurl = \"/news\"\nplaylist-lifetime = \"1s\"\nfile_lifetime = 5\n[places.films]\nurl = \"/films\"\n";
-    let config = Case::new().file(text).flag("segment-lifetime", "2h").ok().config;
-    let lifetimes = |playlists, segments, files| {
-        let [playlists, segments, files] = [playlists, segments, files].map(Duration::from_secs);
-        Lifetimes { playlists, segments, files }
-    };
-    let places: Vec<_> = config.places.iter().map(|place| (place.spec.name.as_str(), place.lifetimes)).collect();
-    assert_eq!(config.lifetimes, lifetimes(4, 7200, 60));
-    assert_eq!(places, [("news", lifetimes(1, 7200, 5)), ("films", lifetimes(4, 7200, 60))]);
-    let wrong =
-        "[places.news]\nurl = \"/news\"\nplaylist-lifetime = \"soon\"\nsegment-lifetimes = \"1h\"\nworkers = 2\n";
-    let errors = Case::new().file(wrong).errors();
-    assert!(errors[0].contains("playlist-lifetime") && errors[0].contains("\"soon\""), "{errors:?}");
-    assert!(errors[1].contains("segment-lifetimes") && errors[1].contains("segment-lifetime"), "{errors:?}");
-    assert!(errors[2].contains("workers"), "a setting of the whole server is none of a place: {errors:?}");
-    assert_eq!(errors.len(), 3, "{errors:?}");
 }

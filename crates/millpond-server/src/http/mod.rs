@@ -9,15 +9,24 @@
 //! | [`request`] | parses heads, targets, ranges and preconditions; pure |
 //!
 //! Imports run down this table only: `wire`, `answer`, `render`, `body`, `request`. A unit test enforces that order.
+//! All of them may use the settings and the metrics of HTTP.
 
 mod answer;
 mod body;
+mod histogram;
+mod lifetimes;
+mod metrics;
 #[cfg(test)]
 mod order;
 mod render;
 pub mod request;
+mod settings;
 mod wire;
 
 pub(crate) use answer::{Front, FrontOptions};
+pub use lifetimes::Lifetimes;
+pub(crate) use metrics::Unfinished;
+pub use metrics::{Held, HttpMetrics, Kind, Transport};
 pub(crate) use render::AnswerError;
-pub(crate) use wire::{ConnectionTimeouts, Service, accept_plain, accept_tls};
+pub use settings::HttpSettings;
+pub(crate) use wire::{Service, accept_plain, accept_tls};

@@ -2,6 +2,9 @@ use millpond_library::{DurationCounts, LibraryStats, work::PoolStats};
 use millpond_store::{PlaceStats, Stats};
 
 use super::*;
+use crate::http::{Kind, Transport};
+use ::http::StatusCode;
+use std::time::Duration;
 
 fn metrics(stats: Stats) -> Metrics {
     let places = stats.places.iter().map(|place| place.name.clone()).collect();
@@ -68,11 +71,11 @@ fn all_families_are_there_from_the_start() {
 #[test]
 fn requests_are_told_apart_by_kind_and_class() {
     let metrics = metrics(Stats::default());
-    metrics.request(Kind::Segment, StatusCode::PARTIAL_CONTENT, Duration::from_millis(3));
-    metrics.request(Kind::Segment, StatusCode::OK, Duration::from_millis(3));
-    metrics.request(Kind::Hls, StatusCode::NOT_FOUND, Duration::from_millis(1));
-    metrics.request(Kind::Hls, StatusCode::from_u16(999).unwrap(), Duration::from_millis(1));
-    metrics.first_byte(Kind::Segment, Duration::from_micros(300));
+    metrics.http.request(Kind::Segment, StatusCode::PARTIAL_CONTENT, Duration::from_millis(3));
+    metrics.http.request(Kind::Segment, StatusCode::OK, Duration::from_millis(3));
+    metrics.http.request(Kind::Hls, StatusCode::NOT_FOUND, Duration::from_millis(1));
+    metrics.http.request(Kind::Hls, StatusCode::from_u16(999).unwrap(), Duration::from_millis(1));
+    metrics.http.first_byte(Kind::Segment, Duration::from_micros(300));
     let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_http_requests_total{kind=\"segment\",status=\"2xx\"} 2");
     has(&text, "millpond_http_requests_total{kind=\"hls\",status=\"4xx\"} 1");
@@ -84,8 +87,8 @@ fn requests_are_told_apart_by_kind_and_class() {
 #[test]
 fn guards_count_down_when_dropped() {
     let metrics = metrics(Stats::default());
-    let response = metrics.response_in_flight();
-    let connections = [metrics.connection(Transport::Tls), metrics.connection(Transport::Tls)];
+    let response = metrics.http.response_in_flight();
+    let connections = [metrics.http.connection(Transport::Tls), metrics.http.connection(Transport::Tls)];
     let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_responses_in_flight 1");
     has(&text, "millpond_connections{transport=\"tls\"} 2");
@@ -99,10 +102,10 @@ fn guards_count_down_when_dropped() {
 #[test]
 fn efficiency_is_bytes_out_over_bytes_in() {
     let metrics = metrics(films(2_000));
-    let place = metrics.place("films").unwrap();
-    metrics.sent(Kind::Segment, Some(&place), 1_000);
-    metrics.sent(Kind::Hls, Some(&place), 500);
-    metrics.sent(Kind::Page, None, 70);
+    let place = metrics.http.place("films").unwrap();
+    metrics.http.sent(Kind::Segment, Some(&place), 1_000);
+    metrics.http.sent(Kind::Hls, Some(&place), 500);
+    metrics.http.sent(Kind::Page, None, 70);
     let text = metrics.render(TextFormat::OpenMetrics);
     has(&text, "millpond_conversion_efficiency_ratio{place=\"films\"} 0.75");
     has(&text, "millpond_place_sent_bytes_total{place=\"films\"} 1500");
@@ -110,7 +113,7 @@ fn efficiency_is_bytes_out_over_bytes_in() {
     has(&text, "millpond_origin_requests_total{place=\"films\"} 3");
     has(&text, "millpond_slice_hits_total{place=\"films\"} 7");
     has(&text, "millpond_memory_bytes 4096");
-    assert!(metrics.place("nowhere").is_none());
+    assert!(metrics.http.place("nowhere").is_none());
 }
 
 #[test]

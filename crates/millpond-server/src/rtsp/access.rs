@@ -2,12 +2,10 @@
 
 use super::{
     reply::Reply,
+    settings::RtspUsers,
     users::{REALM, Users, UsersError},
 };
-use crate::{
-    config::RtspUsers,
-    files::{Looks, Stamp},
-};
+use crate::files::{Looks, Stamp};
 use millpond_rtp::{
     digest::{
         Algorithm, Authorization, AuthorizationError, DigestRefusal, DigestRequest, Guard, Replays, nonce::Nonces,

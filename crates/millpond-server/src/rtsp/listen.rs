@@ -1,11 +1,12 @@
 //! Accepts RTSP connections, and tells RTSP from HTTP tunnels by their first bytes.
 
 use super::{
-    Rtsp, Timeouts, access, connection,
+    Rtsp, access, connection,
     inlet::Inlet,
     tunnel::{self, Post},
     wire::Wire,
 };
+use crate::limits::ConnectionTimeouts;
 use bytes::{Buf as _, BytesMut};
 use millpond_rtp::tunnel::{Half, Opening, recognize};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -118,7 +119,7 @@ async fn serve(
 }
 
 /// Reads until the kind of the connection is known. Returns `None` if it ends before.
-async fn begin(wire: &Wire, input: &mut BytesMut, timeouts: Timeouts) -> io::Result<Option<Opening>> {
+async fn begin(wire: &Wire, input: &mut BytesMut, timeouts: ConnectionTimeouts) -> io::Result<Option<Opening>> {
     let mut deadline = Instant::now() + timeouts.idle;
     loop {
         if let Some(opening) = recognize(input) {

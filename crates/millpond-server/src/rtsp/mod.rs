@@ -12,26 +12,30 @@ mod heavy;
 mod inlet;
 mod interleaved;
 mod listen;
+mod metrics;
 mod random;
 mod record;
 mod reply;
 mod secure;
 mod session;
+mod settings;
 mod srtp;
 mod tunnel;
 mod users;
 mod wire;
 
 pub(crate) use listen::{Listeners, accept};
+pub(crate) use metrics::RtspMetrics;
+pub use settings::{RtspSettings, RtspUsers};
 pub use users::{BadLine, Users, UsersError};
 
-use crate::config::RtspUsers;
 use crate::library::{Library, Places};
-use crate::metrics::Metrics;
+use crate::limits::{ConnectionTimeouts, LimitSettings};
+use crate::priority::{self, Duty};
 use access::Access;
 use heavy::Heavy;
 use millpond_store::Store;
-use millpond_stream::{Full, Manager, Options, Program, StoredMedia};
+use millpond_stream::{Full, Manager, Program, StoredMedia};
 use prometheus_client::metrics::counter::Counter;
 use record::{About, End, Record};
 use session::Session;
@@ -44,39 +48,18 @@ use std::{
 };
 use tokio::sync::{Mutex, Semaphore, watch};
 use tunnel::Tunnels;
-use url::Url;
 
-/// Silence of a client after which its session ends (RFC 2326 12.37: 60 s by default).
-pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between searches for silent sessions.
 const SWEEP: Duration = Duration::from_secs(5);
 /// Time for the last lines of sessions when the server stops.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Settings of RTSP.
+/// Settings of RTSP, and settings of the whole server that RTSP follows.
 pub(crate) struct RtspOptions {
-    /// Highest number of connections.
-    pub(crate) connections: usize,
-    /// Credentials that clients must present; `None` admits everyone.
-    pub(crate) users: Option<RtspUsers>,
-    pub(crate) timeouts: Timeouts,
-    /// RTSP server to which clients are redirected when this one is full.
-    pub(crate) overflow: Option<Url>,
+    pub(crate) settings: RtspSettings,
+    pub(crate) limits: LimitSettings,
     /// Whether sessions and refusals are logged.
     pub(crate) access_log: bool,
-    /// Settings of the stream engine.
-    pub(crate) streams: Options,
-}
-
-/// Time limits for clients, as on HTTP. They apply to plain connections, TLS and tunnels.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timeouts {
-    /// Time limit without a request, for a client without a playing session.
-    pub(crate) idle: Duration,
-    /// Time limit from the first byte of a request to its last, and for a TLS handshake.
-    pub(crate) head: Duration,
-    /// Time limit for a client that accepts no bytes.
-    pub(crate) write: Duration,
 }
 
 /// A session, and the client address that may use it.
@@ -90,7 +73,7 @@ pub(crate) struct Rtsp {
     manager: Manager,
     library: Arc<Library>,
     places: Places,
-    overflow: Option<Url>,
+    settings: RtspSettings,
     /// A lock: taken when sessions begin and end. Each session has a lock of its own, which orders its requests.
     sessions: Lock<HashMap<String, Held>>,
     /// Number of connections refused because too many were open.
@@ -100,7 +83,7 @@ pub(crate) struct Rtsp {
     /// Start of the clock that dates nonces.
     clock: Instant,
     tunnels: Arc<Tunnels>,
-    timeouts: Timeouts,
+    timeouts: ConnectionTimeouts,
     access_log: bool,
     /// Shared by the records of sessions that have not ended.
     records: Arc<()>,
@@ -114,25 +97,27 @@ impl Rtsp {
         library: Arc<Library>,
         places: Places,
         options: RtspOptions,
-        metrics: &Metrics,
+        metrics: &RtspMetrics,
     ) -> io::Result<Arc<Self>> {
         let guard = |users| random::bytes().map(|key| Arc::new(Access::new(users, &key)));
-        let access = options.users.map(guard).transpose()?;
+        let RtspOptions { settings, limits, access_log } = options;
+        let access = settings.users.clone().map(guard).transpose()?;
+        let engine = settings.engine(limits.workers, || priority::raise(Duty::Sending));
         let heavy = Arc::new(Heavy(library.pool().clone()));
         let names: Vec<_> = places.iter().cloned().collect();
         Ok(Arc::new(Self {
-            manager: Manager::new(store, heavy, names, options.streams, metrics.streams())?,
+            manager: Manager::new(store, heavy, names, engine, &metrics.streams)?,
             library,
             places,
-            overflow: options.overflow,
+            settings,
             sessions: Lock::default(),
-            refused: metrics.rtsp_refused().clone(),
-            connections: Arc::new(Semaphore::new(options.connections)),
+            refused: metrics.refused.clone(),
+            connections: Arc::new(Semaphore::new(limits.max_connections)),
             access,
             clock: Instant::now(),
             tunnels: Arc::default(),
-            timeouts: options.timeouts,
-            access_log: options.access_log,
+            timeouts: limits.timeouts,
+            access_log,
             records: Arc::new(()),
             stop: OnceLock::new(),
         }))
@@ -141,6 +126,11 @@ impl Rtsp {
     /// Returns the stream engine's manager.
     pub(crate) fn manager(&self) -> &Manager {
         &self.manager
+    }
+
+    /// The value of `Session` for a new session: its name, and the silence that ends it.
+    fn session_field(&self, name: &str) -> String {
+        format!("{name};timeout={}", self.settings.session_timeout.as_secs())
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Held>> {
@@ -213,7 +203,7 @@ impl Rtsp {
                 () = tokio::time::sleep(SWEEP) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
-            let limit = self.manager.now().saturating_sub(TIMEOUT.as_millis() as u64);
+            let limit = self.manager.now().saturating_sub(self.settings.session_timeout.as_millis() as u64);
             let gone: Vec<_> = self
                 .all()
                 .extract_if(|_, Held { session, .. }| {

@@ -11,8 +11,8 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 
 use super::{TlsError, load, validity};
-use crate::config::TlsSource;
 use crate::files::{Looks, Stamp};
+use crate::tls::TlsSource;
 
 /// Rest of the lifetime below which a certificate's end is logged as a warning.
 const SOON: i64 = 14 * 24 * 3600;

@@ -2,6 +2,8 @@
 
 mod certificates;
 mod load;
+mod metrics;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod validity;
@@ -9,6 +11,8 @@ mod validity;
 use std::path::PathBuf;
 
 pub use certificates::{Certificates, watch};
+pub use metrics::TlsMetrics;
+pub use settings::{TlsSettings, TlsSource};
 
 /// Why the server has no certificate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
-use crate::config::TlsSource;
+use crate::tls::TlsSource;
 
 struct Pair {
     cert: String,

@@ -26,7 +26,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     for error in taken {
         say!("# warning: {error}")?;
     }
-    out::lines(&config::check::show(&loaded.effective, inputs.file.as_deref()))?;
+    out::lines(&config::show(&loaded.effective, inputs.file.as_deref()))?;
     if wrong.is_empty() {
         return say!("# ok");
     }

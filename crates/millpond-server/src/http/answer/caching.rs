@@ -1,6 +1,6 @@
 //! Values of `Cache-Control` (RFC 9111 section 5.2.2). They never permit more than the origin does.
 
-use crate::config::Lifetimes;
+use crate::http::Lifetimes;
 use http::HeaderValue;
 use millpond_store::{Permission, Storage};
 use std::time::Duration;

@@ -2,10 +2,9 @@
 
 use super::{Front, Reply};
 use crate::{
-    http::{body::Body, render::AnswerError},
+    http::{Kind, body::Body, render::AnswerError},
     library::{IndexError, LibraryError},
     logging::RequestId,
-    metrics::Kind,
     problem::{self, Problem},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};

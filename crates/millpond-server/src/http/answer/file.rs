@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     http::{
+        Kind,
         body::Body,
         render::AnswerError,
         request::{
@@ -15,7 +16,6 @@ use crate::{
         },
     },
     library::{LibraryError, content_type as content_type_of, fingerprint},
-    metrics::Kind,
 };
 use http::{HeaderValue, Method, header};
 use millpond_store::{Object, ObjectPath, Whence};

@@ -7,16 +7,16 @@ use super::{
     viewers::{ConnectionViewers, Viewers},
 };
 use crate::{
-    config::Lifetimes,
     http::{
+        HttpMetrics, Kind, Lifetimes,
         body::BodyError,
         render::{AnswerError, CodedTexts, Renderer},
         request::{Request, uri},
     },
     library::{Library, Places},
     logging::RequestId,
-    metrics::{Kind, Metrics, PlaceBytes},
     problem::Problem,
+    storage::PlaceBytes,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use millpond_store::Store;
@@ -52,7 +52,7 @@ pub(crate) struct Front {
     pub(super) out: Vec<Option<PlaceBytes>>,
     /// Values of `Cache-Control`, per place.
     cache_control: Vec<CacheControl>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<HttpMetrics>,
     options: FrontOptions,
     pub(super) renderer: Arc<Renderer>,
     pub(super) coded_texts: CodedTexts,
@@ -67,7 +67,7 @@ impl Front {
         store: Store,
         library: Arc<Library>,
         places: Places,
-        metrics: Arc<Metrics>,
+        metrics: Arc<HttpMetrics>,
         options: FrontOptions,
     ) -> Self {
         let renderer = Renderer::new(store.clone(), library.clone(), options.folder.clone());
@@ -95,7 +95,7 @@ impl Front {
     }
 
     /// Returns the counters of this server.
-    pub(crate) fn metrics(&self) -> &Metrics {
+    pub(crate) fn metrics(&self) -> &HttpMetrics {
         &self.metrics
     }
 

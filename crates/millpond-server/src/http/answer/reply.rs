@@ -2,9 +2,9 @@
 
 use super::viewers::Receipt;
 use crate::{
-    http::body::Body,
+    http::{Held, Kind, body::Body},
     logging::RequestId,
-    metrics::{Held, Kind, PlaceBytes},
+    storage::PlaceBytes,
 };
 use http::{HeaderMap, StatusCode};
 

@@ -1,8 +1,8 @@
 //! Resources of an asset: media type, cost and the function that makes each.
 
 use crate::{
+    http::Kind,
     library::{Asset, Lazy, LibraryError, Resource},
-    metrics::Kind,
 };
 use bytes::Bytes;
 use millpond_package::{PackageError, Plan, PresentedTrack, dash, delivery, fmp4, hls, transport};

@@ -3,11 +3,11 @@
 use super::{error::SendError, meter::SendMeter};
 use crate::{
     http::{
+        Unfinished,
         answer::{Front, ReplyInfo},
         request::Request,
     },
     logging::RequestId,
-    metrics::Unfinished,
 };
 use http::{StatusCode, header};
 use std::{io, net::SocketAddr, sync::Arc, time::Instant};

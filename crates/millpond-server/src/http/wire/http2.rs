@@ -8,12 +8,15 @@ use super::{
     http2_body::StreamBody,
     meter::SendMeter,
     rewind::Rewind,
-    service::{ConnectionTimeouts, Service},
+    service::Service,
     socket::{ClientSocket, SocketIo},
 };
-use crate::http::{
-    answer::{ConnectionViewers, Reply},
-    request::{HeadError, Request, authority, framing, head::MAX_HEAD},
+use crate::{
+    http::{
+        answer::{ConnectionViewers, Reply},
+        request::{HeadError, Request, authority, framing, head::MAX_HEAD},
+    },
+    limits::ConnectionTimeouts,
 };
 use bytes::Bytes;
 use h2::{

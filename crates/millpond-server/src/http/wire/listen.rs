@@ -1,7 +1,7 @@
 //! Listening sockets. The number of connections is bounded, and a graceful stop ends them.
 
 use super::{h1, http2, service::Service, socket::ClientSocket};
-use crate::metrics::Transport;
+use crate::http::Transport;
 use bytes::Bytes;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{

@@ -17,4 +17,4 @@ mod socket;
 mod splice;
 
 pub(crate) use listen::{accept_plain, accept_tls};
-pub(crate) use service::{ConnectionTimeouts, Service};
+pub(crate) use service::Service;

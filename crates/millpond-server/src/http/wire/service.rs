@@ -1,23 +1,12 @@
 //! State that all connections share: front end, timeouts, budget and the count of connections.
 
 use super::budget::ReplyBudget;
-use crate::http::answer::Front;
+use crate::{http::answer::Front, limits::ConnectionTimeouts};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{Semaphore, watch};
 
 /// Time for cut connections to end.
 const CUT_GRACE: Duration = Duration::from_secs(1);
-
-/// Longest inactivity of a connection, in each of its states.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ConnectionTimeouts {
-    /// Time between two requests.
-    pub(crate) idle: Duration,
-    /// Time from the first byte of a request head to its last, and of a TLS handshake.
-    pub(crate) head: Duration,
-    /// Time in which the client takes next to nothing of a response.
-    pub(crate) write: Duration,
-}
 
 /// State that all connections share.
 pub(crate) struct Service {

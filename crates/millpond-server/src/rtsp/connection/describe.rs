@@ -75,7 +75,7 @@ impl Connection<'_> {
     fn elsewhere(&self, request: &Request<Vec<u8>>) -> Option<String> {
         // A client that connected over TLS is not redirected to a connection without it.
         let mut elsewhere =
-            self.rtsp.overflow.clone().filter(|url| !self.inlet.is_secure() || url.scheme() == "rtsps")?;
+            self.rtsp.settings.overflow.clone().filter(|url| !self.inlet.is_secure() || url.scheme() == "rtsps")?;
         let url = request.request_uri()?;
         elsewhere.set_path(&format!("{}{}", elsewhere.path().trim_end_matches('/'), url.path()));
         elsewhere.set_query(url.query());

@@ -2,7 +2,6 @@
 
 use super::{Connection, agent, failed, path};
 use crate::rtsp::{
-    TIMEOUT,
     interleaved::Interleaved,
     random,
     record::About,
@@ -98,8 +97,7 @@ impl Connection<'_> {
         }
         drop(session);
         self.own.names.insert(name.clone());
-        let named = format!("{name};timeout={}", TIMEOUT.as_secs());
-        Reply::ok().with(SESSION, named).with(TRANSPORT, header)
+        Reply::ok().with(SESSION, self.rtsp.session_field(&name)).with(TRANSPORT, header)
     }
 
     /// Sets a track up by one of the client's offers. Returns `None` where that is impossible. Media is sent only to

@@ -8,8 +8,7 @@ use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config::{
-        self, Inputs, Loaded, TlsSource,
-        declare::{PLACE_SETTINGS, PlaceSetting, SETTINGS},
+        self, Config, Inputs, Loaded, PLACE_SETTINGS, PlaceSetting, TlsSource,
         value::{self, Form},
     },
     logging, priority,
@@ -47,7 +46,7 @@ pub(super) fn settings(command: Command) -> Command {
                 .help("Place of media: [NAME=]FOLDER, [NAME=]FILE or [NAME=]URL"),
         )
         .arg(Arg::new("config").long("config").value_name("FILE").help("Reads settings from a TOML file"));
-    SETTINGS.iter().fold(command, |command, setting| {
+    Config::settings().into_iter().fold(command, |command, setting| {
         let mut help = setting.help.to_owned();
         // Settings check their values themselves: all errors of a configuration are told at once.
         let choices = setting.form.choices();
@@ -73,9 +72,10 @@ pub(super) fn settings(command: Command) -> Command {
 /// Joins switches to the words behind them that are values of switches: `--access-log false` is `--access-log=false`, and
 /// `--hidden-files /data` keeps its place.
 pub(crate) fn with_joined_switches(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let settings = Config::settings();
     let is_switch = |argument: &OsString| {
         let name = argument.to_str().and_then(|text| text.strip_prefix("--"));
-        name.is_some_and(|name| SETTINGS.iter().any(|s| s.name == name && s.form == Form::Switch))
+        name.is_some_and(|name| settings.iter().any(|s| s.name == name && s.form == Form::Switch))
     };
     let mut arguments = arguments.peekable();
     let mut joined = Vec::new();
@@ -101,7 +101,7 @@ pub(crate) fn with_joined_switches(arguments: impl Iterator<Item = OsString>) ->
 pub(super) fn inputs(matches: &ArgMatches) -> Inputs {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     Inputs {
-        flags: SETTINGS.iter().filter_map(|s| Some((s.name.to_owned(), text(s.name)?))).collect(),
+        flags: Config::settings().into_iter().filter_map(|s| Some((s.name.to_owned(), text(s.name)?))).collect(),
         places: matches.get_many::<String>("place").into_iter().flatten().cloned().collect(),
         file: text("config").map(PathBuf::from),
         environment: std::env::vars().collect::<HashMap<_, _>>(),
@@ -111,15 +111,18 @@ pub(super) fn inputs(matches: &ArgMatches) -> Inputs {
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     config::machine::raise_open_files();
     let Loaded { config, warnings, .. } = config::load(&inputs(matches))?;
-    logging::init(&config.log, config.log_format)?;
+    logging::init(&config.log.filter, config.log.format)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
     let (stop, stopped) = watch::channel(false);
-    let reloads = matches!(config.tls, Some(TlsSource::Files { .. })) || config.rtsp_users.is_some();
-    signals::watch(reloads, config.shutdown_grace, stop)?;
+    let reloads = matches!(config.tls.source(), Some(TlsSource::Files { .. })) || config.rtsp.users.is_some();
+    signals::watch(reloads, config.limits.shutdown_grace, stop)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(config.workers).on_thread_start(priority::of_runtime(config.workers)).enable_all();
+    runtime
+        .worker_threads(config.limits.workers)
+        .on_thread_start(priority::of_runtime(config.limits.workers))
+        .enable_all();
     let runtime = runtime.build()?;
     let done = runtime.block_on(async {
         let server = Server::bind(config).await?;

@@ -1,6 +1,12 @@
-//! What the store counts, asked at each scrape, and how much of what it read was turned into what went out.
+//! Metrics of the store, asked at each scrape, and how much of what it read was turned into what went out.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use millpond_store::{CacheCounters, PlaceStats, Stats, WAIT_BOUNDS};
 use prometheus_client::collector::Collector;
@@ -9,10 +15,39 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::PlaceBytes;
+/// Bytes that went to clients from one place; a handle to clone and keep.
+#[derive(Debug, Clone)]
+pub struct PlaceBytes(Arc<PlaceOut>);
+
+#[derive(Debug)]
+struct PlaceOut {
+    name: String,
+    bytes: AtomicU64,
+}
+
+impl PlaceBytes {
+    /// A place from which nothing was sent yet.
+    pub(crate) fn new(name: String) -> Self {
+        Self(Arc::new(PlaceOut { name, bytes: AtomicU64::new(0) }))
+    }
+
+    /// Name of the place.
+    pub(crate) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn get(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes sent to a client.
+    pub fn add(&self, bytes: u64) {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
 
 /// Asks the store for its numbers.
-pub(super) type Read = Box<dyn Fn() -> Stats + Send + Sync>;
+pub(crate) type ReadStats = Box<dyn Fn() -> Stats + Send + Sync>;
 
 /// One counter of a place: name, help, value.
 type Field = (&'static str, &'static str, fn(&PlaceStats) -> u64);
@@ -51,13 +86,13 @@ const GAUGES: &[Field] = &[
 ];
 
 /// Encodes [`Stats`] with the place as label.
-pub(super) struct StorageCollector {
+pub(crate) struct StorageCollector {
     places: Vec<PlaceBytes>,
-    read: Read,
+    read: ReadStats,
 }
 
 impl StorageCollector {
-    pub(super) fn new(places: Vec<PlaceBytes>, read: Read) -> Self {
+    pub(crate) fn new(places: Vec<PlaceBytes>, read: ReadStats) -> Self {
         Self { places, read }
     }
 

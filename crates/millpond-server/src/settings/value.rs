@@ -3,6 +3,7 @@
 //! Flags, environment and file share these, so a value is written the same way everywhere.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The form of a setting's value.
@@ -210,6 +211,19 @@ pub fn duration_in(text: &str, least: Duration, most: Duration) -> Result<Durati
         return Err(BadValue::new(format!("a duration from {least} to {most} such as \"4s\"")));
     }
     Ok(found)
+}
+
+/// Bounds of timeouts: none of them may be switched off, or a silent peer would hold a connection for ever.
+const TIMEOUT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3600));
+
+/// A timeout of connections.
+pub fn timeout(text: &str) -> Result<Duration, BadValue> {
+    duration_in(text, TIMEOUT.0, TIMEOUT.1)
+}
+
+/// A path of a file or a folder.
+pub fn path(text: &str) -> Result<PathBuf, BadValue> {
+    if text.is_empty() { Err(Form::Path.into()) } else { Ok(PathBuf::from(text)) }
 }
 
 /// A duration as configuration writes it.

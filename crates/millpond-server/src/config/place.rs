@@ -1,0 +1,263 @@
+//! Places as given, and the options of one place.
+
+use super::{Lifetimes, Source};
+use crate::settings::{
+    Setting,
+    value::{self, BadValue, Form},
+};
+use millpond_package::KeyAddress;
+use millpond_store::{OriginOptions, PlaceSpec, Titles};
+use std::{sync::Arc, time::Duration};
+use url::Url;
+
+/// One place as given.
+#[derive(Debug, Clone)]
+pub struct PlaceOptions {
+    /// The name, where it stands apart from the location: the key of a table.
+    pub name: Option<String>,
+    /// A location alone, or `name=location` where there is no name apart. May hold secrets.
+    pub text: String,
+    /// How to talk to it.
+    pub options: OriginOptions,
+    /// Address of the keys of its encrypted files, as a template.
+    pub key_uri: Option<String>,
+    /// `KEYFORMAT` of that address.
+    pub key_format: Option<String>,
+    /// Its own lifetimes: settings of [`Lifetimes`] and the texts of their values, which parse.
+    pub own: Vec<(&'static Setting<Lifetimes>, String)>,
+    /// Where it stands.
+    pub source: Source,
+}
+
+impl PlaceOptions {
+    /// A place with the default options.
+    pub fn new(text: impl Into<String>, source: Source) -> Self {
+        let (options, own) = (OriginOptions::default(), Vec::new());
+        Self { name: None, text: text.into(), options, key_uri: None, key_format: None, own, source }
+    }
+
+    /// A place of the key of a table.
+    pub fn named(name: &str, url: impl Into<String>, source: Source) -> Self {
+        Self { name: Some(name.to_owned()), ..Self::new(url, source) }
+    }
+
+    /// Lifetimes of its replies, where those of the server are `lifetimes`.
+    pub fn lifetimes(&self, mut lifetimes: Lifetimes) -> Lifetimes {
+        for (setting, text) in &self.own {
+            // The text was parsed before.
+            let _ = (setting.apply)(&mut lifetimes, text);
+        }
+        lifetimes
+    }
+
+    /// The address of keys.
+    pub fn key_address(&self) -> Result<Option<Arc<KeyAddress>>, String> {
+        match (&self.key_uri, &self.key_format) {
+            (Some(uri), format) => Ok(KeyAddress::new(uri, format.as_deref()).map(Arc::new)),
+            (None, None) => Ok(None),
+            (None, Some(format)) => Err(format!("key-format {format:?} is of no use without key-uri")),
+        }
+    }
+
+    /// Name and location.
+    pub fn spec(&self) -> Result<PlaceSpec, String> {
+        let Some(name) = &self.name else {
+            return PlaceSpec::parse(&self.text).map_err(|error| error.to_string());
+        };
+        match PlaceSpec::parse(&format!("{name}={}", self.text)) {
+            Ok(spec) if spec.name == *name => Ok(spec),
+            Ok(_) => Err(format!("place name {name:?}: expected letters, digits, \"-\" and \"_\" only")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// One option of a place, a key of `[places.NAME]`.
+pub struct PlaceSetting {
+    /// The key.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub form: Form,
+    /// What it does, one sentence.
+    pub help: &'static str,
+    /// Parses a value into the place's options.
+    pub apply: fn(&mut PlaceOptions, &str) -> Result<(), BadValue>,
+}
+
+impl PlaceSetting {
+    /// The option of this name; underscores stand for dashes.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let name = name.replace('_', "-");
+        PLACE_SETTINGS.iter().find(|setting| setting.name == name)
+    }
+}
+
+impl std::fmt::Debug for PlaceSetting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Bounds of `sibling-timeout`.
+const SIBLING_TIMEOUT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(24 * 3600));
+
+/// The options of a place, besides its `url`.
+pub const PLACE_SETTINGS: &[PlaceSetting] = &[
+    PlaceSetting {
+        name: "endpoint",
+        form: Form::Text,
+        help: "Address of an S3, GCS or Azure compatible service, such as \"http://minio:9000\"",
+        apply: |place, text| {
+            let endpoint = text_value(text)?;
+            // Only the one of the place's own kind is looked at.
+            place.options.s3_endpoint = Some(endpoint.clone());
+            place.options.gs_endpoint = Some(endpoint.clone());
+            place.options.az_endpoint = Some(endpoint);
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "region",
+        form: Form::Text,
+        help: "S3 region",
+        apply: |place, text| text_value(text).map(|v| place.options.s3_region = Some(v)),
+    },
+    PlaceSetting {
+        name: "path-style",
+        form: Form::Switch,
+        help: "Name the S3 bucket in the path instead of the host; the default with an endpoint",
+        apply: |place, text| value::switch(text).map(|v| place.options.s3_path_style = Some(v)),
+    },
+    PlaceSetting {
+        name: "account",
+        form: Form::Text,
+        help: "Azure storage account",
+        apply: |place, text| text_value(text).map(|v| place.options.az_account = Some(v)),
+    },
+    PlaceSetting {
+        name: "anonymous",
+        form: Form::Switch,
+        help: "Send requests unsigned, for public buckets",
+        apply: |place, text| {
+            let anonymous = value::switch(text)?;
+            place.options.s3_anonymous = anonymous;
+            place.options.gs_anonymous = anonymous;
+            place.options.az_anonymous = anonymous;
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "credentials",
+        form: Form::Text,
+        help: "\"instance\" takes keys from the machine's cloud role where none are configured; \"auto\" does so only where the \
+               environment names that service",
+        apply: |place, text| {
+            place.options.instance_credentials = match text {
+                "auto" => false,
+                "instance" => true,
+                _ => return Err(BadValue::new("\"auto\" or \"instance\"")),
+            };
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "connect-timeout",
+        form: Form::Duration,
+        help: "Time limit for connecting",
+        apply: |place, text| value::timeout(text).map(|v| place.options.connect_timeout = v),
+    },
+    PlaceSetting {
+        name: "first-byte-timeout",
+        form: Form::Duration,
+        help: "Time limit from a request to the first byte of the reply",
+        apply: |place, text| value::timeout(text).map(|v| place.options.first_byte_timeout = v),
+    },
+    PlaceSetting {
+        name: "stall-timeout",
+        form: Form::Duration,
+        help: "Longest pause within a reply; after it the rest is requested again",
+        apply: |place, text| value::timeout(text).map(|v| place.options.stall_timeout = v),
+    },
+    PlaceSetting {
+        name: "retries",
+        form: Form::Count,
+        help: "Number of further attempts after a failed one",
+        apply: |place, text| {
+            let retries = value::count(text, 0)?;
+            place.options.retries = retries.try_into().map_err(|_| BadValue::from(Form::Count))?;
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "follow-redirects-to",
+        form: Form::List,
+        help: "Hosts, besides the place's own, that redirects may lead to",
+        apply: |place, text| {
+            place.options.follow_redirects_to = value::list(text);
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "siblings",
+        form: Form::List,
+        help: "Base URLs of HTTP caches with the same objects, asked before the origin, such as \"http://edge2:8080/films\"",
+        apply: |place, text| {
+            let url = |text: String| match Url::parse(&text) {
+                Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+                _ => Err(BadValue::new("URLs of http or https")),
+            };
+            place.options.siblings = value::list(text).into_iter().map(url).collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "sibling-timeout",
+        form: Form::Duration,
+        help: "Time limit for the first byte of a sibling's reply",
+        apply: |place, text| {
+            place.options.sibling_timeout = value::duration_in(text, SIBLING_TIMEOUT.0, SIBLING_TIMEOUT.1)?;
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "hidden-files",
+        form: Form::Switch,
+        help: "Serve files whose name or folder begins with a dot; overrides the setting of the same name",
+        apply: |place, text| value::switch(text).map(|v| place.options.hidden_files = Some(v)),
+    },
+    PlaceSetting {
+        name: "key-uri",
+        form: Form::Text,
+        help: "Address where players get the keys of encrypted files, for HLS, such as \"https://keys.example/{kid}\" or \
+               \"skd://{kid}\": {kid} is the key's identifier in 32 hexadecimal digits, {uuid} the same as a UUID",
+        apply: |place, text| key_text(text).map(|v| place.key_uri = Some(v)),
+    },
+    PlaceSetting {
+        name: "key-format",
+        form: Form::Text,
+        help: "KEYFORMAT of key-uri; the default is FairPlay's for skd: addresses, else identity",
+        apply: |place, text| key_text(text).map(|v| place.key_format = Some(v)),
+    },
+    PlaceSetting {
+        name: "titles",
+        form: Form::Choice(&Titles::NAMES),
+        help: "Which media files of a folder are one title: \"alike\" groups them by name and content, \"folder\" takes all, \
+               \"file\" none",
+        apply: |place, text| {
+            place.options.titles = Titles::named(text).ok_or_else(|| BadValue::from(Form::Choice(&Titles::NAMES)))?;
+            Ok(())
+        },
+    },
+];
+
+/// Text of attributes of a playlist (RFC 8216 4.2).
+fn key_text(text: &str) -> Result<String, BadValue> {
+    match KeyAddress::new(text, None) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(BadValue::new("text that is not empty, without quotation marks and line breaks")),
+    }
+}
+
+fn text_value(text: &str) -> Result<String, BadValue> {
+    if text.is_empty() { Err(BadValue::new("text that is not empty")) } else { Ok(text.to_owned()) }
+}

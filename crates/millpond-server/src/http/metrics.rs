@@ -1,0 +1,300 @@
+//! Metrics of HTTP.
+//!
+//! Every label set is resolved when [`HttpMetrics`] is made, so that no request looks anything up or allocates.
+
+use super::histogram::{DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
+use crate::storage::PlaceBytes;
+use ::http::StatusCode;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+use std::{sync::atomic::AtomicI64, time::Duration};
+
+/// What a response was about, as metrics tell responses apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A stored file as it is.
+    File,
+    /// An HLS playlist for fragmented MP4.
+    Hls,
+    /// An HLS playlist for transport stream segments.
+    HlsTs,
+    /// A DASH manifest.
+    Dash,
+    /// A media or initialisation segment, of whatever format.
+    Segment,
+    /// Subtitles.
+    Subtitle,
+    /// A page or a part of one.
+    Page,
+    /// Metrics and health.
+    Admin,
+    /// What was refused before it was clear what it is.
+    Other,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::File,
+        Self::Hls,
+        Self::HlsTs,
+        Self::Dash,
+        Self::Segment,
+        Self::Subtitle,
+        Self::Page,
+        Self::Admin,
+        Self::Other,
+    ];
+
+    /// The value of the label `kind`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Hls => "hls",
+            Self::HlsTs => "hls_ts",
+            Self::Dash => "dash",
+            Self::Segment => "segment",
+            Self::Subtitle => "subtitle",
+            Self::Page => "page",
+            Self::Admin => "admin",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Why a response did not reach its end, or a request had none, though storage and media were fine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Unfinished {
+    /// The client closed the connection or reset the stream.
+    ClientLeft,
+    /// The client took too little for the write timeout.
+    ClientSlow,
+    /// The grace for shutting down was over.
+    Shutdown,
+}
+
+impl Unfinished {
+    const ALL: [Self; 3] = [Self::ClientLeft, Self::ClientSlow, Self::Shutdown];
+
+    /// The value of the label `reason`, and of `ended` in the log.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::ClientLeft => "client_left",
+            Self::ClientSlow => "client_slow",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// How a client is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// Plain TCP.
+    Plain,
+    /// TLS.
+    Tls,
+}
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+fn class(status: StatusCode) -> usize {
+    // 100..=999 is what StatusCode can hold; what is above 5xx is counted as 5xx.
+    (usize::from(status.as_u16()) / 100).clamp(1, CLASSES.len()) - 1
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    kind: &'static str,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TransportLabels {
+    transport: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// The handles of one kind of response.
+#[derive(Debug)]
+struct PerKind {
+    by_class: [Counter; CLASSES.len()],
+    bytes: Counter,
+    duration: Histogram,
+    first_byte: Histogram,
+}
+
+/// Counts one up for as long as it lives.
+#[derive(Debug)]
+pub struct Held(Gauge<i64, AtomicI64>);
+
+impl Held {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// The metrics of HTTP.
+#[derive(Debug)]
+pub struct HttpMetrics {
+    kinds: [PerKind; Kind::ALL.len()],
+    places: Vec<PlaceBytes>,
+    in_flight: Gauge,
+    plain: Gauge,
+    tls: Gauge,
+    accepted: Counter,
+    refused: Counter,
+    handshakes_failed: Counter,
+    broken: Counter,
+    unfinished: [Counter; Unfinished::ALL.len()],
+}
+
+impl HttpMetrics {
+    /// Registers the metrics. Bytes from `places` are counted by place.
+    pub(crate) fn register(registry: &mut Registry, places: Vec<PlaceBytes>) -> Self {
+        let kinds = per_kind(registry);
+        let connections = Family::<TransportLabels, Gauge>::default();
+        let open = |transport| connections.get_or_create_owned(&TransportLabels { transport });
+        let unfinished = Family::<ReasonLabels, Counter>::default();
+        let ended = |why: Unfinished| unfinished.get_or_create_owned(&ReasonLabels { reason: why.label() });
+        let metrics = Self {
+            kinds,
+            places,
+            in_flight: Gauge::default(),
+            plain: open("plain"),
+            tls: open("tls"),
+            accepted: Counter::default(),
+            refused: Counter::default(),
+            handshakes_failed: Counter::default(),
+            broken: Counter::default(),
+            unfinished: Unfinished::ALL.map(ended),
+        };
+        registry.register("connections", "Client connections open", connections);
+        registry.register(
+            "responses_unfinished",
+            "Responses that did not reach their end, and requests left without one, though the storage was fine",
+            unfinished,
+        );
+        registry.register("responses_in_flight", "Responses under way", metrics.in_flight.clone());
+        registry.register("connections_accepted", "Client connections accepted", metrics.accepted.clone());
+        let help = "Client connections refused because too many were open";
+        registry.register("connections_refused", help, metrics.refused.clone());
+        let help = "Responses broken off because the storage or the media failed";
+        registry.register("responses_broken", help, metrics.broken.clone());
+        let help = "TLS handshakes that did not complete";
+        registry.register("tls_handshakes_failed", help, metrics.handshakes_failed.clone());
+        metrics
+    }
+
+    /// Counts a request and the time until its response was complete or given up.
+    pub fn request(&self, kind: Kind, status: StatusCode, took: Duration) {
+        let handles = &self.kinds[kind as usize];
+        handles.by_class[class(status)].inc();
+        handles.duration.observe(took);
+    }
+
+    /// Counts the time from a request's head to the first byte of its response.
+    pub fn first_byte(&self, kind: Kind, took: Duration) {
+        self.kinds[kind as usize].first_byte.observe(took);
+    }
+
+    /// Counts bytes of a response body; `place` where they are from one.
+    pub fn sent(&self, kind: Kind, place: Option<&PlaceBytes>, bytes: u64) {
+        self.kinds[kind as usize].bytes.inc_by(bytes);
+        if let Some(place) = place {
+            place.add(bytes);
+        }
+    }
+
+    /// The handle of a place, to be looked up once an asset and not once a request.
+    pub fn place(&self, name: &str) -> Option<PlaceBytes> {
+        self.places.iter().find(|place| place.name() == name).cloned()
+    }
+
+    /// Counts a response as under way until the guard is dropped.
+    #[must_use]
+    pub fn response_in_flight(&self) -> Held {
+        Held::new(&self.in_flight)
+    }
+
+    /// Counts a connection as open until the guard is dropped.
+    #[must_use]
+    pub fn connection(&self, transport: Transport) -> Held {
+        self.accepted.inc();
+        Held::new(match transport {
+            Transport::Plain => &self.plain,
+            Transport::Tls => &self.tls,
+        })
+    }
+
+    /// Counts a connection that was closed at once because too many are open.
+    pub fn connection_refused(&self) {
+        self.refused.inc();
+    }
+
+    /// Counts a TLS handshake that failed.
+    pub fn handshake_failed(&self) {
+        self.handshakes_failed.inc();
+    }
+
+    /// Counts a response that could not be sent to its end though its client was there.
+    pub fn response_broken(&self) {
+        self.broken.inc();
+    }
+
+    /// Counts a response that did not reach its end.
+    pub(crate) fn response_unfinished(&self, why: Unfinished) {
+        self.unfinished[why as usize].inc();
+    }
+}
+
+fn per_kind(registry: &mut Registry) -> [PerKind; Kind::ALL.len()] {
+    let requests = Family::<RequestLabels, Counter>::default();
+    let bytes = Family::<KindLabels, Counter>::default();
+    let duration =
+        Family::<KindLabels, Histogram, _>::new_with_constructor((|| Histogram::new(DURATION_SECONDS)) as fn() -> _);
+    let first_byte =
+        Family::<KindLabels, Histogram, _>::new_with_constructor((|| Histogram::new(FIRST_BYTE_SECONDS)) as fn() -> _);
+    let handles = Kind::ALL.map(|kind| {
+        let labels = KindLabels { kind: kind.label() };
+        PerKind {
+            by_class: CLASSES.map(|status| requests.get_or_create_owned(&RequestLabels { kind: kind.label(), status })),
+            bytes: bytes.get_or_create_owned(&labels),
+            duration: duration.get_or_create_owned(&labels),
+            first_byte: first_byte.get_or_create_owned(&labels),
+        }
+    });
+    registry.register("http_requests", "Requests answered", requests);
+    registry.register_with_unit("http_response", "Bytes of response bodies sent", Unit::Bytes, bytes);
+    registry.register_with_unit(
+        "http_request_duration",
+        "Time from the head of a request to the end of its response",
+        Unit::Seconds,
+        duration,
+    );
+    registry.register_with_unit(
+        "http_first_byte",
+        "Time from the head of a request to the first byte of its response",
+        Unit::Seconds,
+        first_byte,
+    );
+    handles
+}

@@ -1,0 +1,96 @@
+//! Limits of connections and threads, which all front ends share.
+
+use crate::settings::{
+    Host, Setting, Settings,
+    value::{self, Form, show_duration},
+};
+use std::time::Duration;
+
+/// Limits of connections and threads.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitSettings {
+    /// Number of threads that serve.
+    pub workers: usize,
+    /// Highest number of client connections, of HTTP and of RTSP each.
+    pub max_connections: usize,
+    /// Timeouts of each connection.
+    pub timeouts: ConnectionTimeouts,
+    /// Time for responses in progress on shutdown.
+    pub shutdown_grace: Duration,
+}
+
+/// Longest inactivity of a connection, in each of its states: plain, over TLS and through tunnels.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionTimeouts {
+    /// Time without a request, while nothing plays.
+    pub idle: Duration,
+    /// Time from the first byte of a request to the last of its head, and of a TLS handshake.
+    pub head: Duration,
+    /// Time in which the client takes next to nothing of what is sent to it.
+    pub write: Duration,
+}
+
+impl Settings for LimitSettings {
+    const LIST: &'static [Setting<Self>] = LIST;
+
+    fn defaults(host: &Host<'_>) -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            workers: host.machine.cores,
+            max_connections: host.machine.default_connections(),
+            timeouts: ConnectionTimeouts { idle: seconds(75), head: seconds(10), write: seconds(60) },
+            shutdown_grace: seconds(30),
+        }
+    }
+}
+
+const LIST: &[Setting<LimitSettings>] = &[
+    Setting {
+        name: "workers",
+        form: Form::Count,
+        default: "one for each core",
+        help: "Number of threads that serve requests",
+        apply: |limits, text| value::count(text, 1).map(|v| limits.workers = v),
+        show: |limits| Some(limits.workers.to_string()),
+    },
+    Setting {
+        name: "max-connections",
+        form: Form::Count,
+        default: "20000, fewer where the limit of open files is low",
+        help: "Highest number of client connections",
+        apply: |limits, text| value::count(text, 1).map(|v| limits.max_connections = v),
+        show: |limits| Some(limits.max_connections.to_string()),
+    },
+    Setting {
+        name: "idle-timeout",
+        form: Form::Duration,
+        default: "75s",
+        help: "Close a connection after this time without a request",
+        apply: |limits, text| value::timeout(text).map(|v| limits.timeouts.idle = v),
+        show: |limits| Some(show_duration(limits.timeouts.idle)),
+    },
+    Setting {
+        name: "request-timeout",
+        form: Form::Duration,
+        default: "10s",
+        help: "Time limit for a request to arrive completely",
+        apply: |limits, text| value::timeout(text).map(|v| limits.timeouts.head = v),
+        show: |limits| Some(show_duration(limits.timeouts.head)),
+    },
+    Setting {
+        name: "write-timeout",
+        form: Form::Duration,
+        default: "60s",
+        help: "Abort a response when the client has accepted no data for this time",
+        apply: |limits, text| value::timeout(text).map(|v| limits.timeouts.write = v),
+        show: |limits| Some(show_duration(limits.timeouts.write)),
+    },
+    Setting {
+        name: "shutdown-grace",
+        form: Form::Duration,
+        default: "30s",
+        help: "Time that responses in progress have to finish on shutdown",
+        apply: |limits, text| value::duration(text).map(|v| limits.shutdown_grace = v),
+        show: |limits| Some(show_duration(limits.shutdown_grace)),
+    },
+];

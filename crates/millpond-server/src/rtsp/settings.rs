@@ -1,0 +1,280 @@
+//! Settings of RTSP, those of the stream engine included.
+
+use super::Users;
+use crate::settings::{
+    ConfigError, Host, Setting, Settings, Sources,
+    value::{self, BadValue, Form, show_duration},
+};
+use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+use url::Url;
+
+/// Settings of RTSP.
+#[derive(Debug, Clone)]
+pub struct RtspSettings {
+    /// Address of RTSP.
+    pub address: SocketAddr,
+    /// Address of RTSP over TLS, where TLS is on.
+    pub rtsps: Option<SocketAddr>,
+    /// File of the users.
+    pub users_file: Option<PathBuf>,
+    /// Users that may play, read from that file; `None` admits everyone.
+    pub users: Option<RtspUsers>,
+    /// Silence of a client after which its session ends.
+    pub session_timeout: Duration,
+    /// Caching window of interval caching.
+    pub window: Duration,
+    /// How far deadlines move after a missed one.
+    pub lateness: Lateness,
+    /// Limits of admission.
+    pub bounds: Bounds,
+    /// Paths of the assets that play as channels.
+    pub channels: Vec<String>,
+    /// Multicast groups of channels.
+    pub multicast: Option<Groups>,
+    /// Server that clients are sent to when this one is full.
+    pub overflow: Option<Url>,
+}
+
+/// Users that may play by RTSP.
+#[derive(Debug, Clone)]
+pub struct RtspUsers {
+    /// File of the users, which is read again when it changes.
+    pub path: PathBuf,
+    /// Users of that file.
+    pub users: Users,
+}
+
+/// Bounds of `rtsp-session-timeout`: clients report every 5 s and ask twice within the timeout, and lose a packet now and then.
+const SESSION_TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3600));
+
+/// The longest caching window.
+const WINDOW: Duration = Duration::from_secs(600);
+
+impl Settings for RtspSettings {
+    const LIST: &'static [Setting<Self>] = LIST;
+
+    fn defaults(_: &Host<'_>) -> Self {
+        Self {
+            address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8554)),
+            rtsps: None,
+            users_file: None,
+            users: None,
+            // RFC 2326 12.37: 60 s where nothing is said.
+            session_timeout: Duration::from_secs(60),
+            window: Duration::from_secs(10),
+            lateness: Lateness::default(),
+            bounds: Bounds {
+                sessions: 16_384,
+                sessions_per_client: 8192,
+                waiting_per_client: 2048,
+                bandwidth: None,
+                origin_bandwidth: None,
+            },
+            channels: Vec::new(),
+            multicast: None,
+            overflow: None,
+        }
+    }
+
+    fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
+        if !sources.has("rtsp-sessions-per-client") {
+            self.bounds.sessions_per_client = (self.bounds.sessions / 2).max(1);
+        }
+        let mut errors = self.read_users(sources);
+        errors.extend(self.multicast_conflict().map(|reason| sources.conflict("rtsp-multicast", reason)));
+        errors
+    }
+}
+
+const LIST: &[Setting<RtspSettings>] = &[
+    Setting {
+        name: "rtsp",
+        form: Form::Address,
+        default: "0.0.0.0:8554",
+        help: "Address of RTSP; RTP packets leave from free ports of its host",
+        apply: |rtsp, text| value::address(text).map(|v| rtsp.address = v),
+        show: |rtsp| Some(rtsp.address.to_string()),
+    },
+    Setting {
+        name: "rtsps",
+        form: Form::Address,
+        default: "0.0.0.0:8322 with TLS on, else off",
+        help: "Address of RTSP over TLS",
+        apply: |rtsp, text| value::address(text).map(|v| rtsp.rtsps = Some(v)),
+        show: |rtsp| rtsp.rtsps.map(|address| address.to_string()),
+    },
+    Setting {
+        name: "rtsp-users",
+        form: Form::Path,
+        default: "none: no password",
+        help: "File of RTSP users in lines of name:password, for Digest authentication",
+        apply: |rtsp, text| value::path(text).map(|v| rtsp.users_file = Some(v)),
+        show: |rtsp| rtsp.users_file.as_ref().map(|path| path.display().to_string()),
+    },
+    Setting {
+        name: "rtsp-session-timeout",
+        form: Form::Duration,
+        default: "60s",
+        help: "An RTSP session ends after this time without a request or report of its client; media sent on its connection keeps it",
+        apply: |rtsp, text| {
+            value::duration_in(text, SESSION_TIMEOUT.0, SESSION_TIMEOUT.1).map(|v| rtsp.session_timeout = v)
+        },
+        show: |rtsp| Some(show_duration(rtsp.session_timeout)),
+    },
+    Setting {
+        name: "rtsp-window",
+        form: Form::Duration,
+        default: "10s",
+        help: "An RTSP session that starts within this time after another one of the same asset is served from memory; 0s switches this off",
+        apply: |rtsp, text| value::duration_in(text, Duration::ZERO, WINDOW).map(|v| rtsp.window = v),
+        show: |rtsp| Some(show_duration(rtsp.window)),
+    },
+    Setting {
+        name: "rtsp-deadlines",
+        form: Form::Choice(&Lateness::NAMES),
+        default: "none",
+        help: "How far RTSP playback shifts, in periods of 200 ms, when the origin is late; \"all\" shifts by the whole delay",
+        apply: |rtsp, text| lateness(text).map(|v| rtsp.lateness = v),
+        show: |rtsp| Some(rtsp.lateness.name().to_owned()),
+    },
+    Setting {
+        name: "rtsp-mbps",
+        form: Form::Count,
+        default: "0: no limit",
+        help: "Total media rate of playing RTSP sessions, in Mbit/s; above it new sessions are refused (453)",
+        apply: |rtsp, text| value::count(text, 0).map(|v| rtsp.bounds.bandwidth = bits(v)),
+        show: |rtsp| Some((rtsp.bounds.bandwidth.unwrap_or(0) / 1_000_000).to_string()),
+    },
+    Setting {
+        name: "rtsp-origin-mbps",
+        form: Form::Count,
+        default: "0: no limit",
+        help: "Media rate, in Mbit/s for each place, of RTSP sessions that read from the origin because the media is not in a cache",
+        apply: |rtsp, text| value::count(text, 0).map(|v| rtsp.bounds.origin_bandwidth = bits(v)),
+        show: |rtsp| Some((rtsp.bounds.origin_bandwidth.unwrap_or(0) / 1_000_000).to_string()),
+    },
+    Setting {
+        name: "rtsp-sessions",
+        form: Form::Count,
+        default: "16384",
+        help: "Highest number of RTSP sessions",
+        apply: |rtsp, text| value::count(text, 1).map(|v| rtsp.bounds.sessions = v),
+        show: |rtsp| Some(rtsp.bounds.sessions.to_string()),
+    },
+    Setting {
+        name: "rtsp-sessions-per-client",
+        form: Form::Count,
+        default: "half of rtsp-sessions",
+        help: "Highest number of RTSP sessions of one client address (IPv6: of one /64 network)",
+        apply: |rtsp, text| value::count(text, 1).map(|v| rtsp.bounds.sessions_per_client = v),
+        show: |rtsp| Some(rtsp.bounds.sessions_per_client.to_string()),
+    },
+    Setting {
+        name: "rtsp-waiting-per-client",
+        form: Form::Count,
+        default: "2048",
+        help: "Highest number of RTSP sessions of one client address that have not played yet",
+        apply: |rtsp, text| value::count(text, 1).map(|v| rtsp.bounds.waiting_per_client = v),
+        show: |rtsp| Some(rtsp.bounds.waiting_per_client.to_string()),
+    },
+    Setting {
+        name: "rtsp-channels",
+        form: Form::List,
+        default: "none",
+        help: "Paths of assets that play by RTSP in a loop, at the same position for all viewers",
+        apply: |rtsp, text| {
+            rtsp.channels = value::list(text).into_iter().map(|path| path.trim_matches('/').to_owned()).collect();
+            Ok(())
+        },
+        show: |rtsp| Some(rtsp.channels.join(",")),
+    },
+    Setting {
+        name: "rtsp-multicast",
+        form: Form::Text,
+        default: "none",
+        help: "Multicast group, port and hop limit of the first channel, such as 239.192.0.1:5004/16; other channels have the next addresses",
+        apply: |rtsp, text| groups(text).map(|v| rtsp.multicast = Some(v)),
+        show: |rtsp| rtsp.multicast.map(|groups| groups.to_string()),
+    },
+    Setting {
+        name: "rtsp-overflow",
+        form: Form::Text,
+        default: "none: clients are refused",
+        help: "RTSP server that gets the clients when this one is full, such as rtsp://other:8554",
+        apply: |rtsp, text| rtsp_url(text).map(|v| rtsp.overflow = Some(v)),
+        show: |rtsp| rtsp.overflow.as_ref().map(Url::to_string),
+    },
+];
+
+fn lateness(text: &str) -> Result<Lateness, BadValue> {
+    Lateness::named(text).ok_or_else(|| Form::Choice(&Lateness::NAMES).into())
+}
+
+fn groups(text: &str) -> Result<Groups, BadValue> {
+    text.parse().map_err(|error: NoGroups| BadValue::new(error.to_string()))
+}
+
+fn rtsp_url(text: &str) -> Result<Url, BadValue> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "rtsp" | "rtsps") && url.has_host());
+    url.ok_or_else(|| BadValue::new("a URL such as \"rtsp://other:8554\""))
+}
+
+/// Bits a second of Mbit/s; 0 is no limit.
+fn bits(mbps: usize) -> Option<u64> {
+    (mbps > 0).then(|| (mbps as u64).saturating_mul(1_000_000))
+}
+
+impl RtspSettings {
+    /// Settings of the stream engine.
+    pub(crate) fn engine(&self, threads: usize, on_thread_start: fn()) -> Options {
+        Options {
+            address: self.address.ip(),
+            threads,
+            on_thread_start,
+            bounds: self.bounds,
+            window: self.window,
+            lateness: self.lateness,
+            channels: self.channels.clone(),
+            groups: self.multicast,
+        }
+    }
+
+    /// Reads the file of users; returns everything that is wrong with it.
+    fn read_users(&mut self, sources: &Sources) -> Vec<ConfigError> {
+        let Some(path) = self.users_file.clone() else { return Vec::new() };
+        match Users::read(&path) {
+            Ok(users) => {
+                self.users = Some(RtspUsers { path, users });
+                Vec::new()
+            }
+            Err(all) => {
+                let at = sources.of("rtsp-users");
+                let wrong = |reason: String| ConfigError::File {
+                    at: at.clone(),
+                    key: "rtsp-users",
+                    path: path.clone(),
+                    reason,
+                };
+                all.iter().map(|error| wrong(error.to_string())).collect()
+            }
+        }
+    }
+
+    fn multicast_conflict(&self) -> Option<String> {
+        let groups = self.multicast?;
+        let channels = self.channels.len();
+        match channels.checked_sub(1) {
+            _ if self.address.is_ipv6() => Some(format!("rtsp-multicast is over IPv4, but rtsp is {}", self.address)),
+            None => Some("rtsp-multicast is for channels: name assets in rtsp-channels".to_owned()),
+            Some(last) if groups.address(last).is_none() => {
+                Some(format!("the group of channel {channels} lies behind 239.255.255.255: begin lower"))
+            }
+            Some(_) => None,
+        }
+    }
+}

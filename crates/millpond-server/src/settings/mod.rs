@@ -1,0 +1,119 @@
+//! Settings as a part of the server declares them.
+//!
+//! Each part has a file with its settings: a struct of their values and a list of declarations ([`Settings::LIST`]). A declaration
+//! has name, form, default, help, and how its value is read and shown. Flags, environment, file, `millpond check`, `--help` and
+//! `docs/settings.md` are made from it. The configuration ([`crate::config`]) is composed of the structs.
+
+mod error;
+pub mod machine;
+pub mod value;
+
+use std::{collections::BTreeMap, fmt};
+
+pub use error::{ConfigError, ConfigErrors, Source};
+use machine::Machine;
+use value::{BadValue, Form};
+
+/// One setting of a part, whose values are a `T`.
+pub struct Setting<T: 'static> {
+    /// Its key in the file; `--` and this is the flag.
+    pub name: &'static str,
+    /// Form of its value.
+    pub form: Form,
+    /// Its default as text, in words where it depends on the machine.
+    pub default: &'static str,
+    /// Its effect, one sentence.
+    pub help: &'static str,
+    /// Parses a value and stores it.
+    pub apply: fn(&mut T, &str) -> Result<(), BadValue>,
+    /// The live value as text; `None` where it is off.
+    pub show: fn(&T) -> Option<String>,
+}
+
+/// What a setting is, whichever part it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Declaration {
+    /// Its key in the file; `--` and this is the flag.
+    pub name: &'static str,
+    /// Form of its value.
+    pub form: Form,
+    /// Its default as text, in words where it depends on the machine.
+    pub default: &'static str,
+    /// Its effect, one sentence.
+    pub help: &'static str,
+}
+
+impl<T> Setting<T> {
+    /// The declaration without its functions.
+    pub const fn declaration(&self) -> Declaration {
+        Declaration { name: self.name, form: self.form, default: self.default, help: self.help }
+    }
+}
+
+impl<T> fmt::Debug for Setting<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Declaration {
+    /// The environment variable that sets it.
+    pub fn variable(&self) -> String {
+        format!("MILLPOND_{}", self.name.replace('-', "_").to_ascii_uppercase())
+    }
+}
+
+/// The machine and the environment, which some defaults depend on.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    /// Cores, memory and open files.
+    pub machine: Machine,
+    /// Reads a variable of the environment.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// The settings of one part of the server. The type holds their values.
+pub trait Settings: Sized + 'static {
+    /// Declarations, in the order of the documentation.
+    const LIST: &'static [Setting<Self>];
+
+    /// The values of a server without any setting.
+    fn defaults(host: &Host<'_>) -> Self;
+
+    /// Completes defaults that depend on other settings of the part, and returns all conflicts between its settings.
+    fn complete(&mut self, _sources: &Sources) -> Vec<ConfigError> {
+        Vec::new()
+    }
+
+    /// The setting of a name; underscores stand for dashes.
+    fn find(name: &str) -> Option<&'static Setting<Self>> {
+        let name = name.replace('_', "-");
+        Self::LIST.iter().find(|setting| setting.name == name)
+    }
+}
+
+/// Where each setting that was given got its value, by the setting's name.
+#[derive(Debug, Clone, Default)]
+pub struct Sources(BTreeMap<&'static str, Source>);
+
+impl Sources {
+    /// Tells whether a setting was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Where a setting got its value.
+    pub fn of(&self, name: &str) -> Source {
+        self.0.get(name).cloned().unwrap_or_default()
+    }
+
+    /// A conflict between a setting and others.
+    pub fn conflict(&self, name: &str, reason: impl Into<String>) -> ConfigError {
+        ConfigError::Conflict { at: self.of(name), reason: reason.into() }
+    }
+
+    /// Notes where a setting got its value.
+    pub(crate) fn insert(&mut self, name: &'static str, source: Source) {
+        self.0.insert(name, source);
+    }
+}
