@@ -7,13 +7,10 @@ use crate::{
     index_files::{IndexFiles, SEED, fnv},
     work::{Charge, PoolError, WorkPool},
 };
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use millpond_media::{ByteRange, Foreign, Indexer, MediaError, Movie, Step, Work, WorkError};
 use millpond_store::{Cache, Object, SingleFlight, Store};
 use std::{sync::Arc, time::Instant};
 
-/// Reads of one batch under way at once.
-const PARALLEL: usize = 16;
 /// Steps that indexing one object may take, of some ten nanoseconds each.
 const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
@@ -179,7 +176,7 @@ impl Indexes {
     /// Drives the indexer over the store. What it reads is charged before it is read, and each step of the indexer is a
     /// job of the pool.
     async fn build(&self, object: &Arc<Object>) -> Result<Built, IndexError> {
-        let store = &self.store;
+        let mut reads = self.store.scattered(object);
         let work = Work::new(MOST_STEPS);
         let mut indexer = Indexer::new(object.meta().len).with_work(work.clone());
         let mut bytes = 0;
@@ -199,13 +196,11 @@ impl Indexes {
             let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
             charges.push(charge.map_err(|error| refused(object, error))?);
-            let reads = ranges.into_iter().map(|range: ByteRange| async move {
-                store.read_all(object, range.start..range.end).await.map(|bytes| (range, bytes))
-            });
-            let mut reads = futures_util::stream::iter(reads).buffer_unordered(PARALLEL);
-            while let Some((range, read)) = reads.try_next().await? {
-                bytes += range.len();
-                indexer.supply(range, read);
+            let ranges = ranges.into_iter().map(|range| range.start..range.end).collect();
+            let read = if indexer.is_at_fragments() { reads.walk(ranges).await? } else { reads.read(ranges).await? };
+            for (range, read) in read {
+                bytes += read.len() as u64;
+                indexer.supply(ByteRange::new(range.start, range.end), read);
             }
         }
     }
