@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use millpond_library::{
-    Library, LibraryOptions,
+    Library, LibraryOptions, Purpose,
     work::{PoolOptions, WorkPool},
 };
 use millpond_store::{
@@ -138,7 +138,7 @@ fn film(named: Named, count: u32, size: u32) -> Vec<u8> {
 }
 
 /// Opens a film. Returns the requests in order of their positions.
-async fn requests(named: Named, count: u32, size: u32) -> Vec<Range<u64>> {
+async fn requests(purpose: Purpose, named: Named, count: u32, size: u32) -> Vec<Range<u64>> {
     let store = Store::new(&StoreOptions::default()).unwrap();
     let origin = Arc::new(Far { inner: MemoryOrigin::new("films"), reads: Mutex::default() });
     origin.inner.put("film.mp4", Bytes::from(film(named, count, size)));
@@ -150,15 +150,13 @@ async fn requests(named: Named, count: u32, size: u32) -> Vec<Range<u64>> {
         cache_size: 0,
         places: HashMap::new(),
     };
-    let library = Arc::new(Library::new(store.clone(), pool, options));
+    let library = Arc::new(Library::new(store, pool, options));
     let started = Instant::now();
-    let asset = library.open(&"films".into(), "film.mp4").await.unwrap();
+    let asset = library.open_for(&"films".into(), "film.mp4", purpose).await.unwrap();
     let took = started.elapsed();
     let mut reads = origin.reads.lock().unwrap().clone();
     let bytes: u64 = reads.iter().map(|range| range.end - range.start).sum();
-    println!("{named:?}, {count} fragments: {} requests, {bytes} bytes, {took:?}", reads.len());
-    let object = store.open("films", &ObjectPath::parse("film.mp4").unwrap()).await.unwrap();
-    println!("{:?}", store.origin_link(&object));
+    println!("{purpose:?}, {named:?}, {count} fragments: {} requests, {bytes} bytes, {took:?}", reads.len());
     assert_eq!(asset.presentation.warnings().len(), 0, "{:?}", asset.presentation.warnings());
     reads.sort_by_key(|range| range.start);
     reads
@@ -171,11 +169,11 @@ fn twice(requests: &[Range<u64>]) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_minutes_of_near_fragments_take_few_requests() {
-    let walked = requests(Named::Nowhere, 300, 5000).await;
+    let walked = requests(Purpose::Playback, Named::Nowhere, 300, 5000).await;
     assert!(walked.len() <= 30 && twice(&walked) <= 64 << 10, "{walked:?}");
     // On a slow machine the link may look too thin for gaps, so that each header is a request at the same time as others.
     for named in [Named::First, Named::Last] {
-        let known = requests(named, 300, 5000).await;
+        let known = requests(Purpose::Playback, named, 300, 5000).await;
         assert!(known.len() <= 302, "{known:?}");
     }
 }
@@ -183,8 +181,17 @@ async fn ten_minutes_of_near_fragments_take_few_requests() {
 #[tokio::test(flavor = "multi_thread")]
 async fn far_fragments_are_not_read_as_a_whole() {
     for named in [Named::Nowhere, Named::First, Named::Last] {
-        let far = requests(named, 20, 80_000).await;
+        let far = requests(Purpose::Playback, named, 20, 80_000).await;
         let bytes: u64 = far.iter().map(|range| range.end - range.start).sum();
         assert!(far.len() <= 60 && bytes < 3 << 20, "{far:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listing_reads_headers_alone() {
+    for named in [Named::Nowhere, Named::First, Named::Last] {
+        let listed = requests(Purpose::Listing, named, 100, 5000).await;
+        let bytes: u64 = listed.iter().map(|range| range.end - range.start).sum();
+        assert!(bytes < 3 << 20, "{named:?}: {bytes}");
     }
 }

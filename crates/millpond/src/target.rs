@@ -1,7 +1,7 @@
 //! A file or a URL of one object, as the tools take it.
 
 use millpond_library::IndexError;
-use millpond_media::{ByteRange, Foreign, Indexer, MediaError, Movie, Step};
+use millpond_media::{Foreign, Indexer, MediaError, Movie, Step};
 use millpond_store::{Object, ObjectPath, OriginOptions, PlaceSpec, Store, StoreOptions, build};
 use std::{error::Error, sync::Arc};
 
@@ -45,7 +45,6 @@ pub(crate) struct Indexed {
 /// Reads the index of an object.
 pub(crate) async fn index(store: &Store, object: &Arc<Object>) -> Result<Indexed, Box<dyn Error>> {
     let mut indexer = Indexer::new(object.meta().len);
-    let mut reads = store.scattered(object);
     let (mut ranges, mut batches, mut bytes) = (0, 0, 0);
     loop {
         match indexer.poll() {
@@ -53,12 +52,10 @@ pub(crate) async fn index(store: &Store, object: &Arc<Object>) -> Result<Indexed
             Ok(Step::Done(movie)) => return Ok(Indexed { movie, ranges, batches, bytes }),
             Ok(Step::Need(needed)) => {
                 batches += 1;
-                let needed = needed.into_iter().map(|range| range.start..range.end).collect();
-                let walks = indexer.is_at_fragments();
-                for (range, read) in if walks { reads.walk(needed).await? } else { reads.read(needed).await? } {
+                for range in needed {
                     ranges += 1;
-                    bytes += read.len() as u64;
-                    indexer.supply(ByteRange::new(range.start, range.end), read);
+                    bytes += range.len();
+                    indexer.supply(range, store.read_all(object, range.start..range.end).await?);
                 }
             }
         }
