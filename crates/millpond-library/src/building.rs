@@ -6,7 +6,7 @@ use crate::{
     error::LibraryError,
     grouping::{Member, Recipe, SidecarFile},
     index_files::{SEED, fnv},
-    library::{Library, folder_path},
+    library::{Library, Purpose, folder_path},
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
@@ -93,7 +93,7 @@ impl Library {
         building: &mut Building,
     ) -> Result<SourceObject, LibraryError> {
         let object = self.store.open(place, &member.path).await?;
-        let movie = self.movie(&object).await?;
+        let movie = self.movie(&object, building.purpose).await?;
         building.depends.push(object.clone());
         let media = match &movie.external_media {
             None => object,
@@ -109,9 +109,9 @@ impl Library {
     }
 
     /// Returns the index of an object. An object that ends too early and may still grow is an error.
-    async fn movie(&self, object: &Arc<Object>) -> Result<Arc<Movie>, LibraryError> {
+    async fn movie(&self, object: &Arc<Object>, purpose: Purpose) -> Result<Arc<Movie>, LibraryError> {
         let meta = object.meta();
-        let movie = self.indexes.get(object).await;
+        let movie = self.indexes.get(object, purpose).await;
         let cut_short = match &movie {
             Ok(movie) => movie.cut_short,
             Err(error) => error.is_cut_short(meta.len),
@@ -125,7 +125,7 @@ impl Library {
     /// Whether the file at `path` is still being copied into its place.
     pub(crate) async fn is_being_copied(&self, place: &str, path: &ObjectPath) -> bool {
         let Ok(object) = self.store.open(place, path).await else { return false };
-        matches!(self.movie(&object).await, Err(LibraryError::BeingCopied { .. }))
+        matches!(self.movie(&object, Purpose::Listing).await, Err(LibraryError::BeingCopied { .. }))
     }
 
     async fn sidecar(&self, place: &str, file: &SidecarFile, building: &mut Building) -> Result<Sidecar, LibraryError> {
@@ -187,6 +187,7 @@ impl Library {
 /// Objects and warnings of an asset that is being made.
 #[derive(Default)]
 pub(crate) struct Building {
+    purpose: Purpose,
     objects: Vec<Arc<Object>>,
     depends: Vec<Arc<Object>>,
     pub(crate) listed: Option<(ObjectPath, Vec<Entry>)>,
@@ -195,6 +196,11 @@ pub(crate) struct Building {
 }
 
 impl Building {
+    /// Begins an asset that is made for a purpose.
+    pub(crate) fn new(purpose: Purpose) -> Self {
+        Self { purpose, ..Self::default() }
+    }
+
     async fn charge(&mut self, pool: &WorkPool, bytes: u64) -> Result<(), PoolError> {
         self.charges.push(pool.charge(bytes).await?);
         Ok(())

@@ -5,15 +5,13 @@ use crate::{
     counters::Counters,
     error::IndexError,
     index_files::{IndexFiles, SEED, fnv},
+    library::Purpose,
     work::{Charge, PoolError, WorkPool},
 };
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use millpond_media::{ByteRange, Foreign, Indexer, MediaError, Movie, Step, Work, WorkError};
 use millpond_store::{Cache, Object, SingleFlight, Store};
 use std::{sync::Arc, time::Instant};
 
-/// Reads of one batch under way at once.
-const PARALLEL: usize = 16;
 /// Steps that indexing one object may take, of some ten nanoseconds each.
 const MOST_STEPS: u64 = 1 << 26;
 /// Bytes of memory for each byte of metadata: the byte, and the tables made of it.
@@ -82,8 +80,12 @@ impl Indexes {
         Arc::new(Self { store, pool, memory, unplayable, under_way: SingleFlight::new(), files, counters })
     }
 
-    /// Returns the index of an object.
-    pub(crate) async fn get(self: &Arc<Self>, object: &Arc<Object>) -> Result<Arc<Movie>, IndexError> {
+    /// Returns the index of an object. Where it is built, `purpose` decides how it is read.
+    pub(crate) async fn get(
+        self: &Arc<Self>,
+        object: &Arc<Object>,
+        purpose: Purpose,
+    ) -> Result<Arc<Movie>, IndexError> {
         let key = Key::of(object);
         if let Some(movie) = self.memory.get(&key) {
             return Ok(movie);
@@ -94,7 +96,7 @@ impl Indexes {
         let job = || {
             let (indexes, object, key) = (self.clone(), object.clone(), key.clone());
             async move {
-                let movie = indexes.load_or_build(&key, &object).await;
+                let movie = indexes.load_or_build(&key, &object, purpose).await;
                 let movie = Arc::new(movie.inspect_err(|error| indexes.remember(&key, error))?);
                 let weight = movie.heap_bytes() as u64 + 1024;
                 indexes.memory.insert(key, movie.clone(), weight);
@@ -116,7 +118,7 @@ impl Indexes {
         }
     }
 
-    async fn load_or_build(&self, key: &Key, object: &Arc<Object>) -> Result<Movie, IndexError> {
+    async fn load_or_build(&self, key: &Key, object: &Arc<Object>, purpose: Purpose) -> Result<Movie, IndexError> {
         // An object that its origin forbids to store reaches no disk.
         let files = self.files.as_ref().filter(|_| object.is_storable());
         if let Some(files) = files
@@ -125,7 +127,8 @@ impl Indexes {
             return Ok(movie);
         }
         let started = Instant::now();
-        let Built { movie, bytes, charges } = self.build(object).await.inspect_err(|_| self.counters.index_failed())?;
+        let Built { movie, bytes, charges } =
+            self.build(object, purpose).await.inspect_err(|_| self.counters.index_failed())?;
         self.counters.index_built(started.elapsed(), bytes);
         tracing::info!(
             object = %object.path(),
@@ -178,8 +181,8 @@ impl Indexes {
 
     /// Drives the indexer over the store. What it reads is charged before it is read, and each step of the indexer is a
     /// job of the pool.
-    async fn build(&self, object: &Arc<Object>) -> Result<Built, IndexError> {
-        let store = &self.store;
+    async fn build(&self, object: &Arc<Object>, purpose: Purpose) -> Result<Built, IndexError> {
+        let mut reads = self.store.scattered(object);
         let work = Work::new(MOST_STEPS);
         let mut indexer = Indexer::new(object.meta().len).with_work(work.clone());
         let mut bytes = 0;
@@ -199,13 +202,12 @@ impl Indexes {
             let wanted: u64 = ranges.iter().map(|range| range.len()).sum();
             let charge = self.pool.charge(wanted.saturating_mul(MEMORY_A_BYTE)).await;
             charges.push(charge.map_err(|error| refused(object, error))?);
-            let reads = ranges.into_iter().map(|range: ByteRange| async move {
-                store.read_all(object, range.start..range.end).await.map(|bytes| (range, bytes))
-            });
-            let mut reads = futures_util::stream::iter(reads).buffer_unordered(PARALLEL);
-            while let Some((range, read)) = reads.try_next().await? {
-                bytes += range.len();
-                indexer.supply(range, read);
+            let ranges = ranges.into_iter().map(|range| range.start..range.end).collect();
+            let walks = purpose == Purpose::Playback && indexer.is_at_fragments();
+            let read = if walks { reads.walk(ranges).await? } else { reads.read(ranges).await? };
+            for (range, read) in read {
+                bytes += read.len() as u64;
+                indexer.supply(ByteRange::new(range.start, range.end), read);
             }
         }
     }
@@ -251,7 +253,7 @@ mod tests {
     async fn an_unplayable_object_is_read_once() {
         let (indexes, object) = indexes(64 << 20, "a.mp4", &[b'x'; 4096]).await;
         for _ in 0..3 {
-            assert!(matches!(indexes.get(&object).await, Err(IndexError::Media { .. })));
+            assert!(matches!(indexes.get(&object, Purpose::Playback).await, Err(IndexError::Media { .. })));
         }
         assert_eq!(indexes.counters.snapshot(PoolStats::default()).indexes_failed, 1);
     }
@@ -259,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_read_is_charged_before_and_given_back_after() {
         let (indexes, object) = indexes(64 << 20, "a.mp4", SAMPLE).await;
-        indexes.get(&object).await.unwrap();
+        indexes.get(&object, Purpose::Playback).await.unwrap();
         let held = |kinds: Vec<(&str, millpond_store::CacheCounters)>| {
             kinds
                 .iter()
@@ -272,7 +274,7 @@ mod tests {
         // Twice the first read is over half of the budget.
         let (indexes, object) = super::tests::indexes(64 << 20, "a.mp4", SAMPLE).await;
         indexes.store.memory().set_budget(200 << 10);
-        let error = indexes.get(&object).await.unwrap_err().to_string();
+        let error = indexes.get(&object, Purpose::Playback).await.unwrap_err().to_string();
         let told =
             "a.mp4: needs 131072 bytes of memory, expected at most 102400: half of the budget of 204800 (memory)";
         assert_eq!(error, told);

@@ -64,7 +64,7 @@ pub use durations::{DURATION_BOUNDS, DurationCounts};
 pub use error::{IndexError, LibraryError};
 pub use folder::{FolderContent, LeftOut, Title};
 pub use index::fingerprint;
-pub use library::{Library, folder_path};
+pub use library::{Library, Purpose, folder_path};
 pub use names::{content_type, is_manifest, is_media};
 pub use options::{AssetOptions, LibraryOptions};
 pub use places::Places;

@@ -67,6 +67,19 @@ impl Library {
     /// # Errors
     /// Where the storage fails, the path names no asset, its media can't be played, or the pool refuses the work.
     pub async fn open(self: &Arc<Self>, place: &Arc<str>, path: &str) -> Result<Arc<Asset>, LibraryError> {
+        self.open_for(place, path, Purpose::Playback).await
+    }
+
+    /// Opens the asset at `path` of a place for a purpose, which decides what is read for a missing index.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_for(
+        self: &Arc<Self>,
+        place: &Arc<str>,
+        path: &str,
+        purpose: Purpose,
+    ) -> Result<Arc<Asset>, LibraryError> {
         let key = (place.clone(), path.to_owned());
         let known = self.assets.get(&key);
         if let Some(asset) = &known
@@ -77,7 +90,7 @@ impl Library {
         }
         let job = || {
             let (library, key) = (self.clone(), key.clone());
-            async move { library.check_or_build(key, known).await }
+            async move { library.check_or_build(key, known, purpose).await }
         };
         self.under_way.run(&key, job).await.0
     }
@@ -111,7 +124,12 @@ impl Library {
         Err(LibraryError::NoResource { asset: asset.path.clone(), what })
     }
 
-    async fn check_or_build(&self, key: AssetKey, known: Option<Arc<Asset>>) -> Result<Arc<Asset>, LibraryError> {
+    async fn check_or_build(
+        &self,
+        key: AssetKey,
+        known: Option<Arc<Asset>>,
+        purpose: Purpose,
+    ) -> Result<Arc<Asset>, LibraryError> {
         if let Some(asset) = known
             && self.unchanged(&key.0, &asset).await
         {
@@ -120,7 +138,7 @@ impl Library {
             return Ok(asset);
         }
         self.counters.asset_miss();
-        let mut building = Building::default();
+        let mut building = Building::new(purpose);
         let asset = self.build(&key, &mut building).await.inspect_err(|_| {
             self.assets.remove(&key);
         })?;
@@ -160,6 +178,16 @@ impl Library {
             None => true,
         }
     }
+}
+
+/// Purpose of opening an asset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// A viewer will play it. Slices that are read with its index are useful.
+    #[default]
+    Playback,
+    /// Its properties are listed. As few bytes as possible are read.
+    Listing,
 }
 
 impl fmt::Debug for Library {

@@ -129,6 +129,12 @@ impl Indexer {
         }
     }
 
+    /// Whether the ranges needed now are headers of fragments. Further ones follow them over the whole object.
+    #[must_use]
+    pub fn is_at_fragments(&self) -> bool {
+        matches!(self.stage, Stage::Fragments(_))
+    }
+
     /// Passes in the bytes of one range that the last [`poll`](Self::poll) returned. Fewer bytes than the range has
     /// make the next poll fail. A range that was not requested is ignored.
     pub fn supply(&mut self, range: ByteRange, bytes: Bytes) {

@@ -45,6 +45,7 @@ mod place;
 pub mod policy;
 mod prefetch;
 mod reader;
+mod scattered;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod schedule;
 mod single_flight;
@@ -75,6 +76,7 @@ pub use path::{ObjectPath, PathError};
 pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, Titles, build};
 pub use prefetch::Watch;
 pub use reader::{Chunk, Reader};
+pub use scattered::Scattered;
 pub use single_flight::SingleFlight;
 pub use slab::{ObjectName, SlabError};
 pub use stats::{PlaceStats, Stats};

@@ -104,6 +104,17 @@ impl Reader {
         self.position.min(self.end)..self.end
     }
 
+    /// Moves forward to `position`, at most to the end, and waits until bytes arrive there. Requests under way for slices from
+    /// there on continue, and all of their slices are cached. This counts as no use of a slice.
+    pub(crate) async fn reach(&mut self, position: u64) -> Result<(), OriginError> {
+        self.position = self.position.max(position);
+        if self.position < self.end {
+            self.arrived().await?;
+            self.waiting = None;
+        }
+        Ok(())
+    }
+
     /// Returns the next part; `None` at the end. After an error there are no further parts.
     ///
     /// Cancel safe: a dropped future took no part.
@@ -193,11 +204,20 @@ impl Reader {
 
     async fn next_part(&mut self) -> Result<Chunk, OriginError> {
         let index = self.position / self.slices.slice();
+        let mut chunk = self.arrived().await?;
+        let chunk = chunk.split_to(self.end - self.position);
+        self.count(index, chunk.len());
+        Ok(chunk)
+    }
+
+    /// Waits for bytes at the position.
+    async fn arrived(&mut self) -> Result<Chunk, OriginError> {
+        let index = self.position / self.slices.slice();
         let offset = (self.position % self.slices.slice()) as usize;
         self.tickets.retain(|ticket| index < ticket.indexes().end);
-        let mut chunk = loop {
+        loop {
             if let Some(chunk) = self.held(index, offset).await? {
-                break chunk;
+                return Ok(chunk);
             }
             let mut waiting = None;
             let mut found = None;
@@ -213,7 +233,7 @@ impl Reader {
                 }
             }
             if let Some(bytes) = found {
-                break Chunk::Bytes(bytes);
+                return Ok(Chunk::Bytes(bytes));
             }
             match waiting {
                 Some(ticket) => {
@@ -225,10 +245,7 @@ impl Reader {
                 }
                 None => self.acquire(index),
             }
-        };
-        let chunk = chunk.split_to(self.end - self.position);
-        self.count(index, chunk.len());
-        Ok(chunk)
+        }
     }
 
     /// Returns the bytes of the held slice at an offset.

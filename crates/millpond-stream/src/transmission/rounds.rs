@@ -158,10 +158,12 @@ impl Rounds {
             return;
         };
         let owed = scheduled.sending.transmission.frames.owes_permits();
-        match scheduled.sending.visit(now, &mut self.packets) {
-            // In the first round that begins no earlier.
-            Next::At(at) => {
+        let next = scheduled.sending.visit(now, &mut self.packets);
+        match next {
+            Next::Round | Next::At(_) => {
                 let owes = !owed && scheduled.sending.transmission.frames.owes_permits();
+                // In the first round that begins no earlier.
+                let at = if let Next::At(at) = next { at } else { now.at };
                 let round = self.round_of(at) + 1;
                 self.wheel.put(round, Entry::Visit(id, number));
                 if owes {

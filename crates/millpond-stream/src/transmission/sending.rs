@@ -74,6 +74,8 @@ enum Supply {
 /// Result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
+    /// Another visit in the next round.
+    Round,
     /// Another visit at this time.
     At(Instant),
     /// No other visit: the transmission is over.
@@ -154,7 +156,7 @@ impl Sending {
                     *sent = 0;
                     transmission.frames.advance();
                 }
-                Sent::Part => return Next::At(now.at + ROUND),
+                Sent::Part => return Next::Round,
                 Sent::Stuck => {
                     transmission.progress.set_stuck();
                     return Next::Over;

@@ -14,7 +14,7 @@ use crate::{
             uri::{encode, parameter},
         },
     },
-    library::{Asset, FolderContent, LibraryError, Resource, fingerprint, folder_path, is_manifest, is_media},
+    library::{Asset, FolderContent, LibraryError, Purpose, Resource, fingerprint, folder_path, is_manifest, is_media},
 };
 use bytes::Bytes;
 use http::HeaderValue;
@@ -158,22 +158,22 @@ fn listing(folder: &str, entries: &[Entry], grouped: Titles, copied: &[String]) 
 }
 
 /// Opens the asset of a path.
-async fn open(front: &Front, path: &str) -> Result<Arc<Asset>, LibraryError> {
+async fn open(front: &Front, path: &str, purpose: Purpose) -> Result<Arc<Asset>, LibraryError> {
     let Some((_, place, inside)) = front.place(path) else { return Err(LibraryError::NoAsset(path.to_owned())) };
-    front.library.open(place, inside).await
+    front.library.open_for(place, inside, purpose).await
 }
 
 /// Returns the duration of an asset, in seconds. Only its index is made for it.
 async fn duration(front: &Front, path: &str) -> Result<String, LibraryError> {
     let path = path.trim_matches('/');
-    let asset = open(front, path).await?;
+    let asset = open(front, path, Purpose::Listing).await?;
     Ok(json!({ "path": path, "duration": asset.presentation.duration() }).to_string())
 }
 
 /// Describes an asset and its URLs.
 async fn asset(front: &Front, path: &str) -> Result<String, LibraryError> {
     let path = path.trim_matches('/');
-    let asset = open(front, path).await?;
+    let asset = open(front, path, Purpose::Playback).await?;
     let tracks: Vec<Value> = asset.presentation.tracks().iter().map(track).collect();
     let value = json!({
         "path": path,
