@@ -380,6 +380,7 @@ fn stream_options(config: &Config) -> Options {
         threads: config.workers,
         on_thread_start: || priority::raise(Duty::Sending),
         bounds: config.rtsp_bounds,
+        round: config.rtsp_round,
         window: config.rtsp_window,
         lateness: config.rtsp_lateness,
         channels: config.rtsp_channels.clone(),

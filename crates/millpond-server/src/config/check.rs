@@ -172,6 +172,7 @@ pub fn resolve(
         rtsp_users,
         rtsp_window: options.rtsp_window.unwrap_or(seconds(10)),
         rtsp_lateness: options.rtsp_lateness.unwrap_or_default(),
+        rtsp_round: options.rtsp_round.unwrap_or(millpond_stream::ROUND),
         rtsp_bounds: Bounds {
             sessions: rtsp_sessions,
             sessions_per_client: options.rtsp_sessions_per_client.unwrap_or((rtsp_sessions / 2).max(1)),

@@ -13,7 +13,7 @@ use super::options::{Options, PlaceOptions};
 use super::value::{self, BadValue, Form, show_duration, show_size};
 use super::{Config, TlsSource};
 use crate::logging::{LogFormat, parse_filter};
-use millpond_stream::{Groups, Lateness, NoGroups};
+use millpond_stream::{Groups, Lateness, NoGroups, ROUND};
 
 /// One setting of the server.
 pub struct Setting {
@@ -86,6 +86,9 @@ fn rtsp_url(text: &str) -> Result<Url, BadValue> {
 
 /// The longest caching window.
 const WINDOW: Duration = Duration::from_secs(600);
+
+/// The longest `rtsp-round`: packets leave late by one round at most, and receivers that buffer 52 ms (AMPS, row A7) see no gap.
+const LONGEST_ROUND: Duration = Duration::from_millis(40);
 
 const PREFETCH: &str = "on-demand, window, window:N (0 to 1024 slices), half, active or full";
 
@@ -202,6 +205,14 @@ pub const SETTINGS: &[Setting] = &[
         help: "How far RTSP playback shifts, in periods of 200 ms, when the origin is late; \"all\" shifts by the whole delay",
         apply: |options, text| lateness(text).map(|v| options.rtsp_lateness = Some(v)),
         show: |config| Some(config.rtsp_lateness.name().to_owned()),
+    },
+    Setting {
+        name: "rtsp-round",
+        form: Form::Duration,
+        default: "5ms",
+        help: "Time between two rounds in which RTSP packets are sent, 5ms to 40ms; longer rounds take less CPU, and packets leave later by up to one round",
+        apply: |options, text| value::duration_in(text, ROUND, LONGEST_ROUND).map(|v| options.rtsp_round = Some(v)),
+        show: |config| Some(show_duration(config.rtsp_round)),
     },
     Setting {
         name: "rtsp-mbps",

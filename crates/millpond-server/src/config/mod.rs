@@ -57,6 +57,8 @@ pub struct Config {
     pub rtsp_window: Duration,
     /// What a missed deadline does to those that follow.
     pub rtsp_lateness: Lateness,
+    /// Time between two rounds in which packets are sent.
+    pub rtsp_round: Duration,
     /// How much RTSP may take on.
     pub rtsp_bounds: Bounds,
     /// Paths of the assets that play as channels by RTSP.

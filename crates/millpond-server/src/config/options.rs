@@ -32,6 +32,7 @@ pub struct Options {
     /// The window of interval caching.
     pub rtsp_window: Option<Duration>,
     pub rtsp_lateness: Option<Lateness>,
+    pub rtsp_round: Option<Duration>,
     pub rtsp_mbps: Option<u64>,
     pub rtsp_origin_mbps: Option<u64>,
     pub rtsp_sessions: Option<usize>,
