@@ -82,6 +82,10 @@ class Bench:
         with self.load(server, clip, *arguments) as process:
             return self.report(process)
 
+    def newcomers(self, server, rate: float, seconds: float):
+        """Sessions of 1 s that begin at a rate."""
+        return self.load(server, "V300", "--rate", f"{rate:g}", "--arrivals", "poisson", "--watch", "1s", "--duration", f"{1000 * seconds:.0f}ms")
+
     def warm(self, server, clip: str):
         """A session before all others, so that what is loaded with the first one is no session's."""
         report = self.alone(server, clip, "--clients", 1, "--watch", "500ms")
@@ -135,10 +139,15 @@ def pipes(bench: Bench) -> dict:
     if missing:
         print(f"SKIPPED: pipes: {missing}", file=sys.stderr)
         return {"skipped": missing}
+    recording = TARGET / "bench/amps/perf.data"
     with bench.server(binary=options.profiled) as server:
-        profile = lambda seconds: amps_profile.record(server.process.pid, seconds, TARGET / "bench/amps/perf.data")
+
+        def profile(seconds: float):
+            with bench.newcomers(server, 600 / STAY, seconds):
+                amps_profile.record(server.process.pid, seconds, recording)
+
         found = bench.steady(server, "V300", 600, options.pipe_seconds, during=profile)
-        shares = amps_profile.shares(TARGET / "bench/amps/perf.data", options.profiled)
+    shares = amps_profile.shares(recording, options.profiled)
     share = shares["groups"].get(amps_profile.PIPES, 0)
     print(f"pipes: {shares['samples']} samples, CPU {found['cpu']:.1f} %, pipes {share:.2f} % of it", flush=True)
     return {**shares, "steady": found}
@@ -209,11 +218,14 @@ def arrivals(bench: Bench) -> dict:
 
 
 def beside(bench: Bench, playing: int, rate: float) -> dict:
-    """Sessions of 1 s that begin and leave at a rate, while others play."""
+    """Sessions that begin and leave at a rate, while others play."""
     with bench.server() as server:
-        newcomers = lambda seconds: bench.alone(
-            server, "V300", "--rate", f"{rate:g}", "--arrivals", "poisson", "--watch", "1s", "--duration", f"{1000 * seconds:.0f}ms")
-        found = bench.steady(server, "V300", playing, bench.options.seconds, during=newcomers)
+
+        def signal(seconds: float) -> dict:
+            with bench.newcomers(server, rate, seconds) as process:
+                return bench.report(process)
+
+        found = bench.steady(server, "V300", playing, bench.options.seconds, during=signal)
     came = found.pop("during")
     result = {**found, "rate": rate, "requests": came["requests"], "startup": came["startup"], "began": came["sessions"]["started"],
               "failed": found["failed"] + came["sessions"]["failed"]}

@@ -54,7 +54,7 @@ def pipes(found: dict, out: Path) -> str:
     steady = found["steady"]
     note = f"\n{found['samples']:,} samples. The server took {steady['cpu']:.1f} % of a core for {steady['active']:.0f} sessions; pipes took " \
            f"{steady['cpu'] * groups[amps_profile.PIPES] / 100:.2f} % of a core.\n"
-    return table(["share of the busy CPU time, 600 sessions of V300", "AMPS", "Millpond"], rows) + note
+    return table(["share of the busy CPU time, 600 sessions of V300, 5 a second begin", "AMPS", "Millpond"], rows) + note
 
 
 def rounds(found: list, out: Path) -> str:
