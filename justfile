@@ -42,3 +42,8 @@ bench *arguments:
 # Measures the thesis's tables. Run as root, after a release build.
 bench-thesis *arguments:
     bench/thesis.py {{arguments}}
+
+# Repeats the measurements of the AMPS paper. Run as root, after a release build; --quick takes about a minute.
+bench-amps *arguments:
+    cargo build --profile profiling -p millpond
+    bench/amps.py {{arguments}}

@@ -33,6 +33,9 @@ CLIPS = {
     "V10": (10, "testsrc2=s=96x64:r=10,noise=alls=6:allf=t", 10),
     "V100": (100, "testsrc2=s=192x144:r=30,noise=alls=8:allf=t", 30),
     "V300": (300, "testsrc2=s=320x240:r=30,noise=alls=12:allf=t", 30),
+    # With the frame rates that AMPS had: amps.py.
+    "V100f10": (102, "testsrc2=s=192x144:r=10,noise=alls=8:allf=t", 10),
+    "V300f15": (307, "testsrc2=s=320x240:r=15,noise=alls=12:allf=t", 15),
     "V1024": (1054, "testsrc2=s=640x480:r=30,noise=alls=20:allf=t", 30),
 }
 SECONDS = 120

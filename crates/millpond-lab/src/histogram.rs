@@ -110,6 +110,15 @@ impl Histogram {
     }
 }
 
+impl Histogram {
+    /// The buckets that hold anything, in order: the greatest value of each in milliseconds, and the number of its values.
+    #[must_use]
+    pub fn buckets(&self) -> Vec<(f64, u64)> {
+        let filled = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.map(|(index, count)| (bucket_end(index) as f64 / 1e3, *count)).collect()
+    }
+}
+
 /// The bucket that holds a value below 2^36.
 fn bucket_of(micros: u64) -> usize {
     if micros < LINEAR {
@@ -176,6 +185,18 @@ mod tests {
         assert_eq!(histogram.quantile(0.25), micros(0));
         assert_eq!(histogram.quantile(0.5), micros(3));
         assert_eq!(histogram.quantile(1.0), micros(127));
+    }
+
+    #[test]
+    fn filled_buckets_are_listed() {
+        let mut histogram = Histogram::new();
+        assert!(histogram.buckets().is_empty());
+        for value in [100, 66_000, 66_001, 100] {
+            histogram.record(micros(value));
+        }
+        let [(small, 2), (large, 2)] = histogram.buckets()[..] else { panic!("{:?}", histogram.buckets()) };
+        assert_eq!(small, 0.1);
+        assert!((66.001..66.001 * (1.0 + 1.0 / 64.0)).contains(&large), "{large}");
     }
 
     #[test]

@@ -34,4 +34,4 @@ pub use options::Options;
 pub use resources::Resources;
 pub use stored::{HeavyWork, StoredMedia};
 pub use subscriber::Subscriber;
-pub use transmission::{Lateness, Observer, Progress, Protection, TrackSender, Udp, ntp};
+pub use transmission::{Lateness, Observer, Progress, Protection, ROUND, TrackSender, Udp, ntp};

@@ -14,6 +14,8 @@ pub struct Options {
     pub on_thread_start: fn(),
     /// Limits of admission.
     pub bounds: Bounds,
+    /// Time between two rounds of a sending thread: [`ROUND`](crate::ROUND) or longer.
+    pub round: Duration,
     /// Caching window of interval caching.
     pub window: Duration,
     /// How far deadlines move after a missed one.

@@ -33,6 +33,8 @@ pub(crate) struct MediaFigures {
     pub(crate) between: Histogram,
     /// RFC 3550's, of each track at its end.
     pub(crate) jitter: Histogram,
+    /// How far each track's latest packet was behind the schedule: the time that its receiver must buffer.
+    pub(crate) buffer: Histogram,
 }
 
 impl MediaFigures {
@@ -73,6 +75,7 @@ impl MediaFigures {
         self.behind.merge(&other.behind);
         self.between.merge(&other.between);
         self.jitter.merge(&other.jitter);
+        self.buffer.merge(&other.buffer);
     }
 }
 

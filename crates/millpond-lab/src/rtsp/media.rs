@@ -61,6 +61,8 @@ struct Track {
     ssrc: Option<u32>,
     source: SourceStatistics,
     schedule: Schedule,
+    /// How far the latest packet was behind the schedule.
+    most_behind: Duration,
     /// Packets from this time on are of another PLAY.
     anew: Option<Duration>,
     ended: bool,
@@ -188,6 +190,7 @@ impl Track {
             ssrc: None,
             source: SourceStatistics::announced(clock_rate),
             schedule: Schedule::new(clock_rate),
+            most_behind: Duration::ZERO,
             anew: None,
             ended: false,
         }
@@ -221,12 +224,14 @@ impl Track {
             Arrival::Refused => Timing::default(),
         };
         figures.packet(place, timing, length);
+        self.most_behind = self.most_behind.max(timing.behind);
         self.anew.is_none()
     }
 
     fn finish(&mut self, figures: &mut MediaFigures) {
         if self.source.received() > 1 {
             figures.jitter.record(self.source.jitter());
+            figures.buffer.record(self.most_behind);
         }
     }
 }
@@ -315,6 +320,7 @@ mod tests {
         assert_eq!(play.bye(0, 4_000), None, "of what played before");
         play.media.finish(&mut play.figures);
         assert_eq!(play.figures.jitter.count(), 2);
+        assert_eq!((play.figures.buffer.count(), play.figures.buffer.max()), (2, millis(4_819)), "of the one before");
     }
 
     #[test]

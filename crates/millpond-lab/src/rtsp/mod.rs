@@ -21,6 +21,7 @@ mod clock;
 mod connection;
 mod figures;
 mod habits;
+mod histograms;
 mod media;
 mod options;
 mod ports;
@@ -36,6 +37,7 @@ mod thread;
 mod titles;
 mod transport;
 
+pub use histograms::Histograms;
 pub use options::{Audience, Options, Transport, Watch};
 pub use report::{Distributions, Generator, MediaReport, MethodReport, Progress, Report, Sessions};
 pub use run::{RunError, run_until};

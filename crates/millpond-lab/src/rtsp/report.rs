@@ -2,6 +2,7 @@
 
 use super::{
     figures::{Counts, History, MediaFigures},
+    histograms::Histograms,
     options::{Audience, Options},
     tally::Tally,
 };
@@ -93,6 +94,8 @@ pub struct Report {
     pub resumed: Latency,
     /// From asking to the reply, by request; those without any are left out.
     pub methods: Vec<MethodReport>,
+    /// The same of all requests together, without connections.
+    pub requests: Latency,
     /// The packets.
     pub media: MediaReport,
     /// Why sessions failed.
@@ -101,6 +104,8 @@ pub struct Report {
     pub generator: Generator,
     /// How times are distributed.
     pub distributions: Distributions,
+    /// Numbers of packets and frames by time.
+    pub histograms: Histograms,
     /// The run over time, in steps of a second; of more in long runs.
     pub timeline: Vec<Progress>,
 }
@@ -167,6 +172,8 @@ pub struct MediaReport {
     pub between: Latency,
     /// Interarrival jitter (RFC 3550 A.8) of each track at its end.
     pub jitter: Latency,
+    /// The largest of `behind` in each track: the time that its receiver must buffer.
+    pub buffer: Latency,
 }
 
 /// Resources that the generator itself used.
@@ -239,6 +246,7 @@ impl Report {
             startup: Latency::from(&tally.startup),
             resumed: Latency::from(&tally.resumed),
             methods: methods.collect(),
+            requests: Latency::from(&tally.requests()),
             media: MediaReport::new(media, seconds),
             failures: failures.collect(),
             generator: Generator {
@@ -251,6 +259,7 @@ impl Report {
                 between: media.between.distribution(),
                 behind: media.behind.distribution(),
             },
+            histograms: Histograms::new(media),
             timeline: total.history.stretches().map(|(before, now)| Progress::new(before, now)).collect(),
         }
     }
@@ -275,6 +284,7 @@ impl MediaReport {
             behind: Latency::from(&figures.behind),
             between: Latency::from(&figures.between),
             jitter: Latency::from(&figures.jitter),
+            buffer: Latency::from(&figures.buffer),
         }
     }
 }
@@ -308,6 +318,7 @@ impl fmt::Display for Report {
         for MethodReport { method, latency } in &self.methods {
             row(f, method, latency)?;
         }
+        row(f, "all requests", &self.requests)?;
         row(f, "startup", startup)?;
         if resumed.count > 0 {
             row(f, "resumed", resumed)?;
@@ -337,6 +348,7 @@ impl fmt::Display for MediaReport {
         row(f, "behind", &self.behind)?;
         row(f, "between frames", &self.between)?;
         row(f, "jitter", &self.jitter)?;
+        row(f, "buffer needed", &self.buffer)?;
         writeln!(
             f,
             "\n{} packets ({:.0}/s), {:.2} MB ({:.1} Mbit/s)",

@@ -124,6 +124,13 @@ impl Tally {
         Step::ALL.into_iter().zip(&self.steps).filter(|(_, histogram)| histogram.count() > 0)
     }
 
+    /// From sending a request to its reply, whatever it asked for.
+    pub(crate) fn requests(&self) -> Histogram {
+        let mut all = Histogram::new();
+        self.steps().filter(|(step, _)| *step != Step::Connect).for_each(|(_, histogram)| all.merge(histogram));
+        all
+    }
+
     pub(crate) fn failure(&mut self, failure: Failure, counters: &Counters) {
         let tally = self.failures.entry(failure.kind).or_default();
         tally.count += 1;
@@ -175,6 +182,7 @@ mod tests {
         let (mut left, mut right) = (Tally::default(), Tally::default());
         left.took(Step::Describe, Duration::from_millis(1));
         right.took(Step::Describe, Duration::from_millis(3));
+        right.took(Step::Connect, Duration::from_millis(50));
         let missing = |at: &str| Failure { kind: FailureKind::Status(Step::Describe, 404), detail: at.to_owned() };
         for tally in [&mut left, &mut right] {
             for at in ["a", "b", "b", "c", "d"] {
@@ -186,7 +194,8 @@ mod tests {
         right.ended(Ending::CutOff);
         left.merge(right);
         let steps: Vec<(Step, u64)> = left.steps().map(|(step, histogram)| (step, histogram.count())).collect();
-        assert_eq!(steps, [(Step::Describe, 2)]);
+        assert_eq!(steps, [(Step::Connect, 1), (Step::Describe, 2)]);
+        assert_eq!((left.requests().count(), left.requests().max()), (2, Duration::from_millis(3)));
         assert_eq!((left.done, left.failed, left.cut_off), (1, 2, 1));
         let (kind, tally) = left.failures.first_key_value().unwrap();
         assert_eq!((kind.to_string().as_str(), tally.count), ("DESCRIBE status 404", 10));

@@ -5,7 +5,7 @@ use crate::settings::{
     ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
-use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options};
+use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options, ROUND};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
@@ -30,6 +30,8 @@ pub struct RtspSettings {
     pub window: Duration,
     /// How far deadlines move after a missed one.
     pub lateness: Lateness,
+    /// Interval between the rounds in which packets are sent.
+    pub round: Duration,
     /// Limits of admission.
     pub bounds: Bounds,
     /// Paths of the assets that play as channels.
@@ -52,6 +54,9 @@ pub struct RtspUsers {
 /// Bounds of `rtsp-session-timeout`: clients report every 5 s and ask twice within the timeout, and lose a packet now and then.
 const SESSION_TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3600));
 
+/// The longest `rtsp-round`. Packets leave late by one round at most, and receivers that buffer 52 ms (AMPS, row A7) see no gap.
+const LONGEST_ROUND: Duration = Duration::from_millis(40);
+
 /// The longest caching window.
 const WINDOW: Duration = Duration::from_secs(600);
 
@@ -68,6 +73,7 @@ impl Settings for RtspSettings {
             session_timeout: Duration::from_secs(60),
             window: Duration::from_secs(10),
             lateness: Lateness::default(),
+            round: ROUND,
             bounds: Bounds {
                 sessions: 16_384,
                 sessions_per_client: 8192,
@@ -141,6 +147,14 @@ const LIST: &[Setting<RtspSettings>] = &[
         help: "How far RTSP playback shifts, in periods of 200 ms, when the origin is late; \"all\" shifts by the whole delay",
         apply: |rtsp, text| lateness(text).map(|v| rtsp.lateness = v),
         show: |rtsp| Some(rtsp.lateness.name().to_owned()),
+    },
+    Setting {
+        name: "rtsp-round",
+        form: Form::Duration,
+        default: "5ms",
+        help: "Interval between the rounds in which RTP packets are sent, 5ms to 40ms; longer rounds take less CPU, and packets leave up to one round later",
+        apply: |rtsp, text| value::duration_in(text, ROUND, LONGEST_ROUND).map(|v| rtsp.round = v),
+        show: |rtsp| Some(show_duration(rtsp.round)),
     },
     Setting {
         name: "rtsp-mbps",
@@ -237,6 +251,7 @@ impl RtspSettings {
             threads,
             on_thread_start,
             bounds: self.bounds,
+            round: self.round,
             window: self.window,
             lateness: self.lateness,
             channels: self.channels.clone(),

@@ -74,7 +74,8 @@ impl Manager {
     ) -> io::Result<Self> {
         let clock = Instant::now();
         let way = (options.address, options.groups.map(crate::Groups::ttl));
-        let sender = |number| Transmitter::start(way, number, counters.clone(), clock, options.on_thread_start);
+        let sender =
+            |number| Transmitter::start(way, number, counters.clone(), clock, (options.round, options.on_thread_start));
         let transmitters = (0..options.threads.max(1)).map(sender).collect::<io::Result<_>>()?;
         let blocks = Cache::of(store.memory(), "frames");
         let intervals = Intervals::new(blocks, options.window, counters.clone());

@@ -23,6 +23,7 @@ pub use batch::Datagrams;
 pub use deadline::Lateness;
 pub use progress::{Observer, Progress};
 pub use protection::Protection;
+pub use sending::ROUND;
 pub(crate) use sending::Transmission;
 pub(crate) use thread_time::ThreadTime;
 pub use track::{TrackSender, ntp};

@@ -16,6 +16,8 @@ use std::{
 pub(super) struct Packetizing {
     pub(super) datagrams: Datagrams,
     pub(super) counters: Arc<Counters>,
+    /// Bursts of an outlet that leave in one round: more than one in long rounds.
+    bursts: usize,
     pieces: Vec<Piece>,
     headers: Vec<[u8; HEADER]>,
     /// A packet that is being encrypted.
@@ -31,9 +33,9 @@ pub(super) enum Sent {
 }
 
 impl Packetizing {
-    pub(super) fn new(counters: Arc<Counters>) -> Self {
+    pub(super) fn new(counters: Arc<Counters>, bursts: usize) -> Self {
         let (pieces, headers, sealed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { datagrams: Datagrams::new(), counters, pieces, headers, sealed }
+        Self { datagrams: Datagrams::new(), counters, bursts, pieces, headers, sealed }
     }
 
     /// Sends the packets of a frame from number `sent` on.
@@ -57,7 +59,7 @@ impl Packetizing {
             return Sent::Whole;
         }
         let all = self.pieces.len();
-        let range = *sent..all.min(sent.saturating_add(track.outlet.burst(all)));
+        let range = *sent..all.min(sent.saturating_add(track.outlet.burst(all).saturating_mul(self.bursts)));
         let end = range.end;
         let message = track.orientation.clone().filter(|_| frame.is_sync);
         let slice = message.as_ref().and_then(|_| track.packetizer.first_slice(&frame.data, &self.pieces));
@@ -102,7 +104,7 @@ impl Packetizing {
 
     /// Sends some of the pieces that `data` was cut into.
     fn send(&mut self, track: &mut TrackSender, data: &Bytes, pts: i64, range: Range<usize>) {
-        let Self { datagrams, counters, pieces, headers, sealed } = self;
+        let Self { datagrams, counters, pieces, headers, sealed, .. } = self;
         let pieces = pieces.get(range).unwrap_or_default();
         let bytes: usize = pieces.iter().map(|piece| HEADER + piece.len()).sum();
         counters.packets.fetch_add(pieces.len() as u64, Ordering::Relaxed);

@@ -14,13 +14,13 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-/// Rounds between two in which permits of taken blocks are returned: that wakes loaders together.
-const REFILL: u64 = 4;
+/// Time between two rounds in which permits of taken blocks are returned: that wakes loaders together.
+const REFILL: Duration = ROUND.saturating_mul(4);
 
-/// Sends many subscribers' frames in rounds of [`ROUND`]. It has no sockets and reads no clock.
+/// Sends many subscribers' frames in rounds. It has no sockets and reads no clock.
 ///
 /// [`handle`](Self::handle) takes commands and [`hear`](Self::hear) receivers' reports, at any time. When the time of
 /// [`next`](Self::next) has come, or a command was handled, call [`run`](Self::run). Times never go back.
@@ -29,6 +29,8 @@ pub(super) struct Rounds {
     clock: Instant,
     /// Time of round 0.
     began: Instant,
+    /// Time between two rounds.
+    round: Duration,
     subscribers: HashMap<u64, Scheduled>,
     wheel: Wheel<Entry>,
     /// Numbers of entries in the wheel.
@@ -58,29 +60,31 @@ struct Scheduled {
 }
 
 impl Rounds {
-    /// Begins at a time. `clock` is the moment from which [`Progress::heard`] counts.
-    pub(super) fn new(counters: Arc<Counters>, clock: Instant, now: Instant) -> Self {
+    /// Begins at a time, with rounds of [`ROUND`] or longer. `clock` is the moment from which [`Progress::heard`] counts.
+    pub(super) fn new(counters: Arc<Counters>, round: Duration, clock: Instant, now: Instant) -> Self {
+        let round = round.max(ROUND);
         Self {
             clock,
             began: now,
+            round,
             subscribers: HashMap::new(),
             wheel: Wheel::new(),
             last: 0,
             owing: Vec::new(),
             sources: HashMap::new(),
             encrypted: HashMap::new(),
-            packets: Packetizing::new(counters),
+            packets: Packetizing::new(counters, round.div_duration_f64(ROUND) as usize),
         }
     }
 
     /// The time at which [`run`](Self::run) has something to do; `None` while nothing plays.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.wheel.next().map(|round| self.began + ROUND.mul_f64(round as f64))
+        self.wheel.next().map(|round| self.began + self.round.mul_f64(round as f64))
     }
 
     /// The last round that has begun.
     fn round_of(&self, at: Instant) -> u64 {
-        (at.saturating_duration_since(self.began).as_nanos() / ROUND.as_nanos()) as u64
+        (at.saturating_duration_since(self.began).as_nanos() / self.round.as_nanos()) as u64
     }
 
     /// Sends all frames that are due. `flush` sends the datagrams; it is called after each round.
@@ -188,7 +192,8 @@ impl Rounds {
     /// A subscriber took a block: its loader is woken in the next round for that.
     fn owe(&mut self, id: u64, now: Instant) {
         if self.owing.is_empty() {
-            self.wheel.put((self.round_of(now) / REFILL + 1) * REFILL, Entry::Refill);
+            let rounds = (REFILL.div_duration_f64(self.round) as u64).max(1);
+            self.wheel.put((self.round_of(now) / rounds + 1) * rounds, Entry::Refill);
         }
         self.owing.push(id);
     }

@@ -14,8 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time between two rounds.
-pub(super) const ROUND: Duration = Duration::from_millis(5);
+/// Shortest time between two rounds, and the usual one.
+pub const ROUND: Duration = Duration::from_millis(5);
 /// Time between two sender reports of a track (RFC 3550 6.2: at least 5 s).
 const REPORTS: Duration = Duration::from_secs(5);
 /// Delay above which a frame is late.

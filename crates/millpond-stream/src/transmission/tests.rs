@@ -77,9 +77,13 @@ struct Simulation {
 
 impl Simulation {
     fn new() -> Self {
+        Self::with_rounds(ROUND)
+    }
+
+    fn with_rounds(round: Duration) -> Self {
         let (counters, start) = (Arc::new(Counters::default()), Instant::now());
         Self {
-            rounds: Rounds::new(counters.clone(), start, start),
+            rounds: Rounds::new(counters.clone(), round, start, start),
             counters,
             registry: Registry::default(),
             start,
@@ -231,6 +235,26 @@ fn pictures_leave_when_they_are_due_and_large_ones_are_spread() {
         let sent: Vec<_> = of(number).collect();
         let late = sent[0].0 - net.got[0].0 - INTERVAL * number;
         assert!(sent.len() == 1 && sent[0].3 && late <= ROUND + MS, "{number}: {late:?}");
+    }
+    assert_eq!((net.count(|c| &c.late_frames), net.count(|c| &c.frames)), (0, 50));
+}
+
+#[test]
+fn long_rounds_send_more_at_once() {
+    let round = 30 * MS;
+    let mut net = Simulation::with_rounds(round);
+    net.play(vec![track(udp())], Duration::ZERO, Lateness::None);
+    // The first one has some 100 packets.
+    net.load([0], 140_000);
+    net.load(1..50, 1000);
+    net.run(3000 * MS);
+    let first = net.got[0];
+    let sent_of = |number: u32| net.got.iter().filter(move |got| got.2.wrapping_sub(first.2) == number * 3600);
+    assert!(sent_of(0).count() > 90 && sent_of(0).all(|got| got.0 == first.0), "six bursts in one round");
+    for number in 1..50 {
+        let sent: Vec<_> = sent_of(number).collect();
+        let late = sent[0].0 - first.0 - INTERVAL * number;
+        assert!(sent.len() == 1 && late <= round + MS, "{number}: {late:?}");
     }
     assert_eq!((net.count(|c| &c.late_frames), net.count(|c| &c.frames)), (0, 50));
 }

@@ -50,8 +50,8 @@ pub(crate) struct Transmitter {
 }
 
 impl Transmitter {
-    /// Starts a sending thread on two free ports of `address`. `ttl` is the hop limit of multicast packets. The thread calls
-    /// `on_start` first.
+    /// Starts a sending thread on two free ports of `address`. `ttl` is the hop limit of multicast packets, `round` the time
+    /// between two rounds. The thread calls `on_start` first.
     ///
     /// # Errors
     /// No ports are free, or the system gives no thread.
@@ -60,7 +60,7 @@ impl Transmitter {
         number: usize,
         counters: Arc<Counters>,
         clock: Instant,
-        on_start: fn(),
+        (round, on_start): (Duration, fn()),
     ) -> io::Result<Self> {
         let (rtp, rtcp) = ports(address)?;
         rtcp.set_nonblocking(true)?;
@@ -74,7 +74,7 @@ impl Transmitter {
         let run = move || {
             on_start();
             let _ = told.send(thread_time::current());
-            let rounds = Rounds::new(counters, clock, Instant::now());
+            let rounds = Rounds::new(counters, round, clock, Instant::now());
             Thread { rtp, rtcp, inbox, rounds }.run();
         };
         std::thread::Builder::new().name(format!("rtp-{number}")).spawn(run)?;
