@@ -1,17 +1,22 @@
-//! Digest access authentication (RFC 7616) of RTSP requests, for a server.
+//! Digest access authentication (RFC 7616) of RTSP requests.
 //!
-//! A [`Guard`] writes the challenges of a realm and checks the answers of clients. It keeps no state of clients: it can
+//! For a server, a [`Guard`] writes the challenges of a realm and checks the answers of clients. It keeps no state of clients: it can
 //! recognise its own nonces ([`nonce`]). Secrets, times and random numbers are arguments.
 //!
 //! Old RTSP clients support only MD5, and answer without `qop` as in RFC 2069; both are accepted. [`Replays`] refuses
 //! repeated answers with `qop`. An answer without `qop` has no count: an eavesdropper can repeat it within the nonce's
 //! lifetime, for the same method and URL. Only TLS prevents that.
+//!
+//! For a client, [`challenges`] reads what a server demands, and a [`Secret`] computes the response of an
+//! [`Authorization`].
 
 mod authorization;
+mod challenge;
 pub mod nonce;
 mod replays;
 
 pub use authorization::{Authorization, AuthorizationError, Qop};
+pub use challenge::{Challenge, challenges};
 pub use replays::Replays;
 
 use hmac::digest::Digest;

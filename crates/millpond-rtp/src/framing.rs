@@ -3,17 +3,21 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 use rtsp_types::{Message, Request, Response};
 
-/// Longest parts of a message, in bytes.
+mod lenient;
+
+/// Longest parts of a message in bytes, and its form.
 struct Limits {
     /// Request or status line and headers.
     head: usize,
     body: usize,
+    /// Whether heads may violate the form that RFC 2326 demands; see [`lenient`].
+    lenient: bool,
 }
 
 /// Requests are short: the longest headers are credentials and keys, and no method has a long body.
-const REQUEST: Limits = Limits { head: 16 << 10, body: 16 << 10 };
-/// Replies may contain long descriptions.
-const REPLY: Limits = Limits { head: 64 << 10, body: 64 << 10 };
+const REQUEST: Limits = Limits { head: 16 << 10, body: 16 << 10, lenient: false };
+/// Replies may contain long descriptions. Heads of cameras have many forms.
+const REPLY: Limits = Limits { head: 64 << 10, body: 64 << 10, lenient: true };
 /// Longest first word of a message, in bytes.
 const WORD: usize = 40;
 
@@ -68,7 +72,8 @@ pub fn take(input: &mut BytesMut) -> Result<Option<ClientMessage>, FramingError>
     }))
 }
 
-/// Takes the first message of a server from `input`; `None` while it is incomplete.
+/// Takes the first message of a server from `input`; `None` while it is incomplete. Lines may end with LF alone, a
+/// status line may have no reason, and a name may be followed by spaces.
 ///
 /// # Errors
 /// The input is invalid, and the connection must be closed.
@@ -105,11 +110,19 @@ fn split(input: &mut BytesMut, limits: &Limits) -> Result<Option<Part>, FramingE
     }
     // The parser has no state, but runs only once per message, however its bytes arrive.
     let Some(length) = length(input, limits)? else { return Ok(None) };
-    match Message::<Vec<u8>>::parse(&input[..length]) {
-        Ok((message, taken)) if taken == length => {
-            input.advance(length);
-            Ok(Some(Part::Message(message)))
-        }
+    if limits.lenient {
+        let regular = lenient::regular(&input[..length]);
+        input.advance(length);
+        return Ok(Some(Part::Message(parse(&regular)?)));
+    }
+    let message = parse(&input[..length])?;
+    input.advance(length);
+    Ok(Some(Part::Message(message)))
+}
+
+fn parse(bytes: &[u8]) -> Result<Message<Vec<u8>>, FramingError> {
+    match Message::parse(bytes) {
+        Ok((message, taken)) if taken == bytes.len() => Ok(message),
         _ => Err(FramingError::Malformed),
     }
 }
@@ -118,7 +131,8 @@ fn split(input: &mut BytesMut, limits: &Limits) -> Result<Option<Part>, FramingE
 fn length(input: &[u8], limits: &Limits) -> Result<Option<usize>, FramingError> {
     let most = limits.head;
     let reach = input.get(..most).unwrap_or(input);
-    let Some(head) = reach.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4) else {
+    let strict = || reach.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
+    let Some(head) = (if limits.lenient { lenient::head(reach) } else { strict() }) else {
         return if input.len() >= most {
             Err(FramingError::TooLong { part: "head", most })
         } else if may_begin(input) {
@@ -144,7 +158,7 @@ fn may_begin(input: &[u8]) -> bool {
 fn content_length(head: &[u8]) -> Result<usize, FramingError> {
     let values = head.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
-        line[..colon].eq_ignore_ascii_case(b"content-length").then(|| line[colon + 1..].trim_ascii())
+        line[..colon].trim_ascii_end().eq_ignore_ascii_case(b"content-length").then(|| line[colon + 1..].trim_ascii())
     });
     let mut found = None;
     for value in values {

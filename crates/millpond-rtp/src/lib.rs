@@ -8,11 +8,13 @@
 //! - [`packet`] and [`rtcp`] have the packet formats of RFC 3550.
 //! - [`srtp`] encrypts packets, and [`key_management`] exchanges its keys.
 //! - For receivers, [`sdp_reader`] reads an SDP, [`reception`] keeps the statistics of a source, and a
-//!   [`payload::Depacketizer`] joins packets to frames.
+//!   [`payload::Depacketizer`] joins packets to frames. [`client::RtspClient`] is the client of a session, and a
+//!   [`receive::TrackReceiver`] receives one track of it.
 //!
 //! This crate knows no assets, files or destinations of packets.
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod client;
 pub mod description;
 pub mod digest;
 pub mod framing;
@@ -20,6 +22,7 @@ pub mod key_management;
 pub mod packet;
 pub mod payload;
 pub mod play;
+pub mod receive;
 pub mod reception;
 pub mod rtcp;
 pub mod sdp_reader;

@@ -1,4 +1,4 @@
-//! Reads the transports that a SETUP offers, and writes the accepted one (RFC 2326 12.39).
+//! Transports that a SETUP offers, and the accepted one (RFC 2326 12.39).
 
 use std::{fmt, net::IpAddr};
 
@@ -16,6 +16,24 @@ pub enum Offer {
     },
     /// To a multicast group of the server.
     Multicast,
+}
+
+/// Writes the offer of a client, with [`RtpProfile::Avp`].
+impl fmt::Display for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interleaved(None) => f.write_str("RTP/AVP/TCP;unicast"),
+            Self::Interleaved(Some((rtp, rtcp))) => write!(f, "RTP/AVP/TCP;unicast;interleaved={rtp}-{rtcp}"),
+            Self::Unicast { ports: (rtp, rtcp), destination } => {
+                f.write_str("RTP/AVP;unicast")?;
+                if let Some(destination) = destination {
+                    write!(f, ";destination={destination}")?;
+                }
+                write!(f, ";client_port={rtp}-{rtcp}")
+            }
+            Self::Multicast => f.write_str("RTP/AVP;multicast"),
+        }
+    }
 }
 
 /// RTP profile: plain or [SRTP](crate::srtp).
@@ -175,6 +193,9 @@ mod tests {
         let elsewhere = offers("RTP/AVP;unicast;destination=192.0.2.9;client_port=1-2");
         let expected = Offer::Unicast { ports: (1, 2), destination: "192.0.2.9".parse().ok() };
         assert_eq!(elsewhere, [(RtpProfile::Avp, expected)]);
+        for offer in [expected, unicast((1, 2)), Offer::Multicast, Offer::Interleaved(None)] {
+            assert_eq!(offers(&offer.to_string()), [(RtpProfile::Avp, offer)]);
+        }
         let both = offers("rtp/savp/tcp;interleaved=0-1,RTP/AVP/TCP;interleaved=0-1");
         let expected = Offer::Interleaved(Some((0, 1)));
         assert_eq!(both, [(RtpProfile::Savp, expected), (RtpProfile::Avp, expected)]);

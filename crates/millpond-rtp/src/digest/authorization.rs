@@ -1,7 +1,11 @@
 //! A client's answer to a challenge (RFC 7616 3.4).
 
 use super::Algorithm;
-use std::{collections::BTreeMap, str::FromStr};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    str::FromStr,
+};
 
 /// Longest header in bytes.
 const MOST_BYTES: usize = 4096;
@@ -25,6 +29,8 @@ pub struct Authorization {
     pub algorithm: Algorithm,
     /// Parameters of `qop=auth`; `None` in answers as in RFC 2069.
     pub qop: Option<Qop>,
+    /// Value of the challenge that answers repeat.
+    pub opaque: Option<String>,
 }
 
 /// Further parameters of an answer with `qop=auth`.
@@ -84,6 +90,56 @@ impl FromStr for Authorization {
             response: parameters.must("response")?.to_ascii_lowercase(),
             algorithm: parameters.algorithm()?,
             qop: parameters.qop()?,
+            opaque: parameters.0.remove("opaque"),
+        })
+    }
+}
+
+/// Writes the header. Names that a quoted string can't carry are percent-encoded (RFC 7616 3.4).
+impl fmt::Display for Authorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.user.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            write!(f, "Digest username={}", Quoted(&self.user))?;
+        } else {
+            write!(f, "Digest username*=UTF-8''{}", Encoded(&self.user))?;
+        }
+        let (realm, nonce, uri) = (Quoted(&self.realm), Quoted(&self.nonce), Quoted(&self.uri));
+        write!(f, ", realm={realm}, nonce={nonce}, uri={uri}, response={}", Quoted(&self.response))?;
+        write!(f, ", algorithm={}", self.algorithm.name())?;
+        if let Some(Qop { count, cnonce }) = &self.qop {
+            write!(f, ", qop=auth, nc={count:08x}, cnonce={}", Quoted(cnonce))?;
+        }
+        if let Some(opaque) = &self.opaque {
+            write!(f, ", opaque={}", Quoted(opaque))?;
+        }
+        Ok(())
+    }
+}
+
+/// A quoted string (RFC 9110 5.6.4).
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for character in self.0.chars() {
+            if matches!(character, '"' | '\\') {
+                f.write_char('\\')?;
+            }
+            f.write_char(character)?;
+        }
+        f.write_char('"')
+    }
+}
+
+/// Percent-encoded bytes (RFC 8187 3.2).
+struct Encoded<'a>(&'a str);
+
+impl fmt::Display for Encoded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.bytes().try_for_each(|byte| match byte {
+            plain if plain.is_ascii_alphanumeric() => f.write_char(char::from(plain)),
+            other => write!(f, "%{other:02X}"),
         })
     }
 }
@@ -188,9 +244,10 @@ fn parameters(header: &str) -> Result<BTreeMap<String, String>, AuthorizationErr
     }
 }
 
-struct Reader<'a> {
-    header: &'a str,
-    at: usize,
+/// Reads tokens and values of a header.
+pub(super) struct Reader<'a> {
+    pub(super) header: &'a str,
+    pub(super) at: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -198,19 +255,19 @@ impl<'a> Reader<'a> {
         self.header.as_bytes().get(self.at).copied()
     }
 
-    fn skip(&mut self, all: &[u8]) {
+    pub(super) fn skip(&mut self, all: &[u8]) {
         while self.peek().is_some_and(|byte| all.contains(&byte)) {
             self.at += 1;
         }
     }
 
-    fn take(&mut self, byte: u8) -> bool {
+    pub(super) fn take(&mut self, byte: u8) -> bool {
         let is = self.peek() == Some(byte);
         self.at += usize::from(is);
         is
     }
 
-    fn token(&mut self) -> &'a str {
+    pub(super) fn token(&mut self) -> &'a str {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || TOKEN.contains(&byte)) {
             self.at += 1;
@@ -219,7 +276,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a token or a quoted string (RFC 9110 5.6.4).
-    fn value(&mut self) -> Result<String, AuthorizationError> {
+    pub(super) fn value(&mut self) -> Result<String, AuthorizationError> {
         let form = |at| AuthorizationError::Form { at, expected: "a value, and a quote at both ends or none" };
         if !self.take(b'"') {
             let token = self.token();

@@ -90,6 +90,7 @@ mod tests {
             response: String::new(),
             algorithm: Algorithm::Md5,
             qop: count.map(|count| Qop { count, cnonce: "c".into() }),
+            opaque: None,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::{
     PayloadError, Piece,
-    building::{Building, Join, Progress, Start, head},
+    building::{Building, Content, Join, Progress, Start, head},
     parts,
 };
+use bytes::Bytes;
 
 const TEMPORAL_DELIMITER: u8 = 2;
 const TILE_LIST: u8 = 8;
@@ -204,5 +205,9 @@ impl Join for Av1Join {
 
     fn forget(&mut self) {
         self.fragmented = None;
+    }
+
+    fn content(&self, unit: &Bytes) -> Content {
+        Content::picture(starts_sequence(unit))
     }
 }

@@ -1,6 +1,7 @@
 //! Access units under construction, and the interface of payload formats for that.
 
 use super::PayloadError;
+use bytes::Bytes;
 use std::fmt::Debug;
 
 /// A unit under construction, and the units that the last packet completed.
@@ -92,6 +93,24 @@ pub(super) trait Join: Debug + Send + Sync {
 
     /// Called when a new unit begins: state of the last one is discarded.
     fn forget(&mut self) {}
+
+    /// Describes a whole unit. Sound consists of key frames only.
+    fn content(&self, _unit: &Bytes) -> Content {
+        Content { is_key: true, parameter_sets: Vec::new() }
+    }
+}
+
+/// Content of a unit that receivers act on.
+pub(super) struct Content {
+    pub(super) is_key: bool,
+    pub(super) parameter_sets: Vec<Bytes>,
+}
+
+impl Content {
+    /// Describes a picture of a codec whose key frames contain all that decoders need.
+    pub(super) fn picture(is_key: bool) -> Self {
+        Self { is_key, parameter_sets: Vec::new() }
+    }
 }
 
 /// Reads the first `N` bytes of a payload.

@@ -5,7 +5,7 @@ use super::{
     aac::AacJoin,
     ac3::{Ac3Join, Eac3Join},
     av1::Av1Join,
-    building::{Building, Join, Progress, Start},
+    building::{Building, Content, Join, Progress, Start},
     mpa::MpaJoin,
     nal::{Avc, Hevc, NalJoin},
     opus::OpusJoin,
@@ -25,6 +25,10 @@ pub struct Unit {
     pub timestamp: u32,
     /// Whether packets between the last unit and this one were lost.
     pub lost_before: bool,
+    /// Whether decoding can begin here, given parameter sets.
+    pub is_key: bool,
+    /// H.264 and HEVC parameter sets in the unit, as NAL units without lengths. They are in `bytes` too.
+    pub parameter_sets: Vec<Bytes>,
     /// Bytes of the unit.
     pub bytes: Bytes,
 }
@@ -34,7 +38,7 @@ pub struct Unit {
 /// Pass each packet to [`push`](Depacketizer::push) in the order of sequence numbers. A late packet is ignored, because
 /// its unit has been dropped. Where numbers are missing, all units that may have contained them are dropped, so every
 /// unit returned is whole. At the end of the stream, [`finish`](Depacketizer::finish) returns the last unit of a sender
-/// that doesn't mark ends. A stream that continues elsewhere (a seek, another source) needs a new depacketizer.
+/// that doesn't mark ends. Where the stream continues elsewhere, call [`restart`](Depacketizer::restart).
 #[derive(Debug)]
 pub struct Depacketizer {
     format: Box<dyn Join>,
@@ -139,8 +143,21 @@ impl Depacketizer {
     /// Sets the first sequence number, as stated by RTSP (RFC 2326 12.33), so that the loss of the first packets is
     /// detected.
     #[must_use]
-    pub fn starting_at(self, sequence: u16) -> Self {
-        Self { next: Some(sequence), ..self }
+    pub fn starting_at(mut self, sequence: u16) -> Self {
+        self.expect(sequence);
+        self
+    }
+
+    /// Sets the next sequence number, before the first packet.
+    pub(crate) fn expect(&mut self, sequence: u16) {
+        self.next = Some(sequence);
+    }
+
+    /// Takes note of a packet that contains nothing of the stream: it is not missing.
+    pub(crate) fn pass(&mut self, sequence: u16) {
+        if self.next == Some(sequence) {
+            self.next = Some(sequence.wrapping_add(1));
+        }
     }
 
     /// Sets another limit than [`MOST_UNIT_BYTES`].
@@ -185,6 +202,17 @@ impl Depacketizer {
             if unmarked { self.end(timestamp, units) } else { self.give_up() }
         }
         self.at = At::Between { sure: true };
+    }
+
+    /// Continues at another position, with any sequence number, such as that of a source that restarted. The unit under
+    /// construction is dropped. A first unit whose beginning is uncertain is dropped too.
+    pub fn restart(&mut self) {
+        if let At::Within(_) = self.at {
+            self.give_up();
+        }
+        self.lost = true;
+        self.next = None;
+        self.at = At::Between { sure: false };
     }
 
     /// Returns how many sequence numbers are missing before this one; `None` for a late packet.
@@ -263,11 +291,12 @@ impl Depacketizer {
     }
 
     fn give(&mut self, timestamp: u32, units: &mut Vec<Unit>) {
-        let lost = &mut self.lost;
-        units.extend(self.unit.done().map(|(bytes, after)| Unit {
-            timestamp: timestamp.wrapping_add(after),
-            lost_before: std::mem::take(lost),
-            bytes: bytes.into(),
+        let (lost, format) = (&mut self.lost, &self.format);
+        units.extend(self.unit.done().map(|(bytes, after)| {
+            let bytes = Bytes::from(bytes);
+            let Content { is_key, parameter_sets } = format.content(&bytes);
+            let lost_before = std::mem::take(lost);
+            Unit { timestamp: timestamp.wrapping_add(after), lost_before, is_key, parameter_sets, bytes }
         }));
     }
 

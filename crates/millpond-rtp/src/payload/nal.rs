@@ -2,9 +2,10 @@
 
 use super::{
     PayloadError, Piece,
-    building::{Building, Join, Progress, Start, head},
+    building::{Building, Content, Join, Progress, Start, head},
     parts,
 };
+use bytes::Bytes;
 use millpond_media::NalSyntax;
 use std::{fmt::Debug, marker::PhantomData, ops::Range};
 
@@ -12,6 +13,9 @@ use std::{fmt::Debug, marker::PhantomData, ops::Range};
 pub(super) trait Nal: Debug + Send + Sync {
     /// Length of a NAL unit's header in bytes.
     const HEADER: usize;
+
+    /// Standard of the NAL units.
+    const SYNTAX: NalSyntax;
 
     /// Returns the form of a payload that begins with this byte, given by its NAL unit type.
     fn form(first: u8) -> Result<Form, &'static str>;
@@ -21,6 +25,15 @@ pub(super) trait Nal: Debug + Send + Sync {
 
     /// Whether a NAL unit that begins with this byte is a slice of a picture.
     fn is_slice(first: u8) -> bool;
+
+    /// Whether a NAL unit that begins with this byte is a parameter set.
+    fn is_parameter_set(first: u8) -> bool;
+
+    /// Whether a slice is the first one of its picture.
+    fn begins_picture(slice: &[u8]) -> bool {
+        // `first_mb_in_slice` is 0, coded as a bit of 1; `first_slice_segment_in_pic_flag` is 1.
+        slice.get(Self::HEADER).is_some_and(|byte| byte & 0x80 != 0)
+    }
 
     /// Returns the NAL unit's header, from that of a fragment.
     fn whole(fragment: [u8; 3]) -> [u8; 2];
@@ -44,6 +57,7 @@ pub(super) struct Avc;
 
 impl Nal for Avc {
     const HEADER: usize = 1;
+    const SYNTAX: NalSyntax = NalSyntax::Avc;
 
     /// Decides by RFC 6184 5.2.
     fn form(first: u8) -> Result<Form, &'static str> {
@@ -65,6 +79,10 @@ impl Nal for Avc {
         NalSyntax::Avc.is_slice(&[first])
     }
 
+    fn is_parameter_set(first: u8) -> bool {
+        matches!(first & 0x1f, 7 | 8)
+    }
+
     fn whole(fragment: [u8; 3]) -> [u8; 2] {
         [fragment[0] & 0xe0 | fragment[1] & 0x1f, 0]
     }
@@ -81,6 +99,7 @@ pub(super) struct Hevc;
 
 impl Nal for Hevc {
     const HEADER: usize = 2;
+    const SYNTAX: NalSyntax = NalSyntax::Hevc;
 
     /// Decides by RFC 7798 4.4.
     fn form(first: u8) -> Result<Form, &'static str> {
@@ -98,6 +117,10 @@ impl Nal for Hevc {
 
     fn is_slice(first: u8) -> bool {
         NalSyntax::Hevc.is_slice(&[first])
+    }
+
+    fn is_parameter_set(first: u8) -> bool {
+        matches!(first >> 1 & 0x3f, 32..=34)
     }
 
     fn whole(fragment: [u8; 3]) -> [u8; 2] {
@@ -318,5 +341,27 @@ impl<N: Nal> Join for NalJoin<N> {
 
     fn forget(&mut self) {
         self.fragmented = None;
+    }
+
+    fn content(&self, unit: &Bytes) -> Content {
+        let mut content = Content::picture(false);
+        let (mut at, mut recovers, mut has_slices) = (0, false, false);
+        while let Ok(range) = self::unit(unit, at, self.length_size, N::HEADER) {
+            at = range.end;
+            let nal = &unit[range.clone()];
+            if N::is_parameter_set(nal[0]) {
+                content.parameter_sets.push(unit.slice(range));
+            } else if N::SYNTAX.is_slice(nal) && !has_slices {
+                // A picture without its first slice is none.
+                has_slices = true;
+                content.is_key = N::begins_picture(nal) && (recovers || N::SYNTAX.is_entry_slice(nal));
+            } else {
+                recovers |= N::SYNTAX.is_recovery_point(nal);
+            }
+            if at == unit.len() {
+                break;
+            }
+        }
+        content
     }
 }

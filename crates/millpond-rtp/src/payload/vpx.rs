@@ -2,9 +2,10 @@
 
 use super::{
     PayloadError, Piece,
-    building::{Building, Join, Progress, Start},
+    building::{Building, Content, Join, Progress, Start},
     parts,
 };
+use bytes::Bytes;
 
 /// Writes the descriptor's one required byte (RFC 7741 4.2); S marks the start of the frame's only partition.
 pub(super) fn cut_vp8(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) {
@@ -23,15 +24,23 @@ pub(super) fn cut_vp9(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Res
     if first >> 6 != 2 {
         return Err(PayloadError::new(0, format!("frame marker {}", first >> 6), "2"));
     }
-    // Profile 3 has one more bit before show_existing_frame (VP9 bitstream 6.2).
-    let shift = if first & 0x30 == 0x30 { 2 } else { 3 };
-    let predicted = first >> (shift - 1) & 1 == 1;
-    let flags = u8::from(predicted) << 6;
+    let flags = u8::from(first >> (vp9_shift(first) - 1) & 1 == 1) << 6;
     for part in parts(0..frame.len(), most - 1) {
         let ends = u8::from(part.start == 0) << 3 | u8::from(part.end == frame.len()) << 2;
         pieces.push(Piece::new(&[flags | ends], part));
     }
     Ok(())
+}
+
+/// Returns the place of `show_existing_frame` in the first byte of a frame; `frame_type` follows. Profile 3 has one more
+/// bit before it (VP9 bitstream 6.2).
+fn vp9_shift(first: u8) -> u8 {
+    if first & 0x30 == 0x30 { 2 } else { 3 }
+}
+
+/// Whether a frame that begins with this byte is a key frame: neither an old frame nor a predicted one.
+fn is_vp9_key(first: u8) -> bool {
+    first >> (vp9_shift(first) - 1) & 0b11 == 0
 }
 
 /// Reads a payload's descriptor byte by byte.
@@ -106,6 +115,10 @@ impl Join for Vp8Join {
         let (begins, media) = vp8(payload)?;
         join(begins, media, unit)
     }
+
+    fn content(&self, unit: &Bytes) -> Content {
+        Content::picture(unit.first().is_some_and(|first| first & 1 == 0))
+    }
 }
 
 /// Returns whether the frame begins here, and its bytes (RFC 9628 4.2).
@@ -172,5 +185,9 @@ impl Join for Vp9Join {
     fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
         let (begins, media) = vp9(payload)?;
         join(begins, media, unit)
+    }
+
+    fn content(&self, unit: &Bytes) -> Content {
+        Content::picture(unit.first().is_some_and(|first| is_vp9_key(*first)))
     }
 }

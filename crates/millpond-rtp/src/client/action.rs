@@ -1,0 +1,71 @@
+//! What a client tells its caller.
+
+use super::{
+    error::ClientError, request::RequestKind, rtp_info::RtpStart, target::Endpoint, transport::TrackTransport,
+};
+use crate::{play::NptRange, sdp_reader::SessionDescription};
+use bytes::Bytes;
+use std::time::Duration;
+
+/// What the caller has to do or to know.
+#[derive(Debug, PartialEq)]
+pub enum ClientAction {
+    /// Close the connection if there is one, discard its bytes, and connect. Then call
+    /// [`connected`](super::RtspClient::connected).
+    Connect(Endpoint),
+    /// Send these bytes.
+    Send(Bytes),
+    /// The server's description: call [`set_up`](super::RtspClient::set_up). Comes again after a redirect.
+    Described(SessionDescription),
+    /// All tracks are set up, in the order of the call.
+    Opened(Vec<ClientTrack>),
+    /// The server plays.
+    Playing(ClientPlayback),
+    /// The server has paused.
+    Paused,
+    /// The server accepted a request.
+    Accepted {
+        /// Request.
+        request: RequestKind,
+        /// Time from the request to the reply, all authentication included.
+        took: Duration,
+    },
+    /// The session is over, after [`tear_down`](super::RtspClient::tear_down). Nothing follows.
+    Closed,
+    /// The session failed. Only [`tear_down`](super::RtspClient::tear_down) has an effect after this.
+    Failed(ClientError),
+}
+
+/// A track that is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientTrack {
+    /// Index of the stream in the description.
+    pub stream: usize,
+    /// Transport on which the server sends.
+    pub transport: TrackTransport,
+    /// SSRC of its packets, if stated. Some servers state another one than they use.
+    pub ssrc: Option<u32>,
+}
+
+/// Content of the reply to PLAY.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientPlayback {
+    /// Time range that is played; `None` unless stated in npt.
+    pub range: Option<NptRange>,
+    /// First packet of each track, in the order of the tracks.
+    pub starts: Vec<RtpStart>,
+}
+
+/// A message that the client took from its input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A packet of an interleaved channel.
+    Media {
+        /// Channel, as in [`TrackTransport::Interleaved`].
+        channel: u8,
+        /// RTP or RTCP packet.
+        bytes: Bytes,
+    },
+    /// A reply or a request of the server: there may be actions.
+    Control,
+}
