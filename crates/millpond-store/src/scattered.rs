@@ -30,7 +30,8 @@ const COST: f64 = 2.0;
 /// Slices of the first run of a walk. Each run is twice as long as the one before.
 const FIRST: u64 = 2;
 
-/// Reads scattered ranges of one object, batch by batch. See the [module](self) for what it reads besides.
+/// Reads scattered ranges of one object, batch by batch. Gaps between near ranges are read too, within limits:
+/// `docs/decisions/0014-fragment-headers.md`.
 #[derive(Debug)]
 pub struct Scattered {
     store: Store,
