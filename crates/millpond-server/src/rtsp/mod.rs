@@ -1,7 +1,8 @@
 //! RTSP (RFC 2326): signalling for the stream engine, beside HTTP and to the same assets.
 //!
-//! A [`Rtsp`] has the sessions. A [`connection`] turns requests into what sessions do; a [`session`] turns PLAY into a request to
-//! the engine's manager ([`millpond_stream::Manager`]), which loads and sends frames. [`interleaved`] is the engine's outlet for
+//! [`signalling`] decides, without sockets and clocks: it turns the bytes of a connection into replies and actions. A
+//! [`connection`] reads, writes and performs the actions; a [`session`] turns PLAY into a request to the engine's manager
+//! ([`millpond_stream::Manager`]), which loads and sends frames. [`interleaved`] is the engine's outlet for
 //! packets on a connection.
 //!
 //! [`listen`] accepts connections: as they are, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] checks users.
@@ -17,6 +18,7 @@ mod record;
 mod reply;
 mod secure;
 mod session;
+mod signalling;
 mod srtp;
 mod tunnel;
 mod users;
@@ -33,22 +35,20 @@ use heavy::Heavy;
 use millpond_store::Store;
 use millpond_stream::{Full, Manager, Options, Program, StoredMedia};
 use prometheus_client::metrics::counter::Counter;
-use record::{About, End, Record};
-use session::Session;
+use record::{About, Record};
+use session::{Session, Shared};
+use signalling::Sessions;
 use std::{
-    collections::HashMap,
     io,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex as Lock, MutexGuard, OnceLock, PoisonError, atomic::AtomicUsize},
+    sync::{Arc, OnceLock, atomic::AtomicUsize},
     time::{Duration, Instant},
 };
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tunnel::Tunnels;
 use url::Url;
 
-/// Silence of a client after which its session ends (RFC 2326 12.37: 60 s where nothing is said).
-pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
-/// Interval between searches for those.
+/// Interval between searches for sessions whose clients are silent.
 const SWEEP: Duration = Duration::from_secs(5);
 /// Time for the last lines of sessions when the server stops.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -79,25 +79,19 @@ pub(crate) struct Timeouts {
     pub(crate) write: Duration,
 }
 
-/// A session, and the address that it was given to.
-struct Held {
-    client: IpAddr,
-    session: Arc<Mutex<Session>>,
-}
-
 /// Everything RTSP of a server.
 pub(crate) struct Rtsp {
     manager: Manager,
     library: Arc<Library>,
     places: Places,
     overflow: Option<Url>,
-    /// A lock: taken when sessions begin and end. A session has one of its own: its requests come one after another.
-    sessions: Lock<HashMap<String, Held>>,
+    /// Each session has a lock of its own: its requests come one after another.
+    sessions: Sessions<Arc<Shared>>,
     /// Connections that were refused because too many were open.
     refused: Counter,
     connections: Arc<Semaphore>,
     access: Option<Arc<Access>>,
-    /// The moment from which the times of nonces count.
+    /// The moment from which times of sessions, connections and nonces count: the engine's.
     clock: Instant,
     tunnels: Arc<Tunnels>,
     timeouts: Timeouts,
@@ -120,16 +114,17 @@ impl Rtsp {
         let access = options.users.map(guard).transpose()?;
         let heavy = Arc::new(Heavy(library.pool().clone()));
         let names: Vec<_> = places.iter().cloned().collect();
+        let manager = Manager::new(store, heavy, names, options.streams, metrics.streams())?;
         Ok(Arc::new(Self {
-            manager: Manager::new(store, heavy, names, options.streams, metrics.streams())?,
+            clock: manager.clock(),
+            manager,
             library,
             places,
             overflow: options.overflow,
-            sessions: Lock::default(),
+            sessions: Sessions::default(),
             refused: metrics.rtsp_refused().clone(),
             connections: Arc::new(Semaphore::new(options.connections)),
             access,
-            clock: Instant::now(),
             tunnels: Arc::default(),
             timeouts: options.timeouts,
             access_log: options.access_log,
@@ -143,14 +138,14 @@ impl Rtsp {
         &self.manager
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Held>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Time since the moment from which times count.
+    fn now(&self) -> Duration {
+        self.clock.elapsed()
     }
 
-    /// The session of a name, for the address that it was given to: a name is of no use to others.
-    fn session(&self, name: &str, client: IpAddr) -> Option<Arc<Mutex<Session>>> {
-        let all = self.all();
-        all.get(name).filter(|held| held.client == client.to_canonical()).map(|held| held.session.clone())
+    /// The moment of a time, for the runtime's timers.
+    fn instant(&self, time: Duration) -> tokio::time::Instant {
+        (self.clock + time).into()
     }
 
     /// Makes a session of a client, under a name that can't be guessed. `waiting` counts the sessions of its connection that have
@@ -164,7 +159,7 @@ impl Rtsp {
         name: String,
         about: impl FnOnce(u64) -> About,
         (path, media, program): (&str, Arc<StoredMedia>, Option<Program>),
-    ) -> Result<(String, Arc<Mutex<Session>>), Full> {
+    ) -> Result<Arc<Shared>, Full> {
         let admitted = self.manager.admission().admit(client, waiting)?;
         let mut record = None;
         let subscriber = self.manager.subscribe(|id| {
@@ -173,9 +168,9 @@ impl Rtsp {
             Some(new)
         });
         let session = Session::new(path.to_owned(), (media, program), subscriber, admitted, record.unwrap_or_default());
-        let session = Arc::new(Mutex::new(session));
-        self.all().insert(name.clone(), Held { client: client.to_canonical(), session: session.clone() });
-        Ok((name, session))
+        let shared = Shared::new(session);
+        self.sessions.add(name, client, shared.clone());
+        Ok(shared)
     }
 
     /// Counts a connection over the bound, which is closed at once.
@@ -188,7 +183,7 @@ impl Rtsp {
 
     /// Ends all sessions, and waits for a moment until each has told what was sent.
     async fn end(&self) {
-        self.all().clear();
+        self.sessions.clear();
         let began = Instant::now();
         while Arc::strong_count(&self.records) > 1 && began.elapsed() < LAST_LINES {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -200,12 +195,6 @@ impl Rtsp {
         self.stop.get().is_some_and(|stop| *stop.borrow())
     }
 
-    fn remove(&self, name: &str) {
-        let session = self.all().remove(name);
-        // It ends outside of the lock.
-        drop(session);
-    }
-
     /// Takes away sessions whose clients are silent.
     async fn sweep(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         loop {
@@ -213,25 +202,7 @@ impl Rtsp {
                 () = tokio::time::sleep(SWEEP) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
-            let limit = self.manager.now().saturating_sub(TIMEOUT.as_millis() as u64);
-            let gone: Vec<_> = self
-                .all()
-                .extract_if(|_, Held { session, .. }| {
-                    let silent = |session: &Session| {
-                        let progress = session.subscriber.progress();
-                        let (is_stuck, is_silent) = (progress.is_stuck(), progress.heard() < limit);
-                        // What is sent on a connection tells that its client is there.
-                        let is_over = is_stuck || (is_silent && !(session.is_interleaved() && session.is_sent()));
-                        if is_over {
-                            session.record.ends(End::Silent);
-                        }
-                        is_over
-                    };
-                    session.try_lock().is_ok_and(|session| silent(&session))
-                })
-                .collect();
-            // They end outside of the lock, and each tells so.
-            drop(gone);
+            self.sessions.expire(self.now());
         }
     }
 }
