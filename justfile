@@ -38,3 +38,7 @@ bench *arguments:
 # Measures the thesis's tables. Run as root, after a release build.
 bench-thesis *arguments:
     bench/thesis.py {{arguments}}
+
+# Measures single functions of one crate (store, rtp or server), such as `just bench-crate store --bench policies`.
+bench-crate name *arguments:
+    cargo bench -p millpond-{{name}} {{arguments}}
