@@ -43,6 +43,10 @@ bench *arguments:
 bench-thesis *arguments:
     bench/thesis.py {{arguments}}
 
+# Measures single functions of one crate (store, rtp or server), such as `just bench-crate store --bench policies`.
+bench-crate name *arguments:
+    cargo bench -p millpond-{{name}} {{arguments}}
+
 # Repeats the measurements of the AMPS paper. Run as root, after a release build; --quick takes about a minute.
 bench-amps *arguments:
     cargo build --profile profiling -p millpond

@@ -37,7 +37,7 @@ impl Subscriber {
     }
 
     /// State of its transmission.
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 

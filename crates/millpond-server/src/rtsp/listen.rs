@@ -3,17 +3,15 @@
 use super::{
     Rtsp, access, connection,
     inlet::Inlet,
+    signalling::{Arrival, Kind},
     tunnel::{self, Post},
     wire::Wire,
 };
-use crate::limits::ConnectionTimeouts;
-use bytes::{Buf as _, BytesMut};
-use millpond_rtp::tunnel::{Half, Opening, recognize};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, watch},
-    time::{Instant, timeout, timeout_at},
+    time::{timeout, timeout_at},
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -91,46 +89,41 @@ async fn serve(
         Some(tls) => Wire::secure(timeout(rtsp.timeouts.head, tls.accept(stream)).await??),
         None => Wire::new(stream),
     });
-    let mut input = BytesMut::new();
-    match begin(&wire, &mut input, rtsp.timeouts).await? {
+    let mut arrival = Arrival::new(rtsp.timeouts, rtsp.now());
+    match begin(&wire, &mut arrival, rtsp).await? {
         None => Ok(()),
-        Some(Opening::Rtsp) => connection::serve(wire.clone(), Inlet::Wire(wire), input, peer, rtsp).await,
-        Some(Opening::Tunnel { half: Half::Get, cookie, .. }) => {
+        Some(Kind::Rtsp) => connection::serve(wire.clone(), Inlet::Wire(wire), arrival.into_input(), peer, rtsp).await,
+        Some(Kind::Get { cookie }) => {
             let Some(mut tunnel) = rtsp.tunnels.get(&cookie, peer.ip(), wire.clone()) else {
                 return refuse(&wire, peer, "409 Conflict");
             };
             wire.send(|pending| pending.extend_from_slice(tunnel::OPENED));
-            input.clear();
-            // The POST must arrive, and bring bytes.
-            if timeout(rtsp.timeouts.head, tunnel.read(&mut input)).await?? == 0 {
+            let until = rtsp.instant(arrival.until());
+            if timeout_at(until, tunnel.read(arrival.input())).await?? == 0 {
                 return Ok(());
             }
-            connection::serve(wire, Inlet::Tunnel(tunnel), input, peer, rtsp).await
+            connection::serve(wire, Inlet::Tunnel(tunnel), arrival.into_input(), peer, rtsp).await
         }
-        Some(Opening::Tunnel { half: Half::Post, cookie, length }) => {
-            input.advance(length);
+        Some(Kind::Post { cookie }) => {
+            let input = arrival.into_input();
             match rtsp.tunnels.post(&cookie, peer.ip(), Post { wire, input, _slot: slot }) {
                 Ok(()) => Ok(()),
                 Err(post) => refuse(&post.wire, peer, "404 Not Found"),
             }
         }
-        Some(Opening::Refused(status)) => refuse(&wire, peer, status),
+        Some(Kind::Refused(status)) => refuse(&wire, peer, status),
     }
 }
 
-/// Reads until the kind of the connection is known. Returns `None` if it ends before.
-async fn begin(wire: &Wire, input: &mut BytesMut, timeouts: ConnectionTimeouts) -> io::Result<Option<Opening>> {
-    let mut deadline = Instant::now() + timeouts.idle;
+/// Reads until it is known what the connection begins with; nothing where it ends before.
+async fn begin(wire: &Wire, arrival: &mut Arrival, rtsp: &Rtsp) -> io::Result<Option<Kind>> {
     loop {
-        if let Some(opening) = recognize(input) {
-            return Ok(Some(opening));
+        if let Some(kind) = arrival.next(rtsp.now()) {
+            return Ok(Some(kind));
         }
-        let is_first = input.is_empty();
-        if timeout_at(deadline, wire.read(input)).await?? == 0 {
+        let until = rtsp.instant(arrival.until());
+        if timeout_at(until, wire.read(arrival.input())).await?? == 0 {
             return Ok(None);
-        }
-        if is_first {
-            deadline = Instant::now() + timeouts.head;
         }
     }
 }

@@ -1,8 +1,9 @@
 //! RTSP (RFC 2326): signalling for the stream engine, with the same assets as HTTP.
 //!
-//! A [`Rtsp`] holds the sessions. A [`connection`] turns requests into operations on sessions. A [`session`] turns PLAY
-//! into a request to the engine's manager ([`millpond_stream::Manager`]), which loads and sends frames. [`interleaved`]
-//! is the engine's outlet for packets on a connection.
+//! [`signalling`] decides, without sockets and clocks: it turns the bytes of a connection into replies and actions. A
+//! [`connection`] reads, writes and performs the actions; a [`session`] turns PLAY into a request to the engine's manager
+//! ([`millpond_stream::Manager`]), which loads and sends frames. [`interleaved`] is the engine's outlet for
+//! packets on a connection.
 //!
 //! [`listen`] accepts connections: plain, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] checks users.
 
@@ -19,6 +20,7 @@ mod reply;
 mod secure;
 mod session;
 mod settings;
+mod signalling;
 mod srtp;
 mod tunnel;
 mod users;
@@ -37,16 +39,16 @@ use heavy::Heavy;
 use millpond_store::Store;
 use millpond_stream::{Full, Manager, Program, StoredMedia};
 use prometheus_client::metrics::counter::Counter;
-use record::{About, End, Record};
-use session::Session;
+use record::{About, Record};
+use session::{Session, Shared};
+use signalling::Sessions;
 use std::{
-    collections::HashMap,
     io,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex as Lock, MutexGuard, OnceLock, PoisonError, atomic::AtomicUsize},
+    sync::{Arc, OnceLock, atomic::AtomicUsize},
     time::{Duration, Instant},
 };
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tunnel::Tunnels;
 
 /// Interval between searches for silent sessions.
@@ -62,25 +64,19 @@ pub(crate) struct RtspOptions {
     pub(crate) access_log: bool,
 }
 
-/// A session, and the client address that may use it.
-struct Held {
-    client: IpAddr,
-    session: Arc<Mutex<Session>>,
-}
-
 /// The RTSP front end of a server.
 pub(crate) struct Rtsp {
     manager: Manager,
     library: Arc<Library>,
     places: Places,
     settings: RtspSettings,
-    /// A lock: taken when sessions begin and end. Each session has a lock of its own, which orders its requests.
-    sessions: Lock<HashMap<String, Held>>,
+    /// Each session has a lock of its own: its requests come one after another.
+    sessions: Sessions<Arc<Shared>>,
     /// Number of connections refused because too many were open.
     refused: Counter,
     connections: Arc<Semaphore>,
     access: Option<Arc<Access>>,
-    /// Start of the clock that dates nonces.
+    /// Start of the clock of sessions, connections and nonces: the engine's.
     clock: Instant,
     tunnels: Arc<Tunnels>,
     timeouts: ConnectionTimeouts,
@@ -105,16 +101,17 @@ impl Rtsp {
         let engine = settings.engine(limits.workers, || priority::raise(Duty::Sending));
         let heavy = Arc::new(Heavy(library.pool().clone()));
         let names: Vec<_> = places.iter().cloned().collect();
+        let manager = Manager::new(store, heavy, names, engine, &metrics.streams)?;
         Ok(Arc::new(Self {
-            manager: Manager::new(store, heavy, names, engine, &metrics.streams)?,
+            clock: manager.clock(),
+            manager,
             library,
             places,
+            sessions: Sessions::new(settings.session_timeout),
             settings,
-            sessions: Lock::default(),
             refused: metrics.refused.clone(),
             connections: Arc::new(Semaphore::new(limits.max_connections)),
             access,
-            clock: Instant::now(),
             tunnels: Arc::default(),
             timeouts: limits.timeouts,
             access_log,
@@ -128,19 +125,14 @@ impl Rtsp {
         &self.manager
     }
 
-    /// The value of `Session` for a new session: its name, and the silence that ends it.
-    fn session_field(&self, name: &str) -> String {
-        format!("{name};timeout={}", self.settings.session_timeout.as_secs())
+    /// Time since the moment from which times count.
+    fn now(&self) -> Duration {
+        self.clock.elapsed()
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Held>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the session of a name if `client` created it: a name is useless to other clients.
-    fn session(&self, name: &str, client: IpAddr) -> Option<Arc<Mutex<Session>>> {
-        let all = self.all();
-        all.get(name).filter(|held| held.client == client.to_canonical()).map(|held| held.session.clone())
+    /// The moment of a time, for the runtime's timers.
+    fn instant(&self, time: Duration) -> tokio::time::Instant {
+        (self.clock + time).into()
     }
 
     /// Creates a session of a client, under a name that cannot be guessed. `waiting` counts the sessions of its
@@ -154,7 +146,7 @@ impl Rtsp {
         name: String,
         about: impl FnOnce(u64) -> About,
         (path, media, program): (&str, Arc<StoredMedia>, Option<Program>),
-    ) -> Result<(String, Arc<Mutex<Session>>), Full> {
+    ) -> Result<Arc<Shared>, Full> {
         let admitted = self.manager.admission().admit(client, waiting)?;
         let mut record = None;
         let subscriber = self.manager.subscribe(|id| {
@@ -163,9 +155,9 @@ impl Rtsp {
             Some(new)
         });
         let session = Session::new(path.to_owned(), (media, program), subscriber, admitted, record.unwrap_or_default());
-        let session = Arc::new(Mutex::new(session));
-        self.all().insert(name.clone(), Held { client: client.to_canonical(), session: session.clone() });
-        Ok((name, session))
+        let shared = Shared::new(session);
+        self.sessions.add(name, client, shared.clone());
+        Ok(shared)
     }
 
     /// Counts a refused connection, which is closed at once.
@@ -178,7 +170,7 @@ impl Rtsp {
 
     /// Ends all sessions, and waits briefly until each has logged its last line.
     async fn end(&self) {
-        self.all().clear();
+        self.sessions.clear();
         let began = Instant::now();
         while Arc::strong_count(&self.records) > 1 && began.elapsed() < LAST_LINES {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -190,12 +182,6 @@ impl Rtsp {
         self.stop.get().is_some_and(|stop| *stop.borrow())
     }
 
-    fn remove(&self, name: &str) {
-        let session = self.all().remove(name);
-        // The session ends outside of the lock.
-        drop(session);
-    }
-
     /// Removes sessions whose clients are silent.
     async fn sweep(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         loop {
@@ -203,25 +189,7 @@ impl Rtsp {
                 () = tokio::time::sleep(SWEEP) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
-            let limit = self.manager.now().saturating_sub(self.settings.session_timeout.as_millis() as u64);
-            let gone: Vec<_> = self
-                .all()
-                .extract_if(|_, Held { session, .. }| {
-                    let silent = |session: &Session| {
-                        let progress = session.subscriber.progress();
-                        let (is_stuck, is_silent) = (progress.is_stuck(), progress.heard() < limit);
-                        // A client that accepts packets on its connection is there.
-                        let is_over = is_stuck || (is_silent && !(session.is_interleaved() && session.is_sent()));
-                        if is_over {
-                            session.record.ends(End::Silent);
-                        }
-                        is_over
-                    };
-                    session.try_lock().is_ok_and(|session| silent(&session))
-                })
-                .collect();
-            // Sessions end outside of the lock, and each logs its end.
-            drop(gone);
+            self.sessions.expire(self.now());
         }
     }
 }

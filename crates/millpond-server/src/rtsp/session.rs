@@ -1,15 +1,32 @@
 //! A session: the tracks of an asset that a client set up, and their playback.
 
-use super::{interleaved::Interleaved, record::Record};
-use millpond_rtp::{
-    description::Described,
-    play::{self, NptRange},
+use super::{
+    interleaved::Interleaved,
+    record::{End, Record},
+    signalling::{Asked, Course, Signs, Viewer},
 };
+use millpond_rtp::description::Described;
 use millpond_stream::{
-    Admitted, CannotOpen, Counters, Group, Manager, Played, Playing, Program, Protection, Request, Start, Stopped,
+    Admitted, CannotOpen, Counters, Group, Manager, Opened, Playing, Program, Progress, Protection, Request,
     StoredMedia, Subscriber, Udp,
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Mutex;
+
+/// A session that several connections may ask for something.
+pub(super) struct Shared {
+    /// A lock: held while a request of the session is performed.
+    pub(super) session: Mutex<Session>,
+    progress: Arc<Progress>,
+    record: Arc<Record>,
+    is_interleaved: AtomicBool,
+}
 
 /// A session, from its first SETUP on.
 pub(super) struct Session {
@@ -23,28 +40,9 @@ pub(super) struct Session {
     pub(super) subscriber: Subscriber,
     /// Tracks that are interleaved on the connection, with their channels of RTP and RTCP.
     channels: Vec<(usize, (u8, u8))>,
-    state: State,
+    course: Course<Playing>,
     admitted: Admitted,
-    pub(super) record: Arc<Record>,
-}
-
-enum State {
-    Ready,
-    Playing(Playing),
-    /// Paused before the frame that is due at this time.
-    Paused(Duration),
-    /// Stopped between key frames at this time. PLAY finds the next frame anew.
-    Left(Duration),
-}
-
-/// Parameters of a PLAY request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) part: NptRange,
-    /// Speed of sending, as a multiple of the pace of playing.
-    pub(super) speed: f64,
-    /// Seconds of the presentation in a second.
-    pub(super) scale: f64,
+    record: Arc<Record>,
 }
 
 /// Transport of a track's packets.
@@ -55,6 +53,43 @@ pub(super) enum Way {
     Interleaved(Interleaved),
 }
 
+impl Shared {
+    pub(super) fn new(session: Session) -> Arc<Self> {
+        let (progress, record) = (session.subscriber.progress().clone(), session.record.clone());
+        let is_interleaved = AtomicBool::new(session.is_interleaved());
+        Arc::new(Self { session: Mutex::new(session), progress, record, is_interleaved })
+    }
+
+    /// Notes the way of a session's packets, after it was set up.
+    pub(super) fn is_set_up(&self, session: &Session) {
+        self.is_interleaved.store(session.is_interleaved(), Ordering::Relaxed);
+    }
+}
+
+impl Viewer for Arc<Shared> {
+    fn signs(&self) -> Option<Signs> {
+        let session = self.session.try_lock().ok()?;
+        Some(Signs {
+            heard: Duration::from_millis(self.progress.heard()),
+            is_stuck: self.progress.is_stuck(),
+            is_sent: session.is_playing() && !self.progress.has_ended(),
+            has_played: session.admitted.has_played(),
+        })
+    }
+
+    fn is_interleaved(&self) -> bool {
+        self.is_interleaved.load(Ordering::Relaxed)
+    }
+
+    fn heard(&self, now: Duration) {
+        self.progress.set_heard(now.as_millis() as u64);
+    }
+
+    fn ends(&self, why: End) {
+        self.record.ends(why);
+    }
+}
+
 impl Session {
     pub(super) fn new(
         path: String,
@@ -63,33 +98,12 @@ impl Session {
         admitted: Admitted,
         record: Arc<Record>,
     ) -> Self {
-        let (group, channels, state) = (None, Vec::new(), State::Ready);
-        Self { path, media, program, group, subscriber, channels, state, admitted, record }
-    }
-
-    /// Returns the session's number, as the graph and the log show it.
-    pub(super) fn id(&self) -> u64 {
-        self.subscriber.id()
+        let (group, channels, course) = (None, Vec::new(), Course::Ready);
+        Self { path, media, program, group, subscriber, channels, course, admitted, record }
     }
 
     pub(super) fn is_playing(&self) -> bool {
-        matches!(self.state, State::Playing(_))
-    }
-
-    /// Whether the session plays and has not reached its end.
-    pub(super) fn is_sent(&self) -> bool {
-        self.is_playing() && !self.subscriber.progress().has_ended()
-    }
-
-    /// Whether the session has ever played.
-    pub(super) fn has_played(&self) -> bool {
-        self.admitted.has_played()
-    }
-
-    /// Counts the session among those that have played, and logs it.
-    pub(super) fn count_played(&mut self) {
-        self.admitted.play();
-        self.record.plays(self.transport());
+        self.course.playing().is_some()
     }
 
     /// Returns the transport's name for the log.
@@ -111,8 +125,8 @@ impl Session {
         self.group.is_some()
     }
 
-    /// Whether packets are interleaved on the connection of the SETUP.
-    pub(super) fn is_interleaved(&self) -> bool {
+    /// Whether its packets go over the connection that it was set up on.
+    fn is_interleaved(&self) -> bool {
         !self.channels.is_empty()
     }
 
@@ -151,59 +165,38 @@ impl Session {
 
     /// Pauses playback at its current position.
     pub(super) async fn pause(&mut self) {
-        self.state = match std::mem::replace(&mut self.state, State::Ready) {
-            State::Playing(playing) => match playing.stop(&mut self.subscriber).await {
-                Stopped::Before(due) => State::Paused(due),
-                Stopped::At(at) => State::Left(at),
-                Stopped::Live => State::Ready,
-            },
-            silent @ (State::Ready | State::Paused(_) | State::Left(_)) => silent,
+        if let Some(playing) = self.course.take() {
+            let stopped = playing.stop(&mut self.subscriber).await;
+            self.course.stopped(stopped);
         }
     }
 
-    /// Starts playback. `reply` is called when all is ready, before the first packet is sent.
-    pub(super) async fn play(
-        &mut self,
-        manager: &Manager,
-        asked: Asked,
-        reply: impl FnOnce(&Played),
-    ) -> Result<(), CannotOpen> {
-        // Keeps the channel running while its only viewer leaves and joins again.
-        let _shared = match &self.state {
-            State::Playing(playing) => playing.keep_alive(),
-            _ => None,
-        };
+    /// Makes a part ready, in place of what plays. [`start`](Self::start) sends it.
+    pub(super) async fn open(&mut self, manager: &Manager, asked: Asked) -> Result<Opened, CannotOpen> {
+        // A viewer that joins again finds the channel as it left it.
+        let _shared = self.course.playing().and_then(Playing::keep_alive);
         self.pause().await;
-        let opened = match (&self.group, &self.program) {
-            (Some(group), _) => manager.open_group(group).await?,
-            (None, Some(program)) => manager.open(&mut self.subscriber, Request::Channel(program.clone())).await?,
+        match (&self.group, &self.program) {
+            (Some(group), _) => manager.open_group(group).await,
+            (None, Some(program)) => manager.open(&mut self.subscriber, Request::Channel(program.clone())).await,
             (None, None) => {
                 let request = self.request(asked);
-                manager.open(&mut self.subscriber, request).await?
+                manager.open(&mut self.subscriber, request).await
             }
-        };
-        reply(opened.played());
-        self.state = State::Playing(opened.start());
-        Ok(())
+        }
     }
 
-    /// Returns the request to the manager for a PLAY. Without a range, playback resumes where it was paused (RFC 2326
-    /// 10.5).
+    /// Begins to send. The session counts among those that have played, and the log tells it.
+    pub(super) fn start(&mut self, opened: Opened) {
+        self.course = Course::Playing(opened.start());
+        self.admitted.play();
+        self.record.plays(self.transport());
+    }
+
     fn request(&self, asked: Asked) -> Request {
         let media = self.media.clone();
         let scale = self.subscriber.scale(&media, asked.scale);
-        let from = match (asked.part.from, &self.state) {
-            (Some(from), _) => Start::At(from),
-            (None, State::Paused(due)) if scale == 1.0 => Start::Next(*due),
-            (None, State::Paused(at) | State::Left(at)) => Start::At(at.as_secs_f64()),
-            (None, _) if scale < 0.0 => Start::At(media.duration()),
-            (None, _) => Start::At(0.0),
-        };
+        let from = self.course.start(asked.part.from, scale, media.duration());
         Request::Stored { media, from, to: asked.part.to, scale, speed: asked.speed }
     }
-}
-
-/// Returns the `Range` header of a reply.
-pub(super) fn range(played: &Played) -> String {
-    played.part.map_or_else(|| "npt=now-".to_owned(), |(from, to)| play::range(from, to))
 }

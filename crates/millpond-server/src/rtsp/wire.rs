@@ -235,7 +235,7 @@ fn force(stream: &TcpStream, pending: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
-fn backlog(waiting: usize) -> Backlog {
+pub(super) fn backlog(waiting: usize) -> Backlog {
     if waiting <= ENOUGH {
         Backlog::Low
     } else if waiting <= MOST {

@@ -109,6 +109,11 @@ impl Manager {
         &self.resources.counters
     }
 
+    /// The moment from which times of the engine's clock count.
+    pub fn clock(&self) -> Instant {
+        self.clock
+    }
+
     /// Milliseconds of the engine's clock, which [`Progress::heard`] tells.
     pub fn now(&self) -> u64 {
         self.clock.elapsed().as_millis() as u64

@@ -1,6 +1,5 @@
-//! One RTSP connection: requests in, replies and interleaved data out.
+//! One RTSP connection: reads its bytes, sends its replies, and performs the actions that a [`Dialogue`] gives.
 
-mod channels;
 mod describe;
 mod play;
 mod set_up;
@@ -9,47 +8,29 @@ use super::{
     Rtsp,
     inlet::Inlet,
     record::End,
-    reply::{self, PUBLIC, Reply},
-    session::Session,
+    reply::Reply,
+    session::Shared,
+    signalling::{Action, Dialogue, Ended, Named, Outcome, Step, Terms, Viewer as _},
     srtp::Promises,
     wire::Wire,
 };
 use crate::library::{Asset, LibraryError};
 use bytes::BytesMut;
-use channels::Channels;
 use http::StatusCode as HttpStatus;
-use millpond_rtp::{
-    digest::DigestRefusal,
-    framing::{self, ClientMessage, FramingError},
-    message::{
-        HeaderName, Method, Request, StatusCode,
-        headers::{CSEQ, PROXY_REQUIRE, PUBLIC as PUBLIC_HEADER, REQUIRE, SESSION, UNSUPPORTED, USER_AGENT},
-    },
-};
-use millpond_stream::{Full, StoredMedia, outlet::Backlog};
+use millpond_rtp::message::StatusCode;
+use millpond_stream::{Full, StoredMedia};
 use std::{
-    collections::HashSet,
     io,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicUsize},
 };
-use tokio::{
-    sync::Mutex,
-    time::{Instant, timeout_at},
-};
+use tokio::time::timeout_at;
 
-/// Number of wrong answers to challenges after which the connection is closed.
-const WRONG: usize = 8;
-/// Longest user agent in the log, in characters.
-const AGENT: usize = 200;
-/// Most bytes of unsupported options that a reply lists.
-const OPTIONS: usize = 256;
-
-/// Serves a connection until it ends. Sessions whose packets use it, and sessions that have never played, end with it.
-/// `input` holds the bytes that have arrived already.
+/// Serves a connection until it ends. Sessions whose packets go over it end with it, and those that never played. `input` has the
+/// bytes that came already.
 ///
 /// # Errors
-/// The error that ended the connection, unless the client closed it.
+/// The reason why it ended, where that was not the client.
 pub(super) async fn serve(
     wire: Arc<Wire>,
     inlet: Inlet,
@@ -57,50 +38,24 @@ pub(super) async fn serve(
     peer: SocketAddr,
     rtsp: &Arc<Rtsp>,
 ) -> io::Result<()> {
-    let mut connection = Connection {
-        wire: wire.clone(),
-        inlet,
+    let terms = Terms {
         peer,
-        rtsp,
-        own: Own { peer, rtsp, names: HashSet::new() },
-        channels: Channels::default(),
-        waiting: Arc::default(),
-        promises: Promises::default(),
-        wrong: 0,
-        active: Instant::now(),
+        timeouts: rtsp.timeouts,
+        is_secure: inlet.is_secure(),
+        session_timeout: rtsp.settings.session_timeout,
+        overflow: rtsp.settings.overflow.clone(),
+        access_log: rtsp.access_log,
+        access: rtsp.access.clone(),
     };
+    let dialogue = Dialogue::new(terms, input, rtsp.now());
+    let (waiting, promises) = (Arc::default(), Promises::default());
+    let mut connection = Connection { wire: wire.clone(), inlet, peer, rtsp, dialogue, waiting, promises };
     let ended = tokio::select! {
-        ended = connection.run(input) => ended,
+        ended = connection.run() => ended,
         drained = wire.drain(rtsp.timeouts.write) => drained,
     };
     wire.close();
     ended
-}
-
-/// Sessions that were set up on a connection. Those that cannot outlive it end when this is dropped, also on shutdown.
-struct Own<'a> {
-    peer: SocketAddr,
-    rtsp: &'a Arc<Rtsp>,
-    names: HashSet<String>,
-}
-
-impl Drop for Own<'_> {
-    fn drop(&mut self) {
-        for name in std::mem::take(&mut self.names) {
-            let Some(session) = self.rtsp.session(&name, self.peer.ip()) else { continue };
-            // A locked session is in use by another connection, and outlives this one.
-            let ends = |session: &Session| {
-                let ends = session.is_interleaved() || !session.has_played();
-                if ends && !self.rtsp.is_stopping() {
-                    session.record.ends(End::ConnectionLost);
-                }
-                ends
-            };
-            if session.try_lock().is_ok_and(|session| ends(&session)) {
-                self.rtsp.remove(&name);
-            }
-        }
-    }
 }
 
 struct Connection<'a> {
@@ -108,202 +63,99 @@ struct Connection<'a> {
     inlet: Inlet,
     peer: SocketAddr,
     rtsp: &'a Arc<Rtsp>,
-    own: Own<'a>,
-    channels: Channels,
-    /// Number of the connection's sessions that have not played.
+    dialogue: Dialogue,
+    /// Sessions of the connection that have not played.
     waiting: Arc<AtomicUsize>,
     /// Keys that were sent on the connection.
     promises: Promises,
-    /// Number of wrong answers to challenges.
-    wrong: usize,
-    /// Time of the last request, or of the last packet on an assigned channel.
-    active: Instant,
+}
+
+/// Sessions that can't outlive their connection end with it, on shutdown too.
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        self.dialogue.leave(&self.rtsp.sessions, self.rtsp.is_stopping());
+    }
 }
 
 impl Connection<'_> {
-    async fn run(&mut self, mut input: BytesMut) -> io::Result<()> {
-        let mut began = None;
+    async fn run(&mut self) -> io::Result<()> {
         loop {
-            let taken = framing::take(&mut input);
-            if !matches!(taken, Ok(None)) {
-                began = None;
-            }
-            match taken {
-                Ok(Some(ClientMessage::Request(request))) => {
-                    self.request(&request).await?;
-                    self.active = Instant::now();
-                }
-                Ok(Some(ClientMessage::Data(channel, packet))) => self.hear(channel, packet.into()).await,
-                Ok(Some(ClientMessage::Response)) => {}
-                Ok(None) => {
-                    if input.is_empty() {
-                        // An idle connection holds no buffer.
-                        input = BytesMut::new();
-                    } else {
-                        began = began.or_else(|| Some(Instant::now()));
-                    }
-                    if !self.more(&mut input, began).await? {
-                        return Ok(());
+            match self.dialogue.next(&self.rtsp.sessions, self.rtsp.now()) {
+                Step::Read { until } => {
+                    let until = self.rtsp.instant(until);
+                    match timeout_at(until, self.inlet.read(self.dialogue.input())).await {
+                        Ok(Ok(0)) => return Ok(()),
+                        Ok(read) => {
+                            read?;
+                        }
+                        Err(_) => match self.dialogue.timed_out(&self.rtsp.sessions, self.rtsp.now()) {
+                            Ok(()) => {}
+                            Err(Ended::Silent) => return Ok(()),
+                            Err(ended) => return Err(failure(ended)),
+                        },
                     }
                 }
-                Err(error) => {
-                    let status = match error {
-                        FramingError::Malformed => "400 Bad Request",
-                        FramingError::TooLong { .. } => "413 Request Entity Too Large",
-                    };
-                    if self.rtsp.access_log {
-                        tracing::info!(peer = %self.peer, status, why = %error, "RTSP request refused");
-                    }
-                    let reply = format!("RTSP/1.0 {status}\r\nServer: millpond\r\n\r\n");
-                    self.wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
+                Step::Send(reply) => {
+                    self.send(&reply);
+                    self.sent()?;
+                }
+                Step::Perform(action) => {
+                    self.perform(action).await;
+                    self.sent()?;
+                }
+                Step::Hear { session, channel, packet } => {
+                    let mut packet = Vec::from(packet);
+                    session.session.lock().await.hear(channel, &mut packet, self.rtsp.manager.counters());
+                }
+                Step::Refuse { reply, error } => {
+                    self.send(reply.as_bytes());
                     return Err(io::Error::new(io::ErrorKind::InvalidData, error));
                 }
             }
         }
     }
 
-    /// Waits for bytes. `began` is the start of an incomplete message, if there is one. Returns `false` at the end, and
-    /// where the client is silent and has no session that has played.
-    async fn more(&mut self, input: &mut BytesMut, began: Option<Instant>) -> io::Result<bool> {
-        let timeouts = self.rtsp.timeouts;
-        loop {
-            let until = began.map_or(self.active + timeouts.idle, |began| began + timeouts.head);
-            match timeout_at(until, self.inlet.read(input)).await {
-                Ok(read) => return Ok(read? > 0),
-                Err(_) if began.is_some() => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "a request that did not come in completely"));
-                }
-                Err(_) if self.is_needed() => self.active = Instant::now(),
-                Err(_) => return Ok(false),
+    fn send(&self, reply: &[u8]) {
+        self.wire.send(|pending| pending.extend_from_slice(reply));
+    }
+
+    fn sent(&mut self) -> io::Result<()> {
+        self.dialogue.sent(self.wire.backlog(), self.rtsp.now()).map_err(failure)
+    }
+
+    fn finish(&mut self, outcome: Outcome<'_>) {
+        let reply = self.dialogue.finish(outcome);
+        self.send(&reply);
+    }
+
+    /// Performs an action, and sends the reply to its request.
+    async fn perform(&mut self, action: Action<Arc<Shared>>) {
+        let outcome = match action {
+            Action::Describe { path, most, elsewhere } => self.describe(&path, most, elsewhere).await,
+            Action::SetUp(set_up) => self.set_up(set_up).await,
+            Action::Play(Named { session, .. }, asked) => return self.play(&session, asked).await,
+            Action::Pause(Named { session, .. }) => {
+                session.session.lock().await.pause().await;
+                Outcome::Done
             }
-        }
-    }
-
-    /// Whether a session that was set up here has played and still exists.
-    fn is_needed(&mut self) -> bool {
-        let (rtsp, client) = (self.rtsp, self.peer.ip());
-        self.own.names.retain(|name| rtsp.session(name, client).is_some());
-        let mut sessions = self.own.names.iter().filter_map(|name| rtsp.session(name, client));
-        // A locked session is in use by a request.
-        sessions.any(|session| session.try_lock().map_or(true, |session| session.has_played()))
-    }
-
-    /// Handles receiver reports on the connection, which show that the session's client is there. Packets on unassigned
-    /// channels are ignored.
-    async fn hear(&mut self, channel: u8, mut packet: Vec<u8>) {
-        let Some(session) = self.channels.session(channel) else { return };
-        self.active = Instant::now();
-        let mut session = session.lock().await;
-        session.subscriber.progress().set_heard(self.rtsp.manager.now());
-        session.hear(channel, &mut packet, self.rtsp.manager.counters());
-    }
-
-    fn send(&self, request: &Request<Vec<u8>>, reply: &Reply) {
-        let (peer, method, status) = (self.peer, reply::name(request.method()), u16::from(reply.status));
-        tracing::debug!(%peer, method, status, "RTSP request");
-        // A challenge is not logged as a refusal. Wrong answers to one are logged where they are found.
-        if status >= 400 && reply.status != StatusCode::Unauthorized && self.rtsp.access_log {
-            let (uri, agent) = (request.request_uri().map(|uri| uri.to_string()), agent(request));
-            tracing::info!(%peer, method, uri, status, agent, why = reply.why, "RTSP request refused");
-        }
-        let bytes = reply.to_bytes(request);
-        self.wire.send(|pending| pending.extend_from_slice(&bytes));
-    }
-
-    async fn request(&mut self, request: &Request<Vec<u8>>) -> io::Result<()> {
-        let reply = match unfit(request).or_else(|| self.refusal(request)) {
-            Some(reply) => Some(reply),
-            None => self.answer(request).await,
-        };
-        if let Some(reply) = reply {
-            self.send(request, &reply);
-        }
-        if self.wrong >= WRONG {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "too many wrong passwords"));
-        }
-        // Replies, unlike frames, cannot be dropped.
-        match self.wire.backlog() {
-            Backlog::Stuck => Err(io::Error::new(io::ErrorKind::TimedOut, "a client that reads no replies")),
-            Backlog::Low | Backlog::High => Ok(()),
-        }
-    }
-
-    /// Returns the reply to a request without valid credentials.
-    fn refusal(&mut self, request: &Request<Vec<u8>>) -> Option<Reply> {
-        let refused = self.rtsp.access.as_ref()?.check(request, self.rtsp.clock.elapsed()).err()?;
-        let (peer, why) = (self.peer, &refused.why);
-        if matches!(why, DigestRefusal::Anonymous | DigestRefusal::Stale | DigestRefusal::Replayed { .. }) {
-            tracing::debug!(%peer, %why, "RTSP request refused");
-        } else {
-            self.wrong += 1;
-            tracing::warn!(%peer, %why, "RTSP request refused");
-        }
-        Some(refused.reply)
-    }
-
-    /// Answers a request. Returns `None` where the reply was sent already.
-    async fn answer(&mut self, request: &Request<Vec<u8>>) -> Option<Reply> {
-        let named =
-            request.header(&SESSION).map(|value| value.as_str().split(';').next().unwrap_or("").trim().to_owned());
-        let known = match &named {
-            Some(name) => self.find(name).await.zip(Some(name.clone())),
-            None => None,
-        };
-        if named.is_some() && known.is_none() {
-            return Some(Reply::new(StatusCode::SessionNotFound));
-        }
-        Some(match (request.method(), known) {
-            (Method::Options, _) => Reply::ok().with(PUBLIC_HEADER, PUBLIC),
-            (Method::Describe, _) => self.describe(request).await,
-            (Method::Setup, known) => self.set_up(request, known.map(|(_, name)| name)).await,
-            (Method::GetParameter | Method::SetParameter, _) => self.parameter(request, named),
-            (Method::Play | Method::Pause | Method::Teardown, None) => Reply::new(StatusCode::SessionNotFound),
-            (Method::Play, Some((session, name))) => {
-                return self.play(request, &mut *session.lock().await, &name).await;
-            }
-            (Method::Pause, Some((session, name))) => {
-                session.lock().await.pause().await;
-                Reply::ok().with(SESSION, name)
-            }
-            (Method::Teardown, Some((session, name))) => {
-                let mut session = session.lock().await;
-                session.record.ends(End::Teardown);
-                session.pause().await;
+            Action::TearDown(Named { name, session }) => {
+                let mut locked = session.session.lock().await;
+                session.ends(End::Teardown);
+                locked.pause().await;
+                drop(locked);
+                self.rtsp.sessions.remove(&name);
+                // It ends before the reply is sent.
                 drop(session);
-                self.rtsp.remove(&name);
-                self.own.names.remove(&name);
-                Reply::ok()
+                Outcome::Done
             }
-            _ => Reply::new(StatusCode::NotImplemented).with(PUBLIC_HEADER, PUBLIC),
-        })
-    }
-
-    /// Returns the session of a name that was given to this client, and notes that its client is there. A session whose
-    /// packets use another connection is found on that one only.
-    async fn find(&self, name: &str) -> Option<Arc<Mutex<Session>>> {
-        let found = self.rtsp.session(name, self.peer.ip())?;
-        let session = found.lock().await;
-        if session.is_interleaved() && !self.own.names.contains(name) {
-            return None;
-        }
-        session.subscriber.progress().set_heard(self.rtsp.manager.now());
-        drop(session);
-        Some(found)
-    }
-
-    /// Refuses a session. The log names the setting that limits it.
-    fn full(&self, full: Full) -> Reply {
-        self.rtsp.manager.counters().refuse(full);
-        let why = match full {
-            Full::Sessions => "rtsp-sessions is reached",
-            Full::Client => "rtsp-sessions-per-client is reached",
-            Full::Waiting => "too many sessions that were set up and not played",
-            Full::Bandwidth => "rtsp-mbps is reached",
-            Full::Origin => "the origin is late or rtsp-origin-mbps is reached",
-            Full::Memory => "sessions hold half of the memory",
-            Full::Sending => "sending is late",
         };
-        Reply::new(StatusCode::NotEnoughBandwidth).because(why)
+        self.finish(outcome);
+    }
+
+    /// Counts a session that admission refuses.
+    fn full(&self, full: Full) -> Outcome<'static> {
+        self.rtsp.manager.counters().refuse(full);
+        Outcome::Full(full)
     }
 
     /// Returns the asset as the stream engine plays it.
@@ -315,17 +167,7 @@ impl Connection<'_> {
         self.rtsp.manager.stored(asset.id, make)
     }
 
-    /// Replies to GET_PARAMETER and SET_PARAMETER, which clients send to keep a session alive. There are no parameters
-    /// (RFC 2326 10.8).
-    fn parameter(&self, request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
-        let reply = match request.body().is_empty() {
-            true => Reply::ok(),
-            false => Reply::new(StatusCode::ParameterNotUnderstood),
-        };
-        session.into_iter().fold(reply, |reply, name| reply.with(SESSION, name))
-    }
-
-    /// Opens the asset of a path. Also returns the rendition, where the last part of the path names one.
+    /// The asset of a path, and the rendition that its last part names, where it does.
     async fn open(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
         let none = || LibraryError::NoAsset(path.to_owned());
         let (_, place, inside) = self.rtsp.places.find(path).ok_or_else(none)?;
@@ -344,39 +186,20 @@ impl Connection<'_> {
     }
 }
 
-/// Returns the reply to a request without a valid CSeq (RFC 2326 12.17), or one that requires an option (12.32, 12.27).
-/// No option is supported.
-fn unfit(request: &Request<Vec<u8>>) -> Option<Reply> {
-    let number = request.header(&CSEQ).map_or("", |value| value.as_str());
-    if number.is_empty() || number.parse::<u64>().is_err() || number.starts_with('+') {
-        return Some(Reply::new(StatusCode::BadRequest));
-    }
-    let header = |name: &HeaderName| request.header(name).map_or("", |value| value.as_str()).to_owned();
-    let options = [header(&REQUIRE), header(&PROXY_REQUIRE)];
-    let mut named: Vec<&str> = options.iter().flat_map(|list| list.split(',')).map(str::trim).collect();
-    named.retain(|option| !option.is_empty());
-    if named.is_empty() {
-        return None;
-    }
-    let mut unsupported = named.join(", ");
-    unsupported.retain(|character| character.is_ascii_graphic() || character == ' ');
-    unsupported.truncate(OPTIONS);
-    Some(Reply::new(StatusCode::OptionNotSupported).with(UNSUPPORTED, unsupported))
+fn failure(ended: Ended) -> io::Error {
+    let kind = match ended {
+        Ended::WrongPasswords => io::ErrorKind::PermissionDenied,
+        Ended::Silent | Ended::Incomplete | Ended::Unread => io::ErrorKind::TimedOut,
+    };
+    io::Error::new(kind, ended)
 }
 
-/// Returns the user agent of the client, if it sends one.
-fn agent(request: &Request<Vec<u8>>) -> Option<String> {
-    Some(request.header(&USER_AGENT)?.as_str().chars().take(AGENT).collect())
+/// The outcome of a request that is refused with a status.
+fn refused(status: StatusCode) -> Outcome<'static> {
+    Outcome::Refused(Reply::new(status))
 }
 
-/// Returns the path of a request's URL, decoded.
-fn path(request: &Request<Vec<u8>>) -> Option<String> {
-    let path = request.request_uri()?.path().trim_matches('/').to_owned();
-    let path = percent_encoding::percent_decode_str(&path).decode_utf8().ok()?.into_owned();
-    (!path.contains('\0')).then_some(path)
-}
-
-fn failed(error: &LibraryError) -> Reply {
+fn failed(error: &LibraryError) -> Outcome<'static> {
     let status = match crate::problem::status(error) {
         HttpStatus::NOT_FOUND => StatusCode::NotFound,
         HttpStatus::BAD_REQUEST => StatusCode::BadRequest,
@@ -387,5 +210,5 @@ fn failed(error: &LibraryError) -> Reply {
         HttpStatus::BAD_GATEWAY => StatusCode::BadGateway,
         _ => StatusCode::InternalServerError,
     };
-    Reply::new(status).because(error)
+    Outcome::Refused(Reply::new(status).because(error))
 }

@@ -1,103 +1,102 @@
 //! SETUP: the transport of a track (RFC 2326 10.4).
 
-use super::{Connection, agent, failed, path};
+use super::{Connection, failed, refused};
 use crate::rtsp::{
     interleaved::Interleaved,
     random,
     record::About,
-    reply::Reply,
-    session::{Session, Way},
+    session::{Session, Shared, Way},
+    signalling::{Outcome, SetUp},
     srtp::protection,
 };
 use millpond_rtp::{
     description::Described,
-    key_management::carriage::{self, CarriageError},
-    message::{
-        HeaderName, Request, StatusCode,
-        headers::{SESSION, TRANSPORT},
-    },
-    setup::{self, Offer, RtpProfile, TransportHeader},
+    key_management::carriage::CarriageError,
+    message::StatusCode,
+    setup::{Offer, RtpProfile, TransportHeader},
 };
 use millpond_stream::{GroupAddress, Udp};
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 /// Lowest UDP port that media is sent to: lower ones are system ports (RFC 6335 6).
 const FIRST_PORT: u16 = 1024;
 
 impl Connection<'_> {
-    pub(super) async fn set_up(&mut self, request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
-        let Some(path) = path(request) else { return Reply::new(StatusCode::BadRequest) };
-        let Some((base, track)) = path.rsplit_once('/') else { return Reply::new(StatusCode::NotFound) };
-        let offers = setup::offers(request.header(&TRANSPORT).map_or("", |value| value.as_str()));
-        let (asset, rendition) = match self.open(base).await {
+    pub(super) async fn set_up(&mut self, request: SetUp<Arc<Shared>>) -> Outcome<'static> {
+        let SetUp { path, track, session, offers, key, agent } = request;
+        let (asset, rendition) = match self.open(&path).await {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };
         let tracks = asset.presentation.tracks();
         let Some(number) = tracks.iter().position(|known| known.name() == track) else {
-            return Reply::new(StatusCode::NotFound);
+            return refused(StatusCode::NotFound);
         };
         let media = self.media(&asset);
         let Some(described) = media.format(number).and_then(|format| format.described(number)) else {
-            return Reply::new(StatusCode::UnsupportedMediaType);
+            return refused(StatusCode::UnsupportedMediaType);
         };
         let program = self.rtsp.manager.program(&media, rendition.as_deref());
         if program.as_ref().is_some_and(|program| !program.has(number)) {
-            return Reply::new(StatusCode::NotFound);
+            return refused(StatusCode::NotFound);
         }
         let client = self.peer.ip();
-        let (name, shared) = match session.and_then(|name| Some((name.clone(), self.rtsp.session(&name, client)?))) {
+        let known = session.and_then(|known| Some((self.rtsp.sessions.find(&known.name, client)?, known.name)));
+        let (shared, name) = match known {
             Some(known) => known,
             None => {
                 let about = |id| About {
                     id,
                     peer: self.peer,
                     asset: asset.path.clone(),
-                    agent: agent(request),
+                    agent,
                     _open: self.rtsp.records.clone(),
                 };
-                let Ok(random) = random::bytes() else { return Reply::new(StatusCode::InternalServerError) };
+                let Ok(random) = random::bytes() else { return refused(StatusCode::InternalServerError) };
                 let name = format!("{:032x}", u128::from_ne_bytes(random));
-                match self.rtsp.add((client, &self.waiting), name, about, (base, media.clone(), program)) {
-                    Ok(added) => added,
+                let added =
+                    self.rtsp.add((client, &self.waiting), name.clone(), about, (&path, media.clone(), program));
+                match added {
+                    Ok(shared) => (shared, name),
                     Err(full) => return self.full(full),
                 }
             }
         };
-        let mut session = shared.lock().await;
-        // A file that was replaced since the first SETUP is a different presentation.
-        if session.path != base || session.media.id() != asset.id {
-            return Reply::new(StatusCode::AggregateOperationNotAllowed);
+        let mut session = shared.session.lock().await;
+        // A file that was replaced since the first SETUP is another presentation.
+        if session.path != path || session.media.id() != asset.id {
+            return refused(StatusCode::AggregateOperationNotAllowed);
         }
         if session.is_playing() {
-            return Reply::new(StatusCode::MethodNotValidInThisState);
+            return refused(StatusCode::MethodNotValidInThisState);
         }
-        let key = HeaderName::try_from(carriage::HEADER).ok();
-        let key = key.and_then(|name| request.header(&name)).map(|value| value.as_str());
         let mut accept = |offer: &(RtpProfile, Offer)| {
-            let taken = self.accept(*offer, &mut session, (number, &described), key)?;
+            let taken = self.accept(*offer, (&mut session, &name), (number, &described), key.as_deref())?;
             Some(taken.map(|transport| (transport, transport.header(offer.0))))
         };
         let (transport, header) = match offers.iter().find_map(&mut accept) {
             Some(Ok(transport)) => transport,
-            refused => {
+            other => {
                 let is_new = !session.is_set_up();
                 drop(session);
                 if is_new {
-                    self.rtsp.remove(&name);
+                    self.rtsp.sessions.remove(&name);
                 }
-                let Some(Err(error)) = refused else { return Reply::new(StatusCode::UnsupportedTransport) };
+                let Some(Err(error)) = other else { return refused(StatusCode::UnsupportedTransport) };
                 tracing::debug!(path, %error, "no key of the client's");
-                // 463: key management failure (RFC 4567 3.2). RTSP 2.0 gives this code another name.
-                return Reply::new(StatusCode::DestinationProhibited);
+                // 463: key management failure (RFC 4567 3.2), which has another name in RTSP 2.0.
+                return refused(StatusCode::DestinationProhibited);
             }
         };
-        if let TransportHeader::Interleaved { channels, .. } = transport {
-            self.channels.give(channels, session.id(), number, &shared);
-        }
+        shared.is_set_up(&session);
         drop(session);
-        self.own.names.insert(name.clone());
-        Reply::ok().with(SESSION, self.rtsp.session_field(&name)).with(TRANSPORT, header)
+        if let TransportHeader::Interleaved { channels, .. } = transport {
+            self.dialogue.give_channels(channels, (&name, number), &self.rtsp.sessions);
+        }
+        Outcome::SetUp { name, transport: header }
     }
 
     /// Sets a track up by one of the client's offers. Returns `None` where that is impossible. Media is sent only to
@@ -105,7 +104,7 @@ impl Connection<'_> {
     fn accept(
         &mut self,
         (profile, offer): (RtpProfile, Offer),
-        session: &mut Session,
+        (session, name): (&mut Session, &str),
         (number, described): (usize, &Described<'_>),
         key: Option<&str>,
     ) -> Option<Result<TransportHeader, CarriageError>> {
@@ -120,7 +119,7 @@ impl Connection<'_> {
         }
         let way = match offer {
             Offer::Interleaved(channels) => {
-                let channels = self.channels.find(channels, session.id(), number)?;
+                let channels = self.dialogue.find_channels(channels, (name, number), &self.rtsp.sessions)?;
                 Way::Interleaved(Interleaved::new(self.wire.clone(), channels))
             }
             Offer::Unicast { ports, destination } if self.inlet.takes_udp(profile) => {

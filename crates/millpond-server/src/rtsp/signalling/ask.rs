@@ -1,0 +1,109 @@
+//! Reads and checks the headers of requests.
+
+use super::action::{Asked, Named, SetUp};
+use crate::rtsp::reply::Reply;
+use millpond_rtp::{
+    key_management::carriage,
+    message::{
+        HeaderName, Request, StatusCode,
+        headers::{
+            BANDWIDTH, CSEQ, PROXY_REQUIRE, RANGE, REQUIRE, SCALE, SESSION, SPEED, TRANSPORT, UNSUPPORTED, USER_AGENT,
+        },
+    },
+    play::{self, NptRange},
+    setup,
+};
+use url::Url;
+
+/// Most characters of a user agent in the log.
+const AGENT: usize = 200;
+/// Most bytes of the list of unsupported options in a reply.
+const OPTIONS: usize = 256;
+/// Speeds that media is sent at, times its own pace.
+const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=4.0;
+
+fn header<'a>(request: &'a Request<Vec<u8>>, name: &HeaderName) -> Option<&'a str> {
+    request.header(name).map(|value| value.as_str())
+}
+
+/// The reply to a request without a number (RFC 2326 12.17), or with a required option (12.32, 12.27). No option is supported.
+pub(super) fn unfit(request: &Request<Vec<u8>>) -> Option<Reply> {
+    let number = header(request, &CSEQ).unwrap_or("");
+    if number.is_empty() || number.parse::<u64>().is_err() || number.starts_with('+') {
+        return Some(Reply::new(StatusCode::BadRequest));
+    }
+    let options = [&REQUIRE, &PROXY_REQUIRE].map(|name| header(request, name).unwrap_or(""));
+    let mut named: Vec<&str> = options.iter().flat_map(|list| list.split(',')).map(str::trim).collect();
+    named.retain(|option| !option.is_empty());
+    if named.is_empty() {
+        return None;
+    }
+    let mut unsupported = named.join(", ");
+    unsupported.retain(|character| character.is_ascii_graphic() || character == ' ');
+    unsupported.truncate(OPTIONS);
+    Some(Reply::new(StatusCode::OptionNotSupported).with(UNSUPPORTED, unsupported))
+}
+
+/// The name of a request's session, without its parameters.
+pub(super) fn session(request: &Request<Vec<u8>>) -> Option<String> {
+    Some(header(request, &SESSION)?.split(';').next().unwrap_or("").trim().to_owned())
+}
+
+/// The `User-Agent` of a request, shortened for the log.
+pub(super) fn agent(request: &Request<Vec<u8>>) -> Option<String> {
+    Some(header(request, &USER_AGENT)?.chars().take(AGENT).collect())
+}
+
+/// The path of a request's URL, decoded.
+pub(super) fn path(request: &Request<Vec<u8>>) -> Option<String> {
+    let path = request.request_uri()?.path().trim_matches('/').to_owned();
+    let path = percent_encoding::percent_decode_str(&path).decode_utf8().ok()?.into_owned();
+    (!path.contains('\0')).then_some(path)
+}
+
+/// Bits a second that the client can receive (RFC 2326 12.6).
+pub(super) fn bandwidth(request: &Request<Vec<u8>>) -> Option<u64> {
+    header(request, &BANDWIDTH)?.trim().parse().ok()
+}
+
+/// The URL that a client is sent to when there is no room for it here.
+pub(super) fn elsewhere(request: &Request<Vec<u8>>, overflow: Option<&Url>, is_secure: bool) -> Option<String> {
+    // A client that came over TLS is not sent to a connection without it.
+    let mut elsewhere = overflow.filter(|url| !is_secure || url.scheme() == "rtsps")?.clone();
+    let url = request.request_uri()?;
+    elsewhere.set_path(&format!("{}{}", elsewhere.path().trim_end_matches('/'), url.path()));
+    elsewhere.set_query(url.query());
+    Some(elsewhere.into())
+}
+
+/// The action of a SETUP.
+///
+/// # Errors
+/// The reply to one that has none.
+pub(super) fn set_up<T>(request: &Request<Vec<u8>>, session: Option<Named<T>>) -> Result<SetUp<T>, Reply> {
+    let path = path(request).ok_or_else(|| Reply::new(StatusCode::BadRequest))?;
+    let (path, track) = path.rsplit_once('/').ok_or_else(|| Reply::new(StatusCode::NotFound))?;
+    let offers = setup::offers(header(request, &TRANSPORT).unwrap_or(""));
+    let key = HeaderName::try_from(carriage::HEADER).ok();
+    let key = key.and_then(|name| header(request, &name)).map(str::to_owned);
+    Ok(SetUp { path: path.to_owned(), track: track.to_owned(), session, offers, key, agent: agent(request) })
+}
+
+/// The parameters of a PLAY.
+///
+/// # Errors
+/// The reply to one that has none.
+pub(super) fn play(request: &Request<Vec<u8>>) -> Result<Asked, Reply> {
+    let part = header(request, &RANGE).map_or(Ok(NptRange::default()), play::npt_range).map_err(|error| {
+        Reply::new(match error {
+            play::PlayError::Units(_) => StatusCode::NotImplemented,
+            play::PlayError::Malformed { .. } => StatusCode::InvalidRange,
+        })
+    })?;
+    let rate = |name, text: Option<&str>| {
+        text.map_or(Ok(1.0), |text| play::rate(name, text)).map_err(|_| Reply::new(StatusCode::BadRequest))
+    };
+    let speed = rate("Speed", header(request, &SPEED))?.clamp(*SPEEDS.start(), *SPEEDS.end());
+    let scale = rate("Scale", header(request, &SCALE))?;
+    Ok(Asked { part, speed, scale })
+}

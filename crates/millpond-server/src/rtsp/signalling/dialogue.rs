@@ -1,0 +1,324 @@
+//! One RTSP connection: requests in, replies and actions out, and interleaved data beside them.
+
+use super::{
+    action::{Action, Ended, Named, Outcome, Step},
+    answer, ask,
+    channels::Channels,
+    sessions::{Sessions, Viewer},
+};
+use crate::limits::ConnectionTimeouts;
+use crate::rtsp::{
+    access::Access,
+    record::End,
+    reply::{self, PUBLIC, Reply},
+};
+use bytes::BytesMut;
+use millpond_rtp::{
+    digest::DigestRefusal,
+    framing::{self, ClientMessage, FramingError},
+    message::{
+        Method, Request, StatusCode,
+        headers::{PUBLIC as PUBLIC_HEADER, SESSION},
+    },
+};
+use millpond_stream::outlet::Backlog;
+use std::{collections::HashSet, net::SocketAddr, sync::Arc, time::Duration};
+use url::Url;
+
+/// Wrong answers to challenges after which a connection ends.
+pub(super) const WRONG: usize = 8;
+
+/// Settings of a connection.
+#[derive(Clone, Debug)]
+pub(in crate::rtsp) struct Terms {
+    pub(in crate::rtsp) peer: SocketAddr,
+    pub(in crate::rtsp) timeouts: ConnectionTimeouts,
+    /// Silence after which a session ends.
+    pub(in crate::rtsp) session_timeout: Duration,
+    /// Whether nobody else can read the connection.
+    pub(in crate::rtsp) is_secure: bool,
+    /// Where clients are sent when there is no room here.
+    pub(in crate::rtsp) overflow: Option<Url>,
+    /// Whether refusals are logged.
+    pub(in crate::rtsp) access_log: bool,
+    /// Credentials that clients must present; `None` admits everyone.
+    pub(in crate::rtsp) access: Option<Arc<Access>>,
+}
+
+/// One RTSP connection.
+///
+/// [`next`](Self::next) gives a [`Step`], whose doc tells the calls that must follow it. Requests are performed one after
+/// another: the next one is read when the reply to the last one was [sent](Self::sent). At the end of the connection,
+/// [`leave`](Self::leave) ends the sessions that can't outlive it.
+#[derive(Debug)]
+pub(in crate::rtsp) struct Dialogue {
+    terms: Terms,
+    input: BytesMut,
+    /// The request whose action is performed.
+    performed: Option<Request<Vec<u8>>>,
+    /// Names of sessions that were set up here.
+    own: HashSet<String>,
+    channels: Channels,
+    /// Wrong answers to challenges.
+    wrong: usize,
+    /// Time of the last request, or of the last packet on a track's channel.
+    active: Duration,
+    /// Time at which the first byte of an incomplete message was seen.
+    began: Option<Duration>,
+}
+
+impl Dialogue {
+    /// Begins at a time, with bytes that came already.
+    pub(in crate::rtsp) fn new(terms: Terms, input: BytesMut, now: Duration) -> Self {
+        Self {
+            terms,
+            input,
+            performed: None,
+            own: HashSet::new(),
+            channels: Channels::default(),
+            wrong: 0,
+            active: now,
+            began: None,
+        }
+    }
+
+    /// Where bytes of the client are added.
+    pub(in crate::rtsp) fn input(&mut self) -> &mut BytesMut {
+        &mut self.input
+    }
+
+    /// The next step.
+    pub(in crate::rtsp) fn next<T: Viewer>(&mut self, sessions: &Sessions<T>, now: Duration) -> Step<T> {
+        loop {
+            let taken = framing::take(&mut self.input);
+            if !matches!(taken, Ok(None)) {
+                self.began = None;
+            }
+            match taken {
+                Ok(Some(ClientMessage::Request(request))) => return self.request(request, sessions, now),
+                Ok(Some(ClientMessage::Data(channel, packet))) => {
+                    // Packets on a channel of no track are ignored.
+                    if let Some(session) = self.on_channel(channel, sessions) {
+                        // The session's client is there.
+                        self.active = now;
+                        session.heard(now);
+                        return Step::Hear { session, channel, packet };
+                    }
+                }
+                Ok(Some(ClientMessage::Response)) => {}
+                Ok(None) => {
+                    if self.input.is_empty() {
+                        // An idle connection holds no buffer.
+                        self.input = BytesMut::new();
+                    } else {
+                        self.began = self.began.or(Some(now));
+                    }
+                    let ConnectionTimeouts { idle, head, .. } = self.terms.timeouts;
+                    return Step::Read { until: self.began.map_or(self.active + idle, |began| began + head) };
+                }
+                Err(error) => return self.refuse(error),
+            }
+        }
+    }
+
+    /// Notes that no bytes came before the time of [`Step::Read`].
+    ///
+    /// # Errors
+    /// The connection ends: a request is incomplete, or no session that has played needs the connection.
+    pub(in crate::rtsp) fn timed_out<T: Viewer>(&mut self, sessions: &Sessions<T>, now: Duration) -> Result<(), Ended> {
+        if self.began.is_some() {
+            return Err(Ended::Incomplete);
+        }
+        if !self.is_needed(sessions) {
+            return Err(Ended::Silent);
+        }
+        self.active = now;
+        Ok(())
+    }
+
+    /// The reply to the request whose action was performed.
+    pub(in crate::rtsp) fn finish(&mut self, outcome: Outcome<'_>) -> Vec<u8> {
+        let Some(request) = self.performed.take() else { return Vec::new() };
+        if let Outcome::SetUp { name, .. } = &outcome {
+            self.own.insert(name.clone());
+        }
+        let mut reply = answer::reply(&request, outcome, self.terms.session_timeout);
+        let is_done = reply.status == StatusCode::Ok;
+        match (request.method(), ask::session(&request)) {
+            (Method::Pause, Some(name)) if is_done => reply = reply.with(SESSION, name),
+            (Method::Teardown, Some(name)) if is_done => {
+                self.own.remove(&name);
+            }
+            _ => {}
+        }
+        self.write(&request, &reply)
+    }
+
+    /// Notes that a reply was sent. `backlog` is how far the client is behind with reading.
+    ///
+    /// # Errors
+    /// The connection ends: the client guesses passwords, or reads no replies.
+    pub(in crate::rtsp) fn sent(&mut self, backlog: Backlog, now: Duration) -> Result<(), Ended> {
+        if self.wrong >= WRONG {
+            return Err(Ended::WrongPasswords);
+        }
+        // Replies are no frames: none of them can be left out.
+        if backlog == Backlog::Stuck {
+            return Err(Ended::Unread);
+        }
+        self.active = now;
+        Ok(())
+    }
+
+    /// Ends the sessions whose packets go over the connection, and those that never played. Called when the connection ends.
+    pub(in crate::rtsp) fn leave<T: Viewer>(&mut self, sessions: &Sessions<T>, is_stopping: bool) {
+        for name in std::mem::take(&mut self.own) {
+            let Some(session) = sessions.find(&name, self.terms.peer.ip()) else { continue };
+            // A session with a request on another connection outlives this one.
+            let Some(signs) = session.signs() else { continue };
+            if session.is_interleaved() || !signs.has_played {
+                if !is_stopping {
+                    session.ends(End::ConnectionLost);
+                }
+                sessions.remove(&name);
+            }
+        }
+    }
+
+    /// Channels of the connection for a session's track, of those that are free.
+    pub(in crate::rtsp) fn find_channels<T: Viewer>(
+        &self,
+        asked: Option<(u8, u8)>,
+        (session, track): (&str, usize),
+        sessions: &Sessions<T>,
+    ) -> Option<(u8, u8)> {
+        let client = self.terms.peer.ip();
+        self.channels.find(asked, session, track, |name| sessions.find(name, client).is_some())
+    }
+
+    /// Gives channels to a session's track.
+    pub(in crate::rtsp) fn give_channels<T: Viewer>(
+        &mut self,
+        channels: (u8, u8),
+        (session, track): (&str, usize),
+        sessions: &Sessions<T>,
+    ) {
+        let client = self.terms.peer.ip();
+        self.channels.give(channels, session, track, |name| sessions.find(name, client).is_some());
+    }
+
+    fn on_channel<T: Viewer>(&self, channel: u8, sessions: &Sessions<T>) -> Option<T> {
+        sessions.find(self.channels.session(channel)?, self.terms.peer.ip())
+    }
+
+    /// Whether a session that was set up here has played and is there still.
+    fn is_needed<T: Viewer>(&mut self, sessions: &Sessions<T>) -> bool {
+        let client = self.terms.peer.ip();
+        self.own.retain(|name| sessions.find(name, client).is_some());
+        let mut own = self.own.iter().filter_map(|name| sessions.find(name, client));
+        // A session without signs has a request that is performed.
+        own.any(|session| session.signs().is_none_or(|signs| signs.has_played))
+    }
+
+    fn request<T: Viewer>(&mut self, request: Request<Vec<u8>>, sessions: &Sessions<T>, now: Duration) -> Step<T> {
+        let action = match ask::unfit(&request).or_else(|| self.refusal(&request, now)) {
+            Some(reply) => Err(reply),
+            None => self.action(&request, sessions, now),
+        };
+        match action {
+            Ok(action) => {
+                self.performed = Some(request);
+                Step::Perform(action)
+            }
+            Err(reply) => Step::Send(self.write(&request, &reply)),
+        }
+    }
+
+    /// The reply to a request without valid credentials.
+    fn refusal(&mut self, request: &Request<Vec<u8>>, now: Duration) -> Option<Reply> {
+        let refused = self.terms.access.as_ref()?.check(request, now).err()?;
+        let (peer, why) = (self.terms.peer, &refused.why);
+        if matches!(why, DigestRefusal::Anonymous | DigestRefusal::Stale | DigestRefusal::Replayed { .. }) {
+            tracing::debug!(%peer, %why, "RTSP request refused");
+        } else {
+            self.wrong += 1;
+            tracing::warn!(%peer, %why, "RTSP request refused");
+        }
+        Some(refused.reply)
+    }
+
+    /// The action of a request.
+    ///
+    /// # Errors
+    /// The reply to a request that needs none.
+    fn action<T: Viewer>(
+        &self,
+        request: &Request<Vec<u8>>,
+        sessions: &Sessions<T>,
+        now: Duration,
+    ) -> Result<Action<T>, Reply> {
+        let named = ask::session(request);
+        let known = named.clone().and_then(|name| self.find(name, sessions, now));
+        if named.is_some() && known.is_none() {
+            return Err(Reply::new(StatusCode::SessionNotFound));
+        }
+        let known_or = |known: Option<_>| known.ok_or_else(|| Reply::new(StatusCode::SessionNotFound));
+        Ok(match request.method() {
+            Method::Options => return Err(Reply::ok().with(PUBLIC_HEADER, PUBLIC)),
+            Method::GetParameter | Method::SetParameter => return Err(parameter(request, named)),
+            Method::Describe => {
+                let path = ask::path(request).ok_or_else(|| Reply::new(StatusCode::BadRequest))?;
+                let elsewhere = ask::elsewhere(request, self.terms.overflow.as_ref(), self.terms.is_secure);
+                Action::Describe { path, most: ask::bandwidth(request), elsewhere }
+            }
+            Method::Setup => Action::SetUp(ask::set_up(request, known)?),
+            Method::Play => Action::Play(known_or(known)?, ask::play(request)?),
+            Method::Pause => Action::Pause(known_or(known)?),
+            Method::Teardown => Action::TearDown(known_or(known)?),
+            _ => return Err(Reply::new(StatusCode::NotImplemented).with(PUBLIC_HEADER, PUBLIC)),
+        })
+    }
+
+    /// The session of a name, where it was given to this client. A session whose packets go over another connection takes
+    /// requests on that one only. The session's client counts as heard.
+    fn find<T: Viewer>(&self, name: String, sessions: &Sessions<T>, now: Duration) -> Option<Named<T>> {
+        let session = sessions.find(&name, self.terms.peer.ip())?;
+        if session.is_interleaved() && !self.own.contains(&name) {
+            return None;
+        }
+        session.heard(now);
+        Some(Named { name, session })
+    }
+
+    fn refuse<T>(&self, error: FramingError) -> Step<T> {
+        let status = match error {
+            FramingError::Malformed => "400 Bad Request",
+            FramingError::TooLong { .. } => "413 Request Entity Too Large",
+        };
+        if self.terms.access_log {
+            tracing::info!(peer = %self.terms.peer, status, why = %error, "RTSP request refused");
+        }
+        Step::Refuse { reply: format!("RTSP/1.0 {status}\r\nServer: millpond\r\n\r\n"), error }
+    }
+
+    /// Logs a reply, and writes it.
+    fn write(&self, request: &Request<Vec<u8>>, reply: &Reply) -> Vec<u8> {
+        let (peer, method, status) = (self.terms.peer, reply::name(request.method()), u16::from(reply.status));
+        tracing::debug!(%peer, method, status, "RTSP request");
+        // A challenge is no refusal yet. Wrong answers are logged where they are found.
+        if status >= 400 && reply.status != StatusCode::Unauthorized && self.terms.access_log {
+            let (uri, agent) = (request.request_uri().map(|uri| uri.to_string()), ask::agent(request));
+            tracing::info!(%peer, method, uri, status, agent, why = reply.why, "RTSP request refused");
+        }
+        reply.to_bytes(request)
+    }
+}
+
+/// The reply to GET_PARAMETER and SET_PARAMETER, which keep sessions alive. There are no parameters (RFC 2326 10.8).
+fn parameter(request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
+    let reply = match request.body().is_empty() {
+        true => Reply::ok(),
+        false => Reply::new(StatusCode::ParameterNotUnderstood),
+    };
+    session.into_iter().fold(reply, |reply, name| reply.with(SESSION, name))
+}

@@ -1,0 +1,6 @@
+//! Connections and sessions on a virtual clock.
+
+mod connections;
+mod playing;
+mod silence;
+mod simulation;
