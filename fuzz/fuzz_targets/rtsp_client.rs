@@ -13,7 +13,7 @@ use std::time::Duration;
 const UDP: Offer = Offer::Unicast { ports: (5000, 5001), destination: None };
 
 fuzz_target!(|bytes: &[u8]| {
-    let [flags, mut rest @ ..] = bytes else { return };
+    let Some((flags, mut rest)) = bytes.split_first() else { return };
     let credentials = Credentials { user: "user".into(), password: "password".into() };
     let mut options = ClientOptions::new("fuzz");
     options.credentials = (flags & 1 != 0).then_some(credentials);
