@@ -14,6 +14,7 @@ pub mod logging;
 pub mod metrics;
 pub mod priority;
 pub mod problem;
+pub mod recordings;
 mod rtsp;
 pub mod serve;
 pub mod tls;

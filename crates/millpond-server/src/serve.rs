@@ -8,6 +8,7 @@ use crate::{
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
     metrics::Metrics,
     priority::{self, Duty},
+    recordings::Recordings,
     rtsp::{self, Rtsp, RtspOptions, Timeouts},
     tls,
     work::{PoolOptions, WorkPool},
@@ -106,6 +107,11 @@ impl Server {
         // Without it indexes and segments are kept in memory only.
         if let Err(error) = std::fs::create_dir_all(&config.cache) {
             tracing::warn!(folder = %config.cache.display(), %error, "can't make the cache folder");
+        }
+        if let Some(folder) = &config.record.folder
+            && let Err(error) = std::fs::create_dir_all(folder)
+        {
+            tracing::error!(folder = %folder.display(), %error, "can't make the folder of recordings");
         }
         let cors_origin = match &config.cors_origin {
             Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
@@ -213,11 +219,13 @@ impl Server {
         } = self;
         let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
         let front = service.front.clone();
+        let recordings = Recordings::new(config.record.clone(), rtsp.clone()).map(Arc::new);
         let admin_state = admin::AdminState {
             metrics: metrics.clone(),
             readiness: readiness.clone(),
             front,
             graph: rtsp.manager().registry().clone(),
+            recordings: recordings.clone(),
             serving: tokio::runtime::Handle::current(),
             hosts: admin::AllowedHosts::new(config.admin, &config.admin_hosts),
             limits: service.timeouts,
@@ -248,6 +256,9 @@ impl Server {
         readiness.listening();
         let _ = plain.await;
         let _ = streams.await;
+        if let Some(recordings) = recordings {
+            recordings.end().await;
+        }
         if let Some(secure) = secure {
             let _ = secure.await;
         }

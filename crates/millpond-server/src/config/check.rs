@@ -184,6 +184,7 @@ pub fn resolve(
         rtsp_overflow: options.rtsp_overflow.take(),
         admin: options.admin.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9090))),
         admin_hosts: options.admin_hosts.take().unwrap_or_default(),
+        record: std::mem::take(&mut options.record),
         hidden_files,
         cache_size: options.cache_size.unwrap_or_else(|| default_cache_size(&cache)),
         cache,

@@ -31,6 +31,7 @@ pub use lifetimes::Lifetimes;
 pub use options::{Options, PlaceOptions};
 
 use crate::logging::LogFormat;
+use crate::recordings::RecordOptions;
 use crate::rtsp::Users;
 use millpond_stream::{Bounds, Groups, Lateness};
 
@@ -65,6 +66,8 @@ pub struct Config {
     pub rtsp_multicast: Option<Groups>,
     /// Where RTSP clients are sent when there is no room here.
     pub rtsp_overflow: Option<Url>,
+    /// Where recordings are written, and their bounds.
+    pub record: RecordOptions,
     /// Whether places that don't say otherwise serve files whose names begin with a dot.
     pub hidden_files: bool,
     /// Folder for what is kept between runs.

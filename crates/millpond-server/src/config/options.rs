@@ -12,6 +12,7 @@ use url::Url;
 
 use super::error::Source;
 use crate::logging::LogFormat;
+use crate::recordings::RecordOptions;
 use millpond_stream::{Groups, Lateness};
 
 /// What flags, environment and file say, parsed but not yet completed by defaults.
@@ -40,6 +41,8 @@ pub struct Options {
     pub rtsp_channels: Option<Vec<String>>,
     pub rtsp_multicast: Option<Groups>,
     pub rtsp_overflow: Option<Url>,
+    /// Recording; its defaults depend on nothing.
+    pub record: RecordOptions,
     pub hidden_files: Option<bool>,
     pub cache: Option<PathBuf>,
     pub workers: Option<usize>,

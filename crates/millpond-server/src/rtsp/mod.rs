@@ -7,6 +7,7 @@
 //! [`listen`] accepts connections: as they are, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] checks users.
 
 mod access;
+mod assets;
 mod connection;
 mod heavy;
 mod inlet;

@@ -26,13 +26,13 @@ fn unsupported(asset: &Asset) -> Reply {
 impl Connection<'_> {
     pub(super) async fn describe(&mut self, request: &Request<Vec<u8>>) -> Reply {
         let Some(path) = path(request) else { return Reply::new(StatusCode::BadRequest) };
-        let (asset, rendition) = match self.open(&path).await {
+        let (asset, rendition) = match self.rtsp.open(&path).await {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };
         // What the client can take (RFC 2326 12.6).
         let most = request.header(&BANDWIDTH).and_then(|value| value.as_str().trim().parse().ok());
-        let media = self.media(&asset);
+        let media = self.rtsp.media(&asset);
         let program = self.rtsp.manager.program(&media, rendition.as_deref());
         let chosen = media.chosen(rendition.as_deref(), most.filter(|_| program.is_none()));
         let (numbers, mut all): (Vec<usize>, Vec<_>) =

@@ -14,7 +14,7 @@ use super::{
     srtp::Promises,
     wire::Wire,
 };
-use crate::library::{Asset, LibraryError};
+use crate::library::LibraryError;
 use bytes::BytesMut;
 use channels::Channels;
 use http::StatusCode as HttpStatus;
@@ -26,7 +26,7 @@ use millpond_rtp::{
         headers::{CSEQ, PROXY_REQUIRE, PUBLIC as PUBLIC_HEADER, REQUIRE, SESSION, UNSUPPORTED, USER_AGENT},
     },
 };
-use millpond_stream::{Full, StoredMedia, outlet::Backlog};
+use millpond_stream::{Full, outlet::Backlog};
 use std::{
     collections::HashSet,
     io,
@@ -304,15 +304,6 @@ impl Connection<'_> {
         Reply::new(StatusCode::NotEnoughBandwidth).because(why)
     }
 
-    /// The asset as the stream engine plays it.
-    fn media(&self, asset: &Asset) -> Arc<StoredMedia> {
-        let make = || {
-            let (objects, presentation) = (asset.objects.clone(), asset.presentation.clone());
-            StoredMedia::new(asset.path.clone(), asset.id, objects, presentation)
-        };
-        self.rtsp.manager.stored(asset.id, make)
-    }
-
     /// Keeps a session alive, mostly; there are no parameters (RFC 2326 10.8).
     fn parameter(&self, request: &Request<Vec<u8>>, session: Option<String>) -> Reply {
         let reply = match request.body().is_empty() {
@@ -320,24 +311,6 @@ impl Connection<'_> {
             false => Reply::new(StatusCode::ParameterNotUnderstood),
         };
         session.into_iter().fold(reply, |reply, name| reply.with(SESSION, name))
-    }
-
-    /// The asset of a path, and the rendition that its last part names, where it does.
-    async fn open(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
-        let none = || LibraryError::NoAsset(path.to_owned());
-        let (_, place, inside) = self.rtsp.places.find(path).ok_or_else(none)?;
-        let inside = inside.trim_matches('/');
-        let whole = self.rtsp.library.open(place, inside).await;
-        // A place may be an asset itself.
-        let (asset, rendition) = inside.rsplit_once('/').unwrap_or(("", inside));
-        if whole.is_err()
-            && !rendition.is_empty()
-            && let Ok(asset) = self.rtsp.library.open(place, asset).await
-            && asset.presentation.track(rendition).is_some()
-        {
-            return Ok((asset, Some(rendition.to_owned())));
-        }
-        Ok((whole?, None))
     }
 }
 

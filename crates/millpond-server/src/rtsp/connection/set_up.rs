@@ -30,7 +30,7 @@ impl Connection<'_> {
         let Some(path) = path(request) else { return Reply::new(StatusCode::BadRequest) };
         let Some((base, track)) = path.rsplit_once('/') else { return Reply::new(StatusCode::NotFound) };
         let offers = setup::offers(request.header(&TRANSPORT).map_or("", |value| value.as_str()));
-        let (asset, rendition) = match self.open(base).await {
+        let (asset, rendition) = match self.rtsp.open(base).await {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };
@@ -38,7 +38,7 @@ impl Connection<'_> {
         let Some(number) = tracks.iter().position(|known| known.name() == track) else {
             return Reply::new(StatusCode::NotFound);
         };
-        let media = self.media(&asset);
+        let media = self.rtsp.media(&asset);
         let Some(described) = media.format(number).and_then(|format| format.described(number)) else {
             return Reply::new(StatusCode::UnsupportedMediaType);
         };
