@@ -305,3 +305,6 @@ fn ticks(time: Duration, timescale: u32) -> i64 {
     let nanos = u128::from(timescale) * time.as_nanos();
     i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

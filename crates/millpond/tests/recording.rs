@@ -8,7 +8,7 @@ use std::{
     process::Command,
     time::{Duration, Instant},
 };
-use support::{Server, clips, have, request, rtsp::Client, small_disk::SmallDisk};
+use support::{Server, clips, request, rtsp::Client, small_disk::SmallDisk};
 
 /// 9 seconds, 25 pictures a second, key frames two seconds apart, B-frames, AAC.
 const CLIP: &str = "h264_aac.mp4";
@@ -76,7 +76,7 @@ struct Hashed {
 fn frames(file: &Path, track: &str, is_copied: bool) -> Vec<Hashed> {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin", "-i"]).arg(file).args(["-map", track, "-fps_mode", "passthrough"]);
-    command.args(if is_copied { &["-c", "copy"][..] } else { &["-enc_time_base", "demux"] });
+    command.args(if is_copied { &["-c", "copy"][..] } else { &["-enc_time_base", "-1"] });
     let output = command.args(["-f", "framemd5", "-"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{}: {said}", file.display());
@@ -94,12 +94,18 @@ fn hashes(frames: &[Hashed]) -> Vec<&str> {
     frames.iter().map(|frame| &*frame.hash).collect()
 }
 
-/// Checks that a recording is a part of its source, which plays round and round from frame `offset` on.
+/// The frames but the last ones: where a recording ends, frames that are presented earlier may be missing.
+fn settled(frames: &[Hashed]) -> &[Hashed] {
+    &frames[..frames.len() - 4]
+}
+
+/// Checks that a recording is a part of its source, which plays round and round. Returns the number of its first frame.
 fn assert_part_of(recorded: &[Hashed], source: &[Hashed]) -> usize {
     let (recorded, source) = (hashes(recorded), hashes(source));
     let offset = source.iter().position(|hash| hash == &recorded[0]).expect("a frame of the source");
     let round: Vec<&str> = source.iter().cycle().skip(offset).take(recorded.len()).copied().collect();
-    assert_eq!(recorded, round);
+    let same = recorded.iter().zip(&round).take_while(|(a, b)| a == b).count();
+    assert_eq!(same, recorded.len(), "frames are equal up to there");
     offset
 }
 
@@ -145,8 +151,12 @@ fn a_recording_has_the_frames_of_the_channel() {
     let source = clips::folder().join(CLIP);
     let (pictures, sound) = (frames(&file, "0:v", false), frames(&file, "0:a", true));
     assert!(pictures.len() >= 300, "{}", pictures.len());
-    assert_eq!(assert_part_of(&pictures, &frames(&source, "0:v", false)) % 50, 0, "it begins with a key frame");
-    assert_continuous(&pictures, 512, 1);
+    assert_eq!(
+        assert_part_of(settled(&pictures), &frames(&source, "0:v", false)) % 50,
+        0,
+        "it begins with a key frame"
+    );
+    assert_continuous(settled(&pictures), 512, 1);
     // The clip's sound is longer than its pictures: where it begins again it has no more than that gap.
     let whole = frames(&source, "0:a", true);
     let known = hashes(&whole);
@@ -172,10 +182,10 @@ fn codecs_and_orders_of_frames_are_recorded() {
         assert_eq!(ended["ended"], "duration reached", "{name}");
         let source = frames(&clips::folder().join(name), "0:v", false);
         let recorded = frames(&file, "0:v", false);
-        assert!((125..=127).contains(&recorded.len()), "{name}: {}", recorded.len());
-        assert_eq!(assert_part_of(&recorded, &source), 0, "{name}");
+        assert!((121..=127).contains(&recorded.len()), "{name}: {}", recorded.len());
+        assert_eq!(assert_part_of(settled(&recorded), &source), 0, "{name}");
         let step = source[1].pts - source[0].pts;
-        assert_continuous(&recorded, step, 1);
+        assert_continuous(settled(&recorded), step, 1);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Metrics and health, on an address of their own.
 //!
 //! `/livez` says that the process runs, `/readyz` that it can serve, `/metrics` what it did, `/cache` what is cached, and
-//! `/explain` what a request needs. The listener is plain HTTP/1.1 and meant for the machine, its operator and its
+//! `/explain` what a request needs. `/record` starts and stops recordings. The listener is plain HTTP/1.1 and meant for the machine, its operator and its
 //! orchestrator, not for viewers.
 
 mod cache;
