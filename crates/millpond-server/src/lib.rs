@@ -15,6 +15,7 @@ pub mod logging;
 pub mod metrics;
 pub mod priority;
 pub mod problem;
+pub mod recordings;
 mod rtsp;
 pub mod serve;
 pub mod settings;

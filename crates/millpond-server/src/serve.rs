@@ -7,6 +7,7 @@ use crate::{
     http::{Front, FrontOptions, Service, accept_plain, accept_tls},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
     metrics::Metrics,
+    recordings::Recordings,
     rtsp::{self, Rtsp, RtspOptions},
     storage, tls,
     work::{PoolOptions, WorkPool},
@@ -194,11 +195,13 @@ impl Server {
         } = self;
         let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
         let front = service.front.clone();
+        let recordings = Recordings::new(config.record.clone(), rtsp.clone()).map(Arc::new);
         let admin_state = admin::AdminState {
             metrics: metrics.clone(),
             readiness: readiness.clone(),
             front,
             graph: rtsp.manager().registry().clone(),
+            recordings: recordings.clone(),
             serving: tokio::runtime::Handle::current(),
             hosts: admin::AllowedHosts::new(config.admin.address, &config.admin.hosts),
             limits: service.timeouts,
@@ -229,6 +232,9 @@ impl Server {
         readiness.listening();
         let _ = plain.await;
         let _ = streams.await;
+        if let Some(recordings) = recordings {
+            recordings.end().await;
+        }
         if let Some(secure) = secure {
             let _ = secure.await;
         }

@@ -44,6 +44,13 @@ pub struct Counters {
     pub(crate) sender_wait_micros: AtomicU64,
     /// 1 while new sessions are refused because sending is late.
     pub(crate) overloaded: AtomicU64,
+    /// Recordings that run now.
+    pub(crate) recordings: AtomicU64,
+    pub(crate) recorded_bytes: AtomicU64,
+    pub(crate) recorded_frames: AtomicU64,
+    /// Frames that recordings left out because the disk was slow.
+    pub(crate) unrecorded_frames: AtomicU64,
+    pub(crate) failed_recordings: AtomicU64,
     /// Refused sessions, in the order of [`Full`].
     refused: [AtomicU64; Full::NAMES.len()],
 }
@@ -70,6 +77,11 @@ impl Default for Counters {
             sender_run_micros: zero(),
             sender_wait_micros: zero(),
             overloaded: zero(),
+            recordings: zero(),
+            recorded_bytes: zero(),
+            recorded_frames: zero(),
+            unrecorded_frames: zero(),
+            failed_recordings: zero(),
             refused: Default::default(),
         }
     }
@@ -120,6 +132,14 @@ const COUNTERS: &[Field] = &[
         |counters| &counters.dropped_frames,
     ),
     ("rtp_failed_sends", "Messages that the system did not take", |counters| &counters.failed_sends),
+    ("recorded_bytes", "Bytes that recordings wrote into their files", |counters| &counters.recorded_bytes),
+    ("recorded_frames", "Frames that recordings wrote into their files", |counters| &counters.recorded_frames),
+    ("recording_lost_frames", "Frames that recordings left out because their disk was slow", |counters| {
+        &counters.unrecorded_frames
+    }),
+    ("recordings_failed", "Recordings that ended because their file could not be written", |counters| {
+        &counters.failed_recordings
+    }),
     ("rtcp_reports", "Receiver reports that came", |counters| &counters.reports),
     ("rtcp_lost_packets", "Packets that receivers say they did not get", |counters| &counters.lost_packets),
 ];
@@ -153,6 +173,7 @@ impl Collector for CounterCollector {
             ConstCounter::new(seconds).encode(family.encode_family(&[("state", state)])?)?;
         }
         for (name, help, value) in [
+            ("recordings", "Recordings that run", &self.0.recordings),
             ("rtsp_playing", "RTSP sessions that play", &self.0.playing),
             ("rtsp_overloaded", "1 while newcomers are refused because sending takes too long", &self.0.overloaded),
         ] {

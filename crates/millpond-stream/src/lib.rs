@@ -12,6 +12,7 @@ pub mod admission;
 mod counters;
 mod feed;
 mod format;
+pub mod fragmenter;
 mod frame;
 pub mod graph;
 pub mod modules;
@@ -28,7 +29,10 @@ pub use counters::{CounterCollector, Counters};
 pub use feed::Feed;
 pub use format::Format;
 pub use frame::{Frame, Run};
-pub use graph::{CannotOpen, Group, GroupAddress, Manager, Opened, Played, Playing, Program, Request, Start, Stopped};
+pub use graph::{
+    Attached, CannotOpen, Group, GroupAddress, Manager, Opened, Played, Playing, Program, Request, Start, Stopped,
+};
+pub use modules::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub use multicast::{Groups, NoGroups};
 pub use options::Options;
 pub use resources::Resources;

@@ -4,51 +4,108 @@ use super::{boxes::BoxWriter, protection};
 use crate::{
     language,
     presentation::Presentation,
-    track::{MediaKind, MediaTrack, PresentedTrack, display_size},
+    track::{MediaKind, PresentedTrack, display_size},
 };
 use bytes::Bytes;
 use millpond_media::movie::{Track, TrackKind};
 
-/// ID of the only track.
+/// ID of the only track of a presentation's segments.
 pub(super) const TRACK_ID: u32 = 1;
 /// The number 1.0 as 16.16.
 const ONE: u32 = 0x0001_0000;
 /// `dref` entry flag: the media is in the same file (8.7.2.3).
 const SELF_CONTAINED: u32 = 1;
 
-/// Returns the init segment of a track; empty for sidecars, and for audio that fragmented MP4 can't carry.
+/// One track in an init segment.
+#[derive(Clone, Copy, Debug)]
+pub struct TrackHeader<'a> {
+    /// ID, from 1.
+    pub id: u32,
+    /// Codec, sample entry, timescale and picture. Its samples don't count.
+    pub track: &'a Track,
+    /// Kind of the track.
+    pub kind: MediaKind,
+    /// BCP 47 tag; `None` where the language is unknown.
+    pub language: Option<&'a str>,
+    /// Name for menus.
+    pub label: &'a str,
+    /// Media time of presentation time 0, in ticks.
+    pub early: i64,
+}
+
+/// Returns the init segment of tracks whose end is not known, such as live ones.
 #[must_use]
-pub fn init(_presentation: &Presentation, track: &PresentedTrack) -> Bytes {
-    let Some(media) = track.packaged() else { return Bytes::new() };
-    let mut w = BoxWriter::with_capacity(1024 + media.track().sample_entry.len());
-    file_type(&mut w, media);
-    w.put(b"moov", |w| {
-        movie_header(w, media.track().timescale.get());
-        w.put(b"trak", |w| {
-            track_header(w, media.track());
-            edit_list(w, media.facts.early);
-            w.put(b"mdia", |w| media_box(w, track, media.track()));
-        });
-        w.put(b"mvex", |w| extends(w, media, track));
-        protection::movie_headers(w, media);
-    });
+pub fn live_init(tracks: &[TrackHeader<'_>]) -> Bytes {
+    let mut w = BoxWriter::with_capacity(256 + 1024 * tracks.len());
+    movie(&mut w, tracks, None, |_| {});
     w.out.into()
 }
 
-/// Writes the brands: `cmf2` (23000-19 7.2) where no edit list is needed. Players recognise both by `iso6` and `cmfc`.
-fn file_type(w: &mut BoxWriter, media: &MediaTrack) {
+/// Returns the init segment of a track; empty for sidecars, and for audio that fragmented MP4 can't carry.
+#[must_use]
+pub fn init(_presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
+    let Some(media) = presented.packaged() else { return Bytes::new() };
+    let track = media.track();
+    let header = TrackHeader {
+        id: TRACK_ID,
+        track,
+        kind: presented.kind,
+        language: presented.language.as_deref(),
+        label: &presented.label,
+        early: media.facts.early,
+    };
+    let duration = presented.segments.end().saturating_add(media.facts.early);
+    let mut w = BoxWriter::with_capacity(1024 + track.sample_entry.len());
+    movie(&mut w, &[header], Some(duration), |w| protection::movie_headers(w, media));
+    w.out.into()
+}
+
+/// Writes `ftyp` and `moov`. `duration` is in ticks of the only track.
+fn movie(
+    w: &mut BoxWriter,
+    tracks: &[TrackHeader<'_>],
+    duration: Option<i64>,
+    protection: impl FnOnce(&mut BoxWriter),
+) {
+    file_type(w, tracks);
+    w.put(b"moov", |w| {
+        movie_header(w, tracks);
+        for header in tracks {
+            w.put(b"trak", |w| {
+                track_header(w, header);
+                edit_list(w, header.early);
+                w.put(b"mdia", |w| media_box(w, header));
+            });
+        }
+        w.put(b"mvex", |w| extends(w, tracks, duration));
+        protection(w);
+    });
+}
+
+/// Writes the brands. A CMAF track stands alone in its file; `cmf2` (23000-19 7.2) needs no edit list. Players recognise
+/// all by `iso6`.
+fn file_type(w: &mut BoxWriter, tracks: &[TrackHeader<'_>]) {
     w.put(b"ftyp", |w| {
         w.bytes(b"iso6");
         w.u32(1);
-        w.bytes(b"iso6cmfc");
-        if media.facts.early == 0 {
+        w.bytes(b"iso6");
+        let [only] = tracks else { return };
+        w.bytes(b"cmfc");
+        if only.early == 0 {
             w.bytes(b"cmf2");
         }
     });
 }
 
-/// Writes `mvhd` (8.2.2). The movie's clock is the track's, so that edit lists and durations are exact.
-fn movie_header(w: &mut BoxWriter, timescale: u32) {
+/// Ticks a second of the clock of a movie with several tracks.
+const MOVIE_TIMESCALE: u32 = 1000;
+
+/// Writes `mvhd` (8.2.2). The clock of a movie with one track is the track's, so that edit lists and durations are exact.
+fn movie_header(w: &mut BoxWriter, tracks: &[TrackHeader<'_>]) {
+    let timescale = match tracks {
+        [only] => only.track.timescale.get(),
+        _ => MOVIE_TIMESCALE,
+    };
     w.full(b"mvhd", 0, 0, |w| {
         w.zeros(8);
         w.u32(timescale);
@@ -58,15 +115,16 @@ fn movie_header(w: &mut BoxWriter, timescale: u32) {
         w.zeros(10);
         matrix(w, [ONE as i32, 0, 0, ONE as i32], (0, 0));
         w.zeros(24);
-        w.u32(TRACK_ID + 1);
+        w.u32(tracks.iter().map(|header| header.id).max().unwrap_or(0).saturating_add(1));
     });
 }
 
 /// Writes `tkhd` (8.3.2). Flags: enabled, in the movie.
-fn track_header(w: &mut BoxWriter, track: &Track) {
+fn track_header(w: &mut BoxWriter, header: &TrackHeader<'_>) {
+    let track = header.track;
     w.full(b"tkhd", 0, 3, |w| {
         w.zeros(8);
-        w.u32(TRACK_ID);
+        w.u32(header.id);
         w.zeros(4);
         w.u32(0);
         w.zeros(8);
@@ -126,8 +184,9 @@ fn edit_list(w: &mut BoxWriter, early: i64) {
     });
 }
 
-fn media_box(w: &mut BoxWriter, presented: &PresentedTrack, track: &Track) {
-    let tag = presented.language.as_deref().unwrap_or("und");
+fn media_box(w: &mut BoxWriter, header: &TrackHeader<'_>) {
+    let track = header.track;
+    let tag = header.language.unwrap_or("und");
     let code = language::iso_639_2(tag);
     w.full(b"mdhd", 0, 0, |w| {
         w.zeros(8);
@@ -136,7 +195,7 @@ fn media_box(w: &mut BoxWriter, presented: &PresentedTrack, track: &Track) {
         w.u16(code.iter().fold(0, |packed, letter| packed << 5 | u16::from(letter - 0x60)));
         w.zeros(2);
     });
-    handler(w, presented);
+    handler(w, header);
     if language::tag(&String::from_utf8_lossy(&code)).as_deref() != Some(tag) && tag != "und" {
         w.full(b"elng", 0, 0, |w| {
             w.bytes(tag.as_bytes());
@@ -144,7 +203,7 @@ fn media_box(w: &mut BoxWriter, presented: &PresentedTrack, track: &Track) {
         });
     }
     w.put(b"minf", |w| {
-        match presented.kind {
+        match header.kind {
             MediaKind::Video => w.full(b"vmhd", 0, 1, |w| w.zeros(8)),
             MediaKind::Audio => w.full(b"smhd", 0, 0, |w| w.zeros(4)),
             MediaKind::Text if is_subtitle(track) => w.full(b"sthd", 0, 0, |_| {}),
@@ -165,18 +224,18 @@ fn is_subtitle(track: &Track) -> bool {
     track.sample_entry.get(4..8) == Some(b"stpp")
 }
 
-fn handler(w: &mut BoxWriter, track: &PresentedTrack) {
-    let kind = match track.kind {
+fn handler(w: &mut BoxWriter, header: &TrackHeader<'_>) {
+    let kind = match header.kind {
         MediaKind::Video => b"vide",
         MediaKind::Audio => b"soun",
-        MediaKind::Text if track.source_track().is_some_and(is_subtitle) => b"subt",
+        MediaKind::Text if is_subtitle(header.track) => b"subt",
         MediaKind::Text => b"text",
     };
     w.full(b"hdlr", 0, 0, |w| {
         w.zeros(4);
         w.bytes(kind);
         w.zeros(12);
-        w.bytes(track.label.replace('\0', "").as_bytes());
+        w.bytes(header.label.replace('\0', "").as_bytes());
         w.zeros(1);
     });
 }
@@ -201,12 +260,15 @@ fn sample_tables(w: &mut BoxWriter, track: &Track) {
 }
 
 /// Writes `mvex` (8.8.1 to 8.8.3).
-fn extends(w: &mut BoxWriter, media: &MediaTrack, track: &PresentedTrack) {
-    let duration = track.segments.end().saturating_add(media.facts.early);
-    w.full(b"mehd", 1, 0, |w| w.u64(u64::try_from(duration).unwrap_or(0)));
-    w.full(b"trex", 0, 0, |w| {
-        w.u32(TRACK_ID);
-        w.u32(1);
-        w.zeros(12);
-    });
+fn extends(w: &mut BoxWriter, tracks: &[TrackHeader<'_>], duration: Option<i64>) {
+    if let Some(duration) = duration {
+        w.full(b"mehd", 1, 0, |w| w.u64(u64::try_from(duration).unwrap_or(0)));
+    }
+    for header in tracks {
+        w.full(b"trex", 0, 0, |w| {
+            w.u32(header.id);
+            w.u32(1);
+            w.zeros(12);
+        });
+    }
 }

@@ -7,6 +7,7 @@
 //! late by the reorder time. [`crate::timeline`] defines decode and presentation times.
 
 mod boxes;
+mod fragment;
 mod init;
 mod protection;
 mod segment;
@@ -16,6 +17,7 @@ mod tests;
 
 #[cfg(test)]
 pub(crate) use boxes::BoxWriter;
-pub use init::init;
+pub use fragment::{FragmentSample, TrackRun, fragment_head};
+pub use init::{TrackHeader, init, live_init};
 pub(crate) use protection::added as added_by_encryption;
 pub use segment::{iframe, segment};

@@ -1,16 +1,10 @@
 //! Seeing and steering the cache: `/cache`, `/cache/objects`, `/cache/purge` and the like, and `/explain`.
 
-use super::{AdminState, refuse, reply};
+use super::{AdminState, Reply, bad, parameter, refuse, show};
 use crate::{http::AnswerError, problem::Problem};
-use bytes::Bytes;
-use http::{Method, Response, StatusCode};
-use http_body_util::Full;
+use http::Method;
 use millpond_store::{Selection, Stats, policy::PolicyName, schedule::Mode};
 use serde_json::{Value, json};
-
-type Reply = Response<Full<Bytes>>;
-
-const JSON: &str = "application/json";
 
 /// Answers a request below `/cache` or to `/explain`; nothing where it is another.
 pub(super) async fn answer(method: &Method, path: &str, query: &str, state: &AdminState) -> Option<Reply> {
@@ -173,19 +167,6 @@ fn stats(stats: &Stats, prefetch: Mode) -> Value {
     })
 }
 
-fn show(value: &Value) -> Reply {
-    reply(JSON, format!("{value:#}\n"))
-}
-
-fn bad(why: &str) -> Reply {
-    refuse(Problem::new(StatusCode::BAD_REQUEST).detail(why))
-}
-
 fn failed(error: &AnswerError) -> Reply {
     refuse(Problem::new(error.status()).detail(error.to_string()))
-}
-
-/// A parameter of a query, decoded.
-fn parameter(query: &str, name: &str) -> Option<String> {
-    url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }

@@ -1,11 +1,12 @@
 //! Metrics and health, on an address of their own.
 //!
 //! `/livez` says that the process runs, `/readyz` that it can serve, `/metrics` what it did, `/cache` what is cached, and
-//! `/explain` what a request needs. The listener is plain HTTP/1.1 and meant for the machine, its operator and its
-//! orchestrator, not for viewers.
+//! `/explain` what a request needs. `/record` starts and stops recordings. The listener is plain HTTP/1.1 and meant for the
+//! machine, its operator and its orchestrator, not for viewers.
 
 mod cache;
 mod hosts;
+mod record;
 mod settings;
 
 use std::convert::Infallible;
@@ -32,12 +33,17 @@ use crate::limits::ConnectionTimeouts;
 use crate::logging::RequestId;
 use crate::metrics::{Metrics, TextFormat};
 use crate::problem::{self, Problem};
+use crate::recordings::Recordings;
 
 pub(crate) use hosts::AllowedHosts;
 pub use settings::AdminSettings;
 
 /// Connections to the admin address at a time: scrapers and probes are few.
 const CONNECTIONS: usize = 64;
+
+type Reply = Response<Full<Bytes>>;
+
+const JSON: &str = "application/json";
 
 /// Largest request head, as on the other listeners.
 const MAX_HEAD: usize = 16 << 10;
@@ -112,6 +118,8 @@ pub(crate) struct AdminState {
     pub(crate) front: Arc<Front>,
     /// Modules and pipes of the streams.
     pub(crate) graph: Registry,
+    /// Recordings of channels; `None` where recording is off.
+    pub(crate) recordings: Option<Arc<Recordings>>,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.
     pub(crate) serving: Handle,
     /// What the address may be called.
@@ -228,16 +236,22 @@ async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<B
     response
 }
 
-/// The answer to a request about the cache, made by the threads that serve; `None` where it is about something else.
-async fn steered<B>(request: &Request<B>, state: &AdminState) -> Option<Response<Full<Bytes>>> {
+/// The answer to a request about the cache or recordings, made by the threads that serve; `None` where it is about something
+/// else.
+async fn steered<B>(request: &Request<B>, state: &AdminState) -> Option<Reply> {
     let path = request.uri().path();
-    if path != "/explain" && path != "/cache" && !path.starts_with("/cache/") {
+    if !matches!(path, "/explain" | "/cache" | "/record") && !path.starts_with("/cache/") {
         return None;
     }
     let (method, path) = (request.method().clone(), path.to_owned());
     let query = request.uri().query().unwrap_or("").to_owned();
     let owned = state.clone();
-    let mut task = Task(state.serving.spawn(async move { cache::answer(&method, &path, &query, &owned).await }));
+    let mut task = Task(state.serving.spawn(async move {
+        match &*path {
+            "/record" => Some(record::answer(&method, &query, &owned).await),
+            path => cache::answer(&method, path, &query, &owned).await,
+        }
+    }));
     let stopped = || refuse(Problem::new(StatusCode::SERVICE_UNAVAILABLE).detail("the server is shutting down"));
     (&mut task.0).await.unwrap_or_else(|_| Some(stopped()))
 }
@@ -261,16 +275,16 @@ const INDEX: &str = "\
 <li><a href=\"/readyz\">/readyz</a> whether it can serve
 <li><a href=\"/cache\">/cache</a> what the cache holds and did
 <li><a href=\"/cache/objects\">/cache/objects</a> what is cached of which object
+<li><a href=\"/record\">/record</a> recordings of channels
 <li><a href=\"/graph\">/graph</a> modules and pipes of the RTSP streams, and in the <a href=\"/graph.dot\">language of Graphviz</a>
 </ul>
 ";
 
 fn answer(method: &Method, path: &str, headers: &HeaderMap, state: &AdminState) -> Response<Full<Bytes>> {
     if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz" | "/graph" | "/graph.dot") {
-        return refuse(
-            Problem::new(StatusCode::NOT_FOUND)
-                .detail("there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /graph and /graph.dot"),
-        );
+        return refuse(Problem::new(StatusCode::NOT_FOUND).detail(
+            "there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /record, /graph and /graph.dot",
+        ));
     }
     // hyper leaves the body out of replies to HEAD.
     if !matches!(*method, Method::GET | Method::HEAD) {
@@ -306,6 +320,19 @@ fn reply(media_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Byte
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+fn show(value: &serde_json::Value) -> Reply {
+    reply(JSON, format!("{value:#}\n"))
+}
+
+fn bad(why: &str) -> Reply {
+    refuse(Problem::new(StatusCode::BAD_REQUEST).detail(why))
+}
+
+/// A parameter of a query, decoded.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
 fn refuse(problem: Problem) -> Response<Full<Bytes>> {
@@ -357,7 +384,7 @@ mod tests {
         let wait = Duration::from_millis(300);
         let limits = ConnectionTimeouts { idle: wait, head: wait, write: wait };
         let serving = Handle::current();
-        AdminState { metrics, readiness, front, graph: Registry::default(), serving, hosts, limits }
+        AdminState { metrics, readiness, front, graph: Registry::default(), recordings: None, serving, hosts, limits }
     }
 
     async fn text(response: Response<Full<Bytes>>) -> String {

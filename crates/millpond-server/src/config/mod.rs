@@ -24,6 +24,7 @@ pub use crate::{
     http::{HttpSettings, Lifetimes},
     limits::{ConnectionTimeouts, LimitSettings},
     logging::LogSettings,
+    recordings::RecordSettings,
     rtsp::{RtspSettings, RtspUsers},
     settings::{
         ConfigError, ConfigErrors, Declaration, Host, Setting, Settings, Source, machine,
@@ -95,6 +96,8 @@ compose! {
     admin: AdminSettings,
     /// RTSP and the stream engine.
     rtsp: RtspSettings,
+    /// Recordings of channels.
+    record: RecordSettings,
     /// The cache.
     storage: StorageSettings,
     /// The log.

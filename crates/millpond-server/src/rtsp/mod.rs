@@ -8,6 +8,7 @@
 //! [`listen`] accepts connections: plain, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] checks users.
 
 mod access;
+mod assets;
 mod connection;
 mod heavy;
 mod inlet;

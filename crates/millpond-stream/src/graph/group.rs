@@ -2,7 +2,7 @@
 
 use super::{Manager, shared::Shared};
 use crate::{
-    CannotOpen, Feed, StoredMedia, Udp,
+    CannotOpen, Feed, Format, StoredMedia, Udp,
     admission::Booking,
     graph::Closed,
     transmission::{Lateness, Progress, TrackSender, Transmission, Transmitter},
@@ -27,6 +27,22 @@ impl Program {
     /// Whether a track of the feed is one of it.
     pub fn has(&self, track: usize) -> bool {
         self.tracks.iter().any(|known| usize::from(*known) == track)
+    }
+
+    /// Path of its asset.
+    pub fn path(&self) -> &str {
+        self.feed.path()
+    }
+
+    /// Its tracks, by their indexes in the feed.
+    pub fn formats(&self) -> impl Iterator<Item = (u16, &Format)> {
+        self.tracks.iter().filter_map(|track| Some((*track, self.feed.format(*track)?)))
+    }
+
+    /// The track whose key frames viewers begin with: the first one with pictures, else the first one.
+    pub fn lead(&self) -> u16 {
+        let video = self.formats().find(|(_, format)| format.is_video()).map(|(track, _)| track);
+        video.or(self.tracks.first().copied()).unwrap_or(0)
     }
 
     /// Bits a second of its tracks.

@@ -308,9 +308,7 @@ impl Manager {
             shared.retain(|_, graph| graph.strong_count() > 0);
             let known = shared.get(&key).and_then(Weak::upgrade).filter(|graph| !graph.is_over());
             known.unwrap_or_else(|| {
-                let is_video = |track: &&u16| feed.format(**track).is_some_and(crate::Format::is_video);
-                let lead = tracks.iter().find(is_video).or(tracks.first()).copied().unwrap_or(0);
-                let new = Shared::start(&self.registry, &self.resources, feed.clone(), tracks.clone(), lead);
+                let new = Shared::start(&self.registry, &self.resources, feed.clone(), tracks.clone(), program.lead());
                 let new = Arc::new(new);
                 shared.insert(key, Arc::downgrade(&new));
                 new

@@ -1,5 +1,6 @@
 //! Modules, the pipes between them, and the manager that connects them (AMPS, rows A2 and A3).
 
+mod attach;
 mod fork;
 mod group;
 mod manager;
@@ -10,6 +11,7 @@ mod pipe;
 mod registry;
 mod shared;
 
+pub use attach::Attached;
 pub use fork::{Branch, Fork};
 pub use group::{Group, GroupAddress, Program};
 pub use manager::Manager;

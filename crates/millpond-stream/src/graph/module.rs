@@ -29,6 +29,8 @@ pub enum Output {
     Pipe(PipeWriter),
     /// To all branches of a fork, none of which is waited for.
     Fork(Arc<Fork>),
+    /// The module has no output.
+    None,
 }
 
 impl Output {
@@ -41,6 +43,7 @@ impl Output {
             Self::Pipe(pipe) => pipe.reserve().await.map(drop),
             Self::Fork(fork) if fork.is_closed() => Err(Closed),
             Self::Fork(_) => Ok(()),
+            Self::None => Err(Closed),
         }
     }
 
@@ -55,6 +58,7 @@ impl Output {
                 Ok(0)
             }
             Self::Fork(fork) => Ok(fork.put(&run)),
+            Self::None => Err(Closed),
         }
     }
 }

@@ -48,14 +48,21 @@ impl Shared {
         self.fork.is_closed()
     }
 
+    /// Adds a branch to a module. Waits until there is a key frame.
+    ///
+    /// # Errors
+    /// The graph has ended, or there is no key frame for long.
+    pub(super) async fn branch(&self, to: NodeId) -> Result<Branch, Closed> {
+        tokio::time::timeout(PATIENCE, self.fork.join(to)).await.unwrap_or(Err(Closed))
+    }
+
     /// Adds a branch for a subscriber's tracks, which are set to the key frame that it begins with. Returns the frames and the
     /// due time at which playing begins. Waits until there is a key frame.
     ///
     /// # Errors
     /// The graph has ended, or there is no key frame for long.
     pub(super) async fn join(&self, to: NodeId, tracks: &mut [TrackSender]) -> Result<(PipeReader, Duration), Closed> {
-        let joined = tokio::time::timeout(PATIENCE, self.fork.join(to)).await;
-        let Branch { reader, first, runs } = joined.unwrap_or(Err(Closed))?;
+        let Branch { reader, first, runs } = self.branch(to).await?;
         let lead = self.fork.lead();
         let key = first.iter().find(|frame| frame.track == lead && frame.is_sync).ok_or(Closed)?;
         let timescale = self.feed.format(lead).map_or(1, |format| format.timescale().max(1));

@@ -4,12 +4,14 @@ mod channel;
 mod key_frames;
 mod laps;
 mod loader;
+mod recorder;
 
 pub(crate) use channel::Channel;
 pub use key_frames::supported_scale;
 pub(crate) use key_frames::{KeyFrameLoader, KeyFrames};
 pub(crate) use laps::Laps;
 pub(crate) use loader::Loader;
+pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 
 use serde::Serialize;
 
@@ -31,6 +33,7 @@ pub const KINDS: &[Kind] = &[
     loader::KIND,
     key_frames::KIND,
     channel::KIND,
+    recorder::KIND,
     Kind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
     Kind { name: "multicast", about: "sends frames to a multicast group when they are due", inputs: 1, outputs: 0 },
 ];

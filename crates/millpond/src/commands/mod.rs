@@ -7,6 +7,7 @@ mod explain;
 mod index;
 mod load;
 mod probe;
+mod record;
 mod serve;
 mod simulate;
 
@@ -30,6 +31,7 @@ pub(crate) fn cli() -> Command {
             probe::command(),
             index::command(),
             cache::command(),
+            record::command(),
             explain::command(),
             load::command(),
             simulate::command(),
@@ -49,6 +51,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("probe", matches)) => probe::run(matches),
         Some(("index", matches)) => index::run(matches),
         Some(("cache", matches)) => cache::run(matches),
+        Some(("record", matches)) => record::run(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("load", matches)) => load::run(matches),
         Some(("simulate", matches)) => simulate::run_command(matches),

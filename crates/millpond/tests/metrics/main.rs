@@ -9,6 +9,7 @@ mod support;
 mod format;
 mod heavy;
 mod origin;
+mod recordings;
 mod remote;
 mod streams;
 mod watch;
@@ -42,6 +43,12 @@ enum By {
     LateOrigin,
     /// More RTSP than the threads can send (`streams`).
     Overload,
+    /// A recording of a channel (`recordings`).
+    Recordings,
+    /// A recording onto a full disk (`recordings`).
+    FullRecording,
+    /// A recording onto a slow disk (`recordings`).
+    SlowRecording,
     /// A machine without a network (`streams`).
     NoNetwork,
     /// Nothing: its value is checked (`constants_are_what_they_say`).
@@ -95,6 +102,11 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_place_sent_bytes_total", By::Web),
     ("millpond_prefetched_bytes_total", By::Viewers),
     ("millpond_prefetched_unused_bytes", By::Viewers),
+    ("millpond_recorded_bytes_total", By::Recordings),
+    ("millpond_recorded_frames_total", By::Recordings),
+    ("millpond_recording_lost_frames_total", By::SlowRecording),
+    ("millpond_recordings", By::Recordings),
+    ("millpond_recordings_failed_total", By::FullRecording),
     ("millpond_responses_broken_total", By::Web),
     ("millpond_responses_in_flight", By::Web),
     ("millpond_responses_unfinished_total", By::Web),

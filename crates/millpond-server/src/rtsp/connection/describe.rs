@@ -32,11 +32,11 @@ impl Connection<'_> {
         most: Option<u64>,
         elsewhere: Option<String>,
     ) -> Outcome<'static> {
-        let (asset, rendition) = match self.open(path).await {
+        let (asset, rendition) = match self.rtsp.open(path).await {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };
-        let media = self.media(&asset);
+        let media = self.rtsp.media(&asset);
         let program = self.rtsp.manager.program(&media, rendition.as_deref());
         let chosen = media.chosen(rendition.as_deref(), most.filter(|_| program.is_none()));
         let (numbers, mut all): (Vec<usize>, Vec<_>) =

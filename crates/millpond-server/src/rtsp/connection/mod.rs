@@ -14,11 +14,11 @@ use super::{
     srtp::Promises,
     wire::Wire,
 };
-use crate::library::{Asset, LibraryError};
+use crate::library::LibraryError;
 use bytes::BytesMut;
 use http::StatusCode as HttpStatus;
 use millpond_rtp::message::StatusCode;
-use millpond_stream::{Full, StoredMedia};
+use millpond_stream::Full;
 use std::{
     io,
     net::SocketAddr,
@@ -156,33 +156,6 @@ impl Connection<'_> {
     fn full(&self, full: Full) -> Outcome<'static> {
         self.rtsp.manager.counters().refuse(full);
         Outcome::Full(full)
-    }
-
-    /// Returns the asset as the stream engine plays it.
-    fn media(&self, asset: &Asset) -> Arc<StoredMedia> {
-        let make = || {
-            let (objects, presentation) = (asset.objects.clone(), asset.presentation.clone());
-            StoredMedia::new(asset.path.clone(), asset.id, objects, presentation)
-        };
-        self.rtsp.manager.stored(asset.id, make)
-    }
-
-    /// The asset of a path, and the rendition that its last part names, where it does.
-    async fn open(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
-        let none = || LibraryError::NoAsset(path.to_owned());
-        let (_, place, inside) = self.rtsp.places.find(path).ok_or_else(none)?;
-        let inside = inside.trim_matches('/');
-        let whole = self.rtsp.library.open(place, inside).await;
-        // A place may be an asset itself.
-        let (asset, rendition) = inside.rsplit_once('/').unwrap_or(("", inside));
-        if whole.is_err()
-            && !rendition.is_empty()
-            && let Ok(asset) = self.rtsp.library.open(place, asset).await
-            && asset.presentation.track(rendition).is_some()
-        {
-            return Ok((asset, Some(rendition.to_owned())));
-        }
-        Ok((whole?, None))
     }
 }
 

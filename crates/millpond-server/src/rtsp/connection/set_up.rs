@@ -27,7 +27,7 @@ const FIRST_PORT: u16 = 1024;
 impl Connection<'_> {
     pub(super) async fn set_up(&mut self, request: SetUp<Arc<Shared>>) -> Outcome<'static> {
         let SetUp { path, track, session, offers, key, agent } = request;
-        let (asset, rendition) = match self.open(&path).await {
+        let (asset, rendition) = match self.rtsp.open(&path).await {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };
@@ -35,7 +35,7 @@ impl Connection<'_> {
         let Some(number) = tracks.iter().position(|known| known.name() == track) else {
             return refused(StatusCode::NotFound);
         };
-        let media = self.media(&asset);
+        let media = self.rtsp.media(&asset);
         let Some(described) = media.format(number).and_then(|format| format.described(number)) else {
             return refused(StatusCode::UnsupportedMediaType);
         };

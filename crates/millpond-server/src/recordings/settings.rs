@@ -1,0 +1,63 @@
+//! Settings of recordings.
+
+use crate::settings::{
+    Host, Setting, Settings,
+    value::{self, Form, show_duration, show_size},
+};
+use std::{path::PathBuf, time::Duration};
+
+/// Folder and limits of recordings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordSettings {
+    /// The folder; `None` where recording is off.
+    pub folder: Option<PathBuf>,
+    /// Highest size of a file in bytes.
+    pub size: u64,
+    /// Longest duration of a recording.
+    pub duration: Duration,
+    /// Highest number of recordings that run.
+    pub count: usize,
+}
+
+impl Settings for RecordSettings {
+    const LIST: &'static [Setting<Self>] = LIST;
+
+    fn defaults(_: &Host<'_>) -> Self {
+        Self { folder: None, size: 10 << 30, duration: Duration::from_secs(24 * 3600), count: 8 }
+    }
+}
+
+const LIST: &[Setting<RecordSettings>] = &[
+    Setting {
+        name: "record-folder",
+        form: Form::Path,
+        default: "none: recording is off",
+        help: "Folder of recordings, which the admin address (`millpond record`) starts and stops",
+        apply: |record, text| value::path(text).map(|v| record.folder = Some(v)),
+        show: |record| record.folder.as_ref().map(|folder| folder.display().to_string()),
+    },
+    Setting {
+        name: "record-size",
+        form: Form::Size,
+        default: "10GiB",
+        help: "Highest size of a recording; it ends there",
+        apply: |record, text| value::size(text).map(|v| record.size = v),
+        show: |record| Some(show_size(record.size)),
+    },
+    Setting {
+        name: "record-duration",
+        form: Form::Duration,
+        default: "24h",
+        help: "Longest duration of a recording; it ends there",
+        apply: |record, text| value::duration(text).map(|v| record.duration = v),
+        show: |record| Some(show_duration(record.duration)),
+    },
+    Setting {
+        name: "recordings",
+        form: Form::Count,
+        default: "8",
+        help: "Highest number of recordings that run",
+        apply: |record, text| value::count(text, 1).map(|v| record.count = v),
+        show: |record| Some(record.count.to_string()),
+    },
+];

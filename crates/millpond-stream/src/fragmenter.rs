@@ -1,0 +1,310 @@
+//! Fragmented MP4 made of frames as they pass (ISO/IEC 14496-12 8.8).
+//!
+//! A [`Fragmenter`] takes the frames of a running stream and gives [`Fragment`]s. It does no I/O and reads no clock. It needs
+//! the [`Format`]s of the tracks and no presentation, so stored and live streams are the same to it.
+//!
+//! Time 0 of its output is the presentation time of the first key frame of the leading track. Frames that are presented earlier
+//! are left out. Presentation times are kept exactly. Decode times are moved earlier by the reordering of the first fragment, so
+//! that no frame is decoded after it is presented; an edit list takes that off again, as in [`millpond_package::fmp4`].
+
+use crate::{Format, Frame};
+use bytes::Bytes;
+use millpond_media::codec::Codec;
+use millpond_package::fmp4::{FragmentSample, TrackHeader, TrackRun, fragment_head, live_init};
+use std::time::Duration;
+
+/// When a fragment ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentLimits {
+    /// Least duration. The next key frame of the leading track begins another fragment.
+    pub least: Duration,
+    /// Longest duration. A fragment that becomes longer ends without a key frame.
+    pub most: Duration,
+    /// Most bytes of frames. A fragment that becomes larger ends without a key frame.
+    pub bytes: usize,
+}
+
+/// A fragment: the media of all tracks for some time.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// The init segment, before the first fragment.
+    pub init: Option<Bytes>,
+    /// `moof` and the header of `mdat`.
+    pub head: Bytes,
+    /// Content of `mdat`.
+    pub frames: Vec<Bytes>,
+    /// Whether decoding can begin with it.
+    pub is_independent: bool,
+}
+
+/// Makes fragments of frames, which must come in the order of their due times.
+#[derive(Debug)]
+pub struct Fragmenter {
+    /// The leading track is the first.
+    lanes: Vec<Lane>,
+    limits: FragmentLimits,
+    state: State,
+    sequence: u32,
+    /// Bytes of the frames that wait.
+    bytes: usize,
+    /// Due time of the first frame of the fragment.
+    began: Duration,
+    /// Frames that were left out because others were lost.
+    skipped: u64,
+    has_init: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before the first key frame.
+    Empty,
+    /// Frames are taken.
+    Open,
+    /// Frames were lost: the next key frame is waited for.
+    Broken,
+}
+
+/// A track, and the frames that wait for the end of their fragment.
+#[derive(Debug)]
+struct Lane {
+    /// Index in the formats of the feed.
+    track: u16,
+    format: Format,
+    id: u32,
+    /// Presentation time of the output's time 0, in ticks.
+    origin: i64,
+    /// Frames that are presented earlier are left out.
+    from: i64,
+    /// Ticks by which decode times are moved earlier.
+    reorder: i64,
+    /// Media time of the output's time 0.
+    early: i64,
+    waiting: Vec<Waiting>,
+    /// The next decode time is no less.
+    next_dts: i64,
+    /// Duration of the last sample.
+    duration: u32,
+    /// Number of the frame that follows the last one.
+    next_number: Option<u32>,
+}
+
+/// A frame with its times in ticks from the output's time 0.
+#[derive(Debug)]
+struct Waiting {
+    dts: i64,
+    pts: i64,
+    is_sync: bool,
+    data: Bytes,
+}
+
+/// Whether fragmented MP4 can carry the frames of a track: it must be clear, and its frames must be as its sample entry says.
+/// Frames of PCM are not, because they are as they are in packets.
+#[must_use]
+pub fn fits(format: &Format) -> bool {
+    !format.is_encrypted && format.track.codec.fits_fmp4() && !matches!(format.track.codec, Codec::Pcm(_))
+}
+
+impl Fragmenter {
+    /// Makes one for tracks of a feed, by their indexes. The key frames of `lead` begin fragments. Tracks that
+    /// [do not fit](fits) are left out; `None` where the leading track is one of them.
+    #[must_use]
+    pub fn new<'a>(
+        formats: impl IntoIterator<Item = (u16, &'a Format)>,
+        lead: u16,
+        limits: FragmentLimits,
+    ) -> Option<Self> {
+        let mut formats: Vec<_> = formats.into_iter().filter(|(_, format)| fits(format)).collect();
+        formats.sort_by_key(|(track, _)| *track != lead);
+        let lanes = (1..).zip(formats).map(|(id, (track, format))| Lane::new(id, track, format.clone()));
+        let lanes: Vec<_> = lanes.collect();
+        lanes.first().filter(|lane| lane.track == lead)?;
+        let (state, began) = (State::Empty, Duration::ZERO);
+        Some(Self { lanes, limits, state, sequence: 0, bytes: 0, began, skipped: 0, has_init: false })
+    }
+
+    /// Takes a frame. Returns the fragment that ends before it, where one does. Frames of other tracks are ignored.
+    ///
+    /// A missing frame of a leading video track counts as a [gap](Self::gap).
+    pub fn push(&mut self, frame: &Frame) -> Option<Fragment> {
+        let index = self.lanes.iter().position(|lane| lane.track == frame.track)?;
+        let is_lead = index == 0;
+        let lane = self.lanes.get(index)?;
+        let is_video = lane.format.is_video();
+        let lost = is_lead && is_video && lane.next_number.is_some_and(|number| number != frame.number);
+        let broken = if lost { self.gap() } else { None };
+        let is_key = is_lead && frame.is_sync;
+        if is_lead {
+            self.lanes[0].next_number = Some(frame.number.wrapping_add(1));
+        }
+        if self.state != State::Open {
+            if !is_key {
+                self.skipped += u64::from(self.state == State::Broken);
+                return broken;
+            }
+            self.begin(frame);
+        }
+        let ends = self.ends_before(frame, is_key);
+        self.lanes[index].take(frame);
+        self.bytes += frame.data.len();
+        // A fragment that is broken off leaves none that could end here.
+        if ends { self.cut(frame.due, false) } else { broken }
+    }
+
+    /// Notes that frames were lost: the fragment ends, and the next one begins with the next key frame. Returns the fragment.
+    pub fn gap(&mut self) -> Option<Fragment> {
+        let fragment = self.finish();
+        if self.state == State::Open {
+            self.state = State::Broken;
+        }
+        self.lanes.iter_mut().for_each(|lane| lane.next_number = None);
+        fragment
+    }
+
+    /// Returns the last fragment, with all frames that wait.
+    pub fn finish(&mut self) -> Option<Fragment> {
+        self.cut(self.began, true)
+    }
+
+    /// Duration of what was taken so far, gaps included.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        let Some(lead) = self.lanes.first() else { return Duration::ZERO };
+        let ticks = u64::try_from(lead.next_dts).unwrap_or(0) as f64;
+        Duration::try_from_secs_f64(ticks / f64::from(lead.format.timescale().max(1))).unwrap_or_default()
+    }
+
+    /// Number of frames that were left out because others were lost.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Begins with a key frame of the leading track.
+    fn begin(&mut self, key: &Frame) {
+        let timescale = self.lanes.first().map_or(1, |lead| lead.format.timescale());
+        for lane in &mut self.lanes {
+            let at = scaled(key.pts, timescale, lane.format.timescale());
+            if self.state == State::Empty {
+                lane.origin = at;
+            }
+            lane.from = at.saturating_sub(lane.origin);
+        }
+        self.state = State::Open;
+        self.began = key.due;
+    }
+
+    /// Whether the fragment ends before a frame.
+    fn ends_before(&self, frame: &Frame, is_key: bool) -> bool {
+        let FragmentLimits { least, most, bytes } = self.limits;
+        let age = frame.due.saturating_sub(self.began);
+        let has_lead = self.lanes.first().is_some_and(|lead| !lead.waiting.is_empty());
+        // Tracks without pictures have key frames only.
+        has_lead && ((is_key && age >= least) || age >= most || self.bytes >= bytes)
+    }
+
+    /// Ends the fragment. The last frame of each track begins the next one, because its duration is not known yet; none does
+    /// where this `is_last`.
+    fn cut(&mut self, began: Duration, is_last: bool) -> Option<Fragment> {
+        let init = (!self.has_init).then(|| {
+            self.lanes.iter_mut().for_each(|lane| lane.settle());
+            self.init()
+        });
+        let lead = self.lanes.first()?;
+        let has_lead = lead.waiting.len() > usize::from(!is_last);
+        let is_independent = has_lead && lead.waiting.first().is_some_and(|first| first.is_sync);
+        let mut frames = Vec::new();
+        let runs: Vec<_> = self.lanes.iter_mut().filter_map(|lane| lane.run(&mut frames, is_last)).collect();
+        if runs.is_empty() {
+            return None;
+        }
+        self.has_init = true;
+        self.began = began;
+        self.bytes = self.lanes.iter().flat_map(|lane| &lane.waiting).map(|waiting| waiting.data.len()).sum();
+        self.sequence = self.sequence.wrapping_add(1);
+        Some(Fragment { init, head: fragment_head(self.sequence, &runs), frames, is_independent })
+    }
+
+    fn init(&self) -> Bytes {
+        live_init(&self.lanes.iter().map(Lane::header).collect::<Vec<_>>())
+    }
+}
+
+impl Lane {
+    fn new(id: u32, track: u16, format: Format) -> Self {
+        // Until there are two samples: 25 pictures a second, or the frames of the codec.
+        let duration = format.track.codec.samples_per_frame().unwrap_or(format.timescale() / 25).max(1);
+        let (waiting, next_number) = (Vec::new(), None);
+        let (origin, from, reorder, early, next_dts) = (0, 0, 0, 0, i64::MIN);
+        Self { track, format, id, origin, from, reorder, early, waiting, next_dts, duration, next_number }
+    }
+
+    fn header(&self) -> TrackHeader<'_> {
+        let Format { kind, language, track, .. } = &self.format;
+        let (language, label) = (language.as_deref(), track.name.as_deref().unwrap_or_default());
+        TrackHeader { id: self.id, track, kind: *kind, language, label, early: self.early }
+    }
+
+    /// Takes a frame, unless it is presented too early.
+    fn take(&mut self, frame: &Frame) {
+        let pts = frame.pts.saturating_sub(self.origin);
+        if pts < self.from {
+            return;
+        }
+        // The due times of priming are all 0. Only pictures are reordered.
+        let dts = match self.format.is_video() {
+            true => ticks(frame.due, self.format.timescale()).saturating_sub(self.origin),
+            false => pts,
+        };
+        let dts = dts.max(self.next_dts);
+        self.next_dts = dts.saturating_add(1);
+        self.waiting.push(Waiting { dts, pts, is_sync: frame.is_sync, data: frame.data.clone() });
+    }
+
+    /// Settles the media time of time 0 by the frames of the first fragment.
+    fn settle(&mut self) {
+        self.reorder =
+            self.waiting.iter().map(|waiting| waiting.dts.saturating_sub(waiting.pts)).max().unwrap_or(0).max(0);
+        let first = self.waiting.first().map_or(0, |waiting| waiting.dts.saturating_sub(self.reorder));
+        self.early = first.min(0).saturating_neg();
+    }
+
+    /// Takes the frames of a fragment out; `None` where there are none.
+    fn run(&mut self, frames: &mut Vec<Bytes>, is_last: bool) -> Option<TrackRun> {
+        let count = self.waiting.len().saturating_sub(usize::from(!is_last));
+        let rest = self.waiting.split_off(count);
+        let taken = std::mem::replace(&mut self.waiting, rest);
+        let first = taken.first()?.dts;
+        let ends = taken.iter().skip(1).chain(self.waiting.first()).map(|next| Some(next.dts)).chain([None]);
+        let mut samples = Vec::with_capacity(taken.len());
+        for (sample, end) in taken.iter().zip(ends) {
+            if let Some(end) = end {
+                self.duration = u32::try_from(end.saturating_sub(sample.dts)).unwrap_or(u32::MAX);
+            }
+            samples.push(FragmentSample {
+                duration: self.duration,
+                size: u32::try_from(sample.data.len()).unwrap_or(u32::MAX),
+                offset: sample.pts.saturating_sub(sample.dts).saturating_add(self.reorder),
+                is_sync: sample.is_sync,
+            });
+        }
+        frames.extend(taken.into_iter().map(|sample| sample.data));
+        let decode_time = first.saturating_sub(self.reorder).saturating_add(self.early);
+        Some(TrackRun { id: self.id, decode_time: u64::try_from(decode_time).unwrap_or(0), samples })
+    }
+}
+
+/// Converts ticks of one timescale to the nearest ticks of another.
+fn scaled(ticks: i64, from: u32, to: u32) -> i64 {
+    let from = i128::from(from.max(1));
+    let product = i128::from(ticks) * i128::from(to);
+    i64::try_from((product + from / 2).div_euclid(from)).unwrap_or(i64::MAX)
+}
+
+/// Converts a time to the nearest tick.
+fn ticks(time: Duration, timescale: u32) -> i64 {
+    let nanos = u128::from(timescale) * time.as_nanos();
+    i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

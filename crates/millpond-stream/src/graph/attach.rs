@@ -1,0 +1,57 @@
+//! Modules that take the frames of a channel beside its viewers.
+
+use super::{
+    CannotOpen, Closed, Inputs, Manager, Module, ModuleError, Output, Program,
+    module::{Running, start},
+    shared::Shared,
+};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// A module that is attached to a channel. It is detached when this is dropped.
+#[derive(Debug)]
+pub struct Attached(#[expect(dead_code, reason = "keeps the module")] Running);
+
+/// A module, and the channel that it keeps running until it ends.
+struct Attachment {
+    module: Box<dyn Module>,
+    shared: Arc<Shared>,
+}
+
+impl Module for Attachment {
+    fn kind(&self) -> &'static str {
+        self.module.kind()
+    }
+
+    fn run(self: Box<Self>, inputs: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
+        let Self { module, shared } = *self;
+        Box::pin(async move {
+            let ended = module.run(inputs, output).await;
+            drop(shared);
+            ended
+        })
+    }
+}
+
+impl Manager {
+    /// Attaches a module with one input and no output to a channel: another branch of its fork. It gets all frames from the
+    /// last key frame on. The channel starts, unless it runs, and keeps running until the module ends. `label` names the
+    /// module among others.
+    ///
+    /// A module that is slow loses whole runs. The channel and its viewers never wait for it.
+    ///
+    /// # Errors
+    /// The channel has ended, or has no key frame for long.
+    pub async fn attach(
+        &self,
+        program: &Program,
+        module: Box<dyn Module>,
+        label: &str,
+    ) -> Result<Attached, CannotOpen> {
+        let shared = self.shared(program);
+        let node = self.registry().add(module.kind(), format!("{} {label}", program.path()));
+        let branch = shared.branch(node.id()).await.map_err(|Closed| CannotOpen::Ended)?;
+        let module = Box::new(Attachment { module, shared });
+        Ok(Attached(start(module, node, (vec![branch.reader], Output::None), program.path())))
+    }
+}

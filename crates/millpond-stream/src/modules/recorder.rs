@@ -1,0 +1,444 @@
+//! Writes the frames of a channel into a fragmented MP4 file.
+//!
+//! The module passes runs on to a thread of its own, which makes fragments and writes them. Between the two is a queue of
+//! [`QUEUE_BYTES`]. While it is full, runs are left out up to the next key frame, and counted: a slow disk delays nobody.
+//!
+//! A fragment is written in one go when it is complete. A process that is killed leaves a file that plays up to its last
+//! fragment. The file is synced to its disk every [`SYNC`] and at the end, so that a machine that loses its power leaves the
+//! same, less the media of that time. A file that can't be written any more is truncated behind its last whole fragment.
+
+use super::Kind;
+use crate::{
+    CannotOpen, Counters, Run,
+    fragmenter::{Fragment, FragmentLimits, Fragmenter},
+    graph::{Attached, Inputs, Manager, Module, ModuleError, Output, Program},
+};
+use futures_util::future::BoxFuture;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, IoSlice, Write as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
+    time::{Duration, Instant},
+};
+use tokio::sync::watch;
+
+pub(super) const KIND: Kind = Kind {
+    name: "recorder",
+    about: "writes the frames of a channel into a fragmented MP4 file",
+    inputs: 1,
+    outputs: 0,
+};
+
+/// Fragments begin with key frames a second apart or more. One without a key frame for long, or of many bytes, ends before.
+const FRAGMENT: FragmentLimits =
+    FragmentLimits { least: Duration::from_secs(1), most: Duration::from_secs(10), bytes: 32 << 20 };
+/// Most bytes of the frames that wait to be written, and most runs.
+const QUEUE_BYTES: usize = 32 << 20;
+const QUEUE_RUNS: usize = 256;
+/// Interval between syncs of the file.
+const SYNC: Duration = Duration::from_secs(10);
+
+/// Bounds of a recording. It ends where it reaches one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordLimits {
+    /// Most bytes of the file.
+    pub bytes: u64,
+    /// Longest duration.
+    pub duration: Duration,
+}
+
+/// Why a recording can't begin.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotRecord {
+    /// Fragmented MP4 can't carry the leading track.
+    #[error("{path}: no track that a recording can hold (found {found})")]
+    NoTracks {
+        /// Path of the asset.
+        path: String,
+        /// Codecs of the tracks.
+        found: String,
+    },
+    /// The file can't be made.
+    #[error("{}: {error}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// The system gives no thread.
+    #[error("starting a thread: {0}")]
+    Thread(io::Error),
+    /// The channel can't be joined.
+    #[error(transparent)]
+    Open(#[from] CannotOpen),
+}
+
+/// Why a recording ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordingEnd {
+    /// It was stopped.
+    Stopped,
+    /// The channel ended.
+    ChannelEnded,
+    /// The file has the most bytes.
+    Bytes,
+    /// It has the longest duration.
+    Duration,
+    /// The file can't be written.
+    Failed(String),
+}
+
+/// A recording at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordingState {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Frames in the file.
+    pub frames: u64,
+    /// Frames that were left out because the disk was slow.
+    pub lost: u64,
+    /// Duration, gaps included.
+    pub duration: Duration,
+    /// Why it ended; `None` while it runs.
+    pub end: Option<RecordingEnd>,
+}
+
+/// A recording of a channel into a file. It ends when this is dropped; the file is completed then.
+#[derive(Debug)]
+pub struct Recording {
+    path: String,
+    file: PathBuf,
+    /// `None` once it was stopped.
+    attached: Option<Attached>,
+    progress: Arc<Progress>,
+    end: watch::Receiver<Option<RecordingEnd>>,
+}
+
+/// Counted by the module and the thread.
+#[derive(Debug, Default)]
+struct Progress {
+    bytes: AtomicU64,
+    frames: AtomicU64,
+    lost: AtomicU64,
+    millis: AtomicU64,
+    /// Whether the recording was stopped.
+    is_stopped: AtomicBool,
+    /// Bytes of the frames that wait for the thread.
+    queued: AtomicUsize,
+}
+
+impl Recording {
+    /// Begins to record a channel into a new file. The channel starts, unless it runs.
+    ///
+    /// # Errors
+    /// The file exists or can't be made, no track can be recorded, or the channel can't be joined.
+    pub async fn begin(
+        manager: &Manager,
+        program: &Program,
+        file: PathBuf,
+        limits: RecordLimits,
+    ) -> Result<Self, CannotRecord> {
+        let path = program.path().to_owned();
+        let lead = program.lead();
+        let Some(fragmenter) = Fragmenter::new(program.formats(), lead, FRAGMENT) else {
+            let found: Vec<_> = program.formats().map(|(_, format)| format.track.codec.parameter()).collect();
+            return Err(CannotRecord::NoTracks { path, found: found.join(", ") });
+        };
+        let (sender, messages) = sync_channel(QUEUE_RUNS);
+        let (ends, end) = watch::channel(None);
+        let (progress, counters) = (Arc::new(Progress::default()), manager.counters().clone());
+        let start = {
+            let (asset, path, progress, counters) = (path.clone(), file.clone(), progress.clone(), counters.clone());
+            move || {
+                let created = OpenOptions::new().write(true).create_new(true).open(&path);
+                let file = created.map_err(|error| CannotRecord::File { file: path.clone(), error })?;
+                let synced = Instant::now();
+                let writer = Writer { asset, path, file, fragmenter, limits, progress, counters, skipped: 0, synced };
+                let run = move || ends.send_replace(Some(writer.run(&messages)));
+                std::thread::Builder::new().name("recorder".to_owned()).spawn(run).map_err(CannotRecord::Thread)
+            }
+        };
+        // The thread gets the priority of the one that starts it, which must not be that of those that serve.
+        let started = tokio::task::spawn_blocking(start).await;
+        started.unwrap_or_else(|error| Err(CannotRecord::Thread(io::Error::other(error))))?;
+        let recorder = Recorder { sender, lead, is_behind: false, progress: progress.clone(), counters };
+        let label = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let attached = manager.attach(program, Box::new(recorder), &label).await?;
+        tracing::info!(asset = %path, file = %file.display(), "recording begins");
+        Ok(Self { path, file, attached: Some(attached), progress, end })
+    }
+
+    /// Path of the asset.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The recording as it is now.
+    #[must_use]
+    pub fn state(&self) -> RecordingState {
+        let Progress { bytes, frames, lost, millis, .. } = &*self.progress;
+        let [bytes, frames, lost, millis] = [bytes, frames, lost, millis].map(|count| count.load(Ordering::Relaxed));
+        let end = self.end.borrow().clone();
+        RecordingState { bytes, frames, lost, duration: Duration::from_millis(millis), end }
+    }
+
+    /// Stops recording, unless it ended. The file is completed by another thread: [`ended`](Self::ended) waits for it.
+    pub fn stop(&mut self) {
+        self.progress.is_stopped.store(true, Ordering::Relaxed);
+        self.attached = None;
+    }
+
+    /// Waits for the end: the file is complete then. Cancel safe.
+    pub async fn ended(&mut self) -> RecordingState {
+        let _ = self.end.wait_for(Option::is_some).await;
+        self.state()
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Frames for the thread.
+struct Message {
+    run: Run,
+    /// Whether frames before it were left out.
+    follows_gap: bool,
+}
+
+/// Passes frames on to the thread that writes them.
+struct Recorder {
+    sender: SyncSender<Message>,
+    /// The track whose key frames a fragment can begin with.
+    lead: u16,
+    /// Whether frames are left out up to the next key frame.
+    is_behind: bool,
+    progress: Arc<Progress>,
+    counters: Arc<Counters>,
+}
+
+impl Recorder {
+    /// Passes a run on, or leaves it out. Returns `false` where the thread has ended.
+    fn pass(&mut self, run: Run) -> bool {
+        let has_key = run.iter().any(|frame| frame.track == self.lead && frame.is_sync);
+        let bytes: usize = run.iter().map(|frame| frame.data.len()).sum();
+        let frames = run.len() as u64;
+        let queued = self.progress.queued.load(Ordering::Relaxed);
+        let has_room = queued == 0 || queued.saturating_add(bytes) <= QUEUE_BYTES;
+        if has_room && (has_key || !self.is_behind) {
+            // Counted before it is sent: the thread takes it off.
+            self.progress.queued.fetch_add(bytes, Ordering::Relaxed);
+            match self.sender.try_send(Message { run, follows_gap: self.is_behind }) {
+                Ok(()) => {
+                    self.is_behind = false;
+                    return true;
+                }
+                Err(TrySendError::Disconnected(_)) => return false,
+                Err(TrySendError::Full(_)) => self.progress.queued.fetch_sub(bytes, Ordering::Relaxed),
+            };
+        }
+        if !self.is_behind {
+            let queued = self.progress.queued.load(Ordering::Relaxed);
+            tracing::warn!(queued, "recording is behind: its disk is slow; frames are left out up to a key frame");
+        }
+        self.is_behind = true;
+        self.progress.lose(frames, &self.counters);
+        true
+    }
+}
+
+impl Progress {
+    fn lose(&self, frames: u64, counters: &Counters) {
+        self.lost.fetch_add(frames, Ordering::Relaxed);
+        counters.unrecorded_frames.fetch_add(frames, Ordering::Relaxed);
+    }
+}
+
+impl Module for Recorder {
+    fn kind(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn run(mut self: Box<Self>, mut inputs: Inputs, _: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
+        Box::pin(async move {
+            let Some(mut input) = inputs.pop() else { return Ok(()) };
+            while let Ok(run) = input.next().await {
+                if !self.pass(run) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Makes fragments and writes them, on a thread of its own.
+struct Writer {
+    asset: String,
+    path: PathBuf,
+    file: File,
+    fragmenter: Fragmenter,
+    limits: RecordLimits,
+    progress: Arc<Progress>,
+    counters: Arc<Counters>,
+    /// Frames that the fragmenter left out, as far as they were counted.
+    skipped: u64,
+    /// Time of the last sync.
+    synced: Instant,
+}
+
+impl Writer {
+    /// Writes up to the end of the recording. Returns the reason of the end.
+    fn run(mut self, messages: &Receiver<Message>) -> RecordingEnd {
+        self.counters.recordings.fetch_add(1, Ordering::Relaxed);
+        let ended = self.take_all(messages).err();
+        let end = ended.unwrap_or_else(|| match self.progress.is_stopped.load(Ordering::Relaxed) {
+            true => RecordingEnd::Stopped,
+            false => RecordingEnd::ChannelEnded,
+        });
+        let end = match self.complete(&end) {
+            Ok(()) => end,
+            Err(error) => error.into(),
+        };
+        self.tell(&end);
+        self.counters.recordings.fetch_sub(1, Ordering::Relaxed);
+        end
+    }
+
+    /// Writes until the module has left.
+    ///
+    /// # Errors
+    /// Another reason of the end.
+    fn take_all(&mut self, messages: &Receiver<Message>) -> Result<(), RecordingEnd> {
+        for Message { run, follows_gap } in messages {
+            let bytes = run.iter().map(|frame| frame.data.len()).sum();
+            self.progress.queued.fetch_sub(bytes, Ordering::Relaxed);
+            if follows_gap && let Some(fragment) = self.fragmenter.gap() {
+                self.write(&fragment)?;
+            }
+            for frame in run.iter() {
+                if self.fragmenter.duration() >= self.limits.duration {
+                    self.finish()?;
+                    return Err(RecordingEnd::Duration);
+                }
+                if let Some(fragment) = self.fragmenter.push(frame) {
+                    self.write(&fragment)?;
+                }
+            }
+            let skipped = self.fragmenter.skipped();
+            self.progress.lose(skipped - self.skipped, &self.counters);
+            self.skipped = skipped;
+        }
+        self.finish()
+    }
+
+    /// Writes the frames that wait for the end of their fragment.
+    fn finish(&mut self) -> Result<(), RecordingEnd> {
+        match self.fragmenter.finish() {
+            Some(fragment) => self.write(&fragment),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a fragment, and the init segment before the first one.
+    fn write(&mut self, fragment: &Fragment) -> Result<(), RecordingEnd> {
+        let parts = || fragment.init.iter().chain([&fragment.head]).chain(&fragment.frames);
+        let length: u64 = parts().map(|part| part.len() as u64).sum();
+        let before = self.progress.bytes.load(Ordering::Relaxed);
+        if before.saturating_add(length) > self.limits.bytes {
+            return Err(RecordingEnd::Bytes);
+        }
+        write_all(&mut self.file, &mut parts().map(|part| IoSlice::new(part)).collect::<Vec<_>>())?;
+        let frames = fragment.frames.len() as u64;
+        self.progress.bytes.store(before + length, Ordering::Relaxed);
+        self.progress.frames.fetch_add(frames, Ordering::Relaxed);
+        self.progress.millis.store(self.fragmenter.duration().as_millis() as u64, Ordering::Relaxed);
+        self.counters.recorded_bytes.fetch_add(length, Ordering::Relaxed);
+        self.counters.recorded_frames.fetch_add(frames, Ordering::Relaxed);
+        if self.synced.elapsed() >= SYNC {
+            self.file.sync_data()?;
+            self.synced = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Leaves a file of whole fragments on the disk, or none where there is no fragment.
+    fn complete(&mut self, end: &RecordingEnd) -> io::Result<()> {
+        let bytes = self.progress.bytes.load(Ordering::Relaxed);
+        if bytes == 0 {
+            return std::fs::remove_file(&self.path);
+        }
+        if matches!(end, RecordingEnd::Failed(_)) {
+            self.file.set_len(bytes)?;
+        }
+        self.file.sync_all()?;
+        // So that the file has its name after a loss of power.
+        self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    }
+
+    fn tell(&self, end: &RecordingEnd) {
+        let Progress { bytes, frames, lost, millis, .. } = &*self.progress;
+        let [bytes, frames, lost, ms] = [bytes, frames, lost, millis].map(|count| count.load(Ordering::Relaxed));
+        let (asset, file) = (&self.asset, self.path.display());
+        match end {
+            RecordingEnd::Failed(error) => {
+                self.counters.failed_recordings.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(%asset, %file, error, bytes, frames, lost, ms, "recording ends: its file can't be written");
+            }
+            end => {
+                let ended = end.name();
+                tracing::info!(%asset, %file, bytes, frames, lost, ms, ended, "recording ended");
+            }
+        }
+    }
+}
+
+/// Writes slices one after another.
+fn write_all(file: &mut File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    // Empty ones at the front would look like the end of the disk.
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        match file.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut slices, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+impl From<io::Error> for RecordingEnd {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl RecordingEnd {
+    /// Name in logs and replies.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::ChannelEnded => "channel ended",
+            Self::Bytes => "size reached",
+            Self::Duration => "duration reached",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
