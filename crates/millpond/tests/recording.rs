@@ -198,7 +198,7 @@ fn a_killed_server_leaves_a_file_that_plays() {
     server.process.0.kill().unwrap();
     server.process.0.wait().unwrap();
     let recorded = frames(&file, "0:v", false);
-    assert!(recorded.len() >= 100 && recorded.len() % 50 == 0, "whole fragments: {}", recorded.len());
+    assert!(recorded.len() >= 100 && recorded.len().is_multiple_of(50), "whole fragments: {}", recorded.len());
     assert_part_of(&recorded, &frames(&clips::folder().join(CLIP), "0:v", false));
 }
 
@@ -284,7 +284,7 @@ fn a_full_disk_ends_a_recording_and_nothing_else() {
     // All fragments before the one that did not fit.
     assert_eq!(ended["bytes"].as_u64().unwrap(), file.metadata().unwrap().len());
     let recorded = frames(&file, "0:v", false);
-    assert!(!recorded.is_empty() && recorded.len() % 50 == 0, "{}", recorded.len());
+    assert!(!recorded.is_empty() && recorded.len().is_multiple_of(50), "{}", recorded.len());
     // The channel serves.
     let mut viewer = Client::new(&server, CLIP);
     viewer.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");

@@ -36,7 +36,7 @@ fn recordings() {
 fn a_recording_onto_a_full_disk() {
     let Some(disk) = SmallDisk::mount() else { return };
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/sample/180p.mp4");
-    std::fs::write(disk.0.path().join("other"), vec![0; 2 << 20]).unwrap_err();
+    std::fs::write(disk.0.path().join("other"), vec![0; 3 << 20]).unwrap_err();
     let server = serve(&sample, disk.0.path());
     let watch = Watch::begin(&server);
     record(&server, &sample);
