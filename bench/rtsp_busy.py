@@ -17,7 +17,7 @@ from pathlib import Path
 
 import servers
 from compare import TARGET, conclude
-from rtsp_capacity import CLIPS, make, process_seconds
+from rtsp_capacity import CLIPS, make, process_memory, process_seconds
 
 LOOP = "while :; do :; done"
 
@@ -38,6 +38,7 @@ def trial(binary: Path, loops: int, options) -> dict:
                         "--duration", f"{total:.0f}s")]
         try:
             time.sleep(max(0.0, began + steady - time.monotonic()))
+            memory = process_memory(server.process.pid)
             before = server.metrics(), process_seconds(server.process.pid), time.monotonic()
             running += [subprocess.Popen(["sh", "-c", LOOP]) for _ in range(loops)]
             time.sleep(options.seconds * 2 / 3)
@@ -68,6 +69,7 @@ def trial(binary: Path, loops: int, options) -> dict:
         "failed": report["sessions"]["failed"],
         "why": "; ".join(f"{failure['count']} x {failure['kind']}" for failure in (report["failures"] + came["failures"])[:3]),
         "refused": came["sessions"]["failed"],
+        "memory": memory,
         "cpu": 100 * (after[1] - before[1]) / (after[2] - before[2]),
         "warnings": warnings[:2],
     }
@@ -85,7 +87,7 @@ def run(options) -> dict:
                 print(
                     f"binary {place}  {options.streams} streams  {loops} loops: {one['late']:6.2f} % late {one['lost']:5.2f} % lost  "
                     f"p50 {p50:6.1f} p90 {p90:6.1f} p99 {p99:7.1f} ms  lagging frames {one['lagging']:5.2f} %  missed {one['missed']:6.0f}  "
-                    f"CPU {one['cpu']:4.0f} %  {one['failed']} failed, {one['refused']} of {options.newcomers} newcomers refused  {one['why']}",
+                    f"CPU {one['cpu']:5.1f} %  {one['memory'] / 1e6:.1f} MB  {one['failed']} failed, {one['refused']} of {options.newcomers} newcomers refused  {one['why']}",
                     flush=True,
                 )
                 for line in one["warnings"]:
@@ -94,8 +96,10 @@ def run(options) -> dict:
         for place, binary in enumerate(options.bins):
             own = [one for one in results if (one["loops"], one["binary"]) == (loops, place)]
             late, p99 = (statistics.median(values) for values in zip(*((one["late"], one["behind"][2]) for one in own)))
+            cpu, memory = (statistics.median(one[name] for one in own) for name in ("cpu", "memory"))
             refused = sum(one["refused"] for one in own)
-            print(f"{loops} loops, {binary}: median {late:.2f} % late, p99 {p99:.0f} ms, {refused} newcomers refused")
+            print(f"{loops} loops, {binary}: median {late:.2f} % late, p99 {p99:.0f} ms, CPU {cpu:.1f} %, {memory / 1e6:.1f} MB, "
+                  f"{refused} newcomers refused")
     return {"results": results}
 
 

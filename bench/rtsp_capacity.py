@@ -75,11 +75,7 @@ class Rtsp(servers.Server):
 
     def memory(self) -> int:
         """Bytes of all its processes, shared pages by their share (proc(5), smaps_rollup)."""
-        total = 0
-        for pid in self.pids():
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
-        return total
+        return sum(process_memory(pid) for pid in self.pids())
 
 
 def start(name: str, options, folder: Path, work: Path) -> Rtsp:
@@ -190,6 +186,12 @@ def running(options, server: Rtsp, clip: str, transport: str, arguments: list):
     finally:
         process.kill()
         process.wait()
+
+
+def process_memory(pid: int) -> int:
+    """Bytes of a process, shared pages by their share (proc(5), smaps_rollup)."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
 def process_seconds(pid: int) -> float:

@@ -60,7 +60,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(connections <= 5, "{connections}");
 });
 
-/// What is sent is one RTSP message, however the server's values look.
+/// Bytes that the client sends are one RTSP message, whatever the server's values are.
 fn assert_one(message: &[u8]) {
     let end = message.windows(4).position(|four| four == b"\r\n\r\n");
     assert_eq!(end, Some(message.len() - 4));

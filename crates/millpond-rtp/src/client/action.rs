@@ -1,4 +1,4 @@
-//! What a client tells its caller.
+//! Actions and events that a client gives its caller.
 
 use super::{
     error::ClientError, request::RequestKind, rtp_info::RtpStart, target::Endpoint, transport::TrackTransport,
@@ -7,7 +7,7 @@ use crate::{play::NptRange, sdp_reader::SessionDescription};
 use bytes::Bytes;
 use std::time::Duration;
 
-/// What the caller has to do or to know.
+/// An action to perform, or an event.
 #[derive(Debug, PartialEq)]
 pub enum ClientAction {
     /// Close the connection if there is one, discard its bytes, and connect. Then call

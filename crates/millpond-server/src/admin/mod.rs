@@ -6,13 +6,13 @@
 
 mod cache;
 mod hosts;
+mod readiness;
 mod record;
 mod settings;
 
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -36,6 +36,7 @@ use crate::problem::{self, Problem};
 use crate::recordings::Recordings;
 
 pub(crate) use hosts::AllowedHosts;
+pub(crate) use readiness::Readiness;
 pub use settings::AdminSettings;
 
 /// Connections to the admin address at a time: scrapers and probes are few.
@@ -54,67 +55,14 @@ const LAST_REPLIES: Duration = Duration::from_secs(1);
 /// A pause after a failed accept: the usual cause is that no file can be opened for the moment.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether this server can serve: listeners are up, every place has answered once, and no shutdown has begun.
-///
-/// A place that has answered counts for good: an origin that goes away later makes errors for its own assets, and
-/// taking the whole server out of rotation for it would make them for all.
-#[derive(Debug)]
-pub(crate) struct Readiness {
-    listening: AtomicBool,
-    draining: AtomicBool,
-    places: Vec<(String, AtomicBool)>,
-}
-
-impl Readiness {
-    /// Not ready yet; waits for these places.
-    pub(crate) fn new(places: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            listening: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
-            places: places.into_iter().map(|name| (name, AtomicBool::new(false))).collect(),
-        }
-    }
-
-    /// All listeners accept connections.
-    pub(crate) fn listening(&self) {
-        self.listening.store(true, Ordering::Relaxed);
-    }
-
-    /// Shutdown has begun: new clients should go elsewhere.
-    pub(crate) fn draining(&self) {
-        self.draining.store(true, Ordering::Relaxed);
-    }
-
-    /// A place has answered, be it that something is not there.
-    pub(crate) fn place_answered(&self, name: &str) {
-        if let Some((_, answered)) = self.places.iter().find(|(known, _)| known == name) {
-            answered.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// What is still waited for, in words; empty where the server is ready.
-    pub(crate) fn waiting_for(&self) -> Vec<String> {
-        if self.draining.load(Ordering::Relaxed) {
-            return vec!["shutting down".to_owned()];
-        }
-        let listeners = (!self.listening.load(Ordering::Relaxed)).then(|| "listeners are not up".to_owned());
-        let places = self.places.iter().filter(|(_, answered)| !answered.load(Ordering::Relaxed));
-        let places = places.map(|(name, _)| match name.as_str() {
-            "" => "the place has not answered yet".to_owned(),
-            name => format!("place {name:?} has not answered yet"),
-        });
-        listeners.into_iter().chain(places).collect()
-    }
-}
-
-/// What the admin address tells about.
+/// The parts of a server that the admin address shows and changes.
 #[derive(Clone)]
 pub(crate) struct AdminState {
     /// The counters.
     pub(crate) metrics: Arc<Metrics>,
     /// Whether the server can serve.
     pub(crate) readiness: Arc<Readiness>,
-    /// What answers viewers.
+    /// The HTTP front end, which answers viewers.
     pub(crate) front: Arc<Front>,
     /// Modules and pipes of the streams.
     pub(crate) graph: Registry,
@@ -122,7 +70,7 @@ pub(crate) struct AdminState {
     pub(crate) recordings: Option<Arc<Recordings>>,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.
     pub(crate) serving: Handle,
-    /// What the address may be called.
+    /// Host names that requests may have.
     pub(crate) hosts: AllowedHosts,
     /// How long a connection may do nothing.
     pub(crate) limits: ConnectionTimeouts,
@@ -344,186 +292,4 @@ fn refuse(problem: Problem) -> Response<Full<Bytes>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use http_body_util::BodyExt;
-    use millpond_store::{Store, StoreOptions};
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    use super::*;
-    use crate::http::FrontOptions;
-    use crate::library::{Library, LibraryOptions};
-    use crate::work::{PoolOptions, WorkPool};
-
-    fn state() -> AdminState {
-        let store = Store::new(&StoreOptions::default()).unwrap();
-        let readiness = Arc::new(Readiness::new(["films".to_owned()]));
-        let options = LibraryOptions {
-            segment_duration: Duration::from_secs(4),
-            index_folder: None,
-            cache_size: 0,
-            places: std::collections::HashMap::new(),
-        };
-        let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap());
-        let library = Arc::new(Library::new(store.clone(), pool, options));
-        let metrics = Arc::new(Metrics::new(&store, &library));
-        let options = FrontOptions {
-            cors_origin: None,
-            access_log: false,
-            folder: std::env::temp_dir(),
-            rtsp_ports: (8554, None),
-            lifetimes: vec![Default::default()],
-        };
-        let front = Arc::new(Front::new(
-            store,
-            library,
-            crate::library::Places::new(["films".into()]),
-            metrics.http.clone(),
-            options,
-        ));
-        let hosts = AllowedHosts::new("127.0.0.1:0".parse().unwrap(), &[]);
-        let wait = Duration::from_millis(300);
-        let limits = ConnectionTimeouts { idle: wait, head: wait, write: wait };
-        let serving = Handle::current();
-        AdminState { metrics, readiness, front, graph: Registry::default(), recordings: None, serving, hosts, limits }
-    }
-
-    async fn text(response: Response<Full<Bytes>>) -> String {
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        String::from_utf8(body.to_vec()).unwrap()
-    }
-
-    #[tokio::test]
-    async fn ready_when_listening_and_every_place_answered() {
-        let state = state();
-        let get = |path: &str| answer(&Method::GET, path, &HeaderMap::new(), &state);
-        let response = get("/readyz");
-        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(response.headers()[CONTENT_TYPE], problem::CONTENT_TYPE);
-        let body: serde_json::Value = serde_json::from_str(&text(response).await).unwrap();
-        assert_eq!(body["detail"], "listeners are not up; place \"films\" has not answered yet");
-
-        state.readiness.listening();
-        state.readiness.place_answered("unknown");
-        assert_eq!(state.readiness.waiting_for(), ["place \"films\" has not answered yet"]);
-        state.readiness.place_answered("films");
-        assert_eq!(get("/readyz").status(), StatusCode::OK);
-        state.readiness.draining();
-        assert_eq!(get("/readyz").status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(get("/livez").status(), StatusCode::OK, "draining is still alive");
-    }
-
-    #[tokio::test]
-    async fn what_is_not_there_is_a_problem() {
-        let state = state();
-        assert_eq!(answer(&Method::GET, "/films", &HeaderMap::new(), &state).status(), StatusCode::NOT_FOUND);
-        let refused = answer(&Method::POST, "/metrics", &HeaderMap::new(), &state);
-        assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
-        assert_eq!(refused.headers()[ALLOW], "GET, HEAD");
-        assert!(refused.headers().contains_key(RequestId::HEADER));
-    }
-
-    #[test]
-    fn health_is_answered_while_the_serving_threads_are_stuck() {
-        let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (listener, state) = serving.block_on(async { (TcpListener::bind("127.0.0.1:0").await.unwrap(), state()) });
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = watch::channel(false);
-        let entered = serving.enter();
-        let ended = start(listener, state, stopped).unwrap();
-        drop(entered);
-        let (release, stuck) = std::sync::mpsc::channel::<()>();
-        serving.spawn(async move { stuck.recv() });
-        for path in ["/livez", "/readyz", "/metrics"] {
-            use std::io::{Read, Write};
-            let mut client = std::net::TcpStream::connect(address).unwrap();
-            client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-            write!(client, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
-            let mut reply = String::new();
-            client.read_to_string(&mut reply).unwrap();
-            assert!(reply.starts_with("HTTP/1.1 "), "{path}: {reply}");
-        }
-        drop(release);
-        stop.send(true).unwrap();
-        ended.blocking_recv().unwrap();
-    }
-
-    #[tokio::test]
-    async fn serves_over_a_socket_until_shutdown() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = watch::channel(false);
-        let server = tokio::spawn(serve(listener, state(), stopped));
-        let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
-        let mut reply = String::new();
-        client.read_to_string(&mut reply).await.unwrap();
-        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("alive\n"), "{reply}");
-
-        let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
-        let mut reply = String::new();
-        client.read_to_string(&mut reply).await.unwrap();
-        let counted = "millpond_http_requests_total{kind=\"admin\",status=\"2xx\"} 1";
-        assert!(reply.lines().any(|line| line == counted), "{reply}");
-
-        stop.send(true).unwrap();
-        tokio::time::timeout(Duration::from_secs(5), server).await.unwrap().unwrap();
-    }
-
-    /// What a client sends, and how it then behaves.
-    enum Client {
-        Idle,
-        HalfHead,
-        IdleAfterReply,
-        Unread,
-    }
-
-    /// Connects, behaves, and tells whether the server ended the connection.
-    async fn is_ended(address: std::net::SocketAddr, client: &Client) -> bool {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let get = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n";
-        match client {
-            Client::Idle => {}
-            Client::HalfHead => stream.write_all(&get[..20]).await.unwrap(),
-            Client::IdleAfterReply => stream.write_all(get).await.unwrap(),
-            Client::Unread => {
-                // More than the buffers of both sockets hold, in either direction.
-                let requests = get.repeat(20_000);
-                let send = async { while stream.write_all(&requests).await.is_ok() {} };
-                return tokio::time::timeout(Duration::from_secs(60), send).await.is_ok();
-            }
-        }
-        let mut reply = Vec::new();
-        tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut reply)).await.is_ok()
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn no_silent_client_holds_a_connection() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (_stop, stopped) = watch::channel(false);
-        tokio::spawn(serve(listener, state(), stopped));
-        for (name, client) in [
-            ("idle", Client::Idle),
-            ("half a head", Client::HalfHead),
-            ("idle after a reply", Client::IdleAfterReply),
-            ("unread replies", Client::Unread),
-        ] {
-            assert!(is_ended(address, &client).await, "{name}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_head_over_the_bound_is_refused() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (_stop, stopped) = watch::channel(false);
-        tokio::spawn(serve(listener, state(), stopped));
-        let mut client = TcpStream::connect(address).await.unwrap();
-        let head = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}", "y".repeat(MAX_HEAD));
-        client.write_all(head.as_bytes()).await.unwrap();
-        let mut reply = Vec::new();
-        let _ = client.read_to_end(&mut reply).await;
-        assert!(reply.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&reply));
-    }
-}
+mod tests;

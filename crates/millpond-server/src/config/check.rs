@@ -36,7 +36,7 @@ pub struct Loaded {
     pub config: Config,
     /// Each setting with its value and where that came from.
     pub effective: Vec<Effective>,
-    /// What looks like a mistake but is none for certain.
+    /// Findings that are probably, but not certainly, mistakes.
     pub warnings: Vec<String>,
 }
 

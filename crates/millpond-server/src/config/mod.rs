@@ -116,7 +116,7 @@ impl Config {
     }
 }
 
-/// What flags, environment and file give besides the values of settings.
+/// Inputs of flags, environment and file besides the values of settings.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     /// Places, the last source's.

@@ -76,9 +76,9 @@ impl PlaceOptions {
 pub struct PlaceSetting {
     /// The key.
     pub name: &'static str,
-    /// What its value looks like.
+    /// Form of its value.
     pub form: Form,
-    /// What it does, one sentence.
+    /// Its effect in one sentence.
     pub help: &'static str,
     /// Parses a value into the place's options.
     pub apply: fn(&mut PlaceOptions, &str) -> Result<(), BadValue>,

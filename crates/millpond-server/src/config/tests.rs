@@ -1,4 +1,4 @@
-//! What flags, environment and file make, and what is said about their errors.
+//! The configuration that flags, environment and file make, and the texts of their errors.
 
 mod places;
 

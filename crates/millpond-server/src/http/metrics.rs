@@ -12,7 +12,7 @@ use prometheus_client::{
 };
 use std::{sync::atomic::AtomicI64, time::Duration};
 
-/// What a response was about, as metrics tell responses apart.
+/// Kind of resource of a response, in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A stored file as it is.
@@ -31,7 +31,7 @@ pub enum Kind {
     Page,
     /// Metrics and health.
     Admin,
-    /// What was refused before it was clear what it is.
+    /// A request that was refused before its resource was known.
     Other,
 }
 

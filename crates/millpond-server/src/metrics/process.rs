@@ -1,4 +1,4 @@
-//! What the system knows of this process, under the names that every Prometheus client uses.
+//! The system's figures of this process, under the names that every Prometheus client uses.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};

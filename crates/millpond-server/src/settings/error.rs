@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and where.
+//! Errors of a configuration, and their places.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ pub enum ConfigError {
         key: String,
         /// The form of value it takes, with an example.
         expected: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
     /// The same setting twice in one place.

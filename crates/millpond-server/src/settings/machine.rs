@@ -1,4 +1,4 @@
-//! What the machine has, where defaults are derived from it.
+//! The machine's memory and cores, from which defaults are derived.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::{fs, path::Path};

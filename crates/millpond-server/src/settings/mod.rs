@@ -30,7 +30,7 @@ pub struct Setting<T: 'static> {
     pub show: fn(&T) -> Option<String>,
 }
 
-/// What a setting is, whichever part it belongs to.
+/// Description of a setting, whichever part it belongs to.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Its key in the file; `--` and this is the flag.

@@ -205,7 +205,7 @@ fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
 /// One figure of a kind of entries: name, help, whether it only grows, value.
 type KindField = (&'static str, &'static str, MetricType, fn(&CacheCounters) -> u64);
 
-/// What is in memory, kind by kind.
+/// Bytes in memory by kind.
 fn kinds(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let fields: [KindField; 5] = [
         ("memory_kind_bytes", "Memory by kind of entry", MetricType::Gauge, |kind| kind.weight),

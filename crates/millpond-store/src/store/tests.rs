@@ -31,7 +31,7 @@ struct Watched {
     given: AtomicU64,
     broken: AtomicBool,
     down: AtomicBool,
-    /// What it says of keeping its objects.
+    /// Its Cache-Control.
     said: Mutex<Freshness>,
 }
 

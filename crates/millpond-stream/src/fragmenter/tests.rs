@@ -83,7 +83,7 @@ fn write(file: &mut Vec<u8>, fragment: &Fragment) {
     parts.for_each(|part| file.extend_from_slice(part));
 }
 
-/// What is read of a file: (pts, is_sync) of each sample of a track, less its edit list.
+/// Samples read of a file: (pts, is_sync) of each sample of a track, less its edit list.
 fn read(movie: &Movie, is_video: bool) -> Vec<(i64, bool)> {
     let is_wanted = |track: &&Track| matches!(track.kind, TrackKind::Video { .. }) == is_video;
     let track = movie.tracks.iter().find(is_wanted).unwrap();

@@ -134,7 +134,7 @@ pub(super) struct Client {
     dialogue: Dialogue,
     peer: SocketAddr,
     until: Duration,
-    /// What was sent to it.
+    /// Bytes that were sent to it.
     received: Vec<u8>,
     /// Bytes that it has not taken; it takes everything unless this is set.
     unread: Option<usize>,
