@@ -1,6 +1,6 @@
 //! Gives each block to all viewers of a channel when it is due.
 
-use super::Kind;
+use super::ModuleKind;
 use crate::{
     Counters, Run,
     graph::{Closed, Inputs, Module, ModuleError, Output},
@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ModuleKind = ModuleKind {
     name: "channel",
     about: "gives frames to all viewers of a channel when they are due",
     inputs: 1,

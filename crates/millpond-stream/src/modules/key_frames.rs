@@ -1,6 +1,6 @@
 //! Fast forward and rewind: key frames only (RFC 2326 12.34).
 
-use super::{Kind, loader::OnFirst};
+use super::{ModuleKind, loader::OnFirst};
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     resources::Resources,
@@ -12,7 +12,7 @@ use millpond_rtp::payload::Conversion;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ModuleKind = ModuleKind {
     name: "key frames",
     about: "loads the key frames of a stored title, forward or backward",
     inputs: 0,

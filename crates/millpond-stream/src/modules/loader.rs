@@ -1,6 +1,6 @@
 //! Loads the frames of a stored title through the store, ahead of their due times, a block at a time.
 
-use super::Kind;
+use super::ModuleKind;
 use crate::{
     Run,
     graph::{Inputs, Module, ModuleError, Output},
@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use millpond_store::{Store, Watch, schedule::Course};
 use std::{sync::Arc, time::Duration};
 
-pub(super) const KIND: Kind =
-    Kind { name: "loader", about: "loads the frames of a stored title", inputs: 0, outputs: 1 };
+pub(super) const KIND: ModuleKind =
+    ModuleKind { name: "loader", about: "loads the frames of a stored title", inputs: 0, outputs: 1 };
 
 /// Called when the first frames are in the pipe.
 pub(crate) type OnFirst = Box<dyn FnOnce() + Send>;

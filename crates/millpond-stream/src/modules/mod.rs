@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// A kind of module.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Kind {
+pub struct ModuleKind {
     /// Its name.
     pub name: &'static str,
     /// Description of its modules.
@@ -29,11 +29,16 @@ pub struct Kind {
 }
 
 /// All kinds of modules.
-pub const KINDS: &[Kind] = &[
+pub const KINDS: &[ModuleKind] = &[
     loader::KIND,
     key_frames::KIND,
     channel::KIND,
     recorder::KIND,
-    Kind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
-    Kind { name: "multicast", about: "sends frames to a multicast group when they are due", inputs: 1, outputs: 0 },
+    ModuleKind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
+    ModuleKind {
+        name: "multicast",
+        about: "sends frames to a multicast group when they are due",
+        inputs: 1,
+        outputs: 0,
+    },
 ];

@@ -7,7 +7,7 @@
 //! fragment. The file is synced to its disk every [`SYNC`] and at the end, so that a machine that loses its power leaves the
 //! same, less the media of that time. A file that can't be written any more is truncated behind its last whole fragment.
 
-use super::Kind;
+use super::ModuleKind;
 use crate::{
     CannotOpen, Counters, Run,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
@@ -27,7 +27,7 @@ use std::{
 };
 use tokio::sync::watch;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: ModuleKind = ModuleKind {
     name: "recorder",
     about: "writes the frames of a channel into a fragmented MP4 file",
     inputs: 1,
