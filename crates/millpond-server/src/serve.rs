@@ -97,6 +97,11 @@ impl Server {
         if let Err(error) = std::fs::create_dir_all(&config.storage.folder) {
             tracing::warn!(folder = %config.storage.folder.display(), %error, "can't make the cache folder");
         }
+        if let Some(folder) = &config.record.folder
+            && let Err(error) = std::fs::create_dir_all(folder)
+        {
+            tracing::error!(folder = %folder.display(), %error, "can't make the folder of recordings");
+        }
         let cors_origin = match &config.http.cors_origin {
             Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
             None => None,

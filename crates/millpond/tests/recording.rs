@@ -232,6 +232,7 @@ fn requests_that_cannot_be_met_are_problems() {
     for (method, query, status, said) in [
         ("POST", "", 400, "path="),
         ("POST", "?path=h264_aac.mp4&duration=soon", 400, "duration"),
+        ("POST", "?path=h264_aac.mp4&duration=0s", 400, "duration"),
         ("POST", "?path=h264_aac.mp4&size=much", 400, "size"),
         ("POST", "?path=missing.mp4", 404, "missing.mp4"),
         ("POST", "?path=../../etc/passwd", 400, ".."),

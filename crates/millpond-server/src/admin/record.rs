@@ -9,7 +9,10 @@ use crate::{
 use http::{Method, StatusCode, header::ALLOW, header::HeaderValue};
 use millpond_stream::{CannotOpen, CannotRecord, RecordingEnd};
 use serde_json::{Value, json};
-use std::io;
+use std::{io, time::Duration};
+
+/// Shortest duration that a client may set.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Answers a request to `/record`.
 pub(super) async fn answer(method: &Method, query: &str, state: &AdminState) -> Reply {
@@ -40,8 +43,9 @@ async fn start(query: &str, recordings: &Recordings) -> Reply {
     let Ok(size) = super::parameter(query, "size").map(|text| value::size(&text)).transpose() else {
         return super::bad("size: a number of bytes such as 10GiB");
     };
-    let Ok(duration) = super::parameter(query, "duration").map(|text| value::duration(&text)).transpose() else {
-        return super::bad("duration: a time such as 90s, 5m or 1h");
+    let duration = |text: String| value::duration_in(&text, SHORTEST, Duration::MAX);
+    let Ok(duration) = super::parameter(query, "duration").map(duration).transpose() else {
+        return super::bad("duration: a time of 1s or more, such as 90s, 5m or 1h");
     };
     match recordings.start(&path, size, duration).await {
         Ok(listed) => {

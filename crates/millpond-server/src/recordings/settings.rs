@@ -19,6 +19,9 @@ pub struct RecordSettings {
     pub count: usize,
 }
 
+/// The longest recording.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
 impl Settings for RecordSettings {
     const LIST: &'static [Setting<Self>] = LIST;
 
@@ -49,7 +52,7 @@ const LIST: &[Setting<RecordSettings>] = &[
         form: Form::Duration,
         default: "24h",
         help: "Longest duration of a recording; it ends there",
-        apply: |record, text| value::duration(text).map(|v| record.duration = v),
+        apply: |record, text| value::duration_in(text, Duration::from_secs(1), LONGEST).map(|v| record.duration = v),
         show: |record| Some(show_duration(record.duration)),
     },
     Setting {
