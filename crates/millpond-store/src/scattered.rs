@@ -1,12 +1,17 @@
 //! Small ranges scattered over an object, such as the headers of movie fragments, in few origin requests.
 //!
-//! A gap between two ranges is read as well, through the slice cache, where that costs little more time than another
-//! request. So a run of near ranges takes one request. Its slices stay cached for viewers. Far ranges are read exactly.
+//! A walk over ranges of which each names the next one would wait for a request each time. There a gap is read as well,
+//! through the slice cache, where that takes little more time than another request. So a run of near ranges takes one
+//! request. Its slices stay cached for viewers. Far ranges are read exactly.
+//!
+//! Ranges at known positions are requested at the same time, which makes their number cheap. There only gaps are read that
+//! are no longer than the ranges.
 //!
 //! Bytes read beyond the ranges are bounded in three ways:
 //!
 //! - A gap has at most a slice.
-//! - The gaps of an object take at most [`QUICK`] seconds of the link, or [`COST`] times the delay of the requests saved.
+//! - A gap of a walk takes at most [`COST`] times the delay of the request that it saves. Gaps at known positions have at
+//!   most as many bytes as the ranges.
 //! - Runs of an object have at most half of the bytes that the caches hold. Behind that, ranges are read exactly.
 
 use std::ops::Range;
@@ -18,14 +23,12 @@ use futures_util::{StreamExt, TryStreamExt};
 use crate::error::OriginError;
 use crate::object::Object;
 use crate::reader::Reader;
-use crate::schedule::{LinkEstimate, Seconds};
+use crate::schedule::LinkEstimate;
 use crate::store::Store;
 
 /// Requests under way at once.
 const PARALLEL: usize = 16;
-/// Time that all gaps of an object may take.
-const QUICK: Seconds = 1.0;
-/// Time that a gap may take, as a multiple of the delay of the request that it saves.
+/// Time that a gap of a walk may take, as a multiple of the delay of the request that it saves.
 const COST: f64 = 2.0;
 /// Slices of the first run of a walk. Each run is twice as long as the one before.
 const FIRST: u64 = 2;
@@ -139,19 +142,14 @@ impl Scattered {
 
     /// Returns the longest gap that is read instead of another request.
     fn reach(&self, ranges: &[Range<u64>]) -> u64 {
-        let rest = self.object.meta().len.saturating_sub(ranges.first().map_or(0, |range| range.start));
-        let link = self.link();
         let gap = if ranges.len() > 2 {
-            let requests = ranges.len() as f64;
-            let rounds = (requests / PARALLEL as f64).ceil();
-            link.bandwidth * QUICK.max(COST * link.delay * rounds) / requests
-        } else if rest as f64 <= link.bandwidth * QUICK {
-            f64::MAX
+            ranges.iter().map(|range| range.end.saturating_sub(range.start)).max().unwrap_or(0)
         } else {
-            link.bandwidth * link.delay * COST
+            let link = self.link();
+            // A float becomes the nearest integer in range.
+            (link.bandwidth * link.delay * COST) as u64
         };
-        // A float becomes the nearest integer in range.
-        (gap as u64).min(self.store.slice_size())
+        gap.min(self.store.slice_size())
     }
 
     fn link(&self) -> LinkEstimate {
