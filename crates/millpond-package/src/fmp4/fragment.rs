@@ -74,7 +74,7 @@ pub fn fragment_head(sequence: u32, runs: &[TrackRun]) -> Bytes {
     w.out.into()
 }
 
-/// Returns the header of `mdat` (8.1.1) before so many bytes.
+/// Returns the header of an `mdat` (8.1.1) with `bytes` bytes of media.
 pub(super) fn media_data_header(bytes: u64) -> Vec<u8> {
     let mut w = BoxWriter::with_capacity(16);
     match u32::try_from(bytes.saturating_add(8)) {

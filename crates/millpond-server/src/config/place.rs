@@ -109,7 +109,7 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         help: "Address of an S3, GCS or Azure compatible service, such as \"http://minio:9000\"",
         apply: |place, text| {
             let endpoint = text_value(text)?;
-            // Only the one of the place's own kind is looked at.
+            // A place uses the options of its own kind only.
             place.options.s3_endpoint = Some(endpoint.clone());
             place.options.gs_endpoint = Some(endpoint.clone());
             place.options.az_endpoint = Some(endpoint);

@@ -1,7 +1,7 @@
 //! Metrics of the server, in the text formats of Prometheus and OpenMetrics: those of its parts, composed.
 //!
-//! Each part has its metrics in a file of its own: names, helps and counters. The data path touches atomics only. What storage, library
-//! and the process know of themselves is asked at scrape time.
+//! Each part has its metrics in a file of its own: names, helps and counters. The data path touches atomics only. Figures of storage, library
+//! and process are collected when they are scraped.
 //!
 //! Label sets are bounded: kinds of response, classes of status, transports, and the configured places. Nothing
 //! a client sends becomes a label.
