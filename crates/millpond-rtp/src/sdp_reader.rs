@@ -1,5 +1,7 @@
 //! Reads session descriptions as a client (RFC 8866, RFC 2326 C): the streams, and the URLs for their requests.
 
+mod configuration;
+
 use crate::play::{self, NptRange};
 use sdp_types::{Attribute, Media, ParserError, Session};
 use std::collections::BTreeMap;
@@ -37,8 +39,10 @@ pub struct MediaDescription {
     pub channels: Option<u16>,
     /// Parameters of its `fmtp`, with names in lower case; the first one of each name.
     pub parameters: BTreeMap<String, String>,
-    /// Bits per second (`b=AS`).
+    /// Bits per second (`b=TIAS`, else `b=AS`).
     pub bandwidth: Option<u64>,
+    /// Language of the stream, or else of the session: a BCP 47 tag (`a=lang`, RFC 8866 6.12).
+    pub language: Option<String>,
 }
 
 /// The reason why a description is unusable.
@@ -83,10 +87,13 @@ impl SessionDescription {
         let session = Session::parse(text.as_bytes()).map_err(SessionDescriptionError::Malformed)?;
         at_most(session.medias.len(), "streams", MOST_STREAMS)?;
         let control = resolve(base, value(&session.attributes, "control").unwrap_or("*"));
+        let language = value(&session.attributes, "lang");
         let streams = session.medias.iter().enumerate().filter(|(_, media)| media.proto.starts_with("RTP/"));
         Ok(Self {
             range: value(&session.attributes, "range").and_then(|range| play::npt_range(range).ok()),
-            streams: streams.map(|(place, media)| stream(place, media, base, &control)).collect::<Result<_, _>>()?,
+            streams: streams
+                .map(|(place, media)| stream(place, media, base, &control, language))
+                .collect::<Result<_, _>>()?,
             control,
         })
     }
@@ -136,7 +143,13 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|attribute| attribute.attribute == name)?.value.as_deref().map(str::trim)
 }
 
-fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<MediaDescription, SessionDescriptionError> {
+fn stream(
+    place: usize,
+    media: &Media,
+    base: &str,
+    whole: &str,
+    language: Option<&str>,
+) -> Result<MediaDescription, SessionDescriptionError> {
     let wrong = |line, found: &str, expected| SessionDescriptionError::Stream {
         stream: place,
         line,
@@ -159,12 +172,15 @@ fn stream(place: usize, media: &Media, base: &str, whole: &str) -> Result<MediaD
         clock_rate,
         channels,
         parameters: of_format(media, "fmtp", payload_type).map(parameters).unwrap_or_default(),
-        bandwidth: media
-            .bandwidths
-            .iter()
-            .find(|bandwidth| bandwidth.bwtype == "AS")
-            .map(|bandwidth| bandwidth.bandwidth.saturating_mul(1000)),
+        bandwidth: bandwidth(media),
+        language: value(&media.attributes, "lang").or(language).map(str::to_owned),
     })
+}
+
+/// Returns the bits per second: `TIAS` (RFC 3890), which counts no headers, or else `AS` in kilobits (RFC 8866 5.8).
+fn bandwidth(media: &Media) -> Option<u64> {
+    let of = |kind| media.bandwidths.iter().find(|line| line.bwtype == kind).map(|line| line.bandwidth);
+    of("TIAS").or_else(|| of("AS").map(|kilobits| kilobits.saturating_mul(1000)))
 }
 
 /// Returns the attribute `name` for the payload type, without the latter.

@@ -36,6 +36,27 @@ impl fmt::Display for Offer {
     }
 }
 
+/// Direction of the media of a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// From the server to the client.
+    Play,
+    /// From the client to the server.
+    Record,
+}
+
+impl Mode {
+    /// Reads the value of a `mode` field. `receive` is that of publishers from before the standard. `None` for other modes, and
+    /// for both at a time.
+    fn read(value: &str) -> Option<Self> {
+        match value.trim().trim_matches('"').to_ascii_lowercase().as_str() {
+            "play" => Some(Self::Play),
+            "record" | "receive" => Some(Self::Record),
+            _ => None,
+        }
+    }
+}
+
 /// RTP profile: plain or [SRTP](crate::srtp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtpProfile {
@@ -56,14 +77,21 @@ impl RtpProfile {
     }
 }
 
-/// Reads a `Transport` header; returns the supported offers in order. Offers with unknown profiles or modes are left
-/// out.
+/// Reads a `Transport` header; returns the supported offers of a mode in order. Offers with unknown profiles or other modes
+/// are left out.
 #[must_use]
-pub fn offers(transport: &str) -> Vec<(RtpProfile, Offer)> {
-    transport.split(',').filter_map(offer).collect()
+pub fn offers(transport: &str, mode: Mode) -> Vec<(RtpProfile, Offer)> {
+    let all = transport.split(',').filter_map(offer);
+    all.filter(|(_, offered)| *offered == mode).map(|(offer, _)| offer).collect()
 }
 
-fn offer(text: &str) -> Option<(RtpProfile, Offer)> {
+/// Returns the mode of the first supported offer of a `Transport` header; [`Mode::Play`] where there is none.
+#[must_use]
+pub fn mode(transport: &str) -> Mode {
+    transport.split(',').find_map(offer).map_or(Mode::Play, |(_, mode)| mode)
+}
+
+fn offer(text: &str) -> Option<((RtpProfile, Offer), Mode)> {
     let mut fields = text.split(';').map(str::trim);
     let (profile, lower) = match fields.next()?.to_ascii_uppercase().as_str() {
         "RTP/AVP" | "RTP/AVP/UDP" => (RtpProfile::Avp, "UDP"),
@@ -73,6 +101,7 @@ fn offer(text: &str) -> Option<(RtpProfile, Offer)> {
         _ => return None,
     };
     let (mut channels, mut ports, mut destination, mut multicast) = (None, None, None, false);
+    let mut mode = Mode::Play;
     for field in fields {
         let (name, value) = field.split_once('=').unwrap_or((field, ""));
         match name.trim().to_ascii_lowercase().as_str() {
@@ -80,7 +109,7 @@ fn offer(text: &str) -> Option<(RtpProfile, Offer)> {
             "client_port" => ports = Some(pair(value)?),
             "destination" => destination = Some(value.trim().parse().ok()?),
             "multicast" => multicast = true,
-            "mode" if !value.trim_matches('"').eq_ignore_ascii_case("play") => return None,
+            "mode" => mode = Mode::read(value)?,
             _ => {}
         }
     }
@@ -90,7 +119,7 @@ fn offer(text: &str) -> Option<(RtpProfile, Offer)> {
         (_, false, Some(ports)) => Offer::Unicast { ports, destination },
         (_, false, None) => return None,
     };
-    Some((profile, offer))
+    Some(((profile, offer), mode))
 }
 
 /// Reads two numbers of a `Transport` header, such as `4588-4589`. The second defaults to the first plus one. `None`
@@ -187,18 +216,34 @@ mod tests {
             for profile in [RtpProfile::Avp, RtpProfile::Savp] {
                 let text = text.replace("RTP/AVP", profile.name());
                 let expected: Vec<_> = expected.iter().map(|offer| (profile, *offer)).collect();
-                assert_eq!(offers(&text), expected, "{text}");
+                assert_eq!(offers(&text, Mode::Play), expected, "{text}");
             }
         }
-        let elsewhere = offers("RTP/AVP;unicast;destination=192.0.2.9;client_port=1-2");
+        let elsewhere = offers("RTP/AVP;unicast;destination=192.0.2.9;client_port=1-2", Mode::Play);
         let expected = Offer::Unicast { ports: (1, 2), destination: "192.0.2.9".parse().ok() };
         assert_eq!(elsewhere, [(RtpProfile::Avp, expected)]);
         for offer in [expected, unicast((1, 2)), Offer::Multicast, Offer::Interleaved(None)] {
-            assert_eq!(offers(&offer.to_string()), [(RtpProfile::Avp, offer)]);
+            assert_eq!(offers(&offer.to_string(), Mode::Play), [(RtpProfile::Avp, offer)]);
         }
-        let both = offers("rtp/savp/tcp;interleaved=0-1,RTP/AVP/TCP;interleaved=0-1");
+        let both = offers("rtp/savp/tcp;interleaved=0-1,RTP/AVP/TCP;interleaved=0-1", Mode::Play);
         let expected = Offer::Interleaved(Some((0, 1)));
         assert_eq!(both, [(RtpProfile::Savp, expected), (RtpProfile::Avp, expected)]);
+    }
+
+    #[test]
+    fn publishers_offer_to_record() {
+        let ports = Offer::Unicast { ports: (1, 2), destination: None };
+        for (text, expected) in [
+            ("RTP/AVP;unicast;client_port=1-2;mode=record", vec![ports]),
+            ("RTP/AVP/UDP;unicast;client_port=1-2;mode=\"RECORD\"", vec![ports]),
+            ("RTP/AVP/TCP;interleaved=0-1;mode=receive", vec![Offer::Interleaved(Some((0, 1)))]),
+            ("RTP/AVP/TCP;interleaved=0-1", vec![]),
+            ("RTP/AVP/TCP;interleaved=0-1;mode=\"PLAY,RECORD\"", vec![]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(|offer| (RtpProfile::Avp, offer)).collect();
+            assert_eq!(mode(text), if expected.is_empty() { Mode::Play } else { Mode::Record }, "{text}");
+            assert_eq!(offers(text, Mode::Record), expected, "{text}");
+        }
     }
 
     #[test]

@@ -15,8 +15,6 @@ pub(crate) enum Due {
     Resume,
     /// Jumps or pauses.
     Act(Act),
-    /// Tells the server that it is still there.
-    KeepAlive,
     /// Sends a receiver report, and checks whether media arrives.
     Look,
 }
@@ -27,16 +25,14 @@ pub(crate) struct Agenda {
     leave: Option<Instant>,
     resume: Option<Instant>,
     act: Option<(Instant, Act)>,
-    keep_alive: Instant,
-    every: Duration,
     look: Instant,
 }
 
 impl Agenda {
-    /// From `now` on, for as long as it stays; `every` is the time between two signs of life.
-    pub(crate) fn new(now: Instant, stay: Option<Duration>, every: Duration) -> Self {
+    /// From `now` on, for as long as it stays.
+    pub(crate) fn new(now: Instant, stay: Option<Duration>) -> Self {
         let leave = stay.and_then(|stay| now.checked_add(stay));
-        Self { leave, resume: None, act: None, keep_alive: now + every, every, look: now + LOOK }
+        Self { leave, resume: None, act: None, look: now + LOOK }
     }
 
     /// To do something of its own after a while.
@@ -53,8 +49,7 @@ impl Agenda {
     /// Returns when there is something to do.
     pub(crate) fn next(&self) -> Instant {
         let act = self.act.map(|(at, _)| at);
-        let early = [self.leave, self.resume, act, Some(self.look)].into_iter().flatten().min();
-        early.map_or(self.keep_alive, |early| early.min(self.keep_alive))
+        [self.leave, self.resume, act].into_iter().flatten().fold(self.look, Instant::min)
     }
 
     /// Returns what there is to do now, one at a time.
@@ -68,10 +63,6 @@ impl Agenda {
         }
         if let Some((_, act)) = self.act.take_if(|(at, _)| *at <= now) {
             return Some(Due::Act(act));
-        }
-        if self.keep_alive <= now {
-            self.keep_alive = now + self.every;
-            return Some(Due::KeepAlive);
         }
         if self.look <= now {
             self.look = now + LOOK;
@@ -89,7 +80,7 @@ mod tests {
     fn everything_comes_in_its_turn() {
         let seconds = Duration::from_secs;
         let start = Instant::now();
-        let mut agenda = Agenda::new(start, Some(seconds(20)), seconds(12));
+        let mut agenda = Agenda::new(start, Some(seconds(20)));
         agenda.plan(start, Some((seconds(7), Act::Pause(seconds(2)))));
         let mut done = Vec::new();
         loop {
@@ -104,15 +95,9 @@ mod tests {
             }
         }
         let kinds: Vec<(u64, Due)> = done.iter().map(|(at, due)| (at.as_secs(), *due)).collect();
-        let expected = [
-            (5, Due::Look),
-            (7, Due::Act(Act::Pause(seconds(2)))),
-            (9, Due::Resume),
-            (10, Due::Look),
-            (12, Due::KeepAlive),
-            (15, Due::Look),
-        ];
-        assert_eq!(kinds[..6], expected);
+        let expected =
+            [(5, Due::Look), (7, Due::Act(Act::Pause(seconds(2)))), (9, Due::Resume), (10, Due::Look), (15, Due::Look)];
+        assert_eq!(kinds[..5], expected);
         assert_eq!(kinds.last(), Some(&(20, Due::Leave)));
     }
 }

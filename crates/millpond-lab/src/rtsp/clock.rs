@@ -23,6 +23,11 @@ impl Clock {
         since_1970().saturating_sub(self.origin)
     }
 
+    /// Since the beginning, by a clock that is never set: the time of RTSP clients.
+    pub(crate) fn elapsed(self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// A time since 1970 as one since the beginning.
     pub(crate) fn at(self, stamp: Duration) -> Duration {
         stamp.saturating_sub(self.origin)
@@ -31,6 +36,14 @@ impl Clock {
     /// The moment so long after the beginning.
     pub(crate) fn instant(self, offset: Duration) -> Instant {
         self.began.checked_add(offset).unwrap_or(self.began)
+    }
+}
+
+/// Ready at a time; never without one.
+pub(crate) async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -19,6 +19,7 @@ mod batch;
 mod chart;
 mod clock;
 mod connection;
+mod failure;
 mod figures;
 mod habits;
 mod histograms;
@@ -35,7 +36,6 @@ mod system;
 mod tally;
 mod thread;
 mod titles;
-mod transport;
 
 pub use histograms::Histograms;
 pub use options::{Audience, Options, Transport, Watch};

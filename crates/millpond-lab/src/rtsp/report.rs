@@ -225,7 +225,7 @@ impl Report {
             examples: failures.examples.clone(),
         });
         let methods =
-            tally.steps().map(|(step, times)| MethodReport { method: step.name(), latency: Latency::from(times) });
+            tally.methods().map(|(kind, times)| MethodReport { method: kind.name(), latency: Latency::from(times) });
         Self {
             url: options.urls.first().map(ToString::to_string).unwrap_or_default(),
             urls: options.urls.len(),

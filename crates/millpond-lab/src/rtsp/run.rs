@@ -1,7 +1,7 @@
 //! A run put together: threads of clients, progress, and the report.
 
 use super::{
-    clock::Clock,
+    clock::{Clock, until},
     figures::{Counters, Counts, History, MediaFigures},
     options::{Audience, Options, Transport},
     report::{Progress, Report, Total},
@@ -106,13 +106,6 @@ pub async fn run_until(
         overflows: if options.mute { 0 } else { system::overflows().saturating_sub(before.1) },
     };
     Ok(Report::new(&options, &total))
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// A client has a connection, and by UDP two ports or more.

@@ -1,106 +1,24 @@
 //! Measurements of signalling: latencies, starts, ends of sessions, and causes of failures.
 
-use super::figures::Counters;
-use crate::histogram::Histogram;
-use crate::tally::{Ending, ErrorTally};
-use std::collections::BTreeMap;
-use std::fmt;
-use std::time::Duration;
+use super::{
+    failure::{Failure, FailureKind},
+    figures::Counters,
+};
+use crate::{
+    histogram::Histogram,
+    tally::{Ending, ErrorTally},
+};
+use millpond_rtp::client::RequestKind;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Examples kept of each kind of failure.
 const EXAMPLES: usize = 3;
 
-/// Steps of signalling whose replies are awaited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
-    /// The connection, its name resolved.
-    Connect,
-    Options,
-    Describe,
-    Setup,
-    Play,
-    Pause,
-    /// GET_PARAMETER, or OPTIONS where a server doesn't have it.
-    KeepAlive,
-    Teardown,
-}
-
-impl Step {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Connect,
-        Self::Options,
-        Self::Describe,
-        Self::Setup,
-        Self::Play,
-        Self::Pause,
-        Self::KeepAlive,
-        Self::Teardown,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::Options => "OPTIONS",
-            Self::Describe => "DESCRIBE",
-            Self::Setup => "SETUP",
-            Self::Play => "PLAY",
-            Self::Pause => "PAUSE",
-            Self::KeepAlive => "keep-alive",
-            Self::Teardown => "TEARDOWN",
-        }
-    }
-}
-
-/// Why a session failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum FailureKind {
-    Connect,
-    /// Took too long.
-    Timeout(Step),
-    /// The connection ended or broke.
-    Closed,
-    /// Another status than 200.
-    Status(Step, u16),
-    /// A reply without what it must have, or bytes that are none.
-    Reply(Step),
-    /// A description that can't be played.
-    Description,
-    /// No port or descriptor to be had here.
-    Ports,
-    /// Not one packet after PLAY.
-    NoMedia,
-    /// Packets stopped long before the end of the title.
-    Stopped,
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connect => f.write_str("connect"),
-            Self::Timeout(step) => write!(f, "{} timeout", step.name()),
-            Self::Closed => f.write_str("connection closed"),
-            Self::Status(step, code) => write!(f, "{} status {code}", step.name()),
-            Self::Reply(step) => write!(f, "{} reply", step.name()),
-            Self::Description => f.write_str("description not playable"),
-            Self::Ports => f.write_str("no ports"),
-            Self::NoMedia => f.write_str("no media"),
-            Self::Stopped => f.write_str("media stopped"),
-        }
-    }
-}
-
-/// One failed session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) kind: FailureKind,
-    /// The URL and what happened.
-    pub(crate) detail: String,
-}
-
 /// The signalling of one thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) steps: [Histogram; 8],
+    /// Latencies of requests, in the order of [`RequestKind::ALL`].
+    pub(crate) latencies: [Histogram; RequestKind::ALL.len()],
     /// From DESCRIBE sent to the first packet.
     pub(crate) startup: Histogram,
     /// From a later PLAY sent, after a jump or a pause, to the first packet.
@@ -116,18 +34,20 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn took(&mut self, step: Step, time: Duration) {
-        self.steps[step as usize].record(time);
+    pub(crate) fn took(&mut self, request: RequestKind, time: Duration) {
+        self.latencies[request as usize].record(time);
     }
 
-    pub(crate) fn steps(&self) -> impl Iterator<Item = (Step, &Histogram)> {
-        Step::ALL.into_iter().zip(&self.steps).filter(|(_, histogram)| histogram.count() > 0)
+    /// Latencies of requests that were answered.
+    pub(crate) fn methods(&self) -> impl Iterator<Item = (RequestKind, &Histogram)> {
+        RequestKind::ALL.into_iter().zip(&self.latencies).filter(|(_, histogram)| histogram.count() > 0)
     }
 
     /// From sending a request to its reply, whatever it asked for.
     pub(crate) fn requests(&self) -> Histogram {
         let mut all = Histogram::new();
-        self.steps().filter(|(step, _)| *step != Step::Connect).for_each(|(_, histogram)| all.merge(histogram));
+        let requests = self.methods().filter(|(request, _)| *request != RequestKind::Connect);
+        requests.for_each(|(_, histogram)| all.merge(histogram));
         all
     }
 
@@ -149,7 +69,7 @@ impl Tally {
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
-        for (mine, theirs) in self.steps.iter_mut().zip(&other.steps) {
+        for (mine, theirs) in self.latencies.iter_mut().zip(&other.latencies) {
             mine.merge(theirs);
         }
         self.startup.merge(&other.startup);
@@ -180,10 +100,11 @@ mod tests {
     fn threads_add_up() {
         let counters = Counters::default();
         let (mut left, mut right) = (Tally::default(), Tally::default());
-        left.took(Step::Describe, Duration::from_millis(1));
-        right.took(Step::Describe, Duration::from_millis(3));
-        right.took(Step::Connect, Duration::from_millis(50));
-        let missing = |at: &str| Failure { kind: FailureKind::Status(Step::Describe, 404), detail: at.to_owned() };
+        left.took(RequestKind::Describe, Duration::from_millis(1));
+        right.took(RequestKind::Describe, Duration::from_millis(3));
+        right.took(RequestKind::Connect, Duration::from_millis(50));
+        let missing =
+            |at: &str| Failure { kind: FailureKind::Status(RequestKind::Describe, 404), detail: at.to_owned() };
         for tally in [&mut left, &mut right] {
             for at in ["a", "b", "b", "c", "d"] {
                 tally.failure(missing(at), &counters);
@@ -193,8 +114,8 @@ mod tests {
         right.ended(Ending::Done);
         right.ended(Ending::CutOff);
         left.merge(right);
-        let steps: Vec<(Step, u64)> = left.steps().map(|(step, histogram)| (step, histogram.count())).collect();
-        assert_eq!(steps, [(Step::Connect, 1), (Step::Describe, 2)]);
+        let methods: Vec<_> = left.methods().map(|(request, histogram)| (request, histogram.count())).collect();
+        assert_eq!(methods, [(RequestKind::Connect, 1), (RequestKind::Describe, 2)]);
         assert_eq!((left.requests().count(), left.requests().max()), (2, Duration::from_millis(3)));
         assert_eq!((left.done, left.failed, left.cut_off), (1, 2, 1));
         let (kind, tally) = left.failures.first_key_value().unwrap();

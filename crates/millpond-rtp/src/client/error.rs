@@ -84,6 +84,8 @@ pub enum ClientError {
         request: RequestKind,
         /// Its URL.
         url: String,
+        /// Status code of the reply; `None` if the server sent REDIRECT.
+        status: Option<u16>,
         /// URL that the server names.
         location: String,
         /// Rule that forbids it.

@@ -47,7 +47,7 @@ impl RtspClient {
             200..=299 => self.accepted(&exchange, reply, now),
             301 | 302 | 303 | 305 | 307 | 308 if !is_late(exchange.request.kind) => {
                 let location = header(reply, &headers::LOCATION).to_owned();
-                self.redirected(&location, now);
+                self.redirected(Some(status), &location, now);
             }
             401 => self.demanded(exchange, reply),
             _ => self.refused(exchange, reply, now),
@@ -162,12 +162,12 @@ impl RtspClient {
         }
     }
 
-    /// Continues at another URL.
-    pub(super) fn redirected(&mut self, location: &str, now: Duration) {
+    /// Continues at another URL. `status` is that of the reply, if it was one.
+    pub(super) fn redirected(&mut self, status: Option<u16>, location: &str, now: Duration) {
         let refuse = |client: &mut Self, why| {
             let (request, url) = client.last.clone();
             let location = shown(&target::request_url(location));
-            client.fail(ClientError::Redirect { request, url, location, why });
+            client.fail(ClientError::Redirect { request, url, status, location, why });
         };
         let next = match location.trim() {
             path if path.starts_with('/') => sdp_reader::resolve(&self.target.url, path),

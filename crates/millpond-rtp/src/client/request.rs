@@ -23,10 +23,24 @@ pub enum RequestKind {
     Teardown,
 }
 
-impl fmt::Display for RequestKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "connection to",
+impl RequestKind {
+    /// All kinds, in the order of a session.
+    pub const ALL: [Self; 8] = [
+        Self::Connect,
+        Self::Options,
+        Self::Describe,
+        Self::Setup,
+        Self::Play,
+        Self::Pause,
+        Self::KeepAlive,
+        Self::Teardown,
+    ];
+
+    /// Method of the request; `connect` and `keep-alive`, which are no methods, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
             Self::Options => "OPTIONS",
             Self::Describe => "DESCRIBE",
             Self::Setup => "SETUP",
@@ -34,7 +48,13 @@ impl fmt::Display for RequestKind {
             Self::Pause => "PAUSE",
             Self::KeepAlive => "keep-alive",
             Self::Teardown => "TEARDOWN",
-        })
+        }
+    }
+}
+
+impl fmt::Display for RequestKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -131,6 +151,11 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_are_in_their_order() {
+        assert!(RequestKind::ALL.iter().enumerate().all(|(place, kind)| *kind as usize == place));
+    }
 
     #[test]
     fn requests_have_all_their_headers() {

@@ -20,7 +20,7 @@ impl RtspClient {
         match request.method() {
             Method::Redirect if self.state != State::Leaving => {
                 let location = request.header(&headers::LOCATION).map_or("", |location| location.as_str());
-                self.redirected(location, now);
+                self.redirected(None, location, now);
             }
             Method::Teardown => {
                 let url = self.target.url.clone();

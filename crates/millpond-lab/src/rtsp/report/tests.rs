@@ -1,20 +1,20 @@
 use super::*;
 use crate::rtsp::{
+    failure::{Failure, FailureKind},
     figures::Counters,
     schedule::Timing,
-    tally::{Failure, FailureKind, Step},
 };
 use crate::tally::Ending;
-use millpond_rtp::reception::Arrival;
+use millpond_rtp::{client::RequestKind, reception::Arrival};
 use url::Url;
 
 fn report() -> Report {
     let millis = Duration::from_millis;
     let mut tally = Tally { starts: 4, ..Tally::default() };
-    tally.took(Step::Describe, millis(3));
+    tally.took(RequestKind::Describe, millis(3));
     tally.startup.record(millis(8));
     let detail = "rtsp://h/b: DESCRIBE gives 404 Not Found".to_owned();
-    let failure = Failure { kind: FailureKind::Status(Step::Describe, 404), detail };
+    let failure = Failure { kind: FailureKind::Status(RequestKind::Describe, 404), detail };
     tally.failure(failure, &Counters::default());
     tally.ended(Ending::Failed);
     tally.ended(Ending::Done);
