@@ -38,6 +38,7 @@ pub mod abr;
 mod client;
 pub mod histogram;
 mod library;
+pub mod llhls;
 mod load;
 pub mod m3u8;
 mod mpd;

@@ -296,7 +296,7 @@ fn byte_range(number: usize, value: &str) -> Result<(u64, Option<u64>), M3u8Erro
 }
 
 /// An attribute list (RFC 8216 4.2); quoted values lose their quotes.
-fn attributes(number: usize, mut rest: &str) -> Result<Vec<(&str, &str)>, M3u8Error> {
+pub(crate) fn attributes(number: usize, mut rest: &str) -> Result<Vec<(&str, &str)>, M3u8Error> {
     let mut found = Vec::new();
     while !rest.trim_start().is_empty() {
         let Some((name, after)) = rest.split_once('=') else {
