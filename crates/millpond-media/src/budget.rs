@@ -7,6 +7,7 @@
 //! | what | at most | reason |
 //! |---|---|---|
 //! | samples | 2,097,152, and one for each byte of metadata | tables take a byte or more per sample; 18 hours of AC-3 in one chunk |
+//! | samples of a fragment in a stream | 8,192, and one for each byte of the fragment | a tenth of a second of PCM in single frames |
 //! | edits of all tracks | 16,384 | each decodes a block of 128 samples; phones and editors write tens |
 //! | samples that edits present again | 1,048,576 | loops made by editors are short |
 //! | tracks | 256 | a hundred languages, and as many subtitles |
@@ -26,6 +27,8 @@ use crate::{
 
 /// Samples of a movie that need no bytes of tables to justify them.
 const BASE_SAMPLES: u64 = 1 << 21;
+/// Samples of a fragment in a stream that need no bytes to justify them.
+const FRAGMENT_SAMPLES: u64 = 1 << 13;
 /// Samples that one byte of metadata justifies.
 const SAMPLES_A_BYTE: u64 = 1;
 /// Most edits of all tracks of a movie together.
@@ -65,6 +68,11 @@ impl Budget {
     /// Creates the budget of one movie, whose steps are spent on `work`.
     pub(crate) fn new(work: Work) -> Self {
         Self { work, owed: 0, samples: 0, most_samples: BASE_SAMPLES, edits: 0, repeated: 0 }
+    }
+
+    /// Creates the budget of one fragment of a stream without end, whose steps are spent on `work`.
+    pub(crate) fn of_fragment(work: Work) -> Self {
+        Self { most_samples: FRAGMENT_SAMPLES, ..Self::new(work) }
     }
 
     /// Adds `bytes` of metadata that were read: they justify samples.

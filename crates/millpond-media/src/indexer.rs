@@ -16,7 +16,7 @@ use crate::{
 use bytes::Bytes;
 
 /// Box types that a file may begin with.
-const FIRST: [&[u8; 4]; 15] = [
+pub(crate) const FIRST: [&[u8; 4]; 15] = [
     b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx", b"moof", b"pdin",
     b"meta", b"udta", b"PICT",
 ];

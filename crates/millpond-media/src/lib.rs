@@ -2,6 +2,8 @@
 //!
 //! Pure: no I/O and no clock. [`Indexer`] names the bytes that it needs next and is given them. Its result is a
 //! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file.
+//!
+//! Media that arrive without an end are read by [`ts`] (MPEG-2 transport streams) and [`fragment_stream`].
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod alias;
@@ -19,6 +21,7 @@ mod first_frames;
 pub(crate) mod fixture;
 pub mod foreign;
 mod fragment_places;
+pub mod fragment_stream;
 mod fragment_walk;
 mod fragmented;
 pub mod indexer;
@@ -26,11 +29,14 @@ mod lane;
 mod moov;
 pub mod movie;
 mod nal;
+pub mod parameter_sets;
 mod pcm_units;
 mod progressive;
 pub mod protection;
 pub mod sample_table;
+mod set_kind;
 mod trak;
+pub mod ts;
 pub mod units;
 pub mod work;
 
@@ -41,6 +47,7 @@ pub use foreign::Foreign;
 pub use indexer::{IndexLimits, Indexer, Step, index_bytes};
 pub use movie::{Edit, Movie, SkippedTrack, Track, TrackKind};
 pub use nal::NalSyntax;
+pub use parameter_sets::{ParameterSets, Sifted};
 pub use protection::{Protection, Scheme, SystemHeader, Uuid};
 pub use sample_table::{Sample, SampleTable, SampleTableBuilder, Samples};
 pub use units::{ByteRange, Timescale};

@@ -184,6 +184,37 @@ impl MovieDraft {
         self.budget.repeated(&path, offset, presented, track.samples.len())
     }
 
+    /// Leaves out the tracks that can't be read as a stream of fragments, and those beyond `most`.
+    pub(crate) fn limit_to_stream(mut self, most: usize) -> Self {
+        let mut kept = Vec::new();
+        for draft in std::mem::take(&mut self.tracks) {
+            let reason = if draft.protection.is_some() {
+                "an encrypted track in a live stream is not supported".to_owned()
+            } else if self.external_media.is_some() {
+                "media in another file".to_owned()
+            } else if kept.len() >= most {
+                format!("more than {most} tracks")
+            } else {
+                kept.push(draft);
+                continue;
+            };
+            self.skip(draft.header.id, format!("{} at byte {}: {reason}", draft.place.0, draft.place.1));
+        }
+        self.tracks = kept;
+        self
+    }
+
+    /// Returns the tracks without samples, and the skipped ones.
+    pub(crate) fn into_tracks(self) -> (Vec<Track>, Vec<SkippedTrack>) {
+        let tracks = self.tracks.into_iter().map(|draft| draft.header.with_samples(SampleTable::default(), None));
+        (tracks.collect(), self.skipped)
+    }
+
+    /// Begins a fragment of a stream without end, whose samples only its own bytes justify.
+    pub(crate) fn begin_fragment(&mut self, work: Work) {
+        self.budget = Budget::of_fragment(work);
+    }
+
     fn track(&mut self, moov: &Node<'_>, trak: &Node<'_>, tkhd: Tkhd) -> Result<TrackDraft, MediaError> {
         if self.tracks.iter().any(|track| track.header.id == tkhd.id) {
             return Err(trak.invalid(format!("a second track {}", tkhd.id), "an id of its own"));
@@ -258,6 +289,18 @@ impl TrackHeader {
 }
 
 impl TrackDraft {
+    /// Returns the samples so far. Later ones continue at their end.
+    pub(crate) fn take_samples(&mut self) -> SampleTable {
+        let mut next = SampleTable::builder();
+        if self.header.kind != TrackKind::Text {
+            next = next.even(self.header.usual_duration(0));
+        }
+        let start = self.samples.next_dts();
+        let samples = std::mem::replace(&mut self.samples, next).finish();
+        self.samples.set_start_dts(if samples.is_empty() { start } else { samples.end_dts() });
+        samples
+    }
+
     /// Makes the last edit open-ended where fragments follow the samples of the movie box: the edit list was written
     /// before the fragments, and ends with those samples.
     fn open_edits(&mut self) {

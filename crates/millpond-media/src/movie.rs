@@ -1,7 +1,7 @@
 //! The index of an object: tracks, edits and sample tables, without the media.
 
 use crate::{
-    codec::Codec,
+    codec::{Codec, make::Made},
     protection::{Protection, SystemHeader},
     sample_table::SampleTable,
     units::Timescale,
@@ -61,6 +61,26 @@ pub struct Track {
 }
 
 impl Track {
+    /// Returns a track of a live stream: it has no samples, edits, name or protection. `language` is a code of ISO
+    /// 639-2/T or a BCP 47 tag; `und` where unknown.
+    #[must_use]
+    pub fn live(id: u32, made: Made, timescale: Timescale, language: &str) -> Self {
+        let Made { codec, kind, sample_entry } = made;
+        Self {
+            id,
+            kind,
+            timescale,
+            language: language.to_owned(),
+            name: None,
+            enabled: true,
+            codec,
+            sample_entry,
+            edits: Vec::new(),
+            samples: SampleTable::default(),
+            protection: None,
+        }
+    }
+
     fn heap_bytes(&self) -> usize {
         let texts = self.language.len() + self.name.as_ref().map_or(0, String::len);
         let edits = self.edits.capacity() * size_of::<Edit>();

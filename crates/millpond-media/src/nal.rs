@@ -31,7 +31,7 @@ impl NalSyntax {
     }
 
     /// `nal_unit_type` (table 7-1 of both standards); `None` for an empty unit.
-    fn kind(self, unit: &[u8]) -> Option<u8> {
+    pub(crate) fn kind(self, unit: &[u8]) -> Option<u8> {
         let first = unit.first()?;
         Some(match self {
             Self::Avc => first & 0x1f,
@@ -64,6 +64,16 @@ impl NalSyntax {
             == Some(match self {
                 Self::Avc => 7,
                 Self::Hevc => 33,
+            })
+    }
+
+    /// Whether the unit is an access unit delimiter, which samples of MP4 files don't need.
+    #[must_use]
+    pub fn is_delimiter(self, unit: &[u8]) -> bool {
+        self.kind(unit)
+            == Some(match self {
+                Self::Avc => 9,
+                Self::Hevc => 35,
             })
     }
 

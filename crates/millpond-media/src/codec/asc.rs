@@ -14,7 +14,7 @@ const ER_AAC_ELD: u8 = 39;
 pub(super) const USAC: u8 = 42;
 
 /// Sample rates by index (table 1.18).
-const SAMPLE_RATES: [u32; 13] =
+pub(super) const SAMPLE_RATES: [u32; 13] =
     [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
 /// Index that announces a rate of 24 bits.
 const EXPLICIT_RATE: u8 = 15;

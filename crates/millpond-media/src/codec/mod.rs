@@ -16,6 +16,7 @@ mod esds;
 mod flac;
 mod hevc;
 pub(crate) mod iso;
+pub mod make;
 mod mp3;
 mod opus;
 mod pcm;
@@ -40,6 +41,7 @@ pub use hevc::HevcConfig;
 pub use mp3::Mp3Config;
 pub use opus::OpusConfig;
 pub use pcm::{ByteOrder, PcmCoding, PcmConfig};
+pub use sps::PictureSequence;
 pub use text::{StppConfig, WvttConfig};
 pub use vp9::Vp9Config;
 

@@ -1,4 +1,5 @@
 mod entries;
+mod making;
 
 use super::*;
 use crate::units::Timescale;

@@ -56,7 +56,7 @@ pub(super) fn parse(visual: &Visual<'_, '_>) -> Result<SampleEntry, MediaError> 
 }
 
 /// Returns the least level whose luma picture limit allows the size (VP9 Bitstream Specification, Annex A).
-fn least_level(width: u16, height: u16) -> u8 {
+pub(super) fn least_level(width: u16, height: u16) -> u8 {
     let pixels = u32::from(width) * u32::from(height);
     let levels = [
         (36_864, 10),

@@ -1,0 +1,53 @@
+//! Makes codecs and sample entries from what streams state: session descriptions, parameter sets, frame headers.
+//!
+//! Each codec family has a file. It writes an ISO sample entry, which `parse_sample_entry` then reads. So a codec of a
+//! live stream has the same properties as that of a file with the same configuration.
+
+mod aac;
+mod ac3;
+mod av1;
+mod avc;
+mod entry;
+mod hevc;
+mod mp3;
+mod opus;
+mod pcm;
+mod vpx;
+
+pub use aac::{aac, aac_lc};
+pub use ac3::{ac3, eac3};
+pub use av1::av1;
+pub use avc::{avc, avc_in_band};
+pub use hevc::{hevc, hevc_in_band};
+pub use mp3::mp3;
+pub use opus::opus;
+pub use pcm::pcm;
+pub use vpx::{vp8, vp9};
+
+use super::{Codec, parse_sample_entry};
+use crate::{boxes::FourCc, error::MediaError, movie::TrackKind};
+
+/// Most bytes of a decoder's configuration. Parameter sets of encoders have less than 1 KiB.
+pub const MOST_CONFIGURATION: usize = 64 * 1024;
+
+/// Path of errors about a sample entry that was made.
+const PATH: &str = "made sample entry";
+
+/// A codec with its sample entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// Codec and its configuration.
+    pub codec: Codec,
+    /// Kind of the track.
+    pub kind: TrackKind,
+    /// The whole sample entry box with its header, in ISO form: init segments contain it.
+    pub sample_entry: Vec<u8>,
+}
+
+impl Made {
+    /// Reads a sample entry for tracks with this `handler`.
+    fn parsed(sample_entry: Vec<u8>, handler: &FourCc) -> Result<Self, MediaError> {
+        let parsed = parse_sample_entry(&sample_entry, *handler, PATH, 0)?;
+        Ok(Self { codec: parsed.codec, kind: parsed.kind, sample_entry })
+    }
+}

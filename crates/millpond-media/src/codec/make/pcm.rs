@@ -1,0 +1,30 @@
+//! PCM: `ipcm` with `pcmC` (ISO/IEC 23003-5 5.1), and QuickTime's types for G.711 and values of 8 bits.
+
+use super::{Made, PATH, entry};
+use crate::{
+    codec::{ByteOrder, PcmCoding, PcmConfig, parse_sample_entry, pcm},
+    error::MediaError,
+    units::Timescale,
+};
+
+/// Makes an entry for PCM with this coding. `channels` is at least 1; `sample_rate` is in frames per second.
+///
+/// # Errors
+/// The coding has no entry here, or a frame is longer than an access unit.
+pub fn pcm(coding: PcmCoding, channels: u16, sample_rate: Timescale) -> Result<Made, MediaError> {
+    let rate = sample_rate.get();
+    let (kind, value_bits) = match coding {
+        PcmCoding::MuLaw => (*b"ulaw", 16),
+        PcmCoding::ALaw => (*b"alaw", 16),
+        PcmCoding::Unsigned8 => (*b"raw ", 8),
+        PcmCoding::Signed16(ByteOrder::Big) => (*b"ipcm", 16),
+        PcmCoding::Signed24(ByteOrder::Big) => (*b"ipcm", 24),
+        other => return Err(MediaError::unsupported(PATH, 0, format!("PCM as {other:?}"))),
+    };
+    let config = PcmConfig { fourcc: kind, coding, channels, sample_rate: rate };
+    let configuration = pcm::configuration(&config);
+    let is_iso = config.iso_type().is_some();
+    let sample_entry = entry::audio(&kind, channels, value_bits, rate, is_iso.then_some((b"pcmC", &configuration[..])));
+    let parsed = parse_sample_entry(&sample_entry, *b"soun", PATH, 0)?.with_clock(sample_rate);
+    Ok(Made { codec: parsed.codec, kind: parsed.kind, sample_entry })
+}

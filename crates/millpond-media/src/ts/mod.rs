@@ -1,0 +1,28 @@
+//! MPEG-2 transport streams (ISO/IEC 13818-1) that arrive: from bytes to frames.
+//!
+//! [`Demultiplexer`] takes bytes and gives programmes, streams, PES packets, clocks and cues. A [`Framer`] takes the PES
+//! packets of one stream and gives frames as MP4 files hold them, and the codec's configuration. Both are pure and take
+//! no more memory than the bytes that they were given justify.
+
+mod alignment;
+mod clock;
+mod coding;
+mod continuity;
+mod demultiplexer;
+mod descriptor;
+mod event;
+mod frames;
+mod packet;
+mod pes;
+mod section;
+mod tables;
+
+#[cfg(test)]
+mod tests;
+
+pub use coding::StreamCoding;
+pub use demultiplexer::{Demultiplexer, TsLimits};
+pub use event::{PesUnit, TsEvent, TsFault, TsFaultKind};
+pub use frames::{FrameFault, Framed, Framer, TsConfiguration, TsFrame};
+pub use section::checksum;
+pub use tables::{Programme, ProgrammeStreams, TsStream};
