@@ -9,6 +9,7 @@ use crate::{
     scan::Facts,
     segmentation::{SegmentInfo, Segments, SyncPoint},
     timeline::{Timed, Timeline},
+    track_listing::displayed,
 };
 use millpond_media::{
     codec::Codec,
@@ -340,11 +341,7 @@ impl PresentedTrack {
     /// and except for video.
     #[must_use]
     pub fn display_size(&self) -> Option<(u32, u32)> {
-        let TrackKind::Video { rotation, .. } = self.source_track()?.kind else { return None };
-        // Manifests state no size where it is unknown.
-        let (width, height) = display_size(self.source_track()?).filter(|(w, h)| *w >= 1.0 && *h >= 1.0)?;
-        let (width, height) = (width.round() as u32, height.round() as u32);
-        Some(if rotation % 180 == 90 { (height, width) } else { (width, height) })
+        displayed(self.source_track()?)
     }
 
     /// Channels; `None` except for audio.

@@ -1,8 +1,10 @@
-//! The MPD of DASH (ISO/IEC 23009-1), static, with a `SegmentTemplate` and a `SegmentTimeline`.
+//! The MPD of DASH (ISO/IEC 23009-1) with a `SegmentTemplate` and a `SegmentTimeline`.
 //!
 //! Times in the timeline are presentation times, after the edit lists of the init segments. So a Period begins at
 //! presentation time 0 and needs no `presentationTimeOffset`. With one, players that apply the edit list (as Media
 //! Source Extensions do) would subtract encoder priming twice.
+
+pub mod live;
 
 mod protection;
 mod sets;
@@ -11,8 +13,8 @@ mod sets;
 mod tests;
 
 use crate::{
-    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, presentation::Presentation, track::MediaKind,
-    xml::Writer,
+    PackageError, bandwidth::seconds, delivery::is_webvtt, digits, hls::Container, presentation::Presentation,
+    track::MediaKind, track_listing::TrackListing, xml::Writer,
 };
 
 use sets::{entries, sets};
@@ -28,7 +30,8 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
     if !presentation.is_text() && presentation.listed().all(|track| track.kind == MediaKind::Text) {
         return Err(presentation.not_carried("DASH", "video, or audio other than G.711 and PCM of 8 bits"));
     }
-    let sets = sets(presentation);
+    let tracks = TrackListing::of_presentation(presentation, Container::Fmp4, |track| presentation.lists(track));
+    let sets = sets(&tracks, presentation.aligned);
     let longest = presentation.listed().flat_map(|t| t.segments.micros()).max().unwrap_or(0);
     let entries: usize = presentation.listed().filter(|t| !is_webvtt(t)).map(|t| entries(&t.segments)).sum();
     let mut w = Writer::new(1024 + 512 * presentation.tracks.len() + ENTRY * entries);
@@ -39,10 +42,10 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
         .attribute("mediaPresentationDuration", &duration((presentation.duration * 1e6).round() as u64))
         .attribute("maxSegmentDuration", &duration(seconds(longest.saturating_add(499_999)).saturating_mul(1_000_000)))
         .attribute("minBufferTime", "PT2S");
-    protection::name_space(&mut w, presentation);
+    protection::name_space(&mut w, &tracks);
     w.start("Period").attribute("id", "0").attribute("start", "PT0S");
     for (id, set) in (0..).zip(&sets) {
-        set.write(&mut w, id, &presentation.base);
+        set.write(&mut w, id, presentation);
     }
     Ok(w.finish())
 }

@@ -1,6 +1,6 @@
 //! `ContentProtection` of encrypted tracks (ISO/IEC 23009-1 5.8.4.1, ISO/IEC 23001-7 11.2; DASH-IF IOP part 6).
 
-use crate::{base64, presentation::Presentation, track::PresentedTrack, xml::Writer};
+use crate::{base64, track_listing::TrackListing, xml::Writer};
 use millpond_media::{Scheme, Uuid};
 
 /// Scheme of encrypted ISO base media files.
@@ -12,30 +12,30 @@ const COMMON: Uuid = Uuid(*b"\x10\x77\xef\xec\xc0\xb2\x4d\x02\xac\xe3\x3c\x1e\x5
 /// Scheme and key identifier that all representations of one adaptation set share.
 pub(super) type Key = (Scheme, Uuid);
 
-pub(super) fn key(track: &PresentedTrack) -> Option<Key> {
+pub(super) fn key(track: &TrackListing<'_>) -> Option<Key> {
     track.protection().map(|protection| (protection.scheme, protection.parameters.key_id))
 }
 
 /// Declares the name space of `cenc:default_KID` and `cenc:pssh`, where the MPD uses it.
-pub(super) fn name_space(w: &mut Writer, presentation: &Presentation) {
-    if presentation.listed().any(|track| track.protection().is_some()) {
+pub(super) fn name_space(w: &mut Writer, tracks: &[TrackListing<'_>]) {
+    if tracks.iter().any(|track| track.protection().is_some()) {
         w.attribute("xmlns:cenc", "urn:mpeg:cenc:2013");
     }
 }
 
 /// Writes one element for the scheme and the key, and one for each header of a protection system.
-pub(super) fn elements(w: &mut Writer, track: &PresentedTrack) {
-    let Some((protection, media)) = track.protection().zip(track.media()) else { return };
+pub(super) fn elements(w: &mut Writer, track: &TrackListing<'_>) {
+    let Some(protection) = track.protection() else { return };
     w.start("ContentProtection").attribute("schemeIdUri", MP4_PROTECTION).attribute("value", protection.scheme.name());
     // A track that is clear except for groups of samples has no default key.
     if protection.parameters.is_protected {
         w.attribute("cenc:default_KID", &protection.parameters.key_id.to_string());
     }
     w.end();
-    for header in &media.movie.system_headers {
+    for header in track.headers {
         system(w, header.system, &header.whole);
     }
-    if media.movie.system_headers.is_empty() && protection.parameters.is_protected {
+    if track.headers.is_empty() && protection.parameters.is_protected {
         system(w, COMMON, &common_header(protection.parameters.key_id));
     }
 }

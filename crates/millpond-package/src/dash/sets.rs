@@ -2,12 +2,8 @@
 
 use super::protection;
 use crate::{
-    delivery::is_webvtt,
-    presentation::Presentation,
-    segmentation::Segments,
-    selection::family,
-    track::{MediaKind, PresentedTrack},
-    xml::Writer,
+    presentation::Presentation, segmentation::Segments, selection::family, track::MediaKind,
+    track_listing::TrackListing, xml::Writer,
 };
 use millpond_media::{codec::Codec, movie::TrackKind};
 use std::collections::{HashMap, HashSet};
@@ -17,29 +13,59 @@ const CHANNELS: &str = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011";
 const CHANNEL_LAYOUT: &str = "urn:mpeg:mpegB:cicp:ChannelConfiguration";
 const ROLE: &str = "urn:mpeg:dash:role:2011";
 
+/// Segments of the tracks of a manifest.
+pub(super) trait Templates {
+    /// Path before the URIs of tracks.
+    fn base(&self) -> &str;
+
+    /// Whether two tracks are cut at the same times.
+    fn same_times(&self, a: &TrackListing<'_>, b: &TrackListing<'_>) -> bool;
+
+    /// Writes the segment template of a track.
+    fn template(&self, w: &mut Writer, track: &TrackListing<'_>);
+}
+
+impl Templates for Presentation {
+    fn base(&self) -> &str {
+        &self.base
+    }
+
+    fn same_times(&self, a: &TrackListing<'_>, b: &TrackListing<'_>) -> bool {
+        let segments = |track: &TrackListing<'_>| self.tracks.get(track.place).map(|track| &track.segments);
+        segments(a).zip(segments(b)).is_some_and(|(a, b)| a.same_times(b))
+    }
+
+    fn template(&self, w: &mut Writer, track: &TrackListing<'_>) {
+        if let Some(track) = self.tracks.get(track.place) {
+            template(w, &track.segments, &self.base);
+        }
+    }
+}
+
 /// One adaptation set.
 pub(super) struct Set<'a> {
-    tracks: Vec<&'a PresentedTrack>,
+    tracks: Vec<TrackListing<'a>>,
     aligned: bool,
     /// Whether the set is the first of its kind.
     main: bool,
 }
 
 /// Returns the adaptation sets of an asset: video by ladder and codec, audio by language and codec, each text by
-/// itself. Audio tracks have different content, because repetitions in renditions were removed.
-pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
-    let mut sets: Vec<Set<'_>> = Vec::new();
+/// itself. Audio tracks have different content, because repetitions in renditions were removed. `aligned` tells whether
+/// all videos of the main ladder have common segment boundaries.
+pub(super) fn sets<'a>(tracks: &[TrackListing<'a>], aligned: bool) -> Vec<Set<'a>> {
+    let mut sets: Vec<Set<'a>> = Vec::new();
     let mut places = HashMap::new();
     let mut kinds = HashSet::new();
-    for track in presentation.listed() {
+    for track in tracks {
         let place = switchable(track).map(|codec| *places.entry(codec).or_insert(sets.len()));
         if let Some(set) = place.and_then(|place| sets.get_mut(place)) {
-            set.tracks.push(track);
+            set.tracks.push(*track);
             continue;
         }
         let main = kinds.insert(track.kind);
-        let aligned = track.kind != MediaKind::Video || presentation.aligned || track.is_alternative();
-        sets.push(Set { tracks: vec![track], aligned, main });
+        let aligned = track.kind != MediaKind::Video || aligned || track.ladder > 0;
+        sets.push(Set { tracks: vec![*track], aligned, main });
     }
     sets
 }
@@ -47,25 +73,25 @@ pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
 /// Properties that video tracks must share so that players may switch between them: ladder, codec and key.
 type Switchable = (u16, &'static str, Option<String>, Option<protection::Key>);
 
-fn switchable(track: &PresentedTrack) -> Option<Switchable> {
+fn switchable(track: &TrackListing<'_>) -> Option<Switchable> {
     let codec = track.codec().filter(|_| track.kind == MediaKind::Video)?;
     Some((track.ladder, family(codec), codec.parameter().get(..4).map(str::to_owned), protection::key(track)))
 }
 
 impl Set<'_> {
     /// Writes attributes and elements in the order of the schema (23009-1 5.3.3.3).
-    pub(super) fn write(&self, w: &mut Writer, id: u64, base: &str) {
+    pub(super) fn write(&self, w: &mut Writer, id: u64, templates: &dyn Templates) {
         let Some(first) = self.tracks.first() else { return };
         w.start("AdaptationSet").number("id", id).attribute("contentType", content_type(first.kind));
-        if let Some(language) = &first.language {
+        if let Some(language) = first.language {
             w.attribute("lang", language);
         }
         w.attribute("mimeType", mime_type(first));
-        if !is_webvtt(first) {
-            let aligned = self.aligned && (!first.is_alternative() || self.shares_times());
+        if !first.is_webvtt() {
+            let aligned = self.aligned && (first.ladder == 0 || self.shares_times(templates));
             w.attribute("segmentAlignment", if aligned { "true" } else { "false" });
             // The greatest type among the renditions (5.3.7.2); none where one begins without an access point.
-            let types = self.tracks.iter().map(|t| t.media().map_or(Some(1), |m| m.access.sap_type()));
+            let types = self.tracks.iter().map(|track| track.sap_type);
             if let Some(most) = types.reduce(|a, b| Some(a?.max(b?))).flatten() {
                 w.number("startWithSAP", u64::from(most));
             }
@@ -73,19 +99,19 @@ impl Set<'_> {
         if first.kind == MediaKind::Video {
             self.limits(w);
         }
-        if let [only] = self.tracks[..] {
+        if let [only] = &self.tracks[..] {
             channels(w, only);
         }
         protection::elements(w, first);
         range(w, first);
         w.start("Label").end_with(&self.label());
         w.start("Role").attribute("schemeIdUri", ROLE).attribute("value", self.role(first)).end();
-        let shared = self.shared_template();
+        let shared = self.shared_template(templates);
         if let Some(track) = shared {
-            template(w, &track.segments, base);
+            templates.template(w, track);
         }
         for track in &self.tracks {
-            representation(w, track, shared.is_none(), base);
+            representation(w, track, shared.is_none(), templates);
         }
         w.end();
     }
@@ -95,7 +121,7 @@ impl Set<'_> {
         if let (Some(width), Some(height)) = (sizes().map(|s| s.0).max(), sizes().map(|s| s.1).max()) {
             w.number("maxWidth", u64::from(width)).number("maxHeight", u64::from(height));
         }
-        let rates = self.tracks.iter().filter_map(|t| t.frame_rate());
+        let rates = self.tracks.iter().filter_map(|t| t.frame_rate);
         let value = |(n, d): &(u32, u32)| f64::from(*n) / f64::from(*d);
         if let Some(rate) = rates.max_by(|a, b| value(a).total_cmp(&value(b))) {
             w.attribute("maxFrameRate", &fraction(rate));
@@ -105,16 +131,16 @@ impl Set<'_> {
     fn label(&self) -> String {
         match &self.tracks[..] {
             [first, _, ..] => first.codec().map_or_else(String::new, |c| c.name().to_owned()),
-            tracks => tracks.first().map_or_else(String::new, |t| t.label.clone()),
+            tracks => tracks.first().map_or_else(String::new, |t| t.label.to_owned()),
         }
     }
 
     /// Returns the role (5.8.5.5).
-    fn role(&self, first: &PresentedTrack) -> &'static str {
+    fn role(&self, first: &TrackListing<'_>) -> &'static str {
         match first.kind {
-            MediaKind::Text if first.forced => "forced-subtitle",
+            MediaKind::Text if first.is_forced => "forced-subtitle",
             MediaKind::Text => "subtitle",
-            MediaKind::Audio if first.default && self.main => "main",
+            MediaKind::Audio if first.is_default && self.main => "main",
             MediaKind::Audio => "alternate",
             MediaKind::Video if self.main => "main",
             MediaKind::Video => "alternate",
@@ -122,14 +148,14 @@ impl Set<'_> {
     }
 
     /// Whether all tracks are cut at the same times.
-    fn shares_times(&self) -> bool {
-        self.tracks.windows(2).all(|pair| pair[0].segments.same_times(&pair[1].segments))
+    fn shares_times(&self, templates: &dyn Templates) -> bool {
+        self.tracks.windows(2).all(|pair| templates.same_times(&pair[0], &pair[1]))
     }
 
     /// Returns the track whose segment template is common to all.
-    fn shared_template(&self) -> Option<&PresentedTrack> {
+    fn shared_template(&self, templates: &dyn Templates) -> Option<&TrackListing<'_>> {
         let (first, rest) = self.tracks.split_first()?;
-        (!rest.is_empty() && rest.iter().all(|t| t.segments.same_times(&first.segments))).then_some(*first)
+        (!rest.is_empty() && rest.iter().all(|track| templates.same_times(track, first))).then_some(first)
     }
 }
 
@@ -141,44 +167,44 @@ const fn content_type(kind: MediaKind) -> &'static str {
     }
 }
 
-fn mime_type(track: &PresentedTrack) -> &'static str {
+fn mime_type(track: &TrackListing<'_>) -> &'static str {
     match track.kind {
         MediaKind::Video => "video/mp4",
         MediaKind::Audio => "audio/mp4",
-        MediaKind::Text if is_webvtt(track) => "text/vtt",
+        MediaKind::Text if track.is_webvtt() => "text/vtt",
         MediaKind::Text => "application/mp4",
     }
 }
 
-fn representation(w: &mut Writer, track: &PresentedTrack, own_template: bool, base: &str) {
+fn representation(w: &mut Writer, track: &TrackListing<'_>, own_template: bool, templates: &dyn Templates) {
     w.start("Representation")
-        .attribute("id", &track.name)
+        .attribute("id", track.name)
         .number("bandwidth", track.bandwidth.peak.clamp(1, u64::from(u32::MAX)));
-    if is_webvtt(track) {
-        w.start("BaseURL").end_with(&format!("{base}{}/all.vtt", track.name));
+    if track.is_webvtt() {
+        w.start("BaseURL").end_with(&format!("{}{}/all.vtt", templates.base(), track.name));
         w.end();
         return;
     }
     w.attribute("codecs", &track.codec_parameter());
     picture(w, track);
-    if let Some(TrackKind::Audio { sample_rate, .. }) = track.source_track().map(|t| t.kind) {
+    if let Some(TrackKind::Audio { sample_rate, .. }) = track.track.map(|t| t.kind) {
         w.number("audioSamplingRate", u64::from(sample_rate));
     }
     if own_template {
-        template(w, &track.segments, base);
+        templates.template(w, track);
     }
     w.end();
 }
 
 /// Writes the size in coded pixels, pixel aspect and frame rate.
-fn picture(w: &mut Writer, track: &PresentedTrack) {
-    let Some(TrackKind::Video { width, height, pixel_aspect, .. }) = track.source_track().map(|t| t.kind) else {
+fn picture(w: &mut Writer, track: &TrackListing<'_>) {
+    let Some(TrackKind::Video { width, height, pixel_aspect, .. }) = track.track.map(|t| t.kind) else {
         return;
     };
     if width > 0 && height > 0 {
         w.number("width", u64::from(width)).number("height", u64::from(height));
     }
-    if let Some(rate) = track.frame_rate() {
+    if let Some(rate) = track.frame_rate {
         w.attribute("frameRate", &fraction(rate));
     }
     let (horizontal, vertical) = if pixel_aspect.0 == 0 || pixel_aspect.1 == 0 { (1, 1) } else { pixel_aspect };
@@ -190,7 +216,7 @@ fn fraction((numerator, denominator): (u32, u32)) -> String {
 }
 
 /// Writes the channel count, also for Dolby's codecs.
-fn channels(w: &mut Writer, track: &PresentedTrack) {
+fn channels(w: &mut Writer, track: &TrackListing<'_>) {
     let Some(channels) = track.channels().filter(|c| *c > 0) else { return };
     // The 23003-3 scheme counts up to 6. The value 12 is 8 channels (7.1), under the CICP scheme.
     let (scheme, value) = match channels {
@@ -202,7 +228,7 @@ fn channels(w: &mut Writer, track: &PresentedTrack) {
 }
 
 /// Writes transfer characteristics other than those of standard dynamic range (ISO/IEC 23091-2 8.2).
-fn range(w: &mut Writer, track: &PresentedTrack) {
+fn range(w: &mut Writer, track: &TrackListing<'_>) {
     let transfer = track.codec().and_then(Codec::color).map(|c| c.transfer);
     if let Some(transfer @ (16 | 18)) = transfer {
         w.start("SupplementalProperty")
@@ -218,24 +244,32 @@ pub(super) fn entries(segments: &Segments) -> usize {
     1 + lengths().zip(lengths().skip(1)).filter(|(a, b)| a != b).count()
 }
 
-/// Writes the segment template (5.3.9.4) and timeline (5.3.9.6).
+/// Writes the segment template (5.3.9.4) and timeline of a stored track.
 fn template(w: &mut Writer, segments: &Segments, base: &str) {
     w.start("SegmentTemplate")
         .number("timescale", u64::from(segments.timescale().get()))
         .attribute("initialization", &format!("{base}$RepresentationID$/init.mp4"))
         .attribute("media", &format!("{base}$RepresentationID$/$Number$.m4s"))
         .attribute("startNumber", "1");
-    w.start("SegmentTimeline");
     let times = segments.times();
-    let mut runs = times.windows(2).map(|t| (t[0], t[1].saturating_sub(t[0]))).peekable();
-    let mut first = true;
+    timeline(w, times.windows(2).map(|t| (t[0], t[1].saturating_sub(t[0]))));
+    w.end();
+}
+
+/// Writes the segment timeline (5.3.9.6) of consecutive segments: start and duration of each in ticks.
+pub(super) fn timeline(w: &mut Writer, segments: impl Iterator<Item = (i64, i64)>) {
+    w.start("SegmentTimeline");
+    let mut runs = segments.peekable();
+    let mut end = None;
     while let Some((start, duration)) = runs.next() {
+        let mut last = start.saturating_add(duration);
         let mut repeats = 0;
-        while runs.next_if(|(_, d)| *d == duration).is_some() {
+        while runs.next_if(|(s, d)| *s == last && *d == duration).is_some() {
+            last = last.saturating_add(duration);
             repeats += 1;
         }
         w.start("S");
-        if std::mem::take(&mut first) {
+        if end.replace(last) != Some(start) {
             w.number("t", u64::try_from(start).unwrap_or(0));
         }
         w.number("d", u64::try_from(duration).unwrap_or(0));
@@ -244,5 +278,5 @@ fn template(w: &mut Writer, segments: &Segments, base: &str) {
         }
         w.end();
     }
-    w.end().end();
+    w.end();
 }

@@ -4,6 +4,7 @@
 //! share subtitles as WebVTT.
 
 mod keys;
+pub mod live;
 mod media;
 mod multivariant;
 
@@ -11,7 +12,7 @@ mod multivariant;
 mod tests;
 
 pub use media::{iframes, media};
-pub use multivariant::multivariant;
+pub use multivariant::{live_multivariant, multivariant};
 
 /// Container format of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,15 +1,9 @@
 //! The multivariant playlist (RFC 8216 4.3.4).
 
-use super::{Container, keys, media::is_independent};
+use super::{Container, keys};
 use crate::{
-    PackageError,
-    bandwidth::Bandwidth,
-    delivery::is_webvtt,
-    digits,
-    presentation::Presentation,
-    selection::family,
-    track::{MediaKind, PresentedTrack},
-    transport,
+    PackageError, bandwidth::Bandwidth, delivery::is_webvtt, digits, live::Window, presentation::Presentation,
+    selection::family, track::MediaKind, track_listing::TrackListing, transport,
 };
 use millpond_media::codec::Codec;
 use std::collections::HashSet;
@@ -20,7 +14,7 @@ const SUBTITLES: &str = "text";
 /// Audio tracks of one codec, from which players of a variant choose.
 struct Group<'a> {
     id: &'static str,
-    tracks: Vec<&'a PresentedTrack>,
+    tracks: Vec<TrackListing<'a>>,
     bandwidth: Bandwidth,
     /// Codecs of its variants except for the video's, without duplicates.
     codecs: Vec<String>,
@@ -28,11 +22,14 @@ struct Group<'a> {
 
 /// Content of the playlist of one container.
 struct Content<'a> {
-    presentation: &'a Presentation,
     container: Container,
-    video: Vec<&'a PresentedTrack>,
+    /// Path before the URIs of tracks.
+    base: &'a str,
+    /// Key tags.
+    keys: String,
+    video: Vec<TrackListing<'a>>,
     groups: Vec<Group<'a>>,
-    text: Vec<&'a PresentedTrack>,
+    text: Vec<TrackListing<'a>>,
     /// Codecs of variants without an audio group, except for the video's.
     codecs: Vec<String>,
 }
@@ -43,80 +40,104 @@ struct Content<'a> {
 /// # Errors
 /// [`PackageError::Container`] where the container can carry no video and no audio of the asset.
 pub fn multivariant(presentation: &Presentation, container: Container) -> Result<String, PackageError> {
-    let content = Content::of(presentation, container)?;
-    let mut out = String::with_capacity(1024);
-    out.push_str("#EXTM3U\n#EXT-X-VERSION:");
-    digits::push(&mut out, if container == Container::Fmp4 { 7 } else { 4 });
-    out.push('\n');
-    if content.video.iter().all(|v| is_independent(v)) {
-        out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+    let tracks = TrackListing::of_presentation(presentation, container, |track| match (track.kind, container) {
+        (MediaKind::Text, _) => container == Container::Fmp4 || is_webvtt(track),
+        (_, Container::Fmp4) => presentation.lists(track),
+        (_, Container::Ts) => transport::is_carried(presentation, track),
+    });
+    let has_media = tracks.iter().any(|track| track.kind != MediaKind::Text);
+    if !has_media && (tracks.is_empty() || !presentation.is_text()) {
+        return Err(match container {
+            Container::Fmp4 => presentation.not_carried("HLS", "video, or audio other than G.711 and PCM of 8 bits"),
+            Container::Ts => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MP3, AC-3 or E-AC-3"),
+        });
     }
+    let muxed = (container == Container::Ts).then(|| transport::muxed_audio(presentation)).flatten();
+    let muxed = muxed.and_then(|muxed| {
+        let place = presentation.tracks.iter().position(|track| track.name == muxed.name)?;
+        TrackListing::stored(presentation, place, container)
+    });
+    let mut keys = String::new();
     if container == Container::Fmp4 {
-        keys::of_session(&mut out, presentation)?;
+        keys::of_session(&mut keys, presentation)?;
     }
-    content.renditions(&mut out);
-    for video in &content.video {
-        if content.groups.is_empty() {
-            content.variant(&mut out, Some(video), None);
-        }
-        for group in &content.groups {
-            content.variant(&mut out, Some(video), Some(group));
-        }
-    }
-    if content.video.is_empty() {
-        for group in &content.groups {
-            content.variant(&mut out, None, Some(group));
-        }
-        if content.groups.is_empty() {
-            content.variant(&mut out, None, None);
-        }
-    }
-    if container == Container::Fmp4 {
-        content.video.iter().for_each(|v| content.iframes(&mut out, v));
-    }
-    Ok(out)
+    Ok(Content::of(tracks, muxed, container, &presentation.base, keys).write())
+}
+
+/// Returns the multivariant playlist of a live stream as fragmented MP4, by the formats of its newest epoch; `None` until
+/// all tracks have a complete segment.
+#[must_use]
+pub fn live_multivariant(window: &Window) -> Option<String> {
+    let tracks = window.listings(window.newest_epoch().filter(|_| window.is_ready())?);
+    let has_tracks = !tracks.is_empty();
+    has_tracks.then(|| Content::of(tracks, None, Container::Fmp4, "", String::new()).write())
 }
 
 impl<'a> Content<'a> {
-    fn of(presentation: &'a Presentation, container: Container) -> Result<Self, PackageError> {
-        let fits = |t: &&PresentedTrack| match container {
-            Container::Fmp4 => presentation.lists(t),
-            Container::Ts => transport::is_carried(presentation, t),
-        };
+    /// `muxed` is the audio in the segments of the video.
+    fn of(
+        tracks: Vec<TrackListing<'a>>,
+        muxed: Option<TrackListing<'a>>,
+        container: Container,
+        base: &'a str,
+        keys: String,
+    ) -> Self {
+        let of_kind = |kind| tracks.iter().copied().filter(move |track| track.kind == kind);
         // Variants are renditions of one video (RFC 8216 4.3.4.2). An alternative video has only its own URL.
-        let mut video: Vec<_> = presentation.of_kind(MediaKind::Video).filter(fits).collect();
+        let mut video: Vec<_> = of_kind(MediaKind::Video).collect();
         if let Some(ladder) = video.first().map(|track| track.ladder) {
             video.retain(|track| track.ladder == ladder);
         }
         let mut groups: Vec<Group<'a>> = Vec::new();
-        for track in presentation.of_kind(MediaKind::Audio).filter(fits) {
-            let bandwidth = bandwidth(presentation, track, container);
+        for track in of_kind(MediaKind::Audio) {
             let id = track.codec().map_or("audio", family);
             match groups.iter_mut().find(|g| g.id == id) {
                 Some(group) => {
                     group.tracks.push(track);
-                    group.bandwidth = larger(group.bandwidth, bandwidth);
+                    group.bandwidth = larger(group.bandwidth, track.bandwidth);
                 }
-                None => groups.push(Group { id, tracks: vec![track], bandwidth, codecs: Vec::new() }),
+                None => groups.push(Group { id, tracks: vec![track], bandwidth: track.bandwidth, codecs: Vec::new() }),
             }
         }
-        let text: Vec<_> =
-            presentation.of_kind(MediaKind::Text).filter(|t| container == Container::Fmp4 || is_webvtt(t)).collect();
-        if video.is_empty() && groups.is_empty() && (text.is_empty() || !presentation.is_text()) {
-            return Err(match container {
-                Container::Fmp4 => {
-                    presentation.not_carried("HLS", "video, or audio other than G.711 and PCM of 8 bits")
-                }
-                Container::Ts => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MP3, AC-3 or E-AC-3"),
-            });
-        }
-        let muxed = (container == Container::Ts).then(|| transport::muxed_audio(presentation)).flatten();
-        let beside = || muxed.into_iter().chain(text.iter().copied().filter(|t| !is_webvtt(t)));
+        let text: Vec<_> = of_kind(MediaKind::Text).collect();
+        let beside = || muxed.into_iter().chain(text.iter().copied().filter(|t| !t.is_webvtt()));
         for group in &mut groups {
             group.codecs = codecs(group.tracks.iter().copied().chain(beside()), container);
         }
         let codecs = codecs(beside(), container);
-        Ok(Self { presentation, container, video, groups, text, codecs })
+        Self { container, base, keys, video, groups, text, codecs }
+    }
+
+    fn write(&self) -> String {
+        let mut out = String::with_capacity(1024 + self.keys.len());
+        out.push_str("#EXTM3U\n#EXT-X-VERSION:");
+        digits::push(&mut out, if self.container == Container::Fmp4 { 7 } else { 4 });
+        out.push('\n');
+        if self.video.iter().all(TrackListing::is_independent) {
+            out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+        }
+        out.push_str(&self.keys);
+        self.renditions(&mut out);
+        for video in &self.video {
+            if self.groups.is_empty() {
+                self.variant(&mut out, Some(video), None);
+            }
+            for group in &self.groups {
+                self.variant(&mut out, Some(video), Some(group));
+            }
+        }
+        if self.video.is_empty() {
+            for group in &self.groups {
+                self.variant(&mut out, None, Some(group));
+            }
+            if self.groups.is_empty() {
+                self.variant(&mut out, None, None);
+            }
+        }
+        if self.container == Container::Fmp4 {
+            self.video.iter().for_each(|video| self.iframes(&mut out, video));
+        }
+        out
     }
 
     /// Whether audio tracks have `EXT-X-MEDIA` tags: a single audio track alone is a variant.
@@ -129,30 +150,30 @@ impl<'a> Content<'a> {
         for group in self.groups.iter().filter(|_| self.has_audio_media()) {
             for track in &group.tracks {
                 media_head(out, "AUDIO", group.id, track);
-                yes_no(out, "DEFAULT", track.default);
+                yes_no(out, "DEFAULT", track.is_default);
                 out.push_str(",AUTOSELECT=YES");
                 if let Some(channels) = track.channels().filter(|c| *c > 0) {
                     out.push_str(",CHANNELS=\"");
                     digits::push(out, u64::from(channels));
                     out.push('"');
                 }
-                uri(out, &self.presentation.base, track);
+                uri(out, self.base, track);
             }
         }
         for track in &self.text {
             media_head(out, "SUBTITLES", SUBTITLES, track);
-            yes_no(out, "DEFAULT", track.default);
+            yes_no(out, "DEFAULT", track.is_default);
             out.push_str(",AUTOSELECT=YES");
-            yes_no(out, "FORCED", track.forced);
-            uri(out, &self.presentation.base, track);
+            yes_no(out, "FORCED", track.is_forced);
+            uri(out, self.base, track);
         }
     }
 
     /// Writes a variant (4.3.4.2).
-    fn variant(&self, out: &mut String, video: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
-        let audio = group.and_then(|g| g.tracks.first().copied());
-        let Some(track) = video.or(audio).or(self.text.first().copied()) else { return };
-        let mut rate = video.map_or_else(Bandwidth::default, |v| bandwidth(self.presentation, v, self.container));
+    fn variant(&self, out: &mut String, video: Option<&TrackListing<'_>>, group: Option<&Group<'_>>) {
+        let audio = group.and_then(|g| g.tracks.first());
+        let Some(track) = video.or(audio).or(self.text.first()) else { return };
+        let mut rate = video.map_or_else(Bandwidth::default, |video| video.bandwidth);
         rate = group.map_or(rate, |g| rate.with(g.bandwidth));
         // The largest sum over all combinations of renditions, with subtitles.
         rate = rate.with(self.text.iter().map(|text| text.bandwidth).fold(Bandwidth::default(), larger));
@@ -169,53 +190,46 @@ impl<'a> Content<'a> {
             attribute(out, "SUBTITLES", SUBTITLES);
         }
         out.push('\n');
-        out.push_str(&self.presentation.base);
-        out.push_str(&track.name);
+        out.push_str(self.base);
+        out.push_str(track.name);
         out.push_str("/index.m3u8\n");
     }
 
-    fn codecs(&self, out: &mut String, own: Option<&PresentedTrack>, group: Option<&Group<'_>>) {
+    fn codecs(&self, out: &mut String, own: Option<&TrackListing<'_>>, group: Option<&Group<'_>>) {
         let own = own.map(|track| parameter(track, self.container));
         let others = group.map_or(&self.codecs, |g| &g.codecs).iter().filter(|codec| Some(*codec) != own.as_ref());
         let all: Vec<&str> = own.iter().chain(others).map(String::as_str).collect();
         attribute(out, "CODECS", &all.join(","));
     }
 
-    /// Writes the I-frame variant of a video (4.3.4.3).
-    fn iframes(&self, out: &mut String, video: &PresentedTrack) {
-        let Some(media) = video.media() else { return };
+    /// Writes the I-frame variant of a video (4.3.4.3), where it has one.
+    fn iframes(&self, out: &mut String, video: &TrackListing<'_>) {
+        let Some(bandwidth) = video.iframes() else { return };
         out.push_str("#EXT-X-I-FRAME-STREAM-INF:");
-        rates(out, media.iframes(video.segments.end()).bandwidth);
+        rates(out, bandwidth);
         attribute(out, "CODECS", &video.codec_parameter());
         size(out, video);
         range(out, video);
         out.push_str(",URI=\"");
-        out.push_str(&self.presentation.base);
-        out.push_str(&video.name);
+        out.push_str(self.base);
+        out.push_str(video.name);
         out.push_str("/iframes.m3u8\"\n");
     }
 }
 
 /// Returns the codecs of tracks, without duplicates.
-fn codecs<'a>(tracks: impl Iterator<Item = &'a PresentedTrack>, container: Container) -> Vec<String> {
+fn codecs<'a>(tracks: impl Iterator<Item = TrackListing<'a>>, container: Container) -> Vec<String> {
     let mut seen = HashSet::new();
-    tracks.map(|track| parameter(track, container)).filter(|codec| seen.insert(codec.clone())).collect()
+    tracks.map(|track| parameter(&track, container)).filter(|codec| seen.insert(codec.clone())).collect()
 }
 
 /// Returns the codec parameter of a track in a container. Transport streams have no MP4 object types. There MP3 has the
 /// name that Apple's and other players know (audio object type 34 of ISO/IEC 14496-3).
-fn parameter(track: &PresentedTrack, container: Container) -> String {
+fn parameter(track: &TrackListing<'_>, container: Container) -> String {
     match (container, track.codec()) {
         (Container::Ts, Some(Codec::Mp3(_))) => "mp4a.40.34".to_owned(),
-        _ if is_webvtt(track) => "wvtt".to_owned(),
+        _ if track.is_webvtt() => "wvtt".to_owned(),
         _ => track.codec_parameter(),
-    }
-}
-
-fn bandwidth(presentation: &Presentation, track: &PresentedTrack, container: Container) -> Bandwidth {
-    match container {
-        Container::Fmp4 => track.bandwidth,
-        Container::Ts => transport::bandwidth(presentation, track),
     }
 }
 
@@ -223,20 +237,20 @@ fn larger(a: Bandwidth, b: Bandwidth) -> Bandwidth {
     Bandwidth { peak: a.peak.max(b.peak), average: a.average.max(b.average) }
 }
 
-fn media_head(out: &mut String, kind: &str, group: &str, track: &PresentedTrack) {
+fn media_head(out: &mut String, kind: &str, group: &str, track: &TrackListing<'_>) {
     out.push_str("#EXT-X-MEDIA:TYPE=");
     out.push_str(kind);
     attribute(out, "GROUP-ID", group);
-    attribute(out, "NAME", &track.label);
-    if let Some(language) = &track.language {
+    attribute(out, "NAME", track.label);
+    if let Some(language) = track.language {
         attribute(out, "LANGUAGE", language);
     }
 }
 
-fn uri(out: &mut String, base: &str, track: &PresentedTrack) {
+fn uri(out: &mut String, base: &str, track: &TrackListing<'_>) {
     out.push_str(",URI=\"");
     out.push_str(base);
-    out.push_str(&track.name);
+    out.push_str(track.name);
     out.push_str("/index.m3u8\"\n");
 }
 
@@ -261,9 +275,9 @@ fn rates(out: &mut String, bandwidth: Bandwidth) {
     digits::push(out, bandwidth.average.max(1));
 }
 
-fn picture(out: &mut String, video: &PresentedTrack) {
+fn picture(out: &mut String, video: &TrackListing<'_>) {
     size(out, video);
-    if let Some((numerator, denominator)) = video.frame_rate() {
+    if let Some((numerator, denominator)) = video.frame_rate {
         let thousandths = (u64::from(numerator) * 1000 + u64::from(denominator) / 2) / u64::from(denominator.max(1));
         out.push_str(",FRAME-RATE=");
         digits::push(out, thousandths / 1000);
@@ -275,7 +289,7 @@ fn picture(out: &mut String, video: &PresentedTrack) {
     range(out, video);
 }
 
-fn size(out: &mut String, video: &PresentedTrack) {
+fn size(out: &mut String, video: &TrackListing<'_>) {
     if let Some((width, height)) = video.display_size() {
         out.push_str(",RESOLUTION=");
         digits::push(out, u64::from(width));
@@ -285,7 +299,7 @@ fn size(out: &mut String, video: &PresentedTrack) {
 }
 
 /// Writes `VIDEO-RANGE` for the transfer characteristics (ISO/IEC 23091-2 8.2); SDR is the default.
-fn range(out: &mut String, video: &PresentedTrack) {
+fn range(out: &mut String, video: &TrackListing<'_>) {
     match video.codec().and_then(|c| c.color()).map(|c| c.transfer) {
         Some(16) => out.push_str(",VIDEO-RANGE=PQ"),
         Some(18) => out.push_str(",VIDEO-RANGE=HLG"),

@@ -1,6 +1,7 @@
 //! Program association and program map tables (ISO/IEC 13818-1, 2.4.4).
 
 use super::packet::SIZE;
+use millpond_media::ts::checksum;
 
 /// PID of the program map table.
 const PMT_PID: u16 = 0x1000;
@@ -60,7 +61,7 @@ fn section(table_id: u8, body: &[u8]) -> Vec<u8> {
     section.extend_from_slice(&(0xb000 | (body.len() + 9) as u16).to_be_bytes());
     section.extend_from_slice(&[0, 1, 0xc1, 0, 0]);
     section.extend_from_slice(body);
-    let crc = crc32(&section);
+    let crc = checksum(&section);
     section.extend_from_slice(&crc.to_be_bytes());
     section
 }
@@ -72,13 +73,6 @@ fn packet(pid: u16, counter: u8, section: &[u8]) -> Option<[u8; SIZE]> {
     Some(packet)
 }
 
-/// Returns the CRC of a section (Annex A). Over a section with its CRC it is 0.
-fn crc32(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(u32::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| crc << 1 ^ if crc >> 31 == 1 { 0x04c1_1db7 } else { 0 })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,18 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn crc_of_the_known_vector() {
-        assert_eq!(crc32(b"123456789"), 0x0376_e6e7);
-    }
-
-    #[test]
     fn sections_end_in_their_crc() {
         let [pat, pmt] = tables(&[entry(0x101)], 0x101, 0x15).unwrap();
         for (packet, pid) in [(pat, 0), (pmt, PMT_PID)] {
             assert_eq!(u16::from_be_bytes([packet[1], packet[2]]), 0x4000 | pid);
             assert_eq!(packet[3], 0x15);
             let len = usize::from(u16::from_be_bytes([packet[6], packet[7]]) & 0x0fff) + 3;
-            assert_eq!(crc32(&packet[5..5 + len]), 0);
+            assert_eq!(checksum(&packet[5..5 + len]), 0);
             assert!(packet[5 + len..].iter().all(|&b| b == 0xff));
         }
     }

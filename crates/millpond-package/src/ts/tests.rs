@@ -6,6 +6,8 @@ use millpond_media::{AacConfig, AvcConfig, Codec, HevcConfig, Mp3Config, SampleT
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
+mod read_back;
+
 const SPS: [u8; 5] = [0x67, 1, 2, 3, 4];
 const PPS: [u8; 2] = [0x68, 9];
 

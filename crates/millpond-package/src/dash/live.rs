@@ -1,0 +1,198 @@
+//! The MPD of a live stream (ISO/IEC 23009-1 5.3.1.2, type `dynamic`), with low latency where the stream has parts.
+//!
+//! Each epoch is a Period. Its segments have numbers, and times in a `SegmentTimeline`. With parts, the unfinished
+//! segment is listed too, with the duration of the one before it: its chunks can be fetched as they are made.
+
+use super::{
+    duration,
+    sets::{Templates, sets, timeline},
+};
+use crate::{
+    live::{Segment, SegmentNumber, TargetDuration, TrackSegment, Window, WindowEpoch, ticks},
+    track_listing::TrackListing,
+    utc,
+    xml::Writer,
+};
+use std::time::Duration;
+
+/// Most bytes of an entry in a segment timeline.
+const ENTRY: usize = 40;
+
+/// What a client is shown of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManifestView<'a> {
+    /// Name of the stream's run in URIs.
+    pub run: &'a str,
+    /// URL of the server's time (`UTCTiming`, 5.8.4.11), relative to the MPD or absolute.
+    pub clock: &'a str,
+    /// Wall time of the window's last change, since the Unix epoch.
+    pub published: Duration,
+}
+
+/// Returns the MPD of a window; `None` until all tracks have a complete segment.
+#[must_use]
+pub fn mpd(window: &Window, view: &ManifestView<'_>) -> Option<String> {
+    let origin = window.origin().filter(|_| window.is_ready())?;
+    let target = window.targets()?.segment;
+    let part = window.targets()?.longest_part();
+    let first = window.first_listed()?;
+    let periods: Vec<_> = window.epochs().filter_map(|epoch| Period::of(window, epoch, view.run, first)).collect();
+    let entries: usize = periods.iter().map(|period| period.segments.len()).sum();
+    let mut w = Writer::new(2048 + periods.len() * 1024 + ENTRY * entries * window.tracks().len());
+    head(&mut w, window, view, origin);
+    // Three parts must be buffered; a chunk and a request take up to a second more.
+    let latency =
+        part.map(|part| u64::try_from(part.as_millis()).unwrap_or(u64::MAX).saturating_mul(3).saturating_add(1000));
+    if let Some(latency) = latency {
+        w.start("ServiceDescription").attribute("id", "0");
+        w.start("Latency")
+            .number("target", latency)
+            .number("min", latency / 2)
+            .number("max", 3000 * u64::from(target.seconds()));
+        w.end();
+        w.start("PlaybackRate").attribute("min", "0.96").attribute("max", "1.04").end();
+        w.end();
+    }
+    for (index, period) in periods.iter().enumerate() {
+        period.write(&mut w, origin, index + 1 == periods.len());
+    }
+    w.start("UTCTiming")
+        .attribute("schemeIdUri", "urn:mpeg:dash:utc:http-iso:2014")
+        .attribute("value", view.clock)
+        .end();
+    Some(w.finish())
+}
+
+/// Starts the MPD element.
+fn head(w: &mut Writer, window: &Window, view: &ManifestView<'_>, origin: Duration) {
+    let text = |wall| {
+        let mut out = String::new();
+        utc::push(&mut out, wall);
+        out
+    };
+    let Some(targets) = window.targets() else { return };
+    let target = targets.segment.duration();
+    let update = if targets.parts.is_some() { Duration::from_secs(1) } else { target / 2 };
+    // Players need at least five segments.
+    let depth = window.limits().listed.max(target * 5);
+    w.start("MPD")
+        .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
+        .attribute("profiles", "urn:mpeg:dash:profile:isoff-live:2011")
+        .attribute("type", "dynamic")
+        .attribute("availabilityStartTime", &text(origin))
+        .attribute("publishTime", &text(view.published))
+        .attribute("minimumUpdatePeriod", &duration(micros(update)))
+        .attribute("timeShiftBufferDepth", &duration(micros(depth)))
+        .attribute("suggestedPresentationDelay", &duration(micros(target * 3)))
+        .attribute("maxSegmentDuration", &duration(micros(target)))
+        .attribute("minBufferTime", &duration(micros(targets.longest_part().unwrap_or(target))));
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// One epoch.
+struct Period<'a> {
+    window: &'a Window,
+    epoch: &'a WindowEpoch,
+    /// Stream time of its beginning.
+    began: Duration,
+    run: &'a str,
+    segments: Vec<&'a Segment>,
+    part: Option<Duration>,
+    target: TargetDuration,
+}
+
+impl<'a> Period<'a> {
+    /// Returns the Period of an epoch from segment `first` on; `None` where it has no segments.
+    fn of(window: &'a Window, epoch: &'a WindowEpoch, run: &'a str, first: SegmentNumber) -> Option<Self> {
+        let is_listed = |segment: &&Segment| segment.epoch == epoch.number && segment.number >= first;
+        let segments: Vec<_> = window.segments().filter(is_listed).collect();
+        let targets = window.targets()?;
+        let (part, target) = (targets.longest_part(), targets.segment);
+        let began = epoch.began.filter(|_| !segments.is_empty())?;
+        Some(Self { window, epoch, began, run, segments, part, target })
+    }
+
+    fn write(&self, w: &mut Writer, origin: Duration, is_last: bool) {
+        let start = self.epoch.wall_of(self.began).saturating_sub(origin);
+        w.start("Period").attribute("id", &self.epoch.number.to_string());
+        w.attribute("start", &duration(micros(start)));
+        if let Some(end) = self.end().filter(|_| !is_last) {
+            w.attribute("duration", &duration(micros(end.saturating_sub(self.began))));
+        }
+        let tracks = self.window.listings(self.epoch);
+        for (id, set) in (0..).zip(sets(&tracks, true)) {
+            set.write(w, id, self);
+        }
+        w.end();
+    }
+
+    /// Stream time at which the last segment ends in all tracks.
+    fn end(&self) -> Option<Duration> {
+        let last = self.segments.last()?;
+        let ends = self.window.tracks().iter().enumerate().filter_map(|(index, track)| {
+            let of_track = last.track(index)?;
+            Some(crate::live::time(of_track.start()?.saturating_add(of_track.duration()), track.timescale))
+        });
+        ends.max()
+    }
+
+    /// Returns start and duration of the track's segments. The unfinished one lasts as long as the one before it.
+    fn times(&self, track: usize) -> Vec<(i64, i64)> {
+        let mut times: Vec<(i64, i64)> = Vec::with_capacity(self.segments.len());
+        for of_track in self.segments.iter().filter_map(|segment| segment.track(track)) {
+            match of_track.start().filter(|_| of_track.is_closed() || self.lists(of_track)) {
+                Some(start) if of_track.is_closed() => times.push((start, of_track.duration())),
+                Some(start) => times.push((start, self.expected(track, of_track, times.last().map(|(_, last)| *last)))),
+                None => break,
+            }
+        }
+        times
+    }
+
+    /// Whether an unfinished segment is listed.
+    fn lists(&self, of_track: &TrackSegment) -> bool {
+        self.part.is_some() && !of_track.parts().is_empty()
+    }
+
+    fn expected(&self, track: usize, of_track: &TrackSegment, last: Option<i64>) -> i64 {
+        let target = || self.window.tracks().get(track).map(|track| ticks(self.target.duration(), track.timescale));
+        last.or_else(target).unwrap_or(0).max(of_track.duration())
+    }
+}
+
+impl Templates for Period<'_> {
+    fn base(&self) -> &str {
+        ""
+    }
+
+    fn same_times(&self, _: &TrackListing<'_>, _: &TrackListing<'_>) -> bool {
+        false
+    }
+
+    /// Writes the template of a track (5.3.9.4).
+    fn template(&self, w: &mut Writer, track: &TrackListing<'_>) {
+        let (Some(of_track), Some(first)) = (self.window.tracks().get(track.place), self.segments.first()) else {
+            return;
+        };
+        let (scale, run) = (of_track.timescale, self.run);
+        let offset = u64::try_from(ticks(self.began, scale)).unwrap_or(0);
+        w.start("SegmentTemplate").number("timescale", scale.get().into()).number("presentationTimeOffset", offset);
+        w.attribute("initialization", &format!("~{run}/$RepresentationID$/init-{}.mp4", self.epoch.number));
+        w.attribute("media", &format!("~{run}/$RepresentationID$/$Number$.m4s")).number("startNumber", first.number.0);
+        let times = self.times(track.place);
+        if let (Some(part), Some((_, last))) = (self.part, times.last()) {
+            // Chunks can be fetched when they are complete, not when their segment is (5.3.9.5.3).
+            let early = crate::live::time(*last, scale).saturating_sub(part);
+            w.attribute("availabilityTimeOffset", &format!("{:.3}", early.as_secs_f64()));
+            w.attribute("availabilityTimeComplete", "false");
+        }
+        timeline(w, times.into_iter());
+        w.end();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+use super::*;
+use crate::live::{
+    Cut, CutRules,
+    testing::{LIMITS, cut, epoch, film, rules, window},
+};
+
+const VIEW: ManifestView<'static> =
+    ManifestView { run: "0a1b", clock: "/.millpond/time", published: Duration::from_secs(1_795_341_605) };
+
+#[test]
+fn a_stream_without_parts() {
+    let window = window(LIMITS, cut(CutRules { part: None, ..rules() }, film(5, 50)));
+    let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011" type="dynamic" availabilityStartTime="2026-11-22T09:59:50.000Z" publishTime="2026-11-22T10:00:05.000Z" minimumUpdatePeriod="PT1.5S" timeShiftBufferDepth="PT60S" suggestedPresentationDelay="PT9S" maxSegmentDuration="PT3S" minBufferTime="PT3S">
+  <Period id="0" start="PT10S">
+    <AdaptationSet id="0" contentType="video" mimeType="video/mp4" segmentAlignment="true" maxWidth="640" maxHeight="360" maxFrameRate="25">
+      <Label>Video</Label>
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="main"/>
+      <Representation id="v1" bandwidth="BANDWIDTH" codecs="avc1.64001f" width="640" height="360" frameRate="25" sar="1:1">
+        <SegmentTemplate timescale="90000" presentationTimeOffset="900000" initialization="~0a1b/$RepresentationID$/init-0.mp4" media="~0a1b/$RepresentationID$/$Number$.m4s" startNumber="100">
+          <SegmentTimeline>
+            <S t="900000" d="180000" r="1"/>
+          </SegmentTimeline>
+        </SegmentTemplate>
+      </Representation>
+    </AdaptationSet>
+"#;
+    let mpd = mpd(&window, &VIEW).unwrap();
+    let expected = expected.replace("BANDWIDTH", &window.bandwidth(0).peak.to_string());
+    assert!(mpd.starts_with(&expected), "{mpd}");
+    assert!(mpd.contains("<S t=\"480000\" d=\"96256\" r=\"1\"/>"), "{mpd}");
+    let clock = "  <UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:http-iso:2014\" value=\"/.millpond/time\"/>\n</MPD>\n";
+    assert!(mpd.ends_with(clock), "{mpd}");
+}
+
+#[test]
+fn a_stream_with_low_latency_lists_the_unfinished_segment() {
+    let window = window(LIMITS, cut(rules(), film(5, 50)));
+    let mpd = mpd(&window, &VIEW).unwrap();
+    assert!(mpd.contains("<S t=\"900000\" d=\"180000\" r=\"2\"/>"), "{mpd}");
+    assert!(mpd.contains("availabilityTimeOffset=\"1.666\" availabilityTimeComplete=\"false\""), "{mpd}");
+    assert!(mpd.contains("<Latency target=\"2002\" min=\"1001\" max=\"9000\"/>"), "{mpd}");
+}
+
+#[test]
+fn epochs_are_periods_with_exact_durations() {
+    let mut window = window(LIMITS, cut(CutRules { part: None, ..rules() }, film(5, 50)));
+    for track in [0, 1] {
+        let scale = i64::from(window.tracks()[track].timescale.get());
+        window.push(Cut::Closed { track, segment: SegmentNumber(102), start: 14 * scale, duration: scale });
+    }
+    window.begin(epoch(1, Duration::from_secs(60)));
+    let segment = SegmentNumber(103);
+    window.push(Cut::Opened { segment, epoch: 1, start: Duration::from_secs(61), is_independent: true });
+    window.push(Cut::Closed { track: 0, segment, start: 61 * 90_000, duration: 180_000 });
+    let mpd = mpd(&window, &VIEW).unwrap();
+    assert!(mpd.contains("<Period id=\"0\" start=\"PT10S\" duration=\"PT5S\">"), "{mpd}");
+    assert!(mpd.contains("<Period id=\"1\" start=\"PT61S\">"), "{mpd}");
+    let template = "presentationTimeOffset=\"5490000\" initialization=\"~0a1b/$RepresentationID$/init-1.mp4\" \
+        media=\"~0a1b/$RepresentationID$/$Number$.m4s\" startNumber=\"103\"";
+    assert!(mpd.contains(template), "{mpd}");
+}

@@ -1,0 +1,246 @@
+//! Media playlists of live streams, with low latency where the stream has parts (RFC 8216 and rfc8216bis).
+//!
+//! A playlist has a stable address, `v1/index.m3u8`. All that it lists is below the run of the stream, `~RUN/v1/`, so that a
+//! restart never reuses an address: segments are `12.m4s`, parts `12.3.m4s`, and the init segment of an epoch is
+//! `init-EPOCH.mp4`.
+
+use crate::{
+    digits,
+    live::{Edge, Segment, SegmentNumber, Targets, TrackSegment, Window, WindowTrack, time},
+    track::MediaKind,
+    utc,
+};
+use millpond_media::units::Timescale;
+use std::time::Duration;
+
+/// Target durations before the end of a playlist within which parts are listed (rfc8216bis 6.2.2).
+const WITH_PARTS: u64 = 3;
+/// Target durations before the end of a playlist behind which a delta update skips segments; at least six
+/// (rfc8216bis 4.4.3.8).
+const SKIP_UNTIL: u64 = 6;
+/// Most bytes of a segment's entry, without parts.
+const ENTRY: usize = 128;
+
+/// What a client is shown of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaylistView<'a> {
+    /// Name of the stream's run in URIs.
+    pub run: &'a str,
+    /// Whether segments before the skip boundary are left out (`_HLS_skip`).
+    pub skip: bool,
+}
+
+/// Returns the media playlist of a track; `None` for unknown tracks and until the track has a complete segment.
+#[must_use]
+pub fn media(window: &Window, track: usize, view: &PlaylistView<'_>) -> Option<String> {
+    let playlist = Playlist::of(window, track, view)?;
+    let mut out = String::with_capacity(1024 + playlist.listed.len() * ENTRY);
+    let skipped = if view.skip { playlist.skipped() } else { 0 };
+    playlist.head(&mut out, skipped);
+    playlist.segments(&mut out, skipped);
+    playlist.hint(&mut out);
+    playlist.reports(&mut out);
+    Some(out)
+}
+
+/// A playlist while it is written.
+struct Playlist<'a> {
+    window: &'a Window,
+    targets: &'a Targets,
+    track: usize,
+    name: &'a str,
+    scale: Timescale,
+    run: &'a str,
+    /// Complete segments, and the unfinished one where it has parts, each with the microseconds from its end to the
+    /// playlist's end.
+    listed: Vec<(&'a Segment, &'a TrackSegment, u64)>,
+}
+
+impl<'a> Playlist<'a> {
+    fn of(window: &'a Window, track: usize, view: &PlaylistView<'a>) -> Option<Self> {
+        let WindowTrack { name, timescale: scale, .. } = window.tracks().get(track)?;
+        let scale = *scale;
+        let (targets, first) = (window.targets()?, window.first_listed()?);
+        let last = window.last_closed(track).filter(|last| *last >= first)?;
+        let has_parts = targets.parts.is_some();
+        let is_listed = |segment: &&Segment| segment.number >= first && segment.number <= last.next();
+        let mut listed: Vec<_> = window
+            .segments()
+            .filter(is_listed)
+            .filter_map(|segment| Some((segment, segment.track(track)?, 0)))
+            .filter(|(_, of_track, _)| of_track.is_closed() || (has_parts && !of_track.parts().is_empty()))
+            .collect();
+        let mut behind = 0_u64;
+        for (_, of_track, to_end) in listed.iter_mut().rev() {
+            *to_end = behind;
+            behind = behind.saturating_add(digits::micros(of_track.duration(), scale.get()));
+        }
+        Some(Self { window, targets, track, name, scale, run: view.run, listed })
+    }
+
+    fn target_micros(&self, targets: u64) -> u64 {
+        u64::from(self.targets.segment.seconds()) * targets * 1_000_000
+    }
+
+    /// Number of segments that a delta update leaves out: those that end before the skip boundary.
+    fn skipped(&self) -> usize {
+        let boundary = self.target_micros(SKIP_UNTIL);
+        self.listed.iter().take_while(|(_, _, to_end)| *to_end >= boundary).count()
+    }
+
+    fn head(&self, out: &mut String, skipped: usize) {
+        out.push_str("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:");
+        digits::push(out, self.targets.segment.seconds().into());
+        out.push_str("\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=");
+        digits::push(out, u64::from(self.targets.segment.seconds()) * SKIP_UNTIL);
+        // Equal in all playlists of a stream: three times the longest part target (rfc8216bis 4.4.3.8).
+        if let Some(longest) = self.targets.longest_part() {
+            out.push_str(".0,PART-HOLD-BACK=");
+            push_seconds(out, longest.saturating_mul(3));
+        } else {
+            out.push_str(".0");
+        }
+        if let Some(part) = self.targets.parts.as_ref().and_then(|parts| parts.get(self.track)) {
+            out.push_str("\n#EXT-X-PART-INF:PART-TARGET=");
+            push_seconds(out, *part);
+        }
+        if let Some((first, ..)) = self.listed.first() {
+            out.push_str("\n#EXT-X-MEDIA-SEQUENCE:");
+            digits::push(out, first.number.0);
+            out.push_str("\n#EXT-X-DISCONTINUITY-SEQUENCE:");
+            digits::push(out, first.discontinuity);
+        }
+        out.push('\n');
+        if self.is_independent() {
+            out.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
+        }
+        if skipped > 0 {
+            out.push_str("#EXT-X-SKIP:SKIPPED-SEGMENTS=");
+            digits::push(out, skipped as u64);
+            out.push('\n');
+        }
+    }
+
+    /// Whether each listed segment can be decoded without others.
+    fn is_independent(&self) -> bool {
+        let is_video = self.window.tracks().get(self.track).is_some_and(|track| track.kind == MediaKind::Video);
+        !is_video || self.listed.iter().all(|(segment, ..)| segment.is_independent)
+    }
+
+    fn segments(&self, out: &mut String, skipped: usize) {
+        let mut previous = skipped.checked_sub(1).and_then(|last| self.listed.get(last)).map(|(segment, ..)| *segment);
+        let mut map = None;
+        for (segment, of_track, to_end) in self.listed.iter().skip(skipped) {
+            if previous.is_some_and(|previous| previous.discontinuity != segment.discontinuity) {
+                out.push_str("#EXT-X-DISCONTINUITY\n");
+            }
+            if map.replace(segment.epoch) != Some(segment.epoch) {
+                self.map(out, segment.epoch);
+            }
+            previous = Some(segment);
+            self.date(out, segment, of_track);
+            if self.targets.parts.is_some() && *to_end < self.target_micros(WITH_PARTS) {
+                self.parts(out, segment, of_track);
+            }
+            if of_track.is_closed() {
+                self.entry(out, segment, of_track);
+            }
+        }
+    }
+
+    fn entry(&self, out: &mut String, segment: &Segment, of_track: &TrackSegment) {
+        if of_track.is_gap() {
+            out.push_str("#EXT-X-GAP\n");
+        }
+        out.push_str("#EXTINF:");
+        digits::push_micros(out, digits::micros(of_track.duration(), self.scale.get()));
+        out.push_str(",\n");
+        self.address(out, self.name);
+        digits::push(out, segment.number.0);
+        out.push_str(".m4s\n");
+    }
+
+    /// Writes the path of a track's media before their names.
+    fn address(&self, out: &mut String, name: &str) {
+        out.push_str("../~");
+        out.push_str(self.run);
+        out.push('/');
+        out.push_str(name);
+        out.push('/');
+    }
+
+    fn map(&self, out: &mut String, epoch: u32) {
+        out.push_str("#EXT-X-MAP:URI=\"");
+        self.address(out, self.name);
+        out.push_str("init-");
+        digits::push(out, epoch.into());
+        out.push_str(".mp4\"\n");
+    }
+
+    fn date(&self, out: &mut String, segment: &Segment, of_track: &TrackSegment) {
+        let start = of_track.start().map_or(segment.start, |start| time(start, self.scale));
+        if let Some(epoch) = self.window.epoch(segment.epoch) {
+            out.push_str("#EXT-X-PROGRAM-DATE-TIME:");
+            utc::push(out, epoch.wall_of(start));
+            out.push('\n');
+        }
+    }
+
+    fn parts(&self, out: &mut String, segment: &Segment, of_track: &TrackSegment) {
+        for part in of_track.parts() {
+            out.push_str("#EXT-X-PART:DURATION=");
+            digits::push_micros(out, digits::micros(part.duration, self.scale.get()));
+            out.push_str(",URI=\"");
+            self.part_address(out, Edge { segment: segment.number, part: part.index });
+            out.push_str(if part.is_independent { "\",INDEPENDENT=YES\n" } else { "\"\n" });
+        }
+    }
+
+    fn part_address(&self, out: &mut String, place: Edge) {
+        let SegmentNumber(segment) = place.segment;
+        self.address(out, self.name);
+        digits::push(out, segment);
+        out.push('.');
+        digits::push(out, place.part.into());
+        out.push_str(".m4s");
+    }
+
+    /// Hints at the next part (rfc8216bis 4.4.5.3).
+    fn hint(&self, out: &mut String) {
+        if let Some(place) = self.window.hint(self.track).filter(|_| self.targets.parts.is_some()) {
+            out.push_str("#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"");
+            self.part_address(out, place);
+            out.push_str("\"\n");
+        }
+    }
+
+    /// Reports how far the other tracks are (rfc8216bis 4.4.5.4).
+    fn reports(&self, out: &mut String) {
+        for (index, track) in self.window.tracks().iter().enumerate().filter(|(index, _)| *index != self.track) {
+            let has_parts = self.targets.parts.is_some();
+            let closed = || self.window.last_closed(index).map(|segment| Edge { segment, part: 0 });
+            let Some(edge) = (if has_parts { self.window.edge(index) } else { closed() }) else { continue };
+            out.push_str("#EXT-X-RENDITION-REPORT:URI=\"../");
+            out.push_str(&track.name);
+            out.push_str("/index.m3u8\",LAST-MSN=");
+            digits::push(out, edge.segment.0);
+            if has_parts {
+                out.push_str(",LAST-PART=");
+                digits::push(out, edge.part.into());
+            }
+            out.push('\n');
+        }
+    }
+}
+
+/// Appends a duration in seconds with milliseconds.
+fn push_seconds(out: &mut String, duration: Duration) {
+    digits::push(out, duration.as_secs());
+    out.push('.');
+    for place in [100, 10, 1] {
+        digits::push(out, u64::from(duration.subsec_millis() / place % 10));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Epochs of a window: the formats of the tracks, and their place on the wall clock.
+
+use super::part::TRACK_ID;
+use crate::{
+    fmp4::{TrackHeader, live_init},
+    track::MediaKind,
+};
+use bytes::Bytes;
+use millpond_media::movie::{Track, TrackKind};
+use std::{sync::Arc, time::Duration};
+
+/// Format of one track in an epoch.
+#[derive(Clone, Debug)]
+pub struct LiveFormat {
+    /// Codec, sample entry, timescale and picture. It has no samples.
+    pub track: Arc<Track>,
+    /// BCP 47 tag; `None` where the language is unknown.
+    pub language: Option<String>,
+    /// Name for menus, unique among the tracks of its kind.
+    pub label: String,
+    /// Whether players should start with this track of its kind.
+    pub is_default: bool,
+    /// Frames per second as a fraction, where known.
+    pub frame_rate: Option<(u32, u32)>,
+}
+
+impl LiveFormat {
+    /// Kind of the track.
+    pub(super) fn kind(&self) -> MediaKind {
+        match self.track.kind {
+            TrackKind::Video { .. } => MediaKind::Video,
+            TrackKind::Audio { .. } => MediaKind::Audio,
+            TrackKind::Text => MediaKind::Text,
+        }
+    }
+
+    fn init(&self) -> Bytes {
+        live_init(&[TrackHeader {
+            id: TRACK_ID,
+            track: &self.track,
+            kind: self.kind(),
+            language: self.language.as_deref(),
+            label: &self.label,
+            early: 0,
+        }])
+    }
+}
+
+/// An epoch: segments of one set of formats on one timeline.
+#[derive(Clone, Debug)]
+pub struct WindowEpoch {
+    /// Its number.
+    pub number: u32,
+    /// Stream time at which it begins.
+    pub from: Duration,
+    /// Wall time of that, since the Unix epoch.
+    pub wall: Duration,
+    /// The format of each track of the window; `None` where a track has no media in this epoch.
+    pub formats: Box<[Option<LiveFormat>]>,
+    inits: Box<[Option<Bytes>]>,
+    /// Stream time at which its first segment begins.
+    pub(crate) began: Option<Duration>,
+}
+
+impl WindowEpoch {
+    /// Creates an epoch, with the init segments of its formats.
+    #[must_use]
+    pub fn new(number: u32, from: Duration, wall: Duration, formats: Vec<Option<LiveFormat>>) -> Self {
+        let inits = formats.iter().map(|format| format.as_ref().map(LiveFormat::init)).collect();
+        Self { number, from, wall, formats: formats.into(), inits, began: None }
+    }
+
+    /// Returns the init segment of a track.
+    #[must_use]
+    pub fn init(&self, track: usize) -> Option<&Bytes> {
+        self.inits.get(track)?.as_ref()
+    }
+
+    /// Returns the wall time of a stream time, since the Unix epoch.
+    #[must_use]
+    pub fn wall_of(&self, at: Duration) -> Duration {
+        // Tracks may begin up to a frame before the epoch.
+        self.wall.saturating_add(at).saturating_sub(self.from)
+    }
+}

@@ -1,0 +1,29 @@
+//! Live media: samples of a running stream become parts, segments and a window that playlists list.
+//!
+//! A [`Cutter`] takes the samples of all tracks of a stream and gives [`Cut`]s. A [`Window`] keeps what was cut and
+//! answers look-ups. [`crate::hls::live`] and [`crate::dash::live`] render it. Nothing here reads a clock: times are
+//! stream times, which are common to all tracks of a stream and never fall.
+//!
+//! A [`Part`] is one `moof` and one `mdat` of one track (a CMAF chunk, ISO/IEC 23000-19 7.3.2.3). Partial segments of
+//! HLS, chunks of DASH and whole segments share the bytes of the same parts.
+
+mod boundary;
+mod cutter;
+mod directives;
+mod epoch;
+mod lane;
+mod measure;
+mod part;
+mod segment;
+#[cfg(test)]
+pub(crate) mod testing;
+mod window;
+
+pub(crate) use boundary::{ticks, time};
+pub use cutter::{Cut, CutRules, CutTrack, Cutter};
+pub use directives::{BadDirectives, Directives, Reload};
+pub use epoch::{LiveFormat, WindowEpoch};
+pub use measure::{TargetDuration, Targets};
+pub use part::{LiveSample, Part, SegmentNumber};
+pub use segment::{Segment, TrackSegment};
+pub use window::{Edge, PartLookUp, Window, WindowLimits, WindowTrack};

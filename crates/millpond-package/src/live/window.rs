@@ -1,0 +1,375 @@
+//! The segments of a stream that playlists list, and some older ones that players may still fetch.
+
+mod listings;
+mod rates;
+
+use super::{
+    cutter::Cut,
+    epoch::WindowEpoch,
+    measure::Targets,
+    part::{Part, SegmentNumber},
+    segment::{Segment, TrackSegment},
+};
+use crate::{bandwidth::Bandwidth, track::MediaKind};
+use bytes::Bytes;
+use millpond_media::units::Timescale;
+use std::{collections::VecDeque, time::Duration};
+
+/// Most epochs that a window remembers. Those of its segments are remembered as long as they last.
+const MOST_EPOCHS: usize = 64;
+
+/// Bounds of a window. The oldest segments leave first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowLimits {
+    /// Most segments, the unfinished one included; at least 2.
+    pub segments: usize,
+    /// Most bytes of memory for parts. An unfinished segment that is larger alone becomes a gap.
+    pub bytes: u64,
+    /// Longest time from the end of a segment to the beginning of the newest one.
+    pub age: Duration,
+    /// Time that playlists list before their end. Older segments can still be fetched.
+    pub listed: Duration,
+}
+
+/// A track of a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowTrack {
+    /// Name in URLs, such as `v1`.
+    pub name: String,
+    /// Kind of the track.
+    pub kind: MediaKind,
+    /// Clock of its parts.
+    pub timescale: Timescale,
+}
+
+/// The newest position of a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edge {
+    /// Number of the segment with the last part.
+    pub segment: SegmentNumber,
+    /// Index of the last part in it.
+    pub part: u16,
+}
+
+/// What a window knows of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartLookUp<'a> {
+    /// It is complete.
+    Complete(&'a Part),
+    /// It is the next one of its track: the one that playlists hint at.
+    Next,
+    /// It left the window, or never was announced.
+    Unknown,
+}
+
+/// Segments of all tracks of a stream.
+///
+/// The caller announces each epoch with [`Self::begin`] before it pushes the cuts of its segments. Memory is bounded by
+/// [`WindowLimits`], and the work of a push by the number of segments that leave.
+#[derive(Debug)]
+pub struct Window {
+    limits: WindowLimits,
+    tracks: Vec<WindowTrack>,
+    targets: Option<Targets>,
+    epochs: VecDeque<WindowEpoch>,
+    /// Consecutive numbers.
+    segments: VecDeque<Segment>,
+    /// Discontinuity sequence number of the next epoch's first segment.
+    discontinuity: u64,
+    last_epoch: Option<u32>,
+    /// Wall time of stream time 0 in the first epoch.
+    origin: Option<Duration>,
+    heap: u64,
+    version: u64,
+    rates: Vec<Bandwidth>,
+}
+
+impl Window {
+    /// Creates an empty window. `discontinuity` is the discontinuity sequence number of the first segment.
+    #[must_use]
+    pub fn new(limits: WindowLimits, tracks: Vec<WindowTrack>, discontinuity: u64) -> Self {
+        let rates = vec![Bandwidth::default(); tracks.len()];
+        let limits = WindowLimits { segments: limits.segments.max(2), ..limits };
+        Self {
+            limits,
+            tracks,
+            targets: None,
+            epochs: VecDeque::new(),
+            segments: VecDeque::new(),
+            discontinuity,
+            last_epoch: None,
+            origin: None,
+            heap: 0,
+            version: 0,
+            rates,
+        }
+    }
+
+    /// Announces an epoch.
+    pub fn begin(&mut self, epoch: WindowEpoch) {
+        self.origin.get_or_insert(epoch.wall.saturating_sub(epoch.from));
+        self.epochs.push_back(epoch);
+        self.forget_epochs();
+        self.version += 1;
+    }
+
+    /// Takes a decision of the cutter.
+    pub fn push(&mut self, cut: Cut) {
+        match cut {
+            Cut::Targets(targets) => self.targets = Some(targets),
+            Cut::Opened { segment, epoch, start, is_independent } => self.open(segment, epoch, start, is_independent),
+            Cut::Part(part) => self.take(part),
+            Cut::Closed { track, segment, start, duration } => {
+                if let Some(of_track) = self.get_mut(segment).and_then(|segment| segment.tracks.get_mut(track)) {
+                    of_track.closed = Some((start, duration));
+                    self.measure(track);
+                }
+            }
+        }
+        self.version += 1;
+        self.evict();
+    }
+
+    fn open(&mut self, number: SegmentNumber, epoch: u32, start: Duration, is_independent: bool) {
+        let follows = self.segments.back().is_none_or(|last| last.number.next() == number);
+        if !follows {
+            self.segments.clear();
+            self.heap = 0;
+        }
+        if self.last_epoch.is_some_and(|last| last != epoch) || !follows {
+            self.discontinuity = self.discontinuity.saturating_add(1);
+        }
+        self.last_epoch = Some(epoch);
+        if let Some(epoch) = self.epochs.iter_mut().rev().find(|known| known.number == epoch) {
+            epoch.began.get_or_insert(start);
+        }
+        let segment = Segment::new((number, epoch, self.discontinuity), start, is_independent, self.tracks.len());
+        self.heap = self.heap.saturating_add(segment.heap_bytes());
+        self.segments.push_back(segment);
+    }
+
+    fn take(&mut self, part: Part) {
+        let Some(segment) = self.get_mut(part.segment) else { return };
+        let Some(track) = segment.tracks.get_mut(part.track).filter(|track| !track.is_lost) else { return };
+        let heap = part.heap_bytes();
+        track.bytes = track.bytes.saturating_add(part.len());
+        track.heap = track.heap.saturating_add(heap);
+        track.parts.push(part);
+        self.heap = self.heap.saturating_add(heap);
+    }
+
+    /// Evicts segments until the limits are kept. Unfinished segments stay, but lose their parts where these alone are too large.
+    fn evict(&mut self) {
+        while self.is_over() {
+            let is_complete = self.segments.len() > 1 && self.segments.front().is_some_and(Segment::is_closed);
+            if !is_complete {
+                break;
+            }
+            self.pop();
+        }
+        if self.heap > self.limits.bytes {
+            let lost: u64 =
+                self.segments.iter_mut().flat_map(|segment| &mut segment.tracks).map(TrackSegment::lose).sum();
+            self.heap = self.heap.saturating_sub(lost);
+        }
+        self.forget_epochs();
+    }
+
+    fn pop(&mut self) {
+        let evicted = self.segments.pop_front();
+        self.heap = self.heap.saturating_sub(evicted.map_or(0, |segment| segment.heap_bytes()));
+    }
+
+    /// Evicts the oldest segment, where it is complete and not the only one.
+    pub fn evict_oldest(&mut self) {
+        if self.segments.len() > 1 && self.segments.front().is_some_and(Segment::is_closed) {
+            self.pop();
+            self.forget_epochs();
+            self.version += 1;
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let age = || {
+            let (second, last) = (self.segments.get(1)?, self.segments.back()?);
+            Some(last.start.saturating_sub(second.start))
+        };
+        self.segments.len() > self.limits.segments
+            || self.heap > self.limits.bytes
+            || age().is_some_and(|age| age > self.limits.age)
+    }
+
+    /// Forgets epochs before that of the first segment.
+    fn forget_epochs(&mut self) {
+        let first = self.segments.front().map(|segment| segment.epoch);
+        while self.epochs.front().zip(first).is_some_and(|(epoch, first)| epoch.number != first)
+            && self.epochs.iter().any(|epoch| Some(epoch.number) == first)
+        {
+            self.epochs.pop_front();
+        }
+        while self.epochs.len() > MOST_EPOCHS {
+            self.epochs.pop_front();
+        }
+    }
+
+    fn get_mut(&mut self, number: SegmentNumber) -> Option<&mut Segment> {
+        let first = self.segments.front()?.number;
+        self.segments.get_mut(usize::try_from(number.0.checked_sub(first.0)?).ok()?)
+    }
+
+    /// Number of changes so far: what is rendered from the window differs only when it does.
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Bounds.
+    #[must_use]
+    pub const fn limits(&self) -> &WindowLimits {
+        &self.limits
+    }
+
+    /// Tracks, in the order of their indexes.
+    #[must_use]
+    pub fn tracks(&self) -> &[WindowTrack] {
+        &self.tracks
+    }
+
+    /// Index of the track of a name.
+    #[must_use]
+    pub fn track(&self, name: &str) -> Option<usize> {
+        self.tracks.iter().position(|track| track.name == name)
+    }
+
+    /// Target durations; `None` until they are measured.
+    #[must_use]
+    pub const fn targets(&self) -> Option<&Targets> {
+        self.targets.as_ref()
+    }
+
+    /// Bytes of memory held for parts.
+    #[must_use]
+    pub const fn heap_bytes(&self) -> u64 {
+        self.heap
+    }
+
+    /// Bits per second of a track, measured over a minute and rounded up, so that they seldom change.
+    #[must_use]
+    pub fn bandwidth(&self, track: usize) -> Bandwidth {
+        self.rates.get(track).copied().unwrap_or_default()
+    }
+
+    /// All segments, the oldest first.
+    pub fn segments(&self) -> impl DoubleEndedIterator<Item = &Segment> + ExactSizeIterator {
+        self.segments.iter()
+    }
+
+    /// Returns the segment of a number.
+    #[must_use]
+    pub fn segment(&self, number: SegmentNumber) -> Option<&Segment> {
+        let first = self.segments.front()?.number;
+        self.segments.get(usize::try_from(number.0.checked_sub(first.0)?).ok()?)
+    }
+
+    /// Returns an epoch that the window remembers.
+    #[must_use]
+    pub fn epoch(&self, number: u32) -> Option<&WindowEpoch> {
+        self.epochs.iter().rev().find(|epoch| epoch.number == number)
+    }
+
+    /// The newest epoch.
+    #[must_use]
+    pub fn newest_epoch(&self) -> Option<&WindowEpoch> {
+        self.epochs.back()
+    }
+
+    /// Returns the init segment of a track in an epoch.
+    #[must_use]
+    pub fn init(&self, track: usize, epoch: u32) -> Option<&Bytes> {
+        self.epoch(epoch)?.init(track)
+    }
+
+    /// Number of a track's newest complete segment.
+    #[must_use]
+    pub fn last_closed(&self, track: usize) -> Option<SegmentNumber> {
+        let is_closed = |segment: &&Segment| segment.track(track).is_some_and(TrackSegment::is_closed);
+        self.segments.iter().rev().find(is_closed).map(|segment| segment.number)
+    }
+
+    /// Number of the segment that the next part of a track belongs to.
+    #[must_use]
+    pub fn next_segment(&self, track: usize) -> Option<SegmentNumber> {
+        match self.last_closed(track) {
+            Some(last) => Some(last.next()),
+            None => self.segments.front().map(|segment| segment.number),
+        }
+    }
+
+    /// Position of the last part of a track. A gap counts as one part.
+    #[must_use]
+    pub fn edge(&self, track: usize) -> Option<Edge> {
+        let last = |segment: &Segment| {
+            let of_track = segment.track(track)?;
+            let part = match of_track.parts.last() {
+                Some(part) => part.index,
+                None if of_track.is_closed() => 0,
+                None => return None,
+            };
+            Some(Edge { segment: segment.number, part })
+        };
+        self.segments.iter().rev().find_map(last)
+    }
+
+    /// Position of the next part of a track, at which playlists hint.
+    #[must_use]
+    pub fn hint(&self, track: usize) -> Option<Edge> {
+        let segment = self.next_segment(track)?;
+        let of_track = self.segment(segment).and_then(|segment| segment.track(track));
+        if of_track.is_some_and(|of_track| of_track.is_lost) {
+            return Some(Edge { segment: segment.next(), part: 0 });
+        }
+        let part = of_track.and_then(|of_track| of_track.parts.last());
+        Some(Edge { segment, part: part.map_or(0, |part| part.index.saturating_add(1)) })
+    }
+
+    /// Looks a part up.
+    #[must_use]
+    pub fn part(&self, track: usize, place: Edge) -> PartLookUp<'_> {
+        let parts = self.segment(place.segment).and_then(|segment| segment.track(track)).map(TrackSegment::parts);
+        match parts.and_then(|parts| parts.get(usize::from(place.part))) {
+            Some(part) => PartLookUp::Complete(part),
+            None if self.hint(track) == Some(place) => PartLookUp::Next,
+            None => PartLookUp::Unknown,
+        }
+    }
+
+    /// Whether all tracks have a complete segment, so that players can begin.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let is_ready = |track| self.last_closed(track).is_some();
+        self.targets.is_some() && !self.tracks.is_empty() && (0..self.tracks.len()).all(is_ready)
+    }
+
+    /// Number of the first segment that playlists list: those within [`WindowLimits::listed`] of the newest one's beginning.
+    #[must_use]
+    pub fn first_listed(&self) -> Option<SegmentNumber> {
+        let last = self.segments.back()?;
+        let is_listed = |segment: &Segment| last.start.saturating_sub(segment.start) <= self.limits.listed;
+        let place = self.segments.partition_point(|segment| !is_listed(segment));
+        self.segments.get(place).map(|segment| segment.number)
+    }
+
+    /// Wall time of stream time 0 in the first epoch, since the Unix epoch. It never changes.
+    #[must_use]
+    pub const fn origin(&self) -> Option<Duration> {
+        self.origin
+    }
+
+    /// All epochs that the window remembers, the oldest first.
+    pub fn epochs(&self) -> impl DoubleEndedIterator<Item = &WindowEpoch> {
+        self.epochs.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests;

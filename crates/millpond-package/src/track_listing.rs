@@ -1,0 +1,139 @@
+//! Tracks as multivariant playlists and MPDs list them: of stored assets, and of live streams.
+
+use crate::{
+    bandwidth::Bandwidth,
+    hls::Container,
+    presentation::Presentation,
+    track::{MediaKind, PresentedTrack, StreamAccess, display_size},
+    transport,
+};
+use millpond_media::{
+    codec::Codec,
+    movie::{Track, TrackKind},
+    protection::{Protection, SystemHeader},
+};
+
+/// One track in a manifest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrackListing<'a> {
+    /// Name in URLs, such as `v1`.
+    pub(crate) name: &'a str,
+    /// Kind of the track.
+    pub(crate) kind: MediaKind,
+    /// Name for menus.
+    pub(crate) label: &'a str,
+    /// BCP 47 tag; `None` where the language is unknown.
+    pub(crate) language: Option<&'a str>,
+    /// Whether players should start with this track of its kind.
+    pub(crate) is_default: bool,
+    /// Whether players show it even with subtitles off.
+    pub(crate) is_forced: bool,
+    /// Ladder of a video: 0 for the main one.
+    pub(crate) ladder: u16,
+    /// Bits per second in the container of the manifest.
+    pub(crate) bandwidth: Bandwidth,
+    /// Codec, sample entry and picture; `None` for sidecars.
+    pub(crate) track: Option<&'a Track>,
+    /// Frames per second as a fraction; `None` except for video, and where unknown.
+    pub(crate) frame_rate: Option<(u32, u32)>,
+    /// Greatest type of stream access point among the segments' starts (ISO/IEC 14496-12 I.2); `None` where a start is
+    /// no access point.
+    pub(crate) sap_type: Option<u8>,
+    /// Protection system headers of its file.
+    pub(crate) headers: &'a [SystemHeader],
+    /// The stored track that it lists; `None` for live ones.
+    pub(crate) source: Option<&'a PresentedTrack>,
+    /// Index in the presentation or window.
+    pub(crate) place: usize,
+}
+
+impl<'a> TrackListing<'a> {
+    /// Returns the listing of track `place` of a presentation for one container.
+    pub(crate) fn stored(presentation: &'a Presentation, place: usize, container: Container) -> Option<Self> {
+        let track = presentation.tracks.get(place)?;
+        let media = track.media();
+        Some(Self {
+            name: &track.name,
+            kind: track.kind,
+            label: &track.label,
+            language: track.language.as_deref(),
+            is_default: track.default,
+            is_forced: track.forced,
+            ladder: track.ladder,
+            bandwidth: match container {
+                Container::Ts if track.kind != MediaKind::Text => transport::bandwidth(presentation, track),
+                _ => track.bandwidth,
+            },
+            track: track.source_track(),
+            frame_rate: track.frame_rate(),
+            sap_type: media.map_or(Some(1), |media| media.access.sap_type()),
+            headers: media.map_or(&[], |media| &media.movie.system_headers),
+            source: Some(track),
+            place,
+        })
+    }
+
+    /// Returns the listings of the tracks of a presentation that `is_listed` chooses.
+    pub(crate) fn of_presentation(
+        presentation: &'a Presentation,
+        container: Container,
+        is_listed: impl Fn(&PresentedTrack) -> bool,
+    ) -> Vec<Self> {
+        let places = presentation.tracks.iter().enumerate().filter(|(_, track)| is_listed(track));
+        places.filter_map(|(place, _)| Self::stored(presentation, place, container)).collect()
+    }
+
+    /// The track's codec; `None` for sidecars.
+    pub(crate) fn codec(&self) -> Option<&'a Codec> {
+        self.track.map(|track| &track.codec)
+    }
+
+    /// Codec parameter of RFC 6381; `wvtt` for sidecars, which are delivered as WebVTT.
+    pub(crate) fn codec_parameter(&self) -> String {
+        self.codec().map_or_else(|| "wvtt".to_owned(), Codec::parameter)
+    }
+
+    /// Whether it is delivered as WebVTT: sidecars, `tx3g` and `wvtt`.
+    pub(crate) fn is_webvtt(&self) -> bool {
+        self.kind == MediaKind::Text && !matches!(self.codec(), Some(Codec::Stpp(_)))
+    }
+
+    /// Encryption of the samples; `None` where they are clear.
+    pub(crate) fn protection(&self) -> Option<&'a Protection> {
+        self.track?.protection.as_deref()
+    }
+
+    /// Whether each segment can be decoded without others (RFC 8216 4.3.5.1).
+    pub(crate) fn is_independent(&self) -> bool {
+        self.track.is_some() && self.sap_type == StreamAccess::Closed.sap_type()
+    }
+
+    /// Bits per second of its pictures for trick play, where it is a video that has some.
+    pub(crate) fn iframes(&self) -> Option<Bandwidth> {
+        let source = self.source.filter(|source| source.kind == MediaKind::Video)?;
+        Some(source.media()?.iframes(source.segments.end()).bandwidth)
+    }
+
+    /// Channels; `None` except for audio.
+    pub(crate) fn channels(&self) -> Option<u16> {
+        match self.track?.kind {
+            TrackKind::Audio { channels, .. } => Some(channels),
+            _ => None,
+        }
+    }
+
+    /// Width and height in square pixels as displayed; `None` where unknown, and except for video.
+    pub(crate) fn display_size(&self) -> Option<(u32, u32)> {
+        displayed(self.track?)
+    }
+}
+
+/// Returns width and height of a video in square pixels as displayed, with pixel aspect and rotation applied; `None` where
+/// unknown.
+pub(crate) fn displayed(track: &Track) -> Option<(u32, u32)> {
+    let TrackKind::Video { rotation, .. } = track.kind else { return None };
+    // Manifests state no size where it is unknown.
+    let (width, height) = display_size(track).filter(|(w, h)| *w >= 1.0 && *h >= 1.0)?;
+    let (width, height) = (width.round() as u32, height.round() as u32);
+    Some(if rotation % 180 == 90 { (height, width) } else { (width, height) })
+}
