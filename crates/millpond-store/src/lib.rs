@@ -45,6 +45,7 @@ mod place;
 pub mod policy;
 mod prefetch;
 mod reader;
+pub mod ring;
 mod scattered;
 #[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 pub mod schedule;

@@ -12,6 +12,9 @@ use url::Url;
 pub use build::build;
 pub use options::{OriginOptions, Titles};
 
+/// A place whose streams are pushed, as operators write it.
+const PUBLISH: &str = "publish:";
+
 /// Location of the objects of a place.
 #[derive(Clone, PartialEq, Eq)]
 pub enum PlaceSource {
@@ -40,13 +43,18 @@ pub enum PlaceSource {
         /// Common prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
+    /// An RTSP server, `rtsp` or `rtsps`, with live streams instead of objects. User, password and query are secrets.
+    Rtsp(Url),
+    /// Live streams that publishers push: `publish:`.
+    Publish,
 }
 
 impl fmt::Display for PlaceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, bucket, prefix) = match self {
             Self::Folder(folder) => return write!(f, "{}", folder.display()),
-            Self::Http(url) => return f.write_str(&without_secrets(url)),
+            Self::Http(url) | Self::Rtsp(url) => return f.write_str(&without_secrets(url)),
+            Self::Publish => return f.write_str(PUBLISH),
             Self::S3 { bucket, prefix } => ("s3", bucket, prefix),
             Self::Gs { bucket, prefix } => ("gs", bucket, prefix),
             Self::Az { container, prefix } => ("az", container, prefix),
@@ -89,7 +97,9 @@ pub enum PlaceError {
         text: String,
     },
     /// A URL with an unknown scheme.
-    #[error("place {text:?}: unknown scheme {scheme:?}; known are a folder, http, https, s3, gs and az")]
+    #[error(
+        "place {text:?}: unknown scheme {scheme:?}; known are a folder, http, https, s3, gs, az, rtsp, rtsps and publish:"
+    )]
     Scheme {
         /// The text, without secrets.
         text: String,
@@ -132,6 +142,12 @@ pub enum PlaceError {
         /// Error of the system.
         detail: String,
     },
+    /// The place has live streams, where objects are needed.
+    #[error("{place}: has live streams and no files")]
+    Live {
+        /// The location.
+        place: String,
+    },
     /// The client for a remote origin cannot be made.
     #[error("{place}: {detail}")]
     Client {
@@ -145,7 +161,12 @@ pub enum PlaceError {
 impl PlaceSpec {
     /// Returns whether the place is reached over a network: its slices are worth keeping.
     pub fn is_remote(&self) -> bool {
-        !matches!(self.source, PlaceSource::Folder(_))
+        !matches!(self.source, PlaceSource::Folder(_)) && !self.is_live()
+    }
+
+    /// Returns whether the place has live streams instead of objects. It is then none of the store's.
+    pub fn is_live(&self) -> bool {
+        matches!(self.source, PlaceSource::Rtsp(_) | PlaceSource::Publish)
     }
 
     /// Parses `PLACE` or `NAME=PLACE`. A name consists of letters, digits, `-` and `_`. A folder with a `=` in its name
@@ -165,6 +186,7 @@ impl PlaceSpec {
         }
         let source = match place.split_once("://") {
             Some((scheme, rest)) => remote(place, scheme, rest)?,
+            None if place == PUBLISH => PlaceSource::Publish,
             None => PlaceSource::Folder(PathBuf::from(place)),
         };
         Ok(Self { name: name.to_owned(), source })
@@ -178,7 +200,8 @@ fn is_name(text: &str) -> bool {
 
 fn remote(text: &str, scheme: &str, rest: &str) -> Result<PlaceSource, PlaceError> {
     match scheme.to_ascii_lowercase().as_str() {
-        "http" | "https" => http(text),
+        "http" | "https" => url(text).map(PlaceSource::Http),
+        "rtsp" | "rtsps" => rtsp(text),
         "s3" => bucket(text, rest).map(|(bucket, prefix)| PlaceSource::S3 { bucket, prefix }),
         "gs" => bucket(text, rest).map(|(bucket, prefix)| PlaceSource::Gs { bucket, prefix }),
         "az" => bucket(text, rest).map(|(container, prefix)| PlaceSource::Az { container, prefix }),
@@ -186,13 +209,21 @@ fn remote(text: &str, scheme: &str, rest: &str) -> Result<PlaceSource, PlaceErro
     }
 }
 
-fn http(text: &str) -> Result<PlaceSource, PlaceError> {
+fn rtsp(text: &str) -> Result<PlaceSource, PlaceError> {
+    let url = url(text)?;
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(PlaceError::Url { text: shown(text), detail: "expected a host".to_owned() });
+    }
+    Ok(PlaceSource::Rtsp(url))
+}
+
+fn url(text: &str) -> Result<Url, PlaceError> {
     let wrong = |detail: String| PlaceError::Url { text: shown(text), detail };
     let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
     if url.fragment().is_some() {
         return Err(wrong("expected no fragment (#...)".into()));
     }
-    Ok(PlaceSource::Http(url))
+    Ok(url)
 }
 
 fn bucket(text: &str, rest: &str) -> Result<(String, String), PlaceError> {
@@ -275,6 +306,25 @@ mod tests {
     }
 
     #[test]
+    fn rtsp_servers_are_no_origins() {
+        let spec = PlaceSpec::parse("cams=rtsp://user:secret@10.0.0.7:8554/a?x=secret").unwrap();
+        assert!(spec.is_live() && !spec.is_remote());
+        assert_eq!((spec.name.as_str(), spec.source.to_string()), ("cams", "rtsp://10.0.0.7:8554/a".into()));
+        let error = build(&spec, &OriginOptions::default()).unwrap_err();
+        assert_eq!(error, PlaceError::Live { place: "rtsp://10.0.0.7:8554/a".into() });
+        assert_eq!(error.to_string(), "rtsp://10.0.0.7:8554/a: has live streams and no files");
+        assert!(PlaceSpec::parse("rtsps://host").unwrap().is_live());
+    }
+
+    #[test]
+    fn streams_may_be_pushed() {
+        let spec = PlaceSpec::parse("live=publish:").unwrap();
+        assert!(spec.is_live() && !spec.is_remote());
+        assert_eq!((spec.name.as_str(), spec.source.to_string()), ("live", "publish:".into()));
+        assert!(matches!(build(&spec, &OriginOptions::default()), Err(PlaceError::Live { .. })));
+    }
+
+    #[test]
     fn what_is_wrong_is_said_without_secrets() {
         for text in [
             "ftp://user:secret@host/x",
@@ -282,6 +332,8 @@ mod tests {
             "https://user:secret@host:port/x",
             "https://user:secret@host/x#y",
             "s3:///x",
+            "rtsp://user:secret@",
+            "rtsp://user:secret@host/x#y",
             "s3://bucket/../x",
         ] {
             let error = PlaceSpec::parse(text).unwrap_err().to_string();

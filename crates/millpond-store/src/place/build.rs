@@ -20,7 +20,7 @@ use crate::origin::{Origin, Timeouts};
 ///
 /// # Errors
 ///
-/// A folder does not exist or a client cannot be made. A remote origin is not asked yet.
+/// A folder does not exist, a client cannot be made, or the place has live streams. A remote origin is not asked yet.
 pub fn build(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
     let origin = with_hidden_names(spec, options)?;
     Ok(if options.hidden_files == Some(true) { origin } else { Arc::new(VisibleOrigin::new(origin)) })
@@ -35,6 +35,7 @@ fn with_hidden_names(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dy
             let allowed = &options.follow_redirects_to;
             Arc::new(HttpOrigin::new(url, timeouts, allowed).map_err(client)?)
         }
+        PlaceSource::Rtsp(_) | PlaceSource::Publish => return Err(PlaceError::Live { place: spec.source.to_string() }),
         PlaceSource::S3 { bucket, prefix } => {
             Arc::new(CloudOrigin::new(CloudKind::S3, bucket, prefix, options, timeouts).map_err(client)?)
         }

@@ -454,8 +454,13 @@ impl SlotTable {
     }
 }
 
-/// Writes a slice's data, at most `most` bytes. Returns their length and checksum.
-fn fill<'a>(file: &File, start: u64, most: u64, data: impl Iterator<Item = &'a Bytes>) -> io::Result<(u32, u64)> {
+/// Writes pieces of data, at most `most` bytes. Returns their length and checksum.
+pub(crate) fn fill<'a>(
+    file: &File,
+    start: u64,
+    most: u64,
+    data: impl Iterator<Item = &'a Bytes>,
+) -> io::Result<(u32, u64)> {
     let mut hash = Xxh3Default::new();
     let mut parts = Vec::new();
     let mut len = 0;
