@@ -1,9 +1,10 @@
 //! Where frames enter a graph.
 
-use crate::{Format, graph::Module, resources::Resources};
+use crate::{Format, live::Epoch};
+use millpond_package::MediaKind;
 use std::sync::Arc;
 
-/// A source of frames: a stored title, or something live.
+/// What frames come from: a stored title, or a live stream.
 pub trait Feed: std::fmt::Debug + Send + Sync + 'static {
     /// Path in URLs.
     fn path(&self) -> &str;
@@ -14,13 +15,60 @@ pub trait Feed: std::fmt::Debug + Send + Sync + 'static {
     /// The formats of its tracks. [`Frame::track`](crate::Frame::track) is an index of it; `None` for tracks without frames.
     fn formats(&self) -> &[Option<Format>];
 
-    /// Returns a module without inputs that gives the frames of `tracks` without an end.
-    fn endless(self: Arc<Self>, tracks: Arc<[u16]>, resources: &Resources) -> Box<dyn Module>;
+    /// What decides when a frame is due.
+    fn pace(&self) -> Pace {
+        Pace::Due
+    }
+
+    /// An epoch by its number; `None` where it is unknown, or the feed has none.
+    fn epoch(&self, number: u32) -> Option<Epoch> {
+        let _ = number;
+        None
+    }
+}
+
+/// What decides when a frame is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Its [due time](crate::Frame::due).
+    Due,
+    /// Its arrival: the upstream sets the pace.
+    Arrival,
 }
 
 impl dyn Feed {
     /// The format of a track.
     pub fn format(&self, track: u16) -> Option<&Format> {
         self.formats().get(usize::from(track))?.as_ref()
+    }
+
+    /// The formats of an epoch; `None` where it is unknown, or the feed has none.
+    pub fn formats_of(&self, epoch: u32) -> Option<Arc<[Option<Format>]>> {
+        Some(self.epoch(epoch)?.formats)
+    }
+
+    /// Bits a second of some of its tracks, on average.
+    pub fn rate(&self, tracks: impl IntoIterator<Item = u16>) -> u64 {
+        tracks.into_iter().filter_map(|track| self.format(track)).map(|format| format.bandwidth).sum()
+    }
+
+    /// Returns the tracks to describe, with their indexes: pictures of the rendition that is named, else the best ones that
+    /// need no more than `most` bits a second together with the sound, or the least; sound of the default language.
+    pub fn chosen(&self, rendition: Option<&str>, most: Option<u64>) -> Vec<(usize, &Format)> {
+        let all: Vec<_> = self.formats().iter().enumerate().filter_map(|(n, f)| Some((n, f.as_ref()?))).collect();
+        let of =
+            |kind| all.iter().copied().filter(move |(n, format)| format.kind == kind && format.described(*n).is_some());
+        let named = rendition.and_then(|name| all.iter().copied().find(|(_, format)| format.name == name));
+        let audio = named.filter(|(_, format)| format.kind == MediaKind::Audio);
+        if audio.is_some() {
+            return audio.into_iter().collect();
+        }
+        let audio = of(MediaKind::Audio).find(|(_, format)| format.is_default).or_else(|| of(MediaKind::Audio).next());
+        let left = most.map(|most| most.saturating_sub(audio.map_or(0, |(_, format)| format.bandwidth)));
+        let main = of(MediaKind::Video).filter(|(_, format)| !format.is_alternative);
+        let best = main.rev().find(|(_, format)| left.is_none_or(|left| format.bandwidth <= left));
+        let video = named.filter(|(_, format)| format.kind == MediaKind::Video);
+        let video = video.or(best).or_else(|| of(MediaKind::Video).next());
+        video.into_iter().chain(audio).collect()
     }
 }

@@ -52,6 +52,8 @@ pub struct Fragmenter {
     /// Frames that were left out because others were lost.
     skipped: u64,
     has_init: bool,
+    /// Whether holes in the numbers of frames need no key frame.
+    has_clean_holes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,18 +121,30 @@ impl Fragmenter {
         let lanes: Vec<_> = lanes.collect();
         lanes.first().filter(|lane| lane.track == lead)?;
         let (state, began) = (State::Empty, Duration::ZERO);
-        Some(Self { lanes, limits, state, sequence: 0, bytes: 0, began, skipped: 0, has_init: false })
+        let (has_init, has_clean_holes) = (false, false);
+        Some(Self { lanes, limits, state, sequence: 0, bytes: 0, began, skipped: 0, has_init, has_clean_holes })
+    }
+
+    /// The same for frames that can all be decoded, whatever frames between them are missing. Those of a live stream are: the
+    /// fork leaves out only frames without which the others can be decoded.
+    #[must_use]
+    pub fn with_clean_holes(self) -> Self {
+        Self { has_clean_holes: true, ..self }
     }
 
     /// Takes a frame. Returns the fragment that ends before it, where one does. Frames of other tracks are ignored.
     ///
-    /// A missing frame of a leading video track counts as a [gap](Self::gap).
+    /// A missing frame of a leading video track counts as a [gap](Self::gap), unless holes are
+    /// [clean](Self::with_clean_holes).
     pub fn push(&mut self, frame: &Frame) -> Option<Fragment> {
         let index = self.lanes.iter().position(|lane| lane.track == frame.track)?;
         let is_lead = index == 0;
         let lane = self.lanes.get(index)?;
         let is_video = lane.format.is_video();
-        let lost = is_lead && is_video && lane.next_number.is_some_and(|number| number != frame.number);
+        let lost = is_lead
+            && is_video
+            && !self.has_clean_holes
+            && lane.next_number.is_some_and(|number| number != frame.number);
         let broken = if lost { self.gap() } else { None };
         let is_key = is_lead && frame.is_sync;
         if is_lead {

@@ -14,8 +14,13 @@ pub struct Frame {
     pub due: Duration,
     /// Presentation time in ticks of its track.
     pub pts: i64,
+    /// Number of the [epoch](crate::live::Epoch) that it belongs to. Frames of stored titles have 0.
+    pub epoch: u32,
     /// Whether decoding can begin with it.
     pub is_sync: bool,
+    /// Whether no other frame refers to it: `nal_ref_idc` is 0 (H.264 7.4.1), or the picture is a sub-layer non-reference one
+    /// (H.265 7.4.2.2). Frames of stored titles have `false`.
+    pub is_disposable: bool,
     /// Its bytes, shared by all that hold the frame.
     pub data: Bytes,
 }

@@ -15,10 +15,12 @@ mod format;
 pub mod fragmenter;
 mod frame;
 pub mod graph;
+pub mod live;
 pub mod modules;
 mod multicast;
 mod options;
 pub mod outlet;
+pub mod reception;
 mod resources;
 mod stored;
 mod subscriber;
@@ -26,11 +28,17 @@ mod transmission;
 
 pub use admission::{Admitted, Bounds, Full};
 pub use counters::{CounterCollector, Counters};
-pub use feed::Feed;
+pub use feed::{Feed, Pace};
 pub use format::Format;
 pub use frame::{Frame, Run};
 pub use graph::{
     Attached, CannotOpen, Group, GroupAddress, Manager, Opened, Played, Playing, Program, Request, Start, Stopped,
+    Viewing,
+};
+pub use live::{
+    Conflict, Epoch, EpochReason, FoundPart, FoundSegment, Linger, LiveCollector, LiveFeed, LiveRequest, LiveStream,
+    LiveWindow, PartBytes, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia, Source,
+    SourceCounts, StreamReport, StreamState, WindowOptions,
 };
 pub use modules::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub use multicast::{Groups, NoGroups};

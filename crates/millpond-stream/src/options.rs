@@ -1,7 +1,7 @@
 //! Settings of an engine.
 
-use crate::{Bounds, Groups, Lateness};
-use std::{net::IpAddr, time::Duration};
+use crate::{Bounds, Groups, Lateness, reception::Connector};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 /// Settings of an engine.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ pub struct Options {
     pub lateness: Lateness,
     /// Paths of the assets that play as channels.
     pub channels: Vec<String>,
+    /// Most live streams that are known at a time.
+    pub max_streams: usize,
+    /// Opens connections to live sources.
+    pub connector: Arc<dyn Connector>,
     /// Multicast groups of channels.
     pub groups: Option<Groups>,
 }

@@ -58,14 +58,16 @@ impl Feed {
         };
         let (pts, due) = (i64::from(shown) * 512, Duration::from_millis(40) * number);
         let data = Bytes::from(vec![number as u8; 100]);
-        Frame { track: self.video, number, due, pts, is_sync: number.is_multiple_of(50), data }
+        let is_sync = number.is_multiple_of(50);
+        Frame { track: self.video, number, due, pts, epoch: 0, is_sync, is_disposable: false, data }
     }
 
     /// Frame of sound: 1024 samples.
     fn sound(&self, number: u32) -> Frame {
         let pts = i64::from(number) * 1024;
         let due = Duration::from_nanos(pts as u64 * 1_000_000_000 / 48_000);
-        Frame { track: self.audio, number, due, pts, is_sync: true, data: Bytes::from(vec![0xaa; 10]) }
+        let data = Bytes::from(vec![0xaa; 10]);
+        Frame { track: self.audio, number, due, pts, epoch: 0, is_sync: true, is_disposable: false, data }
     }
 
     /// Pictures `pictures` and the sound of their time, by due times.
@@ -134,6 +136,24 @@ fn a_lost_frame_ends_a_fragment_and_the_next_key_frame_begins_one() {
     let expected: Vec<_> = expected.iter().map(|frame| (frame.pts, frame.is_sync)).collect();
     assert_eq!(read(&index_bytes(&file).unwrap(), true), expected);
     assert!(fragmenter.skipped() >= 38, "{}", fragmenter.skipped());
+}
+
+#[test]
+fn frames_behind_a_clean_hole_are_taken() {
+    let feed = Feed::new();
+    let mut fragmenter = feed.fragmenter().with_clean_holes();
+    let mut file = Vec::new();
+    // Single frames, and the end of a group of pictures.
+    let is_lost = |number: u32| matches!(number, 62 | 64 | 110..150);
+    for frame in feed.frames(0..200).iter().filter(|frame| frame.track != feed.video || !is_lost(frame.number)) {
+        fragmenter.push(frame).iter().for_each(|fragment| write(&mut file, fragment));
+    }
+    fragmenter.finish().iter().for_each(|fragment| write(&mut file, fragment));
+    let expected: Vec<_> = (0..200).filter(|number| !is_lost(*number)).map(|number| feed.picture(number)).collect();
+    let expected: Vec<_> = expected.iter().map(|frame| (frame.pts, frame.is_sync)).collect();
+    let movie = index_bytes(&file).unwrap();
+    assert_eq!(read(&movie, true), expected);
+    assert_eq!((read(&movie, false).len(), fragmenter.skipped()), (375, 0), "all of the sound");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Modules that take the frames of a channel beside its viewers.
 
 use super::{
-    CannotOpen, Closed, Inputs, Manager, Module, ModuleError, Output, Program,
+    Branch, CannotOpen, Closed, Inputs, Manager, Module, ModuleError, Output, Program,
     module::{Running, start},
     shared::Shared,
 };
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
+use std::{future::Future, pin::pin, sync::Arc};
+use tokio::runtime::Handle;
 
 /// A module that is attached to a channel. It is detached when this is dropped.
 #[derive(Debug)]
@@ -34,6 +35,37 @@ impl Module for Attachment {
 }
 
 impl Manager {
+    /// Lends the frames of a channel to a module with one input and no output, from the last key frame on. The channel starts,
+    /// unless it runs. The module ends with `lease`, which is dropped where the channel or the module ends before.
+    pub(crate) fn lend(
+        &self,
+        runtime: &Handle,
+        program: &Program,
+        module: Box<dyn Module>,
+        lease: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let shared = self.shared(program);
+        let (kind, path) = (module.kind(), program.path().to_owned());
+        let node = self.registry().add(kind, &path);
+        runtime.spawn(async move {
+            {
+                let run = pin!(async {
+                    let Branch { reader, .. } = shared.branch(node.id(), None).await?;
+                    module.run(vec![reader], Output::None).await
+                });
+                let lease = pin!(lease);
+                tokio::select! {
+                    ended = run => if let Err::<(), ModuleError>(error) = ended {
+                        tracing::error!(asset = %path, module = kind, %error, "stream ends early");
+                    },
+                    () = lease => {}
+                }
+            }
+            drop(node);
+            shared.release();
+        });
+    }
+
     /// Attaches a module with one input and no output to a channel: another branch of its fork. It gets all frames from the
     /// last key frame on. The channel starts, unless it runs, and keeps running until the module ends. `label` names the
     /// module among others.
@@ -50,7 +82,7 @@ impl Manager {
     ) -> Result<Attached, CannotOpen> {
         let shared = self.shared(program);
         let node = self.registry().add(module.kind(), format!("{} {label}", program.path()));
-        let branch = shared.branch(node.id()).await.map_err(|Closed| CannotOpen::Ended)?;
+        let branch = shared.branch(node.id(), None).await.map_err(|Closed| CannotOpen::Ended)?;
         let module = Box::new(Attachment { module, shared });
         Ok(Attached(start(module, node, (vec![branch.reader], Output::None), program.path())))
     }

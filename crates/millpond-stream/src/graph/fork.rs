@@ -1,28 +1,56 @@
 //! One stream of frames for many pipes.
 
 use super::{
-    pipe::{Closed, PipeReader, PipeWriter, pipe},
+    branch::{BranchWriter, QueueLimits},
+    kept::{Kept, KeptLimits},
+    lead::Lead,
+    live_memory::LiveMemory,
+    pipe::{Closed, PipeReader},
+    rate::Rate,
     registry::{NodeGuard, NodeId, Registry},
 };
-use crate::Run;
+use crate::{
+    Run,
+    transmission::{Alarm, Transmitter},
+};
 use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 use tokio::sync::watch;
 
-/// Most runs that are kept for branches that join: those since the last key frame of the leading track.
-const KEPT: usize = 64;
-/// Depth of a branch's pipe in runs.
-const DEPTH: usize = 2 * KEPT;
+/// Bounds of what a fork keeps, and of what waits for each of its branches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ForkLimits {
+    pub(crate) kept: KeptLimits,
+    pub(crate) queue: QueueLimits,
+}
 
-/// Sends runs to all branches, by reference. A branch that is full loses whole runs; the others never wait for it.
+impl ForkLimits {
+    /// Those of a channel: its runs are blocks of a stored title, which have their own bounds.
+    pub(crate) const CHANNEL: Self = Self {
+        kept: KeptLimits { runs: 64, bytes: usize::MAX, span: Duration::MAX },
+        queue: QueueLimits { runs: 128, bytes: usize::MAX, span: Duration::MAX },
+    };
+    /// Those of a live source: a run may be one frame.
+    pub(crate) const LIVE: Self = Self {
+        kept: KeptLimits { runs: 4096, bytes: 16 << 20, span: Duration::from_secs(20) },
+        queue: QueueLimits { runs: 4096, bytes: 8 << 20, span: Duration::from_secs(5) },
+    };
+}
+
+/// Sends runs to all branches, by reference. A branch that is full loses frames; the others never wait for it.
+///
+/// A branch loses disposable frames first, then all, and then those of each track up to the next one that can be decoded by
+/// itself.
 #[derive(Debug)]
 pub struct Fork {
     registry: Registry,
     node: NodeId,
-    /// The track whose key frames a branch can begin with.
-    lead: u16,
+    lead: Arc<Lead>,
+    limits: ForkLimits,
+    /// Counts the frames; `None` where their source does.
+    memory: Option<LiveMemory>,
     /// A lock: taken for each run, and when a branch joins.
     inner: Mutex<Inner>,
     /// Counts key frames of the leading track. It also changes when the fork is closed.
@@ -31,9 +59,64 @@ pub struct Fork {
 
 #[derive(Debug, Default)]
 struct Inner {
-    kept: VecDeque<Run>,
-    branches: Vec<PipeWriter>,
+    kept: Kept,
+    branches: Vec<BranchWriter>,
+    /// Sending threads with branches: each is told of new frames once.
+    alarms: Vec<Alarm>,
+    /// Bytes of the largest key frame.
+    largest: usize,
+    figures: Figures,
+    rate: Rate,
     is_closed: bool,
+}
+
+/// What has passed a fork.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Figures {
+    /// Frames and bytes given to the fork.
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    /// Frames that branches lost, in all.
+    pub(crate) lost: u64,
+    /// Branches now.
+    pub(crate) branches: usize,
+    /// Arrival of the last run.
+    pub(crate) last: Option<Instant>,
+    /// Bytes of a live source's frames that somebody has.
+    pub(crate) held: u64,
+    /// Bits per second; `None` in the first second.
+    pub(crate) bit_rate: Option<u64>,
+}
+
+impl Inner {
+    /// Keeps a run and gives it to all branches; they lose one that there is no memory for. Returns whether branches can begin
+    /// with it, and the number of frames that branches lost.
+    fn put(&mut self, run: Result<&Run, &Run>, lead: Option<u16>, limits: &KeptLimits) -> (bool, usize) {
+        let (Ok(given) | Err(given)) = run;
+        let keys = || given.iter().filter(|frame| Some(frame.track) == lead && frame.is_sync);
+        let has_key = run.is_ok() && keys().next().is_some();
+        let bytes = given.iter().map(|frame| frame.data.len()).sum();
+        self.largest = keys().map(|frame| frame.data.len()).max().unwrap_or(0).max(self.largest);
+        if run.is_ok() {
+            self.kept.push(given, bytes, has_key, limits);
+        }
+        let (largest, mut lost) = (self.largest, 0);
+        self.branches.retain_mut(|branch| {
+            let frames = match run {
+                Ok(run) => branch.give(run, bytes, largest),
+                Err(run) => branch.lose(run),
+            };
+            lost += frames.unwrap_or(0);
+            frames.is_ok()
+        });
+        self.figures.frames += given.len() as u64;
+        self.figures.bytes += bytes as u64;
+        self.figures.lost += lost as u64;
+        let now = Instant::now();
+        self.figures.last = Some(now);
+        self.rate.add(bytes, now);
+        (has_key, lost)
+    }
 }
 
 /// A new branch.
@@ -45,12 +128,20 @@ pub struct Branch {
     pub first: Run,
     /// Number of runs in the pipe already, the first one included.
     pub runs: usize,
+    /// Due time from the first run in the pipe to the last one.
+    pub span: Duration,
 }
 
 impl Fork {
     /// Makes the fork of a module.
-    pub(crate) fn new(registry: &Registry, node: &NodeGuard, lead: u16) -> Self {
-        Self { registry: registry.clone(), node: node.id(), lead, inner: Mutex::default(), keys: watch::Sender::new(0) }
+    pub(crate) fn new(registry: &Registry, node: &NodeGuard, lead: Arc<Lead>, limits: ForkLimits) -> Self {
+        let (inner, keys) = (Mutex::default(), watch::Sender::new(0));
+        Self { registry: registry.clone(), node: node.id(), lead, limits, memory: None, inner, keys }
+    }
+
+    /// Makes the fork of a live source, whose frames are counted in `memory`.
+    pub(crate) fn live(registry: &Registry, node: &NodeGuard, lead: Arc<Lead>, memory: LiveMemory) -> Self {
+        Self { memory: Some(memory), ..Self::new(registry, node, lead, ForkLimits::LIVE) }
     }
 
     /// The module whose output this is.
@@ -58,86 +149,105 @@ impl Fork {
         self.node
     }
 
-    /// The track whose key frames a branch can begin with.
-    pub fn lead(&self) -> u16 {
-        self.lead
+    /// The track whose key frames a branch can begin with; `None` while no format is known.
+    pub fn lead(&self) -> Option<u16> {
+        self.lead.track()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a run to all branches. Returns the number of branches that were full and lost it.
+    /// Sends a run to all branches. Returns the number of frames that full branches lost. Without memory for the run, the frames
+    /// that are kept are dropped first; then all branches lose it.
     pub fn put(&self, run: &Run) -> usize {
-        let has_key = run.iter().any(|frame| frame.track == self.lead && frame.is_sync);
-        let mut full = 0;
+        let lead = self.lead();
         let mut inner = self.lock();
-        if has_key || inner.kept.len() == KEPT {
-            inner.kept.clear();
+        if inner.is_closed {
+            return 0;
         }
-        if has_key || !inner.kept.is_empty() {
-            inner.kept.push_back(run.clone());
-        }
-        inner.branches.retain(|branch| {
-            match branch.try_reserve() {
-                Ok(Some(permit)) => permit.send(run.clone()),
-                Ok(None) => full += 1,
-                Err(Closed) => return false,
+        let held = match &self.memory {
+            None => Some(run.clone()),
+            Some(memory) => {
+                memory.totals().received(run.len(), run.iter().map(|frame| frame.data.len()).sum());
+                memory.hold(run).or_else(|| {
+                    inner.kept.clear();
+                    memory.hold(run)
+                })
             }
-            true
-        });
+        };
+        let (has_key, lost) = inner.put(held.as_ref().ok_or(run), lead, &self.limits.kept);
+        inner.alarms.iter().for_each(Alarm::ring);
         drop(inner);
         if has_key {
             self.keys.send_modify(|keys| *keys += 1);
         }
-        full
+        lost
     }
 
-    /// Adds a branch to a module. It begins with the last key frame, or with the next one where that was too long ago. Cancel
-    /// safe.
+    /// Adds a branch to a module. It begins with the last key frame, or with the next one where that was too long ago. The
+    /// sending thread of `transmitter` is told of each run. Cancel safe.
     ///
     /// # Errors
     /// The fork is closed.
-    pub(crate) async fn join(&self, to: NodeId) -> Result<Branch, Closed> {
+    pub(crate) async fn join(&self, to: NodeId, transmitter: Option<&Transmitter>) -> Result<Branch, Closed> {
         let mut keys = self.keys.subscribe();
         loop {
-            if let Some(branch) = self.try_join(to)? {
+            if let Some(branch) = self.try_join(to, transmitter)? {
                 return Ok(branch);
             }
             keys.changed().await.map_err(|_| Closed)?;
         }
     }
 
-    fn try_join(&self, to: NodeId) -> Result<Option<Branch>, Closed> {
+    fn try_join(&self, to: NodeId, transmitter: Option<&Transmitter>) -> Result<Option<Branch>, Closed> {
         let mut inner = self.lock();
         if inner.is_closed {
             return Err(Closed);
         }
-        let Some(first) = inner.kept.front().cloned() else { return Ok(None) };
-        let (writer, reader) = pipe(&self.registry, self.id(), to, DEPTH);
-        for run in &inner.kept {
-            // The pipe is deeper than what is kept.
-            if let Some(permit) = writer.try_reserve()? {
-                permit.send(run.clone());
-            }
-        }
+        let begins = |run: &&Run| run.first().is_some_and(|frame| self.lead.admits(frame.epoch));
+        let Some(first) = inner.kept.first().filter(begins).cloned() else { return Ok(None) };
+        let kept = inner.kept.runs();
+        let (runs, span) = (kept.len(), inner.kept.span());
+        let (writer, reader) = BranchWriter::new(&self.registry, (self.id(), to), self.limits.queue, kept);
         inner.branches.push(writer);
-        let runs = inner.kept.len();
+        if let Some(transmitter) = transmitter
+            && !inner.alarms.iter().any(|alarm| alarm.is_of(transmitter))
+        {
+            inner.alarms.push(transmitter.alarm(self.id()));
+        }
         drop(inner);
-        Ok(Some(Branch { reader, first, runs }))
+        Ok(Some(Branch { reader, first, runs, span }))
     }
 
     /// Closes the fork: runs in the pipes can still be taken, and no branch can join.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
-        *inner = Inner { is_closed: true, ..Inner::default() };
+        let figures = Figures { branches: 0, ..inner.figures };
+        let closed = std::mem::replace(&mut *inner, Inner { is_closed: true, figures, ..Inner::default() });
         drop(inner);
+        drop(closed.branches);
+        closed.alarms.iter().for_each(Alarm::ring);
         self.keys.send_modify(|keys| *keys += 1);
     }
 
     /// Whether it was closed.
     pub fn is_closed(&self) -> bool {
         self.lock().is_closed
+    }
+
+    /// Waits until it is closed. Cancel safe.
+    pub(crate) async fn closed(&self) {
+        let mut keys = self.keys.subscribe();
+        while !self.is_closed() && keys.changed().await.is_ok() {}
+    }
+
+    /// What has passed.
+    pub(crate) fn figures(&self) -> Figures {
+        let inner = self.lock();
+        let held = self.memory.as_ref().map_or(0, LiveMemory::held);
+        let bit_rate = inner.rate.bits_per_second(Instant::now());
+        Figures { branches: inner.branches.len(), held, bit_rate, ..inner.figures }
     }
 }
 
@@ -146,7 +256,8 @@ mod tests {
     use super::*;
     use crate::Frame;
     use bytes::Bytes;
-    use std::time::Duration;
+
+    const LIMITS: ForkLimits = ForkLimits::CHANNEL;
 
     /// Frames of track 0 by number: key frames where they are divisible by 10.
     fn run(numbers: std::ops::Range<u32>) -> Run {
@@ -155,10 +266,16 @@ mod tests {
             number,
             due: Duration::ZERO,
             pts: 0,
+            epoch: 0,
             is_sync: number.is_multiple_of(10),
+            is_disposable: false,
             data: Bytes::new(),
         };
         numbers.map(frame).collect()
+    }
+
+    fn fork(registry: &Registry) -> Fork {
+        Fork::new(registry, &registry.add("channel", "news"), Arc::new(Lead::of(0)), LIMITS)
     }
 
     fn taken(reader: &mut PipeReader) -> Vec<u32> {
@@ -174,17 +291,17 @@ mod tests {
     #[tokio::test]
     async fn who_joins_begins_with_the_last_key_frame_and_disturbs_nobody() {
         let registry = Registry::default();
-        let fork = Fork::new(&registry, &registry.add("channel", "news"), 0);
+        let fork = fork(&registry);
         let (a, b) = (registry.add("transmission", "a"), registry.add("transmission", "b"));
-        let mut early = Box::pin(fork.join(a.id()));
+        let mut early = Box::pin(fork.join(a.id(), None));
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut early).await.is_err(), "nothing to begin with");
         fork.put(&run(1..5));
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut early).await.is_err(), "no key frame");
         fork.put(&run(5..12));
-        let Branch { reader: mut first, first: run_of_first, runs } = early.await.unwrap();
+        let Branch { reader: mut first, first: run_of_first, runs, .. } = early.await.unwrap();
         assert_eq!((run_of_first.len(), runs), (7, 1));
         fork.put(&run(12..15));
-        let mut second = fork.join(b.id()).await.unwrap().reader;
+        let mut second = fork.join(b.id(), None).await.unwrap().reader;
         fork.put(&run(15..18));
         assert_eq!(registry.snapshot().pipes.len(), 2);
         assert_eq!(taken(&mut first), (5..18).collect::<Vec<_>>());
@@ -192,43 +309,46 @@ mod tests {
         fork.put(&run(18..22));
         drop(first);
         assert_eq!(registry.snapshot().pipes.len(), 1);
-        let third = fork.join(a.id()).await.unwrap();
+        let third = fork.join(a.id(), None).await.unwrap();
         assert_eq!(third.first.len(), 4, "from the newer key frame on");
         fork.put(&run(22..23));
         fork.close();
         assert_eq!(taken(&mut second), (18..23).collect::<Vec<_>>());
         assert_eq!(second.peek(), Err(Closed));
-        assert!(fork.join(a.id()).await.is_err() && fork.is_closed());
+        assert!(fork.join(a.id(), None).await.is_err() && fork.is_closed());
     }
 
     #[tokio::test]
     async fn who_takes_nothing_loses_runs_alone() {
         let registry = Registry::default();
-        let fork = Fork::new(&registry, &registry.add("channel", "news"), 0);
+        let fork = fork(&registry);
         let a = registry.add("transmission", "a");
         fork.put(&run(0..1));
-        let slow = fork.join(a.id()).await.unwrap();
-        let mut quick = fork.join(a.id()).await.unwrap().reader;
+        let slow = fork.join(a.id(), None).await.unwrap();
+        let mut quick = fork.join(a.id(), None).await.unwrap().reader;
         let mut lost = 0;
         for number in 1..200 {
             lost += fork.put(&run(number..number + 1));
             assert_eq!(taken(&mut quick).last(), Some(&number));
         }
-        assert_eq!(lost, 200 - DEPTH);
+        // The key frame that it began with does not count.
+        let held = 1 + LIMITS.queue.runs;
+        assert_eq!((lost, fork.figures().lost), (200 - held, 200 - held as u64));
+        assert_eq!(registry.snapshot().pipes.iter().map(|edge| edge.lost).sum::<u64>(), lost as u64);
         let mut reader = slow.reader;
-        assert_eq!(taken(&mut reader), (0..DEPTH as u32).collect::<Vec<_>>());
+        assert_eq!(taken(&mut reader), (0..held as u32).collect::<Vec<_>>());
     }
 
     #[tokio::test]
     async fn far_key_frames_are_waited_for() {
         let registry = Registry::default();
-        let fork = Fork::new(&registry, &registry.add("channel", "news"), 0);
+        let fork = fork(&registry);
         let a = registry.add("transmission", "a");
         fork.put(&run(0..1));
-        for number in 0..KEPT as u32 {
+        for number in 0..LIMITS.kept.runs as u32 {
             fork.put(&run(10 * number + 1..10 * number + 2));
         }
-        let mut late = Box::pin(fork.join(a.id()));
+        let mut late = Box::pin(fork.join(a.id(), None));
         assert!(tokio::time::timeout(Duration::from_millis(20), &mut late).await.is_err());
         fork.put(&run(1000..1001));
         assert_eq!(late.await.unwrap().first[0].number, 1000);

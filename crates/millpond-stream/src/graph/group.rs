@@ -1,10 +1,15 @@
 //! Channels as they are asked for, and their multicast groups.
 
-use super::{Manager, shared::Shared};
+use super::{
+    Manager,
+    shared::{Joined, Shared},
+};
 use crate::{
-    CannotOpen, Feed, Format, StoredMedia, Udp,
+    CannotOpen, Feed, Format, Pace, StoredMedia, Udp,
     admission::Booking,
+    fragmenter::{FragmentLimits, Fragmenter},
     graph::Closed,
+    live::LiveFeed,
     transmission::{Lateness, Progress, TrackSender, Transmission, Transmitter},
 };
 use std::{
@@ -19,14 +24,36 @@ use tokio::sync::OnceCell;
 pub struct Program {
     /// Its index in the list of channels; `None` for another rendition than the best one, which has no group.
     number: Option<usize>,
-    pub(super) feed: Arc<dyn Feed>,
+    pub(crate) feed: Arc<dyn Feed>,
     pub(super) tracks: Arc<[u16]>,
+    pub(super) origin: Origin,
+}
+
+/// Where the frames of a channel come from.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    /// A stored title, round and round.
+    Stored(Arc<StoredMedia>),
+    /// The graph of a live stream.
+    Live(Arc<Shared>),
 }
 
 impl Program {
+    /// All tracks of a live feed. The stream stays open as long as this is there.
+    #[must_use]
+    pub fn live(feed: &Arc<LiveFeed>) -> Self {
+        let tracks = (0..).zip(feed.formats()).filter(|(_, format)| format.is_some()).map(|(track, _)| track).collect();
+        Self { number: None, feed: feed.clone(), tracks, origin: Origin::Live(feed.shared().clone()) }
+    }
+
     /// Whether a track of the feed is one of it.
     pub fn has(&self, track: usize) -> bool {
         self.tracks.iter().any(|known| usize::from(*known) == track)
+    }
+
+    /// What its frames come from.
+    pub fn feed(&self) -> &dyn Feed {
+        &*self.feed
     }
 
     /// Path of its asset.
@@ -45,9 +72,48 @@ impl Program {
         video.or(self.tracks.first().copied()).unwrap_or(0)
     }
 
+    /// Makes a fragmenter of its frames. `None` where fragmented MP4 can't carry the leading track.
+    #[must_use]
+    pub fn fragmenter(&self, limits: FragmentLimits) -> Option<Fragmenter> {
+        let fragmenter = Fragmenter::new(self.formats(), self.lead(), limits)?;
+        Some(match self.feed.pace() {
+            Pace::Due => fragmenter,
+            Pace::Arrival => fragmenter.with_clean_holes(),
+        })
+    }
+
+    /// Tells whether frames of an epoch fit the sample entries and timescales of its formats.
+    #[must_use]
+    pub fn fits(&self, epoch: u32) -> bool {
+        let Some(epoch) = self.feed.epoch(epoch) else { return true };
+        let of = |track: u16| epoch.formats.get(usize::from(track))?.as_ref();
+        self.formats().all(|(track, known)| {
+            let is_same = |new: &Format| {
+                new.track.sample_entry == known.track.sample_entry && new.timescale() == known.timescale()
+            };
+            of(track).is_some_and(is_same)
+        })
+    }
+
     /// Bits a second of its tracks.
     pub(super) fn rate(&self) -> u64 {
-        self.tracks.iter().filter_map(|track| self.feed.format(*track)).map(|format| format.bandwidth).sum()
+        self.feed.rate(self.tracks.iter().copied())
+    }
+
+    /// Differs from that of any program with other frames or tracks. All programs of a live stream's run have the same.
+    pub(crate) fn key(&self) -> (u64, Arc<[u16]>) {
+        match self.origin {
+            Origin::Stored(_) => (self.feed.id(), self.tracks.clone()),
+            Origin::Live(_) => (self.feed.id(), Arc::default()),
+        }
+    }
+
+    /// Time that its graph is kept for after its last viewer.
+    pub(crate) fn linger(&self) -> Duration {
+        match &self.origin {
+            Origin::Stored(_) => Duration::ZERO,
+            Origin::Live(shared) => shared.linger(),
+        }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -125,17 +191,18 @@ impl Group {
             let shared = manager.shared(&self.program);
             let node = manager.registry().add("multicast", self.program.feed.path());
             let mut tracks = self.tracks.clone();
-            let joined = shared.join(node.id(), &mut tracks).await;
-            let (frames, position) = joined.map_err(|Closed| CannotOpen::Ended)?;
+            let joined = shared.join((node.id(), None), &*self.program.feed, &mut tracks).await;
+            let Joined { frames, begins, .. } = joined.map_err(|Closed| CannotOpen::Ended)?;
             self.transmitter.play(Transmission {
                 id: self.id,
                 tracks,
                 frames,
-                position,
+                position: begins,
                 to: Duration::MAX,
                 speed: 1.0,
                 lateness: Lateness::All,
                 origin: None,
+                arrival: None,
                 progress: Arc::new(Progress::default()),
                 _node: node,
             });
@@ -158,11 +225,17 @@ impl Manager {
     /// An asset as a channel, where it is one: with the rendition of a name, else the best one.
     pub fn program(&self, media: &Arc<StoredMedia>, rendition: Option<&str>) -> Option<Program> {
         let number = self.options().channels.iter().position(|name| name == media.path().trim_matches('/'))?;
-        let chosen = media.chosen(rendition, None);
+        let feed: &dyn Feed = &**media;
+        let chosen = feed.chosen(rendition, None);
         let mut tracks: Vec<u16> = chosen.iter().map(|(track, _)| *track as u16).collect();
         tracks.sort_unstable();
         let number = Some(number).filter(|_| rendition.is_none());
-        Some(Program { number, feed: media.clone(), tracks: tracks.into() })
+        Some(Program { number, feed: media.clone(), tracks: tracks.into(), origin: Origin::Stored(media.clone()) })
+    }
+
+    /// Whether a path is that of a channel.
+    pub fn is_channel(&self, path: &str) -> bool {
+        self.options().channels.iter().any(|name| name == path.trim_matches('/'))
     }
 
     /// The group of a channel: the one that somebody has, else a new one. `None` where there is no multicast, or the channel's

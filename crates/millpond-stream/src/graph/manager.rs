@@ -1,23 +1,24 @@
 //! The graph manager: finds a graph for a request, forks it, or builds one (AMPS, row A3).
 
 use super::{
-    CannotOpen, Closed, Output, Played, Playing, Registry,
-    group::{Group, Program},
+    CannotOpen, Closed, LiveMemory, Output, Played, Playing, Registry,
+    group::{Group, Origin, Program},
     module::start,
     opened::{Opened, Request, Source, Start},
     pipe::pipe,
-    shared::Shared,
+    shared::{Graph, Joined, Shared},
 };
 use crate::{
-    Counters, HeavyWork, Options, StoredMedia, Subscriber,
+    Counters, Feed, HeavyWork, Options, Pace, StoredMedia, Subscriber,
     admission::{Admission, Full, OriginLoad, Origins},
     graph::Module,
-    modules::{KeyFrameLoader, KeyFrames, Loader},
+    live::{Streams, Windows},
+    modules::{KeyFrameLoader, KeyFrames, Laps, Loader},
     resources::Resources,
     stored::{Intervals, MediaReader, Subject, beginnings, cursors, first_due, seek},
-    transmission::{Lateness, Observer, Progress, Transmission, Transmitter},
+    transmission::{Arrival, Lateness, Observer, Progress, Transmission, Transmitter},
 };
-use millpond_store::{Cache, Store};
+use millpond_store::{Cache, Holds, Store};
 use std::{
     collections::HashMap,
     fmt, io,
@@ -46,6 +47,8 @@ pub struct Manager {
     running: Mutex<Running>,
     /// Titles that are in use, by their ids. A lock: taken for a look-up.
     stored: Mutex<HashMap<u64, Weak<StoredMedia>>>,
+    streams: Streams,
+    windows: Windows,
     /// The last number that was given.
     last: AtomicU64,
     clock: Instant,
@@ -79,6 +82,7 @@ impl Manager {
         let transmitters = (0..options.threads.max(1)).map(sender).collect::<io::Result<_>>()?;
         let blocks = Cache::of(store.memory(), "frames");
         let intervals = Intervals::new(blocks, options.window, counters.clone());
+        let streams = Streams::new(LiveMemory::new(Holds::of(store.memory(), "live"), Arc::default()));
         let reader = MediaReader::new(store, heavy);
         Ok(Self {
             origins: Origins::new(places, options.bounds.origin_bandwidth),
@@ -89,6 +93,8 @@ impl Manager {
             transmitters,
             running: Mutex::default(),
             stored: Mutex::default(),
+            streams,
+            windows: Windows::default(),
             last: AtomicU64::new(0),
             clock,
         })
@@ -119,8 +125,16 @@ impl Manager {
         self.clock.elapsed().as_millis() as u64
     }
 
-    pub(super) fn options(&self) -> &Options {
+    pub(crate) fn options(&self) -> &Options {
         &self.options
+    }
+
+    pub(crate) fn live_streams(&self) -> &Streams {
+        &self.streams
+    }
+
+    pub(crate) fn live_windows(&self) -> &Windows {
+        &self.windows
     }
 
     pub(super) fn origins(&self) -> &Origins {
@@ -161,12 +175,13 @@ impl Manager {
         Subscriber::new(id, progress, transmitter)
     }
 
-    /// Whether a client could be sent tracks of a title now. Those of a channel are read by the channel.
-    pub fn has_room(&self, client: IpAddr, media: &StoredMedia, tracks: &[usize], is_channel: bool) -> bool {
+    /// Whether a client could be sent tracks of a feed now. `read` is the title that they would have to be read from; those of
+    /// a channel are read by the channel.
+    pub fn has_room(&self, client: IpAddr, feed: &dyn Feed, tracks: &[usize], read: Option<&StoredMedia>) -> bool {
         let mut tracks: Vec<u16> = tracks.iter().map(|track| *track as u16).collect();
         tracks.sort_unstable();
-        let rate = media.rate(tracks.iter().copied());
-        let origin = if is_channel { None } else { self.read_from(media, &tracks.into(), 0.0) };
+        let rate = feed.rate(tracks.iter().copied());
+        let origin = read.and_then(|media| self.read_from(media, &tracks.into(), 0.0));
         self.admission.has_room(client, rate, origin.map(|origin| &**origin))
     }
 
@@ -257,6 +272,7 @@ impl Manager {
             speed,
             lateness: self.options.lateness,
             origin: self.origins.of(&media).cloned(),
+            arrival: None,
             progress: subscriber.progress.clone(),
             _node: sending,
         };
@@ -269,15 +285,16 @@ impl Manager {
 
     async fn open_channel(&self, subscriber: &mut Subscriber, program: &Program) -> Result<Opened, CannotOpen> {
         if subscriber.booking.is_none() {
-            let rate = subscriber.tracks.iter().filter_map(|sender| program.feed.format(sender.track));
-            let rate = rate.map(|format| format.bandwidth).sum();
+            let rate = program.feed.rate(subscriber.tracks.iter().map(|sender| sender.track));
             subscriber.booking = Some(self.admission.book(rate, None)?);
         }
         let shared = self.shared(program);
         let (id, transmitter) = (subscriber.id, subscriber.transmitter.clone());
         let node = self.registry.add("transmission", format!("{} {id:x}", program.feed.path()));
-        let joined = shared.join(node.id(), &mut subscriber.tracks).await;
-        let (frames, position) = joined.map_err(|Closed| CannotOpen::Ended)?;
+        let is_live = program.feed.pace() == Pace::Arrival;
+        let way = (node.id(), is_live.then_some(&transmitter));
+        let joined = shared.join(way, &*program.feed, &mut subscriber.tracks).await;
+        let Joined { frames, begins, span } = joined.map_err(|Closed| CannotOpen::Ended)?;
         let from = |sender: &crate::transmission::TrackSender| {
             let name = program.feed.format(sender.track).map(|format| format.name.clone()).unwrap_or_default();
             (name, sender.sequence, sender.timestamp(sender.start))
@@ -287,11 +304,12 @@ impl Manager {
             id,
             tracks: subscriber.tracks.clone(),
             frames,
-            position,
+            position: begins,
             to: Duration::MAX,
             speed: 1.0,
             lateness: Lateness::All,
             origin: None,
+            arrival: is_live.then(|| Arrival::new(shared.id(), program.feed.clone(), span)),
             progress: subscriber.progress.clone(),
             _node: node,
         };
@@ -302,14 +320,18 @@ impl Manager {
 
     /// The graph of a channel that runs, else a new one.
     pub(super) fn shared(&self, program: &Program) -> Arc<Shared> {
-        let Program { feed, tracks, .. } = program;
-        let key = (feed.id(), tracks.clone());
+        let media = match &program.origin {
+            Origin::Live(shared) => return shared.clone(),
+            Origin::Stored(media) => media,
+        };
+        let key = (media.id(), program.tracks.clone());
         self.running(|Running { shared, .. }| {
             shared.retain(|_, graph| graph.strong_count() > 0);
             let known = shared.get(&key).and_then(Weak::upgrade).filter(|graph| !graph.is_over());
             known.unwrap_or_else(|| {
-                let new = Shared::start(&self.registry, &self.resources, feed.clone(), tracks.clone(), program.lead());
-                let new = Arc::new(new);
+                let source = Box::new(Laps::new(media.clone(), program.tracks.clone(), &self.resources));
+                let graph = Graph::paced(&self.registry, self.counters(), (media.path(), source), program.lead());
+                let new = Arc::new(Shared::new(Arc::new(graph), Duration::ZERO));
                 shared.insert(key, Arc::downgrade(&new));
                 new
             })
@@ -328,7 +350,8 @@ impl Manager {
             let has_it = origin.is_none_or(|origin| booking.add_origin(origin));
             return has_it.then_some(()).ok_or(Full::Origin);
         }
-        let rate = media.rate(subscriber.tracks.iter().map(|sender| sender.track));
+        let feed: &dyn Feed = media;
+        let rate = feed.rate(subscriber.tracks.iter().map(|sender| sender.track));
         subscriber.booking = Some(self.admission.book(rate, origin)?);
         Ok(())
     }

@@ -1,23 +1,35 @@
 //! Modules, the pipes between them, and the manager that connects them (AMPS, rows A2 and A3).
 
 mod attach;
+mod branch;
 mod fork;
 mod group;
+mod kept;
+mod lead;
+mod live_memory;
 mod manager;
 mod module;
 mod observe;
 mod opened;
 mod pipe;
+mod rate;
 mod registry;
 mod shared;
+mod viewing;
 
 pub use attach::Attached;
 pub use fork::{Branch, Fork};
 pub use group::{Group, GroupAddress, Program};
+pub(crate) use lead::Lead;
+pub(crate) use live_memory::LiveMemory;
 pub use manager::Manager;
 pub use module::{Inputs, Module, ModuleError, Output};
 pub use opened::{Beginning, CannotOpen, KeepAlive, Opened, Played, Playing, Request, Start, Stopped};
 #[cfg(test)]
 pub(crate) use pipe::pipe;
 pub use pipe::{Closed, Permit, PipeReader, PipeWriter};
+pub(crate) use registry::Takers;
 pub use registry::{Edge, Node, NodeGuard, NodeId, Registry, Snapshot};
+pub(crate) use shared::{Graph, Shared};
+pub(crate) use viewing::KIND as VIEWING;
+pub use viewing::Viewing;

@@ -47,7 +47,7 @@ impl Output {
         }
     }
 
-    /// Sends a run. Waits for room in a pipe. Returns the number of a fork's branches that were full and lost it.
+    /// Sends a run. Waits for room in a pipe. Returns the number of frames that full branches of a fork lost.
     ///
     /// # Errors
     /// Nobody takes frames any more.

@@ -50,6 +50,12 @@ pub enum CannotOpen {
     /// The channel ended, or has no key frame for long.
     #[error("the channel can't be played")]
     Ended,
+    /// There are too many live streams.
+    #[error("too many live streams")]
+    Streams,
+    /// Live segments can carry none of the tracks.
+    #[error("live segments can carry none of the tracks")]
+    NoTracks,
 }
 
 /// Name, first sequence number and first RTP timestamp of a track.

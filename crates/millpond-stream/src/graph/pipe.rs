@@ -4,7 +4,13 @@ use crate::{
     Frame, Run,
     graph::registry::{EdgeGuard, NodeId, Registry},
 };
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::{
     Semaphore, SemaphorePermit, TryAcquireError,
     mpsc::{self, UnboundedReceiver, UnboundedSender, error::TryRecvError},
@@ -19,27 +25,92 @@ pub struct Closed;
 #[derive(Debug)]
 pub struct PipeWriter {
     /// Bounded by `permits`.
-    runs: UnboundedSender<Run>,
+    runs: UnboundedSender<Parcel>,
     permits: Arc<Semaphore>,
 }
+
+/// A run in a pipe, and what it adds to the load of a branch.
+pub(super) type Parcel = (Run, Weight);
 
 /// Permission to send one run.
 #[derive(Debug)]
 pub struct Permit<'a> {
-    runs: &'a UnboundedSender<Run>,
+    runs: &'a UnboundedSender<Parcel>,
     permit: SemaphorePermit<'a>,
 }
 
 /// The end of a pipe that gives frames.
 #[derive(Debug)]
 pub struct PipeReader {
-    runs: UnboundedReceiver<Run>,
+    runs: UnboundedReceiver<Parcel>,
     /// The current run, and the number of its frames that were taken.
     current: Option<(Run, usize)>,
-    permits: Arc<Semaphore>,
-    /// Permits of runs that were taken and not returned yet.
-    owed: usize,
+    room: Room,
     _edge: EdgeGuard,
+}
+
+/// What bounds the runs in a pipe.
+#[derive(Debug)]
+enum Room {
+    /// The writer waits for permits.
+    Permits {
+        permits: Arc<Semaphore>,
+        /// Permits of runs that were taken and not returned yet.
+        owed: usize,
+    },
+    /// The writer is a fork, which waits for nobody.
+    Load(Arc<Load>),
+}
+
+/// Runs and frames that wait in the pipe of a branch.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    runs: AtomicUsize,
+    bytes: AtomicUsize,
+    micros: AtomicU64,
+}
+
+/// Bytes and duration of a run that counts in the load of a branch. Runs from before its beginning have none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Weight {
+    pub(super) bytes: usize,
+    micros: u64,
+    pub(super) runs: usize,
+}
+
+impl Weight {
+    pub(super) fn new(bytes: usize, span: Duration) -> Self {
+        Self { bytes, micros: span.as_micros() as u64, runs: 1 }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        let Self { bytes, micros, runs } = self;
+        Self { bytes: bytes + other.bytes, micros: micros + other.micros, runs: runs + other.runs }
+    }
+
+    pub(super) fn span(self) -> Duration {
+        Duration::from_micros(self.micros)
+    }
+}
+
+/// Only the fork adds, under its lock, and only the reader takes away: an order between the numbers is not needed.
+impl Load {
+    pub(super) fn add(&self, weight: Weight) {
+        self.runs.fetch_add(weight.runs, Ordering::Relaxed);
+        self.bytes.fetch_add(weight.bytes, Ordering::Relaxed);
+        self.micros.fetch_add(weight.micros, Ordering::Relaxed);
+    }
+
+    fn take(&self, weight: Weight) {
+        self.runs.fetch_sub(weight.runs, Ordering::Relaxed);
+        self.bytes.fetch_sub(weight.bytes, Ordering::Relaxed);
+        self.micros.fetch_sub(weight.micros, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> Weight {
+        let [runs, bytes] = [&self.runs, &self.bytes].map(|count| count.load(Ordering::Relaxed));
+        Weight { bytes, micros: self.micros.load(Ordering::Relaxed), runs }
+    }
 }
 
 /// Returns the ends of a pipe between two modules. It holds at most `depth` runs beside the one that is being taken.
@@ -50,9 +121,17 @@ pub(crate) fn pipe(registry: &Registry, from: NodeId, to: NodeId, depth: usize) 
     let depth = depth.max(1);
     let (sender, runs) = mpsc::unbounded_channel();
     let permits = Arc::new(Semaphore::new(depth));
-    let edge = registry.connect(from, to, depth);
+    let edge = registry.connect(from, to, depth, Arc::default());
     let writer = PipeWriter { runs: sender, permits: permits.clone() };
-    (writer, PipeReader { runs, current: None, permits, owed: 0, _edge: edge })
+    let room = Room::Permits { permits, owed: 0 };
+    (writer, PipeReader { runs, current: None, room, _edge: edge })
+}
+
+/// Returns the ends of a branch's pipe, and the load that its reader takes away from.
+pub(super) fn branch(edge: EdgeGuard) -> (UnboundedSender<Parcel>, Arc<Load>, PipeReader) {
+    let (sender, runs) = mpsc::unbounded_channel();
+    let load = Arc::<Load>::default();
+    (sender, load.clone(), PipeReader { runs, current: None, room: Room::Load(load), _edge: edge })
 }
 
 impl PipeWriter {
@@ -82,7 +161,7 @@ impl Permit<'_> {
     /// Sends a run.
     pub fn send(self, run: Run) {
         // Without a reader the run is dropped, and nobody needs the permit.
-        let _ = self.runs.send(run);
+        let _ = self.runs.send((run, Weight::default()));
         self.permit.forget();
     }
 }
@@ -97,9 +176,12 @@ impl PipeReader {
         while self.current.as_ref().is_none_or(|(run, taken)| *taken >= run.len()) {
             self.current = None;
             match self.runs.try_recv() {
-                Ok(run) => {
+                Ok((run, weight)) => {
                     self.current = Some((run, 0));
-                    self.owed += 1;
+                    match &mut self.room {
+                        Room::Permits { owed, .. } => *owed += 1,
+                        Room::Load(load) => load.take(weight),
+                    }
                 }
                 Err(TryRecvError::Empty) => return Ok(None),
                 Err(TryRecvError::Disconnected) => return Err(Closed),
@@ -113,8 +195,11 @@ impl PipeReader {
     /// # Errors
     /// All runs were taken and the writer was dropped.
     pub async fn next(&mut self) -> Result<Run, Closed> {
-        let run = self.runs.recv().await.ok_or(Closed)?;
-        self.permits.add_permits(1);
+        let (run, weight) = self.runs.recv().await.ok_or(Closed)?;
+        match &self.room {
+            Room::Permits { permits, .. } => permits.add_permits(1),
+            Room::Load(load) => load.take(weight),
+        }
         Ok(run)
     }
 
@@ -129,18 +214,22 @@ impl PipeReader {
     /// Whether permits of taken runs were not returned yet.
     #[inline]
     pub fn owes_permits(&self) -> bool {
-        self.owed > 0
+        matches!(self.room, Room::Permits { owed: 1.., .. })
     }
 
     /// Returns the permits of taken runs. This wakes the writer; many wakes one after another cost less than scattered ones.
     pub fn return_permits(&mut self) {
-        self.permits.add_permits(std::mem::take(&mut self.owed));
+        if let Room::Permits { permits, owed } = &mut self.room {
+            permits.add_permits(std::mem::take(owed));
+        }
     }
 }
 
 impl Drop for PipeReader {
     fn drop(&mut self) {
-        self.permits.close();
+        if let Room::Permits { permits, .. } = &self.room {
+            permits.close();
+        }
     }
 }
 
@@ -156,7 +245,9 @@ mod tests {
             number: 0,
             due: Duration::ZERO,
             pts: 0,
+            epoch: 0,
             is_sync: true,
+            is_disposable: false,
             data: Bytes::new(),
         };
         tracks.iter().map(frame).collect()

@@ -2,9 +2,12 @@
 
 use serde::Serialize;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fmt::Write as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Names a module of a [`Registry`].
@@ -22,8 +25,23 @@ pub struct Registry {
 struct Inner {
     last: u64,
     nodes: BTreeMap<NodeId, Node>,
-    edges: BTreeMap<u64, Edge>,
+    edges: BTreeMap<u64, Pipe>,
+    /// Frames that pipes lost which are gone, by the kind of the module that took them.
+    lost: BTreeMap<&'static str, u64>,
 }
+
+/// A pipe as it is kept.
+#[derive(Debug)]
+struct Pipe {
+    edge: Edge,
+    /// Kind of the module that takes its frames.
+    kind: &'static str,
+    /// Number of frames lost.
+    lost: Arc<AtomicU64>,
+}
+
+/// Number of modules of each kind that take the frames of a module.
+pub(crate) type Takers = HashMap<NodeId, BTreeMap<&'static str, usize>>;
 
 /// A module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,6 +63,8 @@ pub struct Edge {
     pub to: NodeId,
     /// Most runs of frames in the pipe.
     pub depth: usize,
+    /// Frames that the module at its end was too slow for.
+    pub lost: u64,
 }
 
 /// The graph at one moment.
@@ -83,16 +103,37 @@ impl Registry {
     /// Returns the modules and pipes there are now.
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.lock();
-        Snapshot { modules: inner.nodes.values().cloned().collect(), pipes: inner.edges.values().cloned().collect() }
+        let edge = |pipe: &Pipe| Edge { lost: pipe.lost.load(Ordering::Relaxed), ..pipe.edge.clone() };
+        Snapshot { modules: inner.nodes.values().cloned().collect(), pipes: inner.edges.values().map(edge).collect() }
     }
 
-    /// Adds a pipe.
-    pub(crate) fn connect(&self, from: NodeId, to: NodeId, depth: usize) -> EdgeGuard {
+    /// Adds a pipe. `lost` counts the frames that it loses.
+    pub(crate) fn connect(&self, from: NodeId, to: NodeId, depth: usize, lost: Arc<AtomicU64>) -> EdgeGuard {
         let mut inner = self.lock();
         let number = inner.number();
-        inner.edges.insert(number, Edge { from, to, depth });
+        let kind = inner.nodes.get(&to).map_or("", |node| node.kind);
+        inner.edges.insert(number, Pipe { edge: Edge { from, to, depth, lost: 0 }, kind, lost });
         drop(inner);
         EdgeGuard { registry: self.clone(), number }
+    }
+
+    /// Returns the number of modules of each kind that take the frames of each module now.
+    pub(crate) fn takers(&self) -> Takers {
+        let mut takers = Takers::new();
+        for Pipe { edge, kind, .. } in self.lock().edges.values() {
+            *takers.entry(edge.from).or_default().entry(kind).or_default() += 1;
+        }
+        takers
+    }
+
+    /// Returns the number of frames that modules of each kind were too slow for, since the start.
+    pub(crate) fn lost(&self) -> BTreeMap<&'static str, u64> {
+        let inner = self.lock();
+        let mut lost = inner.lost.clone();
+        for pipe in inner.edges.values() {
+            *lost.entry(pipe.kind).or_default() += pipe.lost.load(Ordering::Relaxed);
+        }
+        lost
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -130,7 +171,10 @@ impl Drop for NodeGuard {
 
 impl Drop for EdgeGuard {
     fn drop(&mut self) {
-        self.registry.lock().edges.remove(&self.number);
+        let mut inner = self.registry.lock();
+        if let Some(pipe) = inner.edges.remove(&self.number) {
+            *inner.lost.entry(pipe.kind).or_default() += pipe.lost.load(Ordering::Relaxed);
+        }
     }
 }
 
@@ -143,7 +187,7 @@ impl Snapshot {
             let label = label.replace('\\', "\\\\").replace('"', "\\\"");
             let _ = writeln!(text, "  n{} [label=\"{kind}\\n{label}\"];", id.0);
         }
-        for Edge { from, to, depth } in &self.pipes {
+        for Edge { from, to, depth, .. } in &self.pipes {
             let _ = writeln!(text, "  n{} -> n{} [label=\"{depth}\"];", from.0, to.0);
         }
         text + "}\n"
@@ -158,7 +202,8 @@ mod tests {
     fn what_is_dropped_is_gone_from_the_snapshot() {
         let registry = Registry::default();
         let (a, b) = (registry.add("loader", "film \"x\""), registry.add("transmission", "to me"));
-        let edge = registry.connect(a.id(), b.id(), 8);
+        let edge = registry.connect(a.id(), b.id(), 8, Arc::new(3.into()));
+        assert_eq!(registry.takers()[&a.id()], BTreeMap::from([("transmission", 1)]));
         let snapshot = registry.snapshot();
         assert_eq!((snapshot.modules.len(), snapshot.pipes.len()), (2, 1));
         let dot = snapshot.to_dot();
@@ -171,6 +216,8 @@ mod tests {
         drop((edge, a));
         let snapshot = registry.snapshot();
         assert_eq!((snapshot.modules.len(), snapshot.pipes.len()), (1, 0));
+        assert!(registry.takers().is_empty());
+        assert_eq!(registry.lost(), BTreeMap::from([("transmission", 3)]));
         drop(b);
         assert!(registry.snapshot().modules.is_empty());
     }

@@ -1,71 +1,164 @@
-//! A graph that many subscribers share: a feed, a channel that paces it, and a fork.
+//! Graphs that many subscribers share.
 
 use super::{
-    Branch, Closed, Fork, NodeId, Output, PipeReader, Registry,
+    Branch, Closed, Fork, Inputs, Module, ModuleError, NodeId, Output, PipeReader, Registry,
+    fork::{Figures, ForkLimits},
+    lead::Lead,
+    live_memory::LiveMemory,
     module::{Running, start},
     pipe::pipe,
 };
-use crate::{Feed, modules::Channel, resources::Resources, transmission::TrackSender};
+use crate::{
+    Counters, Feed,
+    modules::Channel,
+    transmission::{TrackSender, Transmitter},
+};
+use futures_util::future::BoxFuture;
 use std::{sync::Arc, time::Duration};
+use tokio::runtime::Handle;
 
 /// Blocks between the feed and the channel, beside the one that the channel holds until it is due.
 const DEPTH: usize = 1;
 /// Longest wait of a subscriber for a key frame to begin with.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A graph that runs as long as somebody holds this.
+/// A source, and a fork for all who take its frames. It runs as long as somebody holds this.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    feed: Arc<dyn Feed>,
+pub(crate) struct Graph {
     fork: Arc<Fork>,
-    _modules: [Running; 2],
+    _modules: Vec<Running>,
 }
 
-impl Shared {
-    /// Begins to play tracks of a feed. Branches begin with a key frame of `lead`.
-    pub(super) fn start(
+/// A share of a graph: all viewers hold the same one.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    graph: Arc<Graph>,
+    /// The time that the graph is kept for after its last viewer.
+    linger: Option<(Duration, Handle)>,
+}
+
+/// Where a subscriber joins: its frames, and what its transmission begins with.
+pub(super) struct Joined {
+    pub(super) frames: PipeReader,
+    /// Due time at which playing begins.
+    pub(super) begins: Duration,
+    /// Due time from the first frame to the newest one.
+    pub(super) span: Duration,
+}
+
+impl Graph {
+    /// Begins to play a source whose frames arrive ahead of their due times: a channel gives them when they are due. Branches
+    /// begin with a key frame of `lead`.
+    pub(super) fn paced(
         registry: &Registry,
-        resources: &Resources,
-        feed: Arc<dyn Feed>,
-        tracks: Arc<[u16]>,
+        counters: &Arc<Counters>,
+        (path, source): (&str, Box<dyn Module>),
         lead: u16,
     ) -> Self {
-        let path = feed.path();
-        let channel = Box::new(Channel::new(resources.counters.clone()));
-        let source = feed.clone().endless(tracks, resources);
+        let channel = Box::new(Channel::new(counters.clone()));
         let (from, to) = (registry.add(source.kind(), path), registry.add("channel", path));
         let (writer, reader) = pipe(registry, from.id(), to.id(), DEPTH);
-        let fork = Arc::new(Fork::new(registry, &to, lead));
-        let modules = [
+        let fork = Arc::new(Fork::new(registry, &to, Arc::new(Lead::of(lead)), ForkLimits::CHANNEL));
+        let modules = vec![
             start(source, from, (Vec::new(), Output::Pipe(writer)), path),
             start(channel, to, (vec![reader], Output::Fork(fork.clone())), path),
         ];
-        Self { feed, fork, _modules: modules }
+        Self { fork, _modules: modules }
+    }
+
+    /// Begins to receive a live source, whose frames are given when they arrive.
+    pub(crate) fn live(
+        registry: &Registry,
+        (path, source): (&str, Box<dyn Module>),
+        lead: Arc<Lead>,
+        memory: LiveMemory,
+    ) -> Self {
+        let node = registry.add(source.kind(), path);
+        let fork = Arc::new(Fork::live(registry, &node, lead, memory));
+        let module = Box::new(Ending { module: source, fork: Closing(fork.clone()) });
+        let module = start(module, node, (Vec::new(), Output::Fork(fork.clone())), path);
+        Self { fork, _modules: vec![module] }
     }
 
     /// Whether no more frames will come.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.fork.is_closed()
     }
 
-    /// Adds a branch to a module. Waits until there is a key frame.
-    ///
-    /// # Errors
-    /// The graph has ended, or there is no key frame for long.
-    pub(super) async fn branch(&self, to: NodeId) -> Result<Branch, Closed> {
-        tokio::time::timeout(PATIENCE, self.fork.join(to)).await.unwrap_or(Err(Closed))
+    /// The module whose frames are shared.
+    pub(crate) fn id(&self) -> NodeId {
+        self.fork.id()
     }
 
-    /// Adds a branch for a subscriber's tracks, which are set to the key frame that it begins with. Returns the frames and the
-    /// due time at which playing begins. Waits until there is a key frame.
+    /// What has passed its fork.
+    pub(crate) fn figures(&self) -> Figures {
+        self.fork.figures()
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        self.fork.close();
+    }
+}
+
+impl Shared {
+    /// Shares a graph. Where there is a time of `linger`, the graph is kept for it after this is dropped, if it has given frames
+    /// by then. Called within a runtime.
+    pub(crate) fn new(graph: Arc<Graph>, linger: Duration) -> Self {
+        Self { graph, linger: (!linger.is_zero()).then(|| (linger, Handle::current())) }
+    }
+
+    /// Whether no more frames will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.graph.is_over()
+    }
+
+    /// Waits until no more frames will come. Cancel safe.
+    pub(crate) async fn ended(&self) {
+        self.graph.fork.closed().await;
+    }
+
+    /// The time that the graph is kept for after its last viewer.
+    pub(super) fn linger(&self) -> Duration {
+        self.linger.as_ref().map_or(Duration::ZERO, |(linger, _)| *linger)
+    }
+
+    /// Releases a share whose viewer left at least the time of linger ago.
+    pub(super) fn release(self: Arc<Self>) {
+        if let Some(mut last) = Arc::into_inner(self) {
+            last.linger = None;
+        }
+    }
+
+    /// The module whose frames are shared.
+    pub(super) fn id(&self) -> NodeId {
+        self.graph.id()
+    }
+
+    /// Adds a branch to a module. Waits until there is a key frame. The sending thread of `transmitter` is told of each run.
     ///
     /// # Errors
     /// The graph has ended, or there is no key frame for long.
-    pub(super) async fn join(&self, to: NodeId, tracks: &mut [TrackSender]) -> Result<(PipeReader, Duration), Closed> {
-        let Branch { reader, first, runs } = self.branch(to).await?;
-        let lead = self.fork.lead();
-        let key = first.iter().find(|frame| frame.track == lead && frame.is_sync).ok_or(Closed)?;
-        let timescale = self.feed.format(lead).map_or(1, |format| format.timescale().max(1));
+    pub(super) async fn branch(&self, to: NodeId, transmitter: Option<&Transmitter>) -> Result<Branch, Closed> {
+        tokio::time::timeout(PATIENCE, self.graph.fork.join(to, transmitter)).await.unwrap_or(Err(Closed))
+    }
+
+    /// Adds a branch for a subscriber's tracks of a feed, which are set to the key frame that it begins with. Waits until there
+    /// is a key frame.
+    ///
+    /// # Errors
+    /// The graph has ended, or there is no key frame for long.
+    pub(super) async fn join(
+        &self,
+        (to, transmitter): (NodeId, Option<&Transmitter>),
+        feed: &dyn Feed,
+        tracks: &mut [TrackSender],
+    ) -> Result<Joined, Closed> {
+        let Branch { reader, first, runs, span } = self.branch(to, transmitter).await?;
+        let is_lead = |track| self.graph.fork.lead() == Some(track);
+        let key = first.iter().find(|frame| is_lead(frame.track) && frame.is_sync).ok_or(Closed)?;
+        let timescale = feed.format(key.track).map_or(1, |format| format.timescale().max(1));
         let from = key.pts as f64 / f64::from(timescale);
         for sender in tracks {
             let of_track = || first.iter().filter(|frame| frame.track == sender.track);
@@ -75,12 +168,49 @@ impl Shared {
         }
         // With no other run in the pipe it begins where the block does, not ahead of the next one.
         let begins = first.first().filter(|_| runs == 1).map_or(key.due, |frame| frame.due);
-        Ok((reader, begins))
+        Ok(Joined { frames: reader, begins, span })
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.fork.close();
+        let has_begun = self.graph.fork.lead().is_some() && !self.graph.is_over();
+        if let Some((linger, runtime)) = self.linger.take().filter(|_| has_begun) {
+            let graph = self.graph.clone();
+            runtime.spawn(async move {
+                tokio::time::sleep(linger).await;
+                drop(graph);
+            });
+        }
+    }
+}
+
+/// A source whose fork is closed when it ends.
+struct Ending {
+    module: Box<dyn Module>,
+    fork: Closing,
+}
+
+/// Closes a fork when it is dropped.
+struct Closing(Arc<Fork>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Module for Ending {
+    fn kind(&self) -> &'static str {
+        self.module.kind()
+    }
+
+    fn run(self: Box<Self>, inputs: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
+        let Self { module, fork } = *self;
+        Box::pin(async move {
+            let ended = module.run(inputs, output).await;
+            drop(fork);
+            ended
+        })
     }
 }

@@ -44,9 +44,8 @@ impl Channel {
         let began = clock.filter(|began| !is_late(began)).unwrap_or_else(|| now.checked_sub(due).unwrap_or(now));
         *clock = Some(began);
         tokio::time::sleep_until(began + due.saturating_sub(AHEAD)).await;
-        let frames = run.len();
-        let full = output.send(run).await?;
-        self.counters.dropped_frames.fetch_add((full * frames) as u64, Ordering::Relaxed);
+        let lost = output.send(run).await?;
+        self.counters.dropped_frames.fetch_add(lost as u64, Ordering::Relaxed);
         Ok(())
     }
 }

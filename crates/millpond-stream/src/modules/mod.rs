@@ -5,6 +5,7 @@ mod key_frames;
 mod laps;
 mod loader;
 mod recorder;
+mod segmenter;
 
 pub(crate) use channel::Channel;
 pub use key_frames::supported_scale;
@@ -12,7 +13,9 @@ pub(crate) use key_frames::{KeyFrameLoader, KeyFrames};
 pub(crate) use laps::Laps;
 pub(crate) use loader::Loader;
 pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
+pub(crate) use segmenter::Segmenter;
 
+use crate::graph;
 use serde::Serialize;
 
 /// A kind of module.
@@ -34,10 +37,19 @@ pub const KINDS: &[ModuleKind] = &[
     key_frames::KIND,
     channel::KIND,
     recorder::KIND,
+    segmenter::KIND,
+    crate::reception::KIND,
+    crate::reception::PUBLISHED,
     ModuleKind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
     ModuleKind {
         name: "multicast",
         about: "sends frames to a multicast group when they are due",
+        inputs: 1,
+        outputs: 0,
+    },
+    ModuleKind {
+        name: graph::VIEWING,
+        about: "gives frames to a viewer that takes them as one long response",
         inputs: 1,
         outputs: 0,
     },

@@ -1,4 +1,4 @@
-//! Writes the frames of a channel into a fragmented MP4 file.
+//! Writes the frames of a channel or live stream into a fragmented MP4 file.
 //!
 //! The module passes runs on to a thread of its own, which makes fragments and writes them. Between the two is a queue of
 //! [`QUEUE_BYTES`]. While it is full, runs are left out up to the next key frame, and counted: a slow disk delays nobody.
@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 pub(super) const KIND: ModuleKind = ModuleKind {
     name: "recorder",
-    about: "writes the frames of a channel into a fragmented MP4 file",
+    about: "writes the frames of a channel or live stream into a fragmented MP4 file",
     inputs: 1,
     outputs: 0,
 };
@@ -90,6 +90,8 @@ pub enum RecordingEnd {
     Bytes,
     /// It has the longest duration.
     Duration,
+    /// A track of the stream has another format.
+    Format,
     /// The file can't be written.
     Failed(String),
 }
@@ -146,7 +148,7 @@ impl Recording {
     ) -> Result<Self, CannotRecord> {
         let path = program.path().to_owned();
         let lead = program.lead();
-        let Some(fragmenter) = Fragmenter::new(program.formats(), lead, FRAGMENT) else {
+        let Some(fragmenter) = program.fragmenter(FRAGMENT) else {
             let found: Vec<_> = program.formats().map(|(_, format)| format.track.codec.parameter()).collect();
             return Err(CannotRecord::NoTracks { path, found: found.join(", ") });
         };
@@ -154,12 +156,15 @@ impl Recording {
         let (ends, end) = watch::channel(None);
         let (progress, counters) = (Arc::new(Progress::default()), manager.counters().clone());
         let start = {
-            let (asset, path, progress, counters) = (path.clone(), file.clone(), progress.clone(), counters.clone());
+            let (program, path, progress, counters) =
+                (program.clone(), file.clone(), progress.clone(), counters.clone());
             move || {
                 let created = OpenOptions::new().write(true).create_new(true).open(&path);
                 let file = created.map_err(|error| CannotRecord::File { file: path.clone(), error })?;
                 let synced = Instant::now();
-                let writer = Writer { asset, path, file, fragmenter, limits, progress, counters, skipped: 0, synced };
+                let (epoch, skipped) = (0, 0);
+                let writer =
+                    Writer { program, epoch, path, file, fragmenter, limits, progress, counters, skipped, synced };
                 let run = move || ends.send_replace(Some(writer.run(&messages)));
                 std::thread::Builder::new().name("recorder".to_owned()).spawn(run).map_err(CannotRecord::Thread)
             }
@@ -289,7 +294,9 @@ impl Module for Recorder {
 
 /// Makes fragments and writes them, on a thread of its own.
 struct Writer {
-    asset: String,
+    program: Program,
+    /// Epoch of the last frame.
+    epoch: u32,
     path: PathBuf,
     file: File,
     fragmenter: Fragmenter,
@@ -332,6 +339,10 @@ impl Writer {
                 self.write(&fragment)?;
             }
             for frame in run.iter() {
+                if !self.enter(frame.epoch) {
+                    self.finish()?;
+                    return Err(RecordingEnd::Format);
+                }
                 if self.fragmenter.duration() >= self.limits.duration {
                     self.finish()?;
                     return Err(RecordingEnd::Duration);
@@ -345,6 +356,11 @@ impl Writer {
             self.skipped = skipped;
         }
         self.finish()
+    }
+
+    /// Notes the epoch of a frame. Returns whether the init segment has its formats.
+    fn enter(&mut self, epoch: u32) -> bool {
+        std::mem::replace(&mut self.epoch, epoch) == epoch || self.program.fits(epoch)
     }
 
     /// Writes the frames that wait for the end of their fragment.
@@ -394,7 +410,7 @@ impl Writer {
     fn tell(&self, end: &RecordingEnd) {
         let Progress { bytes, frames, lost, millis, .. } = &*self.progress;
         let [bytes, frames, lost, ms] = [bytes, frames, lost, millis].map(|count| count.load(Ordering::Relaxed));
-        let (asset, file) = (&self.asset, self.path.display());
+        let (asset, file) = (self.program.path(), self.path.display());
         match end {
             RecordingEnd::Failed(error) => {
                 self.counters.failed_recordings.fetch_add(1, Ordering::Relaxed);
@@ -438,6 +454,7 @@ impl RecordingEnd {
             Self::ChannelEnded => "channel ended",
             Self::Bytes => "size reached",
             Self::Duration => "duration reached",
+            Self::Format => "format changed",
             Self::Failed(_) => "failed",
         }
     }

@@ -201,7 +201,7 @@ impl Planned {
         });
         let data = self.conversion.apply(data.unwrap_or_default());
         let Self { track, number, due, pts, is_sync, .. } = *self;
-        Frame { track, number, due, pts, is_sync, data }
+        Frame { track, number, due, pts, epoch: 0, is_sync, is_disposable: false, data }
     }
 }
 

@@ -8,7 +8,7 @@
 //! is read again by the next session.
 
 use super::{Block, BlockLength, StoredMedia};
-use crate::Counters;
+use crate::{Counters, Feed};
 use millpond_store::Cache;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,7 +28,8 @@ pub(crate) struct Subject {
 
 impl Subject {
     pub(crate) fn of(media: &StoredMedia, tracks: Arc<[u16]>) -> Self {
-        let length = BlockLength::of(media.rate(tracks.iter().copied()));
+        let feed: &dyn Feed = media;
+        let length = BlockLength::of(feed.rate(tracks.iter().copied()));
         Self { asset: media.id(), tracks, length }
     }
 }

@@ -13,8 +13,8 @@ pub use reader::HeavyWork;
 pub(crate) use reader::MediaReader;
 pub(crate) use seek::{beginnings, cursors, first_due, seek};
 
-use crate::{Feed, Format, graph::Module, modules::Laps, resources::Resources};
-use millpond_package::{MediaKind, ObjectIndex, Presentation, PresentedTrack};
+use crate::{Feed, Format};
+use millpond_package::{ObjectIndex, Presentation, PresentedTrack};
 use millpond_store::Object;
 use std::{fmt, sync::Arc};
 
@@ -60,31 +60,6 @@ impl StoredMedia {
         self.formats.get(track)?.as_ref()
     }
 
-    /// Bits a second of some of its tracks, on average.
-    pub fn rate(&self, tracks: impl IntoIterator<Item = u16>) -> u64 {
-        tracks.into_iter().filter_map(|track| self.format(track.into())).map(|format| format.bandwidth).sum()
-    }
-
-    /// Returns the tracks to describe, with their indexes: pictures of the rendition that is named, else the best ones that
-    /// need no more than `most` bits a second together with the sound, or the least; sound of the default language.
-    pub fn chosen(&self, rendition: Option<&str>, most: Option<u64>) -> Vec<(usize, &Format)> {
-        let all: Vec<_> = self.formats.iter().enumerate().filter_map(|(n, f)| Some((n, f.as_ref()?))).collect();
-        let of =
-            |kind| all.iter().copied().filter(move |(n, format)| format.kind == kind && format.described(*n).is_some());
-        let named = rendition.and_then(|name| all.iter().copied().find(|(_, format)| format.name == name));
-        let audio = named.filter(|(_, format)| format.kind == MediaKind::Audio);
-        if audio.is_some() {
-            return audio.into_iter().collect();
-        }
-        let audio = of(MediaKind::Audio).find(|(_, format)| format.is_default).or_else(|| of(MediaKind::Audio).next());
-        let left = most.map(|most| most.saturating_sub(audio.map_or(0, |(_, format)| format.bandwidth)));
-        let main = of(MediaKind::Video).filter(|(_, format)| !format.is_alternative);
-        let best = main.rev().find(|(_, format)| left.is_none_or(|left| format.bandwidth <= left));
-        let video = named.filter(|(_, format)| format.kind == MediaKind::Video);
-        let video = video.or(best).or_else(|| of(MediaKind::Video).next());
-        video.into_iter().chain(audio).collect()
-    }
-
     pub(crate) fn track(&self, track: u16) -> Option<&PresentedTrack> {
         self.presentation.tracks().get(usize::from(track))
     }
@@ -109,10 +84,6 @@ impl Feed for StoredMedia {
 
     fn formats(&self) -> &[Option<Format>] {
         &self.formats
-    }
-
-    fn endless(self: Arc<Self>, tracks: Arc<[u16]>, resources: &Resources) -> Box<dyn Module> {
-        Box::new(Laps::new(self, tracks, resources))
     }
 }
 

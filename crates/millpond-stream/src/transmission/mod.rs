@@ -4,6 +4,7 @@
 //! no clock. Each subscriber on it is a [`Sending`](sending::Sending), which sends the frames of a [`Transmission`] through
 //! the outlets of its [`TrackSender`]s.
 
+mod arrival;
 mod batch;
 mod deadline;
 mod packets;
@@ -19,6 +20,7 @@ mod transmitter;
 mod udp;
 mod wheel;
 
+pub(crate) use arrival::Arrival;
 pub use batch::Datagrams;
 pub use deadline::Lateness;
 pub use progress::{Observer, Progress};
@@ -27,7 +29,7 @@ pub use sending::ROUND;
 pub(crate) use sending::Transmission;
 pub(crate) use thread_time::ThreadTime;
 pub use track::{TrackSender, ntp};
-pub(crate) use transmitter::{Stopped, Transmitter};
+pub(crate) use transmitter::{Alarm, Stopped, Transmitter};
 pub use udp::Udp;
 
 use std::time::{Instant, SystemTime};

@@ -6,7 +6,10 @@ use crate::{
     outlet::{Backlog, Packets},
 };
 use bytes::Bytes;
-use millpond_rtp::{packet::HEADER, payload::Piece};
+use millpond_rtp::{
+    packet::HEADER,
+    payload::{Packetizer, PayloadError, Piece},
+};
 use std::{
     ops::Range,
     sync::{Arc, atomic::Ordering},
@@ -18,7 +21,12 @@ pub(super) struct Packetizing {
     pub(super) counters: Arc<Counters>,
     /// Bursts of an outlet that leave in one round: more than one in long rounds.
     bursts: usize,
+    /// Pieces of the frame that was cut last: many subscribers get the same one.
     pieces: Vec<Piece>,
+    /// That frame, how it was cut, and the bytes of a payload.
+    cut: Option<(Bytes, Packetizer, usize)>,
+    /// Pieces of what is sent before a frame.
+    extra: Vec<Piece>,
     headers: Vec<[u8; HEADER]>,
     /// A packet that is being encrypted.
     sealed: Vec<u8>,
@@ -34,8 +42,29 @@ pub(super) enum Sent {
 
 impl Packetizing {
     pub(super) fn new(counters: Arc<Counters>, bursts: usize) -> Self {
-        let (pieces, headers, sealed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { datagrams: Datagrams::new(), counters, bursts, pieces, headers, sealed }
+        let (pieces, extra, headers, sealed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { datagrams: Datagrams::new(), counters, bursts, pieces, cut: None, extra, headers, sealed }
+    }
+
+    /// Forgets the last frame, so that nothing keeps its memory.
+    pub(super) fn forget(&mut self) {
+        self.cut = None;
+    }
+
+    /// Cuts a frame into pieces, unless that was the last one.
+    fn cut(&mut self, track: &TrackSender, frame: &Bytes) -> Result<(), PayloadError> {
+        let (packetizer, size) = (track.packetizer, track.payload_size());
+        let is_known = |(last, by, most): &(Bytes, Packetizer, usize)| {
+            (last.as_ptr(), last.len(), *by, *most) == (frame.as_ptr(), frame.len(), packetizer, size)
+        };
+        if self.cut.as_ref().is_some_and(is_known) {
+            return Ok(());
+        }
+        self.cut = None;
+        self.pieces.clear();
+        packetizer.cut(frame, size, &mut self.pieces)?;
+        self.cut = Some((frame.clone(), packetizer, size));
+        Ok(())
     }
 
     /// Sends the packets of a frame from number `sent` on.
@@ -53,8 +82,7 @@ impl Packetizing {
         if *sent == 0 && frame.is_sync {
             self.parameter_sets(track, frame);
         }
-        self.pieces.clear();
-        if track.packetizer.cut(&frame.data, track.payload_size(), &mut self.pieces).is_err() {
+        if self.cut(track, &frame.data).is_err() {
             self.counters.dropped_frames.fetch_add(1, Ordering::Relaxed);
             return Sent::Whole;
         }
@@ -66,7 +94,7 @@ impl Packetizing {
         match (message, slice.filter(|slice| range.contains(slice))) {
             (Some(message), Some(slice)) => {
                 self.send(track, &frame.data, frame.pts, range.start..slice);
-                self.message(track, &message, frame.pts);
+                self.part(track, &message, frame.pts);
                 self.send(track, &frame.data, frame.pts, slice..end);
             }
             _ => self.send(track, &frame.data, frame.pts, range),
@@ -83,29 +111,29 @@ impl Packetizing {
     /// a multicast group may never have asked for one.
     fn parameter_sets(&mut self, track: &mut TrackSender, frame: &Frame) {
         let Some(sets) = track.sets.clone().filter(|_| !track.packetizer.stands_alone(&frame.data)) else { return };
-        self.pieces.clear();
         self.part(track, &sets, frame.pts);
-    }
-
-    /// Sends a message about a picture between the pieces of its frame.
-    fn message(&mut self, track: &mut TrackSender, message: &Bytes, pts: i64) {
-        let pieces = std::mem::take(&mut self.pieces);
-        self.part(track, message, pts);
-        self.pieces = pieces;
     }
 
     /// Sends NAL units that are a part of an access unit, but not its end.
     fn part(&mut self, track: &mut TrackSender, data: &Bytes, pts: i64) {
-        if track.packetizer.cut(data, track.payload_size(), &mut self.pieces).is_ok() {
-            self.pieces.iter_mut().for_each(|piece| piece.marker = false);
-            self.send(track, data, pts, 0..self.pieces.len());
+        let mut pieces = std::mem::take(&mut self.extra);
+        pieces.clear();
+        if track.packetizer.cut(data, track.payload_size(), &mut pieces).is_ok() {
+            pieces.iter_mut().for_each(|piece| piece.marker = false);
+            self.send_pieces(track, data, pts, &pieces);
         }
+        self.extra = pieces;
     }
 
     /// Sends some of the pieces that `data` was cut into.
     fn send(&mut self, track: &mut TrackSender, data: &Bytes, pts: i64, range: Range<usize>) {
-        let Self { datagrams, counters, pieces, headers, sealed, .. } = self;
-        let pieces = pieces.get(range).unwrap_or_default();
+        let pieces = std::mem::take(&mut self.pieces);
+        self.send_pieces(track, data, pts, pieces.get(range).unwrap_or_default());
+        self.pieces = pieces;
+    }
+
+    fn send_pieces(&mut self, track: &mut TrackSender, data: &Bytes, pts: i64, pieces: &[Piece]) {
+        let Self { datagrams, counters, headers, sealed, .. } = self;
         let bytes: usize = pieces.iter().map(|piece| HEADER + piece.len()).sum();
         counters.packets.fetch_add(pieces.len() as u64, Ordering::Relaxed);
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -1,14 +1,14 @@
 //! The state machine of a sending thread: many subscribers, in rounds.
 
 use super::{
-    Now, Progress, Stopped, TrackSender, Transmission,
+    Arrival, Now, Progress, Stopped, TrackSender, Transmission,
     batch::Datagrams,
     packets::Packetizing,
     sending::{Next, ROUND, Sending},
     transmitter::Command,
     wheel::Wheel,
 };
-use crate::Counters;
+use crate::{Counters, graph::NodeId};
 use millpond_rtp::rtcp::{self, ReportBlock, RtcpItem};
 use std::{
     collections::HashMap,
@@ -37,6 +37,8 @@ pub(super) struct Rounds {
     last: u64,
     /// Subscribers that took blocks since permits were returned.
     owing: Vec<u64>,
+    /// Subscribers of live streams by the fork that gives their frames.
+    live: HashMap<NodeId, Vec<u64>>,
     /// Subscribers by their tracks' SSRC, for reports.
     sources: HashMap<u32, u64>,
     /// SSRC of encrypted tracks, by the address that their receivers report from.
@@ -56,6 +58,8 @@ enum Entry {
 /// A subscriber, and the number of its valid entry in the wheel.
 struct Scheduled {
     number: u64,
+    /// Whether it is visited when frames have arrived: it has sent those before.
+    awaits: bool,
     sending: Sending,
 }
 
@@ -71,6 +75,7 @@ impl Rounds {
             wheel: Wheel::new(),
             last: 0,
             owing: Vec::new(),
+            live: HashMap::new(),
             sources: HashMap::new(),
             encrypted: HashMap::new(),
             packets: Packetizing::new(counters, round.div_duration_f64(ROUND) as usize),
@@ -102,6 +107,7 @@ impl Rounds {
             flush(&mut self.packets.datagrams, &self.packets.counters);
         }
         flush(&mut self.packets.datagrams, &self.packets.counters);
+        self.packets.forget();
     }
 
     /// Takes a command.
@@ -117,7 +123,11 @@ impl Rounds {
                 self.packets.counters.playing.fetch_add(1, Ordering::Relaxed);
                 self.last += 1;
                 let (id, number) = (transmission.id, self.last);
-                self.subscribers.insert(id, Scheduled { number, sending: Sending::new(*transmission) });
+                if let Some(arrival) = &transmission.arrival {
+                    self.live.entry(arrival.fork()).or_default().push(id);
+                }
+                let sending = Sending::new(*transmission);
+                self.subscribers.insert(id, Scheduled { number, awaits: false, sending });
                 self.visit(id, number, now);
             }
             Command::Look(id) => {
@@ -128,6 +138,11 @@ impl Rounds {
                     // The first block may be a short one.
                     self.return_permits(id);
                 }
+            }
+            Command::Arrived(fork, is_told) => {
+                // A run that is put from now on tells again.
+                is_told.swap(false, Ordering::AcqRel);
+                self.arrived(fork, now);
             }
             Command::Stop(id, reply) => {
                 let Some(mut sending) = self.remove(id) else { return };
@@ -143,7 +158,15 @@ impl Rounds {
 
     fn remove(&mut self, id: u64) -> Option<Sending> {
         let Scheduled { sending, .. } = self.subscribers.remove(&id)?;
-        let Transmission { tracks, progress, .. } = &sending.transmission;
+        let Transmission { tracks, progress, arrival, .. } = &sending.transmission;
+        if let Some(fork) = arrival.as_ref().map(Arrival::fork)
+            && let Some(subscribers) = self.live.get_mut(&fork)
+        {
+            subscribers.retain(|known| *known != id);
+            if subscribers.is_empty() {
+                self.live.remove(&fork);
+            }
+        }
         progress.stopped(tracks.iter().map(|t| t.packets).sum(), tracks.iter().map(|t| t.octets).sum());
         for track in tracks {
             self.sources.remove(&track.ssrc);
@@ -157,22 +180,51 @@ impl Rounds {
         Some(sending)
     }
 
+    /// Visits the subscribers of a fork that has given a run. Their entries in the wheel stay, for reports.
+    fn arrived(&mut self, fork: NodeId, now: Now) {
+        let Some(mut subscribers) = self.live.get_mut(&fork).map(std::mem::take) else { return };
+        let all = self.subscribers.len();
+        for id in &subscribers {
+            let Some(scheduled) = self.subscribers.get_mut(id).filter(|scheduled| scheduled.awaits) else { continue };
+            let next = scheduled.sending.visit(now, &mut self.packets);
+            if !matches!(next, Next::Arrival(_)) {
+                self.last += 1;
+                scheduled.number = self.last;
+                self.schedule(*id, next, now);
+            }
+        }
+        // Transmissions that are over did not find themselves in the list.
+        if self.subscribers.len() < all {
+            subscribers.retain(|id| self.subscribers.contains_key(id));
+        }
+        if !subscribers.is_empty() {
+            self.live.insert(fork, subscribers);
+        }
+    }
+
     fn visit(&mut self, id: u64, number: u64, now: Now) {
         let Some(scheduled) = self.subscribers.get_mut(&id).filter(|scheduled| scheduled.number == number) else {
             return;
         };
         let owed = scheduled.sending.transmission.frames.owes_permits();
         let next = scheduled.sending.visit(now, &mut self.packets);
+        if next != Next::Over && !owed && scheduled.sending.transmission.frames.owes_permits() {
+            self.owe(id, now.at);
+        }
+        self.schedule(id, next, now);
+    }
+
+    /// Puts a subscriber that was visited in the wheel again, or ends its transmission.
+    fn schedule(&mut self, id: u64, next: Next, now: Now) {
         match next {
-            Next::Round | Next::At(_) => {
-                let owes = !owed && scheduled.sending.transmission.frames.owes_permits();
+            Next::Round | Next::At(_) | Next::Arrival(_) => {
+                let Some(scheduled) = self.subscribers.get_mut(&id) else { return };
+                scheduled.awaits = matches!(next, Next::Arrival(_));
+                let number = scheduled.number;
                 // In the first round that begins no earlier.
-                let at = if let Next::At(at) = next { at } else { now.at };
+                let at = if let Next::At(at) | Next::Arrival(at) = next { at } else { now.at };
                 let round = self.round_of(at) + 1;
                 self.wheel.put(round, Entry::Visit(id, number));
-                if owes {
-                    self.owe(id, now.at);
-                }
             }
             Next::Over => {
                 let Some(Sending { transmission, last, .. }) = self.remove(id) else { return };

@@ -1,7 +1,7 @@
 //! Sends the frames of one subscriber when they are due.
 
 use super::{
-    Lateness, Now, Progress, TrackSender,
+    Arrival, Lateness, Now, Progress, TrackSender,
     packets::{Packetizing, Sent},
 };
 use crate::{
@@ -37,6 +37,8 @@ pub(crate) struct Transmission {
     pub(crate) lateness: Lateness,
     /// The origin that is told of late frames.
     pub(crate) origin: Option<Arc<OriginLoad>>,
+    /// Frames are due when they arrive; `None` where they have due times.
+    pub(crate) arrival: Option<Arrival>,
     pub(crate) progress: Arc<Progress>,
     /// Keeps the module in the registry.
     pub(crate) _node: NodeGuard,
@@ -53,7 +55,7 @@ pub(super) struct Sending {
     /// Due time of the last frame.
     pub(super) last: Duration,
     /// Packets of the next frame that were sent already.
-    sent: usize,
+    pub(super) sent: usize,
     supply: Supply,
     /// Time at which its origin was last told that no frame arrives.
     told: Option<Instant>,
@@ -78,6 +80,8 @@ pub(super) enum Next {
     Round,
     /// Another visit at this time.
     At(Instant),
+    /// Another visit when frames have arrived, and at this time.
+    Arrival(Instant),
     /// No other visit: the transmission is over.
     Over,
 }
@@ -91,16 +95,16 @@ impl Sending {
 
     /// Sends the frames that are due.
     pub(super) fn visit(&mut self, now: Now, packets: &mut Packetizing) -> Next {
+        if self.transmission.arrival.is_some() {
+            return self.visit_live(now, packets);
+        }
         if self.began.is_none() && matches!(self.transmission.frames.peek(), Ok(None)) {
             // A late beginning is waited for, not caught up with.
             return Next::At(now.at + ROUND);
         }
         let began = *self.began.get_or_insert(now.at);
         let mut position = self.position(began, now.at);
-        if self.reported.is_none_or(|at| now.at.saturating_duration_since(at) >= REPORTS) {
-            self.reported = Some(now.at);
-            self.report(position, now, packets, None);
-        }
+        self.report_in_time(position, now, packets);
         let speed = self.transmission.speed;
         loop {
             let Self { transmission, last, sent, .. } = self;
@@ -182,7 +186,17 @@ impl Sending {
         self.transmission.position + now.saturating_duration_since(began).mul_f64(self.transmission.speed)
     }
 
-    fn end(&mut self, position: Duration, now: Now, packets: &mut Packetizing) -> Next {
+    /// Sends reports where it is time for them. Returns the time of the next ones.
+    pub(super) fn report_in_time(&mut self, position: Duration, now: Now, packets: &mut Packetizing) -> Instant {
+        if let Some(reported) = self.reported.filter(|at| now.at.saturating_duration_since(*at) < REPORTS) {
+            return reported + REPORTS;
+        }
+        self.reported = Some(now.at);
+        self.report(position, now, packets, None);
+        now.at + REPORTS
+    }
+
+    pub(super) fn end(&mut self, position: Duration, now: Now, packets: &mut Packetizing) -> Next {
         let end = *self.ends.get_or_insert(now.at + LINGER);
         if now.at < end {
             return Next::At(end);
@@ -192,7 +206,7 @@ impl Sending {
     }
 
     fn report(&mut self, position: Duration, now: Now, packets: &mut Packetizing, ends: Option<&str>) {
-        for track in &mut self.transmission.tracks {
+        for track in self.transmission.tracks.iter_mut().filter(|track| !track.has_ended) {
             if let Some(bytes) = track.rtcp(position, now.wall, ends) {
                 track.outlet.send_reports(&mut packets.datagrams, &bytes);
             }

@@ -1,5 +1,7 @@
 //! A sending thread's state machine beside a simulated network, on a virtual clock.
 
+mod live;
+
 use super::{rounds::Rounds, sending::ROUND, transmitter::Command, *};
 use crate::{
     Counters, Frame, Run,
@@ -102,6 +104,15 @@ impl Simulation {
 
     /// Begins to play tracks from a due time on.
     fn play(&mut self, tracks: Vec<TrackSender>, position: Duration, lateness: Lateness) {
+        self.play_with(tracks, (position, lateness), None);
+    }
+
+    fn play_with(
+        &mut self,
+        tracks: Vec<TrackSender>,
+        (position, lateness): (Duration, Lateness),
+        arrival: Option<Arrival>,
+    ) {
         let (from, node) = (self.registry.add("loader", ""), self.registry.add("transmission", ""));
         let (writer, frames) = pipe(&self.registry, from.id(), node.id(), 10_000);
         self.writer = Some(writer);
@@ -114,6 +125,7 @@ impl Simulation {
             speed: 1.0,
             lateness,
             origin: None,
+            arrival,
             progress: self.progress.clone(),
             _node: node,
         };
@@ -178,7 +190,9 @@ fn picture(number: u32, size: usize) -> Frame {
         number,
         due: INTERVAL * number,
         pts: i64::from(number) * 3600,
+        epoch: 0,
         is_sync: number.is_multiple_of(KEYS),
+        is_disposable: false,
         data: Bytes::from(data),
     }
 }

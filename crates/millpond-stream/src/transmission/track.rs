@@ -53,6 +53,8 @@ pub struct TrackSender {
     pub(crate) lost: i32,
     /// Frames are dropped up to the next one that can be decoded by itself.
     pub(super) skips: bool,
+    /// Its format changed to one that its receiver does not know: nothing is sent any more.
+    pub(super) has_ended: bool,
 }
 
 impl TrackSender {
@@ -86,6 +88,7 @@ impl TrackSender {
             last: 0,
             lost: 0,
             skips: false,
+            has_ended: false,
         }
     }
 
@@ -100,6 +103,21 @@ impl TrackSender {
         // Timestamps go on a moment after those that were sent before.
         self.base = if self.packets == 0 { self.base } else { self.last.wrapping_add(self.clock / 10) };
         self.start = (from * f64::from(self.timescale)).round() as i64;
+    }
+
+    /// Goes on with another format of its track. Returns whether that is possible: the receiver was told the codec, its way into
+    /// packets and the clock.
+    pub(super) fn adopt(&mut self, described: &Described<'_>) -> bool {
+        let Described { track, packetizer, payload_type, .. } = *described;
+        let is_same = packetizer == self.packetizer
+            && payload_type == self.payload_type
+            && packetizer.clock_rate(track) == self.clock
+            && track.timescale.get() == self.timescale;
+        if is_same {
+            self.sets = payload::parameter_sets(track).map(Bytes::from);
+            self.orientation = payload::orientation(track).map(Bytes::from);
+        }
+        is_same
     }
 
     /// The RTP timestamp of a presentation time in ticks of the track.

@@ -1,14 +1,14 @@
 //! A sending thread: sockets and clock around [`Rounds`].
 
 use super::{Datagrams, Now, TrackSender, Transmission, rounds::Rounds, thread_time};
-use crate::Counters;
+use crate::{Counters, graph::NodeId};
 use rustix::thread::Pid;
 use std::{
     io,
     net::{IpAddr, UdpSocket},
     sync::{
         Arc,
-        atomic::Ordering,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     time::{Duration, Instant},
@@ -34,14 +34,40 @@ pub(super) enum Command {
     Play(Box<Transmission>),
     /// The first frames of a subscriber have arrived.
     Look(u64),
+    /// A fork has given a run. The flag is cleared before the frames are taken.
+    Arrived(NodeId, Arc<AtomicBool>),
     /// Ends a transmission.
     Stop(u64, oneshot::Sender<Stopped>),
+}
+
+/// Tells a sending thread that a fork has given a run: once for all subscribers on the thread, and again only when the thread
+/// has seen it.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    fork: NodeId,
+    thread: Pid,
+    commands: Sender<Command>,
+    is_told: Arc<AtomicBool>,
+}
+
+impl Alarm {
+    /// Whether it is for the thread of `transmitter`.
+    pub(crate) fn is_of(&self, transmitter: &Transmitter) -> bool {
+        self.thread == transmitter.thread
+    }
+
+    /// Tells the thread. Call it when the run is in the pipes.
+    pub(crate) fn ring(&self) {
+        if !self.is_told.swap(true, Ordering::AcqRel) {
+            let _ = self.commands.send(Command::Arrived(self.fork, self.is_told.clone()));
+        }
+    }
 }
 
 /// A handle to a sending thread. The thread ends when all handles are dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Transmitter {
-    /// Bounded by the subscribers: each has three commands at most.
+    /// Bounded by the subscribers and the forks: each of them has three commands at most.
     commands: Sender<Command>,
     /// Its ports of RTP and RTCP.
     pub(crate) ports: (u16, u16),
@@ -90,6 +116,11 @@ impl Transmitter {
     /// Sends the first frames of a subscriber, which have arrived.
     pub(crate) fn look(&self, id: u64) {
         let _ = self.commands.send(Command::Look(id));
+    }
+
+    /// Returns what tells the thread of a fork's runs.
+    pub(crate) fn alarm(&self, fork: NodeId) -> Alarm {
+        Alarm { fork, thread: self.thread, commands: self.commands.clone(), is_told: Arc::default() }
     }
 
     /// Ends a transmission without waiting for it.

@@ -1,0 +1,54 @@
+//! The frames that branches of a fork begin with.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// No track: indexes of tracks have 16 bits.
+const NONE: u32 = u32::MAX;
+
+/// The frames that branches of a fork begin with: key frames of one track, and those of the newest epoch only.
+#[derive(Debug)]
+pub(crate) struct Lead {
+    /// The leading track of the newest epoch; [`NONE`] until formats are known.
+    track: AtomicU32,
+    /// The newest epoch.
+    epoch: AtomicU32,
+    /// Whether the source was lost: frames from before the loss begin no branch.
+    is_lost: AtomicBool,
+}
+
+impl Default for Lead {
+    fn default() -> Self {
+        Self { track: NONE.into(), epoch: 0.into(), is_lost: false.into() }
+    }
+}
+
+impl Lead {
+    /// The key frames of a track that is known.
+    pub(crate) fn of(track: u16) -> Self {
+        Self { track: u32::from(track).into(), ..Self::default() }
+    }
+
+    /// Notes that an epoch begins. Without a track of its own the last one leads on.
+    pub(crate) fn begin(&self, epoch: u32, track: Option<u16>) {
+        if let Some(track) = track {
+            self.track.store(track.into(), Ordering::Release);
+        }
+        self.epoch.store(epoch, Ordering::Release);
+        self.is_lost.store(false, Ordering::Release);
+    }
+
+    /// Notes that the source was lost.
+    pub(crate) fn lose(&self) {
+        self.is_lost.store(true, Ordering::Release);
+    }
+
+    /// The leading track, where it is known.
+    pub(crate) fn track(&self) -> Option<u16> {
+        u16::try_from(self.track.load(Ordering::Acquire)).ok()
+    }
+
+    /// Whether branches can begin with a frame of an epoch now.
+    pub(super) fn admits(&self, epoch: u32) -> bool {
+        !self.is_lost.load(Ordering::Acquire) && epoch == self.epoch.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,66 @@
+//! The formats of a stream at one moment.
+
+use super::Epoch;
+use crate::{Feed, Format, Pace, graph::Shared};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A live stream as viewers play it: the formats of one epoch, and a share of the graph. The stream stays open as long as
+/// somebody holds this.
+#[derive(Clone, Debug)]
+pub struct LiveFeed {
+    path: Arc<str>,
+    run: u64,
+    epoch: Epoch,
+    epochs: watch::Receiver<Arc<[Epoch]>>,
+    shared: Arc<Shared>,
+}
+
+impl LiveFeed {
+    pub(super) fn new(
+        path: Arc<str>,
+        run: u64,
+        epoch: Epoch,
+        epochs: watch::Receiver<Arc<[Epoch]>>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self { path, run, epoch, epochs, shared }
+    }
+
+    /// The epoch that was the newest one when this was made.
+    pub fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
+
+    /// The last 64 epochs of the run, the newest one last.
+    pub fn epochs(&self) -> watch::Receiver<Arc<[Epoch]>> {
+        self.epochs.clone()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl Feed for LiveFeed {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The number of the run.
+    fn id(&self) -> u64 {
+        self.run
+    }
+
+    fn formats(&self) -> &[Option<Format>] {
+        &self.epoch.formats
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::Arrival
+    }
+
+    fn epoch(&self, number: u32) -> Option<Epoch> {
+        self.epochs.borrow().iter().rfind(|epoch| epoch.number == number).cloned()
+    }
+}

@@ -1,0 +1,88 @@
+//! Metrics of live streams.
+
+use super::{LiveTotals, StreamState};
+use crate::{Manager, modules::KINDS};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+use std::{
+    fmt,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Shows the live streams of an engine in metrics, once that is set.
+#[derive(Clone, Debug, Default)]
+pub struct LiveCollector(Arc<OnceLock<Weak<Manager>>>);
+
+/// One counter: name, help, value.
+type Field = (&'static str, &'static str, fn(&LiveTotals) -> &AtomicU64);
+
+const COUNTERS: &[Field] = &[
+    ("live_received_bytes", "Bytes of frames that live sources sent", |totals| &totals.bytes),
+    ("live_received_frames", "Frames that live sources sent", |totals| &totals.frames),
+    ("live_lost_packets", "Packets of live sources that did not arrive in time", |totals| &totals.lost_packets),
+    ("live_unused_packets", "Packets of live sources that were invalid, late or of another sender", |totals| {
+        &totals.unused_packets
+    }),
+    ("live_broken_frames", "Frames of live sources left out because a part of them is missing", |totals| {
+        &totals.broken_frames
+    }),
+    ("live_reconnections", "Times that a lost live source gave frames again", |totals| &totals.reconnections),
+    ("live_epochs", "Stretches of live streams without a discontinuity or a change of formats that began", |totals| {
+        &totals.epochs
+    }),
+];
+
+impl LiveCollector {
+    /// Sets the engine whose streams are shown. The first one stays.
+    pub fn set(&self, manager: &Arc<Manager>) {
+        let _ = self.0.set(Arc::downgrade(manager));
+    }
+}
+
+impl StreamState {
+    /// Names of all states.
+    pub const NAMES: [&'static str; 4] = ["waiting", "running", "lost", "failed"];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let [waiting, running, lost, failed] = Self::NAMES;
+        match self {
+            Self::Waiting => waiting,
+            Self::Running { .. } => running,
+            Self::Lost { .. } => lost,
+            Self::Failed { .. } => failed,
+        }
+    }
+}
+
+impl Collector for LiveCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(manager) = self.0.get().and_then(Weak::upgrade) else { return Ok(()) };
+        let totals = manager.live_streams().totals();
+        for (name, help, value) in COUNTERS {
+            let counter = ConstCounter::new(value(totals).load(Ordering::Relaxed));
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        let states: Vec<_> = manager.streams().iter().map(|stream| stream.state.name()).collect();
+        let mut family = encoder.encode_descriptor("live_streams", "Live streams by state", None, MetricType::Gauge)?;
+        for state in StreamState::NAMES {
+            let count = states.iter().filter(|of| **of == state).count();
+            ConstGauge::new(count as i64).encode(family.encode_family(&[("state", state)])?)?;
+        }
+        let help = "Frames of channels and live streams that viewers lost because they were slow, by the module that sends them";
+        let mut family = encoder.encode_descriptor("live_dropped_frames", help, None, MetricType::Counter)?;
+        let lost = manager.registry().lost();
+        for kind in KINDS.iter().filter(|kind| kind.outputs == 0) {
+            let frames = lost.get(kind.name).copied().unwrap_or(0);
+            ConstCounter::new(frames).encode(family.encode_family(&[("module", kind.name)])?)?;
+        }
+        Ok(())
+    }
+}

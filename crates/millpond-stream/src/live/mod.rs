@@ -1,0 +1,41 @@
+//! Live streams: named sources whose frames arrive, each opened once for all of its viewers.
+//!
+//! A [`LiveStream`] is a name and its source. Its graph runs while it has viewers, and lingers a while. One life of the graph is
+//! a run. A reception gives the frames of a run and tells by its [`Reporter`] what becomes of the source. Frames carry the
+//! number of their [`Epoch`]. A [`LiveFeed`] is what viewers play: the formats of one moment, and a share of the graph.
+//!
+//! A [`LiveWindow`] has the last segments of a stream, for players that ask for them one by one.
+
+pub mod clock;
+mod desk;
+mod epoch;
+mod feed;
+mod lease;
+mod metrics;
+mod publication;
+mod report;
+mod source;
+mod stream;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod window;
+mod window_track;
+mod windows;
+
+pub(crate) use desk::{Desk, Entry};
+pub use epoch::{Epoch, EpochReason};
+pub use feed::LiveFeed;
+pub use metrics::LiveCollector;
+pub use publication::{Conflict, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia};
+pub(crate) use publication::{Piece, Presence, Queue};
+pub use report::{Reporter, SourceCounts, StreamState};
+pub use source::{Linger, LiveRequest, Source};
+pub use stream::{LiveStream, StreamReport};
+pub(crate) use streams::Streams;
+pub(crate) use totals::LiveTotals;
+pub use window::{FoundPart, FoundSegment, LiveWindow, PartBytes};
+pub(crate) use window_track::{PackagedTrack, live_formats, packaged};
+pub use windows::WindowOptions;
+pub(crate) use windows::Windows;

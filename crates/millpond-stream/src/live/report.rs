@@ -1,0 +1,160 @@
+//! What a reception tells of its source.
+
+use super::{Epoch, LiveTotals};
+use crate::{graph::Lead, reception::SourceError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Instant, SystemTime},
+};
+use tokio::sync::watch;
+
+/// Most epochs that a run remembers, the last ones.
+const EPOCHS: usize = 64;
+
+/// State of a stream's source.
+#[derive(Clone, Debug)]
+pub enum StreamState {
+    /// No frame was expected yet: nobody watches, or the first attempt to open the source is under way.
+    Waiting,
+    /// Frames arrive.
+    Running {
+        /// Time at which they began to.
+        since: SystemTime,
+    },
+    /// Frames arrived, and the source is being opened again.
+    Lost {
+        /// Time of the loss.
+        since: SystemTime,
+        /// Its cause.
+        why: Arc<SourceError>,
+    },
+    /// The last attempt to open the source failed, and no frame has arrived before.
+    Failed {
+        /// Time of the failure.
+        at: Instant,
+        /// Its cause.
+        why: Arc<SourceError>,
+    },
+}
+
+/// Counts of a reception, over all sessions with its source in one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceCounts {
+    /// Sessions that gave media. All but the first are reconnections.
+    pub sessions: u64,
+    /// RTP packets that arrived, those without use included; of MPEG-TS its packets.
+    pub packets: u64,
+    /// Packets that never arrived.
+    pub lost_packets: u64,
+    /// Packets that arrived after a later one.
+    pub reordered_packets: u64,
+    /// Packets without use: of another sender or payload type, invalid, or later than the wait for them.
+    pub unused_packets: u64,
+    /// Frames that were left out because a part of them is missing.
+    pub broken_frames: u64,
+}
+
+/// Adds the counts of another session.
+impl std::ops::AddAssign for SourceCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.sessions += other.sessions;
+        self.packets += other.packets;
+        self.lost_packets += other.lost_packets;
+        self.reordered_packets += other.reordered_packets;
+        self.unused_packets += other.unused_packets;
+        self.broken_frames += other.broken_frames;
+    }
+}
+
+/// What a reception tells of its source. Clones tell of the same one.
+///
+/// A reception calls [`begin`](Self::begin) before the first frame of each epoch, [`lost`](Self::lost) when frames stop, and
+/// [`failed`](Self::failed) when an attempt fails before any frame arrived. After both of the latter it tries again until its
+/// output is closed or its future is dropped.
+#[derive(Clone, Debug)]
+pub struct Reporter {
+    state: watch::Sender<StreamState>,
+    epochs: watch::Sender<Arc<[Epoch]>>,
+    lead: Arc<Lead>,
+    /// A lock: taken for a copy.
+    counts: Arc<Mutex<SourceCounts>>,
+    totals: Arc<LiveTotals>,
+}
+
+impl Default for Reporter {
+    fn default() -> Self {
+        Self {
+            state: watch::Sender::new(StreamState::Waiting),
+            epochs: watch::Sender::new(Arc::default()),
+            lead: Arc::default(),
+            counts: Arc::default(),
+            totals: Arc::default(),
+        }
+    }
+}
+
+impl Reporter {
+    /// Makes one whose counts are also added to `totals`.
+    pub(super) fn new(totals: Arc<LiveTotals>) -> Self {
+        Self { totals, ..Self::default() }
+    }
+
+    /// Tells that frames of a new epoch follow.
+    pub fn begin(&self, epoch: Epoch) {
+        self.lead.begin(epoch.number, epoch.lead());
+        self.totals.epoch();
+        self.epochs.send_modify(|epochs| {
+            let kept = epochs.len().saturating_sub(EPOCHS - 1);
+            *epochs = epochs.iter().skip(kept).cloned().chain([epoch]).collect();
+        });
+        self.state.send_if_modified(|state| {
+            let is_new = !matches!(state, StreamState::Running { .. });
+            if is_new {
+                *state = StreamState::Running { since: SystemTime::now() };
+            }
+            is_new
+        });
+    }
+
+    /// Tells that frames stopped. The source is tried again.
+    pub fn lost(&self, why: Arc<SourceError>) {
+        self.lead.lose();
+        self.state.send_modify(|state| {
+            let since = if let StreamState::Lost { since, .. } = state { *since } else { SystemTime::now() };
+            *state = StreamState::Lost { since, why };
+        });
+    }
+
+    /// Tells that an attempt failed before any frame arrived. The source is tried again.
+    pub fn failed(&self, why: Arc<SourceError>) {
+        self.state.send_replace(StreamState::Failed { at: Instant::now(), why });
+    }
+
+    /// Tells what was counted since the run began.
+    pub fn count(&self, counts: SourceCounts) {
+        let mut told = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.totals.counted(&told, &counts);
+        *told = counts;
+    }
+
+    /// The counts that were told last.
+    #[must_use]
+    pub fn counts(&self) -> SourceCounts {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The frames that viewers begin with.
+    pub(crate) fn lead(&self) -> &Arc<Lead> {
+        &self.lead
+    }
+
+    /// The state that was told last.
+    pub fn state(&self) -> watch::Receiver<StreamState> {
+        self.state.subscribe()
+    }
+
+    /// The last 64 epochs, the newest one last.
+    pub fn epochs(&self) -> watch::Receiver<Arc<[Epoch]>> {
+        self.epochs.subscribe()
+    }
+}

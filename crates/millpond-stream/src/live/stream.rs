@@ -1,0 +1,297 @@
+//! A named live source.
+
+use super::{
+    Desk, Entry, Epoch, Linger, LiveFeed, LiveRequest, Publication, PublishRefused, Reporter, Source, SourceCounts,
+    StreamState,
+    desk::NoEntry,
+    publication::{Conflict, PublishedMedia},
+};
+use crate::{
+    graph::{Graph, LiveMemory, Registry, Shared, Takers},
+    reception::{Connector, SourceError, SourceErrorKind, Turns},
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+/// Time after a failure within which the source is not tried again.
+const NEGATIVE: Duration = Duration::from_secs(1);
+
+/// A named live source. Its graph runs while somebody holds a [`LiveFeed`] of it, and lingers.
+#[derive(Debug)]
+pub struct LiveStream {
+    path: Arc<str>,
+    source: Source,
+    linger: Linger,
+    /// A lock: taken when a viewer comes, and for reports.
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The last run, which may have ended.
+    run: Option<Run>,
+    /// Keeps the graph of a stream that is never closed.
+    pin: Option<Arc<Shared>>,
+}
+
+/// One life of the graph.
+#[derive(Debug)]
+struct Run {
+    id: u64,
+    reporter: Reporter,
+    /// The graph, which lingers.
+    graph: Weak<Graph>,
+    /// The share of the graph that viewers hold.
+    shared: Weak<Shared>,
+    /// Where publishers meet the reception.
+    desk: Arc<Desk>,
+}
+
+/// What a graph is made with.
+#[derive(Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) connector: &'a Arc<dyn Connector>,
+    pub(super) turns: &'a Turns,
+    pub(super) memory: &'a LiveMemory,
+}
+
+/// A share of a run.
+struct Opened {
+    id: u64,
+    reporter: Reporter,
+    shared: Arc<Shared>,
+    desk: Arc<Desk>,
+}
+
+/// A stream at one moment.
+#[derive(Clone, Debug)]
+pub struct StreamReport {
+    /// Path in URLs.
+    pub path: Arc<str>,
+    /// Address of its source, without passwords.
+    pub source: String,
+    /// State of its source.
+    pub state: StreamState,
+    /// Number of the run; `None` while the graph does not run.
+    pub run: Option<u64>,
+    /// The newest epoch; `None` before the first one.
+    pub epoch: Option<Epoch>,
+    /// Branches of its graph: viewers and other modules.
+    pub branches: usize,
+    /// Number of those by the kind of their module; kinds are those of [`KINDS`](crate::modules::KINDS).
+    pub viewers: BTreeMap<&'static str, usize>,
+    /// Frames of this run.
+    pub frames: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Frames that slow branches lost, in all.
+    pub lost: u64,
+    /// Bits per second of its frames, over 4 s; `None` in the first second.
+    pub bit_rate: Option<u64>,
+    /// Bytes of its frames that somebody has: those since the last key frame, and those that wait for viewers.
+    pub memory: u64,
+    /// What its reception counted in this run; zeros while the graph does not run.
+    pub received: SourceCounts,
+    /// Time since the last frame of this run.
+    pub silence: Option<Duration>,
+}
+
+impl Run {
+    /// The graph, while it runs.
+    fn graph(&self) -> Option<Arc<Graph>> {
+        self.graph.upgrade().filter(|graph| !graph.is_over())
+    }
+}
+
+impl LiveStream {
+    pub(super) fn new(request: LiveRequest) -> Self {
+        let LiveRequest { path, source, linger } = request;
+        Self { path, source, linger, inner: Mutex::default() }
+    }
+
+    /// Path in URLs.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Where its frames come from.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// State of its source.
+    pub fn state(&self) -> StreamState {
+        let inner = self.lock();
+        let state = inner.run.as_ref().map(|run| (run.reporter.state().borrow().clone(), run.graph().is_some()));
+        match state {
+            Some((state, true)) => state,
+            Some((state @ StreamState::Failed { .. }, false)) => state,
+            _ => StreamState::Waiting,
+        }
+    }
+
+    /// A report of it. `takers` are those of all modules.
+    pub(super) fn report(&self, takers: &Takers) -> StreamReport {
+        let state = self.state();
+        let inner = self.lock();
+        let run = inner.run.as_ref().and_then(|run| Some((run, run.graph()?)));
+        let figures = run.as_ref().map(|(_, graph)| graph.figures()).unwrap_or_default();
+        StreamReport {
+            path: self.path.clone(),
+            source: self.source.to_string(),
+            state,
+            run: run.as_ref().map(|(run, _)| run.id),
+            received: run.as_ref().map(|(run, _)| run.reporter.counts()).unwrap_or_default(),
+            epoch: run.as_ref().and_then(|(run, _)| run.reporter.epochs().borrow().last().cloned()),
+            branches: figures.branches,
+            viewers: run.as_ref().and_then(|(_, graph)| takers.get(&graph.id())).cloned().unwrap_or_default(),
+            frames: figures.frames,
+            bytes: figures.bytes,
+            lost: figures.lost,
+            bit_rate: figures.bit_rate,
+            memory: figures.held,
+            silence: figures.last.map(|last| last.elapsed()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is what a request asks for.
+    pub(super) fn is_of(&self, request: &LiveRequest) -> bool {
+        self.source == request.source && self.linger == request.linger
+    }
+
+    /// Whether its graph runs, or its last run gave frames.
+    pub(super) fn is_known(&self) -> bool {
+        let inner = self.lock();
+        inner.run.as_ref().is_some_and(|run| run.graph().is_some() || run.reporter.lead().track().is_some())
+    }
+
+    /// Whether its graph runs, or its source failed just now.
+    pub(super) fn is_busy(&self) -> bool {
+        let inner = self.lock();
+        inner.run.as_ref().is_some_and(|run| run.graph().is_some() || run.failed().is_some())
+    }
+
+    /// The graph that runs, else a new one.
+    ///
+    /// # Errors
+    /// The source failed just now.
+    fn open(&self, means: Means<'_>) -> Result<Opened, Arc<SourceError>> {
+        let Means { registry, connector, turns, memory } = means;
+        let mut inner = self.lock();
+        if inner.pin.as_ref().is_some_and(|pin| pin.is_over()) {
+            inner.pin = None;
+        }
+        let linger = match self.linger {
+            Linger::For(time) => time,
+            Linger::Always => Duration::ZERO,
+        };
+        if let Some(run) = &mut inner.run {
+            let known = run.shared.upgrade().filter(|shared| !shared.is_over());
+            let known = known.or_else(|| Some(Arc::new(Shared::new(run.graph()?, linger))));
+            if let Some(shared) = known {
+                run.shared = Arc::downgrade(&shared);
+                return Ok(Opened { id: run.id, reporter: run.reporter.clone(), shared, desk: run.desk.clone() });
+            }
+            if let Some(why) = run.failed() {
+                return Err(why);
+            }
+        }
+        let (reporter, desk) = (Reporter::new(memory.totals().clone()), Arc::<Desk>::default());
+        let source = self.source.module((connector, turns), reporter.clone(), &desk);
+        let graph = Arc::new(Graph::live(registry, (&self.path, source), reporter.lead().clone(), memory.of_stream()));
+        let id = fastrand::u64(..);
+        let shared = Arc::new(Shared::new(graph.clone(), linger));
+        let (graph, weak) = (Arc::downgrade(&graph), Arc::downgrade(&shared));
+        inner.run = Some(Run { id, reporter: reporter.clone(), graph, shared: weak, desk: desk.clone() });
+        Ok(Opened { id, reporter, shared, desk })
+    }
+
+    /// Opens it, and waits until its formats are known.
+    ///
+    /// # Errors
+    /// Those of its source, and that nothing came for so long.
+    pub(super) async fn feed(&self, means: Means<'_>, patience: Duration) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
+        let Opened { id, reporter, shared, .. } = self.open(means)?;
+        let (mut states, epochs) = (reporter.state(), reporter.epochs());
+        let known = async {
+            loop {
+                if let StreamState::Failed { why, .. } = &*states.borrow_and_update() {
+                    return Err(why.clone());
+                }
+                if let Some(epoch) = epochs.borrow().last().cloned() {
+                    return Ok(epoch);
+                }
+                tokio::select! {
+                    _ = states.changed() => {}
+                    () = shared.ended() => {
+                        return Err(self.error(SourceErrorKind::NoMedia, "it ended before its first frame"));
+                    }
+                }
+            }
+        };
+        let late = || match self.source {
+            Source::Published => self.error(SourceErrorKind::NotFound, &format!("none within {patience:?}")),
+            _ => self.error(SourceErrorKind::TimedOut, &format!("no media within {patience:?}")),
+        };
+        let epoch = tokio::time::timeout(patience, known).await.unwrap_or_else(|_| Err(late()))?;
+        if self.linger == Linger::Always {
+            self.lock().pin = Some(shared.clone());
+        }
+        Ok(Arc::new(LiveFeed::new(self.path.clone(), id, epoch, epochs, shared)))
+    }
+
+    /// Whether a publication is under way that only a replacement can end.
+    pub(super) fn is_taken(&self) -> bool {
+        self.lock().run.as_ref().is_some_and(|run| run.desk.is_taken())
+    }
+
+    /// Opens it for a publisher.
+    ///
+    /// # Errors
+    /// Another publisher pushes it, or its source is none.
+    pub(super) fn publish(
+        &self,
+        means: Means<'_>,
+        mut media: PublishedMedia,
+        conflict: Conflict,
+    ) -> Result<Publication, PublishRefused> {
+        if self.source != Source::Published {
+            return Err(PublishRefused::NotPublished);
+        }
+        loop {
+            let Opened { shared, desk, .. } = self.open(means)?;
+            let (publication, queue, presence) = Publication::new(shared);
+            match desk.enter(Entry { media, queue, presence }, conflict) {
+                Ok(()) => return Ok(publication),
+                Err(NoEntry::Taken) => return Err(PublishRefused::Taken),
+                // The reception ends just now. That of the next run has not begun.
+                Err(NoEntry::Closed(entry)) => {
+                    media = entry.media;
+                    self.lock().run = None;
+                }
+            }
+        }
+    }
+
+    fn error(&self, kind: SourceErrorKind, words: &str) -> Arc<SourceError> {
+        Arc::new(SourceError { kind, address: self.source.to_string(), words: words.to_owned() })
+    }
+}
+
+impl Run {
+    /// The failure of a source that is not tried again yet.
+    fn failed(&self) -> Option<Arc<SourceError>> {
+        match &*self.reporter.state().borrow() {
+            StreamState::Failed { at, why } if at.elapsed() < NEGATIVE => Some(why.clone()),
+            _ => None,
+        }
+    }
+}

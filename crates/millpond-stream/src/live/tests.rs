@@ -1,0 +1,10 @@
+//! Streams of a source that tests drive.
+
+mod channel_window;
+mod fake;
+mod sharing;
+mod sources;
+mod windows;
+
+#[expect(unreachable_pub, reason = "a variant of a public type has it")]
+pub use fake::Fake;

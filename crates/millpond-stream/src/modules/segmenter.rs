@@ -1,0 +1,329 @@
+//! Cuts the frames of a channel or live stream into the segments of its window.
+//!
+//! Frames pass as they arrive, and those of a branch can always be decoded, so missing numbers are no matter here. Each epoch of
+//! a live stream begins other segments. A channel has no epochs: its wall clock is that of the last frame when the segmenter
+//! joins, and a channel that fell behind it begins an epoch of its own.
+
+use super::ModuleKind;
+use crate::{
+    Epoch, EpochReason, Feed, Format, Frame, Pace, Run,
+    graph::{Inputs, LiveMemory, Module, ModuleError, Output, PipeReader},
+    live::{LiveWindow, PackagedTrack, live_formats, packaged},
+    stored::PERIOD,
+};
+use futures_util::{FutureExt, future::BoxFuture};
+use millpond_media::units::Timescale;
+use millpond_package::live::{Cut, CutRules, Cutter, LiveSample, SegmentNumber, Window, WindowEpoch};
+use millpond_store::Hold;
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::time::{Instant, sleep};
+
+pub(super) const KIND: ModuleKind =
+    ModuleKind { name: "segmenter", about: "cuts frames into the segments of HLS and DASH", inputs: 1, outputs: 0 };
+
+/// Longest time without a frame after which late tracks are given up.
+const CHECK: Duration = Duration::from_millis(100);
+/// Stream time of a channel's time 0: its decode times may be earlier.
+const CHANNEL_START: Duration = Duration::from_secs(10);
+/// Time by which a channel may leave the wall clock of its epoch.
+const ASTRAY: Duration = Duration::from_secs(1);
+/// Segments that stay while memory is short.
+const FEWEST: usize = 4;
+
+/// Cuts the frames of a feed. Its window is changed by it alone.
+pub(crate) struct Segmenter {
+    window: Arc<LiveWindow>,
+    feed: Arc<dyn Feed>,
+    /// In the order of the window's tracks.
+    lanes: Vec<Lane>,
+    rules: CutRules,
+    first: SegmentNumber,
+    memory: LiveMemory,
+    /// `None` before the first frame.
+    cutter: Option<Cutter>,
+    epoch: Epoch,
+    cuts: Vec<Cut>,
+    /// Due time and arrival of the last frame.
+    last: Option<(Duration, Instant)>,
+    clock: WallClock,
+    /// Memory of the window beside the frames, which are counted where they enter.
+    overhead: Option<Hold>,
+}
+
+/// A track of the window.
+struct Lane {
+    track: PackagedTrack,
+    /// Clock of its frames in this epoch; `None` where it has none.
+    timescale: Option<Timescale>,
+    /// Ticks by which decode times are moved earlier: in channels they may exceed presentation times.
+    reorder: i64,
+}
+
+/// Wall time that never steps.
+struct WallClock {
+    instant: Instant,
+    wall: Duration,
+}
+
+impl WallClock {
+    fn start() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { instant: Instant::now(), wall }
+    }
+
+    /// Time since the Unix epoch.
+    fn now(&self) -> Duration {
+        self.wall + self.instant.elapsed()
+    }
+}
+
+impl Segmenter {
+    /// Makes one for tracks of a feed, which are those of the window. Segments are counted from `first`.
+    pub(crate) fn new(
+        window: Arc<LiveWindow>,
+        feed: Arc<dyn Feed>,
+        (tracks, rules, first): (Vec<PackagedTrack>, CutRules, SegmentNumber),
+        memory: LiveMemory,
+    ) -> Self {
+        let lane = |track| Lane { track, timescale: None, reorder: 0 };
+        let epoch = Epoch {
+            number: 0,
+            from: CHANNEL_START,
+            wall: Duration::ZERO,
+            formats: feed.formats().into(),
+            reason: EpochReason::Start,
+        };
+        Self {
+            window,
+            feed,
+            lanes: tracks.into_iter().map(lane).collect(),
+            rules,
+            first,
+            memory,
+            cutter: None,
+            epoch,
+            cuts: Vec::new(),
+            last: None,
+            clock: WallClock::start(),
+            overhead: None,
+        }
+    }
+
+    /// Whether the feed's frames are given by their due times, without epochs.
+    fn is_channel(&self) -> bool {
+        self.feed.pace() == Pace::Due
+    }
+
+    /// Takes runs until the input ends, or an epoch has other tracks.
+    async fn cut(&mut self, input: &mut PipeReader) {
+        let Ok(first) = input.next().await else { return };
+        // A branch begins with a key frame that may have passed long ago. The last frame passed just now.
+        let mut kept = vec![first];
+        while let Some(Ok(run)) = input.next().now_or_never() {
+            kept.push(run);
+        }
+        self.settle(&kept);
+        for run in kept {
+            if !self.take(&run) {
+                return;
+            }
+        }
+        let mut check = pin!(sleep(CHECK));
+        loop {
+            tokio::select! {
+                run = input.next() => match run {
+                    Ok(run) if self.take(&run) => {}
+                    _ => return,
+                },
+                () = &mut check => {
+                    check.as_mut().reset(Instant::now() + CHECK);
+                    self.expire();
+                }
+            }
+        }
+    }
+
+    /// Settles the wall clock of a channel and the reordering of its pictures, by the frames that a branch begins with.
+    fn settle(&mut self, kept: &[Run]) {
+        if !self.is_channel() {
+            return;
+        }
+        let newest = kept.iter().rev().find_map(|run| run.first()).map_or(Duration::ZERO, |frame| frame.due);
+        self.epoch.wall = (self.clock.now() + PERIOD).saturating_sub(newest);
+        let formats = &self.epoch.formats;
+        for lane in self.lanes.iter_mut().filter(|lane| lane.track.is_video()) {
+            let Some(scale) = timescale(formats, lane.track.track) else { continue };
+            let frames = kept.iter().flat_map(|run| run.iter()).filter(|frame| frame.track == lane.track.track);
+            let late = frames.map(|frame| ticks(frame.due, scale).saturating_sub(frame.pts)).max();
+            lane.reorder = scale.convert(late.unwrap_or(0).max(0), lane.track.timescale);
+        }
+    }
+
+    /// Takes the frames of a run and changes the window. Returns whether the window can go on.
+    fn take(&mut self, run: &Run) -> bool {
+        for frame in run.iter() {
+            if !self.enter(frame) {
+                return false;
+            }
+            self.push(frame);
+        }
+        if let Some(frame) = run.last() {
+            self.last = Some((frame.due, Instant::now()));
+        }
+        self.publish(None);
+        true
+    }
+
+    /// Enters the epoch of a frame, where that is another one. Returns whether the window can go on.
+    fn enter(&mut self, frame: &Frame) -> bool {
+        if self.is_channel() {
+            if self.cutter.is_none() {
+                return self.begin(self.epoch.clone());
+            }
+            return !self.is_astray(frame) || self.begin(self.next_of_channel(frame));
+        }
+        if self.cutter.is_some() && self.epoch.number == frame.epoch {
+            return true;
+        }
+        self.feed.epoch(frame.epoch).is_some_and(|epoch| self.begin(epoch))
+    }
+
+    /// Whether a channel is far from the wall clock of its epoch at a frame that can begin another one.
+    fn is_astray(&self, frame: &Frame) -> bool {
+        let lead = self.cutter.as_ref().and_then(|cutter| self.lanes.get(cutter.lead()));
+        let is_key = frame.is_sync && lead.is_some_and(|lead| lead.track.track == frame.track);
+        let expected = (self.epoch.wall + frame.due + CHANNEL_START).saturating_sub(self.epoch.from);
+        is_key && self.clock.now() + PERIOD > expected + ASTRAY
+    }
+
+    /// Returns the epoch of a channel that begins with a frame.
+    fn next_of_channel(&self, frame: &Frame) -> Epoch {
+        Epoch {
+            number: self.epoch.number.wrapping_add(1),
+            from: frame.due + CHANNEL_START,
+            wall: self.clock.now() + PERIOD,
+            reason: EpochReason::Jump,
+            ..self.epoch.clone()
+        }
+    }
+
+    /// Begins an epoch. Returns whether it has the tracks of the window.
+    fn begin(&mut self, epoch: Epoch) -> bool {
+        let formats = (0..).zip(epoch.formats.iter()).filter_map(|(track, format)| Some((track, format.as_ref()?)));
+        let is_ours = |(track, _): &(u16, &Format)| {
+            !self.is_channel() || self.lanes.iter().any(|lane| lane.track.track == *track)
+        };
+        let tracks = packaged(formats.filter(is_ours));
+        let is_same = tracks.len() == self.lanes.len()
+            && self.lanes.iter().zip(&tracks).all(|(lane, track)| lane.track.is_followed_by(track));
+        if !is_same {
+            return false;
+        }
+        for lane in &mut self.lanes {
+            lane.timescale = timescale(&epoch.formats, lane.track.track);
+        }
+        match &mut self.cutter {
+            Some(cutter) => cutter.discontinue(epoch.number, epoch.from, &mut self.cuts),
+            None => {
+                let tracks = self.lanes.iter().map(|lane| lane.track.of_cutter()).collect();
+                self.cutter = Some(Cutter::new(self.rules, tracks, epoch.number, self.first));
+            }
+        }
+        let tracks: Vec<_> = self.lanes.iter().map(|lane| lane.track.clone()).collect();
+        let formats = live_formats(&tracks, &epoch.formats);
+        self.publish(Some(WindowEpoch::new(epoch.number, epoch.from, epoch.wall, formats)));
+        self.epoch = epoch;
+        true
+    }
+
+    fn push(&mut self, frame: &Frame) {
+        let Some(place) = self.lanes.iter().position(|lane| lane.track.track == frame.track) else { return };
+        let start = if self.is_channel() { CHANNEL_START } else { Duration::ZERO };
+        let sample = self.lanes.get(place).and_then(|lane| lane.sample(frame, start));
+        if let Some((cutter, sample)) = self.cutter.as_mut().zip(sample) {
+            cutter.push(place, sample, &mut self.cuts);
+        }
+    }
+
+    /// Gives tracks up that are late, where no frame has come for a while.
+    fn expire(&mut self) {
+        let Some((due, arrival)) = self.last.filter(|(_, arrival)| arrival.elapsed() >= CHECK) else { return };
+        let start = if self.is_channel() { CHANNEL_START } else { Duration::ZERO };
+        if let Some(cutter) = &mut self.cutter {
+            cutter.expire(due + start + arrival.elapsed(), &mut self.cuts);
+        }
+        self.publish(None);
+    }
+
+    /// Changes the window: by what was cut, and then by an epoch that begins.
+    fn publish(&mut self, epoch: Option<WindowEpoch>) {
+        if self.cuts.is_empty() && epoch.is_none() {
+            return;
+        }
+        let opens = self.cuts.iter().any(|cut| matches!(cut, Cut::Opened { .. }));
+        let is_short = self.memory.is_short();
+        let cuts = &mut self.cuts;
+        self.window.change(|window| {
+            cuts.drain(..).for_each(|cut| window.push(cut));
+            epoch.into_iter().for_each(|epoch| window.begin(epoch));
+            if is_short && window.segments().len() > FEWEST {
+                window.evict_oldest();
+            }
+        });
+        if opens {
+            self.overhead = Some(self.memory.take(self.window.look(overhead)));
+        }
+    }
+}
+
+impl Lane {
+    /// Returns a frame as a sample in the clock of the window; `None` where the epoch does not have the track.
+    fn sample(&self, frame: &Frame, start: Duration) -> Option<LiveSample> {
+        let (from, to) = (self.timescale?, self.track.timescale);
+        let shift = ticks(start, to);
+        let pts = from.convert(frame.pts, to).saturating_add(shift);
+        // Only pictures are reordered.
+        let dts = match self.track.is_video() {
+            true => ticks(frame.due, to).saturating_add(shift).saturating_sub(self.reorder),
+            false => pts,
+        };
+        Some(LiveSample { dts, pts, is_sync: frame.is_sync, data: frame.data.clone() })
+    }
+}
+
+impl Module for Segmenter {
+    fn kind(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn run(mut self: Box<Self>, mut inputs: Inputs, _: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
+        Box::pin(async move {
+            if let Some(mut input) = inputs.pop() {
+                self.cut(&mut input).await;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Bytes of memory that a window holds beside the frames.
+fn overhead(window: &Window) -> u64 {
+    let tracks = 0..window.tracks().len();
+    let of_track = |track: usize| window.segments().filter_map(move |segment| segment.track(track));
+    let media: u64 = tracks.flat_map(of_track).map(|of_track| of_track.bytes()).sum();
+    window.heap_bytes().saturating_sub(media)
+}
+
+fn timescale(formats: &[Option<Format>], track: u16) -> Option<Timescale> {
+    formats.get(usize::from(track))?.as_ref().map(|format| format.track.timescale)
+}
+
+/// Converts a time to the nearest tick.
+fn ticks(time: Duration, scale: Timescale) -> i64 {
+    let nanos = u128::from(scale.get()) * time.as_nanos();
+    i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,135 @@
+//! Media that a publisher announces, and the transports that it is sent on.
+
+use super::{
+    SourceError, SourceErrorKind,
+    assembly::Assembly,
+    format::StreamFormat,
+    tracks::{Tracks, choose},
+    udp::{UdpMedia, UdpTrack},
+};
+use millpond_rtp::{
+    client::{ClientTrack, TrackTransport},
+    sdp_reader::SessionDescription,
+};
+use std::{fmt, io, net::IpAddr, sync::Arc, time::Duration};
+
+/// Most streams of an announcement. Publishers set all of them up, even those that can't be received.
+const MOST_STREAMS: usize = 16;
+
+/// Sends a report on an interleaved channel of the publisher's connection.
+pub type Backchannel = Arc<dyn Fn(u8, &[u8]) + Send + Sync>;
+
+/// The streams of an announcement (RFC 2326 10.3), and the transports that were agreed upon.
+pub struct AnnouncedMedia {
+    description: SessionDescription,
+    /// By stream of the description; `None` before it is set up.
+    agreed: Vec<Option<Agreed>>,
+    back: Option<Backchannel>,
+}
+
+/// The transport of a stream.
+enum Agreed {
+    Interleaved((u8, u8)),
+    Udp(UdpTrack),
+}
+
+/// A publication with its tracks, as it is received.
+pub(super) struct Received {
+    pub(super) tracks: Tracks,
+    pub(super) udp: UdpMedia,
+    pub(super) back: Option<Backchannel>,
+}
+
+impl AnnouncedMedia {
+    /// Takes the description of an announcement.
+    ///
+    /// # Errors
+    /// It has more than 16 streams, or none that can be received.
+    pub fn new(description: SessionDescription) -> Result<Self, SourceError> {
+        let streams = &description.streams;
+        if streams.len() > MOST_STREAMS {
+            return Err(no_media(format!("{} streams, expected at most {MOST_STREAMS}", streams.len())));
+        }
+        if !streams.iter().any(|stream| StreamFormat::new(stream, 1, 1).is_ok()) {
+            let found: Vec<&str> = streams.iter().map(|stream| stream.encoding.as_str()).collect();
+            return Err(no_media(format!("no supported stream among {found:?}")));
+        }
+        let agreed = streams.iter().map(|_| None).collect();
+        Ok(Self { description, agreed, back: None })
+    }
+
+    /// The first stream whose control URL fits.
+    pub fn stream(&self, fits: impl Fn(&str) -> bool) -> Option<usize> {
+        self.description.streams.iter().position(|stream| fits(&stream.control))
+    }
+
+    /// Whether a stream was set up.
+    pub fn is_set_up(&self) -> bool {
+        self.agreed.iter().any(Option::is_some)
+    }
+
+    /// Sets a stream up on channels of the connection.
+    pub fn set_up_interleaved(&mut self, stream: usize, channels: (u8, u8)) {
+        if let Some(agreed) = self.agreed.get_mut(stream) {
+            *agreed = Some(Agreed::Interleaved(channels));
+        }
+    }
+
+    /// Opens UDP ports for a stream at a local address. Packets are taken from the host `peer` only; reports go to the second
+    /// one of its `ports`. Returns the opened ports of RTP and RTCP.
+    ///
+    /// # Errors
+    /// No ports can be opened.
+    pub fn set_up_udp(
+        &mut self,
+        stream: usize,
+        local: IpAddr,
+        (peer, ports): (IpAddr, (u16, u16)),
+    ) -> io::Result<(u16, u16)> {
+        let track = UdpTrack::open(local, peer, ports)?;
+        let numbers = track.ports();
+        if let Some(agreed) = self.agreed.get_mut(stream) {
+            *agreed = Some(Agreed::Udp(track));
+        }
+        Ok(numbers)
+    }
+
+    /// Sets how reports are sent on the connection.
+    pub fn set_backchannel(&mut self, back: Backchannel) {
+        self.back = Some(back);
+    }
+
+    /// Begins to receive the streams that were set up.
+    pub(super) fn receive(self, assembly: &mut Assembly, now: Duration) -> Result<Received, SourceError> {
+        let Self { mut description, agreed, back } = self;
+        let mut each = agreed.iter();
+        description.streams.retain(|_| each.next().is_some_and(Option::is_some));
+        let mut agreed: Vec<Option<Agreed>> = agreed.into_iter().filter(Option::is_some).collect();
+        let chosen = choose(&description, assembly);
+        if chosen.is_empty() {
+            return Err(no_media("no stream that can be received was set up".to_owned()));
+        }
+        let (mut tracks, mut udp) = (Vec::new(), Vec::new());
+        for stream in chosen.iter().map(|chosen| chosen.stream) {
+            let (transport, socket) = match agreed.get_mut(stream).and_then(Option::take) {
+                Some(Agreed::Interleaved(channels)) => (TrackTransport::Interleaved { channels }, None),
+                Some(Agreed::Udp(track)) => (TrackTransport::Unicast { server: None, source: None }, Some(track)),
+                None => continue,
+            };
+            tracks.push(ClientTrack { stream, transport, ssrc: None });
+            udp.push(socket);
+        }
+        let tracks = Tracks::new(chosen, &tracks, now).map_err(|error| no_media(error.to_string()))?;
+        Ok(Received { tracks, udp: UdpMedia::of(udp), back })
+    }
+}
+
+fn no_media(words: String) -> SourceError {
+    SourceError { kind: SourceErrorKind::NoMedia, address: super::published::ADDRESS.to_owned(), words }
+}
+
+impl fmt::Debug for AnnouncedMedia {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnnouncedMedia").field("description", &self.description).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,237 @@
+//! Makes the frames of a stream of the units of its sessions.
+
+use super::{disposable::is_disposable, source::AfterLoss};
+use crate::{
+    Format, Frame, Run,
+    live::{
+        Epoch, EpochReason, Reporter, SourceCounts,
+        clock::{DecodeTimes, Stamp, Timeline, TrackClock, Wrapped},
+    },
+};
+use millpond_media::{Codec, NalSyntax, PictureSequence, Timescale};
+use millpond_rtp::{payload::Unit, rtcp::SenderReport};
+use std::{sync::Arc, time::Duration};
+
+/// Gives units their track, number, time and epoch. It lasts over all sessions with the source, so that tracks keep their
+/// index and timescale, numbers have no holes, and times never go back.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    reporter: Reporter,
+    after_loss: AfterLoss,
+    /// Time since the Unix epoch at which arrivals count from.
+    began: Duration,
+    timeline: Timeline,
+    lines: Vec<Line>,
+    formats: Arc<[Option<Format>]>,
+    run: Vec<Frame>,
+    frames: u64,
+    /// Counts of the sessions that have ended.
+    ended: SourceCounts,
+}
+
+/// A track of the stream.
+#[derive(Debug)]
+struct Line {
+    /// `video` or `audio`.
+    media: String,
+    timescale: Timescale,
+    /// Number of the next frame.
+    number: u32,
+    decode_times: DecodeTimes,
+    /// Whether frames are dropped until the next key frame.
+    awaits_key: bool,
+    /// Presentation time of the key frame after frames were dropped: those presented before it refer to dropped ones.
+    from: i64,
+}
+
+impl Assembly {
+    /// Creates the assembly of a stream. `began` is the Unix time from which arrivals count.
+    pub(super) fn new(reporter: Reporter, after_loss: AfterLoss, began: Duration) -> Self {
+        Self {
+            reporter,
+            after_loss,
+            began,
+            timeline: Timeline::new(began, &[], 0),
+            lines: Vec::new(),
+            formats: Arc::default(),
+            run: Vec::new(),
+            frames: 0,
+            ended: SourceCounts::default(),
+        }
+    }
+
+    /// Begins a session. Returns the track of each of its streams, given their media and clock rates. The first session
+    /// makes the tracks; `None` where a later one has a stream more, or with another rate.
+    pub(super) fn adopt(&mut self, streams: &[(&str, Timescale)]) -> Vec<Option<u16>> {
+        if self.frames == 0 {
+            self.set_lines(streams);
+        }
+        self.timeline.restart(EpochReason::Reconnection);
+        let mut is_taken = vec![false; self.lines.len()];
+        let mut track = |(media, timescale): &(&str, Timescale)| {
+            let fits = |(line, taken): (&Line, &bool)| !taken && line.media == *media && line.timescale == *timescale;
+            let place = self.lines.iter().zip(&is_taken).position(fits)?;
+            is_taken[place] = true;
+            u16::try_from(place).ok()
+        };
+        streams.iter().map(&mut track).collect()
+    }
+
+    fn set_lines(&mut self, streams: &[(&str, Timescale)]) {
+        let clocks: Vec<TrackClock> = streams.iter().map(|(_, timescale)| (*timescale).into()).collect();
+        let lead = streams.iter().position(|(media, _)| *media == "video").unwrap_or(0);
+        self.timeline = Timeline::new(self.began, &clocks, lead);
+        let line = |(media, timescale): &(&str, Timescale)| Line {
+            media: (*media).to_owned(),
+            timescale: *timescale,
+            number: 0,
+            decode_times: DecodeTimes::new(0, 1),
+            awaits_key: false,
+            from: i64::MIN,
+        };
+        self.lines = streams.iter().map(line).collect();
+    }
+
+    /// Sets the formats of a session, by track.
+    pub(super) fn begin(&mut self, formats: Arc<[Option<Format>]>) {
+        self.formats = formats;
+        for (line, format) in self.lines.iter_mut().zip(self.formats.iter()) {
+            // Pictures of a new session refer to earlier ones that nobody has.
+            line.awaits_key = format.as_ref().is_some_and(Format::is_video);
+            line.decode_times.restart();
+            if let (0, Some(format)) = (line.number, format) {
+                line.decode_times = decode_times(format);
+            }
+        }
+    }
+
+    /// Changes formats within a session: its next frame begins an epoch.
+    pub(super) fn change(&mut self, formats: Arc<[Option<Format>]>) {
+        self.timeline.split(EpochReason::Formats);
+        self.formats = formats;
+    }
+
+    /// Takes the timestamp of a track at the start of playing (`RTP-Info`).
+    pub(super) fn start(&mut self, track: u16, timestamp: u32) {
+        self.timeline.start(track.into(), Wrapped::rtp(timestamp));
+    }
+
+    /// Takes a sender report, which relates the clocks of tracks to each other.
+    pub(super) fn sender_report(&mut self, track: u16, report: &SenderReport) {
+        self.timeline.report(track.into(), report.ntp, Wrapped::rtp(report.timestamp));
+    }
+
+    /// Takes the Unix time of now: clocks of machines are set, and drift.
+    pub(super) fn set_clock(&mut self, unix: Duration, now: Duration) {
+        self.timeline.set_clock(unix, now);
+    }
+
+    /// Tells the counts of the session that runs, and of those before.
+    pub(super) fn count(&self, session: SourceCounts) {
+        let mut sum = self.ended;
+        sum += session;
+        self.reporter.count(sum);
+    }
+
+    /// Adds the counts of a session that ends.
+    pub(super) fn end(&mut self, session: SourceCounts) {
+        self.ended += session;
+        self.reporter.count(self.ended);
+    }
+
+    /// Number of a track among those of its media, from 1.
+    pub(super) fn number(&self, track: u16) -> u16 {
+        let place = usize::from(track);
+        let media = self.lines.get(place).map_or("", |line| line.media.as_str());
+        self.lines.iter().take(place + 1).filter(|line| line.media == media).count() as u16
+    }
+
+    /// Number of tracks.
+    pub(super) fn tracks(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Number of frames of all sessions.
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Adds the frame of a unit that arrived just now to the run. A frame that decoders can't use, or that is older than
+    /// its epoch, is dropped.
+    pub(super) fn unit(&mut self, track: u16, unit: Unit, arrival: Duration) {
+        let place = usize::from(track);
+        let Some(format) = self.formats.get(place).and_then(Option::as_ref) else { return };
+        let (syntax, is_video) = (NalSyntax::of(&format.track.codec), format.is_video());
+        let line = &mut self.lines[place];
+        line.awaits_key |= unit.lost_before && is_video && self.after_loss == AfterLoss::Wait;
+        if line.awaits_key && !unit.is_key {
+            return;
+        }
+        let stamp = self.timeline.stamp(place, Wrapped::rtp(unit.timestamp), arrival, unit.is_key);
+        let Some(stamp) = stamp else { return };
+        self.tell(&stamp);
+        let line = &mut self.lines[place];
+        if std::mem::take(&mut line.awaits_key) {
+            line.from = stamp.pts;
+        } else if stamp.pts < line.from {
+            return;
+        }
+        let number = line.number;
+        line.number = number.wrapping_add(1);
+        let due = time(line.decode_times.push(stamp.pts), line.timescale);
+        self.frames += 1;
+        self.run.push(Frame {
+            track,
+            number,
+            due,
+            pts: stamp.pts,
+            epoch: stamp.epoch,
+            is_sync: unit.is_key,
+            is_disposable: syntax.is_some_and(|(syntax, size)| is_disposable(syntax, size, &unit.bytes)),
+            data: unit.bytes,
+        });
+    }
+
+    /// Reports the epoch that begins with a frame, if any.
+    fn tell(&mut self, stamp: &Stamp) {
+        let Stamp { epoch, at, wall, begins, .. } = *stamp;
+        let Some(reason) = begins else { return };
+        if reason != EpochReason::Formats {
+            // The frames of other tracks are in another sequence too.
+            for line in &mut self.lines {
+                line.decode_times.restart();
+            }
+        }
+        self.reporter.begin(Epoch { number: epoch, from: at, wall, formats: self.formats.clone(), reason });
+    }
+
+    /// Removes and returns the frames of the units since the last call, in the order of their due times.
+    pub(super) fn take_run(&mut self) -> Option<Run> {
+        if self.run.is_empty() {
+            return None;
+        }
+        self.run.sort_by_key(|frame| frame.due);
+        Some(self.run.drain(..).collect())
+    }
+}
+
+/// Returns the decode times of a track, by the reorder depth and frame rate that its parameter sets state.
+fn decode_times(format: &Format) -> DecodeTimes {
+    let (syntax, sps) = match &format.track.codec {
+        Codec::Avc(config) => (NalSyntax::Avc, config.sps.first()),
+        Codec::Hevc(config) => (NalSyntax::Hevc, config.sps.first()),
+        _ => return DecodeTimes::new(0, 1),
+    };
+    let sequence = sps.and_then(|sps| PictureSequence::read(syntax, sps).ok());
+    let depth = sequence.as_ref().and_then(|sequence| sequence.reorder_depth).unwrap_or(0);
+    let rate = sequence.and_then(|sequence| sequence.frame_rate).filter(|(frames, _)| *frames > 0).unwrap_or((25, 1));
+    let interval = i64::from(format.timescale()) * i64::from(rate.1) / i64::from(rate.0);
+    DecodeTimes::new(depth, interval)
+}
+
+/// Converts ticks to a time; negative ones to zero.
+fn time(ticks: i64, timescale: Timescale) -> Duration {
+    let (ticks, rate) = (u64::try_from(ticks).unwrap_or(0), u64::from(timescale.get()));
+    let nanoseconds = u128::from(ticks % rate) * 1_000_000_000 / u128::from(rate);
+    Duration::from_secs(ticks / rate) + Duration::from_nanos(nanoseconds as u64)
+}

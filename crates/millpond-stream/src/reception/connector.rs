@@ -1,0 +1,61 @@
+//! Connections to sources.
+
+use futures_util::future::BoxFuture;
+use millpond_rtp::client::Endpoint;
+use std::{fmt::Debug, io, net::SocketAddr};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+
+/// A byte stream to the server of a source.
+pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+    /// Returns the local address and the server's address of the TCP connection below. UDP media uses the same two hosts.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)>;
+}
+
+/// Opens connections to sources. The engine knows no TLS and no trusted certificates: its owner brings them.
+pub trait Connector: Debug + Send + Sync + 'static {
+    /// Resolves the host, connects, and makes the handshake of TLS where the endpoint demands it. The caller limits the time.
+    ///
+    /// # Errors
+    /// Those of the name look-up, the connection and the handshake.
+    fn connect<'a>(&'a self, endpoint: &'a Endpoint) -> BoxFuture<'a, io::Result<Box<dyn Connection>>>;
+}
+
+/// Connects by plain TCP; refuses endpoints with TLS.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpConnector;
+
+impl TcpConnector {
+    /// Opens the TCP connection of an endpoint, below TLS or without it.
+    ///
+    /// # Errors
+    /// Those of the name look-up and the connection.
+    pub async fn open(endpoint: &Endpoint) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect(format!("{}:{}", endpoint.host, endpoint.port)).await?;
+        // Without this a request waits for the acknowledgement of the last one.
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+impl Connection for TcpStream {
+    fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+        Ok((self.local_addr()?, self.peer_addr()?))
+    }
+}
+
+impl Connector for TcpConnector {
+    fn connect<'a>(&'a self, endpoint: &'a Endpoint) -> BoxFuture<'a, io::Result<Box<dyn Connection>>> {
+        Box::pin(async move {
+            if endpoint.is_tls {
+                return Err(io::Error::new(io::ErrorKind::Unsupported, "rtsps needs a connector with TLS"));
+            }
+            Ok(Box::new(Self::open(endpoint).await?) as Box<dyn Connection>)
+        })
+    }
+}

@@ -1,0 +1,38 @@
+//! Reception of live sources: modules without inputs, whose frames arrive.
+//!
+//! [`RtspReception`] plays an [`RtspSource`] as a client. It connects by a [`Connector`], and makes frames of the packets with
+//! the state machines of `millpond_rtp`. It gives a stream's frames their final times, and tells by a
+//! [`Reporter`](crate::live::Reporter) what becomes of the source. Publishers push instead: their [`AnnouncedMedia`] is received
+//! with the same state machines.
+
+mod announced;
+mod assembly;
+mod backoff;
+mod connector;
+mod disposable;
+mod error;
+mod format;
+mod link;
+mod published;
+mod rtsp;
+mod session;
+mod source;
+mod teardown;
+#[cfg(test)]
+mod tests;
+mod track;
+mod tracks;
+mod turns;
+mod udp;
+mod wire;
+
+pub use announced::{AnnouncedMedia, Backchannel};
+pub use connector::{Connection, Connector, TcpConnector};
+pub use error::{SourceError, SourceErrorKind};
+pub use format::{FormatError, StreamFormat, Unreceivable};
+pub use millpond_rtp::client::Endpoint;
+pub(crate) use published::{ADDRESS, PUBLISHED, PublishedReception};
+pub(crate) use rtsp::KIND;
+pub use rtsp::RtspReception;
+pub use source::{AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, TeardownPolicy};
+pub(crate) use turns::Turns;

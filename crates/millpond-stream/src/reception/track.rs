@@ -1,0 +1,166 @@
+//! One track of a session.
+
+use super::{assembly::Assembly, format::StreamFormat, tracks::Chosen};
+use crate::{Format, live::SourceCounts};
+use bytes::Bytes;
+use millpond_rtp::{
+    client::{ClientTrack, RtpStart, TrackTransport},
+    payload::{PayloadError, Unit},
+    receive::{ReorderLimits, TrackReceiver},
+    rtcp::RtcpItem,
+};
+use std::time::Duration;
+
+/// Name of the receiver in reports (RFC 3550 6.5.1).
+const CNAME: &str = "millpond";
+/// Receives one track, and knows its format.
+#[derive(Debug)]
+pub(super) struct SessionTrack {
+    track: u16,
+    /// Name of the payload format, for the log.
+    encoding: String,
+    transport: TrackTransport,
+    receiver: TrackReceiver,
+    /// Source of the reports.
+    ssrc: u32,
+    format: StreamFormat,
+    /// Whether units were lost before the next frame.
+    is_broken: bool,
+    has_ended: bool,
+    has_warned: bool,
+}
+
+impl SessionTrack {
+    /// Creates a track.
+    ///
+    /// # Errors
+    /// The payload format is not supported.
+    pub(super) fn new(
+        chosen: Chosen,
+        agreed: &ClientTrack,
+        limits: ReorderLimits,
+        now: Duration,
+    ) -> Result<Self, PayloadError> {
+        let Chosen { track, format, description, .. } = chosen;
+        Ok(Self {
+            track,
+            transport: agreed.transport,
+            receiver: TrackReceiver::new(&description, agreed.ssrc, limits, now)?,
+            ssrc: fastrand::u32(..),
+            format,
+            is_broken: false,
+            has_ended: false,
+            has_warned: false,
+            encoding: description.encoding,
+        })
+    }
+
+    /// Takes the announced first packet.
+    pub(super) fn begin(&mut self, start: &RtpStart, assembly: &mut Assembly) {
+        if let Some(sequence) = start.sequence {
+            self.receiver.begin(sequence);
+        }
+        if let Some(timestamp) = start.timestamp {
+            assembly.start(self.track, timestamp);
+        }
+    }
+
+    pub(super) fn rtp(&mut self, packet: &Bytes, now: Duration, units: &mut Vec<Unit>) {
+        self.receiver.rtp(packet, now, units);
+        self.has_ended = false;
+        self.warn();
+    }
+
+    /// Tells the first violation of the payload format. A source that goes on like this must not fill the log.
+    fn warn(&mut self) {
+        if let Some(problem) = self.receiver.problem()
+            && !self.has_warned
+        {
+            self.has_warned = true;
+            let highest = self.receiver.statistics().highest();
+            tracing::warn!(track = self.track, encoding = %self.encoding, highest, %problem, "invalid packet");
+        }
+    }
+
+    pub(super) fn rtcp(&mut self, packet: &[u8], now: Duration, assembly: &mut Assembly) {
+        // What is no RTCP is ignored: some servers fill that channel with data of their own.
+        for item in self.receiver.rtcp(packet, now).unwrap_or_default() {
+            match item {
+                RtcpItem::Sender(report) if self.receiver.ssrc() == Some(report.ssrc) => {
+                    assembly.sender_report(self.track, &report);
+                }
+                RtcpItem::Bye(sources) => {
+                    self.has_ended |= self.receiver.ssrc().is_some_and(|ssrc| sources.contains(&ssrc));
+                }
+                RtcpItem::Sender(_) | RtcpItem::Reception(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: Duration, units: &mut Vec<Unit>) {
+        self.receiver.tick(now, units);
+    }
+
+    pub(super) fn wake(&self) -> Option<Duration> {
+        self.receiver.wake()
+    }
+
+    /// Reads the parameter sets of a unit, and removes those that its format states. Returns whether the format became
+    /// known or changed with this unit, and the unit, unless nothing is left of it.
+    pub(super) fn sift(&mut self, mut unit: Unit, now: Duration) -> (bool, Option<Unit>) {
+        let is_changed = self.format.unit(&mut unit, now);
+        self.is_broken |= unit.lost_before;
+        if unit.bytes.is_empty() {
+            return (is_changed, None);
+        }
+        unit.lost_before = std::mem::take(&mut self.is_broken);
+        (is_changed, Some(unit))
+    }
+
+    /// Returns a receiver report.
+    pub(super) fn report(&mut self, now: Duration) -> Vec<u8> {
+        self.receiver.report(self.ssrc, CNAME, now)
+    }
+
+    pub(super) fn has_channel(&self, channel: u8) -> bool {
+        matches!(self.transport, TrackTransport::Interleaved { channels: (rtp, rtcp) } if channel == rtp || channel == rtcp)
+    }
+
+    pub(super) fn is_rtcp_channel(&self, channel: u8) -> bool {
+        matches!(self.transport, TrackTransport::Interleaved { channels: (rtp, rtcp) } if channel == rtcp && rtp != rtcp)
+    }
+
+    /// Index of the track in the stream's formats.
+    pub(super) fn track(&self) -> u16 {
+        self.track
+    }
+
+    pub(super) fn transport(&self) -> TrackTransport {
+        self.transport
+    }
+
+    pub(super) fn format(&self) -> Option<&Format> {
+        self.format.format()
+    }
+
+    pub(super) fn has_format(&self) -> bool {
+        self.format().is_some()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// What was counted so far.
+    pub(super) fn counts(&self) -> SourceCounts {
+        let (statistics, counts) = (self.receiver.statistics(), self.receiver.counts());
+        SourceCounts {
+            sessions: 0,
+            packets: statistics.received(),
+            lost_packets: u64::try_from(statistics.lost()).unwrap_or(0),
+            reordered_packets: statistics.reordered(),
+            unused_packets: counts.foreign + counts.other_payload + counts.invalid + counts.late + counts.broken,
+            broken_frames: self.receiver.dropped(),
+        }
+    }
+}
