@@ -10,6 +10,7 @@ use crate::{
     version::AssetVersion,
     work::{Charge, PoolError, WorkPool},
 };
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use millpond_media::{Movie, Work};
 use millpond_package::{
     KeyAddress, Presentation, PresentationOptions, Sidecar, SourceObject, building_bytes,
@@ -26,6 +27,8 @@ use std::sync::{
 const MOST_TEXT: u64 = 8 << 20;
 /// Bytes of memory for each byte of a server manifest or subtitle file: the text, and its parsed form.
 const MEMORY_A_BYTE: u64 = 4;
+/// Files of an asset that are opened and indexed at a time: a far storage takes a round trip or more for each.
+const FILES_AT_ONCE: usize = 8;
 /// Steps that building a presentation may take, of some ten nanoseconds each.
 const MOST_STEPS: u64 = 1 << 26;
 
@@ -40,10 +43,7 @@ impl Library {
         if recipe.members.is_empty() {
             return Err(LibraryError::NoAsset(shown));
         }
-        let mut sources = Vec::with_capacity(recipe.members.len());
-        for member in &recipe.members {
-            sources.push(self.source(place, member, building).await?);
-        }
+        let mut sources = self.sources(place, &recipe.members, building).await?;
         let left_out = if recipe.by_name { building.one_title(&shown, &mut sources)? } else { Vec::new() };
         let mut sidecars = Vec::with_capacity(recipe.sidecars.len());
         for file in &recipe.sidecars {
@@ -86,26 +86,40 @@ impl Library {
         })
     }
 
+    /// Opens and indexes the files of an asset, some at a time, and notes their objects in the order of the files.
+    async fn sources(
+        &self,
+        place: &str,
+        members: &[Member],
+        building: &mut Building,
+    ) -> Result<Vec<SourceObject>, LibraryError> {
+        let purpose = building.purpose;
+        let opening: Vec<_> = members.iter().map(|member| self.source(place, member, purpose)).collect();
+        let mut opened = stream::iter(opening).buffered(FILES_AT_ONCE);
+        let mut sources = Vec::with_capacity(members.len());
+        while let Some((source, object, media)) = opened.try_next().await? {
+            building.depends.push(object.clone());
+            building.depends.extend(media.clone());
+            building.objects.push(media.unwrap_or(object));
+            sources.push(source);
+        }
+        Ok(sources)
+    }
+
+    /// Opens and indexes one file. Returns its object too, and that of its media, where that is another.
     async fn source(
         &self,
         place: &str,
         member: &Member,
-        building: &mut Building,
-    ) -> Result<SourceObject, LibraryError> {
+        purpose: Purpose,
+    ) -> Result<(SourceObject, Arc<Object>, Option<Arc<Object>>), LibraryError> {
         let object = self.store.open(place, &member.path).await?;
-        let movie = self.movie(&object, building.purpose).await?;
-        building.depends.push(object.clone());
+        let movie = self.movie(&object, purpose).await?;
         let media = match &movie.external_media {
-            None => object,
-            Some(location) => {
-                let media = external(&member.path, location)?;
-                let media = self.store.open(place, &media).await?;
-                building.depends.push(media.clone());
-                media
-            }
+            None => None,
+            Some(location) => Some(self.store.open(place, &external(&member.path, location)?).await?),
         };
-        building.objects.push(media);
-        Ok(member.source(movie))
+        Ok((member.source(movie), object, media))
     }
 
     /// Returns the index of an object. An object that ends too early and may still grow is an error.

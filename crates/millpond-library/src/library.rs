@@ -80,6 +80,10 @@ impl Library {
         path: &str,
         purpose: Purpose,
     ) -> Result<Arc<Asset>, LibraryError> {
+        if self.options.places.get(place).is_some_and(|place| place.is_live) {
+            let what = "it is a live stream, and no stored media".to_owned();
+            return Err(LibraryError::NoResource { asset: path.to_owned(), what });
+        }
         let key = (place.clone(), path.to_owned());
         let known = self.assets.get(&key);
         if let Some(asset) = &known

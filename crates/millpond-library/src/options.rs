@@ -24,4 +24,6 @@ pub struct AssetOptions {
     pub key_address: Option<Arc<KeyAddress>>,
     /// Which files of a folder are one title.
     pub titles: Titles,
+    /// Whether the place has live streams. The library then opens nothing of it.
+    pub is_live: bool,
 }

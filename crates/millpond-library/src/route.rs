@@ -6,6 +6,7 @@
 
 use crate::version::AssetVersion;
 use millpond_package::hls::Container;
+use std::str::FromStr;
 
 /// Something made of an asset. Tracks are named `v1`, `a1`, `s1`; segments are numbered from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,17 +120,18 @@ fn versioned(path: &str) -> (&str, Option<AssetVersion>) {
     }
 }
 
-fn split(path: &str) -> (&str, &str) {
+/// Splits the last component off a path.
+pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
 /// `v1`, `a2`, `s3`: a letter for the kind and a number from 1.
-fn is_track(name: &str) -> bool {
-    name.strip_prefix(['v', 'a', 's']).is_some_and(|n| number(n).is_some())
+pub(crate) fn is_track(name: &str) -> bool {
+    name.strip_prefix(['v', 'a', 's']).is_some_and(|n| number::<u32>(n).is_some())
 }
 
 /// A number from 1 in its only form: no sign, no leading zero.
-fn number(text: &str) -> Option<u32> {
+pub(crate) fn number<T: FromStr>(text: &str) -> Option<T> {
     let plain = !text.is_empty() && !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     if plain { text.parse().ok() } else { None }
 }

@@ -1,0 +1,160 @@
+//! Paths of what is made of a running stream.
+//!
+//! Playlists, manifests and long responses have stable addresses below the path of the stream. Media lie below the name of its
+//! run (`~0a1b/v1/12.m4s`), so that a restart never reuses an address.
+
+use crate::route::{is_track, number, split};
+
+/// Most characters of the name of a run.
+const RUN: usize = 32;
+
+/// Something made of a running stream. Tracks are named `v1`, `a1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveResource<'a> {
+    /// `index.m3u8`
+    Multivariant,
+    /// `index.mpd`
+    Mpd,
+    /// `v1/index.m3u8`: the playlist of a track.
+    Media(&'a str),
+    /// `stream.mp4`: all tracks in one response without an end.
+    Long,
+    /// Media of one run.
+    OfRun {
+        /// Name of the run, without its `~`.
+        run: &'a str,
+        /// Name of the track.
+        track: &'a str,
+        /// The media.
+        media: LiveMedia,
+    },
+}
+
+/// Media of a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveMedia {
+    /// `~RUN/v1/init-2.mp4`: the init segment of an epoch.
+    Init(u32),
+    /// `~RUN/v1/12.m4s`: a segment.
+    Segment(u64),
+    /// `~RUN/v1/12.3.m4s`: a part of a segment. Parts count from 0.
+    Part(u64, u16),
+}
+
+/// A path that names something made of a running stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveRoute<'a> {
+    /// Path of the stream, without slashes at its ends.
+    pub stream: &'a str,
+    /// The resource of it.
+    pub resource: LiveResource<'a>,
+}
+
+impl<'a> LiveRoute<'a> {
+    /// Parses a decoded path. Returns `None` where its end has no form of a [`LiveResource`].
+    #[must_use]
+    pub fn parse(path: &'a str) -> Option<Self> {
+        let (above, name) = split(path.strip_prefix('/').unwrap_or(path));
+        let of = |stream, resource| Some(Self { stream, resource });
+        match name {
+            "index.mpd" => return of(above, LiveResource::Mpd),
+            "stream.mp4" => return of(above, LiveResource::Long),
+            "index.m3u8" => {
+                return match split(above) {
+                    (stream, track) if is_track(track) => of(stream, LiveResource::Media(track)),
+                    _ => of(above, LiveResource::Multivariant),
+                };
+            }
+            _ => {}
+        }
+        let media = LiveMedia::parse(name)?;
+        let (above, track) = split(above);
+        let (stream, run) = split(above);
+        let run = run.strip_prefix('~').filter(|run| is_run(run))?;
+        is_track(track).then_some(Self { stream, resource: LiveResource::OfRun { run, track, media } })
+    }
+}
+
+impl LiveMedia {
+    /// Parses the name of a file.
+    fn parse(name: &str) -> Option<Self> {
+        let (stem, extension) = name.rsplit_once('.')?;
+        match (extension, stem.split_once('.')) {
+            ("mp4", None) => Some(Self::Init(counted(stem.strip_prefix("init-")?)?)),
+            ("m4s", None) => Some(Self::Segment(number(stem)?)),
+            ("m4s", Some((segment, part))) => Some(Self::Part(number(segment)?, counted(part)?)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a text has the form of a run's name.
+fn is_run(text: &str) -> bool {
+    (1..=RUN).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
+}
+
+/// A number from 0 in its only form.
+fn counted<T: std::str::FromStr + Default>(text: &str) -> Option<T> {
+    if text == "0" { Some(T::default()) } else { number(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form() {
+        use LiveMedia::{Init, Part, Segment};
+        use LiveResource::{Long, Media, Mpd, Multivariant};
+        let of_run = |track, media| LiveResource::OfRun { run: "0a1b", track, media };
+        for (path, resource) in [
+            ("index.m3u8", Multivariant),
+            ("index.mpd", Mpd),
+            ("stream.mp4", Long),
+            ("v1/index.m3u8", Media("v1")),
+            ("a12/index.m3u8", Media("a12")),
+            ("~0a1b/v1/init-0.mp4", of_run("v1", Init(0))),
+            ("~0a1b/v1/init-4294967295.mp4", of_run("v1", Init(u32::MAX))),
+            ("~0a1b/v1/12.m4s", of_run("v1", Segment(12))),
+            ("~0a1b/a2/1795341590.m4s", of_run("a2", Segment(1_795_341_590))),
+            ("~0a1b/v1/12.0.m4s", of_run("v1", Part(12, 0))),
+            ("~0a1b/v1/18446744073709551615.65535.m4s", of_run("v1", Part(u64::MAX, u16::MAX))),
+        ] {
+            for stream in ["cams/floor 2/door", "door", ""] {
+                let full = if stream.is_empty() { format!("/{path}") } else { format!("/{stream}/{path}") };
+                assert_eq!(LiveRoute::parse(&full), Some(LiveRoute { stream, resource }), "{full}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_paths_have_no_form() {
+        for path in [
+            "",
+            "/cams/door",
+            "/door/v1/12.m4s",
+            "/door/v1/init-0.mp4",
+            "/door/0a1b/v1/12.m4s",
+            "/door/~/v1/12.m4s",
+            "/door/~0A1B/v1/12.m4s",
+            "/door/~../v1/12.m4s",
+            "/door/~0a1b/x1/12.m4s",
+            "/door/~0a1b/12.m4s",
+            "/door/~0a1b/v1/0.m4s",
+            "/door/~0a1b/v1/012.m4s",
+            "/door/~0a1b/v1/12.00.m4s",
+            "/door/~0a1b/v1/12.65536.m4s",
+            "/door/~0a1b/v1/12.3.4.m4s",
+            "/door/~0a1b/v1/18446744073709551616.m4s",
+            "/door/~0a1b/v1/init.mp4",
+            "/door/~0a1b/v1/init-.mp4",
+            "/door/~0a1b/v1/init-01.mp4",
+            "/door/~0a1b/v1/init-4294967296.mp4",
+            "/door/~0a1b/v1/12.ts",
+        ] {
+            assert_eq!(LiveRoute::parse(path), None, "{path}");
+        }
+        let long = format!("/door/~{}/v1/1.m4s", "0".repeat(RUN + 1));
+        assert_eq!(LiveRoute::parse(&long), None);
+    }
+}
