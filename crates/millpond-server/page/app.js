@@ -115,9 +115,21 @@ async function folder(signal) {
   if (signal.aborted) return;
   const only = found.folders.length === 1 && !found.assets.length && !view.folder;
   if (only) return go({ folder: found.folders[0] }, true);
-  rows([...found.folders.map(path => folderRow(path)), ...found.assets.map(asset => assetRow(asset))]);
+  isLive = Boolean(found.streams);
+  $('open-stream').hidden = !isLive;
+  if (isLive) return streams(found.streams);
+  rows([...found.folders.map(path => folderRow(path, false, found.live)), ...found.assets.map(asset => assetRow(asset))]);
   const none = found.folders.length || found.assets.length ? [] : ['No media that is served here.'];
   note([...none, ...leftOut(found['left-out'])].join(' '));
+}
+
+// Whether the folder that is shown has live streams. Their names are known to their sources only: here are those that were opened.
+let isLive = false;
+
+function streams(all) {
+  rows(all.map(stream => streamRow(stream)));
+  const open = `Open /${view.folder}NAME: its first viewer opens the source.`;
+  note(all.some(stream => stream.state === 'running') ? '' : `No stream is running. ${open}`);
 }
 
 // Files of other formats, with the command that makes an MP4 file of the first.
@@ -144,12 +156,13 @@ async function search(wanted, signal) {
       looked += 1;
       try {
         if (!lists.has(path)) lists.set(path, await folderList(path, signal));
-        const { folders, assets } = lists.get(path);
+        const { folders, assets, streams: running, live } = lists.get(path);
         for (const inner of folders.filter(inner => !seen.has(inner))) {
           seen.add(inner);
           queue.push(inner);
-          if (has(inner)) found.push(folderRow(inner, true));
+          if (has(inner)) found.push(folderRow(inner, true, live));
         }
+        found.push(...(running || []).filter(stream => has(stream.path)).map(stream => streamRow(stream, true)));
         found.push(...assets.filter(a => has(a.path) && !(a.kind === 'folder' && path === '')).map(a => assetRow(a, true)));
       } catch (error) {
         if (signal.aborted) return;
@@ -176,8 +189,9 @@ function note(text) { $('list-note').textContent = text; }
 
 const nameOf = path => path.replace(/\/$/, '').split('/').pop();
 
-function folderRow(path, isMatch = false) {
-  return { path, kind: 'folder', title: `${nameOf(path)}/`, below: isMatch ? path : '', side: 'folder', act: () => go({ folder: path, q: '' }) };
+function folderRow(path, isMatch = false, live = []) {
+  const side = live.includes(path) ? 'live' : 'folder';
+  return { path, kind: 'folder', title: `${nameOf(path)}/`, below: isMatch ? path : '', side, act: () => go({ folder: path, q: '' }) };
 }
 
 function assetRow(asset, isMatch = false) {
@@ -188,6 +202,13 @@ function assetRow(asset, isMatch = false) {
     below: isMatch ? asset.path : '', side: isCopied ? 'still being copied' : several + bytes(asset.bytes),
     lasts: !isCopied, act: () => go({ path: asset.path }),
   };
+}
+
+function streamRow(stream, isMatch = false) {
+  const { path, state: name, since } = stream;
+  const inside = path.startsWith(view.folder) ? path.slice(view.folder.length) : path;
+  const side = name === 'lost' && since ? `lost since ${sinceText(since)}` : name;
+  return { path, kind: 'stream', title: isMatch || !inside ? nameOf(path) : inside, below: isMatch ? path : '', side, hint: stateText(stream), stream: name, act: () => go({ path, engine: 'stream' }) };
 }
 
 // Shows rows. The focus stays where it was, also when the row is made anew; in another folder it goes to the first row.
@@ -210,12 +231,14 @@ function rows(wanted) {
   mark();
 }
 
-function listItem({ path, title, below, side, lasts }, key) {
+function listItem({ path, title, below, side, lasts, hint, stream }, key) {
   const button = element('button');
   const name = element('span', title, { className: 'name' });
   if (below) name.append(element('small', below));
   const facts = element('small', side, { className: 'side' });
   button.append(name, facts);
+  if (hint) button.title = hint;
+  if (stream) facts.dataset.stream = stream;
   button.dataset.path = path;
   button.dataset.key = key;
   const li = element('li');
@@ -305,13 +328,53 @@ async function select(path, engine) {
   if (view.path !== path) return undefined;
   state.asset = asset;
   showOutputs();
-  return play(engine);
+  return play(usable(engine));
+}
+
+// The output that each player plays.
+const OUTPUTS = { stream: 'stream', hls: 'hls', 'hls-ts': 'hls-ts', dash: 'dash', shaka: 'dash', 'shaka-hls': 'hls', native: 'file' };
+
+// The player to begin with: the chosen one, unless it plays nothing of this asset.
+function usable(engine) {
+  const { outputs, live } = state.asset;
+  const plays = name => Boolean(outputs[OUTPUTS[name]]);
+  if (plays(engine) || !(live || engine === 'stream')) return engine;
+  return ['stream', 'hls'].find(name => plays(name) && (live || name !== 'stream')) || engine;
+}
+
+// Offers the players of this asset. Those of a stored one are all offered, and say what is missing.
+function showEngines() {
+  const { outputs, live } = state.asset;
+  for (const option of $('engine').options) {
+    option.hidden = option.disabled = (live || option.value === 'stream') && !outputs[OUTPUTS[option.value]];
+  }
+}
+
+function showLive() {
+  const { live } = state.asset;
+  for (const id of ['live-state', 'delay']) $(id).parentElement.hidden = !live && state.engine !== 'stream';
+  $('live-state').textContent = live ? stateText(live) : 'channel';
+}
+
+// What becomes of the stream that is shown.
+async function watchStream() {
+  const { asset } = state;
+  if (!asset || !asset.live || document.hidden) return;
+  const now = await getJson(`/.millpond/asset?path=${encodeURIComponent(asset.path)}`).catch(() => null);
+  if (!now || !now.live || state.asset !== asset) return;
+  const isNew = JSON.stringify(now.tracks) !== JSON.stringify(asset.tracks);
+  Object.assign(asset, now);
+  showLive();
+  if (isNew) showOutputs();
 }
 
 function showOutputs() {
-  const { outputs, tracks, warnings, duration } = state.asset;
-  $('duration').textContent = clock(duration);
-  const names = { hls: 'HLS, fMP4', 'hls-ts': 'HLS, TS', dash: 'DASH', rtsp: 'RTSP', rtsps: 'RTSP, TLS', file: 'File' };
+  const { outputs, tracks, warnings, duration, live } = state.asset;
+  showEngines();
+  showLive();
+  $('duration').parentElement.hidden = Boolean(live);
+  $('duration').textContent = live ? '–' : clock(duration);
+  const names = { hls: 'HLS, fMP4', 'hls-ts': 'HLS, TS', dash: 'DASH', stream: 'MP4, live', 'hls-live': 'HLS, live', 'dash-live': 'DASH, live', rtsp: 'RTSP', rtsps: 'RTSP, TLS', file: 'File' };
   $('outputs').tBodies[0].replaceChildren(...Object.entries(names).filter(([k]) => outputs[k]).map(([key, name]) => {
     const tr = element('tr');
     tr.append(element('th', name, { scope: 'row' }));
@@ -332,11 +395,12 @@ function showOutputs() {
     }
     return tr;
   }));
+  $('tracks').hidden = !tracks.length;
   $('tracks').tBodies[0].replaceChildren(...tracks.map(t => {
     const tr = element('tr');
     const size = t.width ? `${t.width}×${t.height}` : '';
     const cells = [['Kind', t.kind], ['Codec', t.codec], ['Size', size], ['Language', t.language || ''], ['Label', t.label || ''],
-      ['Bandwidth', `${Math.round(t.bandwidth / 1000)} kbit/s`], ['Segments', t.segments]];
+      ['Bandwidth', t.bandwidth ? `${Math.round(t.bandwidth / 1000)} kbit/s` : ''], ['Segments', t.segments]];
     tr.append(element('th', t.name, { scope: 'row' }));
     tr.append(...cells.map(([label, text]) => {
       const td = element('td', text);
@@ -385,14 +449,14 @@ async function unload() {
     $(id).replaceChildren();
     $(id).disabled = true;
   }
-  for (const id of ['startup', 'rendition', 'buffer', 'dropped']) $(id).textContent = '–';
+  for (const id of ['startup', 'rendition', 'buffer', 'delay', 'dropped']) $(id).textContent = '–';
   video.removeAttribute('src');
   video.replaceChildren();
   video.load();
 }
 
 function urlFor(engine) {
-  const key = { hls: 'hls', 'hls-ts': 'hls-ts', dash: 'dash', shaka: 'dash', 'shaka-hls': 'hls', native: 'file' }[engine];
+  const key = OUTPUTS[engine];
   const output = state.asset.outputs[key];
   if (!output || !output.url) throw new Error(`${key}: ${output ? output.reason : 'this asset is not one file'}`);
   return output.url;
@@ -402,6 +466,7 @@ async function play(engine) {
   await unload();
   state.engine = engine;
   $('engine').value = engine;
+  showLive();
   $('problem').hidden = true;
   state.problem = null;
   const { tracks } = state.asset;
@@ -466,6 +531,7 @@ async function load(url, engine) {
 // ---- the players, each behind the same few functions
 
 const engines = {
+  stream: longResponse,
   hls: hlsJs,
   'hls-ts': hlsJs,
   dash: dashJs,
@@ -484,15 +550,34 @@ const engines = {
 
 const size = r => `${r.height || '?'}p, ${Math.round((r.bitrate || r.bandwidth || r.bitsPerSecond || 0) / 1000)} kbit/s`;
 
+async function longResponse(url) {
+  const player = new LongResponse(video, url, words => {
+    if (words) state.fail(words);
+    else {
+      $('problem').hidden = true;
+      state.problem = null;
+    }
+  });
+  return {
+    destroy: async () => player.destroy(),
+    delay: () => player.delay(),
+    renditions: () => [], rendition: () => null, setRendition: () => {},
+    audios: () => [], setAudio: () => {}, texts: () => [], setText: () => {},
+  };
+}
+
 async function hlsJs(url) {
   const hls = new Hls({ renderTextTracksNatively: true });
   hls.on(Hls.Events.ERROR, (_, d) => {
     if (d.fatal) state.fail(`hls.js: ${d.type}, ${d.details}: ${d.error ? d.error.message : ''} ${d.url || (d.frag && d.frag.url) || url}`);
   });
+  if (state.asset.live) compareClocks();
   hls.loadSource(url);
   hls.attachMedia(video);
   return {
     destroy: async () => hls.destroy(),
+    // By PROGRAM-DATE-TIME: the time at which the picture arrived at the server.
+    delay: () => (state.asset.live ? secondsSince(hls.playingDate) : null),
     renditions: () => hls.levels.map(size),
     rendition: () => hls.currentLevel,
     setRendition: n => { hls.currentLevel = n; },
@@ -522,6 +607,7 @@ async function dashJs(url) {
   const of = kind => player.getTracksFor(kind) || [];
   return {
     destroy: async () => player.destroy(),
+    delay: () => (state.asset.live ? player.getCurrentLiveLatency() : null),
     renditions: () => (player.getRepresentationsByType('video') || []).map(size),
     rendition: () => {
       const now = player.getCurrentRepresentationForType('video');
@@ -599,6 +685,8 @@ setInterval(() => {
     .find(([a, b]) => a <= video.currentTime + 0.1 && video.currentTime <= b);
   $('buffer').textContent = ahead ? `${(ahead[1] - video.currentTime).toFixed(1)} s` : '–';
   $('dropped').textContent = video.getVideoPlaybackQuality ? video.getVideoPlaybackQuality().droppedVideoFrames : '–';
+  const delay = p.delay ? p.delay() : null;
+  $('delay').textContent = Number.isFinite(delay) ? `${delay.toFixed(1)} s` : '–';
   const n = p.rendition();
   $('rendition').textContent = p.renditions()[n] || (video.videoWidth ? `${video.videoWidth}×${video.videoHeight}` : '–');
 }, 500);
@@ -615,6 +703,13 @@ $('engine').onchange = () => state.asset && go({ engine: $('engine').value }, tr
 addEventListener('popstate', () => show(parseView()));
 // Files come and go while the page is in the background.
 document.addEventListener('visibilitychange', () => { if (!document.hidden && !view.q) list(); });
+setInterval(() => { if (isLive && !document.hidden && !view.q) list(); }, 3000);
+setInterval(watchStream, 1000);
+$('open-stream').onsubmit = event => {
+  event.preventDefault();
+  const name = $('stream-name').value.trim().replace(/^\/+|\/+$/g, '');
+  if (name) go({ path: view.folder + name, engine: 'stream' });
+};
 
 window.millpond = {
   load: async (path, engine) => {
@@ -637,6 +732,7 @@ window.millpond = {
     audios: state.player ? state.player.audios() : [],
     texts: state.player ? state.player.texts() : [],
     problem: state.problem,
+    delay: state.player && state.player.delay ? state.player.delay() : null,
   }),
 };
 

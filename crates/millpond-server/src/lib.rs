@@ -7,10 +7,13 @@
 
 mod admin;
 pub mod config;
+mod doubts;
+mod engine;
 pub mod escape;
 mod files;
 pub mod http;
 mod limits;
+mod live;
 pub mod logging;
 pub mod metrics;
 pub mod priority;
@@ -26,5 +29,6 @@ pub(crate) use millpond_library as library;
 pub(crate) use millpond_library::work;
 
 pub use self::http::request::uri::encode;
+pub use doubts::doubts;
 pub use millpond_stream::{Bounds, Groups, Lateness, NoGroups};
 pub use rtsp::{BadLine, Users, UsersError};

@@ -1,4 +1,4 @@
-//! Limits of connections and threads, which all front ends share.
+//! Limits of connections, streams and threads, which all front ends share.
 
 use crate::settings::{
     Host, Setting, Settings,
@@ -6,13 +6,15 @@ use crate::settings::{
 };
 use std::time::Duration;
 
-/// Limits of connections and threads.
+/// Limits of connections, streams and threads.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitSettings {
     /// Number of threads that serve.
     pub workers: usize,
     /// Highest number of client connections, of HTTP and of RTSP each.
     pub max_connections: usize,
+    /// Highest number of live streams that are known at a time.
+    pub max_streams: usize,
     /// Timeouts of each connection.
     pub timeouts: ConnectionTimeouts,
     /// Time for responses in progress on shutdown.
@@ -38,6 +40,7 @@ impl Settings for LimitSettings {
         Self {
             workers: host.machine.cores,
             max_connections: host.machine.default_connections(),
+            max_streams: 1000,
             timeouts: ConnectionTimeouts { idle: seconds(75), head: seconds(10), write: seconds(60) },
             shutdown_grace: seconds(30),
         }
@@ -60,6 +63,14 @@ const LIST: &[Setting<LimitSettings>] = &[
         help: "Highest number of client connections",
         apply: |limits, text| value::count(text, 1).map(|v| limits.max_connections = v),
         show: |limits| Some(limits.max_connections.to_string()),
+    },
+    Setting {
+        name: "max-streams",
+        form: Form::Count,
+        default: "1000",
+        help: "Highest number of live streams; above it those that nobody watches are forgotten, then new ones are refused (503)",
+        apply: |limits, text| value::count(text, 1).map(|v| limits.max_streams = v),
+        show: |limits| Some(limits.max_streams.to_string()),
     },
     Setting {
         name: "idle-timeout",

@@ -4,8 +4,10 @@
 use crate::{
     admin,
     config::{Config, PlaceConfig},
+    engine,
     http::{Front, FrontOptions, Service, accept_plain, accept_tls},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
+    live::{LivePlace, Sources, window_options},
     metrics::Metrics,
     recordings::Recordings,
     rtsp::{self, Rtsp, RtspOptions},
@@ -13,8 +15,9 @@ use crate::{
     work::{PoolOptions, WorkPool},
 };
 use http::HeaderValue;
-use millpond_store::{ErrorKind, ObjectPath, OriginError, Store};
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use millpond_rtp::client::ClientError;
+use millpond_store::{ErrorKind, ObjectPath, OriginError, PlaceSource, Store};
+use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -40,6 +43,14 @@ pub enum ServeError {
     /// The store or a place can't be opened.
     #[error("{0}")]
     Storage(#[from] storage::StorageError),
+    /// A place's URL can't be that of live streams.
+    #[error("{place}: {error}")]
+    Live {
+        /// The place, without secrets.
+        place: String,
+        /// The fault.
+        error: ClientError,
+    },
     /// The certificate can't be used.
     #[error("{0}")]
     Tls(#[from] tls::TlsError),
@@ -64,6 +75,7 @@ pub struct Server {
     metrics: Arc<Metrics>,
     pool: Arc<WorkPool>,
     library: Arc<Library>,
+    sources: Arc<Sources>,
 }
 
 impl Server {
@@ -92,7 +104,7 @@ impl Server {
         let pool = WorkPool::new(PoolOptions { threads: config.limits.workers }, store.memory());
         let pool = Arc::new(pool.map_err(ServeError::Threads)?);
         let library = Arc::new(Library::new(store.clone(), pool.clone(), library_options(&config)));
-        let metrics = Arc::new(Metrics::new(&store, &library));
+        let metrics = Arc::new(Metrics::new(&store, &library, &places));
         // Without it indexes and segments are kept in memory only.
         if let Err(error) = std::fs::create_dir_all(&config.storage.folder) {
             tracing::warn!(folder = %config.storage.folder.display(), %error, "can't make the cache folder");
@@ -123,14 +135,26 @@ impl Server {
                 listeners.secure.as_ref().and_then(|(listener, _)| port(listener)),
             ),
         };
-        let rtsp_options =
-            RtspOptions { settings: config.rtsp.clone(), limits: config.limits, access_log: config.log.access };
-        let rtsp = Rtsp::new(store.clone(), library.clone(), places.clone(), rtsp_options, &metrics.rtsp)
-            .map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" })?;
-        let front = Arc::new(Front::new(store.clone(), library.clone(), places.clone(), metrics.http.clone(), options));
+        let rtsp_options = RtspOptions {
+            settings: config.rtsp.clone(),
+            publish: config.publish.clone(),
+            limits: config.limits,
+            access_log: config.log.access,
+        };
+        let no_rtsp = |error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
+        let settings = (&config.rtsp, &config.limits);
+        let manager = engine::start(store.clone(), pool.clone(), &places, settings, &metrics.rtsp);
+        let manager = manager.map_err(no_rtsp)?;
+        let windows = config.places.iter().map(|place| window_options(&place.live)).collect();
+        let live = live_places(&config)?;
+        let sources = Arc::new(Sources::new(library.clone(), places.clone(), live, windows, manager));
+        let rtsp = Rtsp::new(sources.clone(), rtsp_options, &metrics.rtsp).map_err(no_rtsp)?;
+        let front =
+            Front::new(store.clone(), library.clone(), places.clone(), sources.clone(), metrics.http.clone(), options);
+        let front = Arc::new(front);
         let service = Arc::new(Service::new(front, config.limits.timeouts, config.limits.max_connections));
         let rtsp = (listeners, rtsp);
-        Ok(Self { config, http, https, admin, rtsp, service, store, places, metrics, pool, library })
+        Ok(Self { config, http, https, admin, rtsp, service, store, places, metrics, pool, library, sources })
     }
 
     /// The address of plain HTTP.
@@ -170,7 +194,7 @@ impl Server {
     /// Returns the survey of each place, with the paths of `most` assets each, for the first words to the user.
     pub async fn surveys(&self, most: usize) -> Vec<Survey> {
         let mut surveys = Vec::new();
-        for place in self.places.iter() {
+        for place in self.places.iter().filter(|place| !self.sources.is_live(place)) {
             let config = self.config.places.iter().find(|config| config.spec.name == **place);
             let local = config.is_none_or(|config| !config.spec.is_remote());
             let survey = timeout(Duration::from_secs(3), self.library.survey(place, local, most)).await;
@@ -181,6 +205,12 @@ impl Server {
             }));
         }
         surveys
+    }
+
+    /// Returns name and address of each place with live streams. Addresses are without secrets.
+    pub fn live_places(&self) -> Vec<(String, String)> {
+        let live = self.config.places.iter().filter(|place| place.spec.is_live());
+        live.map(|place| (place.spec.name.clone(), place.spec.source.to_string())).collect()
     }
 
     /// Serves until `stop` turns true, then finishes what is under way within the configured grace.
@@ -197,15 +227,18 @@ impl Server {
             metrics,
             pool,
             library: _,
+            sources,
         } = self;
-        let readiness = Arc::new(admin::Readiness::new(places.iter().map(|p| p.to_string())));
+        // Live sources are asked when viewers come, not before.
+        let stored = || places.iter().filter(|place| !sources.is_live(place));
+        let readiness = Arc::new(admin::Readiness::new(stored().map(|p| p.to_string())));
         let front = service.front.clone();
-        let recordings = Recordings::new(config.record.clone(), rtsp.clone()).map(Arc::new);
+        let recordings = Recordings::new(config.record.clone(), sources.clone()).map(Arc::new);
         let admin_state = admin::AdminState {
             metrics: metrics.clone(),
             readiness: readiness.clone(),
             front,
-            graph: rtsp.manager().registry().clone(),
+            manager: sources.manager().clone(),
             recordings: recordings.clone(),
             serving: tokio::runtime::Handle::current(),
             hosts: admin::AllowedHosts::new(config.admin.address, &config.admin.hosts),
@@ -216,7 +249,7 @@ impl Server {
         if let Err(error) = &admin_ended {
             tracing::error!(%error, "metrics and health are not served");
         }
-        for place in places.iter() {
+        for place in stored() {
             tokio::spawn(watch_place(store.clone(), place.clone(), readiness.clone(), stop.clone()));
         }
         let streams = tokio::spawn(rtsp::accept(rtsp_listeners, rtsp, stop.clone()));
@@ -236,6 +269,7 @@ impl Server {
         });
         readiness.listening();
         let _ = plain.await;
+        service.front.end_streams();
         let _ = streams.await;
         if let Some(recordings) = recordings {
             recordings.end().await;
@@ -297,10 +331,12 @@ async fn ask(store: &Store, place: &str) -> Result<(), OriginError> {
 pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
     let places = config.places.iter();
     let mut wrong: Vec<ServeError> = places
+        .filter(|place| !place.spec.is_live())
         .filter_map(|PlaceConfig { spec, options, .. }| {
             millpond_store::build(spec, options).err().map(storage::StorageError::from).map(ServeError::from)
         })
         .collect();
+    wrong.extend(live_places(config).err());
     let certificate = config.tls.source().and_then(|source| tls::Certificates::open(&source).err());
     wrong.extend(certificate.map(ServeError::from));
     let taken = config.listeners().into_iter().filter_map(|(flag, addr)| bind(flag, addr?).err()).collect();
@@ -309,7 +345,11 @@ pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
 
 fn library_options(config: &Config) -> LibraryOptions {
     let of = |place: &PlaceConfig| {
-        let options = AssetOptions { key_address: place.key_address.clone(), titles: place.options.titles };
+        let options = AssetOptions {
+            key_address: place.key_address.clone(),
+            titles: place.options.titles,
+            is_live: place.spec.is_live(),
+        };
         (Arc::from(place.spec.name.as_str()), options)
     };
     LibraryOptions {
@@ -318,6 +358,23 @@ fn library_options(config: &Config) -> LibraryOptions {
         cache_size: config.storage.cache_size,
         places: config.places.iter().map(of).collect(),
     }
+}
+
+/// The places with live streams.
+///
+/// # Errors
+/// The first URL that can't be that of a stream.
+fn live_places(config: &Config) -> Result<HashMap<Arc<str>, LivePlace>, ServeError> {
+    let of = |PlaceConfig { spec, live, .. }: &PlaceConfig| {
+        let place = match &spec.source {
+            PlaceSource::Rtsp(url) => LivePlace::new(url.as_str(), live),
+            PlaceSource::Publish => Ok(LivePlace::published(live)),
+            _ => return None,
+        };
+        let place = place.map_err(|error| ServeError::Live { place: spec.source.to_string(), error });
+        Some(place.map(|place| (Arc::from(spec.name.as_str()), place)))
+    };
+    config.places.iter().filter_map(of).collect()
 }
 
 fn listen(flag: &'static str, addr: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -1,7 +1,7 @@
 //! Metrics and health, on an address of their own.
 //!
 //! `/livez` says that the process runs, `/readyz` that it can serve, `/metrics` what it did, `/cache` what is cached, and
-//! `/explain` what a request needs. `/record` starts and stops recordings. The listener is plain HTTP/1.1 and meant for the
+//! `/explain` what a request needs. `/streams` lists live streams. `/record` starts and stops recordings. The listener is plain HTTP/1.1 and meant for the
 //! machine, its operator and its orchestrator, not for viewers.
 
 mod cache;
@@ -9,6 +9,7 @@ mod hosts;
 mod readiness;
 mod record;
 mod settings;
+mod streams;
 
 use std::convert::Infallible;
 use std::io;
@@ -21,7 +22,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use millpond_stream::{graph::Registry, modules::KINDS};
+use millpond_stream::{Manager, modules::KINDS};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -64,8 +65,8 @@ pub(crate) struct AdminState {
     pub(crate) readiness: Arc<Readiness>,
     /// The HTTP front end, which answers viewers.
     pub(crate) front: Arc<Front>,
-    /// Modules and pipes of the streams.
-    pub(crate) graph: Registry,
+    /// The stream engine.
+    pub(crate) manager: Arc<Manager>,
     /// Recordings of channels; `None` where recording is off.
     pub(crate) recordings: Option<Arc<Recordings>>,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.
@@ -223,15 +224,16 @@ const INDEX: &str = "\
 <li><a href=\"/readyz\">/readyz</a> whether it can serve
 <li><a href=\"/cache\">/cache</a> what the cache holds and did
 <li><a href=\"/cache/objects\">/cache/objects</a> what is cached of which object
+<li><a href=\"/streams\">/streams</a> live streams: their sources, states and viewers
 <li><a href=\"/record\">/record</a> recordings of channels
 <li><a href=\"/graph\">/graph</a> modules and pipes of the RTSP streams, and in the <a href=\"/graph.dot\">language of Graphviz</a>
 </ul>
 ";
 
 fn answer(method: &Method, path: &str, headers: &HeaderMap, state: &AdminState) -> Response<Full<Bytes>> {
-    if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz" | "/graph" | "/graph.dot") {
+    if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz" | "/streams" | "/graph" | "/graph.dot") {
         return refuse(Problem::new(StatusCode::NOT_FOUND).detail(
-            "there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /record, /graph and /graph.dot",
+            "there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /streams, /record, /graph and /graph.dot",
         ));
     }
     // hyper leaves the body out of replies to HEAD.
@@ -248,12 +250,13 @@ fn answer(method: &Method, path: &str, headers: &HeaderMap, state: &AdminState) 
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
             response
         }
+        "/streams" => show(&streams::list(&state.manager.streams())),
         "/graph" => {
-            let mut graph = serde_json::json!(state.graph.snapshot());
+            let mut graph = serde_json::json!(state.manager.registry().snapshot());
             graph["kinds"] = serde_json::json!(KINDS);
             reply("application/json", format!("{graph:#}\n"))
         }
-        "/graph.dot" => reply("text/vnd.graphviz; charset=utf-8", state.graph.snapshot().to_dot()),
+        "/graph.dot" => reply("text/vnd.graphviz; charset=utf-8", state.manager.registry().snapshot().to_dot()),
         "/livez" => reply("text/plain; charset=utf-8", "alive\n"),
         "/readyz" => match state.readiness.waiting_for().as_slice() {
             [] => reply("text/plain; charset=utf-8", "ready\n"),

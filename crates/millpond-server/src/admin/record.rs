@@ -7,7 +7,7 @@ use crate::{
     recordings::{Listed, RecordError, Recordings},
 };
 use http::{Method, StatusCode, header::ALLOW, header::HeaderValue};
-use millpond_stream::{CannotOpen, CannotRecord, RecordingEnd};
+use millpond_stream::{CannotRecord, RecordingEnd, reception::SourceErrorKind};
 use serde_json::{Value, json};
 use std::{io, time::Duration};
 
@@ -38,7 +38,7 @@ pub(super) async fn answer(method: &Method, query: &str, state: &AdminState) -> 
 
 async fn start(query: &str, recordings: &Recordings) -> Reply {
     let Some(path) = super::parameter(query, "path") else {
-        return super::bad("?path=PATH says which channel, as its path is in a URL");
+        return super::bad("?path=PATH names a channel or live stream by its path in URLs");
     };
     let Ok(size) = super::parameter(query, "size").map(|text| value::size(&text)).transpose() else {
         return super::bad("size: a number of bytes such as 10GiB");
@@ -75,14 +75,19 @@ fn status(error: &RecordError) -> StatusCode {
     match error {
         RecordError::Library(error) => problem::status(error),
         RecordError::NoChannel(_) => StatusCode::CONFLICT,
+        RecordError::Source(error) => match error.kind {
+            SourceErrorKind::NotFound => StatusCode::NOT_FOUND,
+            SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        },
         RecordError::Stream(CannotRecord::NoTracks { .. }) => StatusCode::UNPROCESSABLE_ENTITY,
         RecordError::Stream(CannotRecord::File { error, .. }) => match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         },
-        RecordError::Stream(CannotRecord::Open(CannotOpen::OutOfRange | CannotOpen::Full(_) | CannotOpen::Ended))
-        | RecordError::Stream(CannotRecord::Thread(_))
-        | RecordError::TooMany(_) => StatusCode::SERVICE_UNAVAILABLE,
+        RecordError::Stream(CannotRecord::Open(_) | CannotRecord::Thread(_)) | RecordError::TooMany(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     }
 }
 

@@ -3,8 +3,13 @@ use millpond_store::{Store, StoreOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+use crate::engine;
 use crate::http::FrontOptions;
-use crate::library::{Library, LibraryOptions};
+use crate::library::{Library, LibraryOptions, Places};
+use crate::limits::LimitSettings;
+use crate::live::Sources;
+use crate::rtsp::RtspSettings;
+use crate::settings::{Host, Settings, machine::Machine};
 use crate::work::{PoolOptions, WorkPool};
 
 fn state() -> AdminState {
@@ -17,8 +22,9 @@ fn state() -> AdminState {
         places: std::collections::HashMap::new(),
     };
     let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap());
-    let library = Arc::new(Library::new(store.clone(), pool, options));
-    let metrics = Arc::new(Metrics::new(&store, &library));
+    let library = Arc::new(Library::new(store.clone(), pool.clone(), options));
+    let places = Places::new(["films".into()]);
+    let metrics = Arc::new(Metrics::new(&store, &library, &places));
     let options = FrontOptions {
         cors_origin: None,
         access_log: false,
@@ -26,18 +32,17 @@ fn state() -> AdminState {
         rtsp_ports: (8554, None),
         lifetimes: vec![Default::default()],
     };
-    let front = Arc::new(Front::new(
-        store,
-        library,
-        crate::library::Places::new(["films".into()]),
-        metrics.http.clone(),
-        options,
-    ));
+    let host = Host { machine: Machine::detect(), variable: &|_| None };
+    let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));
+    let manager = engine::start(store.clone(), pool, &places, settings, &metrics.rtsp).unwrap();
+    let sources =
+        Arc::new(Sources::new(library.clone(), places.clone(), Default::default(), Vec::new(), manager.clone()));
+    let front = Arc::new(Front::new(store, library, places, sources, metrics.http.clone(), options));
     let hosts = AllowedHosts::new("127.0.0.1:0".parse().unwrap(), &[]);
     let wait = Duration::from_millis(300);
     let limits = ConnectionTimeouts { idle: wait, head: wait, write: wait };
     let serving = Handle::current();
-    AdminState { metrics, readiness, front, graph: Registry::default(), recordings: None, serving, hosts, limits }
+    AdminState { metrics, readiness, front, manager, recordings: None, serving, hosts, limits }
 }
 
 async fn text(response: Response<Full<Bytes>>) -> String {

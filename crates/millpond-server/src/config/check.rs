@@ -1,8 +1,8 @@
 //! From what was given to what runs: sources in their order, defaults, and whether settings go together.
 
 use super::{
-    Config, ConfigError, ConfigErrors, Declaration, Form, Given, Host, Lifetimes, PlaceConfig, PlaceOptions, Source,
-    file,
+    Config, ConfigError, ConfigErrors, Declaration, Form, Given, Host, Lifetimes, LiveSettings, PlaceConfig,
+    PlaceOptions, Source, file,
     machine::Machine,
     nearest::nearest,
     show::{place_text, toml_literal},
@@ -145,7 +145,7 @@ fn effective(config: &Config, sources: &Sources, given: Vec<PlaceOptions>) -> Ve
 /// Completes the configuration by defaults that depend on settings, and checks that settings go together.
 fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> Vec<ConfigError> {
     let mut errors = Vec::new();
-    config.places = places(given, config.lifetimes, &mut errors);
+    config.places = places(given, (config.lifetimes, config.live), &mut errors);
     for place in &mut config.places {
         place.options.hidden_files.get_or_insert(config.storage.hidden_files);
     }
@@ -187,15 +187,19 @@ fn same_address(config: &Config, sources: &Sources, errors: &mut Vec<ConfigError
     }
 }
 
-fn places(given: Vec<PlaceOptions>, lifetimes: Lifetimes, errors: &mut Vec<ConfigError>) -> Vec<PlaceConfig> {
+fn places(
+    given: Vec<PlaceOptions>,
+    (lifetimes, live): (Lifetimes, LiveSettings),
+    errors: &mut Vec<ConfigError>,
+) -> Vec<PlaceConfig> {
     let several = given.len() > 1;
     let mut places: Vec<PlaceConfig> = Vec::new();
     for place in given {
         let key_address = place.key_address();
         match named(&place, several, &places).and_then(|spec| Ok((spec, key_address?))) {
             Ok((spec, key_address)) => {
-                let lifetimes = place.lifetimes(lifetimes);
-                places.push(PlaceConfig { spec, options: place.options, key_address, lifetimes });
+                let (lifetimes, live) = (place.lifetimes(lifetimes), place.live(live));
+                places.push(PlaceConfig { spec, options: place.options, key_address, lifetimes, live });
             }
             Err(reason) => errors.push(ConfigError::Place { at: place.source, reason }),
         }

@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::nearest::nearest;
 use super::{
-    BadValue, Config, ConfigError, Declaration, Form, Given, Lifetimes, PLACE_SETTINGS, PlaceOptions, PlaceSetting,
-    Setting, Settings as _, Source,
+    BadValue, Config, ConfigError, Declaration, Form, Given, Host, Lifetimes, LiveSettings, PLACE_SETTINGS,
+    PlaceOptions, PlaceSetting, Setting, Settings, Source, machine::Machine,
 };
 
 /// Reads the text of a configuration file into `config` and `given`; returns all that is wrong with it.
@@ -116,11 +116,14 @@ impl Reader<'_> {
             } else if let Some(setting) = PlaceSetting::find(key) {
                 self.place_setting(setting, &mut place, value, at);
             } else if let Some(setting) = Lifetimes::find(key) {
-                self.own_setting(setting, &mut place, value, at);
+                let own = self.own_setting(setting, value, at);
+                place.own.extend(own.map(|text| (setting, text)));
+            } else if let Some(setting) = LiveSettings::find(key) {
+                let own = self.own_setting(setting, value, at);
+                place.own_live.extend(own.map(|text| (setting, text)));
             } else {
-                let known =
-                    PLACE_SETTINGS.iter().map(|s| s.name).chain(Lifetimes::LIST.iter().map(|s| s.name)).chain(["url"]);
-                self.unknown(at, key, known);
+                let own = Lifetimes::LIST.iter().map(|s| s.name).chain(LiveSettings::LIST.iter().map(|s| s.name));
+                self.unknown(at, key, PLACE_SETTINGS.iter().map(|s| s.name).chain(own).chain(["url"]));
             }
         }
         if table.contains_key("url") {
@@ -146,19 +149,21 @@ impl Reader<'_> {
         }
     }
 
-    fn own_setting(
+    /// The text of a place's own value of a setting, if it can be parsed.
+    fn own_setting<T: Settings>(
         &mut self,
-        setting: &'static Setting<Lifetimes>,
-        place: &mut PlaceOptions,
+        setting: &'static Setting<T>,
         value: &Spanned<DeValue<'_>>,
         at: Source,
-    ) {
-        let Some(text) = self.text_of(setting.name, setting.form, value, &at) else {
-            return;
-        };
-        match (setting.apply)(&mut Lifetimes::default(), &text) {
-            Ok(()) => place.own.push((setting, text)),
-            Err(bad) => self.bad_value(setting.name, bad, value, at),
+    ) -> Option<String> {
+        let text = self.text_of(setting.name, setting.form, value, &at)?;
+        let host = Host { machine: Machine::detect(), variable: &|_| None };
+        match (setting.apply)(&mut T::defaults(&host), &text) {
+            Ok(()) => Some(text),
+            Err(bad) => {
+                self.bad_value(setting.name, bad, value, at);
+                None
+            }
         }
     }
 

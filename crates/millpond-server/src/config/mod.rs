@@ -23,6 +23,7 @@ pub use crate::{
     admin::AdminSettings,
     http::{HttpSettings, Lifetimes},
     limits::{ConnectionTimeouts, LimitSettings},
+    live::{LiveSettings, PublishSettings},
     logging::LogSettings,
     recordings::RecordSettings,
     rtsp::{RtspSettings, RtspUsers},
@@ -96,6 +97,10 @@ compose! {
     admin: AdminSettings,
     /// RTSP and the stream engine.
     rtsp: RtspSettings,
+    /// Live sources, where a place has no settings of its own.
+    live: LiveSettings,
+    /// Publishing.
+    publish: PublishSettings,
     /// Recordings of channels.
     record: RecordSettings,
     /// The cache.
@@ -136,4 +141,6 @@ pub struct PlaceConfig {
     pub key_address: Option<Arc<KeyAddress>>,
     /// Lifetimes of replies.
     pub lifetimes: Lifetimes,
+    /// Settings of its live sources.
+    pub live: LiveSettings,
 }

@@ -1,6 +1,6 @@
 //! Places as given, and the options of one place.
 
-use super::{Lifetimes, Source};
+use super::{Lifetimes, LiveSettings, Source};
 use crate::settings::{
     Setting,
     value::{self, BadValue, Form},
@@ -25,6 +25,8 @@ pub struct PlaceOptions {
     pub key_format: Option<String>,
     /// Its own lifetimes: settings of [`Lifetimes`] and the texts of their values, which parse.
     pub own: Vec<(&'static Setting<Lifetimes>, String)>,
+    /// The same of [`LiveSettings`].
+    pub own_live: Vec<(&'static Setting<LiveSettings>, String)>,
     /// Where it stands.
     pub source: Source,
 }
@@ -32,8 +34,9 @@ pub struct PlaceOptions {
 impl PlaceOptions {
     /// A place with the default options.
     pub fn new(text: impl Into<String>, source: Source) -> Self {
-        let (options, own) = (OriginOptions::default(), Vec::new());
-        Self { name: None, text: text.into(), options, key_uri: None, key_format: None, own, source }
+        let options = OriginOptions::default();
+        let (own, own_live) = (Vec::new(), Vec::new());
+        Self { name: None, text: text.into(), options, key_uri: None, key_format: None, own, own_live, source }
     }
 
     /// A place of the key of a table.
@@ -48,6 +51,15 @@ impl PlaceOptions {
             let _ = (setting.apply)(&mut lifetimes, text);
         }
         lifetimes
+    }
+
+    /// Settings of its live sources, where those of the server are `live`.
+    pub fn live(&self, mut live: LiveSettings) -> LiveSettings {
+        for (setting, text) in &self.own_live {
+            // The text was parsed before.
+            let _ = (setting.apply)(&mut live, text);
+        }
+        live
     }
 
     /// The address of keys.

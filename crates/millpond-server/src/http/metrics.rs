@@ -25,6 +25,8 @@ pub enum Kind {
     Dash,
     /// A media or initialisation segment, of whatever format.
     Segment,
+    /// A running stream in one response.
+    Stream,
     /// Subtitles.
     Subtitle,
     /// A page or a part of one.
@@ -37,12 +39,13 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::File,
         Self::Hls,
         Self::HlsTs,
         Self::Dash,
         Self::Segment,
+        Self::Stream,
         Self::Subtitle,
         Self::Page,
         Self::Admin,
@@ -57,6 +60,7 @@ impl Kind {
             Self::HlsTs => "hls_ts",
             Self::Dash => "dash",
             Self::Segment => "segment",
+            Self::Stream => "stream",
             Self::Subtitle => "subtitle",
             Self::Page => "page",
             Self::Admin => "admin",
@@ -158,6 +162,7 @@ pub struct HttpMetrics {
     kinds: [PerKind; Kind::ALL.len()],
     places: Vec<PlaceBytes>,
     in_flight: Gauge,
+    stream_viewers: Gauge,
     plain: Gauge,
     tls: Gauge,
     accepted: Counter,
@@ -179,6 +184,7 @@ impl HttpMetrics {
             kinds,
             places,
             in_flight: Gauge::default(),
+            stream_viewers: Gauge::default(),
             plain: open("plain"),
             tls: open("tls"),
             accepted: Counter::default(),
@@ -194,6 +200,8 @@ impl HttpMetrics {
             unfinished,
         );
         registry.register("responses_in_flight", "Responses under way", metrics.in_flight.clone());
+        let help = "Responses under way that send a running stream";
+        registry.register("http_stream_viewers", help, metrics.stream_viewers.clone());
         registry.register("connections_accepted", "Client connections accepted", metrics.accepted.clone());
         let help = "Client connections refused because too many were open";
         registry.register("connections_refused", help, metrics.refused.clone());
@@ -233,6 +241,12 @@ impl HttpMetrics {
     #[must_use]
     pub fn response_in_flight(&self) -> Held {
         Held::new(&self.in_flight)
+    }
+
+    /// Counts a viewer of a running stream until the guard is dropped.
+    #[must_use]
+    pub(crate) fn stream_viewer(&self) -> Held {
+        Held::new(&self.stream_viewers)
     }
 
     /// Counts a connection as open until the guard is dropped.

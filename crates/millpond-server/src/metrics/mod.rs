@@ -19,7 +19,7 @@ use crate::{
     tls::TlsMetrics,
 };
 use library::LibraryCollector;
-use millpond_library::Library;
+use millpond_library::{Library, Places};
 use millpond_store::Store;
 use prometheus_client::{encoding::EncodeLabelSet, encoding::text::encode, metrics::info::Info, registry::Registry};
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub struct Metrics {
 
 impl Metrics {
     /// Metrics of a server over this store and library. Places become labels; counts are read at each scrape.
-    pub fn new(store: &Store, library: &Arc<Library>) -> Self {
-        let places = store.places().map(|(name, _)| name).collect();
+    pub fn new(store: &Store, library: &Arc<Library>, places: &Places) -> Self {
+        let places = places.iter().map(|name| name.to_string()).collect();
         let (store, library) = (store.clone(), library.clone());
         Self::with_sources(places, Box::new(move || store.stats()), Box::new(move || library.stats()))
     }

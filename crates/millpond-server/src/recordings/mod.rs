@@ -1,13 +1,13 @@
-//! Recordings of channels into files of one folder.
+//! Recordings of channels and live streams into files of one folder.
 //!
-//! The admin address starts and stops them. A client names a channel; the server makes the names of the files.
+//! The admin address starts and stops them. A client names a channel or stream; the server makes the names of the files.
 
 mod settings;
 
 pub use settings::RecordSettings;
 
-use crate::{library::LibraryError, rtsp::Rtsp};
-use millpond_stream::{CannotRecord, RecordLimits, Recording, RecordingState};
+use crate::{library::LibraryError, live::Sources};
+use millpond_stream::{CannotRecord, Program, RecordLimits, Recording, RecordingState, reception::SourceError};
 use std::{
     collections::BTreeMap,
     path::PathBuf,
@@ -25,6 +25,8 @@ const ENDED: usize = 32;
 const COMPLETION: Duration = Duration::from_secs(10);
 /// The same for all files, when the server stops.
 const SHUTDOWN: Duration = Duration::from_secs(2);
+/// Longest wait for the formats of a live stream.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Most letters of an asset's path in the name of a file.
 const NAME: usize = 80;
 
@@ -34,12 +36,15 @@ pub(crate) enum RecordError {
     /// The asset can't be opened.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// The asset is no channel.
-    #[error("{0} is not a channel: the setting rtsp-channels names channels")]
+    /// The asset is no channel and no live stream.
+    #[error("{0} is not a channel or live stream: the setting rtsp-channels names channels")]
     NoChannel(String),
     /// As many run as may.
     #[error("{0} recordings run, as many as the setting recordings allows")]
     TooMany(usize),
+    /// The source of a live stream failed.
+    #[error("the source of the stream failed: {}", .0.words)]
+    Source(#[from] Arc<SourceError>),
     /// The engine can't record.
     #[error(transparent)]
     Stream(#[from] CannotRecord),
@@ -59,7 +64,7 @@ pub(crate) struct Listed {
 pub(crate) struct Recordings {
     folder: PathBuf,
     options: RecordSettings,
-    rtsp: Arc<Rtsp>,
+    sources: Arc<Sources>,
     slots: Arc<Semaphore>,
     /// A lock: taken for look-ups.
     inner: Mutex<Inner>,
@@ -79,17 +84,17 @@ struct Entry {
 
 impl Recordings {
     /// Makes those of a server; `None` where recording is off.
-    pub(crate) fn new(options: RecordSettings, rtsp: Arc<Rtsp>) -> Option<Self> {
+    pub(crate) fn new(options: RecordSettings, sources: Arc<Sources>) -> Option<Self> {
         let folder = options.folder.clone()?;
         let slots = Arc::new(Semaphore::new(options.count.min(Semaphore::MAX_PERMITS)));
-        Some(Self { folder, options, rtsp, slots, inner: Mutex::default() })
+        Some(Self { folder, options, sources, slots, inner: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts to record a channel, within lower limits than the configured ones where some are given.
+    /// Starts to record a channel or live stream, within lower limits than the configured ones where some are given.
     pub(crate) async fn start(
         &self,
         path: &str,
@@ -97,7 +102,7 @@ impl Recordings {
         duration: Option<Duration>,
     ) -> Result<Listed, RecordError> {
         let RecordSettings { size: most, duration: longest, count, .. } = &self.options;
-        let program = self.rtsp.program(path).await?.ok_or_else(|| RecordError::NoChannel(path.to_owned()))?;
+        let program = self.program(path).await?;
         self.lock().prune();
         let slot = self.slots.clone().try_acquire_owned().map_err(|_| RecordError::TooMany(*count))?;
         let id = {
@@ -109,10 +114,21 @@ impl Recordings {
         let file = self.folder.join(file_name(program.path(), since_epoch, id));
         let bytes = size.map_or(*most, |size| size.min(*most));
         let limits = RecordLimits { bytes, duration: duration.map_or(*longest, |duration| duration.min(*longest)) };
-        let recording = Recording::begin(self.rtsp.manager(), &program, file, limits).await?;
+        let recording = Recording::begin(self.sources.manager(), &program, file, limits).await?;
         let listed = listed(id, &recording);
         self.lock().all.insert(id, Entry { recording, slot: Some(slot) });
         Ok(listed)
+    }
+
+    /// The channel or live stream of a path. A live stream is opened; waits until its formats are known.
+    async fn program(&self, path: &str) -> Result<Program, RecordError> {
+        let Some(request) = self.sources.live(path)? else {
+            let program = self.sources.program(path).await?;
+            return program.ok_or_else(|| RecordError::NoChannel(path.to_owned()));
+        };
+        let manager = self.sources.manager();
+        let stream = manager.live(request).map_err(CannotRecord::Open)?;
+        Ok(Program::live(&manager.live_feed(&stream, PATIENCE).await?))
     }
 
     /// Stops a recording and waits until its file is complete; `None` where there is no such recording.

@@ -6,13 +6,16 @@ use super::{
     users::{REALM, Users, UsersError},
 };
 use crate::files::{Looks, Stamp};
+use crate::live::PublishSettings;
 use millpond_rtp::{
     digest::{
         Algorithm, Authorization, AuthorizationError, DigestRefusal, DigestRequest, Guard, Replays, nonce::Nonces,
     },
     message::{Method, Request, StatusCode, Url, headers::AUTHORIZATION},
 };
+use millpond_stream::Conflict;
 use std::{
+    net::IpAddr,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
@@ -36,6 +39,51 @@ pub(super) struct Access {
     file: PathBuf,
     /// Stamp of the file when it was last read, with or without success; `None` before the first read.
     seen: Mutex<Option<Stamp>>,
+}
+
+/// Admission of publishers.
+#[derive(Debug)]
+pub(super) struct Publishers {
+    settings: PublishSettings,
+    access: Option<Arc<Access>>,
+}
+
+/// What a publisher needs.
+#[derive(Debug)]
+pub(super) enum Admission<'a> {
+    /// Nothing.
+    Free,
+    /// Credentials.
+    Users(&'a Access),
+    /// The client may not publish.
+    Forbidden,
+}
+
+impl Publishers {
+    /// Creates it with a secret `key`, which signs nonces.
+    pub(super) fn new(settings: PublishSettings, key: &[u8; 32]) -> Self {
+        let access = settings.users.clone().map(|users| Arc::new(Access::new(users, key)));
+        Self { settings, access }
+    }
+
+    /// Tells what a client needs.
+    pub(super) fn admission(&self, client: IpAddr) -> Admission<'_> {
+        match &self.access {
+            Some(access) => Admission::Users(access),
+            None if self.settings.admits(client) => Admission::Free,
+            None => Admission::Forbidden,
+        }
+    }
+
+    /// The users, where there are any.
+    pub(super) fn access(&self) -> Option<&Arc<Access>> {
+        self.access.as_ref()
+    }
+
+    /// What becomes of a second publisher.
+    pub(super) fn conflict(&self) -> Conflict {
+        self.settings.conflict
+    }
 }
 
 /// A refused request.

@@ -26,8 +26,15 @@ impl Interleaved {
     }
 
     fn send_on(&self, channel: u8, packet: &[u8]) {
+        self.wire.send_on(channel, packet);
+    }
+}
+
+impl Wire {
+    /// Sends a packet on a channel.
+    pub(super) fn send_on(&self, channel: u8, packet: &[u8]) {
         let Ok(length) = u16::try_from(packet.len()) else { return };
-        self.wire.send(|pending| {
+        self.send(|pending| {
             pending.extend_from_slice(&prefix(channel, length));
             pending.extend_from_slice(packet);
         });

@@ -27,7 +27,8 @@ pub(crate) async fn accept(listeners: Listeners, rtsp: Arc<Rtsp>, stop: watch::R
     let _ = rtsp.stop.set(stop.clone());
     tokio::spawn(rtsp.clone().sweep(stop.clone()));
     tokio::spawn(rtsp.clone().observe(stop.clone()));
-    if let Some(access) = &rtsp.access {
+    let publishers = rtsp.publishers.as_ref().and_then(|publishers| publishers.access());
+    for access in rtsp.access.iter().chain(publishers) {
         tokio::spawn(access::watch(access.clone(), stop.clone()));
     }
     let plain = accept_from(listeners.plain, None, &rtsp, stop.clone());

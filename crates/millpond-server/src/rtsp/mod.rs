@@ -8,13 +8,14 @@
 //! [`listen`] accepts connections: plain, over TLS ([`secure`]), or through HTTP ([`tunnel`]). [`access`] checks users.
 
 mod access;
-mod assets;
 mod connection;
-mod heavy;
 mod inlet;
 mod interleaved;
 mod listen;
+mod medium;
 mod metrics;
+mod party;
+mod publisher;
 mod random;
 mod record;
 mod reply;
@@ -32,13 +33,12 @@ pub(crate) use metrics::RtspMetrics;
 pub use settings::{RtspSettings, RtspUsers};
 pub use users::{BadLine, Users, UsersError};
 
-use crate::library::{Library, Places};
 use crate::limits::{ConnectionTimeouts, LimitSettings};
-use crate::priority::{self, Duty};
-use access::Access;
-use heavy::Heavy;
-use millpond_store::Store;
-use millpond_stream::{Full, Manager, Program, StoredMedia};
+use crate::live::{PublishSettings, Sources};
+use access::{Access, Publishers};
+use medium::Medium;
+use millpond_stream::{Full, Manager};
+use party::Party;
 use prometheus_client::metrics::counter::Counter;
 use record::{About, Record};
 use session::{Session, Shared};
@@ -60,6 +60,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// Settings of RTSP, and settings of the whole server that RTSP follows.
 pub(crate) struct RtspOptions {
     pub(crate) settings: RtspSettings,
+    pub(crate) publish: PublishSettings,
     pub(crate) limits: LimitSettings,
     /// Whether sessions and refusals are logged.
     pub(crate) access_log: bool,
@@ -67,16 +68,17 @@ pub(crate) struct RtspOptions {
 
 /// The RTSP front end of a server.
 pub(crate) struct Rtsp {
-    manager: Manager,
-    library: Arc<Library>,
-    places: Places,
+    manager: Arc<Manager>,
+    sources: Arc<Sources>,
     settings: RtspSettings,
     /// Each session has a lock of its own: its requests come one after another.
-    sessions: Sessions<Arc<Shared>>,
+    sessions: Sessions<Party>,
     /// Number of connections refused because too many were open.
     refused: Counter,
     connections: Arc<Semaphore>,
     access: Option<Arc<Access>>,
+    /// Admission of publishers; `None` where no stream is pushed.
+    publishers: Option<Arc<Publishers>>,
     /// Start of the clock of sessions, connections and nonces: the engine's.
     clock: Instant,
     tunnels: Arc<Tunnels>,
@@ -89,41 +91,30 @@ pub(crate) struct Rtsp {
 }
 
 impl Rtsp {
-    pub(crate) fn new(
-        store: Store,
-        library: Arc<Library>,
-        places: Places,
-        options: RtspOptions,
-        metrics: &RtspMetrics,
-    ) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(sources: Arc<Sources>, options: RtspOptions, metrics: &RtspMetrics) -> io::Result<Arc<Self>> {
         let guard = |users| random::bytes().map(|key| Arc::new(Access::new(users, &key)));
-        let RtspOptions { settings, limits, access_log } = options;
+        let RtspOptions { settings, publish, limits, access_log } = options;
+        let publishers =
+            sources.has_published().then(|| random::bytes().map(|key| Arc::new(Publishers::new(publish, &key))));
+        let publishers = publishers.transpose()?;
         let access = settings.users.clone().map(guard).transpose()?;
-        let engine = settings.engine(limits.workers, || priority::raise(Duty::Sending));
-        let heavy = Arc::new(Heavy(library.pool().clone()));
-        let names: Vec<_> = places.iter().cloned().collect();
-        let manager = Manager::new(store, heavy, names, engine, &metrics.streams)?;
+        let manager = sources.manager().clone();
         Ok(Arc::new(Self {
             clock: manager.clock(),
             manager,
-            library,
-            places,
+            sources,
             sessions: Sessions::new(settings.session_timeout),
             settings,
             refused: metrics.refused.clone(),
             connections: Arc::new(Semaphore::new(limits.max_connections)),
             access,
+            publishers,
             tunnels: Arc::default(),
             timeouts: limits.timeouts,
             access_log,
             records: Arc::new(()),
             stop: OnceLock::new(),
         }))
-    }
-
-    /// Returns the stream engine's manager.
-    pub(crate) fn manager(&self) -> &Manager {
-        &self.manager
     }
 
     /// Time since the moment from which times count.
@@ -146,7 +137,7 @@ impl Rtsp {
         (client, waiting): (IpAddr, &Arc<AtomicUsize>),
         name: String,
         about: impl FnOnce(u64) -> About,
-        (path, media, program): (&str, Arc<StoredMedia>, Option<Program>),
+        (path, medium): (&str, Medium),
     ) -> Result<Arc<Shared>, Full> {
         let admitted = self.manager.admission().admit(client, waiting)?;
         let mut record = None;
@@ -155,9 +146,9 @@ impl Rtsp {
             record = Some(new.clone());
             Some(new)
         });
-        let session = Session::new(path.to_owned(), (media, program), subscriber, admitted, record.unwrap_or_default());
+        let session = Session::new(path.to_owned(), medium, subscriber, admitted, record.unwrap_or_default());
         let shared = Shared::new(session);
-        self.sessions.add(name, client, shared.clone());
+        self.sessions.add(name, client, Party::Viewer(shared.clone()));
         Ok(shared)
     }
 

@@ -21,6 +21,10 @@ pub(super) enum End {
     Silent,
     /// Its client read nothing.
     Stuck,
+    /// Another publisher took its place.
+    Replaced,
+    /// The media that its client pushes can't be received.
+    Unreceivable,
 }
 
 impl End {
@@ -30,6 +34,8 @@ impl End {
             Self::ConnectionLost => "connection_lost",
             Self::Silent => "silent",
             Self::Stuck => "client_slow",
+            Self::Replaced => "replaced",
+            Self::Unreceivable => "unreceivable",
         }
     }
 }
@@ -47,7 +53,7 @@ pub(super) struct Record {
 /// The session that a record describes.
 #[derive(Clone, Debug)]
 pub(super) struct About {
-    /// Number of the session in `/graph`.
+    /// Number of the session in `/graph`; of publishers a random one.
     pub(super) id: u64,
     pub(super) peer: SocketAddr,
     pub(super) asset: String,
@@ -66,10 +72,19 @@ impl Record {
 
     /// Logs that the session plays over `transport`.
     pub(super) fn plays(&self, transport: &'static str) {
+        self.begins(transport, "plays");
+    }
+
+    /// Logs that the session's client publishes over `transport`.
+    pub(super) fn publishes(&self, transport: &'static str) {
+        self.begins(transport, "publishes");
+    }
+
+    fn begins(&self, transport: &'static str, what: &'static str) {
         let is_first = self.played.set(Instant::now()).is_ok();
         if let Some(About { id, peer, asset, agent, .. }) = self.about.as_ref().filter(|_| is_first) {
             let session = format_args!("{id:x}");
-            tracing::info!(%session, %peer, asset, transport, agent, "RTSP session plays");
+            tracing::info!(%session, %peer, asset, transport, agent, "RTSP session {what}");
         }
     }
 

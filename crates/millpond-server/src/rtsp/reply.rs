@@ -70,14 +70,20 @@ impl Reply {
 /// The supported methods.
 pub(super) const PUBLIC: &str = "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
 
+/// The supported methods of a server that takes publications.
+pub(super) const PUBLIC_TO_PUBLISHERS: &str =
+    "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER, ANNOUNCE, RECORD";
+
 /// Returns the name of a request's method for the log.
 pub(super) fn name(method: &Method) -> &str {
     match method {
+        Method::Announce => "ANNOUNCE",
         Method::Describe => "DESCRIBE",
         Method::GetParameter => "GET_PARAMETER",
         Method::Options => "OPTIONS",
         Method::Pause => "PAUSE",
         Method::Play => "PLAY",
+        Method::Record => "RECORD",
         Method::SetParameter => "SET_PARAMETER",
         Method::Setup => "SETUP",
         Method::Teardown => "TEARDOWN",

@@ -2,13 +2,14 @@
 
 use super::{
     interleaved::Interleaved,
+    medium::Medium,
     record::{End, Record},
     signalling::{Asked, Course, Signs, Viewer},
 };
 use millpond_rtp::description::Described;
 use millpond_stream::{
-    Admitted, CannotOpen, Counters, Group, Manager, Opened, Playing, Program, Progress, Protection, Request,
-    StoredMedia, Subscriber, Udp,
+    Admitted, CannotOpen, Counters, Group, Manager, Opened, Playing, Progress, Protection, Request, StoredMedia,
+    Subscriber, Udp,
 };
 use std::{
     sync::{
@@ -32,9 +33,7 @@ pub(super) struct Shared {
 pub(super) struct Session {
     /// Path of the first SETUP. All tracks belong to the same presentation.
     pub(super) path: String,
-    pub(super) media: Arc<StoredMedia>,
-    /// Channel that the session watches, if the asset is one.
-    pub(super) program: Option<Program>,
+    pub(super) medium: Medium,
     /// Multicast group that receives the channel. The session then has no tracks of its own.
     group: Option<Arc<Group>>,
     pub(super) subscriber: Subscriber,
@@ -93,13 +92,13 @@ impl Viewer for Arc<Shared> {
 impl Session {
     pub(super) fn new(
         path: String,
-        (media, program): (Arc<StoredMedia>, Option<Program>),
+        medium: Medium,
         subscriber: Subscriber,
         admitted: Admitted,
         record: Arc<Record>,
     ) -> Self {
         let (group, channels, course) = (None, Vec::new(), Course::Ready);
-        Self { path, media, program, group, subscriber, channels, course, admitted, record }
+        Self { path, medium, group, subscriber, channels, course, admitted, record }
     }
 
     pub(super) fn is_playing(&self) -> bool {
@@ -158,7 +157,7 @@ impl Session {
     /// Returns the multicast group of the channel, where there is one and the session has no other transport.
     pub(super) fn group(&mut self, manager: &Manager) -> Option<Arc<Group>> {
         if self.group.is_none() && !self.subscriber.has_tracks() {
-            self.group = manager.group(self.program.as_ref()?);
+            self.group = manager.group(self.medium.program()?);
         }
         self.group.clone()
     }
@@ -176,14 +175,14 @@ impl Session {
         // A viewer that joins again finds the channel as it left it.
         let _shared = self.course.playing().and_then(Playing::keep_alive);
         self.pause().await;
-        match (&self.group, &self.program) {
-            (Some(group), _) => manager.open_group(group).await,
-            (None, Some(program)) => manager.open(&mut self.subscriber, Request::Channel(program.clone())).await,
-            (None, None) => {
-                let request = self.request(asked);
-                manager.open(&mut self.subscriber, request).await
-            }
+        if let Some(group) = &self.group {
+            return manager.open_group(group).await;
         }
+        let request = match &self.medium {
+            Medium::Program(program) => Request::Channel(program.clone()),
+            Medium::Stored(media) => self.request(media, asked),
+        };
+        manager.open(&mut self.subscriber, request).await
     }
 
     /// Begins to send. The session counts among those that have played, and the log tells it.
@@ -193,8 +192,8 @@ impl Session {
         self.record.plays(self.transport());
     }
 
-    fn request(&self, asked: Asked) -> Request {
-        let media = self.media.clone();
+    fn request(&self, media: &Arc<StoredMedia>, asked: Asked) -> Request {
+        let media = media.clone();
         let scale = self.subscriber.scale(&media, asked.scale);
         let from = self.course.start(asked.part.from, scale, media.duration());
         Request::Stored { media, from, to: asked.part.to, scale, speed: asked.speed }

@@ -1,6 +1,8 @@
 //! Settings of RTSP, those of the stream engine included.
 
 use super::Users;
+use crate::limits::LimitSettings;
+use crate::live::SourceConnector;
 use crate::settings::{
     ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
@@ -9,6 +11,7 @@ use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options, ROUND};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 use url::Url;
@@ -42,13 +45,26 @@ pub struct RtspSettings {
     pub overflow: Option<Url>,
 }
 
-/// Users that may play by RTSP.
+/// Users of RTSP: those that may play, or those that may publish.
 #[derive(Debug, Clone)]
 pub struct RtspUsers {
     /// File of the users, which is read again when it changes.
     pub path: PathBuf,
     /// Users of that file.
     pub users: Users,
+}
+
+impl RtspUsers {
+    /// Reads the file that a setting names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(crate) fn read(path: PathBuf, key: &'static str, sources: &Sources) -> Result<Self, Vec<ConfigError>> {
+        Users::read(&path).map(|users| Self { path: path.clone(), users }).map_err(|all| {
+            let wrong = |reason: String| ConfigError::File { at: sources.of(key), key, path: path.clone(), reason };
+            all.iter().map(|error| wrong(error.to_string())).collect()
+        })
+    }
 }
 
 /// Bounds of `rtsp-session-timeout`: clients report every 5 s and ask twice within the timeout, and lose a packet now and then.
@@ -245,16 +261,18 @@ fn bits(mbps: usize) -> Option<u64> {
 
 impl RtspSettings {
     /// Settings of the stream engine.
-    pub(crate) fn engine(&self, threads: usize, on_thread_start: fn()) -> Options {
+    pub(crate) fn engine(&self, limits: &LimitSettings, on_thread_start: fn()) -> Options {
         Options {
             address: self.address.ip(),
-            threads,
+            threads: limits.workers,
             on_thread_start,
             bounds: self.bounds,
             round: self.round,
             window: self.window,
             lateness: self.lateness,
             channels: self.channels.clone(),
+            max_streams: limits.max_streams,
+            connector: Arc::<SourceConnector>::default(),
             groups: self.multicast,
         }
     }
@@ -262,21 +280,12 @@ impl RtspSettings {
     /// Reads the file of users; returns everything that is wrong with it.
     fn read_users(&mut self, sources: &Sources) -> Vec<ConfigError> {
         let Some(path) = self.users_file.clone() else { return Vec::new() };
-        match Users::read(&path) {
+        match RtspUsers::read(path, "rtsp-users", sources) {
             Ok(users) => {
-                self.users = Some(RtspUsers { path, users });
+                self.users = Some(users);
                 Vec::new()
             }
-            Err(all) => {
-                let at = sources.of("rtsp-users");
-                let wrong = |reason: String| ConfigError::File {
-                    at: at.clone(),
-                    key: "rtsp-users",
-                    path: path.clone(),
-                    reason,
-                };
-                all.iter().map(|error| wrong(error.to_string())).collect()
-            }
+            Err(errors) => errors,
         }
     }
 

@@ -49,7 +49,8 @@ fn store(settings: &StorageSettings, is_remote: bool) -> Result<Store, StoreErro
     }
 }
 
-/// Opens the store and adds the places, or the sample where there is none; returns the names of the places too.
+/// Opens the store and adds the places, or the sample where there is none; returns the names of the places too. Those with
+/// live streams are none of the store's.
 ///
 /// # Errors
 /// The store or a place can't be opened.
@@ -69,7 +70,9 @@ pub(crate) fn open(
     }
     for (spec, options) in places {
         let name = spec.name.as_str();
-        store.add_place(name, millpond_store::build(spec, options)?);
+        if !spec.is_live() {
+            store.add_place(name, millpond_store::build(spec, options)?);
+        }
         names.push(Arc::from(name));
     }
     Ok((store, names))

@@ -85,7 +85,7 @@ impl Certificates {
         Ok(true)
     }
 
-    pub(super) fn current(&self) -> Arc<CertifiedKey> {
+    pub(crate) fn current(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 

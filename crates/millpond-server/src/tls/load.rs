@@ -95,6 +95,6 @@ fn hostname() -> Option<String> {
 }
 
 /// The cryptography library of all TLS here.
-pub(super) fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -11,6 +11,7 @@ mod validity;
 use std::path::PathBuf;
 
 pub use certificates::{Certificates, watch};
+pub(crate) use load::provider;
 pub use metrics::TlsMetrics;
 pub use settings::{TlsSettings, TlsSource};
 

@@ -3,7 +3,7 @@
 use super::{Outcome, runtime, serve};
 use crate::out::{self, say};
 use clap::{ArgMatches, Command};
-use millpond_server::{config, serve::obstacles};
+use millpond_server::{config, doubts, serve::obstacles};
 
 pub(crate) fn command() -> Command {
     serve::settings(Command::new("check").about(
@@ -14,7 +14,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let inputs = serve::inputs(matches);
     let loaded = config::load(&inputs)?;
-    for warning in &loaded.warnings {
+    for warning in loaded.warnings.iter().chain(&doubts(&loaded.config)) {
         say!("# warning: {warning}")?;
     }
     // Clients of origins are made, and they belong to a runtime; none of them is used.

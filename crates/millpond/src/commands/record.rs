@@ -11,7 +11,7 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("record")
-        .about("Records channels of a running server into MP4 files of its record-folder")
+        .about("Records channels and live streams of a running server into MP4 files of its record-folder")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
@@ -19,12 +19,12 @@ pub(crate) fn command() -> Command {
                 .about("Lists the recordings that run, and the last ones that ended")
                 .arg(admin::address()),
             Command::new("start")
-                .about("Starts to record a channel; prints the recording's number and file")
+                .about("Starts to record a channel or live stream; prints the recording's number and file")
                 .arg(
                     Arg::new("path")
                         .required(true)
                         .value_name("PATH")
-                        .help("Path of a channel (rtsp-channels), as in its URL"),
+                        .help("Path of a channel (rtsp-channels) or live stream, as in its URL"),
                 )
                 .arg(limit("duration", "TIME", "Longest duration, such as 90s or 1h, at most record-duration"))
                 .arg(limit("size", "SIZE", "Highest size, such as 1GiB, at most record-size"))

@@ -1,6 +1,7 @@
 //! Places and their options.
 
 use super::*;
+use millpond_stream::{Linger, reception::SourceTransport};
 
 #[test]
 fn places_in_each_way_to_write_them() {
@@ -65,6 +66,42 @@ fn secrets_of_places_are_not_shown() {
     assert!(!text.contains("hush"), "{text}");
     let errors = Case::new().place("films=ftp://user:hush@media.example/").errors();
     assert!(!errors[0].contains("hush"), "{errors:?}");
+}
+
+#[test]
+fn live_places_have_settings_of_their_own() {
+    let file = "linger = \"always\"\nlive-segment = 4\nlive-part = \"off\"\n[places.a]\nurl = \
+                \"rtsp://user:hush@10.0.0.7/\"\nlinger = \"0s\"\nsource-transport = \"tcp\"\nsource-timeout = 5\n\
+                live-part = \"500ms\"\nplaylist-window = 30\n[places.b]\nurl = \"rtsps://h/door\"\n";
+    let case = Case::new().file(file);
+    let text = show(&case.ok().effective, None);
+    assert!(
+        text.contains("a=rtsp://10.0.0.7") && text.contains("linger = \"always\"") && !text.contains("hush"),
+        "{text}"
+    );
+    let [a, b] = <[PlaceConfig; 2]>::try_from(case.ok().config.places).unwrap();
+    assert!(a.spec.is_live() && b.spec.is_live());
+    let (linger, transport) = (Linger::For(Duration::ZERO), SourceTransport::Tcp);
+    let (part, window) = (Some(Duration::from_millis(500)), Duration::from_secs(30));
+    let common = LiveSettings { segment: Duration::from_secs(4), ..a.live };
+    assert_eq!(a.live, LiveSettings { linger, transport, timeout: Duration::from_secs(5), part, window, ..common });
+    let (linger, transport) = (Linger::Always, SourceTransport::Auto);
+    let window = Duration::from_secs(60);
+    assert_eq!(
+        b.live,
+        LiveSettings { linger, transport, timeout: Duration::from_secs(10), part: None, window, ..common }
+    );
+    for (key, value) in [
+        ("linger", "\"soon\""),
+        ("source-transport", "\"sctp\""),
+        ("source-timeout", "\"0s\""),
+        ("live-segment", "\"500ms\""),
+        ("live-part", "\"2s\""),
+        ("playlist-window", "\"1s\""),
+    ] {
+        let errors = Case::new().file(&format!("[places.a]\nurl = \"rtsp://h/\"\n{key} = {value}\n")).errors();
+        assert!(errors.len() == 1 && errors[0].contains(key), "{errors:?}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     http::{
+        Kind,
         body::Body,
         render::{self, AnswerError, TextId},
         request::{Request, coding::Coding},
@@ -29,7 +30,7 @@ impl Front {
             let names: Vec<&str> = self.places.iter().map(|p| &**p).collect();
             return Err(LibraryError::NoAsset(format!("{path}: no such place: there are {}", names.join(", "))).into());
         };
-        self.attribute_to_file(index, info);
+        self.attribute(index, Kind::File, info);
         let Some(route) = Route::parse(inside) else { return self.file(index, inside, request, viewers).await };
         let name = route.asset.rsplit('/').next().unwrap_or("");
         let is_certain = is_media(name) || is_manifest(name) || name.ends_with(".urlset");

@@ -1,4 +1,4 @@
-//! Dates in header fields (RFC 9110 section 5.6.7), formatted once per second instead of once per reply.
+//! Dates in header fields (RFC 9110 section 5.6.7), formatted once per second instead of once per reply; times as text.
 
 use http::HeaderValue;
 use std::{
@@ -30,6 +30,13 @@ pub(super) fn field(time: SystemTime) -> Option<HeaderValue> {
             }
         }
     })
+}
+
+/// Returns a time as text in UTC (RFC 3339), with milliseconds. Times before 1970 are that year's beginning.
+pub(super) fn utc(time: SystemTime) -> String {
+    let mut text = String::new();
+    millpond_package::utc::push(&mut text, time.duration_since(UNIX_EPOCH).unwrap_or_default());
+    text
 }
 
 #[cfg(test)]

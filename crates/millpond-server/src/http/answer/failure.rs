@@ -58,6 +58,8 @@ fn client_detail(error: &AnswerError) -> Cow<'static, str> {
             ErrorKind::NotFound => "no such file".into(),
             kind => format!("the storage failed: {kind}").into(),
         },
+        // The address of a source is none of its viewers'.
+        AnswerError::Source { error, .. } => format!("the source of the stream failed: {}", error.words).into(),
         error => error.to_string().into(),
     }
 }

@@ -22,10 +22,10 @@ use millpond_store::{Object, ObjectPath, Whence};
 use std::sync::Arc;
 
 impl Front {
-    /// Attributes a reply to a file of a place, in metrics.
-    pub(super) fn attribute_to_file(&self, place: usize, info: &mut ReplyInfo) {
+    /// Attributes a reply to a place and a kind, in metrics.
+    pub(super) fn attribute(&self, place: usize, kind: Kind, info: &mut ReplyInfo) {
         info.place = self.out.get(place).cloned().flatten();
-        info.kind = Kind::File;
+        info.kind = kind;
     }
 
     /// Selects a file if the requested range of it is cached. No origin is asked. Sibling caches request files so.
@@ -37,7 +37,7 @@ impl Front {
     ) -> Result<SelectedRepresentation, AnswerError> {
         let absent = || AnswerError::NotCached(path.to_owned());
         let (index, place, inside) = self.place(path).ok_or_else(absent)?;
-        self.attribute_to_file(index, info);
+        self.attribute(index, Kind::File, info);
         let object =
             ObjectPath::parse(inside).ok().and_then(|path| self.store.peek(place, &path)).ok_or_else(absent)?;
         let range = match range::parse(request.single(header::RANGE).valid(), object.meta().len) {

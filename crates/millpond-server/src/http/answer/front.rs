@@ -14,6 +14,7 @@ use crate::{
         request::{Request, uri},
     },
     library::{Library, Places},
+    live::Sources,
     logging::RequestId,
     problem::Problem,
     storage::PlaceBytes,
@@ -26,8 +27,9 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
+use tokio::sync::watch;
 
 /// Settings of the front end.
 pub(crate) struct FrontOptions {
@@ -48,17 +50,20 @@ pub(crate) struct Front {
     pub(super) store: Store,
     pub(super) library: Arc<Library>,
     pub(super) places: Places,
+    pub(super) sources: Arc<Sources>,
     /// Counters of sent bytes, per place.
     pub(super) out: Vec<Option<PlaceBytes>>,
     /// Values of `Cache-Control`, per place.
     cache_control: Vec<CacheControl>,
-    metrics: Arc<HttpMetrics>,
+    pub(super) metrics: Arc<HttpMetrics>,
     options: FrontOptions,
     pub(super) renderer: Arc<Renderer>,
     pub(super) coded_texts: CodedTexts,
     viewers: Arc<Viewers>,
     /// Whether the server ends responses in progress.
     is_cut: AtomicBool,
+    /// Turns true when the server stops. Streams without an end of their own end then.
+    pub(super) stop: watch::Sender<bool>,
 }
 
 impl Front {
@@ -67,6 +72,7 @@ impl Front {
         store: Store,
         library: Arc<Library>,
         places: Places,
+        sources: Arc<Sources>,
         metrics: Arc<HttpMetrics>,
         options: FrontOptions,
     ) -> Self {
@@ -78,6 +84,7 @@ impl Front {
             store,
             library,
             places,
+            sources,
             out,
             cache_control,
             metrics,
@@ -86,6 +93,7 @@ impl Front {
             coded_texts,
             viewers: Viewers::new(),
             is_cut: AtomicBool::new(false),
+            stop: watch::Sender::new(false),
         }
     }
 
@@ -119,6 +127,11 @@ impl Front {
         self.places.find(path)
     }
 
+    /// Ends streams that have no end of their own, because the server stops.
+    pub(crate) fn end_streams(&self) {
+        self.stop.send_replace(true);
+    }
+
     /// Notes that the server ends responses in progress.
     pub(crate) fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
@@ -137,8 +150,15 @@ impl Front {
     /// Answers a request, body excluded: that is read while it is sent, after [`begin`](Self::begin).
     pub(crate) async fn handle(&self, request: &Request, viewers: &ConnectionViewers) -> (Reply, ReplyInfo) {
         let in_flight = self.metrics.response_in_flight();
-        let mut info =
-            ReplyInfo { id: RequestId::next(), kind: Kind::Other, place: None, _in_flight: in_flight, receipt: None };
+        let mut info = ReplyInfo {
+            id: RequestId::next(),
+            kind: Kind::Other,
+            place: None,
+            waited: Duration::ZERO,
+            counts_itself: false,
+            _in_flight: in_flight,
+            receipt: None,
+        };
         let mut reply = match request.method {
             Method::GET | Method::HEAD => self.get(request, viewers, &mut info).await,
             Method::OPTIONS => self.options(info.id),
@@ -164,7 +184,7 @@ impl Front {
                 answer = self.handle(request, viewers).await;
                 match answer.0.body.begin().await {
                     Ok(()) => {
-                        self.metrics.first_byte(answer.1.kind, started.elapsed());
+                        self.first_byte(&answer.1, started);
                         return answer;
                     }
                     Err(again) => error = again,
@@ -176,8 +196,13 @@ impl Front {
             *reply = self.failure(info.id, asset, &AnswerError::of_body(asset, error));
             self.add_common_headers(&mut reply.headers, info.id);
         }
-        self.metrics.first_byte(answer.1.kind, started.elapsed());
+        self.first_byte(&answer.1, started);
         answer
+    }
+
+    /// Counts the time to the first byte, without that for which a live stream held the reply.
+    fn first_byte(&self, info: &ReplyInfo, started: Instant) {
+        self.metrics.first_byte(info.kind, started.elapsed().saturating_sub(info.waited));
     }
 
     /// Answers GET and HEAD.
@@ -193,6 +218,11 @@ impl Front {
             Err(AnswerError::Loop(path.to_string()))
         } else if request.contains(header::CACHE_CONTROL, "only-if-cached") {
             self.cached_file(&path, request, info)
+        } else if let Some(live) = self.live_path(&path) {
+            return match self.live(&live, request, info).await {
+                Ok(reply) => reply,
+                Err(error) => self.failure(info.id, &path, &error),
+            };
         } else {
             match self.select(&path, request, viewers, info).await {
                 Err(error) if error.is_changed() => self.select(&path, request, viewers, info).await,

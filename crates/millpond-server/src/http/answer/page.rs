@@ -1,7 +1,7 @@
 //! The web page at `/` and its data below `/.millpond/`.
 
 use super::{
-    Front,
+    Front, dates, page_streams,
     representation::{Negotiation, SelectedRepresentation, etag},
 };
 use crate::{
@@ -25,8 +25,11 @@ use serde_json::{Value, json};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::SystemTime,
 };
 
+/// Path of the server's time, with which players of live DASH compare their clocks.
+pub(super) const TIME: &str = "/.millpond/time";
 /// `Cache-Control` of data.
 const NO_STORE: &str = "no-store";
 /// `Cache-Control` of the files of the page.
@@ -42,6 +45,7 @@ macro_rules! embedded {
 embedded! {
     "/" => "index.html", "text/html; charset=utf-8";
     "/.millpond/app.js" => "app.js", "text/javascript; charset=utf-8";
+    "/.millpond/live.js" => "live.js", "text/javascript; charset=utf-8";
     "/.millpond/style.css" => "style.css", "text/css; charset=utf-8";
     "/.millpond/vendor/hls.min.js" => "vendor/hls.min.js", "text/javascript; charset=utf-8";
     "/.millpond/vendor/dash.all.min.js" => "vendor/dash.all.min.js", "text/javascript; charset=utf-8";
@@ -68,7 +72,7 @@ impl Front {
             body: Body::bytes(bytes.clone()),
         };
         if let Some(coding) = Coding::preferred(request)
-            && let Some(coded) = self.coded_texts.get(TextId::Page(hash), coding, &bytes).await
+            && let Some(coded) = self.coded_texts.get(TextId::Hash(hash), coding, &bytes).await
         {
             (selected.negotiation, selected.body) = (Negotiation::Coded(coding), Body::bytes(coded));
         }
@@ -80,6 +84,9 @@ impl Front {
 async fn content(front: &Front, path: &str, query: &str) -> Result<(&'static str, &'static str, Bytes), LibraryError> {
     if let Some((_, kind, content)) = FILES.iter().find(|(p, ..)| *p == path) {
         return Ok((kind, PAGE, Bytes::from_static(content)));
+    }
+    if path == TIME {
+        return Ok(("text/plain", NO_STORE, Bytes::from(dates::utc(SystemTime::now()))));
     }
     let text = match path {
         "/.millpond/assets" => assets(front, &parameter(query, "folder")).await?,
@@ -96,9 +103,15 @@ async fn assets(front: &Front, folder: &str) -> Result<String, LibraryError> {
     let named = front.places.are_named();
     if named && folder.is_empty() {
         let folders: Vec<String> = front.places.iter().map(|p| format!("{p}/")).collect();
-        return Ok(json!({ "folder": "", "assets": [], "folders": folders }).to_string());
+        let live: Vec<String> =
+            front.places.iter().filter(|p| front.sources.is_live(p)).map(|p| format!("{p}/")).collect();
+        let list = json!({ "folder": "", "assets": [], "folders": folders, "left-out": [], "live": live });
+        return Ok(list.to_string());
     }
     let Some((_, place, inside)) = front.place(folder) else { return Err(LibraryError::NoAsset(folder.to_owned())) };
+    if front.sources.is_live(place) {
+        return Ok(page_streams::folder(front, folder).to_string());
+    }
     let path =
         folder_path(inside).map_err(|e| LibraryError::BadPath { path: folder.to_owned(), why: e.to_string() })?;
     let entries = front.store.list(place, &path).await?;
@@ -173,6 +186,9 @@ async fn duration(front: &Front, path: &str) -> Result<String, LibraryError> {
 /// Describes an asset and its URLs.
 async fn asset(front: &Front, path: &str) -> Result<String, LibraryError> {
     let path = path.trim_matches('/');
+    if let Some(stream) = page_streams::stream(front, path)? {
+        return Ok(stream.to_string());
+    }
     let asset = open(front, path, Purpose::Playback).await?;
     let tracks: Vec<Value> = asset.presentation.tracks().iter().map(track).collect();
     let value = json!({
@@ -216,17 +232,22 @@ async fn outputs(front: &Front, asset: &Arc<Asset>, path: &str) -> Value {
         }
         Err(error) => json!({ "url": null, "reason": error.to_string() }),
     };
-    // Only the page knows the host name by which it was reached.
-    let rtsp = |scheme: &str, port: Option<u16>| {
-        port.map(|port| json!({ "scheme": scheme, "port": port, "path": format!("/{encoded}") }))
-    };
+    let channel = |name: &str| front.sources.is_channel(path).then(|| page_streams::below(path, name));
     let file = if is_media(path) { json!({ "url": format!("/{encoded}") }) } else { Value::Null };
     json!({
         "hls": output(Resource::Multivariant(Container::Fmp4), "index.m3u8").await,
         "hls-ts": output(Resource::Multivariant(Container::Ts), "ts/index.m3u8").await,
         "dash": output(Resource::Mpd, "index.mpd").await,
-        "rtsp": rtsp("rtsp", Some(front.rtsp_ports().0)),
-        "rtsps": rtsp("rtsps", front.rtsp_ports().1),
+        "stream": channel("stream.mp4"),
+        "hls-live": channel("live/index.m3u8"),
+        "dash-live": channel("live/index.mpd"),
+        "rtsp": rtsp("rtsp", Some(front.rtsp_ports().0), &encoded),
+        "rtsps": rtsp("rtsps", front.rtsp_ports().1, &encoded),
         "file": file,
     })
+}
+
+/// Returns an address of RTSP. Only the page knows the host name by which it was reached.
+pub(super) fn rtsp(scheme: &str, port: Option<u16>, encoded: &str) -> Option<Value> {
+    port.map(|port| json!({ "scheme": scheme, "port": port, "path": format!("/{encoded}") }))
 }

@@ -7,6 +7,7 @@ use crate::{
     storage::PlaceBytes,
 };
 use http::{HeaderMap, StatusCode};
+use std::time::Duration;
 
 /// A reply: head and body.
 pub(crate) struct Reply {
@@ -34,6 +35,10 @@ pub(crate) struct ReplyInfo {
     pub(crate) kind: Kind,
     /// Counter of the place that the body comes from.
     pub(crate) place: Option<PlaceBytes>,
+    /// Time for which the reply was held until a live stream had what was asked for.
+    pub(crate) waited: Duration,
+    /// Whether the body counts its bytes while it is sent.
+    pub(crate) counts_itself: bool,
     /// Counts the response as in progress.
     pub(crate) _in_flight: Held,
     /// Reports the end of a segment to the prefetcher when it is dropped.

@@ -26,6 +26,14 @@ pub(crate) enum BodyError {
         /// Number of the object in the asset's list.
         object: u16,
     },
+    /// A live segment that did not reach its end: its stream stopped, or the segment was evicted before it was sent.
+    #[error("segment {segment} of a live stream ends early, before part {part}")]
+    Cut {
+        /// Number of the segment.
+        segment: u64,
+        /// Index of the first missing part.
+        part: usize,
+    },
     /// A segment that could not be written to a file.
     #[error("packing a segment: {0}")]
     Pack(#[from] std::io::Error),

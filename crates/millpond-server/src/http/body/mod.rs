@@ -2,7 +2,7 @@
 //!
 //! [`Body`] is made of a plan, a file or bytes. A connection pulls [`Chunk`]s from it as the client takes them, so that
 //! a body never waits in memory for a slow client. [`pieces`] reads bytes that stay as they are, [`rewriting`] those of
-//! samples that change on the way, such as TS.
+//! samples that change on the way, such as TS. A [`stream`] has chunks that are made while it is sent.
 
 pub(crate) mod buffers;
 mod chunk;
@@ -14,9 +14,11 @@ mod remote_run;
 pub(crate) mod residency;
 mod rewriting;
 mod sample_reader;
+mod stream;
 
 pub(crate) use chunk::Chunk;
 pub(crate) use error::BodyError;
+pub(crate) use stream::ChunkStream;
 
 use bytes::Bytes;
 use millpond_package::plan::{Plan, PlanItem};
@@ -24,6 +26,7 @@ use millpond_store::{Object, Store};
 use pieces::{Piece, Pieces};
 use rewriting::Rewriting;
 use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
+use stream::Stream;
 
 /// Most damaged slices of the cache that one body fetches again before it fails.
 const RESUMES_MOST: u32 = 64;
@@ -53,6 +56,7 @@ pub(crate) struct Body {
 enum Content {
     Pieces(Pieces),
     Rewriting(Box<Rewriting>),
+    Stream(Stream),
 }
 
 impl Body {
@@ -66,6 +70,15 @@ impl Body {
         let len = bytes.len() as u64;
         let queue = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([Piece::Bytes(bytes)]) };
         Self::of(Content::Pieces(Pieces::new(None, queue)), Some(len))
+    }
+
+    /// Creates a body of several runs of bytes in memory.
+    pub(crate) fn chunks(chunks: impl IntoIterator<Item = Bytes>) -> Self {
+        let pieces = chunks.into_iter().filter(|bytes| !bytes.is_empty());
+        let queue: VecDeque<_> = pieces.map(Piece::Bytes).collect();
+        let content = Pieces::new(None, queue);
+        let len = content.inputs().generated;
+        Self::of(Content::Pieces(content), Some(len))
     }
 
     /// Creates a body of the first `len` bytes of a file that belongs to the server.
@@ -106,6 +119,16 @@ impl Body {
         }
     }
 
+    /// Creates a body of unknown length, whose chunks are made while it is sent.
+    pub(crate) fn stream(chunks: Box<dyn ChunkStream>) -> Self {
+        Self::of(Content::Stream(Stream::new(chunks)), None)
+    }
+
+    /// Creates the body of a reply to HEAD, where that to GET has one of unknown length.
+    pub(crate) fn unmade() -> Self {
+        Self::of(Content::Stream(Stream::ended()), None)
+    }
+
     fn of(content: Content, len: Option<u64>) -> Self {
         Self { content, begun: VecDeque::new(), skip: 0, left: len.unwrap_or(u64::MAX), len }
     }
@@ -120,6 +143,7 @@ impl Body {
         match &self.content {
             Content::Pieces(pieces) => pieces.queue.len() > 4,
             Content::Rewriting(_) => true,
+            Content::Stream(_) => false,
         }
     }
 
@@ -128,11 +152,18 @@ impl Body {
         matches!(self.content, Content::Rewriting(_))
     }
 
+    /// Tells whether its chunks are made while it is sent, so that waiting for one may take any time.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.content, Content::Stream(_))
+    }
+
     /// Tells whether it holds bytes in memory between two chunks.
     pub(crate) fn holds_bytes(&self) -> bool {
         match &self.content {
             Content::Pieces(pieces) => pieces.holds_bytes(),
             Content::Rewriting(_) => true,
+            // The frames of a stream are shared with its other viewers.
+            Content::Stream(_) => false,
         }
     }
 
@@ -141,6 +172,7 @@ impl Body {
         match &self.content {
             Content::Pieces(pieces) => pieces.begins_in_memory(),
             Content::Rewriting(_) => true,
+            Content::Stream(_) => false,
         }
     }
 
@@ -149,6 +181,7 @@ impl Body {
         match &self.content {
             Content::Pieces(pieces) => pieces.inputs(),
             Content::Rewriting(rewriting) => rewriting.inputs(),
+            Content::Stream(_) => Inputs { generated: 0, ranges: Vec::new(), rewritten: false },
         }
     }
 
@@ -159,7 +192,7 @@ impl Body {
                 (1, Some(Piece::Bytes(bytes))) if bytes.len() as u64 == self.left => Some(bytes.clone()),
                 _ => None,
             },
-            Content::Rewriting(_) => None,
+            Content::Rewriting(_) | Content::Stream(_) => None,
         }
     }
 
@@ -173,7 +206,7 @@ impl Body {
                 pieces.advance(range.start);
                 pieces.keep(want);
             }
-            Content::Rewriting(_) => self.skip = range.start,
+            Content::Rewriting(_) | Content::Stream(_) => self.skip = range.start,
         }
         self
     }
@@ -182,7 +215,7 @@ impl Body {
     fn local(&self) -> Option<Arc<Object>> {
         match &self.content {
             Content::Pieces(pieces) => pieces.first_local(),
-            Content::Rewriting(_) => None,
+            Content::Rewriting(_) | Content::Stream(_) => None,
         }
     }
 }

@@ -19,8 +19,8 @@ const OVERHEAD: u64 = 256;
 pub(crate) enum TextId {
     /// A resource of an asset, by the asset's identity.
     Resource(u64, Resource),
-    /// A reply of the web page, by a hash of its bytes.
-    Page(u64),
+    /// A reply of the web page or a playlist of a live stream, by a hash of its bytes.
+    Hash(u64),
 }
 
 type Key = (TextId, Coding);

@@ -1,8 +1,14 @@
 //! Why a resource or file can't be the answer to a request.
 
-use crate::{http::body::BodyError, library::LibraryError, problem};
+use crate::{http::body::BodyError, library::LibraryError, problem, settings::value::show_duration};
 use http::StatusCode;
+use millpond_package::live::BadDirectives;
 use millpond_store::OriginError;
+use millpond_stream::{
+    CannotOpen,
+    reception::{SourceError, SourceErrorKind},
+};
+use std::{sync::Arc, time::Duration};
 
 /// Why a resource or file can't be the answer to a request.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -18,6 +24,52 @@ pub(crate) enum AnswerError {
         /// The fault.
         why: String,
     },
+    /// A stream can't be started or joined.
+    #[error("{path}: {error}")]
+    NotStarted {
+        /// Path of the stream with its place.
+        path: String,
+        /// The reason.
+        error: CannotOpen,
+    },
+    /// The source of a live stream gives no media.
+    #[error("{path}: {error}")]
+    Source {
+        /// Path of the stream with its place.
+        path: String,
+        /// What the source did.
+        error: Arc<SourceError>,
+    },
+    /// Fragmented MP4 can't carry the media of a stream.
+    #[error("{path}: no track that fragmented MP4 can carry (found {found})")]
+    Unfit {
+        /// Path of the stream with its place.
+        path: String,
+        /// Codecs of its tracks.
+        found: String,
+    },
+    /// Delivery directives of a playlist request are invalid.
+    #[error("{path}: {error}")]
+    Directives {
+        /// Path of the stream with its place.
+        path: String,
+        /// The fault.
+        error: BadDirectives,
+    },
+    /// A playlist request is ahead of the stream by more than may be waited for (rfc8216bis 6.2.5.2).
+    #[error("{0}: the segment or part lies too far behind the end of the playlist")]
+    TooFar(String),
+    /// A live stream did not get what was asked for.
+    #[error("{path}: nothing new for {}", show_duration(*.waited))]
+    Stalled {
+        /// Path of the stream with its place.
+        path: String,
+        /// Time that was waited.
+        waited: Duration,
+    },
+    /// A live stream, or the server, stopped while a request waited for it.
+    #[error("{0}: the stream stopped")]
+    Stopped(String),
     /// Only cached bytes were asked for, and some are not cached.
     #[error("{0}: not all of it is cached")]
     NotCached(String),
@@ -48,6 +100,14 @@ impl AnswerError {
         match self {
             Self::Library(error) => problem::status(error),
             Self::Unreadable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NotStarted { .. } | Self::Stalled { .. } | Self::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Directives { .. } | Self::TooFar(_) => StatusCode::BAD_REQUEST,
+            Self::Source { error, .. } => match error.kind {
+                SourceErrorKind::NotFound => StatusCode::NOT_FOUND,
+                SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+                _ => StatusCode::BAD_GATEWAY,
+            },
+            Self::Unfit { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             // `only-if-cached` (RFC 9111 5.2.1.7).
             Self::NotCached(_) => StatusCode::GATEWAY_TIMEOUT,
             // `CDN-Loop` (RFC 8586).
@@ -68,10 +128,25 @@ mod tests {
     #[test]
     fn faults_of_requests_and_media_have_their_status() {
         let path = || "films/a.mp4".to_owned();
+        let source = |kind| {
+            let error = Arc::new(SourceError { kind, address: "rtsp://h".to_owned(), words: "no".to_owned() });
+            AnswerError::Source { path: path(), error }
+        };
         for (error, expected) in [
+            (source(SourceErrorKind::NotFound), 404),
+            (source(SourceErrorKind::Unauthorized), 502),
+            (source(SourceErrorKind::Refused(503)), 502),
+            (source(SourceErrorKind::Unreachable), 502),
+            (source(SourceErrorKind::TimedOut), 504),
             (AnswerError::NotCached(path()), 504),
             (AnswerError::Loop(path()), 508),
             (AnswerError::Unreadable { asset: path(), why: "the file ended".to_owned() }, 500),
+            (AnswerError::NotStarted { path: path(), error: CannotOpen::Ended }, 503),
+            (AnswerError::Directives { path: path(), error: BadDirectives::PartAlone }, 400),
+            (AnswerError::TooFar(path()), 400),
+            (AnswerError::Stalled { path: path(), waited: Duration::from_secs(9) }, 503),
+            (AnswerError::Stopped(path()), 503),
+            (AnswerError::Unfit { path: path(), found: "ipcm".to_owned() }, 422),
             (LibraryError::NoAsset(path()).into(), 404),
         ] {
             assert_eq!(error.status().as_u16(), expected, "{error}");

@@ -6,12 +6,16 @@
 mod coded_texts;
 mod compress;
 mod error;
+pub(crate) mod long_response;
 mod packed;
 mod recent;
 mod renderer;
 mod resource;
+mod segment_stream;
 
 pub(crate) use coded_texts::{CodedTexts, TextId};
 pub(crate) use error::AnswerError;
+pub(crate) use long_response::{LongResponse, Sent};
 pub(crate) use renderer::Renderer;
 pub(crate) use resource::profile;
+pub(crate) use segment_stream::{SegmentStream, is_begun};

@@ -86,8 +86,10 @@ impl Exchange {
         };
         let id = match &self.reply {
             Some((info, status)) => {
-                metrics.request(info.kind, *status, elapsed);
-                metrics.sent(info.kind, info.place.as_ref(), bytes);
+                metrics.request(info.kind, *status, elapsed.saturating_sub(info.waited));
+                if !info.counts_itself {
+                    metrics.sent(info.kind, info.place.as_ref(), bytes);
+                }
                 info.id
             }
             None => RequestId::next(),

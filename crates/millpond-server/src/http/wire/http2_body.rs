@@ -74,6 +74,13 @@ impl<'a> StreamBody<'a> {
     /// Sends the body to its end.
     async fn send_all(&mut self) -> Result<(), SendError> {
         loop {
+            if self.unsent.is_none() && self.body.is_stream() {
+                // The next chunk may be long in coming. Others need the memory, and the client is not late.
+                self.reservation = None;
+                if !self.pull().await? {
+                    return Ok(self.stream.send_data(Bytes::new(), true).map_err(io::Error::other)?);
+                }
+            }
             // Only pulling finds the end of a body of unknown length. The end needs no room in the window.
             let may_be_over = self.left.is_none() && self.meter.body() > 0 && self.unsent.is_none();
             let granted = if may_be_over { 0 } else { self.capacity().await? };

@@ -1,8 +1,7 @@
-//! DESCRIBE: the tracks of an asset, and how they can be received (RFC 2326 10.2).
+//! DESCRIBE: the tracks of a medium, and how they can be received (RFC 2326 10.2).
 
 use super::{Connection, failed, refused};
-use crate::library::Asset;
-use crate::rtsp::{reply::Reply, signalling::Outcome, srtp::Promises};
+use crate::rtsp::{medium::Medium, reply::Reply, signalling::Outcome, srtp::Promises};
 use millpond_rtp::{
     description,
     message::{
@@ -13,18 +12,16 @@ use millpond_rtp::{
 use millpond_stream::ntp;
 use std::{io, time::SystemTime};
 
-/// The reply for an asset of which no track can be sent, with the reason of each.
-fn unsupported(asset: &Asset) -> Outcome<'static> {
-    let tracks = asset.presentation.tracks().iter();
-    let found: Vec<String> =
-        tracks.map(|track| format!("{} ({})", track.name(), track.codec_and_encryption())).collect();
+/// The reply for a medium of which no track can be sent, with the reason of each.
+fn unsupported(medium: &Medium) -> Outcome<'static> {
     let mut reply = Reply::new(StatusCode::UnsupportedMediaType).with(CONTENT_TYPE, "text/plain");
-    reply.body = format!("{}: no track can be sent by RTP: {}\r\n", asset.path, found.join(", ")).into_bytes();
+    let (path, found) = (medium.feed().path(), medium.codecs().join(", "));
+    reply.body = format!("{path}: no track can be sent by RTP: {found}\r\n").into_bytes();
     Outcome::Refused(reply)
 }
 
 impl Connection<'_> {
-    /// Describes the asset of a path, for a client that can receive `most` bits a second. One without room here is sent
+    /// Describes the medium of a path, for a client that can receive `most` bits a second. One without room here is sent
     /// `elsewhere`.
     pub(super) async fn describe(
         &mut self,
@@ -32,20 +29,22 @@ impl Connection<'_> {
         most: Option<u64>,
         elsewhere: Option<String>,
     ) -> Outcome<'static> {
-        let (asset, rendition) = match self.rtsp.open(path).await {
+        let (medium, rendition) = match self.rtsp.medium(path).await {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };
-        let media = self.rtsp.media(&asset);
-        let program = self.rtsp.manager.program(&media, rendition.as_deref());
-        let chosen = media.chosen(rendition.as_deref(), most.filter(|_| program.is_none()));
+        // A live stream stays open until the client has set it up.
+        self.described = medium.program().cloned();
+        let stored = medium.stored();
+        let feed = medium.feed();
+        let chosen = feed.chosen(rendition.as_deref(), most.filter(|_| stored.is_some()));
         let (numbers, mut all): (Vec<usize>, Vec<_>) =
             chosen.iter().filter_map(|(number, format)| Some((*number, format.described(*number)?))).unzip();
         if all.is_empty() {
-            return unsupported(&asset);
+            return unsupported(&medium);
         }
         if let Some(elsewhere) = elsewhere
-            && !self.rtsp.manager.has_room(self.peer.ip(), &media, &numbers, program.is_some())
+            && !self.rtsp.manager.has_room(self.peer.ip(), feed, &numbers, stored.map(|media| &**media))
         {
             return Outcome::Refused(Reply::new(StatusCode::Found).with(LOCATION, elsewhere));
         }
@@ -57,8 +56,8 @@ impl Connection<'_> {
             }
         };
         all.iter_mut().zip(&keys).for_each(|(described, key)| described.keys = Some(key));
-        let duration = program.is_none().then(|| asset.presentation.duration());
-        Outcome::Described(description::describe(&asset.path, asset.id, duration, &all))
+        let duration = stored.map(|media| media.duration());
+        Outcome::Described(description::describe(feed.path(), feed.id(), duration, &all))
     }
 
     /// Makes keys for tracks, where the connection can carry them in secret.

@@ -1,5 +1,6 @@
 //! One RTSP connection: reads its bytes, sends its replies, and performs the actions that a [`Dialogue`] gives.
 
+mod announce;
 mod describe;
 mod play;
 mod set_up;
@@ -7,18 +8,20 @@ mod set_up;
 use super::{
     Rtsp,
     inlet::Inlet,
+    medium::NoMedium,
+    party::Party,
     record::End,
     reply::Reply,
-    session::Shared,
     signalling::{Action, Dialogue, Ended, Named, Outcome, Step, Terms, Viewer as _},
     srtp::Promises,
     wire::Wire,
 };
 use crate::library::LibraryError;
-use bytes::BytesMut;
+use announce::Announced;
+use bytes::{Bytes, BytesMut};
 use http::StatusCode as HttpStatus;
-use millpond_rtp::message::StatusCode;
-use millpond_stream::Full;
+use millpond_rtp::{message::StatusCode, setup::Mode};
+use millpond_stream::{Full, Program, reception::SourceErrorKind};
 use std::{
     io,
     net::SocketAddr,
@@ -46,10 +49,21 @@ pub(super) async fn serve(
         overflow: rtsp.settings.overflow.clone(),
         access_log: rtsp.access_log,
         access: rtsp.access.clone(),
+        publishers: rtsp.publishers.clone(),
     };
     let dialogue = Dialogue::new(terms, input, rtsp.now());
     let (waiting, promises) = (Arc::default(), Promises::default());
-    let mut connection = Connection { wire: wire.clone(), inlet, peer, rtsp, dialogue, waiting, promises };
+    let mut connection = Connection {
+        wire: wire.clone(),
+        inlet,
+        peer,
+        rtsp,
+        dialogue,
+        waiting,
+        promises,
+        described: None,
+        announced: None,
+    };
     let ended = tokio::select! {
         ended = connection.run() => ended,
         drained = wire.drain(rtsp.timeouts.write) => drained,
@@ -68,6 +82,10 @@ struct Connection<'a> {
     waiting: Arc<AtomicUsize>,
     /// Keys that were sent on the connection.
     promises: Promises,
+    /// The channel or live stream that was described last, until it is set up.
+    described: Option<Program>,
+    /// The stream that was announced last, until it is set up.
+    announced: Option<Announced>,
 }
 
 /// Sessions that can't outlive their connection end with it, on shutdown too.
@@ -104,8 +122,7 @@ impl Connection<'_> {
                     self.sent()?;
                 }
                 Step::Hear { session, channel, packet } => {
-                    let mut packet = Vec::from(packet);
-                    session.session.lock().await.hear(channel, &mut packet, self.rtsp.manager.counters());
+                    self.hear(session, channel, packet).await?;
                 }
                 Step::Refuse { reply, error } => {
                     self.send(reply.as_bytes());
@@ -113,6 +130,18 @@ impl Connection<'_> {
                 }
             }
         }
+    }
+
+    /// Handles a packet of a session.
+    async fn hear(&self, session: Party, channel: u8, packet: Bytes) -> io::Result<()> {
+        match session {
+            Party::Viewer(viewer) => {
+                let mut packet = Vec::from(packet);
+                viewer.session.lock().await.hear(channel, &mut packet, self.rtsp.manager.counters());
+            }
+            Party::Publisher(publisher) => publisher.push(channel, packet).await.map_err(io::Error::other)?,
+        }
+        Ok(())
     }
 
     fn send(&self, reply: &[u8]) {
@@ -129,20 +158,29 @@ impl Connection<'_> {
     }
 
     /// Performs an action, and sends the reply to its request.
-    async fn perform(&mut self, action: Action<Arc<Shared>>) {
+    async fn perform(&mut self, action: Action<Party>) {
         let outcome = match action {
             Action::Describe { path, most, elsewhere } => self.describe(&path, most, elsewhere).await,
+            Action::SetUp(set_up) if set_up.mode == Mode::Record => self.set_up_to_record(set_up).await,
             Action::SetUp(set_up) => self.set_up(set_up).await,
-            Action::Play(Named { session, .. }, asked) => return self.play(&session, asked).await,
-            Action::Pause(Named { session, .. }) => {
-                session.session.lock().await.pause().await;
-                Outcome::Done
-            }
+            Action::Announce(announce) => self.announce(announce),
+            Action::Record(named) => self.record(named).await,
+            Action::Play(Named { session, .. }, asked) => match session.viewer() {
+                Some(viewer) => return self.play(&viewer, asked).await,
+                None => refused(StatusCode::MethodNotValidInThisState),
+            },
+            Action::Pause(Named { session, .. }) => match session.viewer() {
+                Some(viewer) => {
+                    viewer.session.lock().await.pause().await;
+                    Outcome::Done
+                }
+                None => refused(StatusCode::MethodNotValidInThisState),
+            },
             Action::TearDown(Named { name, session }) => {
-                let mut locked = session.session.lock().await;
                 session.ends(End::Teardown);
-                locked.pause().await;
-                drop(locked);
+                if let Party::Viewer(viewer) = &session {
+                    viewer.session.lock().await.pause().await;
+                }
                 self.rtsp.sessions.remove(&name);
                 // It ends before the reply is sent.
                 drop(session);
@@ -172,8 +210,21 @@ fn refused(status: StatusCode) -> Outcome<'static> {
     Outcome::Refused(Reply::new(status))
 }
 
-fn failed(error: &LibraryError) -> Outcome<'static> {
-    let status = match crate::problem::status(error) {
+fn failed(error: &NoMedium) -> Outcome<'static> {
+    let status = match error {
+        NoMedium::Library(error) => of_library(error),
+        NoMedium::Stream(_) => StatusCode::ServiceUnavailable,
+        NoMedium::Source(error) => match error.kind {
+            SourceErrorKind::NotFound => StatusCode::NotFound,
+            SourceErrorKind::TimedOut => StatusCode::GatewayTimeout,
+            _ => StatusCode::BadGateway,
+        },
+    };
+    Outcome::Refused(Reply::new(status).because(error))
+}
+
+fn of_library(error: &LibraryError) -> StatusCode {
+    match crate::problem::status(error) {
         HttpStatus::NOT_FOUND => StatusCode::NotFound,
         HttpStatus::BAD_REQUEST => StatusCode::BadRequest,
         HttpStatus::FORBIDDEN => StatusCode::Forbidden,
@@ -182,6 +233,5 @@ fn failed(error: &LibraryError) -> Outcome<'static> {
         HttpStatus::GATEWAY_TIMEOUT => StatusCode::GatewayTimeout,
         HttpStatus::BAD_GATEWAY => StatusCode::BadGateway,
         _ => StatusCode::InternalServerError,
-    };
-    Outcome::Refused(Reply::new(status).because(error))
+    }
 }

@@ -22,7 +22,9 @@ impl Connection<'_> {
             }
             Err(CannotOpen::OutOfRange) => self.finish(refused(StatusCode::InvalidRange)),
             Err(CannotOpen::Full(full)) => self.finish(self.full(full)),
-            Err(CannotOpen::Ended) => self.finish(refused(StatusCode::ServiceUnavailable)),
+            Err(CannotOpen::Ended | CannotOpen::Streams | CannotOpen::NoTracks) => {
+                self.finish(refused(StatusCode::ServiceUnavailable))
+            }
         }
     }
 }

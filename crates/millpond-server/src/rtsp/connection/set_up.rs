@@ -3,10 +3,11 @@
 use super::{Connection, failed, refused};
 use crate::rtsp::{
     interleaved::Interleaved,
+    party::Party,
     random,
     record::About,
-    session::{Session, Shared, Way},
-    signalling::{Outcome, SetUp},
+    session::{Session, Way},
+    signalling::{Named, Outcome, SetUp},
     srtp::protection,
 };
 use millpond_rtp::{
@@ -16,49 +17,44 @@ use millpond_rtp::{
     setup::{Offer, RtpProfile, TransportHeader},
 };
 use millpond_stream::{GroupAddress, Udp};
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::net::{IpAddr, SocketAddr};
 
 /// Lowest UDP port that media is sent to: lower ones are system ports (RFC 6335 6).
 const FIRST_PORT: u16 = 1024;
 
 impl Connection<'_> {
-    pub(super) async fn set_up(&mut self, request: SetUp<Arc<Shared>>) -> Outcome<'static> {
-        let SetUp { path, track, session, offers, key, agent } = request;
-        let (asset, rendition) = match self.rtsp.open(&path).await {
-            Ok(found) => found,
+    pub(super) async fn set_up(&mut self, request: SetUp<Party>) -> Outcome<'static> {
+        let SetUp { path, track, session, offers, key, agent, .. } = request;
+        let medium = match self.rtsp.medium(&path).await {
+            Ok((medium, _)) => medium,
             Err(error) => return failed(&error),
         };
-        let tracks = asset.presentation.tracks();
-        let Some(number) = tracks.iter().position(|known| known.name() == track) else {
+        let Some(number) = medium.track(&track) else {
             return refused(StatusCode::NotFound);
         };
-        let media = self.rtsp.media(&asset);
-        let Some(described) = media.format(number).and_then(|format| format.described(number)) else {
+        let described = medium.feed().format(number as u16).and_then(|format| format.described(number));
+        let Some(described) = described else {
             return refused(StatusCode::UnsupportedMediaType);
         };
-        let program = self.rtsp.manager.program(&media, rendition.as_deref());
-        if program.as_ref().is_some_and(|program| !program.has(number)) {
-            return refused(StatusCode::NotFound);
-        }
         let client = self.peer.ip();
-        let known = session.and_then(|known| Some((self.rtsp.sessions.find(&known.name, client)?, known.name)));
+        if matches!(&session, Some(Named { session: Party::Publisher(_), .. })) {
+            return refused(StatusCode::AggregateOperationNotAllowed);
+        }
+        let find = |known: Named<Party>| Some((self.rtsp.sessions.find(&known.name, client)?.viewer()?, known.name));
+        let known = session.and_then(find);
         let (shared, name) = match known {
             Some(known) => known,
             None => {
                 let about = |id| About {
                     id,
                     peer: self.peer,
-                    asset: asset.path.clone(),
+                    asset: medium.feed().path().to_owned(),
                     agent,
                     _open: self.rtsp.records.clone(),
                 };
                 let Ok(random) = random::bytes() else { return refused(StatusCode::InternalServerError) };
                 let name = format!("{:032x}", u128::from_ne_bytes(random));
-                let added =
-                    self.rtsp.add((client, &self.waiting), name.clone(), about, (&path, media.clone(), program));
+                let added = self.rtsp.add((client, &self.waiting), name.clone(), about, (&path, medium.clone()));
                 match added {
                     Ok(shared) => (shared, name),
                     Err(full) => return self.full(full),
@@ -67,7 +63,7 @@ impl Connection<'_> {
         };
         let mut session = shared.session.lock().await;
         // A file that was replaced since the first SETUP is another presentation.
-        if session.path != path || session.media.id() != asset.id {
+        if session.path != path || session.medium.feed().id() != medium.feed().id() {
             return refused(StatusCode::AggregateOperationNotAllowed);
         }
         if session.is_playing() {
@@ -93,6 +89,7 @@ impl Connection<'_> {
         };
         shared.is_set_up(&session);
         drop(session);
+        self.described = None;
         if let TransportHeader::Interleaved { channels, .. } = transport {
             self.dialogue.give_channels(channels, (&name, number), &self.rtsp.sessions);
         }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use millpond_rtp::{
     framing::FramingError,
     play::NptRange,
-    setup::{Offer, RtpProfile},
+    setup::{Mode, Offer, RtpProfile},
 };
 use millpond_stream::{Full, Played};
 use std::time::Duration;
@@ -48,10 +48,24 @@ pub(in crate::rtsp) enum Action<T> {
     SetUp(SetUp<T>),
     /// Plays a part.
     Play(Named<T>, Asked),
+    /// Takes the description of a stream that is pushed.
+    Announce(Announce),
+    /// Begins to receive what was announced and set up.
+    Record(Named<T>),
     /// Stops what plays, where it is.
     Pause(Named<T>),
     /// Ends a session.
     TearDown(Named<T>),
+}
+
+/// The action of ANNOUNCE.
+#[derive(Debug)]
+pub(in crate::rtsp) struct Announce {
+    /// Path of the stream.
+    pub(in crate::rtsp) path: String,
+    /// Base of the URLs in the description.
+    pub(in crate::rtsp) url: String,
+    pub(in crate::rtsp) description: Vec<u8>,
 }
 
 /// The action of SETUP.
@@ -62,7 +76,9 @@ pub(in crate::rtsp) struct SetUp<T> {
     pub(in crate::rtsp) track: String,
     /// The session that gets another track; `None` for a new session.
     pub(in crate::rtsp) session: Option<Named<T>>,
-    /// Transports in the client's order.
+    /// Direction of the media.
+    pub(in crate::rtsp) mode: Mode,
+    /// Transports of that direction in the client's order.
     pub(in crate::rtsp) offers: Vec<(RtpProfile, Offer)>,
     /// The `KeyMgmt` header.
     pub(in crate::rtsp) key: Option<String>,
@@ -89,7 +105,7 @@ pub(in crate::rtsp) enum Outcome<'a> {
     SetUp { name: String, transport: String },
     /// A part is ready. Its first packet is sent after the reply.
     Plays(&'a Played),
-    /// PAUSE or TEARDOWN is done.
+    /// ANNOUNCE, RECORD, PAUSE or TEARDOWN is done.
     Done,
     /// Admission refuses the session.
     Full(Full),

@@ -12,9 +12,11 @@ use millpond_rtp::{
 use millpond_stream::{Full, Played};
 use std::time::Duration;
 
-/// The URL of a request, without slashes at its end.
+/// The URL of a request without its query and slashes at its end: clients append the names of tracks to it.
 fn base(request: &Request<Vec<u8>>) -> Option<String> {
-    request.request_uri().map(|url| url.as_str().trim_end_matches('/').to_owned())
+    let mut url = request.request_uri()?.clone();
+    url.set_query(None);
+    Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
 /// The reply to a request, by the outcome of its action.

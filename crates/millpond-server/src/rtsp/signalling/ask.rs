@@ -1,17 +1,18 @@
 //! Reads and checks the headers of requests.
 
-use super::action::{Asked, Named, SetUp};
+use super::action::{Announce, Asked, Named, SetUp};
 use crate::rtsp::reply::Reply;
 use millpond_rtp::{
     key_management::carriage,
     message::{
         HeaderName, Request, StatusCode,
         headers::{
-            BANDWIDTH, CSEQ, PROXY_REQUIRE, RANGE, REQUIRE, SCALE, SESSION, SPEED, TRANSPORT, UNSUPPORTED, USER_AGENT,
+            BANDWIDTH, CONTENT_TYPE, CSEQ, PROXY_REQUIRE, RANGE, REQUIRE, SCALE, SESSION, SPEED, TRANSPORT,
+            UNSUPPORTED, USER_AGENT,
         },
     },
     play::{self, NptRange},
-    setup,
+    setup::{self, Mode},
 };
 use url::Url;
 
@@ -76,6 +77,25 @@ pub(super) fn elsewhere(request: &Request<Vec<u8>>, overflow: Option<&Url>, is_s
     Some(elsewhere.into())
 }
 
+/// Whether a SETUP is that of a publisher.
+pub(super) fn is_to_record(request: &Request<Vec<u8>>) -> bool {
+    setup::mode(header(request, &TRANSPORT).unwrap_or("")) == Mode::Record
+}
+
+/// The action of an ANNOUNCE.
+///
+/// # Errors
+/// The reply to one that has none.
+pub(super) fn announce(request: &Request<Vec<u8>>) -> Result<Announce, Reply> {
+    let is_other = |kind: &str| !kind.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/sdp");
+    if header(request, &CONTENT_TYPE).is_some_and(is_other) {
+        return Err(Reply::new(StatusCode::UnsupportedMediaType));
+    }
+    let bad = || Reply::new(StatusCode::BadRequest);
+    let url = request.request_uri().ok_or_else(bad)?.as_str().to_owned();
+    Ok(Announce { path: path(request).ok_or_else(bad)?, url, description: request.body().clone() })
+}
+
 /// The action of a SETUP.
 ///
 /// # Errors
@@ -83,10 +103,12 @@ pub(super) fn elsewhere(request: &Request<Vec<u8>>, overflow: Option<&Url>, is_s
 pub(super) fn set_up<T>(request: &Request<Vec<u8>>, session: Option<Named<T>>) -> Result<SetUp<T>, Reply> {
     let path = path(request).ok_or_else(|| Reply::new(StatusCode::BadRequest))?;
     let (path, track) = path.rsplit_once('/').ok_or_else(|| Reply::new(StatusCode::NotFound))?;
-    let offers = setup::offers(header(request, &TRANSPORT).unwrap_or(""));
+    let transport = header(request, &TRANSPORT).unwrap_or("");
+    let mode = setup::mode(transport);
+    let offers = setup::offers(transport, mode);
     let key = HeaderName::try_from(carriage::HEADER).ok();
     let key = key.and_then(|name| header(request, &name)).map(str::to_owned);
-    Ok(SetUp { path: path.to_owned(), track: track.to_owned(), session, offers, key, agent: agent(request) })
+    Ok(SetUp { path: path.to_owned(), track: track.to_owned(), session, mode, offers, key, agent: agent(request) })
 }
 
 /// The parameters of a PLAY.

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::limits::ConnectionTimeouts;
 use crate::rtsp::{
-    access::Access,
+    access::{Access, Admission, Publishers},
     record::End,
-    reply::{self, PUBLIC, Reply},
+    reply::{self, PUBLIC, PUBLIC_TO_PUBLISHERS, Reply},
 };
 use bytes::BytesMut;
 use millpond_rtp::{
@@ -43,6 +43,8 @@ pub(in crate::rtsp) struct Terms {
     pub(in crate::rtsp) access_log: bool,
     /// Credentials that clients must present; `None` admits everyone.
     pub(in crate::rtsp) access: Option<Arc<Access>>,
+    /// Admission of publishers; `None` where no stream is pushed.
+    pub(in crate::rtsp) publishers: Option<Arc<Publishers>>,
 }
 
 /// One RTSP connection.
@@ -59,6 +61,8 @@ pub(in crate::rtsp) struct Dialogue {
     /// Names of sessions that were set up here.
     own: HashSet<String>,
     channels: Channels,
+    /// Whether an ANNOUNCE was admitted.
+    has_announced: bool,
     /// Wrong answers to challenges.
     wrong: usize,
     /// Time of the last request, or of the last packet on a track's channel.
@@ -76,6 +80,7 @@ impl Dialogue {
             performed: None,
             own: HashSet::new(),
             channels: Channels::default(),
+            has_announced: false,
             wrong: 0,
             active: now,
             began: None,
@@ -145,7 +150,7 @@ impl Dialogue {
         let mut reply = answer::reply(&request, outcome, self.terms.session_timeout);
         let is_done = reply.status == StatusCode::Ok;
         match (request.method(), ask::session(&request)) {
-            (Method::Pause, Some(name)) if is_done => reply = reply.with(SESSION, name),
+            (Method::Pause | Method::Record, Some(name)) if is_done => reply = reply.with(SESSION, name),
             (Method::Teardown, Some(name)) if is_done => {
                 self.own.remove(&name);
             }
@@ -236,7 +241,22 @@ impl Dialogue {
 
     /// The reply to a request without valid credentials.
     fn refusal(&mut self, request: &Request<Vec<u8>>, now: Duration) -> Option<Reply> {
-        let refused = self.terms.access.as_ref()?.check(request, now).err()?;
+        let is_publishers = self.is_publishers(request);
+        let admission = match (&self.terms.publishers, &self.terms.access) {
+            (Some(publishers), _) if is_publishers => publishers.admission(self.terms.peer.ip()),
+            (_, Some(access)) => Admission::Users(access),
+            (_, None) => Admission::Free,
+        };
+        let refused = match admission {
+            Admission::Free => Ok(()),
+            Admission::Users(access) => access.check(request, now),
+            Admission::Forbidden => {
+                let why = "without publish-users only clients of this machine may publish";
+                return Some(Reply::new(StatusCode::Forbidden).because(why));
+            }
+        };
+        self.has_announced |= refused.is_ok() && matches!(request.method(), Method::Announce);
+        let refused = refused.err()?;
         let (peer, why) = (self.terms.peer, &refused.why);
         if matches!(why, DigestRefusal::Anonymous | DigestRefusal::Stale | DigestRefusal::Replayed { .. }) {
             tracing::debug!(%peer, %why, "RTSP request refused");
@@ -245,6 +265,21 @@ impl Dialogue {
             tracing::warn!(%peer, %why, "RTSP request refused");
         }
         Some(refused.reply)
+    }
+
+    /// Whether a request is that of a publisher. Requests that send media to the client never are.
+    fn is_publishers(&self, request: &Request<Vec<u8>>) -> bool {
+        match request.method() {
+            Method::Announce | Method::Record => true,
+            Method::Setup => ask::is_to_record(request),
+            Method::Describe | Method::Play => false,
+            _ => self.has_announced,
+        }
+    }
+
+    /// The supported methods.
+    fn public(&self) -> &'static str {
+        if self.terms.publishers.is_some() { PUBLIC_TO_PUBLISHERS } else { PUBLIC }
     }
 
     /// The action of a request.
@@ -264,7 +299,7 @@ impl Dialogue {
         }
         let known_or = |known: Option<_>| known.ok_or_else(|| Reply::new(StatusCode::SessionNotFound));
         Ok(match request.method() {
-            Method::Options => return Err(Reply::ok().with(PUBLIC_HEADER, PUBLIC)),
+            Method::Options => return Err(Reply::ok().with(PUBLIC_HEADER, self.public())),
             Method::GetParameter | Method::SetParameter => return Err(parameter(request, named)),
             Method::Describe => {
                 let path = ask::path(request).ok_or_else(|| Reply::new(StatusCode::BadRequest))?;
@@ -273,9 +308,11 @@ impl Dialogue {
             }
             Method::Setup => Action::SetUp(ask::set_up(request, known)?),
             Method::Play => Action::Play(known_or(known)?, ask::play(request)?),
+            Method::Announce if self.terms.publishers.is_some() => Action::Announce(ask::announce(request)?),
+            Method::Record if self.terms.publishers.is_some() => Action::Record(known_or(known)?),
             Method::Pause => Action::Pause(known_or(known)?),
             Method::Teardown => Action::TearDown(known_or(known)?),
-            _ => return Err(Reply::new(StatusCode::NotImplemented).with(PUBLIC_HEADER, PUBLIC)),
+            _ => return Err(Reply::new(StatusCode::NotImplemented).with(PUBLIC_HEADER, self.public())),
         })
     }
 

@@ -20,7 +20,7 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 
-pub(super) use action::{Action, Asked, Ended, Named, Outcome, SetUp, Step};
+pub(super) use action::{Action, Announce, Asked, Ended, Named, Outcome, SetUp, Step};
 pub(super) use arrival::{Arrival, Kind};
 pub(super) use course::Course;
 pub(super) use dialogue::{Dialogue, Terms};

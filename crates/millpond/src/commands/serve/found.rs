@@ -15,6 +15,19 @@ pub(super) fn tell(text: &mut String, surveys: &[Survey], base: &str, rtsp: &str
     Ok(())
 }
 
+/// Appends lines about places with live streams: the name and the address of each.
+pub(super) fn tell_live(text: &mut String, places: &[(String, String)], base: &str, rtsp: &str) -> fmt::Result {
+    for (name, source) in places {
+        let path = if name.is_empty() { "NAME".to_owned() } else { format!("{}/NAME", encode(name)) };
+        writeln!(text, "  {path} is the live stream NAME of {}, opened for its first viewer", Escaped(source))?;
+        writeln!(text, "    HLS     {base}/{path}/index.m3u8")?;
+        writeln!(text, "    DASH    {base}/{path}/index.mpd")?;
+        writeln!(text, "    MP4     {base}/{path}/stream.mp4")?;
+        writeln!(text, "    RTSP    {rtsp}/{path}")?;
+    }
+    Ok(())
+}
+
 fn place(text: &mut String, survey: &Survey, base: &str, rtsp: &str) -> fmt::Result {
     for asset in &survey.assets {
         let path = encode(asset);
@@ -104,6 +117,11 @@ mod tests {
         let left_out = lines(Survey { left_out, ..Survey::default() });
         assert!(left_out.contains("left out: x/a.mkv and 2 files more are Matroska\n"), "{left_out}");
         assert!(left_out.contains("ffmpeg -i a.mkv ") && left_out.contains("but 3 media files in another format"));
+        let mut live = String::new();
+        let cameras = ("cams".to_owned(), "rtsp://10.0.0.7/".to_owned());
+        tell_live(&mut live, &[cameras], "http://h", "rtsp://h").unwrap();
+        assert!(live.starts_with("  cams/NAME is the live stream NAME of rtsp://10.0.0.7/, opened"), "{live}");
+        assert!(live.contains("http://h/cams/NAME/stream.mp4\n") && live.contains("rtsp://h/cams/NAME\n"), "{live}");
         let whole = lines(Survey { assets: vec![String::new()], ..Survey::default() });
         assert!(whole.contains("http://h/index.m3u8"), "{whole}");
     }

@@ -116,7 +116,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         tracing::warn!("{warning}");
     }
     let (stop, stopped) = watch::channel(false);
-    let reloads = matches!(config.tls.source(), Some(TlsSource::Files { .. })) || config.rtsp.users.is_some();
+    let has_users = config.rtsp.users.is_some() || config.publish.users.is_some();
+    let reloads = matches!(config.tls.source(), Some(TlsSource::Files { .. })) || has_users;
     signals::watch(reloads, config.limits.shutdown_grace, stop)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime
@@ -152,6 +153,7 @@ async fn greeting(server: &Server) -> Result<String, Box<dyn std::error::Error>>
     }
     writeln!(text, "  metrics  {}/metrics", self::base("http", server.admin_addr()?))?;
     found::tell(&mut text, &server.surveys(found::MOST_ASSETS).await, &base, &rtsp)?;
+    found::tell_live(&mut text, &server.live_places(), &base, &rtsp)?;
     Ok(text)
 }
 

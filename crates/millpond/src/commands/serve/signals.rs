@@ -51,7 +51,7 @@ impl Signals {
                 _ = self.interrupt.recv() => return,
                 _ = self.hangup.recv() => match reloads {
                     true => tracing::info!("SIGHUP: certificates and RTSP users are read again"),
-                    false => tracing::info!("SIGHUP is ignored: neither tls-cert nor rtsp-users is set"),
+                    false => tracing::info!("SIGHUP is ignored: neither tls-cert nor rtsp-users nor publish-users is set"),
                 },
                 _ = user1.recv() => tracing::info!("SIGUSR1 is ignored: it means nothing here"),
                 _ = user2.recv() => tracing::info!("SIGUSR2 is ignored: it means nothing here"),

@@ -198,6 +198,7 @@ impl World {
             overflow: None,
             access_log: false,
             access: None,
+            publishers: None,
         };
         set(&mut terms);
         let dialogue = Dialogue::new(terms, BytesMut::new(), self.now);
@@ -354,6 +355,7 @@ impl Client {
                 state.has_played = true;
                 return reply;
             }
+            Action::Announce(_) | Action::Record(_) => refused(StatusCode::MethodNotAllowed),
             Action::Pause(Named { session, .. }) => {
                 session.state().stop();
                 Outcome::Done

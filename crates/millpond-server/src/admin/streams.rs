@@ -1,0 +1,55 @@
+//! Live streams: `/streams` lists them.
+
+use crate::live::state;
+use millpond_stream::{EpochReason, SourceCounts, StreamReport};
+use serde_json::{Value, json};
+
+/// Returns the list of streams.
+pub(super) fn list(streams: &[StreamReport]) -> Value {
+    streams.iter().map(shown).collect()
+}
+
+fn shown(stream: &StreamReport) -> Value {
+    let epoch = stream.epoch.as_ref().map(|epoch| {
+        let codecs = epoch.formats.iter().flatten().map(|format| format.track.codec.parameter());
+        json!({
+            "number": epoch.number, "reason": reason(epoch.reason), "from-seconds": epoch.from.as_secs_f64(),
+            "wall": epoch.wall.as_secs_f64(), "codecs": codecs.collect::<Vec<_>>(),
+        })
+    });
+    let SourceCounts { sessions, packets, lost_packets, reordered_packets, unused_packets, broken_frames } =
+        stream.received;
+    let mut all = state::fields(&stream.state);
+    let fields = [
+        ("path", json!(*stream.path)),
+        ("kind", json!(stream.source.split(':').next())),
+        ("source", json!(stream.source)),
+        // As text, because not every reader of JSON has integers of 64 bits.
+        ("run", json!(stream.run.map(|run| format!("{run:016x}")))),
+        ("epoch", json!(epoch)),
+        ("viewers", json!(stream.viewers)),
+        ("bit-rate", json!(stream.bit_rate)),
+        ("memory-bytes", json!(stream.memory)),
+        ("frames", json!(stream.frames)),
+        ("bytes", json!(stream.bytes)),
+        ("silent-seconds", json!(stream.silence.map(|silence| silence.as_secs_f64()))),
+        ("dropped-frames", json!(stream.lost)),
+        ("sessions", json!(sessions)),
+        ("packets", json!(packets)),
+        ("lost-packets", json!(lost_packets)),
+        ("reordered-packets", json!(reordered_packets)),
+        ("unused-packets", json!(unused_packets)),
+        ("broken-frames", json!(broken_frames)),
+    ];
+    all.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    Value::Object(all)
+}
+
+fn reason(reason: EpochReason) -> &'static str {
+    match reason {
+        EpochReason::Start => "start",
+        EpochReason::Reconnection => "reconnection",
+        EpochReason::Jump => "jump",
+        EpochReason::Formats => "formats",
+    }
+}

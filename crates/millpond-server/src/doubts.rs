@@ -1,0 +1,67 @@
+//! Findings about a configuration that holds, here and now: parts of it that will not work.
+
+use crate::{
+    config::{Config, PlaceConfig},
+    library::Places,
+};
+use millpond_store::PlaceSource;
+use rustix::fs::{Access, access};
+use std::path::Path;
+
+/// Returns warnings of channels that no place has, and of a folder of recordings that can't be written. Origins are not asked.
+pub fn doubts(config: &Config) -> Vec<String> {
+    let channels = config.rtsp.channels.iter().filter_map(|channel| channel_doubt(channel, &config.places));
+    let folder = config.record.folder.as_deref().and_then(folder_doubt);
+    let is_live = !config.rtsp.channels.is_empty() || config.places.iter().any(|place| place.spec.is_live());
+    let pointless = (config.record.folder.is_some() && !is_live).then(|| {
+        "record-folder is set, but there is nothing to record: no channel (rtsp-channels) and no place with live streams"
+            .to_owned()
+    });
+    channels.chain(folder).chain(pointless).collect()
+}
+
+/// Returns why a path can't be that of a channel. Without places the built-in sample is served.
+fn channel_doubt(channel: &str, places: &[PlaceConfig]) -> Option<String> {
+    if places.is_empty() {
+        return None;
+    }
+    let names = Places::new(places.iter().map(|place| place.spec.name.as_str().into()));
+    let Some((index, name, inside)) = names.find(channel) else {
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        return Some(format!("rtsp-channels: {channel}: no place has this path (places: {})", names.join(", ")));
+    };
+    match &places[index].spec.source {
+        PlaceSource::Rtsp(_) => {
+            Some(format!("rtsp-channels: {channel}: the place {name:?} has live streams, not assets"))
+        }
+        PlaceSource::Folder(folder) if !has_asset(folder, inside) => {
+            Some(format!("rtsp-channels: {channel}: there is no such file or folder in {}", folder.display()))
+        }
+        _ => None,
+    }
+}
+
+/// Tells whether a folder may have an asset of this path.
+fn has_asset(folder: &Path, path: &str) -> bool {
+    // A list of files in one path is no file, and neither is a rendition of an asset. A place may be one file.
+    let asset = path.rsplit_once('/').map_or("", |(asset, _)| asset);
+    path.is_empty()
+        || path.contains(',')
+        || folder.join(path).exists()
+        || folder.is_file()
+        || folder.join(asset).is_file()
+}
+
+/// Returns why recordings can't be written into a folder. One that is missing is made when the server starts.
+fn folder_doubt(folder: &Path) -> Option<String> {
+    let doubt = |why: String| Some(format!("record-folder: {}: {why}", folder.display()));
+    let mut all = folder.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+    let existing = all.find(|path| path.exists())?;
+    if !existing.is_dir() {
+        return doubt(format!("{} is no folder", existing.display()));
+    }
+    match access(existing, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => None,
+        Err(error) => doubt(format!("{} can't be written: {error}", existing.display())),
+    }
+}

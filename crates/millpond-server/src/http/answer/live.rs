@@ -1,0 +1,88 @@
+//! Requests for running streams: live streams, and channels in their folder `live`.
+
+use super::{Front, Reply, ReplyInfo};
+use crate::{
+    http::{AnswerError, Kind, request::Request},
+    library::{LibraryError, LiveResource, LiveRoute},
+};
+use millpond_stream::Program;
+use std::time::Duration;
+
+/// Longest wait for the formats of a live stream. Its source has time limits of its own for each step before.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Folder of a channel's live playlists, below the path of its asset. The asset keeps its own.
+const CHANNEL: &str = "/live";
+
+/// A path that names something of a stream.
+pub(super) struct LivePath<'a> {
+    /// Index of the place.
+    pub(super) place: usize,
+    /// Path of the stream or channel, with its place.
+    pub(super) stream: &'a str,
+    /// Whether it is a live source, and not a channel.
+    pub(super) is_source: bool,
+    /// The resource of the stream; `None` where there is none of that form.
+    resource: Option<LiveResource<'a>>,
+}
+
+impl LivePath<'_> {
+    /// Returns the error of a resource that the stream doesn't have.
+    pub(super) fn without(&self, what: impl Into<String>) -> AnswerError {
+        LibraryError::NoResource { asset: self.stream.to_owned(), what: what.into() }.into()
+    }
+}
+
+impl Front {
+    /// Returns the stream that a path is about; `None` for stored media.
+    pub(super) fn live_path<'a>(&self, path: &'a str) -> Option<LivePath<'a>> {
+        let (place, name, _) = self.place(path)?;
+        let route = LiveRoute::parse(path);
+        if self.sources.is_live(name) {
+            let stream = route.map_or(path, |route| route.stream).trim_matches('/');
+            return Some(LivePath { place, stream, is_source: true, resource: route.map(|route| route.resource) });
+        }
+        let LiveRoute { stream, resource } = route?;
+        let channel = match resource {
+            LiveResource::Long => stream,
+            _ => stream.strip_suffix(CHANNEL)?,
+        };
+        let path = LivePath { place, stream: channel, is_source: false, resource: Some(resource) };
+        self.sources.is_channel(channel).then_some(path)
+    }
+
+    /// Answers a request for something of a stream.
+    ///
+    /// # Errors
+    /// The stream can't be opened, has no such resource, or does not get it in time.
+    pub(super) async fn live(
+        &self,
+        path: &LivePath<'_>,
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<Reply, AnswerError> {
+        self.attribute(path.place, Kind::Stream, info);
+        match path.resource {
+            None => Err(path.without("a live stream has no such resource: index.m3u8 is there")),
+            Some(LiveResource::Long) => self.long(path, request, info).await,
+            Some(LiveResource::Multivariant) => self.live_multivariant(path, request, info).await,
+            Some(LiveResource::Mpd) => self.live_mpd(path, request, info).await,
+            Some(LiveResource::Media(track)) => self.live_media(path, track, request, info).await,
+            Some(LiveResource::OfRun { run, track, media }) => {
+                self.live_bytes(path, (run, track, media), request, info).await
+            }
+        }
+    }
+
+    /// Opens a stream. A live source is waited for until its formats are known.
+    pub(super) async fn live_program(&self, path: &LivePath<'_>) -> Result<Program, AnswerError> {
+        let named = || path.stream.to_owned();
+        let manager = self.sources.manager();
+        let Some(request) = self.sources.live(path.stream)? else {
+            let channel = self.sources.program(path.stream).await?;
+            return Ok(channel.ok_or_else(|| LibraryError::NoAsset(named()))?);
+        };
+        let stream = manager.live(request).map_err(|error| AnswerError::NotStarted { path: named(), error })?;
+        let feed = manager.live_feed(&stream, PATIENCE).await;
+        Ok(Program::live(&feed.map_err(|error| AnswerError::Source { path: named(), error })?))
+    }
+}

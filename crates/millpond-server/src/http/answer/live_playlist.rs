@@ -1,0 +1,212 @@
+//! Playlists and manifests of running streams, and requests that are held until a stream has what they ask for.
+
+use super::{
+    Front, Reply, ReplyInfo,
+    live::LivePath,
+    long,
+    page::TIME,
+    representation::{Negotiation, SelectedRepresentation, etag},
+};
+use crate::{
+    http::{
+        AnswerError, Kind,
+        body::Body,
+        render::TextId,
+        request::{Request, coding::Coding},
+    },
+    library::fingerprint,
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use millpond_package::live::{Directives, Reload, Window};
+use millpond_stream::{CannotOpen, live::LiveWindow};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// Longest wait for the first segments of a stream.
+const BEGINNING: Duration = Duration::from_secs(30);
+/// Target durations after which a blocked request fails (rfc8216bis 6.2.5.2).
+const BLOCKED: u32 = 3;
+/// Target durations for which replies to blocked requests are fresh: they never change (rfc8216bis appendix B.1).
+const FRESH: u64 = 6;
+/// Shortest text that is compressed, in bytes. Shorter ones fit a few packets.
+const COMPRESSED: usize = 4 << 10;
+/// Media type of HLS playlists.
+const HLS: &str = "application/vnd.apple.mpegurl";
+/// Media type of DASH manifests.
+const DASH: &str = "application/dash+xml";
+
+impl Front {
+    /// Answers a request for the multivariant playlist of a stream, when each track has a segment.
+    ///
+    /// # Errors
+    /// The stream can't be opened, or has no segments for long.
+    pub(super) async fn live_multivariant(
+        &self,
+        path: &LivePath<'_>,
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<Reply, AnswerError> {
+        info.kind = Kind::Hls;
+        if request.method == Method::HEAD {
+            return Ok(unopened(HLS));
+        }
+        let window = self.live_window(path).await?;
+        self.held(path, &window, BEGINNING, info, ready).await?;
+        let text = window.multivariant().ok_or_else(|| stopped(path))?;
+        Ok(self.live_text(HLS, fresh(&window, false), text, request).await)
+    }
+
+    /// Answers a request for the MPD of a stream, when each track has a segment.
+    ///
+    /// # Errors
+    /// The stream can't be opened, or has no segments for long.
+    pub(super) async fn live_mpd(
+        &self,
+        path: &LivePath<'_>,
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<Reply, AnswerError> {
+        info.kind = Kind::Dash;
+        if request.method == Method::HEAD {
+            return Ok(unopened(DASH));
+        }
+        let window = self.live_window(path).await?;
+        self.held(path, &window, BEGINNING, info, ready).await?;
+        let text = window.mpd(TIME).ok_or_else(|| stopped(path))?;
+        // With low latency, players reload it each second.
+        let has_parts = window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_some()));
+        let seconds = if has_parts { 1 } else { fresh(&window, false) };
+        Ok(self.live_text(DASH, seconds, text, request).await)
+    }
+
+    /// Answers a request for the playlist of a track. A blocked reload is held until the playlist has what it asks for.
+    ///
+    /// # Errors
+    /// The stream can't be opened, has no such track, or no segments for long; the directives are invalid, ahead of the stream
+    /// by too much, or not met within three target durations.
+    pub(super) async fn live_media(
+        &self,
+        path: &LivePath<'_>,
+        name: &str,
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<Reply, AnswerError> {
+        info.kind = Kind::Hls;
+        let directives = Directives::parse(request.split().1);
+        let directives = directives.map_err(|error| AnswerError::Directives { path: path.stream.to_owned(), error })?;
+        if request.method == Method::HEAD {
+            return Ok(unopened(HLS));
+        }
+        let window = self.live_window(path).await?;
+        let track = path.track(&window, name)?;
+        let begun = |window: &Window| window.last_closed(track).filter(|_| window.targets().is_some());
+        self.held(path, &window, BEGINNING, info, begun).await?;
+        let decide = |window: &Window| match directives.decide(window, track) {
+            Reload::Now => Some(Ok(())),
+            Reload::TooFar => Some(Err(AnswerError::TooFar(path.stream.to_owned()))),
+            Reload::Wait => None,
+        };
+        self.held(path, &window, target(&window) * BLOCKED, info, decide).await??;
+        let text = window.media(track, directives.skip).ok_or_else(|| stopped(path))?;
+        window.renew();
+        Ok(self.live_text(HLS, fresh(&window, directives.segment.is_some()), text, request).await)
+    }
+
+    /// Returns the window of a stream, with its lease renewed. The stream and its segmenter start, unless they run.
+    async fn live_window(&self, path: &LivePath<'_>) -> Result<Arc<LiveWindow>, AnswerError> {
+        let program = self.live_program(path).await?;
+        let window = self.sources.manager().window(&program, self.sources.window_options(path.place));
+        window.map_err(|error| match error {
+            CannotOpen::NoTracks => long::unfit(&program),
+            error => AnswerError::NotStarted { path: path.stream.to_owned(), error },
+        })
+    }
+
+    /// Waits until `look` finds something in a window, which is asked after each change.
+    ///
+    /// # Errors
+    /// It found nothing for so long, or the stream or the server stopped.
+    pub(super) async fn held<T>(
+        &self,
+        path: &LivePath<'_>,
+        window: &LiveWindow,
+        patience: Duration,
+        info: &mut ReplyInfo,
+        look: impl FnMut(&Window) -> Option<T>,
+    ) -> Result<T, AnswerError> {
+        let (began, mut stop) = (Instant::now(), self.stop.subscribe());
+        let found = tokio::select! {
+            biased;
+            found = window.when(patience, look) => found,
+            _ = stop.wait_for(|stop| *stop) => None,
+        };
+        info.waited += began.elapsed();
+        let is_stopped = window.is_over() || *self.stop.borrow();
+        found.ok_or_else(|| match is_stopped {
+            true => stopped(path),
+            false => AnswerError::Stalled { path: path.stream.to_owned(), waited: patience },
+        })
+    }
+
+    /// Makes the reply of a text that is fresh for `seconds`.
+    async fn live_text(&self, content_type: &'static str, seconds: u64, text: Bytes, request: &Request) -> Reply {
+        let hash = fingerprint(&text);
+        let cache_control = HeaderValue::from_str(&format!("public, max-age={seconds}"));
+        let mut selected = SelectedRepresentation {
+            content_type: HeaderValue::from_static(content_type),
+            // Digits are always valid.
+            cache_control: cache_control.unwrap_or(HeaderValue::from_static("no-store")),
+            etag: etag(hash),
+            modified: None,
+            more: Vec::new(),
+            negotiation: Negotiation::Uncoded,
+            body: Body::bytes(text.clone()),
+        };
+        if text.len() >= COMPRESSED
+            && let Some(coding) = Coding::preferred(request)
+            && let Some(coded) = self.coded_texts.get(TextId::Hash(hash), coding, &text).await
+        {
+            (selected.negotiation, selected.body) = (Negotiation::Coded(coding), Body::bytes(coded));
+        }
+        selected.reply(request)
+    }
+}
+
+impl LivePath<'_> {
+    /// Returns the index of the track of a name.
+    pub(super) fn track(&self, window: &LiveWindow, name: &str) -> Result<usize, AnswerError> {
+        window.track(name).ok_or_else(|| self.without(format!("the stream has no track {name}")))
+    }
+}
+
+/// Returns the target duration of a window; before it is known, the greatest usual one.
+pub(super) fn target(window: &LiveWindow) -> Duration {
+    let target = window.look(|window| window.targets().map(|targets| targets.segment.duration()));
+    target.unwrap_or(BEGINNING / BLOCKED)
+}
+
+/// Seconds for which a playlist is fresh: half a target duration, or several where the request named a segment.
+fn fresh(window: &LiveWindow, is_blocked: bool) -> u64 {
+    let target = target(window).as_secs();
+    if is_blocked { target * FRESH } else { (target / 2).max(1) }
+}
+
+/// Whether players can begin.
+fn ready(window: &Window) -> Option<()> {
+    window.is_ready().then_some(())
+}
+
+fn stopped(path: &LivePath<'_>) -> AnswerError {
+    AnswerError::Stopped(path.stream.to_owned())
+}
+
+/// Returns the reply to HEAD. It opens no stream, so only the media type is known.
+fn unopened(content_type: &'static str) -> Reply {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    Reply { status: StatusCode::OK, headers, body: Body::unmade() }
+}

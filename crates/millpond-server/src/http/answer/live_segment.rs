@@ -1,0 +1,120 @@
+//! Media of running streams: init segments, segments, and parts that are held until they are complete.
+
+use super::{
+    Front, Reply, ReplyInfo,
+    live::LivePath,
+    live_playlist::target,
+    representation::{Negotiation, SelectedRepresentation, etag},
+};
+use crate::{
+    http::{
+        AnswerError, Kind,
+        body::Body,
+        render::{SegmentStream, is_begun},
+        request::Request,
+    },
+    library::{LiveMedia, fingerprint},
+};
+use http::{HeaderValue, Method};
+use millpond_package::{
+    MediaKind,
+    live::{Edge, PartLookUp, SegmentNumber, Window},
+};
+use millpond_store::Permission;
+use millpond_stream::live::{FoundPart, FoundSegment, LiveWindow};
+use std::sync::Arc;
+
+/// Target durations for which a part may be late.
+const LATE: u32 = 3;
+
+impl Front {
+    /// Answers a request for media of one run of a stream. It starts nothing: media of a run that is over are gone.
+    ///
+    /// # Errors
+    /// There is no such media, or it is late.
+    pub(super) async fn live_bytes(
+        &self,
+        path: &LivePath<'_>,
+        (run, track, media): (&str, &str, LiveMedia),
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<Reply, AnswerError> {
+        info.kind = Kind::Segment;
+        let window = self.sources.manager().window_of_run(path.stream, run);
+        let window = window.ok_or_else(|| path.without(format!("the run {run} of the stream is over")))?;
+        window.renew();
+        let identity = fingerprint(format!("{run}/{track}/{media:?}").as_bytes());
+        let track = path.track(&window, track)?;
+        let body = match media {
+            LiveMedia::Init(epoch) => {
+                let init = window.init(track, epoch);
+                Body::bytes(init.ok_or_else(|| path.without(format!("the track has no epoch {epoch}")))?)
+            }
+            LiveMedia::Part(segment, part) => {
+                let place = Edge { segment: SegmentNumber(segment), part };
+                self.live_part(path, &window, (track, place), info).await?
+            }
+            LiveMedia::Segment(number) => {
+                self.live_segment(path, &window, (track, SegmentNumber(number)), request, info).await?
+            }
+        };
+        let kind = window.look(|window| window.tracks().get(track).map(|track| track.kind));
+        let content_type = if kind == Some(MediaKind::Audio) { "audio/mp4" } else { "video/mp4" };
+        let selected = SelectedRepresentation {
+            content_type: HeaderValue::from_static(content_type),
+            cache_control: self.cache_control(path.place).made(true, &Permission::default()),
+            etag: etag(identity),
+            modified: None,
+            more: Vec::new(),
+            negotiation: Negotiation::Fixed,
+            body,
+        };
+        Ok(selected.reply(request))
+    }
+
+    /// Returns a part. The one that playlists hint at is held until it is complete (rfc8216bis 6.2.6).
+    async fn live_part(
+        &self,
+        path: &LivePath<'_>,
+        window: &LiveWindow,
+        (track, place): (usize, Edge),
+        info: &mut ReplyInfo,
+    ) -> Result<Body, AnswerError> {
+        let is_decided = |window: &Window| (window.part(track, place) != PartLookUp::Next).then_some(());
+        self.held(path, window, target(window) * LATE, info, is_decided).await?;
+        match window.part(track, place.segment, place.part) {
+            FoundPart::Complete(part) => Ok(Body::chunks(part.bytes.iter().cloned())),
+            FoundPart::Next | FoundPart::Unknown => {
+                let Edge { segment: SegmentNumber(segment), part } = place;
+                Err(path.without(format!("no playlist lists or announces part {part} of segment {segment}")))
+            }
+        }
+    }
+
+    /// Returns a segment. One that is not complete is sent part by part; one that begins next is held until it does.
+    async fn live_segment(
+        &self,
+        path: &LivePath<'_>,
+        window: &Arc<LiveWindow>,
+        (track, number): (usize, SegmentNumber),
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<Body, AnswerError> {
+        let none = || path.without(format!("no playlist lists segment {}", number.0));
+        if window.segment(track, number) == FoundSegment::Next {
+            let begun = |window: &Window| is_begun(window, track, number).then_some(());
+            self.held(path, window, target(window), info, begun).await.map_err(|_| none())?;
+        }
+        match window.segment(track, number) {
+            FoundSegment::Begun { parts, is_closed: true } => {
+                Ok(Body::chunks(parts.iter().flat_map(|part| part.bytes.iter().cloned())))
+            }
+            FoundSegment::Begun { .. } if request.method == Method::HEAD => Ok(Body::unmade()),
+            FoundSegment::Begun { .. } => {
+                let stream = SegmentStream::new(window.clone(), (track, number), target(window) * LATE);
+                Ok(Body::stream(Box::new(stream)))
+            }
+            FoundSegment::Next | FoundSegment::Unknown => Err(none()),
+        }
+    }
+}

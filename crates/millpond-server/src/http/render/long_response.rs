@@ -1,0 +1,124 @@
+//! A running stream in one response of unknown length: fragmented MP4 from a key frame on.
+//!
+//! Frames are sent whole. Those that a slow client can't take in time are left out by the engine, up to a key frame.
+
+use crate::{
+    http::{
+        HttpMetrics, Kind,
+        body::{BodyError, ChunkStream},
+        metrics::Held,
+    },
+    storage::PlaceBytes,
+};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use millpond_stream::{
+    Program, Run, Viewing,
+    fragmenter::{Fragment, FragmentLimits, Fragmenter},
+};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::sync::watch;
+
+/// A fragment ends with the first frame behind this time, so that delay is little. A key frame begins another one.
+const FRAGMENT: FragmentLimits =
+    FragmentLimits { least: Duration::ZERO, most: Duration::from_millis(100), bytes: 4 << 20 };
+
+/// The stream, as chunks of a body.
+pub(crate) struct LongResponse {
+    program: Program,
+    /// Number of the current epoch; `None` before the first frame.
+    epoch: Option<u32>,
+    viewing: Viewing,
+    fragmenter: Fragmenter,
+    /// Chunks of complete fragments.
+    ready: VecDeque<Bytes>,
+    is_over: bool,
+    /// Turns true when the server stops.
+    stop: watch::Receiver<bool>,
+    sent: Sent,
+}
+
+/// Counts what the responses of a stream send while they are under way.
+pub(crate) struct Sent {
+    metrics: Arc<HttpMetrics>,
+    place: Option<PlaceBytes>,
+    _viewer: Held,
+}
+
+/// Makes the fragmenter of a stream; `None` where fragmented MP4 can't carry its leading track.
+pub(crate) fn fragmenter(program: &Program) -> Option<Fragmenter> {
+    program.fragmenter(FRAGMENT)
+}
+
+impl Sent {
+    /// Counts a viewer until it is dropped. Bytes are those of `place`.
+    pub(crate) fn new(metrics: Arc<HttpMetrics>, place: Option<PlaceBytes>) -> Self {
+        Self { _viewer: metrics.stream_viewer(), metrics, place }
+    }
+}
+
+impl LongResponse {
+    /// Sends what `viewing` gives as fragments of `fragmenter`, until the stream ends or `stop` turns true.
+    pub(crate) fn new(
+        program: Program,
+        viewing: Viewing,
+        fragmenter: Fragmenter,
+        stop: watch::Receiver<bool>,
+        sent: Sent,
+    ) -> Self {
+        Self { program, epoch: None, viewing, fragmenter, ready: VecDeque::new(), is_over: false, stop, sent }
+    }
+
+    /// Notes the epoch of the next frame. Returns whether its media fits the init segment.
+    fn enter(&mut self, number: u32) -> bool {
+        if self.epoch == Some(number) {
+            return true;
+        }
+        self.epoch = Some(number);
+        self.program.fits(number)
+    }
+
+    /// Takes frames; `None` is the end of the stream. Frames that need another init segment are the end too.
+    fn take(&mut self, run: Option<Run>) {
+        self.is_over = run.is_none();
+        for frame in run.iter().flat_map(|run| run.iter()) {
+            if !self.enter(frame.epoch) {
+                self.is_over = true;
+                break;
+            }
+            let fragment = self.fragmenter.push(frame);
+            self.ready.extend(fragment.into_iter().flat_map(chunks));
+        }
+        if self.is_over {
+            self.ready.extend(self.fragmenter.finish().into_iter().flat_map(chunks));
+        }
+    }
+}
+
+impl ChunkStream for LongResponse {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, BodyError>> {
+        Box::pin(async {
+            loop {
+                if let Some(chunk) = self.ready.pop_front() {
+                    let Sent { metrics, place, .. } = &self.sent;
+                    metrics.sent(Kind::Stream, place.as_ref(), chunk.len() as u64);
+                    return Ok(Some(chunk));
+                }
+                if self.is_over {
+                    return Ok(None);
+                }
+                let run = tokio::select! {
+                    biased;
+                    _ = self.stop.wait_for(|stop| *stop) => None,
+                    run = self.viewing.next() => run.ok(),
+                };
+                self.take(run);
+            }
+        })
+    }
+}
+
+/// The parts of a fragment, in the order of sending.
+fn chunks(fragment: Fragment) -> impl Iterator<Item = Bytes> {
+    fragment.init.into_iter().chain([fragment.head]).chain(fragment.frames)
+}

@@ -1,0 +1,148 @@
+//! Settings of live sources.
+
+use crate::settings::{
+    Host, Setting, Settings,
+    value::{self, BadValue, Form, show_duration},
+};
+use millpond_stream::{live::Linger, reception::SourceTransport};
+use std::time::Duration;
+
+/// Settings of live sources. A place may have its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveSettings {
+    /// Time that a source stays open after its last viewer has left.
+    pub linger: Linger,
+    /// Transport of media from RTSP servers.
+    pub transport: SourceTransport,
+    /// Time limit of a connection, of each request, and of the first frame.
+    pub timeout: Duration,
+    /// Duration from which on the next key frame begins another segment.
+    pub segment: Duration,
+    /// Longest duration of a part; `None` for streams without low latency.
+    pub part: Option<Duration>,
+    /// Time that playlists list before their end.
+    pub window: Duration,
+}
+
+/// Bounds of `linger`: beyond a day `always` is meant.
+const LINGER: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(24 * 3600));
+/// Bounds of `source-timeout`: a viewer waits for so long.
+const TIMEOUT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(120));
+/// Bounds of `live-segment`. Numbers of segments continue those before a restart, because segments last a second or more.
+const SEGMENT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Bounds of `live-part`: below them requests outnumber frames, above them parts are as long as segments.
+const PART: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// Bounds of `playlist-window`: segments are kept in memory for so long.
+const WINDOW: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+/// Values of `source-transport`.
+const TRANSPORTS: [&str; 4] = ["auto", "udp", "tcp", "multicast"];
+
+impl Settings for LiveSettings {
+    const LIST: &'static [Setting<Self>] = LIST;
+
+    fn defaults(_: &Host<'_>) -> Self {
+        let seconds = Duration::from_secs(10);
+        Self {
+            linger: Linger::For(seconds),
+            transport: SourceTransport::Auto,
+            timeout: seconds,
+            segment: Duration::from_secs(2),
+            part: Some(Duration::from_millis(334)),
+            window: Duration::from_secs(60),
+        }
+    }
+}
+
+const LIST: &[Setting<LiveSettings>] = &[
+    Setting {
+        name: "linger",
+        form: Form::Text,
+        default: "10s",
+        help: "Time that a live source stays open after its last viewer has left, or \"always\"; a place may have its own value",
+        apply: |live, text| linger(text).map(|v| live.linger = v),
+        show: |live| {
+            Some(match live.linger {
+                Linger::For(time) => show_duration(time),
+                Linger::Always => "always".to_owned(),
+            })
+        },
+    },
+    Setting {
+        name: "source-transport",
+        form: Form::Choice(&TRANSPORTS),
+        default: "auto",
+        help: "Transport of media from RTSP servers; \"auto\" is UDP, then TCP where no packet arrives; a place may have its own \
+               value",
+        apply: |live, text| transport(text).map(|v| live.transport = v),
+        show: |live| Some(transport_name(live.transport).to_owned()),
+    },
+    Setting {
+        name: "source-timeout",
+        form: Form::Duration,
+        default: "10s",
+        help: "Time limit of a live source for a connection, each reply and the first frame; a place may have its own value",
+        apply: |live, text| value::duration_in(text, TIMEOUT.0, TIMEOUT.1).map(|v| live.timeout = v),
+        show: |live| Some(show_duration(live.timeout)),
+    },
+    Setting {
+        name: "live-segment",
+        form: Form::Duration,
+        default: "2s",
+        help: "Least duration of a live stream's segments, which begin with key frames; a place may have its own value",
+        apply: |live, text| value::duration_in(text, SEGMENT.0, SEGMENT.1).map(|v| live.segment = v),
+        show: |live| Some(show_duration(live.segment)),
+    },
+    Setting {
+        name: "live-part",
+        form: Form::Text,
+        default: "334ms",
+        help: "Longest duration of the parts of live segments, or \"off\" for streams without low latency; a place may have its own \
+               value",
+        apply: |live, text| part(text).map(|v| live.part = v),
+        show: |live| Some(live.part.map_or_else(|| "off".to_owned(), show_duration)),
+    },
+    Setting {
+        name: "playlist-window",
+        form: Form::Duration,
+        default: "60s",
+        help: "Time that playlists of live streams list, at least six segments; a place may have its own value",
+        apply: |live, text| value::duration_in(text, WINDOW.0, WINDOW.1).map(|v| live.window = v),
+        show: |live| Some(show_duration(live.window)),
+    },
+];
+
+fn linger(text: &str) -> Result<Linger, BadValue> {
+    match text {
+        "always" => Ok(Linger::Always),
+        text => match value::duration_in(text, LINGER.0, LINGER.1) {
+            Ok(time) => Ok(Linger::For(time)),
+            Err(_) => Err(BadValue::new("a time of at most a day such as 10s, or \"always\"")),
+        },
+    }
+}
+
+fn part(text: &str) -> Result<Option<Duration>, BadValue> {
+    match text {
+        "off" => Ok(None),
+        text => match value::duration_in(text, PART.0, PART.1) {
+            Ok(time) => Ok(Some(time)),
+            Err(_) => Err(BadValue::new("a time from 100ms to 1s such as 334ms, or \"off\"")),
+        },
+    }
+}
+
+fn transport(text: &str) -> Result<SourceTransport, BadValue> {
+    let known = [SourceTransport::Auto, SourceTransport::Udp, SourceTransport::Tcp, SourceTransport::Multicast];
+    let found = known.into_iter().find(|transport| transport_name(*transport) == text);
+    found.ok_or_else(|| BadValue::from(Form::Choice(&TRANSPORTS)))
+}
+
+fn transport_name(transport: SourceTransport) -> &'static str {
+    let [auto, udp, tcp, multicast] = TRANSPORTS;
+    match transport {
+        SourceTransport::Auto => auto,
+        SourceTransport::Udp => udp,
+        SourceTransport::Tcp => tcp,
+        SourceTransport::Multicast => multicast,
+    }
+}

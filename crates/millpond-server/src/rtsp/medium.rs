@@ -1,0 +1,94 @@
+//! What a session plays: the medium of a path.
+
+use super::Rtsp;
+use crate::library::LibraryError;
+use millpond_stream::{CannotOpen, Feed, Format, Program, StoredMedia, reception::SourceError};
+use std::{sync::Arc, time::Duration};
+
+/// Longest wait for the formats of a live stream: what players wait for the reply to DESCRIBE.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What a session plays.
+#[derive(Clone, Debug)]
+pub(super) enum Medium {
+    /// A stored title.
+    Stored(Arc<StoredMedia>),
+    /// A channel, or a live stream.
+    Program(Program),
+}
+
+/// Why a path has no medium.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoMedium {
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    #[error(transparent)]
+    Stream(#[from] CannotOpen),
+    #[error(transparent)]
+    Source(#[from] Arc<SourceError>),
+}
+
+impl Medium {
+    /// The feed that frames come from.
+    pub(super) fn feed(&self) -> &dyn Feed {
+        match self {
+            Self::Stored(media) => &**media,
+            Self::Program(program) => program.feed(),
+        }
+    }
+
+    /// The title, unless it plays as a channel.
+    pub(super) fn stored(&self) -> Option<&Arc<StoredMedia>> {
+        match self {
+            Self::Stored(media) => Some(media),
+            Self::Program(_) => None,
+        }
+    }
+
+    /// The channel or the live stream.
+    pub(super) fn program(&self) -> Option<&Program> {
+        match self {
+            Self::Stored(_) => None,
+            Self::Program(program) => Some(program),
+        }
+    }
+
+    /// The index of the track of a name. Tracks of a title without frames have one too.
+    pub(super) fn track(&self, name: &str) -> Option<usize> {
+        match self {
+            Self::Stored(media) => media.presentation().tracks().iter().position(|track| track.name() == name),
+            Self::Program(program) => {
+                let track = program.formats().find(|(_, format)| format.name == name).map(|(track, _)| track);
+                track.map(usize::from)
+            }
+        }
+    }
+
+    /// Names and codecs of all tracks.
+    pub(super) fn codecs(&self) -> Vec<String> {
+        let of = |(_, format): (u16, &Format)| format!("{} ({})", format.name, format.track.codec.parameter());
+        match self {
+            Self::Stored(media) => {
+                let tracks = media.presentation().tracks().iter();
+                tracks.map(|track| format!("{} ({})", track.name(), track.codec_and_encryption())).collect()
+            }
+            Self::Program(program) => program.formats().map(of).collect(),
+        }
+    }
+}
+
+impl Rtsp {
+    /// The medium of a path, and the rendition that its last part names, where it does. A live stream is opened; waits until its
+    /// formats are known.
+    pub(super) async fn medium(&self, path: &str) -> Result<(Medium, Option<String>), NoMedium> {
+        if let Some(request) = self.sources.live(path)? {
+            let stream = self.manager.live(request)?;
+            let feed = self.manager.live_feed(&stream, PATIENCE).await?;
+            return Ok((Medium::Program(Program::live(&feed)), None));
+        }
+        let (asset, rendition) = self.sources.open(path).await?;
+        let media = self.sources.media(&asset);
+        let program = self.manager.program(&media, rendition.as_deref());
+        Ok((program.map_or(Medium::Stored(media), Medium::Program), rendition))
+    }
+}
