@@ -16,7 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
         count += 1;
         if let ClientMessage::Request(request) = message {
             let _ = request.header(&RANGE).map(|range| play::npt_range(range.as_str()));
-            let _ = request.header(&TRANSPORT).map(|transport| setup::offers(transport.as_str()));
+            let transport = request.header(&TRANSPORT).map(|transport| transport.as_str());
+            let _ = transport.map(|transport| setup::offers(transport, setup::mode(transport)));
         }
     }
     // The other side finds the same messages, but accepts irregular heads too.
@@ -43,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         if let Ok(part) = play::npt_range(text) {
             assert!([part.from, part.to].iter().flatten().all(|time| time.is_finite() && *time >= 0.0));
         }
-        let _ = (setup::offers(text), play::rate("Scale", text));
+        let _ = (setup::offers(text, setup::mode(text)), play::rate("Scale", text));
     }
 });
 

@@ -86,6 +86,30 @@ fn check_finds_missing_folders_and_taken_ports() {
 }
 
 #[test]
+fn check_warns_of_channels_and_recordings_that_can_not_be() {
+    let scratch = tempfile::tempdir().unwrap();
+    let film = scratch.path().join("film.mp4");
+    std::fs::write(&film, "").unwrap();
+    let films = format!("films={}", scratch.path().display());
+    let check = |args: &[&str]| {
+        let (code, out, err) = millpond(&[&["check", &films, "cams=rtsp://10.0.0.7/"], args].concat());
+        assert_eq!(code, 0, "{err}");
+        let warnings = out.lines().filter_map(|line| line.strip_prefix("# warning: "));
+        warnings.filter(|line| !line.contains("already in use")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(check(&["--rtsp-channels", "films/film.mp4,films/film.mp4/v1"]), [""; 0]);
+    let found = check(&["--rtsp-channels", "film.mp4,films/other.mp4,cams/door"]);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(found[0], "rtsp-channels: film.mp4: no place has this path (places: films, cams)");
+    assert!(found[1].starts_with("rtsp-channels: films/other.mp4: there is no such file or folder in "), "{found:?}");
+    assert_eq!(found[2], "rtsp-channels: cams/door: the place \"cams\" has live streams, not assets");
+    let channel = ["--rtsp-channels", "films/film.mp4", "--record-folder"];
+    assert_eq!(check(&[&channel[..], &[scratch.path().join("new/folder").to_str().unwrap()]].concat()), [""; 0]);
+    let found = check(&[&channel[..], &[film.join("in").to_str().unwrap()]].concat());
+    assert!(found.len() == 1 && found[0].ends_with("film.mp4 is no folder"), "{found:?}");
+}
+
+#[test]
 fn check_warns_of_media_that_http_gives_without_a_password() {
     let scratch = tempfile::tempdir().unwrap();
     let users = scratch.path().join("users");

@@ -1,4 +1,4 @@
-//! Recordings of channels: started and stopped on the admin address, and equal to their source for ffmpeg.
+//! Recordings of channels and live streams: started and stopped on the admin address, and equal to their source for ffmpeg.
 
 mod support;
 
@@ -186,6 +186,34 @@ fn codecs_and_orders_of_frames_are_recorded() {
         assert_eq!(assert_part_of(settled(&recorded), &source), 0, "{name}");
         let step = source[1].pts - source[0].pts;
         assert_continuous(settled(&recorded), step, 1);
+    }
+}
+
+#[test]
+fn a_live_stream_is_recorded() {
+    let origin = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-channels", CLIP]);
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("cams=rtsp://127.0.0.1:{}/", origin.rtsp);
+    let edge = Server::start(&[&place, "--linger", "0s", "--record-folder", folder.path().to_str().unwrap()]);
+    let (id, file) = start(&edge, folder.path(), &format!("?path=cams/{CLIP}&duration=5s"));
+    assert_eq!(kinds(&graph(&edge)), ["reception", "recorder"]);
+    ask(&edge, "POST", "?path=cams/missing.mp4", 404);
+    let ended = until(&edge, id, |recording| recording["ended"].is_string());
+    assert_eq!(
+        (ended["ended"].as_str(), ended["lost-frames"].as_u64()),
+        (Some("duration reached"), Some(0)),
+        "{ended}"
+    );
+    let recorded = frames(&file, "0:v", false);
+    assert!((121..=130).contains(&recorded.len()), "{}", recorded.len());
+    let source = frames(&clips::folder().join(CLIP), "0:v", false);
+    assert_eq!(assert_part_of(settled(&recorded), &source) % 50, 0, "it begins with a key frame");
+    // Clocks are brought together by at most 5 ms a second.
+    assert_continuous(settled(&recorded), 3600, 36);
+    let began = Instant::now();
+    while !kinds(&graph(&edge)).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", graph(&edge));
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

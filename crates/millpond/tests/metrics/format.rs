@@ -4,6 +4,7 @@ use crate::support::{Server, get, have};
 use std::{
     io::Write as _,
     process::{Command, Stdio},
+    time::{Duration, Instant},
 };
 
 const OPEN: &str = "application/openmetrics-text; version=1.0.0";
@@ -12,6 +13,11 @@ const OPEN: &str = "application/openmetrics-text; version=1.0.0";
 fn clients_get_the_format_that_they_ask_for() {
     let server = Server::start(&["films=.", "more=."]);
     server.get("films/nothing.mp4");
+    // A reply counts when it was sent, which is after its client has read it.
+    let began = Instant::now();
+    while server.metric("millpond_http_requests_total", "kind=\"file\",status=\"4xx\"") < 1.0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the reply was not counted");
+    }
     for (accept, content_type) in [
         (None, "text/plain; version=0.0.4; charset=utf-8"),
         (Some("*/*"), "text/plain; version=0.0.4; charset=utf-8"),

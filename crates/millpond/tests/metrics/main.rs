@@ -8,6 +8,7 @@ mod support;
 
 mod format;
 mod heavy;
+mod live;
 mod origin;
 mod recordings;
 mod remote;
@@ -37,6 +38,10 @@ enum By {
     FullDisk,
     /// Sibling caches (`remote`).
     Siblings,
+    /// A channel by HTTP (`live`).
+    Live,
+    /// A live source with a bad connection, and a slow viewer (`live`).
+    BadSource,
     /// RTSP sessions (`streams`).
     Streams,
     /// An origin that is late for RTSP (`streams`).
@@ -82,9 +87,19 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_http_request_duration_seconds", By::Web),
     ("millpond_http_requests_total", By::Web),
     ("millpond_http_response_bytes_total", By::Web),
+    ("millpond_http_stream_viewers", By::Live),
     ("millpond_index_build_duration_seconds", By::Web),
     ("millpond_index_builds_total", By::Web),
     ("millpond_index_read_bytes_total", By::Web),
+    ("millpond_live_broken_frames_total", By::BadSource),
+    ("millpond_live_dropped_frames_total", By::BadSource),
+    ("millpond_live_epochs_total", By::BadSource),
+    ("millpond_live_lost_packets_total", By::BadSource),
+    ("millpond_live_received_bytes_total", By::BadSource),
+    ("millpond_live_received_frames_total", By::BadSource),
+    ("millpond_live_reconnections_total", By::BadSource),
+    ("millpond_live_streams", By::BadSource),
+    ("millpond_live_unused_packets_total", By::BadSource),
     ("millpond_log_lines_lost_total", By::Log),
     ("millpond_memory_bytes", By::Web),
     ("millpond_memory_entries", By::Web),

@@ -54,6 +54,14 @@ fn recorder(server: &Server) -> Option<String> {
     Some(task.file_name().to_str().unwrap().to_owned())
 }
 
+/// Makes a clip of 4 s that no codec makes small.
+pub(crate) fn noise(file: &Path, size: &str) {
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(["-v", "error", "-nostdin", "-f", "rawvideo", "-s", size, "-pix_fmt", "yuv420p", "-r", "25"]);
+    ffmpeg.args(["-i", "/dev/urandom", "-t", "4", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", "-g", "25"]);
+    assert!(ffmpeg.arg(file).status().unwrap().success());
+}
+
 #[test]
 fn a_recording_onto_a_slow_disk() {
     if !have("strace") {
@@ -62,10 +70,7 @@ fn a_recording_onto_a_slow_disk() {
     // 70 Mbit/s: the frames that wait are soon as many as may.
     let folder = tempfile::tempdir().unwrap();
     let noise = folder.path().join("noise.mp4");
-    let mut ffmpeg = Command::new("ffmpeg");
-    ffmpeg.args(["-v", "error", "-nostdin", "-f", "rawvideo", "-s", "640x360", "-pix_fmt", "yuv420p", "-r", "25"]);
-    ffmpeg.args(["-i", "/dev/urandom", "-t", "4", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", "-g", "25"]);
-    assert!(ffmpeg.arg(&noise).status().unwrap().success());
+    self::noise(&noise, "640x360");
     let server = serve(&noise, folder.path());
     let watch = Watch::begin(&server);
     record(&server, &noise);

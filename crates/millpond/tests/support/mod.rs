@@ -7,6 +7,7 @@ pub mod clips;
 pub mod decode;
 #[macro_use]
 pub mod origins;
+pub mod relay;
 pub mod rtsp;
 pub mod small_disk;
 pub mod wire;

@@ -1,0 +1,42 @@
+#!/usr/bin/python3
+"""GStreamer's gst-rtsp-server with live sources: live_source.py PORT NAME=PIPELINE...
+
+All clients of a name share one pipeline, as those of a camera do. Requests that tests wait for are printed. It needs Debian's
+own Python and gir1.2-gst-rtsp-server-1.0.
+"""
+
+import sys
+
+import gi
+
+gi.require_version("Gst", "1.0")
+gi.require_version("GstRtspServer", "1.0")
+from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
+
+
+def watch(_server, client):
+    for method in ("play", "teardown"):
+        client.connect(f"{method}-request", lambda _, context, name: print(name, context.uri.abspath, flush=True), method)
+    client.connect("closed", lambda _: print("closed", flush=True))
+
+
+def main() -> None:
+    Gst.init(None)
+    server = GstRtspServer.RTSPServer()
+    server.set_address("127.0.0.1")
+    server.set_service(sys.argv[1])
+    server.connect("client-connected", watch)
+    for argument in sys.argv[2:]:
+        name, launch = argument.split("=", 1)
+        factory = GstRtspServer.RTSPMediaFactory()
+        factory.set_launch(launch)
+        factory.set_shared(True)
+        server.get_mount_points().add_factory("/" + name, factory)
+    if server.attach(None) == 0:
+        sys.exit(f"port {sys.argv[1]} is taken")
+    print("ready", flush=True)
+    GLib.MainLoop().run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+// Uses the page of a server with live streams: an empty place, a stream by its name, its picture, delay and addresses, its loss.
+// Usage: node page_live.mjs BASE_URL RTSP_PORT NAME SOURCE_PID [SCREENSHOT_FOLDER]
+// The place `cams` is the RTSP server of the process SOURCE_PID, which is killed at the end; NAME is a stream of it.
+
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const [base, rtspPort, name, source, shots] = process.argv.slice(2);
+const path = `cams/${name}`;
+const browser = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir(), 'page-')), {
+  executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
+  headless: true,
+  viewport: { width: 1280, height: 1000 },
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync', '--autoplay-policy=no-user-gesture-required'],
+});
+
+let passed = 0;
+let failed = 0;
+
+async function step(what, run) {
+  const page = await browser.newPage();
+  const faults = [];
+  page.on('pageerror', error => faults.push(error.message));
+  try {
+    await page.goto(base);
+    const note = await run(page);
+    if (faults.length) throw new Error(`the page's script failed: ${faults[0]}`);
+    passed += 1;
+    console.log(`live page  ${what.padEnd(34)} ok ${note ?? ''}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`live page  ${what.padEnd(34)} FAILED ${error.message.split('\n')[0]}`);
+    await shot(page, 'failed');
+  }
+  await page.close();
+}
+
+const PATIENCE = { timeout: 60000 };
+const row = page => page.locator(`#list button[data-path="${path}"]`);
+const shot = (page, of) => shots && page.screenshot({ path: join(shots, `live-${of}.png`), fullPage: true });
+const text = (page, id, form) => page.waitForFunction(([of, source]) => new RegExp(source).test(document.getElementById(of).textContent), [id, form], PATIENCE);
+const isPlaying = (page, from = 0) => page.waitForFunction(at => {
+  const video = document.querySelector('video');
+  return video.videoWidth > 0 && !video.paused && video.currentTime > at;
+}, from, PATIENCE);
+
+await step('an empty place says what to open', async page => {
+  await text(page, 'list-note', '^No stream is running\\. Open /cams/NAME');
+  await shot(page, 'empty');
+});
+
+await step('a stream is opened by its name', async page => {
+  await page.locator('#stream-name').fill(name);
+  await page.locator('#stream-name').press('Enter');
+  await isPlaying(page, 2);
+  await text(page, 'live-state', '^running since ');
+  await row(page).locator('.side', { hasText: /^running$/ }).waitFor(PATIENCE);
+  await page.locator('#tracks td', { hasText: /^avc1/ }).waitFor(PATIENCE);
+  const rtsp = `rtsp://${new URL(base).hostname}:${rtspPort}/${path}`;
+  for (const url of ['stream.mp4', 'index.m3u8', 'index.mpd'].map(of => `${base}/${path}/${of}`).concat(rtsp)) await page.locator('#outputs a', { hasText: url }).waitFor(PATIENCE);
+  // The first second may be late on a busy machine; playing catches up.
+  await page.waitForFunction(() => window.millpond.engineState().delay < 1.5, null, PATIENCE);
+  await shot(page, 'running');
+  return `delay ${await page.locator('#delay').textContent()}`;
+});
+
+for (const engine of ['hls', 'dash']) {
+  await step(`${engine} with its delay`, async page => {
+    await row(page).click(PATIENCE);
+    await page.locator('#engine').selectOption(engine, PATIENCE);
+    await isPlaying(page, 2);
+    await page.waitForFunction(() => /^\d+\.\d s$/.test(document.getElementById('delay').textContent), null, PATIENCE);
+    const { delay } = await page.evaluate(() => window.millpond.engineState());
+    if (delay < 0.1 || delay > 20) throw new Error(`delay ${delay} s`);
+    await shot(page, engine);
+    return `delay ${delay.toFixed(1)} s`;
+  });
+}
+
+await step('an unknown stream has a sentence', async page => {
+  await page.goto(`${base}/#path=cams/nothing`);
+  await page.reload();
+  await text(page, 'problem', '404');
+  await shot(page, 'unknown');
+});
+
+await step('a phone of 360 px', async page => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  await row(page).click(PATIENCE);
+  await isPlaying(page);
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  if (width > 360) throw new Error(`${width} px wide`);
+  await shot(page, 'phone');
+});
+
+await step('a lost source is told', async page => {
+  await row(page).click(PATIENCE);
+  await isPlaying(page);
+  process.kill(Number(source), 'SIGKILL');
+  await text(page, 'live-state', '^lost since ');
+  await row(page).locator('.side', { hasText: /^lost since / }).waitFor(PATIENCE);
+  await shot(page, 'lost');
+  return page.locator('#live-state').textContent();
+});
+
+await browser.close();
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
