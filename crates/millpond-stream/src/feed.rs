@@ -4,7 +4,7 @@ use crate::{Format, live::Epoch};
 use millpond_package::MediaKind;
 use std::sync::Arc;
 
-/// What frames come from: a stored title, or a live stream.
+/// The origin of frames: a stored title, or a live stream.
 pub trait Feed: std::fmt::Debug + Send + Sync + 'static {
     /// Path in URLs.
     fn path(&self) -> &str;
@@ -15,7 +15,7 @@ pub trait Feed: std::fmt::Debug + Send + Sync + 'static {
     /// The formats of its tracks. [`Frame::track`](crate::Frame::track) is an index of it; `None` for tracks without frames.
     fn formats(&self) -> &[Option<Format>];
 
-    /// What decides when a frame is due.
+    /// The rule by which a frame is due.
     fn pace(&self) -> Pace {
         Pace::Due
     }
@@ -27,7 +27,7 @@ pub trait Feed: std::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// What decides when a frame is due.
+/// The rule by which a frame is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// Its [due time](crate::Frame::due).

@@ -295,7 +295,7 @@ fn a_reload_that_waits_in_vain_is_ended() {
     let target = list.seconds("#EXT-X-TARGETDURATION:");
     origin.process.0.kill().unwrap();
     let ahead = |list: &Playlist| format!("{VIDEO}?_HLS_msn={}&_HLS_part=0", list.next + 1);
-    // What was received before may end another segment.
+    // The frames received before may end another segment.
     let began = Instant::now();
     let mut reply = get(server.port, &ahead(&list), &[]);
     while reply.status == 200 {

@@ -83,7 +83,7 @@ fn until_published(server: &Server, path: &str) {
     }
 }
 
-/// What ffmpeg says when it ends by itself.
+/// The output of ffmpeg when it ends by itself.
 fn end(mut publisher: Running) -> String {
     let mut said = String::new();
     publisher.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();

@@ -1,4 +1,4 @@
-//! What operators and the page are told of live streams.
+//! Reports of live streams to operators and to the page.
 
 mod support;
 

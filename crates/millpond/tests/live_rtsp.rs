@@ -142,7 +142,7 @@ fn a_connection_that_is_cut_or_silent_costs_pictures_but_breaks_none() {
             std::thread::sleep(Duration::from_millis(20));
         }
         let before = viewer.packets.len();
-        // What waits in the sockets is from before the fault.
+        // The packets that wait in the sockets are from before the fault.
         viewer.receive(|packets| packets.len() > before + 400);
     }
     assert_eq!(kinds(&edge), ["reception", "transmission"]);

@@ -61,7 +61,7 @@ pub(super) struct Part {
     pub(super) gap: bool,
 }
 
-/// `EXT-X-RENDITION-REPORT`. What it leaves out is the same as for the playlist that contains it.
+/// `EXT-X-RENDITION-REPORT`. Attributes that are missing have the values of the playlist that contains the tag.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RenditionReport {
     pub(super) uri: String,

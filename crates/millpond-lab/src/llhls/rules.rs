@@ -54,7 +54,7 @@ pub enum Rule {
     SequenceFell,
     /// Segments, and parts of them, do not change (6.2.1).
     SegmentChanged,
-    /// What was listed at the end stays listed: newer playlists do not end earlier (6.2.1).
+    /// The last segment of a playlist never falls: a newer playlist does not end before an older one (6.2.1).
     EndFell,
     /// Segments leave only while three target durations remain (6.2.2).
     RemovedTooSoon,

@@ -166,7 +166,7 @@ fn delta_updates_are_completed() {
     assert_eq!(update(&delta(1, 20, 2, 10).replace("VERSION:9", "VERSION:8"), true), [Rule::Version]);
     assert!(update(&delta(1, 40, 2, 25), true).contains(&Rule::SkipWithoutBase));
     assert_eq!(rules(&[Reload { skip: true, ..reload(&delta(1, 20, 2, 10)) }]), [Rule::SkipWithoutBase]);
-    // What an update leaves out is what was there before.
+    // Segments that a delta update skips are those of the playlist before it.
     let mut checker = Checker::default();
     checker.check(&reload(&whole));
     checker.check(&Reload { skip: true, ..reload(&delta(1, 20, 2, 10)) });

@@ -1,4 +1,4 @@
-//! What is known of one media playlist from its replies so far.
+//! The state of one media playlist, gathered from its replies.
 
 use super::{
     Reload,

@@ -4,7 +4,7 @@ use super::tables::{Programme, ProgrammeStreams};
 use bytes::Bytes;
 use std::fmt;
 
-/// What a transport stream contains, in the order of its packets.
+/// An event of a transport stream. Events have the order of its packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TsEvent {
     /// All programmes, at first and after each change.

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Most bytes of an entry in a segment timeline.
 const ENTRY: usize = 40;
 
-/// What a client is shown of a window.
+/// The parameters of an MPD of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestView<'a> {
     /// Name of the stream's run in URIs.

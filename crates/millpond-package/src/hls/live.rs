@@ -21,7 +21,7 @@ const SKIP_UNTIL: u64 = 6;
 /// Most bytes of a segment's entry, without parts.
 const ENTRY: usize = 128;
 
-/// What a client is shown of a window.
+/// The parameters of a media playlist of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaylistView<'a> {
     /// Name of the stream's run in URIs.

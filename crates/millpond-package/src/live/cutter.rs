@@ -34,7 +34,7 @@ pub struct CutTrack {
     pub frame: u32,
 }
 
-/// What a cutter decided, in order.
+/// A decision of a cutter. Decisions have the order in which a window takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// The target durations. They come first, once.

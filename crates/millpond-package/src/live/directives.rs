@@ -6,7 +6,7 @@ use super::{
 };
 use std::time::Duration;
 
-/// What a client asks of a media playlist.
+/// The delivery directives in a client's request for a media playlist (rfc8216bis 6.2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
     /// The playlist must contain this segment (`_HLS_msn`).

@@ -51,7 +51,7 @@ pub struct Edge {
     pub part: u16,
 }
 
-/// What a window knows of a part.
+/// The result of looking a part up in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartLookUp<'a> {
     /// It is complete.

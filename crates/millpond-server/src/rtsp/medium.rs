@@ -1,4 +1,4 @@
-//! What a session plays: the medium of a path.
+//! The medium of a path, which a session plays.
 
 use super::Rtsp;
 use crate::library::LibraryError;
@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 /// Longest wait for the formats of a live stream: what players wait for the reply to DESCRIBE.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a session plays.
+/// The medium that a session plays.
 #[derive(Clone, Debug)]
 pub(super) enum Medium {
     /// A stored title.

@@ -70,7 +70,7 @@ struct Inner {
     is_closed: bool,
 }
 
-/// What has passed a fork.
+/// Counts of the frames that passed a fork.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
     /// Frames and bytes given to the fork.

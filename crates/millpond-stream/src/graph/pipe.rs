@@ -49,7 +49,7 @@ pub struct PipeReader {
     _edge: EdgeGuard,
 }
 
-/// What bounds the runs in a pipe.
+/// The bounds of the runs in a pipe.
 #[derive(Debug)]
 enum Room {
     /// The writer waits for permits.

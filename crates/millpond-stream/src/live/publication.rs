@@ -27,7 +27,7 @@ const PIECE: u32 = 128;
 /// without a word hold their name no longer than this.
 const SILENT: Duration = Duration::from_secs(10);
 
-/// What becomes of a second publisher of one stream.
+/// The treatment of a second publisher of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflict {
     /// It is refused while the first one is there.
@@ -107,7 +107,7 @@ pub(crate) struct Piece {
 /// The end of a publication's queue that gives pieces.
 pub(crate) type Queue = UnboundedReceiver<Piece>;
 
-/// What publisher and reception know of each other.
+/// The state that publisher and reception share.
 #[derive(Debug)]
 pub(crate) struct Presence {
     began: Instant,

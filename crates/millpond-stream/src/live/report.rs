@@ -1,4 +1,4 @@
-//! What a reception tells of its source.
+//! Reports of a reception about its source.
 
 use super::{Epoch, LiveTotals};
 use crate::{graph::Lead, reception::SourceError};
@@ -66,7 +66,7 @@ impl std::ops::AddAssign for SourceCounts {
     }
 }
 
-/// What a reception tells of its source. Clones tell of the same one.
+/// Reports of a reception about its source. Clones report about the same source.
 ///
 /// A reception calls [`begin`](Self::begin) before the first frame of each epoch, [`lost`](Self::lost) when frames stop, and
 /// [`failed`](Self::failed) when an attempt fails before any frame arrived. After both of the latter it tries again until its

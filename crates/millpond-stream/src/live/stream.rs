@@ -50,7 +50,7 @@ struct Run {
     desk: Arc<Desk>,
 }
 
-/// What a graph is made with.
+/// The parts that a graph is made with.
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) registry: &'a Registry,

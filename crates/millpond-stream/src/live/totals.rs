@@ -3,7 +3,7 @@
 use super::SourceCounts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all live streams of an engine counted since its start. No total falls when a stream ends.
+/// Totals of all live streams of an engine since its start. No total falls when a stream ends.
 #[derive(Debug, Default)]
 pub(crate) struct LiveTotals {
     pub(crate) frames: AtomicU64,

@@ -52,7 +52,7 @@ struct Texts {
     texts: HashMap<Text, Bytes>,
 }
 
-/// What is rendered of a window.
+/// A text that is rendered from a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Text {
     Multivariant,
@@ -60,7 +60,7 @@ enum Text {
     Media { track: usize, skip: bool },
 }
 
-/// What a window knows of a part.
+/// The result of looking a part up in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundPart {
     /// It is complete.
@@ -71,7 +71,7 @@ pub enum FoundPart {
     Unknown,
 }
 
-/// What a window knows of a segment of one track.
+/// The result of looking a segment of one track up in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundSegment {
     /// It has begun.

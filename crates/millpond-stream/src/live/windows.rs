@@ -60,7 +60,7 @@ impl WindowOptions {
 /// The feed of a window, and its tracks where several windows of a feed can differ in them.
 type Key = (u64, Arc<[u16]>);
 
-/// What the next window of a path goes on from.
+/// The numbers from which the next window of a path goes on.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     target: Option<TargetDuration>,

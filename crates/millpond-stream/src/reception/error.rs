@@ -1,10 +1,10 @@
-//! What went wrong at an upstream source.
+//! Failures of upstream sources.
 
 use super::RtspSource;
 use millpond_rtp::client::{ClientError, RequestKind};
 use std::fmt;
 
-/// What an upstream did, or failed to do.
+/// The kind of an upstream's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceErrorKind {
     /// It has nothing under that name.

@@ -51,7 +51,7 @@ pub struct FormatError {
     pub why: Box<Unreceivable>,
 }
 
-/// What is wrong with a stream.
+/// The reason for which a stream can't be received.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreceivable {
     /// It is neither video nor audio.

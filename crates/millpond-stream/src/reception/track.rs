@@ -83,7 +83,7 @@ impl SessionTrack {
     }
 
     pub(super) fn rtcp(&mut self, packet: &[u8], now: Duration, assembly: &mut Assembly) {
-        // What is no RTCP is ignored: some servers fill that channel with data of their own.
+        // Packets that are not RTCP are ignored: some servers fill that channel with data of their own.
         for item in self.receiver.rtcp(packet, now).unwrap_or_default() {
             match item {
                 RtcpItem::Sender(report) if self.receiver.ssrc() == Some(report.ssrc) => {

@@ -110,8 +110,8 @@ fn scaling_lists(fields: &mut FieldReader<'_, '_>, count: u32) -> Result<(), Med
     Ok(())
 }
 
-/// Reads the usability information (E.1.1). What precedes a violation counts: some encoders write less than they
-/// announce.
+/// Reads the usability information (E.1.1). Fields before an invalid one are used: some encoders write fewer fields than
+/// they announce.
 fn usability(fields: &mut FieldReader<'_, '_>) -> Vui {
     let mut vui = Vui::default();
     let _: Result<(), MediaError> = (|| {

@@ -43,7 +43,7 @@ pub(super) fn read(fields: &mut FieldReader<'_, '_>) -> Result<PictureSequence, 
     let size = Size { width, height, crop, unit: chroma(format, separate) };
     let bit_depths = bit_depths(fields)?;
     let (mut vui, mut reorder_depth) = (Vui::default(), None);
-    // What precedes a violation counts.
+    // Fields before an invalid one are used.
     let _: Result<(), MediaError> = (|| {
         let order_bits = ue_at_most(fields, 12, "as log2_max_pic_order_cnt_lsb_minus4")? + 4;
         reorder_depth = Some(reordering(fields, layers)?);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::codec::make::{self, Made};
 
-/// What a stream with this entry states gives the same codec and kind.
+/// The statements of a stream with this sample entry give the same codec and kind.
 fn remade(hex: &str, make: impl Fn(&Codec) -> Result<Made, MediaError>) -> Made {
     let original = read(&bytes(hex));
     let made = make(&original.codec).unwrap();

@@ -20,7 +20,7 @@ pub(crate) struct SegmentStream {
     patience: Duration,
 }
 
-/// What follows the parts that were sent.
+/// The part after those that were sent.
 enum Next {
     Part(Arc<[Bytes]>),
     End,

@@ -14,7 +14,7 @@ const PATIENCE: u32 = 6;
 /// Least delay of a window without frames.
 const UNKNOWN: i64 = i64::MAX;
 
-/// What a window of delays tells.
+/// The findings of a window of delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Frames arrive later than usual by this time, in nanoseconds: corrected slowly.

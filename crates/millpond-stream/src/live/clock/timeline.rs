@@ -254,7 +254,7 @@ impl Timeline {
             }
             Follows::Jump if track == self.lead => {
                 self.figures.jumps += 1;
-                // What was told about the clocks belongs to the time before.
+                // Earlier reports about the clocks belong to the time before.
                 self.tracks.iter_mut().for_each(TrackTimes::forget);
                 self.pend(EpochReason::Jump, Kind::Anew);
             }
