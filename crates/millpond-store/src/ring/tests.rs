@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use record::SIZE;
 
 #[expect(unreachable_pub, reason = "shared with the tests of the server")]
-#[path = "../../../millpond/tests/support/small_disk.rs"]
+#[path = "../../../millpond/tests/e2e/support/small_disk.rs"]
 mod small_disk;
 use small_disk::SmallDisk;
 

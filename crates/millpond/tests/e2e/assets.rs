@@ -1,0 +1,112 @@
+//! Every way to group files into an asset, and index files that stand for media.
+
+use crate::support::{
+    self, Server, clips, decode,
+    origins::{self, Kind, Stack},
+};
+use std::{path::Path, process::Command};
+
+over_every_storage! {
+    a_folder_a_manifest_and_a_list_in_the_url
+    an_index_file_stands_for_its_media_and_ffmpeg_reads_it_too
+}
+
+/// One title in two sizes, a second language, and subtitles.
+fn title(folder: &Path) {
+    let clip = |name: &str, args: &str| clips::make(&folder.join(name), args);
+    clip("a_240.mp4", "V S -vf scale=426:240 -c:v libx264 -g 50 -b:v 200k -c:a aac -metadata:s:a:0 language=eng");
+    clip("a_480.mp4", "V -vf scale=854:480 -c:v libx264 -g 50 -b:v 700k");
+    clip(
+        "a_de.m4a",
+        "-f lavfi -i sine=frequency=880:sample_rate=48000:duration=9 -c:a aac -metadata:s:a:0 language=deu",
+    );
+    std::fs::write(
+        folder.join("a.en.vtt"),
+        "WEBVTT\n\n00:01.000 --> 00:03.500\nHello\n\n00:05.000 --> 00:08.000\nStill here\n",
+    )
+    .unwrap();
+    std::fs::write(folder.join("a.de.srt"), "1\n00:00:01,000 --> 00:00:03,500\nHallo <i>du</i>\n").unwrap();
+}
+
+fn check(server: &Server, asset: &str, video: usize, audio: &[&str], subtitles: usize) {
+    let reply = server.get(&format!("{asset}/index.m3u8"));
+    let text = reply.text();
+    assert_eq!(reply.status, 200, "{asset}: {text}");
+    assert_eq!(text.matches("#EXT-X-STREAM-INF").count(), video, "{asset}: {text}");
+    assert_eq!(text.matches("TYPE=SUBTITLES").count(), subtitles, "{asset}: {text}");
+    for language in audio {
+        let found = text.lines().any(|l| l.contains("TYPE=AUDIO") && l.contains(&format!("LANGUAGE=\"{language}\"")));
+        assert!(found, "{asset} has no sound in {language}: {text}");
+    }
+}
+
+fn a_folder_a_manifest_and_a_list_in_the_url(kind: Kind) {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("a");
+    std::fs::create_dir(&folder).unwrap();
+    title(&folder);
+    let smil = r#"<?xml version="1.0"?><smil xmlns="http://www.w3.org/2001/SMIL20/Language"><body><switch>
+        <video src="a/a_240.mp4" systemBitrate="200000"/><video src="a/a_480.mp4" systemBitrate="700000"/>
+        <audio src="a/a_240.mp4" systemLanguage="eng"/><audio src="a/a_de.m4a" systemLanguage="deu"/>
+        <textstream src="a/a.en.vtt" systemLanguage="eng"/></switch></body></smil>"#;
+    std::fs::write(root.path().join("film.smil"), smil).unwrap();
+    std::fs::write(root.path().join("film.ism"), smil).unwrap();
+    let Some(Stack { server, .. }) = &origins::start_named(kind, Some("films"), root.path(), &[]) else { return };
+    check(server, "films/a", 2, &["en", "de"], 2);
+    check(server, "films/film.smil", 2, &["en", "de"], 1);
+    check(server, "films/film.ism", 2, &["en", "de"], 1);
+    check(server, "films/a/a_,240,480,.mp4.urlset", 2, &["en"], 0);
+    let vtt = server.get("films/a/s1/all.vtt").text() + &server.get("films/a/s2/all.vtt").text();
+    assert!(vtt.contains("Still here") && vtt.contains("Hallo <i>du</i>"), "{vtt}");
+}
+
+#[test]
+fn a_manifest_names_tracks_by_number() {
+    let root = tempfile::tempdir().unwrap();
+    let two = "V S -map 0:v -map 1:a -map 1:a -c:v libx264 -g 50 -c:a aac -metadata:s:a:0 language=eng -metadata:s:a:1 language=deu";
+    clips::make(&root.path().join("two.mp4"), two);
+    let entries =
+        r#"<video src="two.mp4"/><audio src="two.mp4" systemLanguage="fra"><param name="trackID" value="3"/></audio>"#;
+    std::fs::write(root.path().join("one.smil"), format!("<smil><body><switch>{entries}</switch></body></smil>"))
+        .unwrap();
+    let server = &Server::start(&[root.path().to_str().unwrap()]);
+    check(server, "two.mp4", 1, &["en", "de"], 0);
+    check(server, "one.smil", 1, &["fr"], 0);
+    let text = server.get("one.smil/index.m3u8").text();
+    assert_eq!(text.matches("TYPE=AUDIO").count(), 1, "{text}");
+}
+
+#[test]
+fn sidecars_beside_a_single_file() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::copy(clips::folder().join("h264_aac.mp4"), root.path().join("film.mp4")).unwrap();
+    std::fs::write(root.path().join("film.fr.vtt"), "WEBVTT\n\n00:01.000 --> 00:02.000\nBonjour\n").unwrap();
+    std::fs::write(root.path().join("other.fr.vtt"), "WEBVTT\n\n00:01.000 --> 00:02.000\nNon\n").unwrap();
+    let server = &Server::start(&[root.path().to_str().unwrap()]);
+    check(server, "film.mp4", 1, &[], 1);
+    assert!(server.get("film.mp4/s1/1.vtt").text().contains("Bonjour"));
+}
+
+fn an_index_file_stands_for_its_media_and_ffmpeg_reads_it_too(kind: Kind) {
+    if !support::have("ffmpeg") {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    for name in ["h264_aac.mp4", "h264_fragmented.mp4"] {
+        std::fs::copy(clips::folder().join(name), root.path().join(name)).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_millpond")).arg("index").arg(root.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let Some(Stack { server, .. }) = &origins::start(kind, root.path(), &[]) else { return };
+    for name in ["h264_aac", "h264_fragmented"] {
+        let (media, index) = (root.path().join(format!("{name}.mp4")), root.path().join(format!("{name}.dref.mp4")));
+        assert!(std::fs::metadata(&index).unwrap().len() * 4 < std::fs::metadata(&media).unwrap().len());
+        let reference = decode::video(&["-i", media.to_str().unwrap()], "0:v:0").unwrap();
+        let by_ffmpeg = ["-enable_drefs", "1", "-use_absolute_path", "1", "-i", index.to_str().unwrap()];
+        let read = decode::video(&by_ffmpeg, "0:v:0").unwrap();
+        decode::same_video(&read, &reference, 0.0, 1e-4).unwrap();
+        let url = server.url(&format!("{name}.dref.mp4/index.m3u8"));
+        let ours = decode::video(&["-i", &url], "0:v:0").unwrap();
+        decode::same_video(&ours, &reference, 0.0, 1e-4).unwrap();
+    }
+}

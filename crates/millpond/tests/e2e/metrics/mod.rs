@@ -1,0 +1,218 @@
+//! Every metric is moved by what it counts, through a real server; and Prometheus' own tool finds nothing wrong.
+//!
+//! [`TABLE`] has a row for each family of `/metrics`. A family without a row fails, and so does a row whose scenario does
+//! not move it.
+
+mod format;
+mod heavy;
+mod live;
+mod origin;
+mod recordings;
+mod remote;
+mod streams;
+mod watch;
+mod web;
+
+use crate::support::{self, Server, get};
+use std::collections::BTreeSet;
+
+/// The cause that moves a family: a test of this program, or none because it is constant while a server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Requests by HTTP to a folder (`web`).
+    Web,
+    /// Broken handshakes of TLS (`web`).
+    Tls,
+    /// A log that nobody reads (`web`).
+    Log,
+    /// Movies that are heavy to index (`heavy`).
+    Heavy,
+    /// An origin by HTTP, and the cache on the disk (`remote`).
+    Remote,
+    /// A player, ahead of which slices are fetched (`remote`).
+    Viewers,
+    /// A disk that is full (`remote`).
+    FullDisk,
+    /// Sibling caches (`remote`).
+    Siblings,
+    /// A channel by HTTP (`live`).
+    Live,
+    /// A live source with a bad connection, and a slow viewer (`live`).
+    BadSource,
+    /// RTSP sessions (`streams`).
+    Streams,
+    /// An origin that is late for RTSP (`streams`).
+    LateOrigin,
+    /// More RTSP than the threads can send (`streams`).
+    Overload,
+    /// A recording of a channel (`recordings`).
+    Recordings,
+    /// A recording onto a full disk (`recordings`).
+    FullRecording,
+    /// A recording onto a slow disk (`recordings`).
+    SlowRecording,
+    /// A machine without a network (`streams`).
+    NoNetwork,
+    /// Nothing: its value is checked (`constants_are_what_they_say`).
+    Constant,
+}
+
+const TABLE: &[(&str, By)] = &[
+    ("millpond_asset_cache_hits_total", By::Web),
+    ("millpond_asset_cache_misses_total", By::Web),
+    ("millpond_build_info", By::Constant),
+    ("millpond_collapsed_requests_total", By::Remote),
+    ("millpond_connections", By::Web),
+    ("millpond_connections_accepted_total", By::Web),
+    ("millpond_connections_refused_total", By::Web),
+    ("millpond_conversion_efficiency_ratio", By::Web),
+    ("millpond_disk_bytes", By::Remote),
+    ("millpond_disk_damaged_total", By::Remote),
+    ("millpond_disk_errors_total", By::FullDisk),
+    ("millpond_disk_evictions_total", By::Remote),
+    ("millpond_disk_failed", By::FullDisk),
+    ("millpond_disk_hits_total", By::Remote),
+    ("millpond_disk_limit_bytes", By::Constant),
+    ("millpond_disk_misses_total", By::Remote),
+    ("millpond_disk_pinned_bytes", By::Remote),
+    ("millpond_disk_slices", By::Remote),
+    ("millpond_disk_verified_total", By::Remote),
+    ("millpond_disk_writes_passed_over_total", By::Remote),
+    ("millpond_disk_writes_total", By::Remote),
+    ("millpond_file_bytes_total", By::Web),
+    ("millpond_http_first_byte_seconds", By::Web),
+    ("millpond_http_request_duration_seconds", By::Web),
+    ("millpond_http_requests_total", By::Web),
+    ("millpond_http_response_bytes_total", By::Web),
+    ("millpond_http_stream_viewers", By::Live),
+    ("millpond_index_build_duration_seconds", By::Web),
+    ("millpond_index_builds_total", By::Web),
+    ("millpond_index_read_bytes_total", By::Web),
+    ("millpond_live_broken_frames_total", By::BadSource),
+    ("millpond_live_dropped_frames_total", By::BadSource),
+    ("millpond_live_epochs_total", By::BadSource),
+    ("millpond_live_lost_packets_total", By::BadSource),
+    ("millpond_live_received_bytes_total", By::BadSource),
+    ("millpond_live_received_frames_total", By::BadSource),
+    ("millpond_live_reconnections_total", By::BadSource),
+    ("millpond_live_streams", By::BadSource),
+    ("millpond_live_unused_packets_total", By::BadSource),
+    ("millpond_log_lines_lost_total", By::Log),
+    ("millpond_memory_bytes", By::Web),
+    ("millpond_memory_entries", By::Web),
+    ("millpond_memory_evictions_total", By::Remote),
+    ("millpond_memory_hits_total", By::Web),
+    ("millpond_memory_kind_bytes", By::Web),
+    ("millpond_memory_limit_bytes", By::Constant),
+    ("millpond_memory_misses_total", By::Web),
+    ("millpond_origin_bandwidth_bytes", By::Remote),
+    ("millpond_origin_bytes_total", By::Remote),
+    ("millpond_origin_errors_total", By::Remote),
+    ("millpond_origin_requests_in_flight", By::Remote),
+    ("millpond_origin_requests_total", By::Remote),
+    ("millpond_origin_retries_total", By::Remote),
+    ("millpond_place_sent_bytes_total", By::Web),
+    ("millpond_prefetched_bytes_total", By::Viewers),
+    ("millpond_prefetched_unused_bytes", By::Viewers),
+    ("millpond_recorded_bytes_total", By::Recordings),
+    ("millpond_recorded_frames_total", By::Recordings),
+    ("millpond_recording_lost_frames_total", By::SlowRecording),
+    ("millpond_recordings", By::Recordings),
+    ("millpond_recordings_failed_total", By::FullRecording),
+    ("millpond_responses_broken_total", By::Web),
+    ("millpond_responses_in_flight", By::Web),
+    ("millpond_responses_unfinished_total", By::Web),
+    ("millpond_rtcp_jitter_seconds", By::Streams),
+    ("millpond_rtcp_lost_packets_total", By::Streams),
+    ("millpond_rtcp_reports_total", By::Streams),
+    ("millpond_rtcp_round_trip_seconds", By::Streams),
+    ("millpond_rtp_bytes_total", By::Streams),
+    ("millpond_rtp_dropped_frames_total", By::Streams),
+    ("millpond_rtp_failed_sends_total", By::NoNetwork),
+    ("millpond_rtp_frames_total", By::Streams),
+    ("millpond_rtp_lagging_frames_total", By::Streams),
+    ("millpond_rtp_late_frames_total", By::Streams),
+    ("millpond_rtp_missed_deadlines_total", By::LateOrigin),
+    ("millpond_rtp_packets_total", By::Streams),
+    ("millpond_rtp_sender_seconds_total", By::Streams),
+    ("millpond_rtsp_connections_refused_total", By::Streams),
+    ("millpond_rtsp_interval_hits_total", By::Streams),
+    ("millpond_rtsp_interval_misses_total", By::Streams),
+    ("millpond_rtsp_overloaded", By::Overload),
+    ("millpond_rtsp_playing", By::Streams),
+    ("millpond_rtsp_refused_total", By::Streams),
+    ("millpond_sibling_failures_total", By::Siblings),
+    ("millpond_sibling_hits_total", By::Siblings),
+    ("millpond_sibling_misses_total", By::Siblings),
+    ("millpond_slice_disk_hit_bytes_total", By::Remote),
+    ("millpond_slice_hits_total", By::Remote),
+    ("millpond_slice_memory_hit_bytes_total", By::Remote),
+    ("millpond_slice_miss_bytes_total", By::Remote),
+    ("millpond_slice_miss_duration_seconds", By::Remote),
+    ("millpond_slice_misses_total", By::Remote),
+    ("millpond_stale_opens_total", By::Remote),
+    ("millpond_tls_certificate_expiry_timestamp", By::Constant),
+    ("millpond_tls_handshakes_failed_total", By::Tls),
+    ("millpond_watched_tracks", By::Viewers),
+    ("millpond_work_job_duration_seconds", By::Web),
+    ("millpond_work_jobs_cancelled_total", By::Heavy),
+    ("millpond_work_jobs_refused_total", By::Heavy),
+    ("millpond_work_jobs_running", By::Heavy),
+    ("millpond_work_jobs_waiting", By::Heavy),
+    ("process_cpu_seconds_total", By::Web),
+    ("process_max_fds", By::Constant),
+    ("process_open_fds", By::Web),
+    ("process_resident_memory_bytes", By::Web),
+    ("process_start_time_seconds", By::Constant),
+    ("process_threads", By::Constant),
+];
+
+/// Families that a scenario has to move.
+fn rows(by: By) -> Vec<&'static str> {
+    TABLE.iter().filter(|(_, row)| *row == by).map(|(family, _)| *family).collect()
+}
+
+#[test]
+fn every_family_has_a_row() {
+    let server = Server::start(&[]);
+    let text = get(server.admin, "/metrics", &[]).text();
+    let families: BTreeSet<&str> = watch::families(&text).into_keys().collect();
+    let rows: BTreeSet<&str> = TABLE.iter().map(|(family, _)| *family).collect();
+    let without: Vec<_> = families.difference(&rows).collect();
+    let gone: Vec<_> = rows.difference(&families).collect();
+    assert!(without.is_empty() && gone.is_empty(), "no row: {without:?}; no such family: {gone:?}");
+    assert_eq!(TABLE.len(), rows.len(), "a family has two rows");
+}
+
+#[test]
+fn constants_are_what_they_say() {
+    let before = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    let origin = format!("http://127.0.0.1:{}", support::free_port());
+    let args = [origin.as_str(), "--memory", "48MiB", "--cache-size", "96MiB", "--tls-self-signed"];
+    let server = Server::start(&args);
+    let value = |name: &str| server.metric(name, "");
+    let started = value("process_start_time_seconds");
+    let proc = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", server.process.0.id())).unwrap();
+    let after = |text: &str, name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let checks = [
+        ("millpond_build_info", server.metric("millpond_build_info", env!("CARGO_PKG_VERSION")) == 1.0),
+        // The files' own records take a little of it.
+        (
+            "millpond_disk_limit_bytes",
+            (f64::from(90 << 20)..=f64::from(96 << 20)).contains(&value("millpond_disk_limit_bytes")),
+        ),
+        ("millpond_memory_limit_bytes", value("millpond_memory_limit_bytes") == f64::from(48 << 20)),
+        ("millpond_tls_certificate_expiry_timestamp", value("millpond_tls_certificate_expiry_timestamp") > before),
+        ("process_max_fds", value("process_max_fds") == after(&proc("limits"), "Max open files")),
+        ("process_start_time_seconds", started > before - 1.0 && started < before + 120.0),
+        // Threads that read files come and go.
+        ("process_threads", (value("process_threads") - after(&proc("status"), "Threads:")).abs() <= 16.0),
+    ];
+    for (name, is_right) in checks {
+        assert!(is_right, "{name}: {}", value(name));
+    }
+    assert_eq!(checks.map(|(name, _)| name).to_vec(), rows(By::Constant));
+}
