@@ -217,6 +217,23 @@ fn wrong_announcements_are_ignored() {
 }
 
 #[test]
+fn an_announcement_may_be_overtaken_by_packets() {
+    let frames = [[&300_u32.to_be_bytes()[..], &[0x65; 300]].concat()];
+    let packets = packets(Packetizer::Avc(4), &frames);
+    for overtaking in 0..packets.len() {
+        let mut receiver = receiver(Packetizer::Avc(4), ReorderLimits::UDP);
+        let mut units = Vec::new();
+        for (place, packet) in packets.iter().enumerate() {
+            if place == overtaking {
+                receiver.begin(FIRST);
+            }
+            receiver.rtp(packet, Duration::ZERO, &mut units);
+        }
+        assert_eq!((units.len(), receiver.dropped()), (1, 0), "{overtaking} packets before");
+    }
+}
+
+#[test]
 fn sources_may_restart_anywhere() {
     let mut receiver = receiver(Packetizer::Opus, ReorderLimits::UDP);
     let mut units = Vec::new();
