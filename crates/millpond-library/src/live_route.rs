@@ -37,6 +37,8 @@ pub enum LiveMedia {
     Init(u32),
     /// `~RUN/v1/12.m4s`: a segment.
     Segment(u64),
+    /// `~RUN/v1/t900000.m4s`: the segment that starts at a time of the track's timescale.
+    SegmentAt(u64),
     /// `~RUN/v1/12.3.m4s`: a part of a segment. Parts count from 0.
     Part(u64, u16),
 }
@@ -81,7 +83,10 @@ impl LiveMedia {
         let (stem, extension) = name.rsplit_once('.')?;
         match (extension, stem.split_once('.')) {
             ("mp4", None) => Some(Self::Init(counted(stem.strip_prefix("init-")?)?)),
-            ("m4s", None) => Some(Self::Segment(number(stem)?)),
+            ("m4s", None) => Some(match stem.strip_prefix('t') {
+                Some(start) => Self::SegmentAt(counted(start)?),
+                None => Self::Segment(number(stem)?),
+            }),
             ("m4s", Some((segment, part))) => Some(Self::Part(number(segment)?, counted(part)?)),
             _ => None,
         }
@@ -104,7 +109,7 @@ mod tests {
 
     #[test]
     fn every_form() {
-        use LiveMedia::{Init, Part, Segment};
+        use LiveMedia::{Init, Part, Segment, SegmentAt};
         use LiveResource::{Long, Media, Mpd, Multivariant};
         let of_run = |track, media| LiveResource::OfRun { run: "0a1b", track, media };
         for (path, resource) in [
@@ -117,6 +122,8 @@ mod tests {
             ("~0a1b/v1/init-4294967295.mp4", of_run("v1", Init(u32::MAX))),
             ("~0a1b/v1/12.m4s", of_run("v1", Segment(12))),
             ("~0a1b/a2/1795341590.m4s", of_run("a2", Segment(1_795_341_590))),
+            ("~0a1b/v1/t0.m4s", of_run("v1", SegmentAt(0))),
+            ("~0a1b/v1/t900000.m4s", of_run("v1", SegmentAt(900_000))),
             ("~0a1b/v1/12.0.m4s", of_run("v1", Part(12, 0))),
             ("~0a1b/v1/18446744073709551615.65535.m4s", of_run("v1", Part(u64::MAX, u16::MAX))),
         ] {
@@ -142,6 +149,9 @@ mod tests {
             "/door/~0a1b/12.m4s",
             "/door/~0a1b/v1/0.m4s",
             "/door/~0a1b/v1/012.m4s",
+            "/door/~0a1b/v1/t.m4s",
+            "/door/~0a1b/v1/t012.m4s",
+            "/door/~0a1b/v1/t12.0.m4s",
             "/door/~0a1b/v1/12.00.m4s",
             "/door/~0a1b/v1/12.65536.m4s",
             "/door/~0a1b/v1/12.3.4.m4s",

@@ -1,7 +1,8 @@
 //! The MPD of a live stream (ISO/IEC 23009-1 5.3.1.2, type `dynamic`), with low latency where the stream has parts.
 //!
-//! Each epoch is a Period. Its segments have numbers, and times in a `SegmentTimeline`. With parts, the unfinished
-//! segment is listed too, with the duration of the one before it: its chunks can be fetched as they are made.
+//! Each epoch is a Period. Its segments are addressed by their times in a `SegmentTimeline` (5.3.9.6): ffmpeg loses its
+//! place at each update of an MPD with both a timeline and numbers. With parts, the unfinished segment is listed too, with
+//! the duration that is expected: its chunks can be fetched as they are made.
 
 use super::{
     duration,
@@ -17,6 +18,9 @@ use std::time::Duration;
 
 /// Most bytes of an entry in a segment timeline.
 const ENTRY: usize = 40;
+
+/// Number of segments whose shortest duration is expected of the unfinished one.
+const COMPARED: usize = 4;
 
 /// The parameters of an MPD of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,27 +143,26 @@ impl<'a> Period<'a> {
         ends.max()
     }
 
-    /// Returns start and duration of the track's segments. The unfinished one lasts as long as the one before it.
+    /// Returns start and duration of the track's segments. The unfinished one lasts as long as the shortest of those just
+    /// before it: some players skip the next segment where it begins before the stated end.
     fn times(&self, track: usize) -> Vec<(i64, i64)> {
         let mut times: Vec<(i64, i64)> = Vec::with_capacity(self.segments.len());
         for of_track in self.segments.iter().filter_map(|segment| segment.track(track)) {
-            match of_track.start().filter(|_| of_track.is_closed() || self.lists(of_track)) {
+            match of_track.start().filter(|_| self.window.is_timed(of_track)) {
                 Some(start) if of_track.is_closed() => times.push((start, of_track.duration())),
-                Some(start) => times.push((start, self.expected(track, of_track, times.last().map(|(_, last)| *last)))),
+                Some(start) => {
+                    let before = times.iter().rev().take(COMPARED).map(|(_, duration)| *duration).min();
+                    times.push((start, self.expected(track, of_track, before)));
+                }
                 None => break,
             }
         }
         times
     }
 
-    /// Whether an unfinished segment is listed.
-    fn lists(&self, of_track: &TrackSegment) -> bool {
-        self.part.is_some() && !of_track.parts().is_empty()
-    }
-
-    fn expected(&self, track: usize, of_track: &TrackSegment, last: Option<i64>) -> i64 {
+    fn expected(&self, track: usize, of_track: &TrackSegment, before: Option<i64>) -> i64 {
         let target = || self.window.tracks().get(track).map(|track| ticks(self.target.duration(), track.timescale));
-        last.or_else(target).unwrap_or(0).max(of_track.duration())
+        before.or_else(target).unwrap_or(0).max(of_track.duration())
     }
 }
 
@@ -174,14 +177,12 @@ impl Templates for Period<'_> {
 
     /// Writes the template of a track (5.3.9.4).
     fn template(&self, w: &mut Writer, track: &TrackListing<'_>) {
-        let (Some(of_track), Some(first)) = (self.window.tracks().get(track.place), self.segments.first()) else {
-            return;
-        };
+        let Some(of_track) = self.window.tracks().get(track.place) else { return };
         let (scale, run) = (of_track.timescale, self.run);
         let offset = u64::try_from(ticks(self.began, scale)).unwrap_or(0);
         w.start("SegmentTemplate").number("timescale", scale.get().into()).number("presentationTimeOffset", offset);
         w.attribute("initialization", &format!("~{run}/$RepresentationID$/init-{}.mp4", self.epoch.number));
-        w.attribute("media", &format!("~{run}/$RepresentationID$/$Number$.m4s")).number("startNumber", first.number.0);
+        w.attribute("media", &format!("~{run}/$RepresentationID$/t$Time$.m4s"));
         let times = self.times(track.place);
         if let (Some(part), Some((_, last))) = (self.part, times.last()) {
             // Chunks can be fetched when they are complete, not when their segment is (5.3.9.5.3).

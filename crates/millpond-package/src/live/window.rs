@@ -271,6 +271,34 @@ impl Window {
         self.segments.get(usize::try_from(number.0.checked_sub(first.0)?).ok()?)
     }
 
+    /// Whether a segment of a track has an entry in segment timelines: a complete one has, and with parts one that has
+    /// begun.
+    #[must_use]
+    pub fn is_timed(&self, of_track: &TrackSegment) -> bool {
+        let has_parts = self.targets().is_some_and(|targets| targets.parts.is_some());
+        of_track.is_closed() || has_parts && !of_track.parts().is_empty()
+    }
+
+    /// Starts of a track's segments in segment timelines, in ticks of its timescale, the newest first.
+    fn starts(&self, track: usize) -> impl Iterator<Item = (SegmentNumber, i64)> {
+        self.segments.iter().rev().filter_map(move |segment| {
+            let of_track = segment.track(track).filter(|of_track| self.is_timed(of_track))?;
+            Some((segment.number, of_track.start()?))
+        })
+    }
+
+    /// Start of the newest segment of a track in segment timelines, in ticks of its timescale.
+    #[must_use]
+    pub fn newest_start(&self, track: usize) -> Option<i64> {
+        self.starts(track).next().map(|(_, start)| start)
+    }
+
+    /// Returns the segment that starts at a time by segment timelines, in ticks of the track's timescale.
+    #[must_use]
+    pub fn segment_at(&self, track: usize, start: i64) -> Option<SegmentNumber> {
+        self.starts(track).find(|(_, other)| *other == start).map(|(number, _)| number)
+    }
+
     /// Returns an epoch that the window remembers.
     #[must_use]
     pub fn epoch(&self, number: u32) -> Option<&WindowEpoch> {

@@ -17,7 +17,7 @@ fn a_stream_without_parts() {
       <Label>Video</Label>
       <Role schemeIdUri="urn:mpeg:dash:role:2011" value="main"/>
       <Representation id="v1" bandwidth="BANDWIDTH" codecs="avc1.64001f" width="640" height="360" frameRate="25" sar="1:1">
-        <SegmentTemplate timescale="90000" presentationTimeOffset="900000" initialization="~0a1b/$RepresentationID$/init-0.mp4" media="~0a1b/$RepresentationID$/$Number$.m4s" startNumber="100">
+        <SegmentTemplate timescale="90000" presentationTimeOffset="900000" initialization="~0a1b/$RepresentationID$/init-0.mp4" media="~0a1b/$RepresentationID$/t$Time$.m4s">
           <SegmentTimeline>
             <S t="900000" d="180000" r="1"/>
           </SegmentTimeline>
@@ -57,6 +57,6 @@ fn epochs_are_periods_with_exact_durations() {
     assert!(mpd.contains("<Period id=\"0\" start=\"PT10S\" duration=\"PT5S\">"), "{mpd}");
     assert!(mpd.contains("<Period id=\"1\" start=\"PT61S\">"), "{mpd}");
     let template = "presentationTimeOffset=\"5490000\" initialization=\"~0a1b/$RepresentationID$/init-1.mp4\" \
-        media=\"~0a1b/$RepresentationID$/$Number$.m4s\" startNumber=\"103\"";
+        media=\"~0a1b/$RepresentationID$/t$Time$.m4s\"";
     assert!(mpd.contains(template), "{mpd}");
 }

@@ -57,6 +57,10 @@ impl Front {
             LiveMedia::Segment(number) => {
                 self.live_segment(path, &window, (track, SegmentNumber(number)), request, info).await?
             }
+            LiveMedia::SegmentAt(start) => {
+                let number = self.live_number(path, &window, (track, start), info).await?;
+                self.live_segment(path, &window, (track, number), request, info).await?
+            }
         };
         let kind = window.look(|window| window.tracks().get(track).map(|track| track.kind));
         let content_type = if kind == Some(MediaKind::Audio) { "audio/mp4" } else { "video/mp4" };
@@ -89,6 +93,27 @@ impl Front {
                 Err(path.without(format!("no playlist lists or announces part {part} of segment {segment}")))
             }
         }
+    }
+
+    /// Returns the segment that manifests list at a time. Where a later one than the newest is asked for, the refusal waits
+    /// until a manifest lists one more: ffmpeg asks for the end of a timeline again and again, and loses its place where
+    /// that succeeds before the manifest lists it.
+    async fn live_number(
+        &self,
+        path: &LivePath<'_>,
+        window: &LiveWindow,
+        (track, start): (usize, u64),
+        info: &mut ReplyInfo,
+    ) -> Result<SegmentNumber, AnswerError> {
+        let none = || path.without(format!("no manifest lists a segment at {start}"));
+        let time = i64::try_from(start).map_err(|_| none())?;
+        let look = |window: &Window| (window.segment_at(track, time), window.newest_start(track));
+        let (number, newest) = window.look(look);
+        if number.is_none() && newest.is_some_and(|newest| time > newest) {
+            let lists_more = |window: &Window| (window.newest_start(track) > newest).then_some(());
+            self.held(path, window, target(window) * LATE, info, lists_more).await?;
+        }
+        number.ok_or_else(none)
     }
 
     /// Returns a segment. One that is not complete is sent part by part; one that begins next is held until it does.
