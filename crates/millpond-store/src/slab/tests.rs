@@ -14,10 +14,10 @@ fn content(key: u64, len: usize) -> Bytes {
 
 /// Opens slabs that were just closed. A process that another test starts holds their lock for a moment, until its
 /// execve (flock(2), execve(2)).
-fn open_again(folder: &Path) -> (Slabs, Vec<StoredSlice>) {
+fn open_again(folder: &Path, quota: u64, slice: u32) -> (Slabs, Vec<StoredSlice>) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     loop {
-        match Slabs::open(folder, 1 << 20, SLICE) {
+        match Slabs::open(folder, quota, slice) {
             Err(SlabError::Locked { .. }) if std::time::Instant::now() < deadline => std::thread::yield_now(),
             opened => return opened.unwrap(),
         }
@@ -70,7 +70,7 @@ fn what_is_written_is_there_after_a_restart() {
     assert!(slabs.verify(5) && !slabs.verify(6) && held(&slabs, 6).is_none());
     assert!(matches!(Slabs::open(dir.path(), 1 << 20, SLICE), Err(SlabError::Locked { .. })));
     drop(slabs);
-    let (slabs, found) = Slabs::open(dir.path(), 1 << 20, SLICE).unwrap();
+    let (slabs, found) = open_again(dir.path(), 1 << 20, SLICE);
     assert_eq!(found.len(), 99);
     for found in &found {
         assert!(slabs.verify(found.slot));
@@ -90,13 +90,13 @@ fn the_quota_is_kept_when_full_and_when_it_changes() {
     let (len, blocks) = taken(dir.path());
     assert!(len <= quota && blocks <= quota, "{len} and {blocks} of {quota}");
     drop(slabs);
-    let (slabs, found) = Slabs::open(dir.path(), quota / 2, SLICE).unwrap();
+    let (slabs, found) = open_again(dir.path(), quota / 2, SLICE);
     assert_eq!(found.len() as u32, slabs.slots(), "what fits stays");
     put(&slabs, 0, 7777).unwrap();
     let (len, blocks) = taken(dir.path());
     assert!(len <= quota / 2 && blocks <= quota / 2, "{len} and {blocks}");
     drop(slabs);
-    let (_, found) = Slabs::open(dir.path(), quota, SLICE * 2).unwrap();
+    let (_, found) = open_again(dir.path(), quota, SLICE * 2);
     assert!(found.is_empty(), "another size of slices starts anew");
     let error = Slabs::open(&dir.path().join("x"), 5000, SLICE).unwrap_err();
     assert!(matches!(error, SlabError::TooSmall { .. }), "{error}");
@@ -111,7 +111,7 @@ fn names_are_made_anew_when_their_share_is_full() {
     }
     assert!(dir.path().join("names").metadata().unwrap().len() <= NAMES_LEAST);
     drop(slabs);
-    let (slabs, found) = Slabs::open(dir.path(), 1 << 20, SLICE).unwrap();
+    let (slabs, found) = open_again(dir.path(), 1 << 20, SLICE);
     assert_eq!(found.len(), 50);
     found.iter().for_each(|found| check(&slabs, found));
 }
@@ -155,7 +155,7 @@ fn flipped_bits_are_never_taken_for_what_was_written() {
             *byte ^= 1 << rng.u8(..8);
         }
         fs::write(&file, &bytes).unwrap();
-        let (slabs, found) = open_again(dir.path());
+        let (slabs, found) = open_again(dir.path(), 1 << 20, SLICE);
         for found in &found {
             if slabs.verify(found.slot) {
                 check(&slabs, found);
@@ -203,7 +203,7 @@ fn a_folder_that_cannot_be_written_is_an_error_that_names_it() {
 #[test]
 fn writes_until_it_is_killed() {
     let Some(folder) = std::env::var_os("MILLPOND_SLAB_CRASH") else { return };
-    let (slabs, _) = Slabs::open(Path::new(&folder), 1 << 20, SLICE).unwrap();
+    let (slabs, _) = open_again(Path::new(&folder), 1 << 20, SLICE);
     for key in fastrand::u64(..1 << 40).. {
         put(&slabs, fastrand::u32(..200), key).unwrap();
     }
@@ -223,7 +223,7 @@ fn a_process_killed_fifty_times_leaves_nothing_wrong() {
         std::thread::sleep(std::time::Duration::from_millis(30 + fastrand::u64(..40)));
         child.kill().unwrap();
         child.wait().unwrap();
-        let (slabs, found) = Slabs::open(dir.path(), 1 << 20, SLICE).unwrap();
+        let (slabs, found) = open_again(dir.path(), 1 << 20, SLICE);
         assert!(found.len() + 1 >= seen, "{} after {seen}: more is lost than what was being written", found.len());
         seen = found.len();
         for found in &found {
@@ -239,7 +239,7 @@ fn a_million_slices_are_found_soon() {
     let dir = tempfile::tempdir().unwrap();
     // A quota for a million slices, of which only the records are written.
     let quota = 1_020_000 * (u64::from(SLICE) + record::SIZE as u64);
-    let (slabs, _) = Slabs::open(dir.path(), quota, SLICE).unwrap();
+    let (slabs, _) = open_again(dir.path(), quota, SLICE);
     let count = 1_000_000.min(slabs.slots());
     {
         let mut state = slabs.state();
@@ -258,7 +258,7 @@ fn a_million_slices_are_found_soon() {
     }
     drop(slabs);
     let started = std::time::Instant::now();
-    let (_, found) = Slabs::open(dir.path(), quota, SLICE).unwrap();
+    let (_, found) = open_again(dir.path(), quota, SLICE);
     println!("{} slices found in {} ms", found.len(), started.elapsed().as_millis());
     assert_eq!(found.len() as u32, count);
 }
