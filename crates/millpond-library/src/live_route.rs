@@ -4,6 +4,7 @@
 //! run (`~0a1b/v1/12.m4s`), so that a restart never reuses an address.
 
 use crate::route::{is_track, number, split};
+use millpond_package::hls::Container;
 
 /// Most characters of the name of a run.
 const RUN: usize = 32;
@@ -11,14 +12,14 @@ const RUN: usize = 32;
 /// Something made of a running stream. Tracks are named `v1`, `a1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveResource<'a> {
-    /// `index.m3u8`
-    Multivariant,
+    /// `index.m3u8`, `ts/index.m3u8`
+    Multivariant(Container),
     /// `index.mpd`
     Mpd,
-    /// `v1/index.m3u8`: the playlist of a track.
-    Media(&'a str),
-    /// `stream.mp4`: all tracks in one response without an end.
-    Long,
+    /// `v1/index.m3u8`, `ts/v1/index.m3u8`: the playlist of a track.
+    Media(Container, &'a str),
+    /// `stream.mp4`, `stream.ts`: all tracks in one response without an end.
+    Long(Container),
     /// Media of one run.
     OfRun {
         /// Name of the run, without its `~`.
@@ -41,6 +42,8 @@ pub enum LiveMedia {
     SegmentAt(u64),
     /// `~RUN/v1/12.3.m4s`: a part of a segment. Parts count from 0.
     Part(u64, u16),
+    /// `ts/~RUN/v1/12.ts`: a segment as a transport stream.
+    Transport(u64),
 }
 
 /// A path that names something made of a running stream.
@@ -60,12 +63,16 @@ impl<'a> LiveRoute<'a> {
         let of = |stream, resource| Some(Self { stream, resource });
         match name {
             "index.mpd" => return of(above, LiveResource::Mpd),
-            "stream.mp4" => return of(above, LiveResource::Long),
+            "stream.mp4" => return of(above, LiveResource::Long(Container::Fmp4)),
+            "stream.ts" => return of(above, LiveResource::Long(Container::Ts)),
             "index.m3u8" => {
-                return match split(above) {
-                    (stream, track) if is_track(track) => of(stream, LiveResource::Media(track)),
-                    _ => of(above, LiveResource::Multivariant),
-                };
+                let (stream, track) = split(above);
+                if !is_track(track) {
+                    let (stream, container) = container(above);
+                    return of(stream, LiveResource::Multivariant(container));
+                }
+                let (stream, container) = container(stream);
+                return of(stream, LiveResource::Media(container, track));
             }
             _ => {}
         }
@@ -73,6 +80,11 @@ impl<'a> LiveRoute<'a> {
         let (above, track) = split(above);
         let (stream, run) = split(above);
         let run = run.strip_prefix('~').filter(|run| is_run(run))?;
+        let stream = match (media, container(stream)) {
+            (LiveMedia::Transport(_), (stream, Container::Ts)) => stream,
+            (LiveMedia::Transport(_), _) => return None,
+            _ => stream,
+        };
         is_track(track).then_some(Self { stream, resource: LiveResource::OfRun { run, track, media } })
     }
 }
@@ -83,6 +95,7 @@ impl LiveMedia {
         let (stem, extension) = name.rsplit_once('.')?;
         match (extension, stem.split_once('.')) {
             ("mp4", None) => Some(Self::Init(counted(stem.strip_prefix("init-")?)?)),
+            ("ts", None) => Some(Self::Transport(number(stem)?)),
             ("m4s", None) => Some(match stem.strip_prefix('t') {
                 Some(start) => Self::SegmentAt(counted(start)?),
                 None => Self::Segment(number(stem)?),
@@ -90,6 +103,14 @@ impl LiveMedia {
             ("m4s", Some((segment, part))) => Some(Self::Part(number(segment)?, counted(part)?)),
             _ => None,
         }
+    }
+}
+
+/// Splits the folder of transport streams off the end of a path.
+fn container(path: &str) -> (&str, Container) {
+    match split(path) {
+        (above, "ts") => (above, Container::Ts),
+        _ => (path, Container::Fmp4),
     }
 }
 
@@ -109,15 +130,20 @@ mod tests {
 
     #[test]
     fn every_form() {
-        use LiveMedia::{Init, Part, Segment, SegmentAt};
+        use Container::{Fmp4, Ts};
+        use LiveMedia::{Init, Part, Segment, SegmentAt, Transport};
         use LiveResource::{Long, Media, Mpd, Multivariant};
         let of_run = |track, media| LiveResource::OfRun { run: "0a1b", track, media };
         for (path, resource) in [
-            ("index.m3u8", Multivariant),
+            ("index.m3u8", Multivariant(Fmp4)),
+            ("ts/index.m3u8", Multivariant(Ts)),
             ("index.mpd", Mpd),
-            ("stream.mp4", Long),
-            ("v1/index.m3u8", Media("v1")),
-            ("a12/index.m3u8", Media("a12")),
+            ("stream.mp4", Long(Fmp4)),
+            ("stream.ts", Long(Ts)),
+            ("v1/index.m3u8", Media(Fmp4, "v1")),
+            ("a12/index.m3u8", Media(Fmp4, "a12")),
+            ("ts/a12/index.m3u8", Media(Ts, "a12")),
+            ("ts/~0a1b/v1/12.ts", of_run("v1", Transport(12))),
             ("~0a1b/v1/init-0.mp4", of_run("v1", Init(0))),
             ("~0a1b/v1/init-4294967295.mp4", of_run("v1", Init(u32::MAX))),
             ("~0a1b/v1/12.m4s", of_run("v1", Segment(12))),
@@ -161,6 +187,9 @@ mod tests {
             "/door/~0a1b/v1/init-01.mp4",
             "/door/~0a1b/v1/init-4294967296.mp4",
             "/door/~0a1b/v1/12.ts",
+            "/door/ts/~0a1b/v1/012.ts",
+            "/door/ts/~0a1b/v1/12.0.ts",
+            "/door/ts/v1/12.ts",
         ] {
             assert_eq!(LiveRoute::parse(path), None, "{path}");
         }

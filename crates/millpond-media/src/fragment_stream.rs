@@ -145,6 +145,21 @@ impl FragmentStream {
         result
     }
 
+    /// Tells that the bytes so far ended, and that the next ones begin with a box: segments are sent one by one, and senders
+    /// break off. A box that is not complete is dropped; the movie box stays.
+    pub fn end_piece(&mut self, events: &mut Vec<FragmentEvent>) {
+        let is_whole = matches!(self.part, Part::Header) && self.buffer.is_empty();
+        if self.failed.is_some() || is_whole {
+            return;
+        }
+        self.due.clear();
+        self.lost = 0;
+        events.push(FragmentEvent::Fault(format!("byte {}: the bytes end within a box", self.at())));
+        self.offset += self.buffer.len() as u64;
+        self.buffer = Vec::new();
+        self.part = Part::Header;
+    }
+
     /// Offset in the stream of the next byte to use.
     fn at(&self) -> u64 {
         self.offset + self.used as u64

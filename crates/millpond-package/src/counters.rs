@@ -20,7 +20,7 @@ pub(crate) struct TsLayout {
 /// Length of a transport packet in bytes.
 const PACKET: u64 = 188;
 /// Presentation time 0 on the 90 kHz clock: 10 s, so that priming and preroll before 0 have positive times.
-const BASE: i64 = 900_000;
+pub(crate) const BASE: i64 = 900_000;
 
 impl TsLayout {
     /// Computes the layout of a track cut at `ordinals`, in segments with the durations of `segments`. Walks over all

@@ -32,6 +32,7 @@ pub mod timeline;
 pub mod track;
 pub mod transport;
 pub mod ts;
+pub mod uri;
 pub mod utc;
 
 mod base64;
@@ -41,6 +42,7 @@ mod digits;
 mod grid;
 mod iframes;
 mod loads;
+mod opening;
 mod scan;
 mod selection;
 mod stretch;

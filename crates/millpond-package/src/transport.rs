@@ -14,7 +14,7 @@ use crate::{
     presentation::Presentation,
     segmentation::partition,
     track::{MediaKind, MediaTrack, PresentedTrack},
-    ts::{self, ElementaryStream},
+    ts::{self, Continuity, ElementaryStream},
 };
 use std::ops::Range;
 
@@ -110,6 +110,7 @@ fn stream(media: &MediaTrack, ordinals: Range<u32>, first_counter: u8, role: Rol
         until: role.until(media, ordinals.end),
         units: units(media, ordinals),
         first_counter,
+        continuity: Continuity::Counted,
     }
 }
 

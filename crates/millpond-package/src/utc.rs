@@ -34,6 +34,56 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
+/// Parses a time of RFC 3339, such as `2026-11-22T10:00:00.5+01:00`, as time since the Unix epoch. `None` for other texts, times
+/// before 1970 and leap seconds.
+#[must_use]
+pub fn parse(text: &str) -> Option<Duration> {
+    let (date, time) = text.split_once(['T', 't'])?;
+    let [year, month, day] = fields(date, '-', [4, 2, 2])?;
+    let (time, zone) = time.split_at_checked(time.find(['Z', 'z', '+', '-'])?)?;
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let [hour, minute, second] = fields(time, ':', [2, 2, 2])?;
+    if !(1970..=9999).contains(&year) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let days = days(year, month, day)?;
+    let is_fraction = (1..=9).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let nanos: u64 = format!("{fraction:0<9}").parse().ok().filter(|_| is_fraction)?;
+    let local = Duration::from_secs(days * 86_400 + hour * 3600 + minute * 60 + second) + Duration::from_nanos(nanos);
+    match zone.split_at_checked(1)? {
+        ("Z" | "z", "") => Some(local),
+        (sign, offset) => {
+            let [hours, minutes] = fields(offset, ':', [2, 2])?;
+            let offset = Duration::from_secs(hours * 3600 + minutes * 60);
+            let is_valid = hours <= 23 && minutes <= 59;
+            let utc = if sign == "+" { local.checked_sub(offset) } else { Some(local + offset) };
+            utc.filter(|_| is_valid)
+        }
+    }
+}
+
+/// Splits a text into numbers with these counts of digits.
+fn fields<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[u64; N]> {
+    let mut values = [0; N];
+    let mut texts = text.split(separator);
+    for (value, digits) in values.iter_mut().zip(digits) {
+        let text =
+            texts.next().filter(|text| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit()))?;
+        *value = text.parse().ok()?;
+    }
+    texts.next().is_none().then_some(values)
+}
+
+/// Returns the days from 1970-01-01 to a date.
+fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+    // Years are counted from March, so that the leap day is the last one.
+    let of_march = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (years, months) = of_march;
+    let days =
+        (years * 365 + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day).checked_sub(719_469)?;
+    (date(days) == (year, month, day)).then_some(days)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +102,32 @@ mod tests {
             let mut out = String::new();
             push(&mut out, Duration::from_millis(millis));
             assert_eq!(out, expected);
+            assert_eq!(parse(expected), Some(Duration::from_millis(millis)));
+        }
+    }
+
+    #[test]
+    fn times_are_parsed_with_their_zone() {
+        let hour = Duration::from_secs(1_795_341_600);
+        for (text, expected) in [
+            ("2026-11-22T10:00:00Z", Some(hour)),
+            ("2026-11-22t11:00:00.000000001+01:00", Some(hour + Duration::from_nanos(1))),
+            ("2026-11-22T04:30:00.5-05:30", Some(hour + Duration::from_millis(500))),
+            ("1969-12-31T23:59:59Z", None),
+            ("1970-01-01T00:00:00+00:01", None),
+            ("2026-02-29T10:00:00Z", None),
+            ("2026-00-01T10:00:00Z", None),
+            ("2026-11-22T24:00:00Z", None),
+            ("2026-11-22T10:00:60Z", None),
+            ("2026-11-22T10:00:00.Z", None),
+            ("2026-11-22T10:00:00", None),
+            ("2026-11-22T10:00:00Zx", None),
+            ("2026-11-22T10:00:00+1:00", None),
+            ("2026-11-22T10:00:00\u{e9}", None),
+            ("2026-11-22 10:00:00Z", None),
+            ("", None),
+        ] {
+            assert_eq!(parse(text), expected, "{text}");
         }
     }
 }

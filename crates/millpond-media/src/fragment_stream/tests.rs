@@ -137,3 +137,22 @@ proptest! {
         prop_assert_eq!(events(&bytes, step), events(&bytes, usize::MAX));
     }
 }
+
+#[test]
+fn a_piece_may_end_anywhere() {
+    let (init, whole) = (both(), fragment(0, &[&[5, 6], &[7]]));
+    let samples = |events: &[FragmentEvent]| events.iter().filter(|e| matches!(e, FragmentEvent::Sample(_))).count();
+    for end in 0..=whole.len() {
+        let (mut stream, mut events) = (FragmentStream::new(), Vec::new());
+        stream.push(&init, &mut events).unwrap();
+        stream.push(&whole[..end], &mut events).unwrap();
+        stream.end_piece(&mut events);
+        let is_cut = !(end == 0 || end == whole.len());
+        let faults = events.iter().filter(|event| matches!(event, FragmentEvent::Fault(_))).count();
+        // The end of the fragment is the end of a box too.
+        assert!(faults == usize::from(is_cut) || faults == 0, "{end}: {events:?}");
+        events.clear();
+        stream.push(&whole, &mut events).unwrap();
+        assert_eq!(samples(&events), 3, "{end}");
+    }
+}

@@ -8,6 +8,8 @@ pub(super) struct Continuity {
     last: Option<u8>,
     /// Payload of the last packet, with which a repetition is told from 16 lost packets.
     payload: Vec<u8>,
+    /// Whether packets are missing before the next one, whatever its counter.
+    has_lost: bool,
 }
 
 /// Relation of a packet to the one before it.
@@ -17,16 +19,22 @@ pub(super) enum Arrival {
     Next,
     /// The same packet again.
     Repeated,
-    /// Packets are missing before this one, which should have this counter.
+    /// Packets are missing before this one, which should have this counter. It may have it after [`Continuity::lose`].
     AfterGap(u8),
 }
 
 impl Continuity {
+    /// Takes note that packets are missing before the next one.
+    pub(super) fn lose(&mut self) {
+        self.has_lost = true;
+    }
+
     /// Compares a packet with the one before it. Packets without payload do not count.
     pub(super) fn check(&mut self, packet: &Packet<'_>) -> Arrival {
         let Some(payload) = packet.payload else { return Arrival::Next };
         let expected = self.last.map(|last| (last + 1) & 0x0f);
-        let is_same = self.last == Some(packet.counter) && self.payload == payload;
+        let has_lost = std::mem::take(&mut self.has_lost);
+        let is_same = !has_lost && self.last == Some(packet.counter) && self.payload == payload;
         if is_same && !packet.is_discontinuous {
             return Arrival::Repeated;
         }
@@ -34,6 +42,7 @@ impl Continuity {
         self.payload.clear();
         self.payload.extend_from_slice(payload);
         match expected {
+            Some(expected) if has_lost => Arrival::AfterGap(expected),
             Some(expected) if expected != packet.counter && !packet.is_discontinuous => Arrival::AfterGap(expected),
             _ => Arrival::Next,
         }
@@ -67,5 +76,9 @@ mod tests {
         assert_eq!(check(3, 4, false), Arrival::AfterGap(1));
         assert_eq!(check(9, 4, true), Arrival::Next);
         assert_eq!(check(10, 5, false), Arrival::Next);
+        continuity.lose();
+        let next = packet(11, 6, false);
+        assert_eq!(continuity.check(&Packet::parse(&next)), Arrival::AfterGap(11), "known to be missing");
+        assert_eq!(continuity.check(&Packet::parse(&next)), Arrival::Repeated);
     }
 }

@@ -146,6 +146,12 @@ impl Demultiplexer {
         }
     }
 
+    /// Takes note that bytes are missing before the next ones. Counters of packets show it where it is not told, unless a multiple
+    /// of 16 packets of a PID is missing.
+    pub fn lose(&mut self) {
+        self.pids.values_mut().for_each(|pid| pid.continuity.lose());
+    }
+
     /// Ends the stream: the last unbounded unit of each PID is complete.
     pub fn finish(&mut self, events: &mut Vec<TsEvent>) {
         let offset = self.offset();

@@ -1,15 +1,19 @@
 //! The MPD of a live stream (ISO/IEC 23009-1 5.3.1.2, type `dynamic`), with low latency where the stream has parts.
 //!
 //! Each epoch is a Period. Its segments are addressed by their times in a `SegmentTimeline` (5.3.9.6): ffmpeg loses its
-//! place at each update of an MPD with both a timeline and numbers. With parts, the unfinished segment is listed too, with
+//! place at each update of an MPD with both a timeline and numbers. Those of earlier runs are addressed by numbers. With parts, the unfinished segment is listed too, with
 //! the duration that is expected: its chunks can be fetched as they are made.
+
+mod ladder;
+
+pub use ladder::ladder_mpd;
 
 use super::{
     duration,
     sets::{Templates, sets, timeline},
 };
 use crate::{
-    live::{Segment, SegmentNumber, TargetDuration, TrackSegment, Window, WindowEpoch, ticks},
+    live::{Extent, Segment, SegmentNumber, TargetDuration, TrackSegment, Window, WindowEpoch, ticks},
     track_listing::TrackListing,
     utc,
     xml::Writer,
@@ -31,43 +35,41 @@ pub struct ManifestView<'a> {
     pub clock: &'a str,
     /// Wall time of the window's last change, since the Unix epoch.
     pub published: Duration,
+    /// The segments listed.
+    pub extent: Extent,
 }
 
 /// Returns the MPD of a window; `None` until all tracks have a complete segment.
 #[must_use]
 pub fn mpd(window: &Window, view: &ManifestView<'_>) -> Option<String> {
     let origin = window.origin().filter(|_| window.is_ready())?;
-    let target = window.targets()?.segment;
-    let part = window.targets()?.longest_part();
-    let first = window.first_listed()?;
+    let first = window.first_listed(view.extent)?;
     let periods: Vec<_> = window.epochs().filter_map(|epoch| Period::of(window, epoch, view.run, first)).collect();
     let entries: usize = periods.iter().map(|period| period.segments.len()).sum();
     let mut w = Writer::new(2048 + periods.len() * 1024 + ENTRY * entries * window.tracks().len());
     head(&mut w, window, view, origin);
-    // Three parts must be buffered; a chunk and a request take up to a second more.
-    let latency =
-        part.map(|part| u64::try_from(part.as_millis()).unwrap_or(u64::MAX).saturating_mul(3).saturating_add(1000));
-    if let Some(latency) = latency {
-        w.start("ServiceDescription").attribute("id", "0");
-        w.start("Latency")
-            .number("target", latency)
-            .number("min", latency / 2)
-            .number("max", 3000 * u64::from(target.seconds()));
-        w.end();
-        w.start("PlaybackRate").attribute("min", "0.96").attribute("max", "1.04").end();
-        w.end();
-    }
     for (index, period) in periods.iter().enumerate() {
         period.write(&mut w, origin, index + 1 == periods.len());
     }
+    clock(&mut w, view);
+    Some(w.finish())
+}
+
+/// Writes the server's clock.
+fn clock(w: &mut Writer, view: &ManifestView<'_>) {
     w.start("UTCTiming")
         .attribute("schemeIdUri", "urn:mpeg:dash:utc:http-iso:2014")
         .attribute("value", view.clock)
         .end();
-    Some(w.finish())
 }
 
-/// Starts the MPD element.
+/// Returns the delay that players with low latency keep.
+fn latency(part: Option<Duration>) -> Option<Duration> {
+    // Three parts must be buffered; a chunk and a request take up to a second more.
+    part.map(|part| part.saturating_mul(3).saturating_add(Duration::from_secs(1)))
+}
+
+/// Starts the MPD element, and describes the service.
 fn head(w: &mut Writer, window: &Window, view: &ManifestView<'_>, origin: Duration) {
     let text = |wall| {
         let mut out = String::new();
@@ -77,8 +79,10 @@ fn head(w: &mut Writer, window: &Window, view: &ManifestView<'_>, origin: Durati
     let Some(targets) = window.targets() else { return };
     let target = targets.segment.duration();
     let update = if targets.parts.is_some() { Duration::from_secs(1) } else { target / 2 };
+    // Shaka reads no ServiceDescription unless it is told to: this is its delay with parts too.
+    let delay = latency(targets.longest_part()).unwrap_or(target * 3);
     // Players need at least five segments.
-    let depth = window.limits().listed.max(target * 5);
+    let depth = window.depth(view.extent).max(target * 5);
     w.start("MPD")
         .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
         .attribute("profiles", "urn:mpeg:dash:profile:isoff-live:2011")
@@ -87,9 +91,19 @@ fn head(w: &mut Writer, window: &Window, view: &ManifestView<'_>, origin: Durati
         .attribute("publishTime", &text(view.published))
         .attribute("minimumUpdatePeriod", &duration(micros(update)))
         .attribute("timeShiftBufferDepth", &duration(micros(depth)))
-        .attribute("suggestedPresentationDelay", &duration(micros(target * 3)))
+        .attribute("suggestedPresentationDelay", &duration(micros(delay)))
         .attribute("maxSegmentDuration", &duration(micros(target)))
         .attribute("minBufferTime", &duration(micros(targets.longest_part().unwrap_or(target))));
+    let Some(latency) = latency(targets.longest_part()) else { return };
+    let latency = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+    w.start("ServiceDescription").attribute("id", "0");
+    w.start("Latency")
+        .number("target", latency)
+        .number("min", latency / 2)
+        .number("max", 3000 * u64::from(targets.segment.seconds()));
+    w.end();
+    w.start("PlaybackRate").attribute("min", "0.96").attribute("max", "1.04").end();
+    w.end();
 }
 
 fn micros(time: Duration) -> u64 {
@@ -103,6 +117,8 @@ struct Period<'a> {
     /// Stream time of its beginning.
     began: Duration,
     run: &'a str,
+    /// Reference from the MPD to the stream.
+    base: &'a str,
     segments: Vec<&'a Segment>,
     part: Option<Duration>,
     target: TargetDuration,
@@ -116,7 +132,7 @@ impl<'a> Period<'a> {
         let targets = window.targets()?;
         let (part, target) = (targets.longest_part(), targets.segment);
         let began = epoch.began.filter(|_| !segments.is_empty())?;
-        Some(Self { window, epoch, began, run, segments, part, target })
+        Some(Self { window, epoch, began, run, base: "", segments, part, target })
     }
 
     fn write(&self, w: &mut Writer, origin: Duration, is_last: bool) {
@@ -181,8 +197,19 @@ impl Templates for Period<'_> {
         let (scale, run) = (of_track.timescale, self.run);
         let offset = u64::try_from(ticks(self.began, scale)).unwrap_or(0);
         w.start("SegmentTemplate").number("timescale", scale.get().into()).number("presentationTimeOffset", offset);
-        w.attribute("initialization", &format!("~{run}/$RepresentationID$/init-{}.mp4", self.epoch.number));
-        w.attribute("media", &format!("~{run}/$RepresentationID$/t$Time$.m4s"));
+        // IDs of a ladder's representations are no names of tracks.
+        let name = if self.base.is_empty() { "$RepresentationID$" } else { &of_track.name };
+        let media = format!("{}~{run}/{name}/", self.base);
+        w.attribute("initialization", &format!("{media}init-{}.mp4", self.epoch.number));
+        match self.segments.first().filter(|first| !self.window.is_own(first)) {
+            // Segments of other runs can have equal times. Their timelines never grow.
+            Some(first) => {
+                w.attribute("media", &format!("{media}$Number$.m4s")).number("startNumber", first.number.0);
+            }
+            None => {
+                w.attribute("media", &format!("{media}t$Time$.m4s"));
+            }
+        }
         let times = self.times(track.place);
         if let (Some(part), Some((_, last))) = (self.part, times.last()) {
             // Chunks can be fetched when they are complete, not when their segment is (5.3.9.5.3).

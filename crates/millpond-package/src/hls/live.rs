@@ -2,11 +2,12 @@
 //!
 //! A playlist has a stable address, `v1/index.m3u8`. All that it lists is below the run of the stream, `~RUN/v1/`, so that a
 //! restart never reuses an address: segments are `12.m4s`, parts `12.3.m4s`, and the init segment of an epoch is
-//! `init-EPOCH.mp4`.
+//! `init-EPOCH.mp4`. Playlists of transport streams list only complete segments, `12.ts`.
 
+use super::Container;
 use crate::{
     digits,
-    live::{Edge, Segment, SegmentNumber, Targets, TrackSegment, Window, WindowTrack, time},
+    live::{Edge, Extent, Segment, SegmentNumber, Targets, TrackSegment, Window, WindowTrack, time},
     track::MediaKind,
     utc,
 };
@@ -26,21 +27,50 @@ const ENTRY: usize = 128;
 pub struct PlaylistView<'a> {
     /// Name of the stream's run in URIs.
     pub run: &'a str,
+    /// Format of the segments.
+    pub container: Container,
     /// Whether segments before the skip boundary are left out (`_HLS_skip`).
     pub skip: bool,
+    /// The segments listed.
+    pub extent: Extent,
+    /// Query of playlists with the same extent, with its `?`.
+    pub query: &'a str,
 }
 
-/// Returns the media playlist of a track; `None` for unknown tracks and until the track has a complete segment.
+/// Returns the media playlist of a track; `None` for unknown tracks, for tracks without segments of their own, and until the
+/// track has a complete segment.
 #[must_use]
 pub fn media(window: &Window, track: usize, view: &PlaylistView<'_>) -> Option<String> {
     let playlist = Playlist::of(window, track, view)?;
     let mut out = String::with_capacity(1024 + playlist.listed.len() * ENTRY);
-    let skipped = if view.skip { playlist.skipped() } else { 0 };
+    let is_fmp4 = view.container == Container::Fmp4;
+    let skipped = if view.skip && is_fmp4 { playlist.skipped() } else { 0 };
     playlist.head(&mut out, skipped);
     playlist.segments(&mut out, skipped);
-    playlist.hint(&mut out);
-    playlist.reports(&mut out);
+    if view.extent.is_clip() {
+        out.push_str("#EXT-X-ENDLIST\n");
+    } else if is_fmp4 {
+        playlist.hint(&mut out);
+        playlist.reports(&mut out);
+    }
     Some(out)
+}
+
+/// Appends the report of a rendition in another stream (rfc8216bis 4.4.5.4) to a media playlist: the address of its playlist, and
+/// its newest position. Nothing is reported before it has a part, or a segment where the stream has no parts.
+pub fn push_report(out: &mut String, uri: &str, window: &Window, track: usize) {
+    let has_parts = window.targets().is_some_and(|targets| targets.parts.is_some());
+    let closed = || window.last_closed(track).map(|segment| Edge { segment, part: 0 });
+    let Some(edge) = (if has_parts { window.edge(track) } else { closed() }) else { return };
+    out.push_str("#EXT-X-RENDITION-REPORT:URI=\"");
+    out.push_str(uri);
+    out.push_str("\",LAST-MSN=");
+    digits::push(out, edge.segment.0);
+    if has_parts {
+        out.push_str(",LAST-PART=");
+        digits::push(out, edge.part.into());
+    }
+    out.push('\n');
 }
 
 /// A playlist while it is written.
@@ -50,20 +80,31 @@ struct Playlist<'a> {
     track: usize,
     name: &'a str,
     scale: Timescale,
-    run: &'a str,
+    view: &'a PlaylistView<'a>,
+    /// Whether parts are listed.
+    has_parts: bool,
     /// Complete segments, and the unfinished one where it has parts, each with the microseconds from its end to the
     /// playlist's end.
     listed: Vec<(&'a Segment, &'a TrackSegment, u64)>,
 }
 
 impl<'a> Playlist<'a> {
-    fn of(window: &'a Window, track: usize, view: &PlaylistView<'a>) -> Option<Self> {
+    fn of(window: &'a Window, track: usize, view: &'a PlaylistView<'a>) -> Option<Self> {
         let WindowTrack { name, timescale: scale, .. } = window.tracks().get(track)?;
         let scale = *scale;
-        let (targets, first) = (window.targets()?, window.first_listed()?);
-        let last = window.last_closed(track).filter(|last| *last >= first)?;
-        let has_parts = targets.parts.is_some();
-        let is_listed = |segment: &&Segment| segment.number >= first && segment.number <= last.next();
+        let is_fmp4 = view.container == Container::Fmp4;
+        let (targets, mut first) = (window.targets()?, window.first_listed(view.extent)?);
+        if !is_fmp4 {
+            // Transport streams are made of parts in memory.
+            first = first.max(window.with_parts().next()?.number);
+        }
+        let last = if is_fmp4 { window.last_closed(track) } else { window.last_transport(track) };
+        let last = last.filter(|last| *last >= first)?;
+        let has_parts = is_fmp4 && targets.parts.is_some() && !view.extent.is_clip();
+        let end = if is_fmp4 { last.next() } else { last };
+        let is_listed = |segment: &&Segment| {
+            segment.number >= first && segment.number <= end && view.extent.reaches(segment.number)
+        };
         let mut listed: Vec<_> = window
             .segments()
             .filter(is_listed)
@@ -75,7 +116,7 @@ impl<'a> Playlist<'a> {
             *to_end = behind;
             behind = behind.saturating_add(digits::micros(of_track.duration(), scale.get()));
         }
-        Some(Self { window, targets, track, name, scale, run: view.run, listed })
+        Some(Self { window, targets, track, name, scale, view, has_parts, listed })
     }
 
     fn target_micros(&self, targets: u64) -> u64 {
@@ -89,20 +130,14 @@ impl<'a> Playlist<'a> {
     }
 
     fn head(&self, out: &mut String, skipped: usize) {
-        out.push_str("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:");
+        out.push_str("#EXTM3U\n#EXT-X-VERSION:");
+        digits::push(out, if self.view.container == Container::Fmp4 { 9 } else { 4 });
+        out.push_str("\n#EXT-X-TARGETDURATION:");
         digits::push(out, self.targets.segment.seconds().into());
-        out.push_str("\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=");
-        digits::push(out, u64::from(self.targets.segment.seconds()) * SKIP_UNTIL);
-        // Equal in all playlists of a stream: three times the longest part target (rfc8216bis 4.4.3.8).
-        if let Some(longest) = self.targets.longest_part() {
-            out.push_str(".0,PART-HOLD-BACK=");
-            push_seconds(out, longest.saturating_mul(3));
-        } else {
-            out.push_str(".0");
-        }
-        if let Some(part) = self.targets.parts.as_ref().and_then(|parts| parts.get(self.track)) {
-            out.push_str("\n#EXT-X-PART-INF:PART-TARGET=");
-            push_seconds(out, *part);
+        if self.view.extent.is_clip() {
+            out.push_str("\n#EXT-X-PLAYLIST-TYPE:VOD");
+        } else if self.view.container == Container::Fmp4 {
+            self.control(out);
         }
         if let Some((first, ..)) = self.listed.first() {
             out.push_str("\n#EXT-X-MEDIA-SEQUENCE:");
@@ -121,6 +156,23 @@ impl<'a> Playlist<'a> {
         }
     }
 
+    /// Writes what a live playlist says about reloads and parts.
+    fn control(&self, out: &mut String) {
+        out.push_str("\n#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=");
+        digits::push(out, u64::from(self.targets.segment.seconds()) * SKIP_UNTIL);
+        // Equal in all playlists of a stream: three times the longest part target (rfc8216bis 4.4.3.8).
+        if let Some(longest) = self.targets.longest_part() {
+            out.push_str(".0,PART-HOLD-BACK=");
+            push_seconds(out, longest.saturating_mul(3));
+        } else {
+            out.push_str(".0");
+        }
+        if let Some(part) = self.targets.parts.as_ref().and_then(|parts| parts.get(self.track)) {
+            out.push_str("\n#EXT-X-PART-INF:PART-TARGET=");
+            push_seconds(out, *part);
+        }
+    }
+
     /// Whether each listed segment can be decoded without others.
     fn is_independent(&self) -> bool {
         let is_video = self.window.tracks().get(self.track).is_some_and(|track| track.kind == MediaKind::Video);
@@ -134,12 +186,12 @@ impl<'a> Playlist<'a> {
             if previous.is_some_and(|previous| previous.discontinuity != segment.discontinuity) {
                 out.push_str("#EXT-X-DISCONTINUITY\n");
             }
-            if map.replace(segment.epoch) != Some(segment.epoch) {
+            if self.view.container == Container::Fmp4 && map.replace(segment.epoch) != Some(segment.epoch) {
                 self.map(out, segment.epoch);
             }
             previous = Some(segment);
             self.date(out, segment, of_track);
-            if self.targets.parts.is_some() && *to_end < self.target_micros(WITH_PARTS) {
+            if self.has_parts && *to_end < self.target_micros(WITH_PARTS) {
                 self.parts(out, segment, of_track);
             }
             if of_track.is_closed() {
@@ -149,7 +201,8 @@ impl<'a> Playlist<'a> {
     }
 
     fn entry(&self, out: &mut String, segment: &Segment, of_track: &TrackSegment) {
-        if of_track.is_gap() {
+        let is_fmp4 = self.view.container == Container::Fmp4;
+        if of_track.is_gap() || (!is_fmp4 && !self.window.has_transport(segment, self.track)) {
             out.push_str("#EXT-X-GAP\n");
         }
         out.push_str("#EXTINF:");
@@ -157,13 +210,13 @@ impl<'a> Playlist<'a> {
         out.push_str(",\n");
         self.address(out, self.name);
         digits::push(out, segment.number.0);
-        out.push_str(".m4s\n");
+        out.push_str(if is_fmp4 { ".m4s\n" } else { ".ts\n" });
     }
 
     /// Writes the path of a track's media before their names.
     fn address(&self, out: &mut String, name: &str) {
         out.push_str("../~");
-        out.push_str(self.run);
+        out.push_str(self.view.run);
         out.push('/');
         out.push_str(name);
         out.push('/');
@@ -207,7 +260,7 @@ impl<'a> Playlist<'a> {
 
     /// Hints at the next part (rfc8216bis 4.4.5.3).
     fn hint(&self, out: &mut String) {
-        if let Some(place) = self.window.hint(self.track).filter(|_| self.targets.parts.is_some()) {
+        if let Some(place) = self.window.hint(self.track).filter(|_| self.has_parts) {
             out.push_str("#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"");
             self.part_address(out, place);
             out.push_str("\"\n");
@@ -217,18 +270,8 @@ impl<'a> Playlist<'a> {
     /// Reports how far the other tracks are (rfc8216bis 4.4.5.4).
     fn reports(&self, out: &mut String) {
         for (index, track) in self.window.tracks().iter().enumerate().filter(|(index, _)| *index != self.track) {
-            let has_parts = self.targets.parts.is_some();
-            let closed = || self.window.last_closed(index).map(|segment| Edge { segment, part: 0 });
-            let Some(edge) = (if has_parts { self.window.edge(index) } else { closed() }) else { continue };
-            out.push_str("#EXT-X-RENDITION-REPORT:URI=\"../");
-            out.push_str(&track.name);
-            out.push_str("/index.m3u8\",LAST-MSN=");
-            digits::push(out, edge.segment.0);
-            if has_parts {
-                out.push_str(",LAST-PART=");
-                digits::push(out, edge.part.into());
-            }
-            out.push('\n');
+            let uri = format!("../{}/index.m3u8{}", track.name, self.view.query);
+            push_report(out, &uri, self.window, index);
         }
     }
 }

@@ -12,7 +12,7 @@ mod multivariant;
 mod tests;
 
 pub use media::{iframes, media};
-pub use multivariant::{live_multivariant, multivariant};
+pub use multivariant::{ladder_multivariant, live_multivariant, multivariant};
 
 /// Container format of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

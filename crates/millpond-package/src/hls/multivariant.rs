@@ -2,8 +2,16 @@
 
 use super::{Container, keys};
 use crate::{
-    PackageError, bandwidth::Bandwidth, delivery::is_webvtt, digits, live::Window, presentation::Presentation,
-    selection::family, track::MediaKind, track_listing::TrackListing, transport,
+    PackageError,
+    bandwidth::Bandwidth,
+    delivery::is_webvtt,
+    digits,
+    live::{Rung, Tracks, Window},
+    presentation::Presentation,
+    selection::family,
+    track::MediaKind,
+    track_listing::TrackListing,
+    transport,
 };
 use millpond_media::codec::Codec;
 use std::collections::HashSet;
@@ -64,13 +72,27 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
     Ok(Content::of(tracks, muxed, container, &presentation.base, keys).write())
 }
 
-/// Returns the multivariant playlist of a live stream as fragmented MP4, by the formats of its newest epoch; `None` until
-/// all tracks have a complete segment.
+/// Returns the multivariant playlist of a live stream, by the formats of its newest epoch; `None` until all tracks have a
+/// complete segment, and where the container can carry none of them.
 #[must_use]
-pub fn live_multivariant(window: &Window) -> Option<String> {
-    let tracks = window.listings(window.newest_epoch().filter(|_| window.is_ready())?);
+pub fn live_multivariant(window: &Window, container: Container) -> Option<String> {
+    let epoch = window.newest_epoch().filter(|_| window.is_ready())?;
+    let (tracks, muxed) = match container {
+        Container::Fmp4 => (window.listings(epoch), None),
+        Container::Ts => window.transport_listings(epoch),
+    };
     let has_tracks = !tracks.is_empty();
-    has_tracks.then(|| Content::of(tracks, None, Container::Fmp4, "", String::new()).write())
+    has_tracks.then(|| Content::of(tracks, muxed, container, "", String::new()).write())
+}
+
+/// Returns the multivariant playlist of several streams that are renditions of one; `None` until one of them has a complete
+/// segment of all its tracks. Each is a variant with the sound of the first one that has some.
+#[must_use]
+pub fn ladder_multivariant(rungs: &[Rung<'_>]) -> Option<String> {
+    let tracks = Tracks::of(rungs);
+    let listings = tracks.listings();
+    let has_tracks = !listings.is_empty();
+    has_tracks.then(|| Content::of(listings, None, Container::Fmp4, "", String::new()).write())
 }
 
 impl<'a> Content<'a> {

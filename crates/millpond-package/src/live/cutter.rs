@@ -21,6 +21,9 @@ pub struct CutRules {
     pub segment: Duration,
     /// Target duration of an earlier run of the stream. It is measured where there is none.
     pub target: Option<TargetDuration>,
+    /// Whether the first key frame after each multiple of `segment` in stream time begins a segment, and no other one. Streams
+    /// whose stream times are those of one clock are cut at common times by it.
+    pub is_aligned: bool,
 }
 
 /// A track as the cutter sees it.
@@ -79,6 +82,8 @@ pub struct Cutter {
     epoch: u32,
     /// Number of the next segment.
     next: SegmentNumber,
+    /// Least target duration, where that is measured.
+    least: Option<TargetDuration>,
     /// Until the target durations are known.
     measurement: Option<Measurement>,
     /// Empty until the target durations are known.
@@ -99,10 +104,16 @@ impl Cutter {
             lead,
             epoch,
             next: first,
+            least: None,
             measurement: Some(Measurement::default()),
             lanes: Vec::new(),
             boundaries: VecDeque::new(),
         }
+    }
+
+    /// Makes the target duration at least `target`, unless it is known already.
+    pub fn expect(&mut self, target: TargetDuration) {
+        self.least = Some(target);
     }
 
     /// Index of the leading track.
@@ -178,7 +189,10 @@ impl Cutter {
     /// Ends the measurement, and cuts what was held.
     fn begin(&mut self, out: &mut Vec<Cut>) {
         let Some(measurement) = self.measurement.take() else { return };
-        let targets = measurement.targets(&mut self.tracks, self.lead, &self.rules);
+        let mut targets = measurement.targets(&mut self.tracks, self.lead, &self.rules);
+        if let Some(least) = self.least.filter(|_| self.rules.target.is_none()) {
+            targets.segment = targets.segment.max(least);
+        }
         let lane = |(index, track): (usize, &CutTrack)| Lane::new(index, *track, &targets, self.next);
         self.lanes = self.tracks.iter().enumerate().map(lane).collect();
         out.push(Cut::Targets(targets));
@@ -213,9 +227,17 @@ impl Cutter {
         }
         let clock = lane.clock();
         let passed = lane.last().unwrap_or(0).saturating_sub(current.ticks(clock.timescale));
-        let is_due = time(passed, clock.timescale).saturating_add(EARLY) >= self.rules.segment;
+        let is_due = match self.rules.is_aligned {
+            true => self.place(time(lane.last().unwrap_or(0), clock.timescale)) > self.place(current.time()),
+            false => time(passed, clock.timescale).saturating_add(EARLY) >= self.rules.segment,
+        };
         // After a cut without a key frame, the next key frame begins a segment at once.
         (is_key && passed > 0 && (is_due || !current.is_independent)) || lane.is_full()
+    }
+
+    /// Number of multiples of the least duration of a segment before a stream time.
+    fn place(&self, at: Duration) -> u128 {
+        at.saturating_add(EARLY).as_nanos() / self.rules.segment.as_nanos().max(1)
     }
 
     fn open(&mut self, boundary: Boundary, out: &mut Vec<Cut>) {

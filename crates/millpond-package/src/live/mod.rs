@@ -11,19 +11,24 @@ mod boundary;
 mod cutter;
 mod directives;
 mod epoch;
+mod ladder;
 mod lane;
 mod measure;
 mod part;
 mod segment;
 #[cfg(test)]
 pub(crate) mod testing;
+mod transport;
 mod window;
 
 pub(crate) use boundary::{ticks, time};
 pub use cutter::{Cut, CutRules, CutTrack, Cutter};
 pub use directives::{BadDirectives, Directives, Reload};
 pub use epoch::{LiveFormat, WindowEpoch};
+pub use ladder::Rung;
+pub(crate) use ladder::Tracks;
 pub use measure::{TargetDuration, Targets};
 pub use part::{LiveSample, Part, SegmentNumber};
 pub use segment::{Segment, TrackSegment};
-pub use window::{Edge, PartLookUp, Window, WindowLimits, WindowTrack};
+pub use transport::{TransportCounters, TransportSegment};
+pub use window::{Edge, Extent, PartLookUp, PastSegment, PastTrack, Window, WindowLimits, WindowTrack};

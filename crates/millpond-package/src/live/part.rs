@@ -43,6 +43,8 @@ pub struct Part {
     pub index: u16,
     /// Presentation time of its beginning as stream time, in ticks of the track.
     pub start: i64,
+    /// Decode time of its first sample as stream time, in ticks of the track.
+    pub decode_time: i64,
     /// Sum of the durations of its samples in ticks.
     pub duration: i64,
     /// Whether it contains a sample with which decoding can begin.
@@ -79,6 +81,7 @@ impl Part {
             segment: place.segment,
             index: place.index,
             start: place.start,
+            decode_time: place.decode_time,
             duration: rows.iter().map(|row| i64::from(row.duration)).fold(0, i64::saturating_add),
             is_independent: rows.iter().any(|row| row.is_sync),
             rows,

@@ -14,6 +14,8 @@ pub struct Segment {
     pub discontinuity: u64,
     /// Presentation time of its beginning as stream time.
     pub start: Duration,
+    /// Wall time of its beginning, since the Unix epoch. It never falls from one segment to the next.
+    pub wall: Duration,
     /// Whether the leading track begins it with a key frame.
     pub is_independent: bool,
     pub(super) tracks: Box<[TrackSegment]>,
@@ -27,17 +29,19 @@ pub struct TrackSegment {
     pub(super) bytes: u64,
     pub(super) heap: u64,
     pub(super) is_lost: bool,
+    /// Whether its parts are kept elsewhere too.
+    pub(super) is_stored: bool,
 }
 
 impl Segment {
     pub(super) fn new(
         (number, epoch, discontinuity): (SegmentNumber, u32, u64),
-        start: Duration,
+        (start, wall): (Duration, Duration),
         is_independent: bool,
         tracks: usize,
     ) -> Self {
         let tracks = vec![TrackSegment::default(); tracks].into();
-        Self { number, epoch, discontinuity, start, is_independent, tracks }
+        Self { number, epoch, discontinuity, start, wall, is_independent, tracks }
     }
 
     /// Returns the segment of one track.
@@ -74,7 +78,7 @@ impl TrackSegment {
     /// Whether it is complete but has no media.
     #[must_use]
     pub fn is_gap(&self) -> bool {
-        self.is_lost || (self.is_closed() && self.parts.is_empty())
+        self.is_lost || (self.is_closed() && self.parts.is_empty() && !self.is_stored)
     }
 
     /// Presentation time of its beginning as stream time, in ticks of the track; `None` before its first part.
@@ -94,6 +98,16 @@ impl TrackSegment {
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Drops the parts from memory. The segment becomes a gap, unless they are kept elsewhere. Returns the bytes of memory that
+    /// they held.
+    pub(super) fn retire(&mut self) -> u64 {
+        if !self.is_stored {
+            return self.lose();
+        }
+        self.parts = Vec::new();
+        std::mem::take(&mut self.heap)
     }
 
     /// Drops the parts: the segment becomes a gap. Returns the bytes of memory that they held.

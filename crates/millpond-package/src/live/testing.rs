@@ -19,7 +19,12 @@ pub(crate) fn scale(ticks: u32) -> Timescale {
 }
 
 pub(crate) const fn rules() -> CutRules {
-    CutRules { part: Some(Duration::from_millis(334)), segment: Duration::from_secs(2), target: None }
+    CutRules {
+        part: Some(Duration::from_millis(334)),
+        segment: Duration::from_secs(2),
+        target: None,
+        is_aligned: false,
+    }
 }
 
 pub(crate) fn video_track() -> CutTrack {

@@ -1,7 +1,10 @@
 //! The segments of a stream that playlists list, and some older ones that players may still fetch.
 
 mod listings;
+mod past;
 mod rates;
+
+pub(super) use rates::steady;
 
 use super::{
     cutter::Cut,
@@ -13,6 +16,7 @@ use super::{
 use crate::{bandwidth::Bandwidth, track::MediaKind};
 use bytes::Bytes;
 use millpond_media::units::Timescale;
+pub use past::{Extent, PastSegment, PastTrack};
 use std::{collections::VecDeque, time::Duration};
 
 /// Most epochs that a window remembers. Those of its segments are remembered as long as they last.
@@ -74,6 +78,12 @@ pub struct Window {
     epochs: VecDeque<WindowEpoch>,
     /// Consecutive numbers.
     segments: VecDeque<Segment>,
+    /// Time for which segments stay whose parts left memory. Without it they leave with their parts.
+    past: Option<Duration>,
+    /// Number of segments at the beginning whose parts left memory.
+    retired: usize,
+    /// Number of the first segment that was cut for this window.
+    own: SegmentNumber,
     /// Discontinuity sequence number of the next epoch's first segment.
     discontinuity: u64,
     last_epoch: Option<u32>,
@@ -81,6 +91,8 @@ pub struct Window {
     origin: Option<Duration>,
     heap: u64,
     version: u64,
+    /// For each track, the version of its last change.
+    changes: Vec<u64>,
     rates: Vec<Bandwidth>,
 }
 
@@ -88,7 +100,7 @@ impl Window {
     /// Creates an empty window. `discontinuity` is the discontinuity sequence number of the first segment.
     #[must_use]
     pub fn new(limits: WindowLimits, tracks: Vec<WindowTrack>, discontinuity: u64) -> Self {
-        let rates = vec![Bandwidth::default(); tracks.len()];
+        let (rates, changes) = (vec![Bandwidth::default(); tracks.len()], vec![0; tracks.len()]);
         let limits = WindowLimits { segments: limits.segments.max(2), ..limits };
         Self {
             limits,
@@ -96,11 +108,15 @@ impl Window {
             targets: None,
             epochs: VecDeque::new(),
             segments: VecDeque::new(),
+            past: None,
+            retired: 0,
+            own: SegmentNumber(0),
             discontinuity,
             last_epoch: None,
             origin: None,
             heap: 0,
             version: 0,
+            changes,
             rates,
         }
     }
@@ -110,11 +126,24 @@ impl Window {
         self.origin.get_or_insert(epoch.wall.saturating_sub(epoch.from));
         self.epochs.push_back(epoch);
         self.forget_epochs();
+        self.change(None);
+    }
+
+    /// Counts a change of one track, or of all.
+    fn change(&mut self, track: Option<usize>) {
         self.version += 1;
+        let all = 0..self.changes.len();
+        let changed = track.map_or(all, |track| track..track.saturating_add(1));
+        self.changes.get_mut(changed).into_iter().flatten().for_each(|version| *version = self.version);
     }
 
     /// Takes a decision of the cutter.
     pub fn push(&mut self, cut: Cut) {
+        let track = match &cut {
+            Cut::Targets(_) | Cut::Opened { .. } => None,
+            Cut::Part(part) => Some(part.track),
+            Cut::Closed { track, .. } => Some(*track),
+        };
         match cut {
             Cut::Targets(targets) => self.targets = Some(targets),
             Cut::Opened { segment, epoch, start, is_independent } => self.open(segment, epoch, start, is_independent),
@@ -126,7 +155,7 @@ impl Window {
                 }
             }
         }
-        self.version += 1;
+        self.change(track);
         self.evict();
     }
 
@@ -134,7 +163,7 @@ impl Window {
         let follows = self.segments.back().is_none_or(|last| last.number.next() == number);
         if !follows {
             self.segments.clear();
-            self.heap = 0;
+            (self.heap, self.retired) = (0, 0);
         }
         if self.last_epoch.is_some_and(|last| last != epoch) || !follows {
             self.discontinuity = self.discontinuity.saturating_add(1);
@@ -143,7 +172,10 @@ impl Window {
         if let Some(epoch) = self.epochs.iter_mut().rev().find(|known| known.number == epoch) {
             epoch.began.get_or_insert(start);
         }
-        let segment = Segment::new((number, epoch, self.discontinuity), start, is_independent, self.tracks.len());
+        let wall = self.epoch(epoch).map_or(start, |epoch| epoch.wall_of(start));
+        let wall = self.segments.back().map_or(wall, |last| last.wall.max(wall));
+        let place = (number, epoch, self.discontinuity);
+        let segment = Segment::new(place, (start, wall), is_independent, self.tracks.len());
         self.heap = self.heap.saturating_add(segment.heap_bytes());
         self.segments.push_back(segment);
     }
@@ -160,41 +192,62 @@ impl Window {
 
     /// Evicts segments until the limits are kept. Unfinished segments stay, but lose their parts where these alone are too large.
     fn evict(&mut self) {
-        while self.is_over() {
-            let is_complete = self.segments.len() > 1 && self.segments.front().is_some_and(Segment::is_closed);
-            if !is_complete {
-                break;
-            }
-            self.pop();
-        }
+        while self.is_over() && self.retire() {}
+        self.expire_past();
         if self.heap > self.limits.bytes {
-            let lost: u64 =
-                self.segments.iter_mut().flat_map(|segment| &mut segment.tracks).map(TrackSegment::lose).sum();
+            let lost: u64 = self
+                .segments
+                .iter_mut()
+                .skip(self.retired)
+                .flat_map(|segment| &mut segment.tracks)
+                .map(TrackSegment::lose)
+                .sum();
             self.heap = self.heap.saturating_sub(lost);
+            self.change(None);
         }
         self.forget_epochs();
     }
 
+    /// Takes the oldest segment with parts in memory out of it, where it is complete and not the only one. Returns whether it
+    /// was.
+    fn retire(&mut self) -> bool {
+        let is_complete = self.in_memory() > 1 && self.segments.get(self.retired).is_some_and(Segment::is_closed);
+        if is_complete && self.past.is_none() {
+            self.pop();
+        } else if is_complete && let Some(segment) = self.segments.get_mut(self.retired) {
+            let freed: u64 = segment.tracks.iter_mut().map(TrackSegment::retire).sum();
+            self.heap = self.heap.saturating_sub(freed);
+            self.retired += 1;
+        }
+        is_complete
+    }
+
     fn pop(&mut self) {
         let evicted = self.segments.pop_front();
+        self.retired = self.retired.saturating_sub(1);
         self.heap = self.heap.saturating_sub(evicted.map_or(0, |segment| segment.heap_bytes()));
     }
 
-    /// Evicts the oldest segment, where it is complete and not the only one.
+    /// Evicts the oldest segment from memory, where it is complete and not the only one.
     pub fn evict_oldest(&mut self) {
-        if self.segments.len() > 1 && self.segments.front().is_some_and(Segment::is_closed) {
-            self.pop();
+        if self.retire() {
             self.forget_epochs();
-            self.version += 1;
+            self.change(None);
         }
+    }
+
+    /// Number of segments with parts in memory.
+    #[must_use]
+    pub fn in_memory(&self) -> usize {
+        self.segments.len().saturating_sub(self.retired)
     }
 
     fn is_over(&self) -> bool {
         let age = || {
-            let (second, last) = (self.segments.get(1)?, self.segments.back()?);
+            let (second, last) = (self.segments.get(self.retired + 1)?, self.segments.back()?);
             Some(last.start.saturating_sub(second.start))
         };
-        self.segments.len() > self.limits.segments
+        self.in_memory() > self.limits.segments
             || self.heap > self.limits.bytes
             || age().is_some_and(|age| age > self.limits.age)
     }
@@ -208,7 +261,7 @@ impl Window {
             self.epochs.pop_front();
         }
         while self.epochs.len() > MOST_EPOCHS {
-            self.epochs.pop_front();
+            self.forget_epoch();
         }
     }
 
@@ -221,6 +274,12 @@ impl Window {
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Version of the last change of a track or of all tracks. What leaves the window is none.
+    #[must_use]
+    pub fn track_version(&self, track: usize) -> u64 {
+        self.changes.get(track).copied().unwrap_or(self.version)
     }
 
     /// Bounds.
@@ -264,6 +323,16 @@ impl Window {
         self.segments.iter()
     }
 
+    /// Segments whose parts are in memory, the oldest first.
+    pub(crate) fn with_parts(&self) -> impl DoubleEndedIterator<Item = &Segment> {
+        self.segments.iter().skip(self.retired)
+    }
+
+    /// Whether a segment was cut for this window. Stream times of others are those of other runs.
+    pub(crate) fn is_own(&self, segment: &Segment) -> bool {
+        segment.number >= self.own
+    }
+
     /// Returns the segment of a number.
     #[must_use]
     pub fn segment(&self, number: SegmentNumber) -> Option<&Segment> {
@@ -279,9 +348,10 @@ impl Window {
         of_track.is_closed() || has_parts && !of_track.parts().is_empty()
     }
 
-    /// Starts of a track's segments in segment timelines, in ticks of its timescale, the newest first.
+    /// Starts of a track's segments in segment timelines, in ticks of its timescale, the newest first. Those of segments of
+    /// earlier runs are left out.
     fn starts(&self, track: usize) -> impl Iterator<Item = (SegmentNumber, i64)> {
-        self.segments.iter().rev().filter_map(move |segment| {
+        self.segments.iter().rev().take_while(|segment| self.is_own(segment)).filter_map(move |segment| {
             let of_track = segment.track(track).filter(|of_track| self.is_timed(of_track))?;
             Some((segment.number, of_track.start()?))
         })
@@ -293,7 +363,8 @@ impl Window {
         self.starts(track).next().map(|(_, start)| start)
     }
 
-    /// Returns the segment that starts at a time by segment timelines, in ticks of the track's timescale.
+    /// Returns the segment that starts at a time by segment timelines, in ticks of the track's timescale. Segments whose parts
+    /// left memory are found too.
     #[must_use]
     pub fn segment_at(&self, track: usize, start: i64) -> Option<SegmentNumber> {
         self.starts(track).find(|(_, other)| *other == start).map(|(number, _)| number)
@@ -374,17 +445,8 @@ impl Window {
     /// Whether all tracks have a complete segment, so that players can begin.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let is_ready = |track| self.last_closed(track).is_some();
+        let is_ready = |track| self.last_closed(track).is_some_and(|last| last >= self.own);
         self.targets.is_some() && !self.tracks.is_empty() && (0..self.tracks.len()).all(is_ready)
-    }
-
-    /// Number of the first segment that playlists list: those within [`WindowLimits::listed`] of the newest one's beginning.
-    #[must_use]
-    pub fn first_listed(&self) -> Option<SegmentNumber> {
-        let last = self.segments.back()?;
-        let is_listed = |segment: &Segment| last.start.saturating_sub(segment.start) <= self.limits.listed;
-        let place = self.segments.partition_point(|segment| !is_listed(segment));
-        self.segments.get(place).map(|segment| segment.number)
     }
 
     /// Wall time of stream time 0 in the first epoch, since the Unix epoch. It never changes.

@@ -1,7 +1,7 @@
 //! One stream of a segment: its carriage and write position.
 
 use super::{
-    ElementaryStream, Unit, carriage,
+    Continuity, ElementaryStream, Unit, carriage,
     carriage::Form,
     nal,
     packet::{self, PacketWriter, Start},
@@ -12,9 +12,9 @@ use crate::{ObjectIndex, ObjectRange, PackageError, language};
 use millpond_media::{AacConfig, Codec, Track};
 
 /// PID of the first stream; those of other streams follow it.
-const FIRST_PID: u16 = 0x100;
+pub(super) const FIRST_PID: u16 = 0x100;
 /// Ticks (90 kHz) by which the clock is behind decoding times: a tenth of a second to fill decoder buffers.
-const CLOCK_DELAY: i64 = 9_000;
+pub(super) const CLOCK_DELAY: i64 = 9_000;
 /// Most bytes of an AAC frame: `aac_frame_length` has 13 bits and counts the header.
 const MOST_ADTS: u64 = 0x1fff - AacConfig::ADTS_HEADER as u64;
 /// The same limit as text for errors.
@@ -64,7 +64,11 @@ impl Lane {
         };
         let stream_id = carriage::stream_id(codec, among);
         let writer = PacketWriter::new(pid, stream.first_counter);
-        let discontinuity = !form.exact();
+        let discontinuity = match stream.continuity {
+            Continuity::Counted => !form.exact(),
+            Continuity::Written => false,
+            Continuity::New => true,
+        };
         let ElementaryStream { object, units, .. } = stream;
         let floors = reads::floors(units.iter().map(|unit| unit.range));
         Ok((Self { object, units, floors, written: 0, form, stream_id, pid, writer, clock, discontinuity }, entry))
@@ -73,6 +77,11 @@ impl Lane {
     /// PID of the stream.
     pub(super) fn pid(&self) -> u16 {
         self.pid
+    }
+
+    /// Continuity counter of the next packet.
+    pub(super) fn counter(&self) -> u8 {
+        self.writer.counter()
     }
 
     /// Whether packet counts follow from sample sizes.

@@ -10,8 +10,10 @@
 
 mod carriage;
 mod clock;
+mod continuation;
 mod grouping;
 mod lane;
+mod memory;
 mod mux;
 mod nal;
 mod packet;
@@ -22,6 +24,11 @@ mod sizes;
 
 #[cfg(test)]
 mod tests;
+
+pub use continuation::Continuation;
+pub use memory::Sample;
+pub use memory::clock_of;
+pub(crate) use memory::{MemoryStream, movie_of, units, write};
 
 use crate::{ObjectIndex, PackageError, Plan};
 use millpond_media::{Movie, Track, units::ByteRange};
@@ -55,8 +62,22 @@ pub struct ElementaryStream {
     pub units: Vec<Unit>,
     /// Continuity counter of the stream's first packet; only the low 4 bits count.
     pub first_counter: u8,
+    /// What `first_counter` follows.
+    pub continuity: Continuity,
     /// Decoding time of the unit after the last, up to which the clock continues; `None` where there is none.
     pub until: Option<i64>,
+}
+
+/// What the first continuity counter of a stream follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continuity {
+    /// Packets that were counted by [`stream_packets`]. Where those can't be counted exactly, the first packet has the
+    /// discontinuity indicator.
+    Counted,
+    /// Packets that were written.
+    Written,
+    /// Nothing: the first packet has the discontinuity indicator, because another time base begins (2.4.3.5).
+    New,
 }
 
 /// Transport packets of a stream in one segment.
@@ -73,14 +94,14 @@ pub struct Packets {
 /// counter of PAT and PMT, one packet each.
 ///
 /// The plan's length is known, except where a video stream has NAL unit lengths of 1 or 2 bytes. Start codes are longer
-/// than those, and the number of NAL units is only known from the media. The stream's first packet then has the
-/// discontinuity indicator, because its counter may be wrong.
+/// than those, and the number of NAL units is only known from the media. A [counted](Continuity::Counted) counter may then
+/// be wrong.
 ///
 /// # Errors
 /// A track that doesn't exist, a codec that transport streams don't carry, too many streams, or an audio frame beyond
 /// the size limits of ADTS or PES packets.
 pub fn segment(streams: Vec<ElementaryStream>, table_counter: u8) -> Result<Plan, PackageError> {
-    Ok(Plan::Rewrite(Box::new(mux::Muxer::new(streams, table_counter)?)))
+    Ok(Plan::Rewrite(Box::new(mux::Muxer::new(streams, Some(table_counter))?)))
 }
 
 /// Returns the number of transport packets of a track's units in one segment, without PAT and PMT. Audio frames share

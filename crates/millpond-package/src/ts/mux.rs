@@ -34,8 +34,8 @@ pub(super) struct Muxer {
 }
 
 impl Muxer {
-    /// Plans the segment.
-    pub(super) fn new(streams: Vec<ElementaryStream>, table_counter: u8) -> Result<Self, PackageError> {
+    /// Plans the segment. Without a `table_counter` it has no PAT and PMT.
+    pub(super) fn new(streams: Vec<ElementaryStream>, table_counter: Option<u8>) -> Result<Self, PackageError> {
         let found = streams.len() as u64;
         let too_many = || PackageError::TooMany { what: "streams of a transport stream", found, limit: 9 };
         if streams.len() > MOST_STREAMS {
@@ -61,11 +61,23 @@ impl Muxer {
         }
         // 0x1fff means that there is no clock (2.4.4.9).
         let clock_pid = lanes.get(clock).map_or(0x1fff, Lane::pid);
-        let tables = psi::tables(&entries, clock_pid, table_counter).ok_or_else(too_many)?;
+        let tables = psi::tables(&entries, clock_pid, table_counter.unwrap_or(0)).ok_or_else(too_many)?;
+        let tables = table_counter.map(|_| tables);
         let queue = interleave(queues, &videos);
-        let packets = tables.len() as u64 + queue.iter().map(|pes| u64::from(pes.planned.packets)).sum::<u64>();
+        let packets = tables.map_or(0, |tables| tables.len()) as u64
+            + queue.iter().map(|pes| u64::from(pes.planned.packets)).sum::<u64>();
         let len = lanes.iter().all(Lane::exact).then_some(packets * SIZE as u64);
-        Ok(Self { lanes, tables: Some(tables), len, queue, begun: false, pending: None })
+        Ok(Self { lanes, tables, len, queue, begun: false, pending: None })
+    }
+
+    /// Returns the time of the last PCR of a lane that carries the clock.
+    pub(super) fn last_clock(&self, lane: usize) -> Option<i64> {
+        self.queue.iter().rev().find(|pes| pes.lane == lane).map(|pes| pes.planned.dts)
+    }
+
+    /// Returns the continuity counter of each lane's next packet.
+    pub(super) fn counters(&self) -> impl Iterator<Item = u8> + '_ {
+        self.lanes.iter().map(Lane::counter)
     }
 
     /// Returns the unwritten units in order: lane and unit.

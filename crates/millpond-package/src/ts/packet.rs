@@ -68,6 +68,11 @@ impl PacketWriter {
         Self { pid, counter: counter & 0x0f, start: None, payload: 0, packets: 0, room: 0 }
     }
 
+    /// Continuity counter of the next packet.
+    pub(super) fn counter(&self) -> u8 {
+        self.counter
+    }
+
     /// Begins a PES packet of `len` bytes, header included, in `packets` transport packets: as many as [`count`]
     /// returns for `len`, or for slightly more bytes.
     pub(super) fn begin(&mut self, len: usize, packets: u32, start: Start, out: &mut Vec<u8>) {

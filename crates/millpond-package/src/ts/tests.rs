@@ -135,6 +135,7 @@ fn plan_movie(
         object: ObjectIndex(track as u16),
         units: input.units.clone(),
         first_counter: counters[track],
+        continuity: Continuity::Counted,
         until,
     };
     match segment(inputs.iter().enumerate().map(stream).collect(), table)? {
@@ -418,6 +419,7 @@ fn what_does_not_fit_is_refused() {
         object: ObjectIndex(2),
         units: Vec::new(),
         first_counter: 0,
+        continuity: Continuity::Counted,
         until: None,
     };
     assert_eq!(

@@ -4,8 +4,12 @@ use crate::live::{
     testing::{LIMITS, cut, epoch, film, rules, window},
 };
 
-const VIEW: ManifestView<'static> =
-    ManifestView { run: "0a1b", clock: "/.millpond/time", published: Duration::from_secs(1_795_341_605) };
+const VIEW: ManifestView<'static> = ManifestView {
+    run: "0a1b",
+    clock: "/.millpond/time",
+    published: Duration::from_secs(1_795_341_605),
+    extent: Extent::Edge,
+};
 
 #[test]
 fn a_stream_without_parts() {
@@ -39,6 +43,7 @@ fn a_stream_with_low_latency_lists_the_unfinished_segment() {
     let mpd = mpd(&window, &VIEW).unwrap();
     assert!(mpd.contains("<S t=\"900000\" d=\"180000\" r=\"2\"/>"), "{mpd}");
     assert!(mpd.contains("availabilityTimeOffset=\"1.666\" availabilityTimeComplete=\"false\""), "{mpd}");
+    assert!(mpd.contains("suggestedPresentationDelay=\"PT2.002S\""), "{mpd}");
     assert!(mpd.contains("<Latency target=\"2002\" min=\"1001\" max=\"9000\"/>"), "{mpd}");
 }
 

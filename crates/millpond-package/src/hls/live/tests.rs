@@ -6,7 +6,8 @@ use crate::live::{
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const VIEW: PlaylistView<'static> = PlaylistView { run: "0a1b", skip: false };
+const VIEW: PlaylistView<'static> =
+    PlaylistView { run: "0a1b", container: Container::Fmp4, skip: false, extent: Extent::Edge, query: "" };
 
 #[test]
 fn a_stream_without_parts() {
@@ -61,7 +62,7 @@ fn the_multivariant_playlist_lists_the_tracks_of_the_newest_epoch() {
         v1/index.m3u8\n",
         rate.peak, rate.average
     );
-    assert_eq!(crate::hls::live_multivariant(&window).unwrap(), expected);
+    assert_eq!(crate::hls::live_multivariant(&window, Container::Fmp4).unwrap(), expected);
 }
 
 #[test]

@@ -300,3 +300,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn aligned_segments_begin_after_multiples_of_their_duration() {
+    let rules = CutRules { is_aligned: true, ..rules() };
+    // From 10.6 s on, a key frame each second: the first segment ends with that after 12 s.
+    let samples = (0..200).map(|n| (0, sample(954_000 + n * 3600, n % 25 == 0))).collect();
+    let found: Vec<_> = closed(&cut(rules, samples), 0);
+    assert_eq!(found, [(100, 180_000), (101, 180_000), (102, 180_000)]);
+    let samples = (0..200).map(|n| (0, sample(990_000 + n * 3600, n % 25 == 0))).collect();
+    let found: Vec<_> = closed(&cut(rules, samples), 0);
+    assert_eq!(found[..3], [(100, 90_000), (101, 180_000), (102, 180_000)]);
+}
+
+#[test]
+fn a_measured_target_is_at_least_the_expected_one() {
+    let mut cutter = Cutter::new(rules(), vec![video_track(), audio_track()], 0, SegmentNumber(100));
+    cutter.expect(TargetDuration::new(7));
+    let mut out = Vec::new();
+    film(5, 50).into_iter().for_each(|(track, sample)| cutter.push(track, sample, &mut out));
+    assert!(matches!(out.first(), Some(Cut::Targets(targets)) if targets.segment.seconds() == 7), "{:?}", out.first());
+}

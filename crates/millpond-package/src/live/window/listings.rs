@@ -1,40 +1,50 @@
 //! Tracks of a window as manifests list them.
 
-use super::{Window, WindowTrack};
-use crate::{
-    live::epoch::{LiveFormat, WindowEpoch},
-    track::MediaKind,
-    track_listing::TrackListing,
-};
+use super::Window;
+use crate::{live::epoch::WindowEpoch, track::MediaKind, track_listing::TrackListing};
 use millpond_media::codec::Codec;
 
 impl Window {
     /// Returns the tracks of an epoch for manifests: those that fragmented MP4 can carry, except for PCM next to video.
     pub(crate) fn listings<'a>(&'a self, epoch: &'a WindowEpoch) -> Vec<TrackListing<'a>> {
-        let tracks = || self.tracks.iter().zip(&epoch.formats).enumerate();
-        let has_video = tracks().any(|(_, (track, format))| track.kind == MediaKind::Video && format.is_some());
-        let listing = |(place, (of_track, format)): (usize, (&'a WindowTrack, &'a Option<LiveFormat>))| {
-            let format = format.as_ref()?;
-            let codec = &format.track.codec;
-            let is_listed = codec.fits_fmp4() && !(has_video && matches!(codec, Codec::Pcm(_)));
-            is_listed.then(|| TrackListing {
-                name: &of_track.name,
-                kind: of_track.kind,
-                label: &format.label,
-                language: format.language.as_deref(),
-                is_default: format.is_default,
-                is_forced: false,
-                ladder: 0,
-                bandwidth: self.bandwidth(place),
-                track: Some(&format.track),
-                frame_rate: format.frame_rate,
-                // Long groups of pictures are cut without a key frame.
-                sap_type: (of_track.kind != MediaKind::Video).then_some(1),
-                headers: &[],
-                source: None,
-                place,
-            })
+        let listings = || (0..self.tracks.len()).filter_map(|place| self.listing(epoch, place));
+        let has_video = listings().any(|listing| listing.kind == MediaKind::Video);
+        let is_listed = |codec: &Codec| codec.fits_fmp4() && !(has_video && matches!(codec, Codec::Pcm(_)));
+        listings().filter(|listing| listing.codec().is_some_and(is_listed)).collect()
+    }
+
+    /// Returns the tracks of an epoch that have transport stream segments of their own, and the sound in those of each video.
+    pub(crate) fn transport_listings<'a>(
+        &'a self,
+        epoch: &'a WindowEpoch,
+    ) -> (Vec<TrackListing<'a>>, Option<TrackListing<'a>>) {
+        let sharing = self.sharing(epoch);
+        let own = |place: usize| {
+            let listing = self.listing(epoch, place)?;
+            Some(TrackListing { bandwidth: self.transport_bandwidth(epoch, place), ..listing })
         };
-        tracks().filter_map(listing).collect()
+        let tracks = (0..self.tracks.len()).filter(|place| sharing.is_own(*place)).filter_map(own).collect();
+        (tracks, sharing.muxed.and_then(|place| self.listing(epoch, place)))
+    }
+
+    fn listing<'a>(&'a self, epoch: &'a WindowEpoch, place: usize) -> Option<TrackListing<'a>> {
+        let (of_track, format) = (self.tracks.get(place)?, epoch.formats.get(place)?.as_ref()?);
+        Some(TrackListing {
+            name: &of_track.name,
+            kind: of_track.kind,
+            label: &format.label,
+            language: format.language.as_deref(),
+            is_default: format.is_default,
+            is_forced: false,
+            ladder: 0,
+            bandwidth: self.bandwidth(place),
+            track: Some(&format.track),
+            frame_rate: format.frame_rate,
+            // Long groups of pictures are cut without a key frame.
+            sap_type: (of_track.kind != MediaKind::Video).then_some(1),
+            headers: &[],
+            source: None,
+            place,
+        })
     }
 }

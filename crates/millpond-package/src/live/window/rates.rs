@@ -34,7 +34,7 @@ impl Window {
 }
 
 /// Returns a rate that players may be told: `found` rounded up to two digits, unless `told` still fits.
-pub(super) fn steady(told: u64, found: u64) -> u64 {
+pub(in crate::live) fn steady(told: u64, found: u64) -> u64 {
     if found <= told && found >= told / 2 {
         return told;
     }

@@ -1,5 +1,15 @@
 use super::{rates::steady, *};
-use crate::live::testing::{LIMITS, closed, cut, epoch, film, rules, tracks, window};
+use crate::{
+    dash::live::{ManifestView, mpd},
+    hls::{
+        Container,
+        live::{PlaylistView, media},
+    },
+    live::{
+        Cutter, TransportCounters, TransportSegment,
+        testing::{LIMITS, audio_track, closed, cut, epoch, film, rules, tracks, video_track, window},
+    },
+};
 use std::collections::HashSet;
 
 #[test]
@@ -7,7 +17,7 @@ fn segments_are_found_by_number() {
     let window = window(LIMITS, cut(rules(), film(9, 25)));
     assert!(window.is_ready());
     assert_eq!(window.last_closed(0), Some(SegmentNumber(103)));
-    assert_eq!(window.first_listed(), Some(SegmentNumber(100)));
+    assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(100)));
     let segment = window.segment(SegmentNumber(101)).unwrap();
     let video = segment.track(0).unwrap();
     assert_eq!((video.start(), video.duration(), video.parts().len()), (Some(12 * 90_000), 180_000, 7));
@@ -100,4 +110,88 @@ fn told_rates_seldom_change() {
         assert_eq!(steady(told, found), expected, "{told} {found}");
     }
     assert_eq!(steady(0, u64::MAX), u64::MAX);
+}
+
+/// Segments 90 to 93 of an earlier run, which began an hour before.
+fn past() -> Vec<PastSegment> {
+    let segment = |n: u64| PastSegment {
+        number: SegmentNumber(90 + n),
+        epoch: u32::MAX - 1,
+        discontinuity: 6,
+        start: Duration::from_secs(500 + 2 * n),
+        wall: Duration::from_secs(1_795_338_000 + 2 * n),
+        is_independent: true,
+        tracks: [90_000, 48_000]
+            .map(|ticks| PastTrack { start: ticks * (500 + 2 * n as i64), duration: ticks * 2, bytes: 1000 * (n % 3) })
+            .into(),
+    };
+    (0..4).map(segment).collect()
+}
+
+#[test]
+fn segments_of_the_past_are_listed_before_those_of_this_run() {
+    let mut window = Window::new(LIMITS, tracks(), 1);
+    window.keep_past(Duration::from_secs(7200));
+    window.restore(vec![epoch(u32::MAX - 1, Duration::from_secs(500))], past());
+    assert!(!window.is_ready() && window.in_memory() == 0);
+    window.begin(epoch(0, Duration::from_secs(10)));
+    let mut cutter = Cutter::new(rules(), vec![video_track(), audio_track()], 0, SegmentNumber(94));
+    let mut cuts = Vec::new();
+    film(9, 50).into_iter().for_each(|(track, sample)| cutter.push(track, sample, &mut cuts));
+    cuts.into_iter().for_each(|cut| window.push(cut));
+    assert!(window.is_ready());
+    let numbers: Vec<_> = window.segments().map(|segment| (segment.number.0, segment.discontinuity)).collect();
+    assert_eq!(numbers[..5], [(90, 6), (91, 6), (92, 6), (93, 6), (94, 7)]);
+    assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(94)));
+    assert_eq!(window.first_listed(Extent::Past), Some(SegmentNumber(90)));
+    let at = |seconds: i64| window.segment_at(0, seconds * 90_000);
+    assert_eq!((at(10), at(500)), (Some(SegmentNumber(94)), None), "times of an earlier run are no addresses");
+    let view = ManifestView { run: "0a", clock: "/time", published: Duration::ZERO, extent: Extent::Past };
+    let mpd = mpd(&window, &view).unwrap();
+    let (earlier, now) = mpd.split_once("</Period>").unwrap();
+    assert!(earlier.contains("/$Number$.m4s\" startNumber=\"90\"") && !earlier.contains("$Time$"), "{mpd}");
+    assert!(now.contains("/t$Time$.m4s\"") && !now.contains("$Number$"), "{mpd}");
+    let gaps = |number| window.segment(SegmentNumber(number)).unwrap().track(0).unwrap().is_gap();
+    assert!(gaps(90) && !gaps(91) && !gaps(92) && gaps(93) && !gaps(94));
+    for (wall, number) in [(0, 90), (1_795_338_000, 90), (1_795_338_003, 91), (1_795_340_000, 93), (u64::MAX, 97)] {
+        assert!(window.at(Duration::from_secs(wall)).unwrap().0 >= number, "{wall}");
+    }
+    window.forget_before(SegmentNumber(92));
+    assert_eq!(window.segments().next().unwrap().number, SegmentNumber(92));
+    window.forget_before(SegmentNumber(1000));
+    assert_eq!(window.segments().next().unwrap().number, SegmentNumber(94), "those in memory stay");
+}
+
+#[test]
+fn segments_that_left_memory_are_listed_where_they_are_stored() {
+    let mut window = Window::new(WindowLimits { segments: 3, ..LIMITS }, tracks(), 1);
+    window.keep_past(Duration::from_secs(20));
+    window.begin(epoch(0, Duration::from_secs(10)));
+    for cut in cut(rules(), film(29, 50)) {
+        let closed = match &cut {
+            Cut::Closed { track, segment, .. } if segment.0 != 107 => Some((*track, *segment)),
+            _ => None,
+        };
+        window.push(cut);
+        if let Some((track, segment)) = closed {
+            window.stored(track, segment);
+        }
+    }
+    assert_eq!(window.in_memory(), 3);
+    let first = window.segments().next().unwrap();
+    assert_eq!((first.number.0, first.track(0).unwrap().parts().len()), (103, 0), "those of 20 s are left");
+    let start = first.track(0).unwrap().start().unwrap();
+    assert_eq!(window.segment_at(0, start), Some(first.number));
+    let made = |number| TransportSegment::of(&window, &mut TransportCounters::default(), 0, SegmentNumber(number));
+    let kept = window.with_parts().next().unwrap().number;
+    assert!(made(kept.0).is_some() && made(kept.0 - 1).is_none() && made(first.number.0).is_none());
+    let view = PlaylistView { run: "0a", container: Container::Ts, skip: false, extent: Extent::Edge, query: "" };
+    let text = media(&window, 0, &view).unwrap();
+    assert!(text.contains(&format!("#EXT-X-MEDIA-SEQUENCE:{}\n", kept.0)), "{text}");
+    let gaps: Vec<_> = window.segments().filter(|s| s.track(0).unwrap().is_gap()).map(|s| s.number.0).collect();
+    assert_eq!(gaps, [107]);
+    let memory: u64 = window.segments().flat_map(|s| (0..2).filter_map(|t| s.track(t))).map(|t| t.heap).sum();
+    let fixed = window.segments().map(Segment::heap_bytes).sum::<u64>();
+    assert_eq!(window.heap_bytes(), fixed);
+    assert!(memory > 0 && window.depth(Extent::Past) == Duration::from_secs(20));
 }

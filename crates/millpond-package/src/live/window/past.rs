@@ -1,0 +1,182 @@
+//! Segments of a window whose parts are kept elsewhere, such as on a disk.
+
+use super::Window;
+use crate::live::{
+    epoch::WindowEpoch,
+    part::SegmentNumber,
+    segment::{Segment, TrackSegment},
+};
+use std::time::Duration;
+
+/// The segments of a window that a playlist or manifest lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// The newest ones, for as long as [`WindowLimits::listed`](super::WindowLimits::listed).
+    #[default]
+    Edge,
+    /// All that can be fetched.
+    Past,
+    /// Those from a number on.
+    From(SegmentNumber),
+    /// Those from one number to another, both included. Nothing follows them.
+    Clip(SegmentNumber, SegmentNumber),
+}
+
+/// A segment that was cut before the window was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastSegment {
+    /// Its number.
+    pub number: SegmentNumber,
+    /// Its epoch.
+    pub epoch: u32,
+    /// Its discontinuity sequence number.
+    pub discontinuity: u64,
+    /// Presentation time of its beginning as time of its stream.
+    pub start: Duration,
+    /// Wall time of that, since the Unix epoch.
+    pub wall: Duration,
+    /// Whether the leading track begins it with a key frame.
+    pub is_independent: bool,
+    /// The tracks of the window.
+    pub tracks: Box<[PastTrack]>,
+}
+
+/// The part of a [`PastSegment`] that belongs to one track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PastTrack {
+    /// Presentation time of its beginning in ticks of the track.
+    pub start: i64,
+    /// Ticks that it lasts.
+    pub duration: i64,
+    /// Length of its parts in bytes; 0 where they are lost.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// Whether no segment follows.
+    #[must_use]
+    pub const fn is_clip(self) -> bool {
+        matches!(self, Self::Clip(..))
+    }
+
+    /// Whether it can include a segment.
+    pub(crate) fn reaches(self, number: SegmentNumber) -> bool {
+        !matches!(self, Self::Clip(_, last) if number > last)
+    }
+}
+
+impl Window {
+    /// Keeps segments whose parts left memory, for `time`. Those that were not [stored](Self::stored) before become gaps.
+    pub fn keep_past(&mut self, time: Duration) {
+        self.past = Some(time);
+    }
+
+    /// Adds what was cut before, to a window without segments: epochs, and segments in the order of their numbers. A segment
+    /// that does not follow the one before replaces all. Later epochs need other numbers.
+    pub fn restore(&mut self, epochs: Vec<WindowEpoch>, segments: Vec<PastSegment>) {
+        epochs.into_iter().for_each(|epoch| self.begin(epoch));
+        for past in segments {
+            if self.segments.back().is_some_and(|last| last.number.next() != past.number) {
+                self.segments.clear();
+                self.heap = 0;
+            }
+            let segment = self.past_segment(&past);
+            self.heap = self.heap.saturating_add(segment.heap_bytes());
+            (self.last_epoch, self.discontinuity) = (Some(past.epoch), past.discontinuity);
+            if let Some(epoch) = self.epochs.iter_mut().rev().find(|known| known.number == past.epoch) {
+                epoch.began.get_or_insert(past.start);
+            }
+            self.own = past.number.next();
+            self.segments.push_back(segment);
+        }
+        self.retired = self.segments.len();
+        self.version += 1;
+        self.forget_epochs();
+    }
+
+    fn past_segment(&self, past: &PastSegment) -> Segment {
+        let place = (past.number, past.epoch, past.discontinuity);
+        let wall = self.segments.back().map_or(past.wall, |last| last.wall.max(past.wall));
+        let mut segment = Segment::new(place, (past.start, wall), past.is_independent, self.tracks.len());
+        for (track, of_track) in segment.tracks.iter_mut().enumerate() {
+            *of_track = match past.tracks.get(track) {
+                Some(past) => TrackSegment {
+                    closed: Some((past.start, past.duration)),
+                    bytes: past.bytes,
+                    is_stored: past.bytes > 0,
+                    is_lost: past.bytes == 0,
+                    ..TrackSegment::default()
+                },
+                None => TrackSegment { closed: Some((0, 0)), is_lost: true, ..TrackSegment::default() },
+            };
+        }
+        segment
+    }
+
+    /// Records that the parts of a complete segment of a track are kept elsewhere.
+    pub fn stored(&mut self, track: usize, number: SegmentNumber) {
+        let of_track = self.get_mut(number).and_then(|segment| segment.tracks.get_mut(track));
+        if let Some(of_track) = of_track.filter(|of_track| of_track.is_closed() && !of_track.is_lost) {
+            of_track.is_stored = true;
+        }
+    }
+
+    /// Forgets segments before a number whose parts left memory.
+    pub fn forget_before(&mut self, number: SegmentNumber) {
+        while self.retired > 0 && self.segments.front().is_some_and(|first| first.number < number) {
+            self.pop();
+            self.version += 1;
+        }
+        self.forget_epochs();
+    }
+
+    /// Forgets segments that left memory and are too old.
+    pub(super) fn expire_past(&mut self) {
+        let Some((past, last)) = self.past.zip(self.segments.back().map(|last| last.wall)) else { return };
+        // A segment ends where the next one begins.
+        while self.retired > 0 && self.segments.get(1).is_some_and(|next| next.wall.saturating_add(past) < last) {
+            self.pop();
+        }
+    }
+
+    /// Forgets the oldest epoch, and its segments that left memory.
+    pub(super) fn forget_epoch(&mut self) {
+        let Some(epoch) = self.epochs.pop_front() else { return };
+        while self.retired > 0 && self.segments.front().is_some_and(|first| first.epoch == epoch.number) {
+            self.pop();
+        }
+    }
+
+    /// Returns the segment of a wall time since the Unix epoch: the last one that begins then or before, else the first one.
+    #[must_use]
+    pub fn at(&self, wall: Duration) -> Option<SegmentNumber> {
+        // Playlists tell whole milliseconds, rounded down.
+        let millis = |wall: Duration| wall.as_millis();
+        let next = self.segments.partition_point(|segment| millis(segment.wall) <= millis(wall));
+        self.segments.get(next.saturating_sub(1)).map(|segment| segment.number)
+    }
+
+    /// Number of the first segment that a playlist lists.
+    #[must_use]
+    pub fn first_listed(&self, extent: Extent) -> Option<SegmentNumber> {
+        let (first, last) = (self.segments.front()?, self.segments.back()?);
+        match extent {
+            Extent::Edge => {
+                let is_listed = |segment: &Segment| last.wall.saturating_sub(segment.wall) <= self.limits.listed;
+                let place = self.segments.partition_point(|segment| !is_listed(segment));
+                self.segments.get(place).map(|segment| segment.number)
+            }
+            Extent::Past => Some(first.number),
+            Extent::From(number) | Extent::Clip(number, _) => Some(number.max(first.number)),
+        }
+    }
+
+    /// Time before the newest segment that an extent reaches.
+    #[must_use]
+    pub fn depth(&self, extent: Extent) -> Duration {
+        match extent {
+            Extent::Edge => self.limits.listed,
+            _ => self.past.unwrap_or(self.limits.listed),
+        }
+    }
+}
