@@ -150,10 +150,18 @@ impl Store {
         (memory + disk) as u64
     }
 
-    /// Pins the slices of an object on the disk, present and future ones, or unpins them. At most half of the disk can
-    /// be pinned in this way. Pins are lost at a restart. Returns the number of pinned bytes of all objects.
-    pub fn keep(&self, object: &Arc<Object>, keep: bool) -> u64 {
-        self.slices().disk().map_or(0, |disk| disk.keep(object.named().hash, keep))
+    /// Pins the slices of an object on the disk that hold a byte of `ranges`, present and future ones, besides those that are
+    /// pinned already. At most half of the disk can be pinned in this way. Pins are lost at a restart. Returns the number of
+    /// pinned bytes of all objects.
+    pub fn keep(&self, object: &Arc<Object>, ranges: &[Range<u64>]) -> u64 {
+        let slices = self.slices();
+        let indexes = ranges.iter().map(|range| slices.indexes(range));
+        slices.disk().map_or(0, |disk| disk.keep(object.named().hash, indexes))
+    }
+
+    /// Unpins the slices of an object. Returns the number of pinned bytes of all objects.
+    pub fn release(&self, object: &Arc<Object>) -> u64 {
+        self.slices().disk().map_or(0, |disk| disk.release(object.named().hash))
     }
 
     /// Returns the source of each part of a range. Adjacent parts with one source are joined.

@@ -4,12 +4,12 @@
 //! readers, and in the background, where the whole disk is checked again and again (see `scrub`). A slice that differs
 //! is dropped, counted and fetched again.
 
+mod kept;
 mod pin;
 mod scrub;
 mod slot_state;
 mod writer;
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,7 @@ use crate::policy::{Item, Ledger, LedgerCounters, PolicyName, Slot, Time};
 use crate::slab::{ObjectName, SlabError, Slabs, StoredSlice};
 use crate::slices::Slice;
 
+use kept::KeptSlices;
 pub(crate) use pin::DiskSlice;
 pub use pin::Pin;
 use pin::Pinned;
@@ -74,24 +75,10 @@ struct Inner {
     ledger: Ledger,
     policy: PolicyName,
     states: Vec<SlotState>,
-    /// Objects that an operator has pinned, with those of their slots that are pinned for it.
-    kept: HashMap<u64, HashSet<Slot>>,
+    /// Slices that an operator has pinned.
+    kept: KeptSlices,
     /// Time and text of the last failure.
     failure: Option<(Instant, String)>,
-}
-
-impl Inner {
-    /// Pins a slot for a pinned object, up to half of the disk in all.
-    fn keep(&mut self, object: u64, slot: Slot) {
-        let Some(size) = self.ledger.item(slot).map(|item| u64::from(item.size)) else { return };
-        let all: usize = self.kept.values().map(HashSet::len).sum();
-        if (all as u64 + 1) * size > self.ledger.capacity() / 2 {
-            return;
-        }
-        if self.kept.get_mut(&object).is_some_and(|slots| slots.insert(slot)) {
-            self.ledger.pin(slot);
-        }
-    }
 }
 
 impl DiskTier {
@@ -122,7 +109,7 @@ impl DiskTier {
         let tier = Arc::new(Self {
             slabs,
             place: slice,
-            inner: Mutex::new(Inner { ledger, policy, states, kept: HashMap::new(), failure: None }),
+            inner: Mutex::new(Inner { ledger, policy, states, kept: KeptSlices::default(), failure: None }),
             queue,
             started: Instant::now(),
             written: AtomicU64::new(0),
@@ -201,7 +188,7 @@ impl DiskTier {
     pub(crate) fn remove(&self, key: u64) -> bool {
         let mut inner = self.lock();
         let Some((slot, mut is_free)) = inner.ledger.remove(key) else { return false };
-        if inner.kept.values_mut().any(|slots| slots.remove(&slot)) {
+        if inner.kept.forget(slot) {
             is_free |= inner.ledger.unpin(slot).is_some();
         }
         drop(inner);
@@ -225,33 +212,6 @@ impl DiskTier {
     /// Returns whether the disk has a slice of any version of an object.
     pub(crate) fn knows(&self, place: &str, path: &str) -> bool {
         self.slabs.knows(place, path)
-    }
-
-    /// Returns whether an operator has pinned an object.
-    pub(crate) fn is_kept(&self, object: u64) -> bool {
-        self.lock().kept.contains_key(&object)
-    }
-
-    /// Pins the slices of an object, present and future ones, or unpins them. Returns the number of pinned bytes of all
-    /// objects.
-    pub(crate) fn keep(&self, object: u64, keep: bool) -> u64 {
-        let mut freed = Vec::new();
-        let mut inner = self.lock();
-        if keep {
-            inner.kept.entry(object).or_default();
-            let slots: Vec<Slot> =
-                inner.ledger.items().filter(|(_, item)| item.object == object).map(|(slot, _)| slot).collect();
-            for slot in slots {
-                inner.keep(object, slot);
-            }
-        } else {
-            let slots = inner.kept.remove(&object).unwrap_or_default();
-            freed.extend(slots.into_iter().filter_map(|slot| Some((slot, inner.ledger.unpin(slot)?))));
-        }
-        let kept: usize = inner.kept.values().map(HashSet::len).sum();
-        drop(inner);
-        freed.into_iter().for_each(|(slot, key)| self.free(slot, key));
-        kept as u64 * u64::from(self.place)
     }
 
     /// Drops a slice whose bytes are damaged or missing. Where the file was truncated, drops all slices of its slab.

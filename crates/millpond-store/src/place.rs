@@ -47,13 +47,15 @@ pub enum PlaceSource {
     Rtsp(Url),
     /// Live streams that publishers push: `publish:`.
     Publish,
+    /// An address that an MPEG transport stream arrives at, `udp` or `rtp`, with live streams instead of objects.
+    Transport(Url),
 }
 
 impl fmt::Display for PlaceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, bucket, prefix) = match self {
             Self::Folder(folder) => return write!(f, "{}", folder.display()),
-            Self::Http(url) | Self::Rtsp(url) => return f.write_str(&without_secrets(url)),
+            Self::Http(url) | Self::Rtsp(url) | Self::Transport(url) => return f.write_str(&without_secrets(url)),
             Self::Publish => return f.write_str(PUBLISH),
             Self::S3 { bucket, prefix } => ("s3", bucket, prefix),
             Self::Gs { bucket, prefix } => ("gs", bucket, prefix),
@@ -98,7 +100,8 @@ pub enum PlaceError {
     },
     /// A URL with an unknown scheme.
     #[error(
-        "place {text:?}: unknown scheme {scheme:?}; known are a folder, http, https, s3, gs, az, rtsp, rtsps and publish:"
+        "place {text:?}: unknown scheme {scheme:?}; known are a folder, http, https, s3, gs, az, rtsp, rtsps, udp, rtp and \
+         publish:"
     )]
     Scheme {
         /// The text, without secrets.
@@ -166,7 +169,7 @@ impl PlaceSpec {
 
     /// Returns whether the place has live streams instead of objects. It is then none of the store's.
     pub fn is_live(&self) -> bool {
-        matches!(self.source, PlaceSource::Rtsp(_) | PlaceSource::Publish)
+        matches!(self.source, PlaceSource::Rtsp(_) | PlaceSource::Transport(_) | PlaceSource::Publish)
     }
 
     /// Parses `PLACE` or `NAME=PLACE`. A name consists of letters, digits, `-` and `_`. A folder with a `=` in its name
@@ -201,7 +204,8 @@ fn is_name(text: &str) -> bool {
 fn remote(text: &str, scheme: &str, rest: &str) -> Result<PlaceSource, PlaceError> {
     match scheme.to_ascii_lowercase().as_str() {
         "http" | "https" => url(text).map(PlaceSource::Http),
-        "rtsp" | "rtsps" => rtsp(text),
+        "rtsp" | "rtsps" => hosted(text).map(PlaceSource::Rtsp),
+        "udp" | "rtp" => hosted(text).map(PlaceSource::Transport),
         "s3" => bucket(text, rest).map(|(bucket, prefix)| PlaceSource::S3 { bucket, prefix }),
         "gs" => bucket(text, rest).map(|(bucket, prefix)| PlaceSource::Gs { bucket, prefix }),
         "az" => bucket(text, rest).map(|(container, prefix)| PlaceSource::Az { container, prefix }),
@@ -209,12 +213,13 @@ fn remote(text: &str, scheme: &str, rest: &str) -> Result<PlaceSource, PlaceErro
     }
 }
 
-fn rtsp(text: &str) -> Result<PlaceSource, PlaceError> {
+/// Parses a URL with a host.
+fn hosted(text: &str) -> Result<Url, PlaceError> {
     let url = url(text)?;
     if url.host_str().is_none_or(str::is_empty) {
         return Err(PlaceError::Url { text: shown(text), detail: "expected a host".to_owned() });
     }
-    Ok(PlaceSource::Rtsp(url))
+    Ok(url)
 }
 
 fn url(text: &str) -> Result<Url, PlaceError> {
@@ -322,6 +327,18 @@ mod tests {
         assert!(spec.is_live() && !spec.is_remote());
         assert_eq!((spec.name.as_str(), spec.source.to_string()), ("live", "publish:".into()));
         assert!(matches!(build(&spec, &OriginOptions::default()), Err(PlaceError::Live { .. })));
+    }
+
+    #[test]
+    fn transport_streams_are_no_origins() {
+        for text in ["udp://239.1.1.1:5000?interface=eth0", "rtp://[ff15::1]:5000", "udp://@0.0.0.0:5000"] {
+            let spec = PlaceSpec::parse(&format!("tv={text}")).unwrap();
+            assert!(spec.is_live() && !spec.is_remote(), "{text}");
+        }
+        let spec = PlaceSpec::parse("udp://239.1.1.1:5000?interface=eth0").unwrap();
+        assert_eq!(spec.source.to_string(), "udp://239.1.1.1:5000");
+        assert!(matches!(build(&spec, &OriginOptions::default()), Err(PlaceError::Live { .. })));
+        assert!(PlaceSpec::parse("udp://").is_err());
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl DiskTier {
             Ok(_) => {
                 inner.failure = None;
                 inner.states[slot as usize] = SlotState::Ready { proven: now, used: now };
-                inner.keep(job.item.object, slot);
+                inner.keep(slot);
                 self.written.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {

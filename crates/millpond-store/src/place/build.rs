@@ -35,7 +35,9 @@ fn with_hidden_names(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dy
             let allowed = &options.follow_redirects_to;
             Arc::new(HttpOrigin::new(url, timeouts, allowed).map_err(client)?)
         }
-        PlaceSource::Rtsp(_) | PlaceSource::Publish => return Err(PlaceError::Live { place: spec.source.to_string() }),
+        PlaceSource::Rtsp(_) | PlaceSource::Transport(_) | PlaceSource::Publish => {
+            return Err(PlaceError::Live { place: spec.source.to_string() });
+        }
         PlaceSource::S3 { bucket, prefix } => {
             Arc::new(CloudOrigin::new(CloudKind::S3, bucket, prefix, options, timeouts).map_err(client)?)
         }

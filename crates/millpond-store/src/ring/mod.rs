@@ -36,6 +36,7 @@ pub use writer::RingWriter;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -96,6 +97,11 @@ impl Ring {
     pub fn read(&self, place: RingPlace) -> Result<Chunk, RingError> {
         let file = self.shared.data(place.file)?;
         Ok(Chunk::File { file, range: place.range(), pin: None })
+    }
+
+    /// Whether a payload was not evicted. It asks no disk.
+    pub fn holds(&self, place: RingPlace) -> bool {
+        place.file >= self.shared.oldest.load(Relaxed)
     }
 
     /// Has the writer evict files over the limits. `now` is the time since the Unix epoch. To be called about once a

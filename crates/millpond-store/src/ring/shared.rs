@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::fs::FlockOperation;
@@ -39,6 +39,8 @@ pub(super) struct Shared {
     /// Whether a payload was lost since the last one that was queued.
     has_gap: AtomicBool,
     pub(super) bytes: AtomicU64,
+    /// Number of the oldest file that was not evicted.
+    pub(super) oldest: AtomicU32,
     written: AtomicU64,
     lost: AtomicU64,
     errors: AtomicU64,
@@ -66,6 +68,7 @@ impl Shared {
             open: Mutex::default(),
             has_gap: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
+            oldest: AtomicU32::new(0),
             written: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             errors: AtomicU64::new(0),

@@ -183,6 +183,8 @@ impl Writing {
 
     fn count(&self) {
         self.shared.bytes.store(self.bytes(), Relaxed);
+        let current = self.current.as_ref().map_or(self.next, RingFile::number);
+        self.shared.oldest.store(self.kept.front().map_or(current, |file| file.number), Relaxed);
     }
 }
 
