@@ -25,6 +25,7 @@ mod resources;
 mod stored;
 mod subscriber;
 mod transmission;
+pub mod transport_stream;
 
 pub use admission::{Admitted, Bounds, Full};
 pub use counters::{CounterCollector, Counters};
@@ -36,9 +37,10 @@ pub use graph::{
     Viewing,
 };
 pub use live::{
-    Conflict, Epoch, EpochReason, FoundPart, FoundSegment, Linger, LiveCollector, LiveFeed, LiveRequest, LiveStream,
-    LiveWindow, PartBytes, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia, Source,
-    SourceCounts, StreamReport, StreamState, WindowOptions,
+    CannotInsert, Conflict, Epoch, EpochReason, FoundPart, FoundSegment, InsertionEnd, InsertionReport, Linger,
+    LiveCollector, LiveFeed, LiveRequest, LiveStream, LiveWindow, PartBytes, Publication, PublicationEnd,
+    PublishRefused, PublishRequest, PublishedMedia, ShiftOptions, ShiftReport, Source, SourceCounts, StreamReport,
+    StreamState, Unfit, WindowOptions,
 };
 pub use modules::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub use multicast::{Groups, NoGroups};

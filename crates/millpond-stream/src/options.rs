@@ -24,6 +24,9 @@ pub struct Options {
     pub channels: Vec<String>,
     /// Most live streams that are known at a time.
     pub max_streams: usize,
+    /// Most bytes of memory for the frames of one live stream: those of its window, those since the last key frame, and those
+    /// that wait for viewers. A stream that sends more in 4 s is closed.
+    pub stream_memory: u64,
     /// Opens connections to live sources.
     pub connector: Arc<dyn Connector>,
     /// Multicast groups of channels.

@@ -35,7 +35,7 @@ pub(super) struct BranchWriter {
     parcels: UnboundedSender<Parcel>,
     load: Arc<Load>,
     limits: QueueLimits,
-    /// Due time of the last run.
+    /// Latest due time of a run. Runs of several tracks alternate, and some are due before the last one.
     last: Option<Duration>,
     /// Tracks that lost a frame to which others may refer.
     broken: Vec<u16>,
@@ -65,7 +65,7 @@ impl BranchWriter {
         let (parcels, load, reader) = branch(edge);
         let mut new = Self { parcels, load, limits, last: None, broken: Vec::new(), lost };
         for run in kept {
-            new.last = run.last().map(|frame| frame.due).or(new.last);
+            new.last = run.last().map(|frame| frame.due).max(new.last);
             // The reader is there.
             let _ = new.parcels.send((run.clone(), Weight::default()));
         }
@@ -83,7 +83,7 @@ impl BranchWriter {
         }
         let Some(due) = run.last().map(|frame| frame.due) else { return Ok(0) };
         let span = self.last.map_or(Duration::ZERO, |last| due.saturating_sub(last).min(LONGEST));
-        self.last = Some(due);
+        self.last = self.last.max(Some(due));
         let fill = self.fill(Weight::new(bytes, span), largest);
         if fill == Fill::Low && self.broken.is_empty() {
             self.send(run.clone(), bytes, span);
@@ -205,6 +205,14 @@ mod tests {
             reader.advance();
         }
         all
+    }
+
+    #[test]
+    fn tracks_that_alternate_count_their_time_once() {
+        let (_registry, mut writer, _reader) = pair(QueueLimits { bytes: 1 << 20, ..LIMITS }, &[]);
+        // Sound is due 800 ms after the pictures that arrive with it.
+        let lost: usize = (0..40).map(|n| give(&mut writer, disposable(n)) + give(&mut writer, frame(1, n + 20))).sum();
+        assert_eq!((lost, writer.load.read().span()), (0, Duration::from_millis(40 * 59)));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use super::{
     registry::{NodeGuard, NodeId, Registry},
 };
 use crate::{
-    Run,
+    Frame, Run,
+    live::{Insertion, InsertionEnd, Splicer},
     transmission::{Alarm, Transmitter},
 };
 use std::{
@@ -51,6 +52,8 @@ pub struct Fork {
     limits: ForkLimits,
     /// Counts the frames; `None` where their source does.
     memory: Option<LiveMemory>,
+    /// Puts clips in the place of frames; `None` where that can't be.
+    splicer: Option<Arc<Splicer>>,
     /// A lock: taken for each run, and when a branch joins.
     inner: Mutex<Inner>,
     /// Counts key frames of the leading track. It also changes when the fork is closed.
@@ -136,12 +139,15 @@ impl Fork {
     /// Makes the fork of a module.
     pub(crate) fn new(registry: &Registry, node: &NodeGuard, lead: Arc<Lead>, limits: ForkLimits) -> Self {
         let (inner, keys) = (Mutex::default(), watch::Sender::new(0));
-        Self { registry: registry.clone(), node: node.id(), lead, limits, memory: None, inner, keys }
+        Self { registry: registry.clone(), node: node.id(), lead, limits, memory: None, splicer: None, inner, keys }
     }
 
-    /// Makes the fork of a live source, whose frames are counted in `memory`.
-    pub(crate) fn live(registry: &Registry, node: &NodeGuard, lead: Arc<Lead>, memory: LiveMemory) -> Self {
-        Self { memory: Some(memory), ..Self::new(registry, node, lead, ForkLimits::LIVE) }
+    /// Makes the fork of a live source, whose frames are counted in `memory`. They pass a splicer first.
+    pub(crate) fn live(registry: &Registry, node: &NodeGuard, splicer: Arc<Splicer>, memory: LiveMemory) -> Self {
+        let mut limits = ForkLimits::LIVE;
+        limits.kept.bytes = limits.kept.bytes.min(usize::try_from(memory.kept_bytes()).unwrap_or(usize::MAX));
+        let new = Self::new(registry, node, splicer.lead().clone(), limits);
+        Self { memory: Some(memory), splicer: Some(splicer), ..new }
     }
 
     /// The module whose output this is.
@@ -158,9 +164,43 @@ impl Fork {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a run to all branches. Returns the number of frames that full branches lost. Without memory for the run, the frames
-    /// that are kept are dropped first; then all branches lose it.
+    /// Puts clips in the place of the source's frames; `None` where that can't be.
+    pub(crate) fn splicer(&self) -> Option<&Arc<Splicer>> {
+        self.splicer.as_ref()
+    }
+
+    /// Begins the epoch of a clip, whose turn it is.
+    pub(crate) fn enter_clip(&self, clip: &Arc<Insertion>) {
+        if let Some(splicer) = &self.splicer {
+            splicer.enter(clip, &|run| self.give(run));
+        }
+    }
+
+    /// Sends frames of a clip to all branches, whose turn it is. They have the clip's times.
+    pub(crate) fn give_clip(&self, clip: &Arc<Insertion>, frames: &[Frame]) {
+        if let Some(splicer) = &self.splicer {
+            splicer.clip(clip, frames, &|run| self.give(run));
+        }
+    }
+
+    /// Ends a clip's turn, or its wait.
+    pub(crate) fn end_clip(&self, clip: &Arc<Insertion>, why: InsertionEnd) {
+        if let Some(splicer) = &self.splicer {
+            splicer.finish(clip, why, &|run| self.give(run));
+        }
+    }
+
+    /// Sends a run of its source to all branches, unless a clip takes its place. Returns the number of frames that full branches
+    /// lost. Without memory for the run, the frames that are kept are dropped first; then all branches lose it. A live source that
+    /// sends too much closes the fork.
     pub fn put(&self, run: &Run) -> usize {
+        match &self.splicer {
+            Some(splicer) => splicer.pass(run, &|run| self.give(run)),
+            None => self.give(run),
+        }
+    }
+
+    fn give(&self, run: &Run) -> usize {
         let lead = self.lead();
         let mut inner = self.lock();
         if inner.is_closed {
@@ -178,7 +218,12 @@ impl Fork {
         };
         let (has_key, lost) = inner.put(held.as_ref().ok_or(run), lead, &self.limits.kept);
         inner.alarms.iter().for_each(Alarm::ring);
+        let rate = inner.rate.measured();
         drop(inner);
+        if self.memory.as_ref().is_some_and(|memory| memory.refuses(rate)) {
+            self.close();
+            return lost;
+        }
         if has_key {
             self.keys.send_modify(|keys| *keys += 1);
         }
@@ -254,7 +299,6 @@ impl Fork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Frame;
     use bytes::Bytes;
 
     const LIMITS: ForkLimits = ForkLimits::CHANNEL;

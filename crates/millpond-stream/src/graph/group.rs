@@ -11,6 +11,7 @@ use crate::{
     graph::Closed,
     live::LiveFeed,
     transmission::{Lateness, Progress, TrackSender, Transmission, Transmitter},
+    transport_stream::TransportStream,
 };
 use std::{
     net::{IpAddr, SocketAddr},
@@ -80,6 +81,12 @@ impl Program {
             Pace::Due => fragmenter,
             Pace::Arrival => fragmenter.with_clean_holes(),
         })
+    }
+
+    /// Makes a transport stream of its frames. `None` where it can't carry the leading track.
+    #[must_use]
+    pub fn transport_stream(&self) -> Option<TransportStream> {
+        TransportStream::new(self.formats(), self.lead(), self.feed.pace())
     }
 
     /// Tells whether frames of an epoch fit the sample entries and timescales of its formats.

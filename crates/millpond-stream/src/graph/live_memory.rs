@@ -1,6 +1,10 @@
 //! Memory of the frames of live streams.
 
-use crate::{Frame, Run, live::LiveTotals};
+use crate::{
+    Frame, Run,
+    live::{LiveTotals, Reporter},
+    reception::{SourceError, SourceErrorKind},
+};
 use bytes::Bytes;
 use millpond_store::{Hold, Holds};
 use std::sync::{
@@ -8,13 +12,20 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// Counts the frames of live streams until nobody has them: at most half of the memory budget.
+/// Seconds of media for which the memory of a stream is enough.
+const SECONDS: u64 = 4;
+
+/// Counts the frames of live streams until nobody has them: at most half of the memory budget, and for each stream its bound.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveMemory {
     holds: Holds,
     totals: Arc<LiveTotals>,
     /// Bytes of the frames of one stream that somebody has.
     held: Arc<AtomicU64>,
+    /// Most of those.
+    most: u64,
+    /// The source of the stream and its reporter; `None` for all streams together.
+    of: Option<(Arc<str>, Reporter)>,
 }
 
 /// A frame's bytes, and the memory that they take.
@@ -37,13 +48,49 @@ impl AsRef<[u8]> for Held {
 }
 
 impl LiveMemory {
-    pub(crate) fn new(holds: Holds, totals: Arc<LiveTotals>) -> Self {
-        Self { holds, totals, held: Arc::default() }
+    /// Makes the memory of all streams, each of which has at most `most` bytes.
+    pub(crate) fn new(holds: Holds, totals: Arc<LiveTotals>, most: u64) -> Self {
+        Self { holds, totals, held: Arc::default(), most, of: None }
     }
 
-    /// The memory of one more stream.
-    pub(crate) fn of_stream(&self) -> Self {
-        Self { held: Arc::default(), ..self.clone() }
+    /// The memory of one more stream, with the address of its source for errors.
+    pub(crate) fn of_stream(&self, source: &str, reporter: Reporter) -> Self {
+        Self { held: Arc::default(), of: Some((source.into(), reporter)), ..self.clone() }
+    }
+
+    /// Most bytes of one stream.
+    pub(crate) const fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Most bytes for the window of a stream: the rest is for viewers that begin, and for slow ones.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        self.most / 4 * 3
+    }
+
+    /// Most bytes for the frames since the last key frame.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.most / 4
+    }
+
+    /// Most bits per second of a stream.
+    const fn most_bits(&self) -> u64 {
+        self.most.saturating_mul(8) / SECONDS
+    }
+
+    /// Tells that a stream of `rate` bits per second is closed, where that is too much. Returns whether it is.
+    pub(super) fn refuses(&self, rate: Option<u64>) -> bool {
+        if rate.is_none_or(|rate| rate <= self.most_bits()) {
+            return false;
+        }
+        self.totals.refused();
+        if let Some((source, reporter)) = &self.of {
+            let words = format!("the stream has more than {} Mbit/s (stream-memory)", self.most_bits() / 1_000_000);
+            let why = SourceError { kind: SourceErrorKind::TooMuch, address: source.to_string(), words };
+            tracing::warn!(error = %why, "live stream closed");
+            reporter.failed(Arc::new(why));
+        }
+        true
     }
 
     /// Totals of all streams.
@@ -73,9 +120,71 @@ impl LiveMemory {
 
     fn hold_frame(&self, frame: &Frame) -> Option<Frame> {
         let bytes = frame.data.clone();
+        if self.held().saturating_add(bytes.len() as u64) > self.most {
+            return None;
+        }
         let hold = self.holds.try_take(bytes.len() as u64, self.holds.budget() / 2)?;
         self.held.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let data = Bytes::from_owner(Held { bytes, held: self.held.clone(), _hold: hold });
         Some(Frame { data, ..frame.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        graph::{Registry, fork::Fork},
+        live::StreamState,
+    };
+    use millpond_store::{Memory, policy::PolicyName};
+    use std::time::Duration;
+
+    const MOST: u64 = 1 << 20;
+
+    fn memory(reporter: &Reporter) -> LiveMemory {
+        let holds = Holds::of(&Memory::new(64 << 20, PolicyName::Sieve), "live");
+        LiveMemory::new(holds, Arc::default(), MOST).of_stream("rtsp://camera", reporter.clone())
+    }
+
+    #[tokio::test]
+    async fn a_group_of_pictures_that_never_ends_stays_in_bounds() {
+        let (registry, reporter) = (Registry::default(), Reporter::default());
+        let node = registry.add("reception", "cams/door");
+        reporter.splicer().lead().begin(0, Some(0));
+        let fork = Fork::live(&registry, &node, reporter.splicer().clone(), memory(&reporter));
+        let frame = |number: u32| Frame {
+            track: 0,
+            number,
+            due: Duration::from_micros(100) * number,
+            pts: 0,
+            epoch: 0,
+            is_sync: number == 0,
+            is_disposable: false,
+            data: vec![0; 4 << 10].into(),
+        };
+        fork.put(&[frame(0)].into_iter().collect());
+        let slow = fork.join(node.id(), None).await.unwrap();
+        for number in 1..10_000 {
+            fork.put(&[frame(number)].into_iter().collect());
+            assert!(fork.figures().held <= MOST, "{:?} after {number}", fork.figures());
+        }
+        assert!(fork.figures().lost > 9000 && !fork.is_closed(), "{:?}", fork.figures());
+        drop(slow);
+        fork.put(&[frame(10_000)].into_iter().collect());
+        assert_eq!(fork.figures().held, 0, "no viewer can begin with what was kept");
+    }
+
+    #[test]
+    fn more_than_the_memory_in_four_seconds_is_refused() {
+        let reporter = Reporter::default();
+        let memory = memory(&reporter);
+        assert!(!memory.refuses(None) && !memory.refuses(Some(MOST * 2)));
+        assert!(matches!(&*reporter.state().borrow(), StreamState::Waiting));
+        assert!(memory.refuses(Some(MOST * 2 + 1)));
+        let state = reporter.state().borrow().clone();
+        let StreamState::Failed { why, .. } = state else { panic!("{state:?}") };
+        assert_eq!(why.to_string(), "rtsp://camera: the stream has more than 2 Mbit/s (stream-memory)");
+        assert_eq!(memory.totals().refused.load(Ordering::Relaxed), 1);
     }
 }

@@ -82,7 +82,8 @@ impl Manager {
         let transmitters = (0..options.threads.max(1)).map(sender).collect::<io::Result<_>>()?;
         let blocks = Cache::of(store.memory(), "frames");
         let intervals = Intervals::new(blocks, options.window, counters.clone());
-        let streams = Streams::new(LiveMemory::new(Holds::of(store.memory(), "live"), Arc::default()));
+        let streams =
+            Streams::new(LiveMemory::new(Holds::of(store.memory(), "live"), Arc::default(), options.stream_memory));
         let reader = MediaReader::new(store, heavy);
         Ok(Self {
             origins: Origins::new(places, options.bounds.origin_bandwidth),
@@ -127,6 +128,10 @@ impl Manager {
 
     pub(crate) fn options(&self) -> &Options {
         &self.options
+    }
+
+    pub(super) fn resources(&self) -> &Resources {
+        &self.resources
     }
 
     pub(crate) fn live_streams(&self) -> &Streams {

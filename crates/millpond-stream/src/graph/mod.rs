@@ -15,6 +15,7 @@ mod pipe;
 mod rate;
 mod registry;
 mod shared;
+mod splicing;
 mod viewing;
 
 pub use attach::Attached;
@@ -23,13 +24,15 @@ pub use group::{Group, GroupAddress, Program};
 pub(crate) use lead::Lead;
 pub(crate) use live_memory::LiveMemory;
 pub use manager::Manager;
+pub(crate) use module::Running;
 pub use module::{Inputs, Module, ModuleError, Output};
 pub use opened::{Beginning, CannotOpen, KeepAlive, Opened, Played, Playing, Request, Start, Stopped};
 #[cfg(test)]
 pub(crate) use pipe::pipe;
 pub use pipe::{Closed, Permit, PipeReader, PipeWriter};
-pub(crate) use registry::Takers;
 pub use registry::{Edge, Node, NodeGuard, NodeId, Registry, Snapshot};
+pub(crate) use registry::{EdgeGuard, Takers};
 pub(crate) use shared::{Graph, Shared};
+pub(crate) use splicing::SplicePart;
 pub(crate) use viewing::KIND as VIEWING;
 pub use viewing::Viewing;

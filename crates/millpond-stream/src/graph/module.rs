@@ -57,6 +57,7 @@ impl Output {
                 pipe.reserve().await?.send(run);
                 Ok(0)
             }
+            Self::Fork(fork) if fork.is_closed() => Err(Closed),
             Self::Fork(fork) => Ok(fork.put(&run)),
             Self::None => Err(Closed),
         }

@@ -29,6 +29,11 @@ impl Rate {
         }
     }
 
+    /// The rate over the last complete window; `None` before its end.
+    pub(super) fn measured(&self) -> Option<u64> {
+        self.last
+    }
+
     /// The rate at `now`; `None` in the first second. It falls while nothing arrives.
     pub(super) fn bits_per_second(&self, now: Instant) -> Option<u64> {
         let (began, sum) = self.window?;

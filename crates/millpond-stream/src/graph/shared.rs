@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     Counters, Feed,
+    live::Splicer,
     modules::Channel,
     transmission::{TrackSender, Transmitter},
 };
@@ -70,14 +71,19 @@ impl Graph {
     pub(crate) fn live(
         registry: &Registry,
         (path, source): (&str, Box<dyn Module>),
-        lead: Arc<Lead>,
+        splicer: Arc<Splicer>,
         memory: LiveMemory,
     ) -> Self {
         let node = registry.add(source.kind(), path);
-        let fork = Arc::new(Fork::live(registry, &node, lead, memory));
+        let fork = Arc::new(Fork::live(registry, &node, splicer, memory));
         let module = Box::new(Ending { module: source, fork: Closing(fork.clone()) });
         let module = start(module, node, (Vec::new(), Output::Fork(fork.clone())), path);
         Self { fork, _modules: vec![module] }
+    }
+
+    /// Gives its frames to all who take them.
+    pub(crate) fn fork(&self) -> &Arc<Fork> {
+        &self.fork
     }
 
     /// Whether no more frames will come.

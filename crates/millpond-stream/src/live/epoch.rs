@@ -1,6 +1,7 @@
 //! Stretches of a stream without a discontinuity.
 
 use crate::Format;
+use millpond_media::units::Timescale;
 use std::{sync::Arc, time::Duration};
 
 /// A stretch of a stream without a discontinuity and without a change of formats.
@@ -31,6 +32,8 @@ pub enum EpochReason {
     Jump,
     /// The formats changed.
     Formats,
+    /// A clip begins or has ended, which was [inserted](crate::Manager::insert).
+    Splice,
 }
 
 impl Epoch {
@@ -40,5 +43,14 @@ impl Epoch {
         let mut all = (0..).zip(self.formats.iter()).filter_map(|(track, format)| Some((track, format.as_ref()?)));
         let first = all.clone().next();
         all.find(|(_, format)| format.is_video()).or(first).map(|(track, _)| track)
+    }
+    /// Whether a track has pictures.
+    pub(super) fn is_video(&self, track: u16) -> bool {
+        self.formats.get(usize::from(track)).and_then(Option::as_ref).is_some_and(Format::is_video)
+    }
+
+    /// Clock of a track; `None` for tracks without frames.
+    pub(super) fn timescale(&self, track: u16) -> Option<Timescale> {
+        self.formats.get(usize::from(track))?.as_ref().map(|format| format.track.timescale)
     }
 }

@@ -33,9 +33,13 @@ const COUNTERS: &[Field] = &[
         &totals.broken_frames
     }),
     ("live_reconnections", "Times that a lost live source gave frames again", |totals| &totals.reconnections),
+    ("live_refused", "Times that a live stream was closed because it sends more than its memory allows", |totals| {
+        &totals.refused
+    }),
     ("live_epochs", "Stretches of live streams without a discontinuity or a change of formats that began", |totals| {
         &totals.epochs
     }),
+    ("live_insertions", "Clips that began in live streams", |totals| &totals.insertions),
 ];
 
 impl LiveCollector {
@@ -70,11 +74,22 @@ impl Collector for LiveCollector {
             let counter = ConstCounter::new(value(totals).load(Ordering::Relaxed));
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
-        let states: Vec<_> = manager.streams().iter().map(|stream| stream.state.name()).collect();
+        let streams = manager.streams();
+        let states: Vec<_> = streams.iter().map(|stream| stream.state.name()).collect();
         let mut family = encoder.encode_descriptor("live_streams", "Live streams by state", None, MetricType::Gauge)?;
         for state in StreamState::NAMES {
             let count = states.iter().filter(|of| **of == state).count();
             ConstGauge::new(count as i64).encode(family.encode_family(&[("state", state)])?)?;
+        }
+        let rings = || streams.iter().filter_map(|stream| Some(&stream.shift.as_ref()?.ring));
+        let bytes: u64 = rings().map(|ring| ring.bytes).sum();
+        let failed = rings().filter(|ring| ring.failure.is_some()).count();
+        for (name, help, value) in [
+            ("live_time_shift_bytes", "Bytes on the disk of the past of live streams that run", bytes as i64),
+            ("live_time_shift_failing", "Live streams whose past is not written because of the disk", failed as i64),
+        ] {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
         let help = "Frames of channels and live streams that viewers lost because they were slow, by the module that sends them";
         let mut family = encoder.encode_descriptor("live_dropped_frames", help, None, MetricType::Counter)?;

@@ -53,6 +53,13 @@ pub struct PublishRequest {
 pub enum PublishedMedia {
     /// RTP and RTCP packets. The channel of a piece is its interleaved channel; packets by UDP are read by the reception.
     Rtp(Box<AnnouncedMedia>),
+    /// An MPEG transport stream with one programme (ISO/IEC 13818-1). The channel is not used.
+    Transport,
+    /// Fragmented MP4 (ISO/IEC 14496-12 8.8). An empty piece tells that the next one of its channel begins with a box.
+    Fragments {
+        /// Whether tracks arrive each on its own channel, as in CMAF. Others are then waited for at the beginning.
+        is_split: bool,
+    },
 }
 
 /// Why a publication is refused.
@@ -169,6 +176,18 @@ impl Publication {
             },
         };
         self.pieces.send(Piece { channel, bytes, _room: room }).map_err(|_| self.why())
+    }
+
+    /// Waits until the reception has taken all pieces that were given to it.
+    ///
+    /// # Errors
+    /// The reason why the publication ended.
+    pub async fn taken(&self) -> Result<(), PublicationEnd> {
+        tokio::select! {
+            _ = self.room.acquire_many(QUEUE) => {}
+            () = self.pieces.closed() => {}
+        }
+        self.ended().map_or(Ok(()), Err)
     }
 
     /// The reason why it ended; `None` while it is received.

@@ -1,15 +1,12 @@
 //! Reports of a reception about its source.
 
-use super::{Epoch, LiveTotals};
-use crate::{graph::Lead, reception::SourceError};
+use super::{Epoch, LiveTotals, Splicer};
+use crate::reception::SourceError;
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime},
 };
 use tokio::sync::watch;
-
-/// Most epochs that a run remembers, the last ones.
-const EPOCHS: usize = 64;
 
 /// State of a stream's source.
 #[derive(Clone, Debug)]
@@ -74,8 +71,7 @@ impl std::ops::AddAssign for SourceCounts {
 #[derive(Clone, Debug)]
 pub struct Reporter {
     state: watch::Sender<StreamState>,
-    epochs: watch::Sender<Arc<[Epoch]>>,
-    lead: Arc<Lead>,
+    splicer: Arc<Splicer>,
     /// A lock: taken for a copy.
     counts: Arc<Mutex<SourceCounts>>,
     totals: Arc<LiveTotals>,
@@ -85,8 +81,7 @@ impl Default for Reporter {
     fn default() -> Self {
         Self {
             state: watch::Sender::new(StreamState::Waiting),
-            epochs: watch::Sender::new(Arc::default()),
-            lead: Arc::default(),
+            splicer: Arc::new(Splicer::new(Arc::default())),
             counts: Arc::default(),
             totals: Arc::default(),
         }
@@ -96,17 +91,12 @@ impl Default for Reporter {
 impl Reporter {
     /// Makes one whose counts are also added to `totals`.
     pub(super) fn new(totals: Arc<LiveTotals>) -> Self {
-        Self { totals, ..Self::default() }
+        Self { splicer: Arc::new(Splicer::new(totals.clone())), totals, ..Self::default() }
     }
 
     /// Tells that frames of a new epoch follow.
     pub fn begin(&self, epoch: Epoch) {
-        self.lead.begin(epoch.number, epoch.lead());
-        self.totals.epoch();
-        self.epochs.send_modify(|epochs| {
-            let kept = epochs.len().saturating_sub(EPOCHS - 1);
-            *epochs = epochs.iter().skip(kept).cloned().chain([epoch]).collect();
-        });
+        self.splicer.begin(epoch);
         self.state.send_if_modified(|state| {
             let is_new = !matches!(state, StreamState::Running { .. });
             if is_new {
@@ -118,7 +108,7 @@ impl Reporter {
 
     /// Tells that frames stopped. The source is tried again.
     pub fn lost(&self, why: Arc<SourceError>) {
-        self.lead.lose();
+        self.splicer.lose();
         self.state.send_modify(|state| {
             let since = if let StreamState::Lost { since, .. } = state { *since } else { SystemTime::now() };
             *state = StreamState::Lost { since, why };
@@ -143,9 +133,9 @@ impl Reporter {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The frames that viewers begin with.
-    pub(crate) fn lead(&self) -> &Arc<Lead> {
-        &self.lead
+    /// Joins the frames of the source and of clips.
+    pub(crate) fn splicer(&self) -> &Arc<Splicer> {
+        &self.splicer
     }
 
     /// The state that was told last.
@@ -155,6 +145,6 @@ impl Reporter {
 
     /// The last 64 epochs, the newest one last.
     pub fn epochs(&self) -> watch::Receiver<Arc<[Epoch]>> {
-        self.epochs.subscribe()
+        self.splicer.epochs()
     }
 }

@@ -1,9 +1,11 @@
 //! Requests for live streams.
 
-use super::{Desk, Reporter};
+use super::{Desk, Reporter, ShiftOptions};
 use crate::{
     graph::Module,
-    reception::{ADDRESS, Connector, PublishedReception, RtspReception, RtspSource, Turns},
+    reception::{
+        ADDRESS, Connector, PublishedReception, RtspReception, RtspSource, TransportReception, TransportSource, Turns,
+    },
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -14,6 +16,8 @@ pub enum Source {
     Rtsp(RtspSource),
     /// Whoever publishes under the name of the stream. It exists while it is published; viewers that come before wait.
     Published,
+    /// A programme of an MPEG transport stream.
+    Transport(TransportSource),
     /// A module that tests make.
     #[cfg(test)]
     Fake(super::tests::Fake),
@@ -37,6 +41,8 @@ pub struct LiveRequest {
     pub source: Source,
     /// How long it stays open without viewers.
     pub linger: Linger,
+    /// Where its past is kept. A stream with a past is never closed once it was opened.
+    pub shift: Option<Arc<ShiftOptions>>,
 }
 
 impl Source {
@@ -53,6 +59,7 @@ impl Source {
                 Box::new(reception.with_turns(turns.clone()))
             }
             Self::Published => Box::new(PublishedReception::new(desk.clone(), reporter)),
+            Self::Transport(source) => Box::new(TransportReception::new(source.clone(), reporter)),
             #[cfg(test)]
             Self::Fake(fake) => fake.module(reporter),
         }
@@ -65,6 +72,7 @@ impl fmt::Display for Source {
         match self {
             Self::Rtsp(source) => source.fmt(f),
             Self::Published => f.write_str(ADDRESS),
+            Self::Transport(source) => source.fmt(f),
             #[cfg(test)]
             Self::Fake(_) => f.write_str("fake"),
         }

@@ -1,23 +1,28 @@
 //! A named live source.
 
 use super::{
-    Desk, Entry, Epoch, Linger, LiveFeed, LiveRequest, Publication, PublishRefused, Reporter, Source, SourceCounts,
-    StreamState,
+    Desk, Entry, Epoch, Linger, LiveFeed, LiveRequest, Publication, PublishRefused, Reporter, ShiftOptions,
+    ShiftReport, Source, SourceCounts, StreamState,
     desk::NoEntry,
     publication::{Conflict, PublishedMedia},
 };
 use crate::{
-    graph::{Graph, LiveMemory, Registry, Shared, Takers},
+    graph::{Fork, Graph, LiveMemory, Registry, Shared, Takers},
     reception::{Connector, SourceError, SourceErrorKind, Turns},
 };
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 /// Time after a failure within which the source is not tried again.
 const NEGATIVE: Duration = Duration::from_secs(1);
+/// Time after which a past is opened again that could not be.
+const REST: Duration = Duration::from_secs(30);
 
 /// A named live source. Its graph runs while somebody holds a [`LiveFeed`] of it, and lingers.
 #[derive(Debug)]
@@ -25,6 +30,9 @@ pub struct LiveStream {
     path: Arc<str>,
     source: Source,
     linger: Linger,
+    shift: Option<Arc<ShiftOptions>>,
+    /// Whether a task keeps its past.
+    is_kept: AtomicBool,
     /// A lock: taken when a viewer comes, and for reports.
     inner: Mutex<Inner>,
 }
@@ -35,6 +43,8 @@ struct Inner {
     run: Option<Run>,
     /// Keeps the graph of a stream that is never closed.
     pin: Option<Arc<Shared>>,
+    /// Time of the last failure to open its past.
+    no_past: Option<Instant>,
 }
 
 /// One life of the graph.
@@ -94,10 +104,14 @@ pub struct StreamReport {
     pub bit_rate: Option<u64>,
     /// Bytes of its frames that somebody has: those since the last key frame, and those that wait for viewers.
     pub memory: u64,
+    /// Most of those.
+    pub memory_limit: u64,
     /// What its reception counted in this run; zeros while the graph does not run.
     pub received: SourceCounts,
     /// Time since the last frame of this run.
     pub silence: Option<Duration>,
+    /// Its past on the disk; `None` where none is kept now.
+    pub shift: Option<ShiftReport>,
 }
 
 impl Run {
@@ -109,8 +123,8 @@ impl Run {
 
 impl LiveStream {
     pub(super) fn new(request: LiveRequest) -> Self {
-        let LiveRequest { path, source, linger } = request;
-        Self { path, source, linger, inner: Mutex::default() }
+        let LiveRequest { path, source, linger, shift } = request;
+        Self { path, source, linger, shift, is_kept: AtomicBool::new(false), inner: Mutex::default() }
     }
 
     /// Path in URLs.
@@ -121,6 +135,26 @@ impl LiveStream {
     /// Where its frames come from.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Where its past is kept.
+    pub(super) fn shift(&self) -> Option<&Arc<ShiftOptions>> {
+        self.shift.as_ref()
+    }
+
+    /// Tells that its past can't be opened.
+    pub(super) fn failed_past(&self) {
+        self.lock().no_past = Some(Instant::now());
+    }
+
+    /// Whether its past could not be opened just now. Each request of a player asks for it.
+    pub(super) fn lacks_past(&self) -> bool {
+        self.lock().no_past.is_some_and(|failed| failed.elapsed() < REST)
+    }
+
+    /// Tells that a task keeps its past, or does no more. Returns whether one did before.
+    pub(super) fn keeps(&self, is_kept: bool) -> bool {
+        self.is_kept.swap(is_kept, Ordering::AcqRel)
     }
 
     /// State of its source.
@@ -134,8 +168,8 @@ impl LiveStream {
         }
     }
 
-    /// A report of it. `takers` are those of all modules.
-    pub(super) fn report(&self, takers: &Takers) -> StreamReport {
+    /// A report of it. `takers` are those of all modules, and `memory` is that of all streams.
+    pub(super) fn report(&self, takers: &Takers, memory: &LiveMemory) -> StreamReport {
         let state = self.state();
         let inner = self.lock();
         let run = inner.run.as_ref().and_then(|run| Some((run, run.graph()?)));
@@ -154,7 +188,9 @@ impl LiveStream {
             lost: figures.lost,
             bit_rate: figures.bit_rate,
             memory: figures.held,
+            memory_limit: memory.most(),
             silence: figures.last.map(|last| last.elapsed()),
+            shift: None,
         }
     }
 
@@ -164,13 +200,19 @@ impl LiveStream {
 
     /// Whether it is what a request asks for.
     pub(super) fn is_of(&self, request: &LiveRequest) -> bool {
-        self.source == request.source && self.linger == request.linger
+        self.source == request.source && self.linger == request.linger && self.shift == request.shift
     }
 
     /// Whether its graph runs, or its last run gave frames.
     pub(super) fn is_known(&self) -> bool {
         let inner = self.lock();
-        inner.run.as_ref().is_some_and(|run| run.graph().is_some() || run.reporter.lead().track().is_some())
+        inner.run.as_ref().is_some_and(|run| run.graph().is_some() || run.reporter.splicer().lead().track().is_some())
+    }
+
+    /// The fork of its graph, while that runs.
+    pub(super) fn fork(&self) -> Option<Arc<Fork>> {
+        let inner = self.lock();
+        inner.run.as_ref().and_then(Run::graph).map(|graph| graph.fork().clone())
     }
 
     /// Whether its graph runs, or its source failed just now.
@@ -206,7 +248,9 @@ impl LiveStream {
         }
         let (reporter, desk) = (Reporter::new(memory.totals().clone()), Arc::<Desk>::default());
         let source = self.source.module((connector, turns), reporter.clone(), &desk);
-        let graph = Arc::new(Graph::live(registry, (&self.path, source), reporter.lead().clone(), memory.of_stream()));
+        let memory = memory.of_stream(&self.source.to_string(), reporter.clone());
+        let splicer = reporter.splicer().clone();
+        let graph = Arc::new(Graph::live(registry, (&self.path, source), splicer, memory));
         let id = fastrand::u64(..);
         let shared = Arc::new(Shared::new(graph.clone(), linger));
         let (graph, weak) = (Arc::downgrade(&graph), Arc::downgrade(&shared));

@@ -1,19 +1,27 @@
 //! All live streams of an engine.
 
 use super::{
-    Conflict, LiveFeed, LiveRequest, LiveStream, LiveTotals, Publication, PublishRefused, PublishRequest, StreamReport,
-    stream::Means,
+    Conflict, Insertions, LiveFeed, LiveRequest, LiveStream, LiveTotals, Publication, PublishRefused, PublishRequest,
+    StreamReport, StreamState, TimeShift, WindowOptions, stream::Means,
 };
 use crate::{
-    CannotOpen, Manager,
-    graph::LiveMemory,
+    CannotOpen, Manager, Program,
+    graph::{Fork, LiveMemory},
     reception::{SourceError, Turns},
 };
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
+use tokio::time::{sleep, timeout};
+
+/// Longest wait for the disk before a stream begins without its past.
+const OPENING: Duration = Duration::from_secs(2);
+/// Longest wait for the first frame of a stream whose past is kept.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time between two windows of a stream whose past is kept.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Live streams by their paths.
 #[derive(Debug)]
@@ -22,12 +30,13 @@ pub(crate) struct Streams {
     turns: Turns,
     /// A lock: taken for a look-up.
     by_path: Mutex<BTreeMap<Arc<str>, Arc<LiveStream>>>,
+    insertions: Insertions,
 }
 
 impl Streams {
     /// No stream is known yet. The frames of all are counted in `memory`.
     pub(crate) fn new(memory: LiveMemory) -> Self {
-        Self { memory, turns: Turns::default(), by_path: Mutex::default() }
+        Self { memory, turns: Turns::default(), by_path: Mutex::default(), insertions: Insertions::default() }
     }
 
     /// Totals of all streams since the start.
@@ -38,6 +47,17 @@ impl Streams {
     /// Memory of the frames.
     pub(crate) fn memory(&self) -> &LiveMemory {
         &self.memory
+    }
+
+    /// Clips that wait for their turn, play, or have ended not long ago.
+    pub(super) fn insertions(&self) -> &Insertions {
+        &self.insertions
+    }
+
+    /// The fork of a stream that runs.
+    pub(super) fn fork(&self, path: &str) -> Option<Arc<Fork>> {
+        let stream = self.lock().get(path).cloned();
+        stream?.fork()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<LiveStream>>> {
@@ -73,6 +93,24 @@ fn is_held(stream: &Arc<LiveStream>) -> bool {
     Arc::strong_count(stream) > 1 || stream.is_busy()
 }
 
+/// Keeps a window of a stream running, and so its past, until the stream ends.
+async fn keep_past(manager: Weak<Manager>, stream: Arc<LiveStream>, past: Arc<TimeShift>, options: WindowOptions) {
+    while let Some(manager) = manager.upgrade() {
+        let Ok(feed) = stream.feed(manager.means(), PATIENCE).await else { break };
+        let window = manager.window(&Program::live(&feed), options);
+        drop((feed, manager));
+        let Ok(window) = window else { break };
+        window.over().await;
+        drop(window);
+        sleep(PAUSE).await;
+        if !stream.is_busy() {
+            break;
+        }
+    }
+    drop(past);
+    stream.keeps(false);
+}
+
 impl Manager {
     /// The live stream of a request: the one that is known by its path, else a new one. It is not opened yet. A stream of the
     /// same path with another source is replaced; its viewers stay until they leave.
@@ -90,26 +128,77 @@ impl Manager {
     /// What its source did at the first attempt, or within the last second; [`TimedOut`](crate::reception::SourceErrorKind::TimedOut)
     /// where formats were not known within `patience`.
     pub async fn live_feed(
-        &self,
+        self: &Arc<Self>,
         stream: &Arc<LiveStream>,
         patience: Duration,
     ) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
-        stream.feed(self.means(), patience).await
+        let feed = stream.feed(self.means(), patience).await?;
+        // Names without a source get no folder.
+        if let Some((past, options)) = self.open_past(stream).await
+            && !stream.keeps(true)
+        {
+            tokio::spawn(keep_past(Arc::downgrade(self), stream.clone(), past, options));
+        }
+        Ok(feed)
     }
 
     /// Begins a publication. Viewers that wait for the stream get it, and it stays open while it is published.
     ///
     /// # Errors
     /// Another publisher pushes the stream, or there are too many streams.
-    pub fn publish(&self, request: PublishRequest) -> Result<Publication, PublishRefused> {
+    pub fn publish(self: &Arc<Self>, request: PublishRequest) -> Result<Publication, PublishRefused> {
         let PublishRequest { stream, media, conflict } = request;
-        self.live(stream)?.publish(self.means(), media, conflict)
+        let stream = self.live(stream)?;
+        let publication = stream.publish(self.means(), media, conflict)?;
+        if stream.shift().is_some() {
+            // Its past is kept without viewers too. A publisher without media is told by its own time limit.
+            let manager = self.clone();
+            tokio::spawn(async move { drop(manager.live_feed(&stream, PATIENCE).await) });
+        }
+        Ok(publication)
+    }
+
+    /// Opens the past of a stream on the disk, where it has one. It waits for the disk for [`OPENING`] at most.
+    async fn open_past(&self, stream: &LiveStream) -> Option<(Arc<TimeShift>, WindowOptions)> {
+        let options = stream.shift()?.clone();
+        let (windows, path, window) = (self.live_windows().clone(), stream.path().to_owned(), options.window);
+        if let Some(known) = windows.shift(&path) {
+            return Some((known, window));
+        }
+        if stream.lacks_past() {
+            return None;
+        }
+        let opening = tokio::task::spawn_blocking(move || windows.open_shift(&path, &options));
+        let why = match timeout(OPENING, opening).await {
+            Ok(Ok(Ok(past))) => return Some((past, window)),
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(_)) | Err(_) => format!("the disk did not answer within {OPENING:?}"),
+        };
+        stream.failed_past();
+        tracing::warn!(stream = stream.path(), why, "time shift is off");
+        None
     }
 
     /// Tells whether a publication of the stream would be refused now because of another publisher.
     pub fn is_taken(&self, path: &str, conflict: Conflict) -> bool {
         let known = self.live_streams().lock().get(path).cloned();
         conflict == Conflict::Refuse && known.is_some_and(|stream| stream.is_taken())
+    }
+
+    /// Tells whether the live stream of a path is running.
+    pub fn is_running(&self, path: &str) -> bool {
+        let known = self.live_streams().lock().get(path).cloned();
+        known.is_some_and(|stream| matches!(stream.state(), StreamState::Running { .. }))
+    }
+
+    /// Paths of the live streams that are running in the folder `path`, not below another one.
+    pub fn running_in(&self, path: &str) -> Vec<Arc<str>> {
+        let first: Arc<str> = format!("{path}/").into();
+        let streams = self.live_streams().lock();
+        let inside = streams.range(first.clone()..).map_while(|(of, stream)| Some((of.strip_prefix(&*first)?, stream)));
+        let running = inside
+            .filter(|(name, stream)| !name.contains('/') && matches!(stream.state(), StreamState::Running { .. }));
+        running.map(|(_, stream)| stream.path().into()).collect()
     }
 
     fn means(&self) -> Means<'_> {
@@ -126,6 +215,10 @@ impl Manager {
         let mut streams = self.live_streams().lock();
         streams.retain(|_, stream| is_held(stream) || stream.is_known());
         let takers = self.registry().takers();
-        streams.values().map(|stream| stream.report(&takers)).collect()
+        let memory = &self.live_streams().memory;
+        let past = |path: &str| self.live_windows().shift_report(path);
+        let report =
+            |stream: &LiveStream| StreamReport { shift: past(stream.path()), ..stream.report(&takers, memory) };
+        streams.values().map(|stream| report(stream)).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Streams of a source that tests drive.
 
 mod channel_window;
-mod fake;
+pub(super) mod fake;
 mod sharing;
 mod sources;
 mod windows;

@@ -9,10 +9,13 @@ pub(crate) struct LiveTotals {
     pub(crate) frames: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) epochs: AtomicU64,
+    pub(crate) insertions: AtomicU64,
     pub(crate) reconnections: AtomicU64,
     pub(crate) lost_packets: AtomicU64,
     pub(crate) unused_packets: AtomicU64,
     pub(crate) broken_frames: AtomicU64,
+    /// Times that a stream was closed because of its bit rate.
+    pub(crate) refused: AtomicU64,
 }
 
 impl LiveTotals {
@@ -25,6 +28,16 @@ impl LiveTotals {
     /// Adds an epoch.
     pub(crate) fn epoch(&self) {
         add(&self.epochs, 1);
+    }
+
+    /// Adds a stream that was closed because of its bit rate.
+    pub(crate) fn refused(&self) {
+        add(&self.refused, 1);
+    }
+
+    /// Adds a clip that begins in a stream.
+    pub(crate) fn inserted(&self) {
+        add(&self.insertions, 1);
     }
 
     /// Adds what a reception counted from `before` to `after`. A packet that was lost and arrives late is still a lost one here.

@@ -1,17 +1,21 @@
 //! The window of a running stream, shared by its segmenter and all who wait for it.
 
-use super::lease::Lease;
+use super::{Ladder, TimeShift, lease::Lease, transport::Transports};
 use bytes::Bytes;
 use millpond_package::{
+    PackageError,
     dash::live::{ManifestView, mpd},
     hls::{
+        Container,
         live::{PlaylistView, media},
         live_multivariant,
     },
-    live::{Directives, Edge, PartLookUp, Reload, SegmentNumber, Window},
+    live::{Directives, Edge, Extent, PartLookUp, Reload, SegmentNumber, TransportSegment, Window},
 };
 use std::{
     collections::HashMap,
+    fs::File,
+    ops::Range,
     sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -19,6 +23,10 @@ use tokio::sync::watch;
 
 /// Term of a lease until the target duration is known.
 const UNMEASURED: Duration = Duration::from_secs(15);
+/// Most texts of one version: viewers choose where theirs begin.
+const MOST_TEXTS: usize = 32;
+/// End of the URLs of playlists.
+const PLAYLIST: &str = "index.m3u8";
 /// Target durations without a request after which a player has left.
 const TARGETS: u32 = 3;
 
@@ -33,16 +41,24 @@ pub struct LiveWindow {
     /// A lock: written for each part, read for each request.
     state: RwLock<State>,
     version: watch::Sender<u64>,
+    /// The versions of the tracks.
+    tracks: Box<[watch::Sender<u64>]>,
     /// A lock: taken while a text is rendered, so that it is rendered once.
     texts: Mutex<Texts>,
+    /// A lock: taken while a transport stream segment is made, so that it is made once.
+    transports: Mutex<Transports>,
     lease: Lease,
+    /// The past of the stream on the disk.
+    shift: Option<Arc<TimeShift>>,
+    /// Its ladder, and its path there.
+    ladder: Option<(Arc<Ladder>, Box<str>)>,
 }
 
 #[derive(Debug)]
-struct State {
-    window: Window,
+pub(super) struct State {
+    pub(super) window: Window,
     /// Wall time of the last change, since the Unix epoch.
-    changed: Duration,
+    pub(super) changed: Duration,
 }
 
 /// Texts of one version.
@@ -55,9 +71,9 @@ struct Texts {
 /// A text that is rendered from a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Text {
-    Multivariant,
-    Mpd { clock: &'static str },
-    Media { track: usize, skip: bool },
+    Multivariant { container: Container },
+    Mpd { clock: &'static str, extent: Extent },
+    Media { container: Container, track: usize, skip: bool, extent: Extent },
 }
 
 /// The result of looking a part up in a window.
@@ -83,7 +99,7 @@ pub enum FoundSegment {
     },
     /// It is one of the next two of its track: it can be waited for.
     Next,
-    /// It left the window, has no media, or lies far ahead.
+    /// It left memory, has no media, or lies far ahead.
     Unknown,
 }
 
@@ -104,29 +120,48 @@ impl PartBytes {
 
 impl LiveWindow {
     /// Makes the window of a run, with a lease of `linger` or longer.
-    pub(crate) fn new(run: String, window: Window, linger: Duration) -> Self {
+    pub(crate) fn new(run: String, window: Window, linger: Duration, shift: Option<Arc<TimeShift>>) -> Self {
         Self {
             run: run.into(),
             version: watch::Sender::new(window.version()),
+            tracks: window.tracks().iter().map(|_| watch::Sender::new(0)).collect(),
             state: RwLock::new(State { window, changed: Duration::ZERO }),
             texts: Mutex::default(),
+            transports: Mutex::default(),
             lease: Lease::new(linger, UNMEASURED),
+            shift,
+            ladder: None,
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    /// Makes it one of a ladder, as the window of the stream at `path`.
+    pub(super) fn in_ladder(self, ladder: Option<Arc<Ladder>>, path: &str) -> Self {
+        Self { ladder: ladder.map(|ladder| (ladder, path.into())), ..self }
+    }
+
+    /// The ladder that it is one of.
+    pub(crate) fn ladder(&self) -> Option<&Arc<Ladder>> {
+        self.ladder.as_ref().map(|(ladder, _)| ladder)
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the window and wakes all who wait.
+    /// Changes the window and wakes those who wait for what changed.
     pub(crate) fn change(&self, act: impl FnOnce(&mut Window)) {
-        let version = {
+        let wake = |sender: &watch::Sender<u64>, version: u64| {
+            sender.send_if_modified(|known| std::mem::replace(known, version) != version);
+        };
+        {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             act(&mut state.window);
             state.changed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            state.window.version()
-        };
-        self.version.send_if_modified(|known| std::mem::replace(known, version) != version);
+        }
+        // Those who are woken read the window.
+        let state = self.read();
+        wake(&self.version, state.window.version());
+        self.tracks.iter().enumerate().for_each(|(track, sender)| wake(sender, state.window.track_version(track)));
     }
 
     /// Looks something up in the window. `look` must be short: the segmenter waits for it.
@@ -141,7 +176,18 @@ impl LiveWindow {
 
     /// Renews the lease: each request for a playlist or media does. The window ends the linger time of its stream, or three
     /// target durations, after the last one. Returns whether the window still runs.
+    ///
+    /// A request for one stream of a ladder renews all of them: players switch between them at any time.
     pub fn renew(&self) -> bool {
+        if let Some((ladder, _)) = &self.ladder {
+            ladder.windows().iter().for_each(|(_, window)| {
+                window.renew_alone();
+            });
+        }
+        self.renew_alone()
+    }
+
+    fn renew_alone(&self) -> bool {
         let target = self.look(|window| window.targets().map(|targets| targets.segment.duration()));
         self.lease.renew(target.map_or(UNMEASURED, |target| target * TARGETS))
     }
@@ -156,10 +202,17 @@ impl LiveWindow {
         self.lease.expired().await;
     }
 
+    /// Waits until nothing changes any more. Cancel safe.
+    pub(crate) async fn over(&self) {
+        let mut versions = self.version();
+        while !self.is_over() && versions.changed().await.is_ok() {}
+    }
+
     /// Ends the window and wakes all who wait.
     pub(crate) fn end(&self) {
         self.lease.end();
         self.version.send_modify(|_| {});
+        self.tracks.iter().for_each(|sender| sender.send_modify(|_| {}));
     }
 
     /// Changes with each change of the window, and when it is over.
@@ -169,8 +222,27 @@ impl LiveWindow {
 
     /// Waits until `look` finds something, which is asked after each change. `None` after `patience`, and where the window
     /// is over before. Cancel safe.
-    pub async fn when<T>(&self, patience: Duration, mut look: impl FnMut(&Window) -> Option<T>) -> Option<T> {
-        let mut versions = self.version();
+    pub async fn when<T>(&self, patience: Duration, look: impl FnMut(&Window) -> Option<T>) -> Option<T> {
+        self.when_changed(self.version(), patience, look).await
+    }
+
+    /// Waits as [`when`](Self::when) does; `look` is asked after each change of one track only.
+    pub async fn when_track<T>(
+        &self,
+        track: usize,
+        patience: Duration,
+        look: impl FnMut(&Window) -> Option<T>,
+    ) -> Option<T> {
+        let versions = self.tracks.get(track).unwrap_or(&self.version).subscribe();
+        self.when_changed(versions, patience, look).await
+    }
+
+    async fn when_changed<T>(
+        &self,
+        mut versions: watch::Receiver<u64>,
+        patience: Duration,
+        mut look: impl FnMut(&Window) -> Option<T>,
+    ) -> Option<T> {
         let found = async {
             loop {
                 versions.borrow_and_update();
@@ -197,22 +269,89 @@ impl LiveWindow {
     }
 
     /// Returns the media playlist of a track. `skip` leaves segments before the skip boundary out. `None` for unknown tracks,
-    /// and until the track has a complete segment.
-    pub fn media(&self, track: usize, skip: bool) -> Option<Bytes> {
-        let view = PlaylistView { run: &self.run, skip };
-        self.text(Text::Media { track, skip }, |state| media(&state.window, track, &view))
+    /// for those without segments in the container, and until the track has a complete segment.
+    pub fn media(&self, container: Container, track: usize, skip: bool) -> Option<Bytes> {
+        let view = PlaylistView { run: &self.run, container, skip, extent: Extent::Edge, query: "" };
+        // Before the window is locked: no two are but in the order of their paths.
+        let ladder = self.ladder.as_ref().filter(|_| container == Container::Fmp4);
+        let reports = ladder.and_then(|(ladder, path)| {
+            let name = self.look(|window| window.tracks().get(track).map(|track| track.name.clone()))?;
+            Some(ladder.reports(path, &name))
+        });
+        let render = |state: &State| Some(media(&state.window, track, &view)? + reports.as_deref().unwrap_or(""));
+        self.text(Text::Media { container, track, skip, extent: Extent::Edge }, render)
     }
 
-    /// Returns the multivariant playlist; `None` until the window is [ready](Self::ready).
-    pub fn multivariant(&self) -> Option<Bytes> {
-        self.text(Text::Multivariant, |state| live_multivariant(&state.window))
+    /// Returns the media playlist of a track for an extent of the stream, with fragmented MP4. `query` selects the same extent,
+    /// with its `?`, in the URLs of playlists. Only those of the [edge](Extent::Edge) report other streams of a ladder.
+    pub fn media_of(&self, track: usize, skip: bool, (extent, query): (Extent, &str)) -> Option<Bytes> {
+        let container = Container::Fmp4;
+        if extent == Extent::Edge {
+            return self.media(container, track, skip);
+        }
+        let view = PlaylistView { run: &self.run, container, skip, extent, query };
+        let text = Text::Media { container, track, skip, extent };
+        self.text(text, |state| media(&state.window, track, &view))
     }
 
-    /// Returns the MPD; `None` until the window is [ready](Self::ready). `clock` is the URL of the server's time.
-    pub fn mpd(&self, clock: &'static str) -> Option<Bytes> {
-        self.text(Text::Mpd { clock }, |state| {
-            mpd(&state.window, &ManifestView { run: &self.run, clock, published: state.changed })
+    /// Returns the multivariant playlist; `None` until the window is [ready](Self::ready), and where the container can carry
+    /// no track of the newest epoch. `query` is that of its playlists, with its `?`.
+    pub fn multivariant(&self, container: Container, query: &str) -> Option<Bytes> {
+        let text = self.text(Text::Multivariant { container }, |state| live_multivariant(&state.window, container))?;
+        if query.is_empty() || container == Container::Ts {
+            return Some(text);
+        }
+        let text = std::str::from_utf8(&text).ok()?;
+        Some(text.replace(PLAYLIST, &format!("{PLAYLIST}{query}")).into())
+    }
+
+    /// Returns a segment of a track as a transport stream, with the sound where that is in it. `None` where it left memory,
+    /// is not complete, or has no media.
+    ///
+    /// # Errors
+    /// A sample that its codec does not allow.
+    pub fn transport(&self, track: usize, number: SegmentNumber) -> Option<Result<Bytes, PackageError>> {
+        let mut transports = self.transports.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = transports.known(track, number) {
+            return Some(Ok(known));
+        }
+        let segment = self.look(|window| TransportSegment::of(window, transports.counters(), track, number))?;
+        let made = segment.write();
+        if let Ok(bytes) = &made {
+            transports.keep(track, number, bytes.clone());
+        }
+        Some(made)
+    }
+
+    /// Returns the MPD of an extent; `None` until the window is [ready](Self::ready). `clock` is the URL of the server's time.
+    pub fn mpd(&self, clock: &'static str, extent: Extent) -> Option<Bytes> {
+        self.text(Text::Mpd { clock, extent }, |state| {
+            mpd(&state.window, &ManifestView { run: &self.run, clock, published: state.changed, extent })
         })
+    }
+
+    /// Returns the number of the segment of a wall time since the Unix epoch: the last one that begins then or before, else the
+    /// first one.
+    pub fn at(&self, wall: Duration) -> Option<SegmentNumber> {
+        self.look(|window| window.at(wall))
+    }
+
+    /// Whether the past of the stream is kept on the disk.
+    pub fn has_past(&self) -> bool {
+        self.shift.is_some()
+    }
+
+    /// Returns the file ranges of a track's segment that left memory. `None` where it is not on the disk. It may block the
+    /// thread.
+    pub fn stored(&self, track: usize, number: SegmentNumber) -> Option<Vec<(Arc<File>, Range<u64>)>> {
+        self.shift.as_ref()?.read(track, number)
+    }
+
+    /// Returns the number of the segment that began at a time of an earlier run, in ticks of the track's timescale. `None` where
+    /// it is not on the disk.
+    pub fn stored_at(&self, run: &str, track: usize, start: i64) -> Option<SegmentNumber> {
+        let run = u64::from_str_radix(run, 16).ok()?;
+        self.shift.as_ref()?.segment_at(run, track, start)
     }
 
     /// Returns a text, rendered once a version.
@@ -226,7 +365,9 @@ impl LiveWindow {
             return Some(known.clone());
         }
         let rendered = Bytes::from(render(&state)?);
-        texts.texts.insert(text, rendered.clone());
+        if texts.texts.len() < MOST_TEXTS {
+            texts.texts.insert(text, rendered.clone());
+        }
         Some(rendered)
     }
 
@@ -250,7 +391,7 @@ impl LiveWindow {
             let next = window.next_segment(track);
             let is_next = next.is_some_and(|next| number == next || number == next.next());
             match window.segment(number).and_then(|segment| segment.track(track)) {
-                Some(of_track) if of_track.is_gap() => FoundSegment::Unknown,
+                Some(of_track) if of_track.is_closed() && of_track.parts().is_empty() => FoundSegment::Unknown,
                 Some(of_track) if of_track.is_closed() || !of_track.parts().is_empty() => FoundSegment::Begun {
                     parts: of_track.parts().iter().map(PartBytes::of).collect(),
                     is_closed: of_track.is_closed(),

@@ -1,13 +1,15 @@
 //! All windows of an engine.
 
 use super::{
-    LiveWindow,
+    Ladder, LiveWindow, ShiftOptions, ShiftReport, TimeShift,
     window_track::{PackagedTrack, packaged},
 };
 use crate::{CannotOpen, Manager, Program, modules::Segmenter};
 use millpond_package::live::{CutRules, SegmentNumber, TargetDuration, Window, WindowLimits};
+use millpond_store::ring::{RingError, RingWriter};
 use std::{
     collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -15,6 +17,11 @@ use tokio::runtime::Handle;
 
 /// Most paths whose last window is remembered.
 const REMEMBERED: usize = 4096;
+
+/// Attempts to open a ring that is in use, and the time between two of them.
+const ATTEMPTS: (usize, Duration) = (30, Duration::from_millis(50));
+/// Term of a lease that never ends: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Time that segments stay beyond twice the duration of a playlist.
 const SPARE: Duration = Duration::from_secs(10);
@@ -30,6 +37,21 @@ pub struct WindowOptions {
     pub listed: Duration,
     /// Most bytes of memory for media. The oldest segments leave first.
     pub bytes: u64,
+    /// The ladder of a stream that is one rendition of several.
+    pub ladder: Option<LadderId>,
+}
+
+/// Name of a ladder, whose streams are cut at the same times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LadderId(u64);
+
+impl LadderId {
+    /// Makes the name of the ladder at a path.
+    pub fn of(path: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        path.hash(&mut hasher);
+        Self(hasher.finish())
+    }
 }
 
 impl Default for WindowOptions {
@@ -39,13 +61,14 @@ impl Default for WindowOptions {
             segment: Duration::from_secs(2),
             listed: Duration::from_secs(30),
             bytes: 64 << 20,
+            ladder: None,
         }
     }
 }
 
 impl WindowOptions {
     fn rules(&self, target: Option<TargetDuration>) -> CutRules {
-        CutRules { part: self.part, segment: self.segment, target }
+        CutRules { part: self.part, segment: self.segment, target, is_aligned: self.ladder.is_some() }
     }
 
     fn limits(&self) -> WindowLimits {
@@ -80,6 +103,11 @@ struct Inner {
     /// Paths and windows, by the names of runs.
     runs: HashMap<Box<str>, (Box<str>, Weak<LiveWindow>)>,
     past: HashMap<Box<str>, Past>,
+    /// The past of streams on the disk, by their paths.
+    shifts: HashMap<Box<str>, Weak<TimeShift>>,
+    /// Made for the first of these.
+    writer: Option<RingWriter>,
+    ladders: HashMap<LadderId, Weak<Ladder>>,
 }
 
 /// Ends a window when it is dropped, and remembers where it ended.
@@ -110,6 +138,54 @@ impl Drop for Ending {
 }
 
 impl Windows {
+    /// Returns the past of a stream on the disk: the known one, else it is opened. It blocks the thread.
+    ///
+    /// # Errors
+    /// The disk's, or that the system gives no thread.
+    pub(super) fn open_shift(&self, path: &str, options: &ShiftOptions) -> Result<Arc<TimeShift>, RingError> {
+        if let Some(known) = self.shift(path) {
+            return Ok(known);
+        }
+        let writer = {
+            let mut inner = self.lock();
+            match &inner.writer {
+                Some(writer) => writer.clone(),
+                None => {
+                    let no_thread = |error| RingError::File { file: options.folder.clone(), what: "writing", error };
+                    inner.writer.insert(RingWriter::start().map_err(no_thread)?).clone()
+                }
+            }
+        };
+        let mut attempts = ATTEMPTS.0;
+        let shift = loop {
+            match TimeShift::open(&options.folder, path, options.limits, &writer) {
+                // The writer is closing it, or another viewer opens it.
+                Err(RingError::Locked { .. }) if attempts > 0 => {
+                    attempts -= 1;
+                    std::thread::sleep(ATTEMPTS.1);
+                }
+                opened => break Arc::new(opened?),
+            }
+            if let Some(known) = self.shift(path) {
+                return Ok(known);
+            }
+        };
+        let mut inner = self.lock();
+        inner.shifts.retain(|_, shift| shift.strong_count() > 0);
+        inner.shifts.insert(path.into(), Arc::downgrade(&shift));
+        Ok(shift)
+    }
+
+    /// Returns the past of a stream on the disk, where it is open.
+    pub(super) fn shift(&self, path: &str) -> Option<Arc<TimeShift>> {
+        self.lock().shifts.get(path).and_then(Weak::upgrade)
+    }
+
+    /// Returns a report of the past of a stream, where it is open.
+    pub(super) fn shift_report(&self, path: &str) -> Option<ShiftReport> {
+        self.shift(path).map(|shift| shift.report())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,16 +203,53 @@ impl Inner {
         self.running.get(key).and_then(Weak::upgrade).filter(|known| !known.is_over())
     }
 
+    /// The ladder of a new window, where it is one of any.
+    fn ladder(&mut self, options: &WindowOptions) -> Option<Arc<Ladder>> {
+        let id = options.ladder?;
+        if let Some(known) = self.ladders.get(&id).and_then(Weak::upgrade) {
+            return Some(known);
+        }
+        self.ladders.retain(|_, ladder| ladder.strong_count() > 0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let new = Arc::new(Ladder::new(options.segment, first_discontinuity(now)));
+        self.ladders.insert(id, Arc::downgrade(&new));
+        Some(new)
+    }
+
     /// Returns an empty window, and the rules for its segmenter. It goes on from the last one of its path. Media sequence
     /// numbers are at least the Unix time in seconds, so that they rise over restarts of the process.
-    fn make(&self, path: &str, tracks: &[PackagedTrack], options: &WindowOptions) -> (Window, CutRules, SegmentNumber) {
+    fn make(
+        &self,
+        path: &str,
+        tracks: &[PackagedTrack],
+        options: &WindowOptions,
+        (ladder, shift): (Option<&Ladder>, Option<&TimeShift>),
+    ) -> (Window, CutRules, SegmentNumber) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let past = self.past.get(path);
-        let first = past.map_or(0, |past| past.next.0).max(now);
-        let discontinuity = past.map_or(first_discontinuity(now), |past| past.discontinuity.saturating_add(1));
-        let window =
-            Window::new(options.limits(), tracks.iter().map(PackagedTrack::of_window).collect(), discontinuity);
-        (window, options.rules(past.and_then(|past| past.target)), SegmentNumber(first))
+        let stored = shift.and_then(TimeShift::end);
+        let first = past.map_or(0, |past| past.next.0);
+        let first = match ladder {
+            // Streams of a ladder count from their first key frames instead, to have equal numbers.
+            Some(_) => first,
+            // Playlists of the past list segments before and after a restart, so their numbers have no hole.
+            None => first.max(stored.map_or(now, |end| end.next.0)),
+        };
+        let least = past.map(|past| past.discontinuity.saturating_add(1));
+        let discontinuity = match ladder {
+            Some(ladder) => ladder.discontinuity(least.unwrap_or(0)),
+            None => least.unwrap_or_else(|| first_discontinuity(now)),
+        };
+        let tracks = tracks.iter().map(PackagedTrack::of_window).collect();
+        let mut window = Window::new(options.limits(), tracks, discontinuity);
+        match (shift, ladder) {
+            (Some(shift), None) => shift.restore(&mut window),
+            // Neither numbers nor discontinuities of an earlier run are those of the other streams.
+            (Some(shift), Some(_)) => shift.keep(&mut window),
+            (None, _) => {}
+        }
+        let target = past.and_then(|past| past.target).or(stored.and_then(|end| end.target));
+        (window, options.rules(target), SegmentNumber(first))
     }
 }
 
@@ -148,6 +261,20 @@ impl Manager {
         let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
         path.strip_prefix(&**of).filter(|rest| is_below(rest))?;
         window.upgrade().filter(|window| !window.is_over())
+    }
+
+    /// The window of a live stream with a past on the disk, while it runs. `path` is that of the stream.
+    pub fn window_with_past(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        let inner = self.live_windows().lock();
+        let mut windows =
+            inner.runs.values().filter(|(of, _)| **of == *path).filter_map(|(_, window)| window.upgrade());
+        windows.find(|window| window.has_past() && !window.is_over())
+    }
+
+    /// The windows of a ladder's streams that run, by the paths of these.
+    pub fn ladder(&self, id: LadderId) -> Vec<(Arc<str>, Arc<LiveWindow>)> {
+        let ladder = self.live_windows().lock().ladders.get(&id).and_then(Weak::upgrade);
+        ladder.map_or_else(Vec::new, |ladder| ladder.windows())
     }
 
     /// The window of a channel or live stream: the one that runs, with its lease renewed, else a new one. The channel starts,
@@ -168,6 +295,8 @@ impl Manager {
         if let Some(known) = known.filter(|known| known.renew()) {
             return Ok(known);
         }
+        let bytes = options.bytes.min(self.live_streams().memory().window_bytes());
+        let options = WindowOptions { bytes, ..options };
         let mut inner = windows.lock();
         // Another request may have made one in the meantime: its lease is fresh.
         if let Some(known) = inner.running(&key) {
@@ -177,11 +306,20 @@ impl Manager {
         if tracks.is_empty() {
             return Err(CannotOpen::NoTracks);
         }
-        let (window, rules, first) = inner.make(program.path(), &tracks, &options);
-        let run = format!("{:016x}", fastrand::u64(..));
-        let window = Arc::new(LiveWindow::new(run, window, program.linger()));
+        let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade);
+        let ladder = inner.ladder(&options);
+        let (window, rules, first) =
+            inner.make(program.path(), &tracks, &options, (ladder.as_deref(), shift.as_deref()));
+        let run = fastrand::u64(..);
+        let linger = if shift.is_some() { FOREVER } else { program.linger() };
+        let window = LiveWindow::new(format!("{run:016x}"), window, linger, shift.clone());
+        let window = Arc::new(window.in_ladder(ladder.clone(), program.path()));
+        if let Some(ladder) = ladder {
+            ladder.add(program.path(), &window);
+        }
         let memory = self.live_streams().memory().clone();
-        let segmenter = Segmenter::new(window.clone(), program.feed.clone(), (tracks, rules, first), memory);
+        let shift = shift.map(|shift| (shift, run));
+        let segmenter = Segmenter::new(window.clone(), program.feed.clone(), (tracks, rules, first), (memory, shift));
         let ending = Ending { window: window.clone(), windows: windows.clone(), path: program.path().into() };
         let lease = async move {
             ending.window.expired().await;

@@ -6,6 +6,7 @@ mod laps;
 mod loader;
 mod recorder;
 mod segmenter;
+mod splice;
 
 pub(crate) use channel::Channel;
 pub use key_frames::supported_scale;
@@ -13,7 +14,8 @@ pub(crate) use key_frames::{KeyFrameLoader, KeyFrames};
 pub(crate) use laps::Laps;
 pub(crate) use loader::Loader;
 pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
-pub(crate) use segmenter::Segmenter;
+pub(crate) use segmenter::{CHANNEL_START, Segmenter};
+pub(crate) use splice::{ClipLoader, Splice};
 
 use crate::graph;
 use serde::Serialize;
@@ -38,8 +40,10 @@ pub const KINDS: &[ModuleKind] = &[
     channel::KIND,
     recorder::KIND,
     segmenter::KIND,
+    splice::KIND,
     crate::reception::KIND,
     crate::reception::PUBLISHED,
+    crate::reception::TRANSPORT,
     ModuleKind { name: "transmission", about: "sends frames to a receiver when they are due", inputs: 1, outputs: 0 },
     ModuleKind {
         name: "multicast",

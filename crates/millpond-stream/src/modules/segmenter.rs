@@ -8,12 +8,12 @@ use super::ModuleKind;
 use crate::{
     Epoch, EpochReason, Feed, Format, Frame, Pace, Run,
     graph::{Inputs, LiveMemory, Module, ModuleError, Output, PipeReader},
-    live::{LiveWindow, PackagedTrack, live_formats, packaged},
+    live::{LiveWindow, PackagedTrack, TimeShift, live_formats, packaged},
     stored::PERIOD,
 };
 use futures_util::{FutureExt, future::BoxFuture};
 use millpond_media::units::Timescale;
-use millpond_package::live::{Cut, CutRules, Cutter, LiveSample, SegmentNumber, Window, WindowEpoch};
+use millpond_package::live::{Cut, CutRules, Cutter, LiveSample, SegmentNumber, TrackSegment, Window, WindowEpoch};
 use millpond_store::Hold;
 use std::{
     pin::pin,
@@ -28,7 +28,7 @@ pub(super) const KIND: ModuleKind =
 /// Longest time without a frame after which late tracks are given up.
 const CHECK: Duration = Duration::from_millis(100);
 /// Stream time of a channel's time 0: its decode times may be earlier.
-const CHANNEL_START: Duration = Duration::from_secs(10);
+pub(crate) const CHANNEL_START: Duration = Duration::from_secs(10);
 /// Time by which a channel may leave the wall clock of its epoch.
 const ASTRAY: Duration = Duration::from_secs(1);
 /// Segments that stay while memory is short.
@@ -43,6 +43,8 @@ pub(crate) struct Segmenter {
     rules: CutRules,
     first: SegmentNumber,
     memory: LiveMemory,
+    /// The past of the stream on the disk, and the number of the run.
+    past: Option<(Arc<TimeShift>, u64)>,
     /// `None` before the first frame.
     cutter: Option<Cutter>,
     epoch: Epoch,
@@ -52,6 +54,8 @@ pub(crate) struct Segmenter {
     clock: WallClock,
     /// Memory of the window beside the frames, which are counted where they enter.
     overhead: Option<Hold>,
+    /// Time that is added to the feed's stream time: channels begin at 0, and ladders count from the Unix epoch.
+    shift: Duration,
 }
 
 /// A track of the window.
@@ -87,7 +91,7 @@ impl Segmenter {
         window: Arc<LiveWindow>,
         feed: Arc<dyn Feed>,
         (tracks, rules, first): (Vec<PackagedTrack>, CutRules, SegmentNumber),
-        memory: LiveMemory,
+        (memory, past): (LiveMemory, Option<(Arc<TimeShift>, u64)>),
     ) -> Self {
         let lane = |track| Lane { track, timescale: None, reorder: 0 };
         let epoch = Epoch {
@@ -104,12 +108,14 @@ impl Segmenter {
             rules,
             first,
             memory,
+            past,
             cutter: None,
             epoch,
             cuts: Vec::new(),
             last: None,
             clock: WallClock::start(),
             overhead: None,
+            shift: Duration::ZERO,
         }
     }
 
@@ -182,14 +188,14 @@ impl Segmenter {
     fn enter(&mut self, frame: &Frame) -> bool {
         if self.is_channel() {
             if self.cutter.is_none() {
-                return self.begin(self.epoch.clone());
+                return self.begin(self.epoch.clone(), frame);
             }
-            return !self.is_astray(frame) || self.begin(self.next_of_channel(frame));
+            return !self.is_astray(frame) || self.begin(self.next_of_channel(frame), frame);
         }
         if self.cutter.is_some() && self.epoch.number == frame.epoch {
             return true;
         }
-        self.feed.epoch(frame.epoch).is_some_and(|epoch| self.begin(epoch))
+        self.feed.epoch(frame.epoch).is_some_and(|epoch| self.begin(epoch, frame))
     }
 
     /// Whether a channel is far from the wall clock of its epoch at a frame that can begin another one.
@@ -211,8 +217,8 @@ impl Segmenter {
         }
     }
 
-    /// Begins an epoch. Returns whether it has the tracks of the window.
-    fn begin(&mut self, epoch: Epoch) -> bool {
+    /// Begins an epoch with a frame. Returns whether it has the tracks of the window.
+    fn begin(&mut self, epoch: Epoch, frame: &Frame) -> bool {
         let formats = (0..).zip(epoch.formats.iter()).filter_map(|(track, format)| Some((track, format.as_ref()?)));
         let is_ours = |(track, _): &(u16, &Format)| {
             !self.is_channel() || self.lanes.iter().any(|lane| lane.track.track == *track)
@@ -226,8 +232,9 @@ impl Segmenter {
         for lane in &mut self.lanes {
             lane.timescale = timescale(&epoch.formats, lane.track.track);
         }
+        let (from, wall) = self.settle_shift(&epoch, frame);
         match &mut self.cutter {
-            Some(cutter) => cutter.discontinue(epoch.number, epoch.from, &mut self.cuts),
+            Some(cutter) => cutter.discontinue(epoch.number, from, &mut self.cuts),
             None => {
                 let tracks = self.lanes.iter().map(|lane| lane.track.of_cutter()).collect();
                 self.cutter = Some(Cutter::new(self.rules, tracks, epoch.number, self.first));
@@ -235,16 +242,46 @@ impl Segmenter {
         }
         let tracks: Vec<_> = self.lanes.iter().map(|lane| lane.track.clone()).collect();
         let formats = live_formats(&tracks, &epoch.formats);
-        self.publish(Some(WindowEpoch::new(epoch.number, epoch.from, epoch.wall, formats)));
+        self.publish(Some(WindowEpoch::new(epoch.number, from, wall, formats)));
         self.epoch = epoch;
         true
     }
 
+    /// Settles the time that is added to stream times in an epoch that begins with a frame. Returns beginning and wall time of the
+    /// epoch in the window.
+    fn settle_shift(&mut self, epoch: &Epoch, frame: &Frame) -> (Duration, Duration) {
+        let Some(ladder) = self.window.ladder() else {
+            self.shift = if self.is_channel() { CHANNEL_START } else { Duration::ZERO };
+            return (epoch.from, epoch.wall);
+        };
+        // Channels have their shift in the epoch already.
+        let own = if self.is_channel() { CHANNEL_START } else { Duration::ZERO };
+        let at = presented(frame, &epoch.formats);
+        let mut shift = (epoch.wall + own).saturating_sub(epoch.from);
+        if frame.is_sync {
+            shift = ladder.aligned(&self.window, at + shift).saturating_sub(at);
+        }
+        let from = epoch.from.saturating_sub(own);
+        if let Some((last, _)) = self.last.filter(|_| self.cutter.is_some()) {
+            // Times never go back.
+            shift = shift.max((last + self.shift).saturating_sub(from));
+        } else {
+            self.first = self.first.max(ladder.number(at + shift));
+        }
+        self.shift = shift;
+        (from + shift, from + shift)
+    }
+
     fn push(&mut self, frame: &Frame) {
         let Some(place) = self.lanes.iter().position(|lane| lane.track.track == frame.track) else { return };
-        let start = if self.is_channel() { CHANNEL_START } else { Duration::ZERO };
-        let sample = self.lanes.get(place).and_then(|lane| lane.sample(frame, start));
+        let sample = self.lanes.get(place).and_then(|lane| lane.sample(frame, self.shift));
         if let Some((cutter, sample)) = self.cutter.as_mut().zip(sample) {
+            if let Some(ladder) = self.window.ladder() {
+                if frame.is_sync && place == cutter.lead() {
+                    ladder.key_frame(&self.window, presented(frame, &self.epoch.formats) + self.shift);
+                }
+                ladder.target().into_iter().for_each(|target| cutter.expect(target));
+            }
             cutter.push(place, sample, &mut self.cuts);
         }
     }
@@ -252,9 +289,8 @@ impl Segmenter {
     /// Gives tracks up that are late, where no frame has come for a while.
     fn expire(&mut self) {
         let Some((due, arrival)) = self.last.filter(|(_, arrival)| arrival.elapsed() >= CHECK) else { return };
-        let start = if self.is_channel() { CHANNEL_START } else { Duration::ZERO };
         if let Some(cutter) = &mut self.cutter {
-            cutter.expire(due + start + arrival.elapsed(), &mut self.cuts);
+            cutter.expire(due + self.shift + arrival.elapsed(), &mut self.cuts);
         }
         self.publish(None);
     }
@@ -264,18 +300,38 @@ impl Segmenter {
         if self.cuts.is_empty() && epoch.is_none() {
             return;
         }
+        if let Some(ladder) = self.window.ladder() {
+            for cut in &self.cuts {
+                match cut {
+                    Cut::Targets(targets) => ladder.measured(targets.segment),
+                    Cut::Opened { segment, start, .. } => ladder.opened(&self.window, *start, *segment),
+                    _ => {}
+                }
+            }
+        }
         let opens = self.cuts.iter().any(|cut| matches!(cut, Cut::Opened { .. }));
         let is_short = self.memory.is_short();
-        let cuts = &mut self.cuts;
+        let (cuts, past) = (&mut self.cuts, &self.past);
         self.window.change(|window| {
-            cuts.drain(..).for_each(|cut| window.push(cut));
-            epoch.into_iter().for_each(|epoch| window.begin(epoch));
-            if is_short && window.segments().len() > FEWEST {
+            for cut in cuts.drain(..) {
+                match past {
+                    Some((past, run)) => past.push(*run, cut, window),
+                    None => window.push(cut),
+                }
+            }
+            if let Some(epoch) = epoch {
+                if let Some((past, run)) = past {
+                    past.begin(*run, &epoch);
+                }
+                window.begin(epoch);
+            }
+            if is_short && window.in_memory() > FEWEST {
                 window.evict_oldest();
             }
         });
         if opens {
-            self.overhead = Some(self.memory.take(self.window.look(overhead)));
+            let past = self.past.as_ref().map_or(0, |(past, _)| past.memory());
+            self.overhead = Some(self.memory.take(self.window.look(overhead) + past));
         }
     }
 }
@@ -314,12 +370,21 @@ impl Module for Segmenter {
 fn overhead(window: &Window) -> u64 {
     let tracks = 0..window.tracks().len();
     let of_track = |track: usize| window.segments().filter_map(move |segment| segment.track(track));
-    let media: u64 = tracks.flat_map(of_track).map(|of_track| of_track.bytes()).sum();
+    // The bytes of segments that left memory are known too, but are not in it.
+    let in_memory = |of_track: &&TrackSegment| !of_track.parts().is_empty();
+    let media: u64 = tracks.flat_map(of_track).filter(in_memory).map(TrackSegment::bytes).sum();
     window.heap_bytes().saturating_sub(media)
 }
 
 fn timescale(formats: &[Option<Format>], track: u16) -> Option<Timescale> {
     formats.get(usize::from(track))?.as_ref().map(|format| format.track.timescale)
+}
+
+/// Presentation time of a frame as time of its feed.
+fn presented(frame: &Frame, formats: &[Option<Format>]) -> Duration {
+    let nanos = Timescale::new(1_000_000_000);
+    let time = timescale(formats, frame.track).zip(nanos).map_or(0, |(scale, nanos)| scale.convert(frame.pts, nanos));
+    Duration::from_nanos(u64::try_from(time).unwrap_or(0))
 }
 
 /// Converts a time to the nearest tick.

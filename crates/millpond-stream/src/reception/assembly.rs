@@ -1,4 +1,4 @@
-//! Makes the frames of a stream of the units of its sessions.
+//! Makes the frames of a stream of what its sessions receive.
 
 use super::{disposable::is_disposable, source::AfterLoss};
 use crate::{
@@ -8,6 +8,7 @@ use crate::{
         clock::{DecodeTimes, Stamp, Timeline, TrackClock, Wrapped},
     },
 };
+use bytes::Bytes;
 use millpond_media::{Codec, NalSyntax, PictureSequence, Timescale};
 use millpond_rtp::{payload::Unit, rtcp::SenderReport};
 use std::{sync::Arc, time::Duration};
@@ -22,11 +23,27 @@ pub(super) struct Assembly {
     began: Duration,
     timeline: Timeline,
     lines: Vec<Line>,
+    /// Whether the timestamps of all tracks count on one clock.
+    shares_clock: bool,
     formats: Arc<[Option<Format>]>,
     run: Vec<Frame>,
     frames: u64,
     /// Counts of the sessions that have ended.
     ended: SourceCounts,
+}
+
+/// A frame as it arrives.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    /// Presentation time on the clock of its source.
+    pub(super) timestamp: Wrapped,
+    /// Time by which decoding precedes presentation, in 90 kHz; `None` where the source does not state it.
+    pub(super) reordered: Option<u32>,
+    pub(super) is_key: bool,
+    pub(super) is_disposable: bool,
+    /// Whether frames of the track before this one were lost.
+    pub(super) lost_before: bool,
+    pub(super) bytes: Bytes,
 }
 
 /// A track of the stream.
@@ -38,6 +55,8 @@ struct Line {
     /// Number of the next frame.
     number: u32,
     decode_times: DecodeTimes,
+    /// Decode time of the last frame whose source states it, in ticks.
+    decoded: Option<i64>,
     /// Whether frames are dropped until the next key frame.
     awaits_key: bool,
     /// Presentation time of the key frame after frames were dropped: those presented before it refer to dropped ones.
@@ -53,6 +72,7 @@ impl Assembly {
             began,
             timeline: Timeline::new(began, &[], 0),
             lines: Vec::new(),
+            shares_clock: false,
             formats: Arc::default(),
             run: Vec::new(),
             frames: 0,
@@ -60,16 +80,49 @@ impl Assembly {
         }
     }
 
-    /// Begins a session. Returns the track of each of its streams, given their media and clock rates. The first session
-    /// makes the tracks; `None` where a later one has a stream more, or with another rate.
+    /// The same for an MPEG transport stream: the timestamps of all tracks are those of one clock of 90 kHz.
+    pub(super) fn of_transport(reporter: Reporter, began: Duration) -> Self {
+        Self { shares_clock: true, ..Self::new(reporter, AfterLoss::Pass, began) }
+    }
+
+    /// Tells whether the timestamps of the next session count on one clock. They do in MPEG transport streams and fragmented
+    /// MP4; by RTP each track has a clock of its own.
+    pub(super) fn share_clock(&mut self, is_shared: bool) {
+        self.shares_clock = is_shared;
+    }
+
+    /// Begins a session. Returns the track of each of its streams, as [`tracks_of`](Self::tracks_of) does. The first session
+    /// makes the tracks. Timestamps of a shared clock count 90 kHz.
     pub(super) fn adopt(&mut self, streams: &[(&str, Timescale)]) -> Vec<Option<u16>> {
+        let clock = |(_, rate): &(&str, Timescale)| if self.shares_clock { Timescale::MPEG } else { *rate };
+        self.adopt_counted(streams, &streams.iter().map(clock).collect::<Vec<_>>())
+    }
+
+    /// The same for timestamps that count the ticks of `clocks`.
+    pub(super) fn adopt_counted(&mut self, streams: &[(&str, Timescale)], clocks: &[Timescale]) -> Vec<Option<u16>> {
         if self.frames == 0 {
             self.set_lines(streams);
         }
         self.timeline.restart(EpochReason::Reconnection);
+        self.timeline.share_clock(self.shares_clock);
+        let tracks = self.tracks_of(streams);
+        for place in 0..self.lines.len() {
+            let stream = tracks.iter().position(|track| track.is_some_and(|track| usize::from(track) == place));
+            let other = if self.shares_clock { Timescale::MPEG } else { self.lines[place].timescale };
+            let clock = stream.and_then(|stream| clocks.get(stream)).copied().unwrap_or(other);
+            self.timeline.set_source(place, clock);
+        }
+        tracks
+    }
+
+    /// Returns the track of each stream, given their media and clock rates. `None` where there is a stream more than in the
+    /// first session, or with another rate. Tracks of a shared clock keep the rate that they had first.
+    pub(super) fn tracks_of(&self, streams: &[(&str, Timescale)]) -> Vec<Option<u16>> {
         let mut is_taken = vec![false; self.lines.len()];
         let mut track = |(media, timescale): &(&str, Timescale)| {
-            let fits = |(line, taken): (&Line, &bool)| !taken && line.media == *media && line.timescale == *timescale;
+            let fits = |(line, taken): (&Line, &bool)| {
+                !taken && line.media == *media && (self.shares_clock || line.timescale == *timescale)
+            };
             let place = self.lines.iter().zip(&is_taken).position(fits)?;
             is_taken[place] = true;
             u16::try_from(place).ok()
@@ -86,6 +139,7 @@ impl Assembly {
             timescale: *timescale,
             number: 0,
             decode_times: DecodeTimes::new(0, 1),
+            decoded: None,
             awaits_key: false,
             from: i64::MIN,
         };
@@ -146,6 +200,16 @@ impl Assembly {
         self.lines.iter().take(place + 1).filter(|line| line.media == media).count() as u16
     }
 
+    /// Ticks per second of a track's presentation times.
+    pub(super) fn timescale(&self, track: u16) -> Option<Timescale> {
+        self.lines.get(usize::from(track)).map(|line| line.timescale)
+    }
+
+    /// The formats of the tracks.
+    pub(super) fn formats(&self) -> &Arc<[Option<Format>]> {
+        &self.formats
+    }
+
     /// Number of tracks.
     pub(super) fn tracks(&self) -> usize {
         self.lines.len()
@@ -156,19 +220,33 @@ impl Assembly {
         self.frames
     }
 
-    /// Adds the frame of a unit that arrived just now to the run. A frame that decoders can't use, or that is older than
-    /// its epoch, is dropped.
+    /// Adds the frame of a unit that arrived just now to the run, as [`frame`](Self::frame) does.
     pub(super) fn unit(&mut self, track: u16, unit: Unit, arrival: Duration) {
+        let Some(format) = self.formats.get(usize::from(track)).and_then(Option::as_ref) else { return };
+        let syntax = NalSyntax::of(&format.track.codec);
+        let arrived = Arrived {
+            timestamp: Wrapped::rtp(unit.timestamp),
+            reordered: None,
+            is_key: unit.is_key,
+            is_disposable: syntax.is_some_and(|(syntax, size)| is_disposable(syntax, size, &unit.bytes)),
+            lost_before: unit.lost_before,
+            bytes: unit.bytes,
+        };
+        self.frame(track, arrived, arrival);
+    }
+
+    /// Adds a frame that arrived at `arrival` to the run. One that decoders can't use, or that is older than its epoch, is
+    /// dropped.
+    pub(super) fn frame(&mut self, track: u16, arrived: Arrived, arrival: Duration) {
         let place = usize::from(track);
         let Some(format) = self.formats.get(place).and_then(Option::as_ref) else { return };
-        let (syntax, is_video) = (NalSyntax::of(&format.track.codec), format.is_video());
+        let is_video = format.is_video();
         let line = &mut self.lines[place];
-        line.awaits_key |= unit.lost_before && is_video && self.after_loss == AfterLoss::Wait;
-        if line.awaits_key && !unit.is_key {
+        line.awaits_key |= arrived.lost_before && is_video && self.after_loss == AfterLoss::Wait;
+        if line.awaits_key && !arrived.is_key {
             return;
         }
-        let stamp = self.timeline.stamp(place, Wrapped::rtp(unit.timestamp), arrival, unit.is_key);
-        let Some(stamp) = stamp else { return };
+        let Some(stamp) = self.timeline.stamp(place, arrived.timestamp, arrival, arrived.is_key) else { return };
         self.tell(&stamp);
         let line = &mut self.lines[place];
         if std::mem::take(&mut line.awaits_key) {
@@ -178,17 +256,20 @@ impl Assembly {
         }
         let number = line.number;
         line.number = number.wrapping_add(1);
-        let due = time(line.decode_times.push(stamp.pts), line.timescale);
+        let due = match arrived.reordered {
+            None => line.decode_times.push(stamp.pts),
+            Some(by) => line.decode_before(stamp.pts, by),
+        };
         self.frames += 1;
         self.run.push(Frame {
             track,
             number,
-            due,
+            due: time(due, line.timescale),
             pts: stamp.pts,
             epoch: stamp.epoch,
-            is_sync: unit.is_key,
-            is_disposable: syntax.is_some_and(|(syntax, size)| is_disposable(syntax, size, &unit.bytes)),
-            data: unit.bytes,
+            is_sync: arrived.is_key,
+            is_disposable: arrived.is_disposable,
+            data: arrived.bytes,
         });
     }
 
@@ -212,6 +293,17 @@ impl Assembly {
         }
         self.run.sort_by_key(|frame| frame.due);
         Some(self.run.drain(..).collect())
+    }
+}
+
+impl Line {
+    /// Decode time of a frame that is decoded `reordered` ticks of 90 kHz before its presentation. Decode times rise.
+    fn decode_before(&mut self, pts: i64, reordered: u32) -> i64 {
+        let by = i64::from(reordered) * i64::from(self.timescale.get()) / i64::from(Timescale::MPEG.get());
+        let decoded = pts.saturating_sub(by);
+        let decoded = self.decoded.map_or(decoded, |last| decoded.max(last.saturating_add(1)));
+        self.decoded = Some(decoded);
+        decoded
     }
 }
 

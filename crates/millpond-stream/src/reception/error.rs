@@ -21,6 +21,8 @@ pub enum SourceErrorKind {
     Protocol,
     /// It has no track that can be received.
     NoMedia,
+    /// It sends more than the memory of a stream allows.
+    TooMuch,
 }
 
 /// Why a live source gives no frames.

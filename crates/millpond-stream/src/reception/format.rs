@@ -29,7 +29,6 @@ type Maker = fn(&[u8]) -> Result<Made, MediaError>;
 /// Pass each unit to [`unit`](Self::unit) before it becomes a frame.
 #[derive(Debug)]
 pub struct StreamFormat {
-    /// The format without its codec.
     outline: Outline,
     shown: Shown,
     format: Option<Format>,
@@ -65,15 +64,16 @@ pub enum Unreceivable {
     Configuration(#[from] MediaError),
 }
 
+/// A format without its codec.
 #[derive(Debug)]
-struct Outline {
-    name: String,
-    kind: MediaKind,
-    id: u32,
-    is_default: bool,
-    language: Option<String>,
-    bandwidth: u64,
-    timescale: Timescale,
+pub(super) struct Outline {
+    pub(super) name: String,
+    pub(super) kind: MediaKind,
+    pub(super) id: u32,
+    pub(super) is_default: bool,
+    pub(super) language: Option<String>,
+    pub(super) bandwidth: u64,
+    pub(super) timescale: Timescale,
 }
 
 /// How units show what the description leaves open.
@@ -156,7 +156,8 @@ impl StreamFormat {
 }
 
 impl Outline {
-    fn format(&self, made: Made) -> Format {
+    /// Returns the format with this codec.
+    pub(super) fn format(&self, made: Made) -> Format {
         let language = self.language.as_deref().unwrap_or(UNDETERMINED);
         Format {
             name: self.name.clone(),

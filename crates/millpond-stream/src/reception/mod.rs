@@ -1,5 +1,6 @@
 //! Reception of live sources: modules without inputs, whose frames arrive.
 //!
+//! [`TransportReception`] receives a programme of an MPEG transport stream from a [`TransportSource`].
 //! [`RtspReception`] plays an [`RtspSource`] as a client. It connects by a [`Connector`], and makes frames of the packets with
 //! the state machines of `millpond_rtp`. It gives a stream's frames their final times, and tells by a
 //! [`Reporter`](crate::live::Reporter) what becomes of the source. Publishers push instead: their [`AnnouncedMedia`] is received
@@ -12,8 +13,10 @@ mod connector;
 mod disposable;
 mod error;
 mod format;
+mod fragments;
 mod link;
 mod published;
+mod pushed;
 mod rtsp;
 mod session;
 mod source;
@@ -22,6 +25,7 @@ mod teardown;
 mod tests;
 mod track;
 mod tracks;
+mod transport;
 mod turns;
 mod udp;
 mod wire;
@@ -35,4 +39,6 @@ pub(crate) use published::{ADDRESS, PUBLISHED, PublishedReception};
 pub(crate) use rtsp::KIND;
 pub use rtsp::RtspReception;
 pub use source::{AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, TeardownPolicy};
+pub(crate) use transport::KIND as TRANSPORT;
+pub use transport::{TransportReception, TransportSource, TransportUrlError};
 pub(crate) use turns::Turns;

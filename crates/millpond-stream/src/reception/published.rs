@@ -1,21 +1,14 @@
 //! Reception of a stream that publishers push.
 
 use super::{
-    SourceError, SourceErrorKind,
-    announced::{Backchannel, Received},
-    assembly::Assembly,
-    link::Stopwatch,
-    source::AfterLoss,
-    tracks::Tracks,
-    udp::UdpMedia,
+    SourceError, SourceErrorKind, assembly::Assembly, link::Stopwatch, pushed::PushedMedia, source::AfterLoss,
 };
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
-    live::{Desk, Entry, Piece, Presence, PublicationEnd, PublishedMedia, Queue, Reporter},
+    live::{Desk, Entry, Piece, Presence, PublicationEnd, Queue, Reporter},
     modules::ModuleKind,
 };
 use futures_util::future::BoxFuture;
-use millpond_rtp::client::TrackTransport;
 use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -29,8 +22,6 @@ pub(crate) const ADDRESS: &str = "publisher";
 
 /// Time that viewers stay without a publisher.
 const RESUME: Duration = Duration::from_secs(15);
-/// Time within which parameter sets must arrive.
-const FORMATS: Duration = Duration::from_secs(10);
 /// Time between two receiver reports, and between two looks at the clock.
 const REPORT: Duration = Duration::from_secs(5);
 /// Pieces that are taken at a time: their frames make one run.
@@ -74,10 +65,10 @@ impl PublishedReception {
                     Err(_) => continue,
                 }
             };
-            let Entry { media: PublishedMedia::Rtp(media), queue, presence } = entry;
-            let end = match media.receive(&mut assembly, watch.now()) {
-                Ok(received) => {
-                    let mut intake = Intake::new(received, queue, presence.clone(), &mut assembly, watch);
+            let Entry { media, queue, presence } = entry;
+            let end = match PushedMedia::new(media, &mut assembly, watch.now()) {
+                Ok(media) => {
+                    let mut intake = Intake::new(media, queue, presence.clone(), &mut assembly, watch);
                     intake.run(output, &self.desk).await
                 }
                 Err(error) => End::Failed(error),
@@ -119,36 +110,31 @@ impl Module for PublishedReception {
 
 /// One publication.
 struct Intake<'a> {
-    tracks: Tracks,
-    udp: UdpMedia,
-    back: Option<Backchannel>,
+    media: PushedMedia,
     queue: Queue,
     presence: Arc<Presence>,
     assembly: &'a mut Assembly,
     watch: Stopwatch,
-    began: Duration,
     /// Time of the next receiver reports.
     reports: Duration,
 }
 
 impl<'a> Intake<'a> {
     fn new(
-        received: Received,
+        media: PushedMedia,
         queue: Queue,
         presence: Arc<Presence>,
         assembly: &'a mut Assembly,
         watch: Stopwatch,
     ) -> Self {
-        let Received { tracks, udp, back } = received;
-        let began = watch.now();
-        Self { tracks, udp, back, queue, presence, assembly, watch, began, reports: began + REPORT }
+        Self { media, queue, presence, assembly, watch, reports: watch.now() + REPORT }
     }
 
     /// Receives until the publication ends.
     async fn run(&mut self, output: &Output, desk: &Desk) -> End {
-        let mut has_left = false;
+        let (mut has_left, mut taken) = (false, Ok(()));
         loop {
-            let due = self.advance();
+            let due = taken.and_then(|()| self.advance());
             if let Some(run) = self.assembly.take_run()
                 && output.send(run).await.is_err()
             {
@@ -160,14 +146,15 @@ impl<'a> Intake<'a> {
             if has_left {
                 return End::Left;
             }
-            let wake = self.wake();
+            let wake = [Some(self.reports), self.media.wake()].into_iter().flatten().min();
+            taken = Ok(());
             tokio::select! {
                 piece = self.queue.recv() => match piece {
-                    Some(piece) => self.take(piece),
+                    Some(piece) => taken = self.take(piece),
                     // Frames that were complete follow.
                     None => has_left = true,
                 },
-                () = self.udp.readable() => self.read_udp(),
+                () = self.media.readable() => self.read_udp(),
                 () = desk.has_next() => has_left = true,
                 () = self.watch.sleep_until(wake) => {}
             }
@@ -175,54 +162,38 @@ impl<'a> Intake<'a> {
     }
 
     /// Takes a piece, and others that wait.
-    fn take(&mut self, piece: Piece) {
+    ///
+    /// # Errors
+    /// The media can't be received. The publisher knows before its piece is counted as taken.
+    fn take(&mut self, piece: Piece) -> Result<(), SourceError> {
         let now = self.watch.now();
         let waiting = std::iter::from_fn(|| self.queue.try_recv().ok()).take(PIECES);
-        for Piece { channel, bytes, .. } in std::iter::once(piece).chain(waiting) {
-            self.presence.hear(bytes.len());
-            self.tracks.interleaved(channel, &bytes, now, self.assembly);
+        for piece in std::iter::once(piece).chain(waiting) {
+            self.presence.hear(piece.bytes.len());
+            if let Err(error) = self.media.push(piece.channel, &piece.bytes, now, self.assembly) {
+                self.presence.end(PublicationEnd::Failed(Arc::new(error.clone())));
+                return Err(error);
+            }
         }
+        Ok(())
     }
 
     fn read_udp(&mut self) {
         let now = self.watch.now();
-        let Self { udp, tracks, assembly, presence, .. } = self;
-        udp.receive(|place, is_rtcp, packet| {
-            presence.hear(packet.len());
-            tracks.packet(place, is_rtcp, &packet, now, assembly);
-        });
+        let Self { media, assembly, presence, .. } = self;
+        media.read_udp(now, assembly, |bytes| presence.hear(bytes));
     }
 
     /// Does all that is due.
     fn advance(&mut self) -> Result<(), SourceError> {
         let now = self.watch.now();
-        self.tracks.tick(now, self.assembly);
         if now >= self.reports {
             self.reports = now + REPORT;
-            self.report(now);
+            self.media.report(now);
             if let Ok(unix) = SystemTime::now().duration_since(UNIX_EPOCH) {
                 self.assembly.set_clock(unix, now);
             }
         }
-        let is_late = !self.tracks.has_begun() && self.tracks.rhythm().is_some() && now >= self.began + FORMATS;
-        if is_late && !self.tracks.begin_without(self.assembly) {
-            let (address, words) = (ADDRESS.to_owned(), "no parameter sets".to_owned());
-            return Err(SourceError { kind: SourceErrorKind::NoMedia, address, words });
-        }
-        Ok(())
-    }
-
-    fn report(&mut self, now: Duration) {
-        for (place, (transport, report)) in self.tracks.reports(now).enumerate() {
-            match (transport, &self.back) {
-                (TrackTransport::Interleaved { channels: (_, rtcp) }, Some(back)) => back(rtcp, &report),
-                _ => self.udp.report(place, &report),
-            }
-        }
-    }
-
-    fn wake(&self) -> Option<Duration> {
-        let formats = (!self.tracks.has_begun() && self.tracks.rhythm().is_some()).then_some(self.began + FORMATS);
-        [Some(self.reports), formats, self.tracks.wake()].into_iter().flatten().min()
+        self.media.advance(now, self.assembly)
     }
 }

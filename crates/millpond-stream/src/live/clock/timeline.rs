@@ -11,6 +11,7 @@ use super::{
     unwrap::Wrapped,
 };
 use crate::live::EpochReason;
+use millpond_media::Timescale;
 use std::time::Duration;
 
 /// Step of the wall clock that begins an epoch; smaller ones are made up for slowly.
@@ -121,12 +122,6 @@ impl Timeline {
         }
     }
 
-    /// The same for tracks of one clock: equal times of MPEG-TS, of fragmented MP4 or of RTMP are simultaneous.
-    #[must_use]
-    pub fn with_shared_clock(self) -> Self {
-        Self { shares_clock: true, ..self }
-    }
-
     /// Takes the timestamp of a track at the start of playing, as `RTP-Info` states it (RFC 2326 12.33). It aligns tracks
     /// whose first frames agree with it within a second of their arrivals.
     pub fn start(&mut self, track: usize, ticks: Wrapped) {
@@ -203,6 +198,19 @@ impl Timeline {
     pub fn restart(&mut self, reason: EpochReason) {
         self.pend(reason, Kind::Anew);
         self.tracks.iter_mut().for_each(TrackTimes::restart);
+    }
+
+    /// Tells whether the tracks of a source that begins, or begins again, have one clock: equal times of MPEG-TS, of
+    /// fragmented MP4 or of RTMP are simultaneous.
+    pub fn share_clock(&mut self, is_shared: bool) {
+        self.shares_clock = is_shared;
+    }
+
+    /// Sets the ticks a second of a track's timestamps. Call [`restart`](Self::restart) before.
+    pub fn set_source(&mut self, track: usize, timescale: Timescale) {
+        if let Some(times) = self.tracks.get_mut(track) {
+            times.set_source(timescale);
+        }
     }
 
     /// Begins an epoch with the next frame; times go on as before.

@@ -178,6 +178,11 @@ impl TrackTimes {
         self.unwrap = Unwrap::default();
     }
 
+    /// Sets the ticks a second of timestamps that begin anew.
+    pub(super) fn set_source(&mut self, timescale: Timescale) {
+        self.clock.source = timescale;
+    }
+
     /// How a frame follows those before.
     pub(super) fn follows(&self, source: i64, arrival: i64) -> Follows {
         let ahead = source.saturating_sub(self.greatest);

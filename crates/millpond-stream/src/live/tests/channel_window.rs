@@ -15,8 +15,12 @@ use std::{sync::Arc, time::Duration};
 
 /// Duration of a block.
 const BLOCK: Duration = Duration::from_millis(200);
-const RULES: CutRules =
-    CutRules { part: Some(Duration::from_millis(334)), segment: Duration::from_secs(2), target: None };
+const RULES: CutRules = CutRules {
+    part: Some(Duration::from_millis(334)),
+    segment: Duration::from_secs(2),
+    target: None,
+    is_aligned: false,
+};
 const LIMITS: WindowLimits =
     WindowLimits { segments: 100, bytes: 1 << 20, age: Duration::from_secs(120), listed: Duration::from_secs(60) };
 
@@ -63,10 +67,10 @@ async fn a_channel_that_falls_behind_the_wall_clock_begins_an_epoch() {
     let (writer, reader) = pipe(&registry, from.id(), to.id(), 64);
     let tracks = packaged((0..).zip(channel.formats()).filter_map(|(track, format)| Some((track, format.as_ref()?))));
     let window = Window::new(LIMITS, tracks.iter().map(|track| track.of_window()).collect(), 7);
-    let window = Arc::new(LiveWindow::new("0".repeat(16), window, Duration::ZERO));
+    let window = Arc::new(LiveWindow::new("0".repeat(16), window, Duration::ZERO, None));
     let store = Store::new(&StoreOptions { memory: 4 << 20, ..StoreOptions::default() }).unwrap();
-    let memory = LiveMemory::new(Holds::of(store.memory(), "live"), Arc::default());
-    let segmenter = Segmenter::new(window.clone(), channel, (tracks, RULES, SegmentNumber(100)), memory);
+    let memory = LiveMemory::new(Holds::of(store.memory(), "live"), Arc::default(), 64 << 20);
+    let segmenter = Segmenter::new(window.clone(), channel, (tracks, RULES, SegmentNumber(100)), (memory, None));
     let segmenter = tokio::spawn(Box::new(segmenter).run(vec![reader], Output::None));
     for number in 0..80 {
         if number == 40 {

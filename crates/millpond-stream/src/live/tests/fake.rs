@@ -113,12 +113,12 @@ impl Fake {
     }
 
     pub(super) fn request(&self, path: &str, linger: Duration) -> LiveRequest {
-        LiveRequest { path: path.into(), source: Source::Fake(self.clone()), linger: Linger::For(linger) }
+        LiveRequest { path: path.into(), source: Source::Fake(self.clone()), linger: Linger::For(linger), shift: None }
     }
 }
 
 /// Pictures in VP8, of a track with ticks of 90 kHz.
-pub(super) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
+pub(in crate::live) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
     let kind = TrackKind::Video { width: 16, height: 16, rotation: 0, pixel_aspect: (1, 1) };
     let config = Vp9Config { fourcc, profile: 0, level: 10, bit_depth: 8, chroma: 1, color: Color::UNSPECIFIED };
     let track = Track {
@@ -147,7 +147,7 @@ pub(super) fn pictures(fourcc: [u8; 4]) -> Option<Format> {
 }
 
 /// Picture of track 0 by its number: key frames where that is divisible by 10. Its first bytes are the number.
-pub(super) fn picture(number: u32) -> Frame {
+pub(in crate::live) fn picture(number: u32) -> Frame {
     Frame {
         track: 0,
         number,
@@ -215,6 +215,7 @@ pub(super) fn manager() -> Arc<Manager> {
         lateness: Lateness::None,
         channels: Vec::new(),
         max_streams: 2,
+        stream_memory: 64 << 20,
         connector: Arc::new(TcpConnector),
         groups: None,
     };

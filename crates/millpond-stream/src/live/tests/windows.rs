@@ -15,9 +15,17 @@ use millpond_media::{
 };
 use millpond_package::{
     MediaKind,
-    live::{Directives, Reload, SegmentNumber},
+    hls::Container,
+    live::{Directives, Extent, Reload, SegmentNumber},
 };
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Stream time of the first frame.
@@ -135,7 +143,7 @@ impl Stage {
 }
 
 fn playlist(window: &LiveWindow, track: usize) -> String {
-    String::from_utf8(window.media(track, false).unwrap().to_vec()).unwrap()
+    String::from_utf8(window.media(Container::Fmp4, track, false).unwrap().to_vec()).unwrap()
 }
 
 /// The values between `before` and `after` in a text.
@@ -192,7 +200,11 @@ fn expected<'a>(frames: impl IntoIterator<Item = &'a Frame>, track: u16) -> Vec<
 async fn playlists_list_what_was_put_in() {
     let (stage, feed) = Stage::open(Duration::ZERO).await;
     let window = stage.window(&feed);
-    assert!(window.media(0, false).is_none() && window.multivariant().is_none() && window.mpd("/time").is_none());
+    assert!(
+        window.media(Container::Fmp4, 0, false).is_none()
+            && window.multivariant(Container::Fmp4, "").is_none()
+            && window.mpd("/time", Extent::Edge).is_none()
+    );
     let frames = film(0..9);
     stage.put(frames.clone()).await;
     assert!(window.ready(PATIENCE).await);
@@ -225,15 +237,37 @@ async fn playlists_list_what_was_put_in() {
         let decided = [hint.1 - 1, hint.1, 99].map(|part| window.decide(&asked(part.into()), track));
         assert_eq!(decided, [Reload::Now, Reload::Wait, Reload::TooFar]);
     }
-    assert_eq!(window.media(0, false).unwrap().as_ptr(), window.media(0, false).unwrap().as_ptr(), "rendered once");
-    let multivariant = String::from_utf8(window.multivariant().unwrap().to_vec()).unwrap();
+    assert_eq!(
+        window.media(Container::Fmp4, 0, false).unwrap().as_ptr(),
+        window.media(Container::Fmp4, 0, false).unwrap().as_ptr(),
+        "rendered once"
+    );
+    let multivariant = String::from_utf8(window.multivariant(Container::Fmp4, "").unwrap().to_vec()).unwrap();
     assert!(multivariant.contains("v1/index.m3u8") && multivariant.contains("a1/index.m3u8"), "{multivariant}");
-    let mpd = String::from_utf8(window.mpd("/time").unwrap().to_vec()).unwrap();
+    let mpd = String::from_utf8(window.mpd("/time", Extent::Edge).unwrap().to_vec()).unwrap();
     assert!(mpd.contains("value=\"/time\"") && mpd.contains("availabilityStartTime=\"2023-11-14T22:13:10"), "{mpd}");
     let mut versions = window.version();
     versions.mark_unchanged();
     stage.put(film(9..10)).await;
     assert!(versions.has_changed().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_one_track_is_not_woken_by_others() {
+    let (stage, feed) = Stage::open(Duration::ZERO).await;
+    let window = stage.window(&feed);
+    stage.put(film(0..5)).await;
+    let looks: [Arc<AtomicUsize>; 2] = Default::default();
+    for (track, looks) in looks.iter().cloned().enumerate() {
+        let window = window.clone();
+        let count = move |_: &_| (looks.fetch_add(1, Ordering::Relaxed) > 1000).then_some(());
+        tokio::spawn(async move { window.when_track(track, PATIENCE, count).await });
+    }
+    tokio::task::yield_now().await;
+    let counts = || looks.each_ref().map(|looks| looks.load(Ordering::Relaxed));
+    assert_eq!(counts(), [1, 1]);
+    stage.put(film(5..6).into_iter().filter(|frame| frame.track == VIDEO)).await;
+    assert!(counts()[0] > 1 && counts()[1] == 1, "{:?}", counts());
 }
 
 #[tokio::test(start_paused = true)]
@@ -305,7 +339,7 @@ async fn an_epoch_is_a_discontinuity() {
         assert_eq!(given, expected(&after, of_feed)[..given.len()]);
         assert!(new.contains("#EXT-X-PROGRAM-DATE-TIME:2023-11-14T22:13:40"), "{new}");
     }
-    let mpd = String::from_utf8(window.mpd("/time").unwrap().to_vec()).unwrap();
+    let mpd = String::from_utf8(window.mpd("/time", Extent::Edge).unwrap().to_vec()).unwrap();
     assert_eq!(mpd.matches("<Period ").count(), 2);
 }
 

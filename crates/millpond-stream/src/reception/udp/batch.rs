@@ -4,7 +4,7 @@ use bytes::Bytes;
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
 use std::{
     io::{self, IoSliceMut},
-    net::{IpAddr, Ipv6Addr},
+    net::{Ipv6Addr, SocketAddr},
     os::fd::AsRawFd as _,
 };
 use tokio::{io::Interest, net::UdpSocket};
@@ -18,11 +18,15 @@ const CALLS: usize = 8;
 
 /// Buffers for the packets of one call, which exist from the first call on.
 #[derive(Default)]
-pub(super) struct Batch(Vec<u8>);
+pub(in crate::reception) struct Batch(Vec<u8>);
 
 impl Batch {
     /// Takes packets that wait, each with the address of its sender. Never blocks.
-    pub(super) fn receive(&mut self, socket: &UdpSocket, mut each: impl FnMut(Option<IpAddr>, Bytes)) {
+    pub(in crate::reception) fn receive(
+        &mut self,
+        socket: &UdpSocket,
+        mut each: impl FnMut(Option<SocketAddr>, Bytes),
+    ) {
         for _ in 0..CALLS {
             // Errors, such as that of a report to a closed port, belong to packets that were sent.
             if !matches!(socket.try_io(Interest::READABLE, || self.once(socket, &mut each)), Ok(PACKETS)) {
@@ -32,7 +36,7 @@ impl Batch {
     }
 
     /// Makes one call. Returns the number of packets.
-    fn once(&mut self, socket: &UdpSocket, each: &mut impl FnMut(Option<IpAddr>, Bytes)) -> io::Result<usize> {
+    fn once(&mut self, socket: &UdpSocket, each: &mut impl FnMut(Option<SocketAddr>, Bytes)) -> io::Result<usize> {
         if self.0.is_empty() {
             self.0 = vec![0; PACKETS * MOST_BYTES];
         }
@@ -50,7 +54,8 @@ impl Batch {
     }
 }
 
-fn sender(address: &SockaddrStorage) -> Option<IpAddr> {
-    let v4 = address.as_sockaddr_in().map(|address| address.ip().into());
-    v4.or_else(|| address.as_sockaddr_in6().map(|address| Ipv6Addr::to_canonical(&address.ip())))
+fn sender(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address.as_sockaddr_in().map(|address| SocketAddr::new(address.ip().into(), address.port()));
+    let canonical = |ip: Ipv6Addr, port| SocketAddr::new(ip.to_canonical(), port);
+    v4.or_else(|| address.as_sockaddr_in6().map(|address| canonical(address.ip(), address.port())))
 }

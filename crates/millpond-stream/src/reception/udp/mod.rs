@@ -3,10 +3,11 @@
 mod batch;
 mod ports;
 
-use batch::Batch;
+pub(super) use batch::Batch;
 use bytes::Bytes;
 use millpond_rtp::{client::TrackTransport, packet::Header, rtcp};
 use ports::Ports;
+pub(super) use ports::{bound, enlarge};
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -131,7 +132,7 @@ impl UdpMedia {
             let Some(UdpTrack { ports, sender, .. }) = track else { continue };
             for (is_rtcp, socket) in [(false, &ports.rtp), (true, &ports.rtcp)] {
                 self.batch.receive(socket, |from, packet| {
-                    if sender.is_none_or(|sender| from == Some(sender)) {
+                    if sender.is_none_or(|sender| from.is_some_and(|from| from.ip() == sender)) {
                         each(place, is_rtcp, packet);
                     }
                 });

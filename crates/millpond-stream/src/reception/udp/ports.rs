@@ -56,16 +56,23 @@ impl Ports {
     }
 
     fn new(rtp: UdpSocket, rtcp: UdpSocket) -> io::Result<Self> {
-        // Beyond the system's limit only with privileges.
-        if setsockopt(&rtp, sockopt::RcvBufForce, &BUFFER).is_err() {
-            setsockopt(&rtp, sockopt::RcvBuf, &BUFFER)?;
-        }
+        enlarge(&rtp)?;
         let numbers = (rtp.local_addr()?.port(), rtcp.local_addr()?.port());
         Ok(Self { rtp, rtcp, numbers })
     }
 }
 
-fn bound(address: SocketAddr, is_shared: bool) -> io::Result<UdpSocket> {
+/// Gives a socket a large receive buffer.
+pub(in crate::reception) fn enlarge(socket: &UdpSocket) -> io::Result<()> {
+    // Beyond the system's limit only with privileges.
+    if setsockopt(socket, sockopt::RcvBufForce, &BUFFER).is_err() {
+        setsockopt(socket, sockopt::RcvBuf, &BUFFER)?;
+    }
+    Ok(())
+}
+
+/// Binds a socket. One that `is_shared` allows others of the machine at the same address.
+pub(in crate::reception) fn bound(address: SocketAddr, is_shared: bool) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     if is_shared {

@@ -55,7 +55,7 @@ proptest! {
         let clocks = [90_000, 48_000, 1].map(|rate| Timescale::new(rate).unwrap().into());
         let mut timeline = Timeline::new(Duration::from_secs(1000), &clocks, 0);
         if shares_clock {
-            timeline = timeline.with_shared_clock();
+            timeline.share_clock(true);
         }
         let (mut now, mut ticks) = (Duration::ZERO, [first; 3]);
         // Of each track: whether the timestamp rose, and the last time; the greatest time of earlier epochs.

@@ -116,7 +116,8 @@ fn tracks_are_aligned_by_the_best_that_is_known() {
     by_reports.report(SOUND, 8 << 32, Wrapped::rtp(50_000 - 1920 + 48_000));
     assert_eq!(sound(&mut by_reports), Duration::from_millis(10_040));
     let clocks = [Timescale::MPEG.into(), Timescale::MPEG.into()];
-    let mut shared = Timeline::new(Duration::ZERO, &clocks, 0).with_shared_clock();
+    let mut shared = Timeline::new(Duration::ZERO, &clocks, 0);
+    shared.share_clock(true);
     let mut stamp = |track, ticks, millis| {
         shared.stamp(track, Wrapped::mpeg(ticks), Duration::from_millis(millis), true).unwrap().at
     };

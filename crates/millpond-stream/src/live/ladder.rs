@@ -1,0 +1,218 @@
+//! Ladders: what the windows of streams that are renditions of one have in common.
+//!
+//! The stream time of such a window is its wall time, so that segments of all of them are on one timeline. All are cut at multiples
+//! of the least duration of a segment. Clocks of several sources differ by the time that their frames travel: a source whose key
+//! frames come at most [`SAME`] before or after those of another one is taken to show the same moments at them.
+
+use super::LiveWindow;
+use bytes::Bytes;
+use millpond_package::{
+    MediaKind,
+    dash::live::{ManifestView, ladder_mpd},
+    hls::{ladder_multivariant, live::push_report},
+    live::{Extent, Rung, SegmentNumber, TargetDuration},
+    uri::relative_folder,
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+/// Longest time between two key frames that show the same moment.
+const SAME: Duration = Duration::from_millis(400);
+/// Key frames, and beginnings of segments, that are remembered.
+const REMEMBERED: usize = 64;
+/// Groups of pictures by which key frames are foretold.
+const FORETOLD: u32 = 4;
+
+/// What the windows of one ladder have in common. Times are wall times since the Unix epoch.
+#[derive(Debug)]
+pub(crate) struct Ladder {
+    /// Least duration of a segment.
+    segment: Duration,
+    /// A lock: taken for each key frame and segment, and for look-ups.
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    target: Option<TargetDuration>,
+    /// First discontinuity sequence number.
+    discontinuity: u64,
+    /// Key frames of the first window, in order.
+    keys: VecDeque<Duration>,
+    /// The window whose key frames these are.
+    of_keys: Weak<LiveWindow>,
+    /// Beginnings of its segments, in order.
+    segments: VecDeque<(Duration, SegmentNumber)>,
+    members: Vec<(Arc<str>, Weak<LiveWindow>)>,
+}
+
+impl Ladder {
+    pub(super) fn new(segment: Duration, discontinuity: u64) -> Self {
+        Self { segment, inner: Mutex::new(Inner { discontinuity, ..Inner::default() }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// First discontinuity sequence number of a new window, at least `least`.
+    pub(super) fn discontinuity(&self, least: u64) -> u64 {
+        let mut inner = self.lock();
+        inner.discontinuity = inner.discontinuity.max(least);
+        inner.discontinuity
+    }
+
+    /// Adds the window of a path in place of those of the path that are over.
+    pub(super) fn add(&self, path: &str, window: &Arc<LiveWindow>) {
+        let mut inner = self.lock();
+        inner.members.retain(|(of, window)| **of != *path && window.upgrade().is_some_and(|window| !window.is_over()));
+        inner.members.push((path.into(), Arc::downgrade(window)));
+    }
+
+    /// The longest target duration of its windows.
+    pub(crate) fn target(&self) -> Option<TargetDuration> {
+        self.lock().target
+    }
+
+    /// Takes the target duration of a window.
+    pub(crate) fn measured(&self, target: TargetDuration) {
+        let mut inner = self.lock();
+        inner.target = inner.target.max(Some(target));
+    }
+
+    /// Returns the time of a key frame on the clock of the first window: that of its key frame of the same moment, else `at`.
+    pub(crate) fn aligned(&self, window: &Arc<LiveWindow>, at: Duration) -> Duration {
+        let inner = self.lock();
+        if !inner.leads(window) { inner.nearest(at).filter(|key| key.abs_diff(at) <= SAME).unwrap_or(at) } else { at }
+    }
+
+    /// Takes a key frame of a window.
+    pub(crate) fn key_frame(&self, window: &Arc<LiveWindow>, at: Duration) {
+        let mut inner = self.lock();
+        if inner.follow(window) {
+            push(&mut inner.keys, at);
+        }
+    }
+
+    /// Takes the beginning of a window's segment.
+    pub(crate) fn opened(&self, window: &Arc<LiveWindow>, at: Duration, segment: SegmentNumber) {
+        let mut inner = self.lock();
+        if inner.follow(window) {
+            push(&mut inner.segments, (at, segment));
+        }
+    }
+
+    /// Returns the number of a segment that begins at a time: that of the first window's segment then, or what it would be.
+    pub(crate) fn number(&self, at: Duration) -> SegmentNumber {
+        let inner = self.lock();
+        let at = at.saturating_add(SAME / 8);
+        let place = inner.segments.partition_point(|(start, _)| *start <= at);
+        let cell = |at: Duration| at.as_nanos() / self.segment.as_nanos().max(1);
+        let between = |a: Duration, b: Duration| u64::try_from(cell(b).saturating_sub(cell(a))).unwrap_or(0);
+        match (place.checked_sub(1).and_then(|last| inner.segments.get(last)), inner.segments.get(place)) {
+            (Some((_, number)), Some(_)) => *number,
+            (Some((start, number)), None) => SegmentNumber(number.0.saturating_add(between(*start, at))),
+            (None, Some((start, number))) => SegmentNumber(number.0.saturating_sub(between(at, *start).max(1))),
+            (None, None) => SegmentNumber(at.as_secs()),
+        }
+    }
+
+    /// The windows that are not over, by the paths of their streams.
+    pub(super) fn windows(&self) -> Vec<(Arc<str>, Arc<LiveWindow>)> {
+        let inner = self.lock();
+        let known = inner.members.iter().filter_map(|(path, window)| Some((path.clone(), window.upgrade()?)));
+        known.filter(|(_, window)| !window.is_over()).collect()
+    }
+
+    /// Returns the reports of all other windows for a playlist of the window at `path`.
+    pub(super) fn reports(&self, path: &str, track: &str) -> String {
+        let mut out = String::new();
+        for (of, window) in self.windows().iter().filter(|(of, _)| **of != *path) {
+            window.look(|window| {
+                let videos = window.tracks().iter().enumerate().filter(|(_, track)| track.kind == MediaKind::Video);
+                for (index, video) in videos {
+                    let folder = relative_folder(&format!("{path}/{track}"), &format!("{of}/{}", video.name));
+                    push_report(&mut out, &format!("{folder}index.m3u8"), window, index);
+                }
+            });
+        }
+        out
+    }
+}
+
+impl Inner {
+    fn leads(&self, window: &Arc<LiveWindow>) -> bool {
+        std::ptr::eq(self.of_keys.as_ptr(), Arc::as_ptr(window))
+    }
+
+    /// Makes a window the first one where there is none. Returns whether it is.
+    fn follow(&mut self, window: &Arc<LiveWindow>) -> bool {
+        if !self.leads(window) && self.of_keys.upgrade().is_none_or(|first| first.is_over()) {
+            self.of_keys = Arc::downgrade(window);
+        }
+        self.leads(window)
+    }
+
+    /// The key frame nearest to a time; later ones than are known are foretold by the last two.
+    fn nearest(&self, at: Duration) -> Option<Duration> {
+        let known = self.keys.iter().copied().min_by_key(|key| key.abs_diff(at));
+        let last = *self.keys.back()?;
+        let group = last.checked_sub(*self.keys.get(self.keys.len().checked_sub(2)?)?);
+        let Some(group) = group.filter(|group| at > last && !group.is_zero()) else { return known };
+        let foretold = (1..=FORETOLD).map(|count| last + group * count);
+        foretold.chain(known).min_by_key(|key| key.abs_diff(at))
+    }
+}
+
+fn push<T>(queue: &mut VecDeque<T>, item: T) {
+    if queue.len() >= REMEMBERED {
+        queue.pop_front();
+    }
+    queue.push_back(item);
+}
+
+/// The streams of a ladder that run, as its playlist and manifest list them.
+#[derive(Clone, Debug)]
+pub struct LadderView {
+    path: String,
+    members: Vec<(String, Arc<LiveWindow>)>,
+}
+
+impl LadderView {
+    /// Makes the ladder at `path` of the windows of streams by their paths.
+    pub fn new(path: &str, mut members: Vec<(String, Arc<LiveWindow>)>) -> Self {
+        // Several windows are locked in this order only.
+        members.sort_by(|(a, _), (b, _)| a.cmp(b));
+        members.dedup_by(|(a, _), (b, _)| a == b);
+        Self { path: path.to_owned(), members }
+    }
+
+    /// Returns the multivariant playlist; `None` until a window is [ready](LiveWindow::ready).
+    pub fn multivariant(&self) -> Option<Bytes> {
+        self.with(|rungs, _| ladder_multivariant(rungs))
+    }
+
+    /// Returns the MPD; `None` until a window is [ready](LiveWindow::ready). `clock` is the URL of the server's time.
+    pub fn mpd(&self, clock: &str) -> Option<Bytes> {
+        self.with(|rungs, published| {
+            ladder_mpd(rungs, &ManifestView { run: "", clock, published, extent: Extent::Edge })
+        })
+    }
+
+    /// Renders the windows, and the wall time of their last change.
+    fn with(&self, render: impl FnOnce(&[Rung<'_>], Duration) -> Option<String>) -> Option<Bytes> {
+        let bases: Vec<_> = self.members.iter().map(|(path, _)| relative_folder(&self.path, path)).collect();
+        let states: Vec<_> = self.members.iter().map(|(_, window)| window.read()).collect();
+        let rungs = bases.iter().zip(&states).zip(&self.members);
+        let rungs: Vec<_> =
+            rungs.map(|((base, state), (_, window))| Rung { base, run: window.run(), window: &state.window }).collect();
+        let changed = states.iter().map(|state| state.changed).max().unwrap_or_default();
+        render(&rungs, changed).map(Bytes::from)
+    }
+}
+
+#[cfg(test)]
+mod tests;

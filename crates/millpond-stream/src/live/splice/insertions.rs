@@ -1,0 +1,124 @@
+//! All insertions of an engine.
+
+use super::{
+    insertion::{Clip, Insertion, InsertionEnd, InsertionReport},
+    plan::{Plan, Unfit},
+};
+use crate::{
+    Feed, Manager, StoredMedia,
+    graph::{Fork, SplicePart},
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// Most clips that wait for one stream.
+const MOST: usize = 16;
+/// Insertions that have ended and are still listed.
+const ENDED: usize = 32;
+
+/// Why a clip can't be inserted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotInsert {
+    /// The stream does not run.
+    #[error("{0} does not run: nobody watches it, or its source gives no frames")]
+    NotRunning(String),
+    /// As many clips wait as may.
+    #[error("{MOST} clips wait for {0} already")]
+    TooMany(String),
+    /// Viewers could not play it.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+}
+
+/// The insertions that wait, play or have ended not long ago.
+#[derive(Debug, Default)]
+pub(crate) struct Insertions(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    last: u64,
+    all: BTreeMap<u64, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    insertion: Arc<Insertion>,
+    /// Its stream and its modules, until it has ended.
+    running: Option<(Arc<Fork>, SplicePart)>,
+}
+
+impl Insertions {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Drops the modules of insertions that have ended, and forgets the oldest of those.
+    fn prune(&mut self) {
+        let mut ended = Vec::new();
+        for (id, entry) in &mut self.all {
+            if entry.insertion.report().end.is_some() {
+                entry.running = None;
+                ended.push(*id);
+            }
+        }
+        for id in ended.iter().take(ended.len().saturating_sub(ENDED)) {
+            self.all.remove(id);
+        }
+    }
+}
+
+impl Manager {
+    /// Inserts a clip into a live stream that runs: with the next key frame, or the first one from a Unix time on. Called within
+    /// a runtime.
+    ///
+    /// # Errors
+    /// The stream does not run, too many clips wait for it, or viewers could not play the clip.
+    pub fn insert(
+        &self,
+        path: &str,
+        clip: Arc<StoredMedia>,
+        at: Option<Duration>,
+    ) -> Result<InsertionReport, CannotInsert> {
+        let path = path.trim_matches('/');
+        let fork = self.live_streams().fork(path).ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?;
+        let splicer = fork.splicer().ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?;
+        let (formats, lead) = splicer.formats().ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?;
+        let plan = Plan::new(&formats, clip.formats(), lead)?;
+        let mut inner = self.live_streams().insertions().lock();
+        inner.prune();
+        inner.last += 1;
+        let id = inner.last;
+        let insertion = Insertion::new((id, path.into()), Clip::from(&*clip), plan, at);
+        if !splicer.add(insertion.clone(), MOST) {
+            return Err(CannotInsert::TooMany(path.to_owned()));
+        }
+        let part = self.splice(&insertion, &clip, &fork);
+        let report = insertion.report();
+        inner.all.insert(id, Entry { insertion, running: Some((fork, part)) });
+        Ok(report)
+    }
+
+    /// Reports of the insertions that wait, play, or ended not long ago.
+    pub fn insertions(&self) -> Vec<InsertionReport> {
+        let mut inner = self.live_streams().insertions().lock();
+        inner.prune();
+        inner.all.values().map(|entry| entry.insertion.report()).collect()
+    }
+
+    /// Cancels an insertion. Where its clip plays, the stream goes on with the source's next key frame. `None` where there is no
+    /// such insertion.
+    pub fn cancel_insertion(&self, id: u64) -> Option<InsertionReport> {
+        let mut inner = self.live_streams().insertions().lock();
+        let Entry { insertion, running } = inner.all.get_mut(&id)?;
+        if let Some((fork, part)) = running.take() {
+            fork.end_clip(insertion, InsertionEnd::Cancelled);
+            drop(part);
+        }
+        Some(insertion.report())
+    }
+}

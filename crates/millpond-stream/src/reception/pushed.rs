@@ -1,0 +1,151 @@
+//! Media that a publisher pushes, of whatever format: pieces in, frames to the assembly out.
+
+use super::{
+    SourceError, SourceErrorKind,
+    announced::{Backchannel, Received},
+    assembly::Assembly,
+    fragments::FragmentFrames,
+    published::ADDRESS,
+    tracks::Tracks,
+    transport::{Faults, ProgrammeFrames},
+    udp::UdpMedia,
+};
+use crate::live::PublishedMedia;
+use bytes::Bytes;
+use millpond_rtp::client::TrackTransport;
+use std::time::Duration;
+
+/// Time within which formats must be known.
+const FORMATS: Duration = Duration::from_secs(10);
+
+/// The media of one publication.
+pub(super) struct PushedMedia {
+    kind: Kind,
+    faults: Faults,
+    began: Duration,
+}
+
+enum Kind {
+    Rtp { tracks: Box<Tracks>, udp: UdpMedia, back: Option<Backchannel> },
+    Transport(Box<ProgrammeFrames>),
+    Fragments(Box<FragmentFrames>),
+}
+
+impl PushedMedia {
+    /// Begins to receive.
+    ///
+    /// # Errors
+    /// Nothing can be received.
+    pub(super) fn new(media: PublishedMedia, assembly: &mut Assembly, now: Duration) -> Result<Self, SourceError> {
+        assembly.share_clock(!matches!(media, PublishedMedia::Rtp(_)));
+        let kind = match media {
+            PublishedMedia::Rtp(media) => {
+                let Received { tracks, udp, back } = media.receive(assembly, now)?;
+                Kind::Rtp { tracks: Box::new(tracks), udp, back }
+            }
+            PublishedMedia::Transport => Kind::Transport(Box::new(ProgrammeFrames::new(None, FORMATS))),
+            PublishedMedia::Fragments { is_split } => Kind::Fragments(Box::new(FragmentFrames::new(is_split))),
+        };
+        Ok(Self { kind, faults: Faults::default(), began: now })
+    }
+
+    /// Takes a piece.
+    ///
+    /// # Errors
+    /// The media can't be received.
+    pub(super) fn push(
+        &mut self,
+        channel: u8,
+        bytes: &Bytes,
+        now: Duration,
+        assembly: &mut Assembly,
+    ) -> Result<(), SourceError> {
+        match &mut self.kind {
+            Kind::Rtp { tracks, .. } => tracks.interleaved(channel, bytes, now, assembly),
+            Kind::Transport(programme) => {
+                programme.push(bytes, now, assembly, &mut self.faults);
+                if let Some((_, words)) = programme.problem() {
+                    return Err(no_media(words));
+                }
+            }
+            Kind::Fragments(fragments) => fragments.push(channel, bytes, now, assembly, &mut self.faults)?,
+        }
+        Ok(())
+    }
+
+    /// Waits for packets by UDP. Cancel safe.
+    pub(super) async fn readable(&self) {
+        match &self.kind {
+            Kind::Rtp { udp, .. } => udp.readable().await,
+            Kind::Transport(_) | Kind::Fragments(_) => std::future::pending().await,
+        }
+    }
+
+    /// Takes the packets that arrived by UDP. `hear` is told the bytes of each.
+    pub(super) fn read_udp(&mut self, now: Duration, assembly: &mut Assembly, hear: impl Fn(usize)) {
+        let Kind::Rtp { tracks, udp, .. } = &mut self.kind else { return };
+        udp.receive(|place, is_rtcp, packet| {
+            hear(packet.len());
+            tracks.packet(place, is_rtcp, &packet, now, assembly);
+        });
+    }
+
+    /// Does all that is due.
+    ///
+    /// # Errors
+    /// Formats were not known in time.
+    pub(super) fn advance(&mut self, now: Duration, assembly: &mut Assembly) -> Result<(), SourceError> {
+        let is_late = now >= self.began + FORMATS;
+        match &mut self.kind {
+            Kind::Rtp { tracks, .. } => {
+                tracks.tick(now, assembly);
+                let waits = !tracks.has_begun() && tracks.rhythm().is_some();
+                if waits && is_late && !tracks.begin_without(assembly) {
+                    return Err(no_media("no parameter sets"));
+                }
+            }
+            Kind::Transport(programme) => {
+                programme.tick(now, assembly);
+                if is_late && programme.rhythm().is_none() {
+                    return Err(no_media(programme.missing()));
+                }
+            }
+            Kind::Fragments(fragments) => {
+                fragments.tick(now, assembly);
+                if is_late && !fragments.has_begun() {
+                    return Err(no_media("no movie box (moov)"));
+                }
+            }
+        }
+        if let Some((count, last)) = self.faults.due(now) {
+            tracing::warn!(count, last, "damage in published media");
+        }
+        Ok(())
+    }
+
+    /// Sends receiver reports.
+    pub(super) fn report(&mut self, now: Duration) {
+        let Kind::Rtp { tracks, udp, back } = &mut self.kind else { return };
+        for (place, (transport, report)) in tracks.reports(now).enumerate() {
+            match (transport, &*back) {
+                (TrackTransport::Interleaved { channels: (_, rtcp) }, Some(back)) => back(rtcp, &report),
+                _ => udp.report(place, &report),
+            }
+        }
+    }
+
+    /// Time at which [`advance`](Self::advance) must be called, if any.
+    pub(super) fn wake(&self) -> Option<Duration> {
+        let formats = self.began + FORMATS;
+        let (waits, wake) = match &self.kind {
+            Kind::Rtp { tracks, .. } => (!tracks.has_begun() && tracks.rhythm().is_some(), tracks.wake()),
+            Kind::Transport(programme) => (programme.rhythm().is_none(), programme.wake()),
+            Kind::Fragments(fragments) => (!fragments.has_begun(), fragments.wake()),
+        };
+        [waits.then_some(formats), wake].into_iter().flatten().min()
+    }
+}
+
+fn no_media(words: &str) -> SourceError {
+    SourceError { kind: SourceErrorKind::NoMedia, address: ADDRESS.to_owned(), words: words.to_owned() }
+}

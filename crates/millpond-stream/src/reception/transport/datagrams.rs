@@ -1,0 +1,200 @@
+//! Datagrams with a transport stream: alone, or in RTP.
+
+use super::senders::{Admission, Senders};
+use bytes::Bytes;
+use millpond_rtp::{
+    packet,
+    receive::{ReorderBuffer, ReorderLimits},
+};
+use std::{net::SocketAddr, time::Duration};
+
+/// Bytes of a transport packet, and its first one (ISO/IEC 13818-1 2.4.3.2).
+const PACKET: usize = 188;
+const SYNC: u8 = 0x47;
+
+/// Packets behind the order after which the sender has begun again.
+const BEHIND: u32 = 16;
+/// Number of transport packets after which continuity counters are the same again.
+const COUNTERS: usize = 16;
+
+/// A piece of a transport stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// So many packets are missing that continuity counters may not show it.
+    Gap,
+    /// The next bytes are of another sender.
+    Anew,
+}
+
+/// Takes datagrams, and gives the bytes of a transport stream in order.
+///
+/// A datagram is RTP where it is a valid packet with whole transport packets (RFC 2250 2); else it is a part of the stream,
+/// which need not begin with a transport packet.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    /// Whether only RTP is taken from any sender.
+    only_rtp: bool,
+    /// Whether only RTP is taken. Set by the first packet of RTP, beside which senders send error correction.
+    is_rtp: bool,
+    /// Packets of RTP with their sequence numbers.
+    order: ReorderBuffer<(u16, Bytes)>,
+    /// Sequence number of the last packet that has left.
+    last: Option<u16>,
+    /// Source of the RTP packets.
+    ssrc: Option<u32>,
+    /// RTP packets in succession that came too late.
+    behind: u32,
+    senders: Senders,
+}
+
+impl Datagrams {
+    pub(super) fn new(only_rtp: bool) -> Self {
+        let order = ReorderBuffer::new(ReorderLimits::UDP);
+        let senders = Senders::default();
+        Self { only_rtp, is_rtp: only_rtp, order, last: None, ssrc: None, behind: 0, senders }
+    }
+
+    /// Takes a datagram, and appends the pieces that are next in the stream.
+    pub(super) fn push(&mut self, from: Option<SocketAddr>, datagram: Bytes, now: Duration, out: &mut Vec<Piece>) {
+        let rtp = rtp(&datagram);
+        match self.senders.admit(from, rtp.is_some() || (!self.only_rtp && is_whole(&datagram)), now) {
+            Admission::Dropped => return,
+            Admission::Anew => {
+                self.restart();
+                (self.is_rtp, self.ssrc) = (self.only_rtp, None);
+                out.push(Piece::Anew);
+            }
+            Admission::Same => {}
+        }
+        let Some((header, payload)) = rtp else {
+            if !self.is_rtp {
+                out.push(Piece::Bytes(datagram));
+            }
+            return;
+        };
+        self.is_rtp = true;
+        if self.ssrc.replace(header.ssrc).is_some_and(|ssrc| ssrc != header.ssrc) {
+            self.restart();
+            out.push(Piece::Gap);
+        }
+        let sequence = header.sequence;
+        if self.order.push(sequence, now, (sequence, datagram.slice_ref(payload))) {
+            self.behind = 0;
+        } else {
+            self.behind += 1;
+            if self.behind > BEHIND {
+                self.restart();
+                out.push(Piece::Gap);
+            }
+        }
+        self.pop(now, out);
+    }
+
+    fn restart(&mut self) {
+        self.order.restart(None);
+        (self.last, self.behind) = (None, 0);
+    }
+
+    /// Appends the pieces whose predecessors have been waited for long enough.
+    pub(super) fn pop(&mut self, now: Duration, out: &mut Vec<Piece>) {
+        while let Some((sequence, payload)) = self.order.pop(now) {
+            let lost = self.last.replace(sequence).map_or(0, |last| sequence.wrapping_sub(last).wrapping_sub(1));
+            if usize::from(lost) * (payload.len() / PACKET) >= COUNTERS {
+                out.push(Piece::Gap);
+            }
+            out.push(Piece::Bytes(payload));
+        }
+    }
+
+    /// Time at which [`pop`](Self::pop) must be called, if any.
+    pub(super) fn wake(&self) -> Option<Duration> {
+        self.order.wake()
+    }
+
+    /// Returns the present sender, and one whose datagrams are dropped; once for each present sender.
+    pub(super) fn stranger(&mut self) -> Option<(SocketAddr, SocketAddr)> {
+        self.senders.stranger()
+    }
+}
+
+/// Returns header and payload of an RTP packet with whole transport packets.
+fn rtp(datagram: &[u8]) -> Option<(packet::Header, &[u8])> {
+    if datagram.first()? >> 6 != 2 {
+        return None;
+    }
+    packet::parse(datagram).ok().filter(|(_, payload)| is_whole(payload))
+}
+
+/// Whether bytes are whole transport packets.
+fn is_whole(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.len().is_multiple_of(PACKET) && bytes.iter().step_by(PACKET).all(|first| *first == SYNC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    fn packet(ssrc: u32, sequence: u16) -> Bytes {
+        let header = packet::Header { payload_type: 33, sequence, ssrc, ..packet::Header::default() };
+        let mut payload = [0; PACKET];
+        (payload[0], payload[1]) = (SYNC, sequence as u8);
+        [&header.to_bytes()[..], &payload].concat().into()
+    }
+
+    /// The second bytes of the pieces that are next; 1000 and 1001 for gaps and new senders.
+    fn give_from(datagrams: &mut Datagrams, port: u16, now: u64, packets: &[Bytes]) -> Vec<u16> {
+        let (mut out, from) = (Vec::new(), SocketAddr::from(([192, 0, 2, 1], port)));
+        packets.iter().for_each(|packet| datagrams.push(Some(from), packet.clone(), at(now), &mut out));
+        datagrams.pop(at(now), &mut out);
+        let shown = |piece: &Piece| match piece {
+            Piece::Bytes(bytes) => bytes[1].into(),
+            Piece::Gap => 1000,
+            Piece::Anew => 1001,
+        };
+        out.iter().map(shown).collect()
+    }
+
+    fn give(datagrams: &mut Datagrams, now: u64, packets: &[Bytes]) -> Vec<u16> {
+        give_from(datagrams, 1, now, packets)
+    }
+
+    #[test]
+    fn packets_of_rtp_are_put_in_order() {
+        let mut datagrams = Datagrams::new(false);
+        let order = |ssrc, numbers: &[u16]| -> Vec<Bytes> { numbers.iter().map(|n| packet(ssrc, *n)).collect() };
+        assert_eq!(give(&mut datagrams, 0, &order(1, &[100, 102, 101, 102, 104])), [100, 101, 102]);
+        assert_eq!(datagrams.wake(), Some(at(100)));
+        assert_eq!(give(&mut datagrams, 99, &[Bytes::from_static(b"error correction")]), [0; 0]);
+        assert_eq!(give(&mut datagrams, 100, &[]), [104]);
+        assert_eq!(give(&mut datagrams, 110, &order(2, &[7])), [1000, 7], "another source");
+        let restarted: Vec<u16> = (0..20).map(|n| n + 65_000).collect();
+        assert_eq!(give(&mut datagrams, 120, &order(2, &restarted)).len(), 4, "the source has begun again");
+        // A packet of RTP has one of the stream: 15 that are missing show by their counters, 16 may not.
+        assert_eq!(give(&mut datagrams, 200, &order(2, &[65_035, 65_052])), [0; 0]);
+        assert_eq!(give(&mut datagrams, 300, &[]), [11, 1000, 28]);
+    }
+
+    #[test]
+    fn another_sender_begins_anew() {
+        let mut datagrams = Datagrams::new(false);
+        let plain = Bytes::from([&[0x47, 9][..], &[0; 186]].concat());
+        assert_eq!(give(&mut datagrams, 0, &[packet(1, 5)]), [5]);
+        assert_eq!(give_from(&mut datagrams, 2, 900, std::slice::from_ref(&plain)), [0; 0]);
+        assert_eq!(give_from(&mut datagrams, 2, 1000, std::slice::from_ref(&plain)), [1001, 9]);
+        assert_eq!(give_from(&mut datagrams, 1, 1010, &[packet(1, 6)]), [0; 0]);
+    }
+
+    #[test]
+    fn other_datagrams_pass_as_they_are() {
+        let mut datagrams = Datagrams::new(false);
+        let plain = |first: u8| Bytes::from([&[first, 9][..], &[0; 200]].concat());
+        assert_eq!(give(&mut datagrams, 0, &[plain(0x47), plain(0x80), plain(0)]), [9, 9, 9]);
+        assert_eq!(give(&mut Datagrams::new(true), 0, &[plain(0x47), packet(1, 5)]), [5]);
+    }
+}

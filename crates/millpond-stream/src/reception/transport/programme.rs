@@ -1,0 +1,268 @@
+//! One programme of a transport stream: bytes in, frames to the assembly out.
+
+use super::{
+    super::{
+        SourceErrorKind,
+        assembly::{Arrived, Assembly},
+    },
+    elementary::{Elementary, Found},
+    faults::Faults,
+};
+use crate::Format;
+use bytes::Bytes;
+use millpond_media::ts::{Demultiplexer, PesUnit, Programme, ProgrammeStreams, TsEvent, TsLimits};
+use std::{sync::Arc, time::Duration};
+
+/// Most tracks of a stream.
+const MOST_TRACKS: usize = 8;
+/// Time for which the other formats are waited for once that of the pictures is known, or of sound without pictures.
+const OTHERS: Duration = Duration::from_secs(1);
+/// Most bytes of frames that wait for formats.
+const MOST_BYTES: usize = 16 << 20;
+/// Bytes that a frame counts for beside its own.
+const FRAME: usize = 128;
+/// Limits of one programme: more than an intra-coded picture of 8K video.
+const LIMITS: TsLimits = TsLimits { unit: 16 << 20, units: 32 << 20 };
+
+/// Makes the frames of one programme, from one sitting of its source to the next loss.
+#[derive(Debug)]
+pub(in crate::reception) struct ProgrammeFrames {
+    /// Number of the programme; `None` for the only one.
+    wanted: Option<u16>,
+    demultiplexer: Demultiplexer,
+    events: Vec<TsEvent>,
+    /// The programme that is received.
+    selected: Option<u16>,
+    /// Why there is no such programme.
+    problem: Option<(SourceErrorKind, String)>,
+    streams: Vec<Elementary>,
+    found: Vec<Found>,
+    /// Whether frames are passed on.
+    has_begun: bool,
+    /// Frames that wait for formats: the PID of their stream, and their arrival.
+    held: Vec<(u16, Arrived, Duration)>,
+    held_bytes: usize,
+    /// Time at which the first format, and that of the leading stream, became known.
+    known: (Option<Duration>, Option<Duration>),
+    /// Longest wait for the formats.
+    patience: Duration,
+    /// Arrival of the last frame, and the longest time between two.
+    rhythm: Option<(Duration, Duration)>,
+}
+
+impl ProgrammeFrames {
+    pub(in crate::reception) fn new(wanted: Option<u16>, patience: Duration) -> Self {
+        let demultiplexer = Demultiplexer::new(LIMITS);
+        Self {
+            wanted,
+            demultiplexer: wanted.map_or_else(|| Demultiplexer::new(LIMITS), |number| demultiplexer.only(number)),
+            events: Vec::new(),
+            selected: None,
+            problem: None,
+            streams: Vec::new(),
+            found: Vec::new(),
+            has_begun: false,
+            held: Vec::new(),
+            held_bytes: 0,
+            known: (None, None),
+            patience,
+            rhythm: None,
+        }
+    }
+
+    /// Takes note that packets are missing, whatever the counters of the next ones say.
+    pub(super) fn lose(&mut self) {
+        self.demultiplexer.lose();
+    }
+
+    /// Takes bytes of the stream.
+    pub(in crate::reception) fn push(
+        &mut self,
+        bytes: &Bytes,
+        now: Duration,
+        assembly: &mut Assembly,
+        faults: &mut Faults,
+    ) {
+        let mut events = std::mem::take(&mut self.events);
+        self.demultiplexer.push(bytes, &mut events);
+        for event in events.drain(..) {
+            match event {
+                TsEvent::Programmes(all) => self.choose(&all),
+                TsEvent::Streams(map) if self.selected == Some(map.programme) => self.describe(map, assembly),
+                TsEvent::Unit(unit) => self.unit(&unit, now, assembly, faults),
+                TsEvent::Fault(fault) => faults.stream(fault),
+                // The jumps of a clock are seen in the times of frames.
+                TsEvent::Streams(_) | TsEvent::Clock { .. } | TsEvent::Cue { .. } => {}
+            }
+        }
+        self.events = events;
+    }
+
+    fn choose(&mut self, all: &[Programme]) {
+        let names = || all.iter().map(|one| one.number.to_string()).collect::<Vec<_>>().join(", ");
+        let (selected, problem) = match (self.wanted, all) {
+            (_, []) => (None, Some((SourceErrorKind::NoMedia, "there is no programme".to_owned()))),
+            (None, [only]) => (Some(only.number), None),
+            (None, _) => (
+                None,
+                Some(format!("there are programmes {}, and none was named", names()))
+                    .map(|words| (SourceErrorKind::NotFound, words)),
+            ),
+            (Some(wanted), all) if all.iter().any(|one| one.number == wanted) => (Some(wanted), None),
+            (Some(wanted), _) => {
+                let words = format!("there is no programme {wanted} among {}", names());
+                (None, Some((SourceErrorKind::NotFound, words)))
+            }
+        };
+        (self.selected, self.problem) = (selected, problem);
+    }
+
+    /// Takes the programme's map.
+    fn describe(&mut self, map: ProgrammeStreams, assembly: &mut Assembly) {
+        let mut before = std::mem::take(&mut self.streams);
+        for stream in map.streams {
+            if self.streams.len() == MOST_TRACKS {
+                tracing::warn!(pid = stream.pid, coding = %stream.coding, "stream of a programme left out: too many");
+                continue;
+            }
+            if let Some(place) = before.iter().position(|known| known.continues(&stream)) {
+                let mut known = before.remove(place);
+                known.describe(stream);
+                self.streams.push(known);
+                continue;
+            }
+            let (pid, coding) = (stream.pid, stream.coding);
+            match Elementary::new(stream) {
+                Some(new) => self.streams.push(new),
+                None => tracing::info!(pid, %coding, "stream of a programme left out"),
+            }
+        }
+        if self.has_begun {
+            self.assign(assembly);
+            self.change(assembly);
+        }
+    }
+
+    fn unit(&mut self, unit: &PesUnit, now: Duration, assembly: &mut Assembly, faults: &mut Faults) {
+        let Some(place) = self.streams.iter().position(|stream| stream.pid() == unit.pid) else { return };
+        let mut found = std::mem::take(&mut self.found);
+        self.streams[place].push(unit, &mut found, faults);
+        for found in found.drain(..) {
+            match found {
+                Found::Format if self.has_begun => self.change(assembly),
+                Found::Format => self.learn(place, now),
+                Found::Frame(arrived) => self.frame(place, arrived, now, assembly),
+            }
+        }
+        self.found = found;
+        if !self.has_begun {
+            self.tick(now, assembly);
+        }
+    }
+
+    fn frame(&mut self, place: usize, arrived: Arrived, now: Duration, assembly: &mut Assembly) {
+        let longest = self.rhythm.map_or(Duration::ZERO, |(last, longest)| longest.max(now.saturating_sub(last)));
+        self.rhythm = Some((now, longest));
+        if self.has_begun {
+            if let Some(track) = self.streams[place].track {
+                assembly.frame(track, arrived, now);
+            }
+            return;
+        }
+        self.held_bytes += arrived.bytes.len() + FRAME;
+        self.held.push((self.streams[place].pid(), arrived, now));
+    }
+
+    /// Takes note of a format that became known.
+    fn learn(&mut self, place: usize, now: Duration) {
+        let lead = self.streams.iter().position(Elementary::is_video).unwrap_or(0);
+        self.known.0.get_or_insert(now);
+        if place == lead {
+            self.known.1.get_or_insert(now);
+        }
+    }
+
+    /// Passes frames on once all formats are known, or were waited for long enough.
+    pub(in crate::reception) fn tick(&mut self, now: Duration, assembly: &mut Assembly) {
+        let is_late = self.wake().is_some_and(|wake| now >= wake) || self.held_bytes > MOST_BYTES;
+        let is_complete = self.known.0.is_some() && self.streams.iter().all(Elementary::is_settled);
+        if !self.has_begun && (is_late || is_complete) {
+            self.begin(assembly);
+        }
+    }
+
+    /// Time at which [`tick`](Self::tick) must be called, if any.
+    pub(in crate::reception) fn wake(&self) -> Option<Duration> {
+        let (first, lead) = self.known;
+        let wake = lead.map(|lead| lead + OTHERS).or(first.map(|first| first + self.patience));
+        wake.filter(|_| !self.has_begun)
+    }
+
+    fn begin(&mut self, assembly: &mut Assembly) {
+        self.has_begun = true;
+        self.streams.retain(|stream| !stream.is_unsupported());
+        let kinds: Vec<_> = self.streams.iter().map(Elementary::media).collect();
+        let tracks = assembly.adopt(&kinds);
+        self.place(tracks);
+        assembly.begin(self.formats(assembly));
+        for (pid, arrived, arrival) in std::mem::take(&mut self.held) {
+            if let Some(track) = self.streams.iter().find(|stream| stream.pid() == pid).and_then(|stream| stream.track)
+            {
+                assembly.frame(track, arrived, arrival);
+            }
+        }
+        self.held_bytes = 0;
+    }
+
+    /// Gives the streams of a changed map their tracks.
+    fn assign(&mut self, assembly: &Assembly) {
+        let kinds: Vec<_> = self.streams.iter().map(Elementary::media).collect();
+        self.place(assembly.tracks_of(&kinds));
+    }
+
+    fn place(&mut self, tracks: Vec<Option<u16>>) {
+        for (stream, track) in self.streams.iter_mut().zip(tracks) {
+            if track.is_none() {
+                tracing::warn!(pid = stream.pid(), "stream of a programme left out: it was not there before");
+            }
+            stream.track = track;
+        }
+    }
+
+    /// Begins an epoch with the next frame where formats changed.
+    fn change(&mut self, assembly: &mut Assembly) {
+        let formats = self.formats(assembly);
+        if formats != *assembly.formats() {
+            assembly.change(formats);
+        }
+    }
+
+    /// The formats by track. A track keeps its format until that of its new stream is known.
+    fn formats(&self, assembly: &Assembly) -> Arc<[Option<Format>]> {
+        let of = |track: u16| {
+            let stream = self.streams.iter().find(|stream| stream.track == Some(track))?;
+            let format = stream.format(assembly.number(track), assembly.timescale(track)?);
+            format.or_else(|| assembly.formats().get(usize::from(track))?.clone())
+        };
+        (0..assembly.tracks() as u16).map(of).collect()
+    }
+
+    /// Arrival of the last frame, and the longest time between two; `None` before the first frame.
+    pub(in crate::reception) fn rhythm(&self) -> Option<(Duration, Duration)> {
+        self.rhythm
+    }
+
+    /// Why the stream has no such programme, where it is known to have none.
+    pub(in crate::reception) fn problem(&self) -> Option<&(SourceErrorKind, String)> {
+        self.problem.as_ref()
+    }
+
+    /// What is missing of a stream without frames.
+    pub(in crate::reception) fn missing(&self) -> &'static str {
+        match (self.selected, &self.streams[..]) {
+            (None, _) => "no transport stream with a table of programmes",
+            (Some(_), []) => "no supported stream in the programme",
+            (Some(_), _) => "no frame",
+        }
+    }
+}
