@@ -31,7 +31,7 @@ fn channel_doubt(channel: &str, places: &[PlaceConfig]) -> Option<String> {
         return Some(format!("rtsp-channels: {channel}: no place has this path (places: {})", names.join(", ")));
     };
     match &places[index].spec.source {
-        PlaceSource::Rtsp(_) => {
+        PlaceSource::Rtsp(_) | PlaceSource::Transport(_) | PlaceSource::Publish => {
             Some(format!("rtsp-channels: {channel}: the place {name:?} has live streams, not assets"))
         }
         PlaceSource::Folder(folder) if !has_asset(folder, inside) => {

@@ -2,7 +2,7 @@
 
 use crate::settings::{
     Host, Setting, Settings,
-    value::{self, Form, show_duration},
+    value::{self, BadValue, Form, show_duration, show_size},
 };
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub struct LimitSettings {
     pub max_connections: usize,
     /// Highest number of live streams that are known at a time.
     pub max_streams: usize,
+    /// Most bytes of memory for the frames of one live stream.
+    pub stream_memory: u64,
     /// Timeouts of each connection.
     pub timeouts: ConnectionTimeouts,
     /// Time for responses in progress on shutdown.
@@ -41,6 +43,7 @@ impl Settings for LimitSettings {
             workers: host.machine.cores,
             max_connections: host.machine.default_connections(),
             max_streams: 1000,
+            stream_memory: 64 << 20,
             timeouts: ConnectionTimeouts { idle: seconds(75), head: seconds(10), write: seconds(60) },
             shutdown_grace: seconds(30),
         }
@@ -71,6 +74,14 @@ const LIST: &[Setting<LimitSettings>] = &[
         help: "Highest number of live streams; above it those that nobody watches are forgotten, then new ones are refused (503)",
         apply: |limits, text| value::count(text, 1).map(|v| limits.max_streams = v),
         show: |limits| Some(limits.max_streams.to_string()),
+    },
+    Setting {
+        name: "stream-memory",
+        form: Form::Size,
+        default: "64MiB",
+        help: "Limit of the memory for the frames of one live stream, at least 4MiB; a stream that sends more in 4 s is closed",
+        apply: |limits, text| stream_memory(text).map(|v| limits.stream_memory = v),
+        show: |limits| Some(show_size(limits.stream_memory)),
     },
     Setting {
         name: "idle-timeout",
@@ -105,3 +116,10 @@ const LIST: &[Setting<LimitSettings>] = &[
         show: |limits| Some(show_duration(limits.shutdown_grace)),
     },
 ];
+
+fn stream_memory(text: &str) -> Result<u64, BadValue> {
+    match value::size(text)? {
+        bytes if bytes < 4 << 20 => Err(BadValue::new("a size of at least 4MiB such as \"64MiB\"")),
+        bytes => Ok(bytes),
+    }
+}

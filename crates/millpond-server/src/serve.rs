@@ -3,11 +3,11 @@
 
 use crate::{
     admin,
-    config::{Config, PlaceConfig},
+    config::{Config, LadderConfig, PlaceConfig},
     engine,
     http::{Front, FrontOptions, Service, accept_plain, accept_tls},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
-    live::{LivePlace, Sources, window_options},
+    live::{Ladders, LivePlace, LivePlaceError, Sources, window_options},
     metrics::Metrics,
     recordings::Recordings,
     rtsp::{self, Rtsp, RtspOptions},
@@ -15,7 +15,6 @@ use crate::{
     work::{PoolOptions, WorkPool},
 };
 use http::HeaderValue;
-use millpond_rtp::client::ClientError;
 use millpond_store::{ErrorKind, ObjectPath, OriginError, PlaceSource, Store};
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -49,7 +48,7 @@ pub enum ServeError {
         /// The place, without secrets.
         place: String,
         /// The fault.
-        error: ClientError,
+        error: LivePlaceError,
     },
     /// The certificate can't be used.
     #[error("{0}")]
@@ -125,16 +124,6 @@ impl Server {
         };
         let listeners = rtsp::Listeners { plain: listen("rtsp", config.rtsp.address)?, secure: rtsps };
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).ok();
-        let options = FrontOptions {
-            cors_origin,
-            access_log: config.log.access,
-            folder: config.storage.folder.clone(),
-            lifetimes,
-            rtsp_ports: (
-                port(&listeners.plain).unwrap_or(config.rtsp.address.port()),
-                listeners.secure.as_ref().and_then(|(listener, _)| port(listener)),
-            ),
-        };
         let rtsp_options = RtspOptions {
             settings: config.rtsp.clone(),
             publish: config.publish.clone(),
@@ -149,6 +138,17 @@ impl Server {
         let live = live_places(&config)?;
         let sources = Arc::new(Sources::new(library.clone(), places.clone(), live, windows, manager));
         let rtsp = Rtsp::new(sources.clone(), rtsp_options, &metrics.rtsp).map_err(no_rtsp)?;
+        let options = FrontOptions {
+            cors_origin,
+            access_log: config.log.access,
+            folder: config.storage.folder.clone(),
+            lifetimes,
+            publishers: rtsp.publishers(),
+            rtsp_ports: (
+                port(&listeners.plain).unwrap_or(config.rtsp.address.port()),
+                listeners.secure.as_ref().and_then(|(listener, _)| port(listener)),
+            ),
+        };
         let front =
             Front::new(store.clone(), library.clone(), places.clone(), sources.clone(), metrics.http.clone(), options);
         let front = Arc::new(front);
@@ -239,6 +239,7 @@ impl Server {
             readiness: readiness.clone(),
             front,
             manager: sources.manager().clone(),
+            sources: sources.clone(),
             recordings: recordings.clone(),
             serving: tokio::runtime::Handle::current(),
             hosts: admin::AllowedHosts::new(config.admin.address, &config.admin.hosts),
@@ -365,13 +366,12 @@ fn library_options(config: &Config) -> LibraryOptions {
 /// # Errors
 /// The first URL that can't be that of a stream.
 fn live_places(config: &Config) -> Result<HashMap<Arc<str>, LivePlace>, ServeError> {
-    let of = |PlaceConfig { spec, live, .. }: &PlaceConfig| {
-        let place = match &spec.source {
-            PlaceSource::Rtsp(url) => LivePlace::new(url.as_str(), live),
-            PlaceSource::Publish => Ok(LivePlace::published(live)),
-            _ => return None,
-        };
+    let folder = &config.storage.shift_folder;
+    let of = |PlaceConfig { spec, live, ladders, .. }: &PlaceConfig| {
+        let place = LivePlace::new(&spec.source, live, folder).transpose()?;
         let place = place.map_err(|error| ServeError::Live { place: spec.source.to_string(), error });
+        let named = ladders.iter().map(|LadderConfig { name, streams }| (name.clone(), streams.clone()));
+        let place = place.map(|place| place.with_ladders(Ladders::new(named, spec.source == PlaceSource::Publish)));
         Some(place.map(|place| (Arc::from(spec.name.as_str()), place)))
     };
     config.places.iter().filter_map(of).collect()

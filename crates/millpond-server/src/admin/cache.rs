@@ -1,10 +1,14 @@
 //! Seeing and steering the cache: `/cache`, `/cache/objects`, `/cache/purge` and the like, and `/explain`.
 
 use super::{AdminState, Reply, bad, parameter, refuse, show};
-use crate::{http::AnswerError, problem::Problem};
+use crate::{http::AnswerError, problem::Problem, settings::value};
 use http::Method;
-use millpond_store::{Selection, Stats, policy::PolicyName, schedule::Mode};
+use millpond_store::{Object, Selection, Stats, Store, policy::PolicyName, schedule::Mode};
 use serde_json::{Value, json};
+use std::{ops::Range, sync::Arc, time::Duration};
+
+/// Bounds of the time that `first` pins of a title.
+const FIRST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
 
 /// Answers a request below `/cache` or to `/explain`; nothing where it is another.
 pub(super) async fn answer(method: &Method, path: &str, query: &str, state: &AdminState) -> Option<Reply> {
@@ -24,7 +28,8 @@ pub(super) async fn answer(method: &Method, path: &str, query: &str, state: &Adm
     };
     Some(match action {
         "purge" => purge(state, &object),
-        "pin" | "unpin" => pin(state, &object, action == "pin").await,
+        "pin" => pin(state, &object, query).await,
+        "unpin" => unpin(state, &object).await,
         "warm" => warm(state, &object).await,
         _ => return None,
     })
@@ -38,13 +43,44 @@ fn purge(state: &AdminState, object: &str) -> Reply {
     show(&json!({ "purged-slices": slices }))
 }
 
-async fn pin(state: &AdminState, path: &str, keep: bool) -> Reply {
+async fn pin(state: &AdminState, path: &str, query: &str) -> Reply {
+    if let Some(text) = parameter(query, "first") {
+        return match value::duration_in(&text, FIRST.0, FIRST.1) {
+            Ok(first) => pin_first(state, path, first).await,
+            Err(_) => bad("first: a time from 1s to 1h such as 30s"),
+        };
+    }
     match state.front.objects(path).await {
         Ok(objects) => {
-            let mut kept = 0;
-            for object in &objects {
-                kept = state.front.store().keep(object, keep);
-            }
+            let kept = objects.iter().fold(0, |_, object| {
+                let whole = 0..object.meta().len;
+                state.front.store().keep(object, std::slice::from_ref(&whole))
+            });
+            show(&json!({ "objects": objects.len(), "pinned-bytes": kept }))
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+/// Pins the beginning of a title, and fetches it in the background.
+async fn pin_first(state: &AdminState, path: &str, first: Duration) -> Reply {
+    match state.front.opening(path, first).await {
+        Ok(ranges) => {
+            let store = state.front.store().clone();
+            let kept = ranges.iter().fold(0, |_, (object, ranges)| store.keep(object, ranges));
+            let bytes: u64 = ranges.iter().flat_map(|(_, ranges)| ranges).map(|range| range.end - range.start).sum();
+            let reply = show(&json!({ "objects": ranges.len(), "bytes": bytes, "pinned-bytes": kept }));
+            fetch(store, ranges);
+            reply
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+async fn unpin(state: &AdminState, path: &str) -> Reply {
+    match state.front.objects(path).await {
+        Ok(objects) => {
+            let kept = objects.iter().fold(0, |_, object| state.front.store().release(object));
             show(&json!({ "objects": objects.len(), "pinned-bytes": kept }))
         }
         Err(error) => failed(&error),
@@ -56,23 +92,33 @@ async fn warm(state: &AdminState, path: &str) -> Reply {
         Ok(objects) => {
             let bytes: u64 = objects.iter().map(|object| object.meta().len).sum();
             let count = objects.len();
-            let store = state.front.store().clone();
-            // One object after the other: it is not to take the link from viewers.
-            tokio::spawn(async move {
-                for object in objects {
-                    let mut reader = store.read(&object, 0..object.meta().len);
-                    while let Some(chunk) = reader.next().await {
-                        if let Err(error) = chunk {
-                            tracing::warn!(path = %object.path(), %error, "warming broken off");
-                            break;
-                        }
-                    }
-                }
+            let ranges = objects.into_iter().map(|object| {
+                let whole = 0..object.meta().len;
+                (object, vec![whole])
             });
+            fetch(state.front.store().clone(), ranges.collect());
             show(&json!({ "objects": count, "bytes": bytes }))
         }
         Err(error) => failed(&error),
     }
+}
+
+/// Reads ranges of objects in the background, so that the cache has them.
+fn fetch(store: Store, ranges: Vec<(Arc<Object>, Vec<Range<u64>>)>) {
+    // One object after the other: it is not to take the link from viewers.
+    tokio::spawn(async move {
+        for (object, ranges) in ranges {
+            for range in ranges {
+                let mut reader = store.read(&object, range);
+                while let Some(chunk) = reader.next().await {
+                    if let Err(error) = chunk {
+                        tracing::warn!(path = %object.path(), %error, "warming broken off");
+                        break;
+                    }
+                }
+            }
+        }
+    });
 }
 
 /// Changes the cache without a restart; at a restart the configuration counts. All or nothing.
@@ -80,7 +126,7 @@ fn set(state: &AdminState, query: &str) -> Reply {
     let store = state.front.store();
     let mut sizes = [None, None];
     for (name, size) in ["size", "memory"].into_iter().zip(&mut sizes) {
-        match parameter(query, name).map(|text| crate::settings::value::size(&text)) {
+        match parameter(query, name).map(|text| value::size(&text)) {
             Some(Err(_)) => return bad(&format!("{name}: a number of bytes such as 10GiB")),
             Some(Ok(bytes)) => *size = Some(bytes),
             None => {}

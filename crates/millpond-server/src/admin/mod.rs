@@ -1,11 +1,13 @@
 //! Metrics and health, on an address of their own.
 //!
 //! `/livez` says that the process runs, `/readyz` that it can serve, `/metrics` what it did, `/cache` what is cached, and
-//! `/explain` what a request needs. `/streams` lists live streams. `/record` starts and stops recordings. The listener is plain HTTP/1.1 and meant for the
-//! machine, its operator and its orchestrator, not for viewers.
+//! `/explain` what a request needs. `/streams` lists live streams. `/record` starts and stops recordings, and
+//! `/insert` puts clips into live streams. The listener is plain HTTP/1.1 and meant for the machine, its operator and its
+//! orchestrator, not for viewers.
 
 mod cache;
 mod hosts;
+mod insert;
 mod readiness;
 mod record;
 mod settings;
@@ -31,6 +33,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::http::{Front, Kind};
 use crate::limits::ConnectionTimeouts;
+use crate::live::Sources;
 use crate::logging::RequestId;
 use crate::metrics::{Metrics, TextFormat};
 use crate::problem::{self, Problem};
@@ -67,6 +70,8 @@ pub(crate) struct AdminState {
     pub(crate) front: Arc<Front>,
     /// The stream engine.
     pub(crate) manager: Arc<Manager>,
+    /// Paths as the engine plays them.
+    pub(crate) sources: Arc<Sources>,
     /// Recordings of channels; `None` where recording is off.
     pub(crate) recordings: Option<Arc<Recordings>>,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.
@@ -185,11 +190,11 @@ async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<B
     response
 }
 
-/// The answer to a request about the cache or recordings, made by the threads that serve; `None` where it is about something
+/// The answer to a request about the cache, recordings or insertions, made by the threads that serve; `None` where it is about something
 /// else.
 async fn steered<B>(request: &Request<B>, state: &AdminState) -> Option<Reply> {
     let path = request.uri().path();
-    if !matches!(path, "/explain" | "/cache" | "/record") && !path.starts_with("/cache/") {
+    if !matches!(path, "/explain" | "/cache" | "/record" | "/insert") && !path.starts_with("/cache/") {
         return None;
     }
     let (method, path) = (request.method().clone(), path.to_owned());
@@ -197,6 +202,7 @@ async fn steered<B>(request: &Request<B>, state: &AdminState) -> Option<Reply> {
     let owned = state.clone();
     let mut task = Task(state.serving.spawn(async move {
         match &*path {
+            "/insert" => Some(insert::answer(&method, &query, &owned).await),
             "/record" => Some(record::answer(&method, &query, &owned).await),
             path => cache::answer(&method, path, &query, &owned).await,
         }
@@ -226,6 +232,7 @@ const INDEX: &str = "\
 <li><a href=\"/cache/objects\">/cache/objects</a> what is cached of which object
 <li><a href=\"/streams\">/streams</a> live streams: their sources, states and viewers
 <li><a href=\"/record\">/record</a> recordings of channels
+<li><a href=\"/insert\">/insert</a> clips in live streams
 <li><a href=\"/graph\">/graph</a> modules and pipes of the RTSP streams, and in the <a href=\"/graph.dot\">language of Graphviz</a>
 </ul>
 ";
@@ -233,7 +240,7 @@ const INDEX: &str = "\
 fn answer(method: &Method, path: &str, headers: &HeaderMap, state: &AdminState) -> Response<Full<Bytes>> {
     if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz" | "/streams" | "/graph" | "/graph.dot") {
         return refuse(Problem::new(StatusCode::NOT_FOUND).detail(
-            "there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /streams, /record, /graph and /graph.dot",
+            "there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /streams, /record, /insert, /graph and /graph.dot",
         ));
     }
     // hyper leaves the body out of replies to HEAD.

@@ -30,6 +30,7 @@ fn shown(stream: &StreamReport) -> Value {
         ("viewers", json!(stream.viewers)),
         ("bit-rate", json!(stream.bit_rate)),
         ("memory-bytes", json!(stream.memory)),
+        ("memory-limit-bytes", json!(stream.memory_limit)),
         ("frames", json!(stream.frames)),
         ("bytes", json!(stream.bytes)),
         ("silent-seconds", json!(stream.silence.map(|silence| silence.as_secs_f64()))),
@@ -41,6 +42,14 @@ fn shown(stream: &StreamReport) -> Value {
         ("unused-packets", json!(unused_packets)),
         ("broken-frames", json!(broken_frames)),
     ];
+    let shift = stream.shift.as_ref().map(|shift| {
+        let (from, to) = (shift.from.map(|time| time.as_secs_f64()), shift.to.map(|time| time.as_secs_f64()));
+        json!({
+            "from": from, "to": to, "bytes": shift.ring.bytes, "written": shift.ring.written, "lost": shift.ring.lost,
+            "errors": shift.ring.errors, "why": shift.ring.failure,
+        })
+    });
+    all.insert("time-shift".to_owned(), json!(shift));
     all.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     Value::Object(all)
 }
@@ -51,5 +60,6 @@ fn reason(reason: EpochReason) -> &'static str {
         EpochReason::Reconnection => "reconnection",
         EpochReason::Jump => "jump",
         EpochReason::Formats => "formats",
+        EpochReason::Splice => "splice",
     }
 }

@@ -31,18 +31,19 @@ fn state() -> AdminState {
         folder: std::env::temp_dir(),
         rtsp_ports: (8554, None),
         lifetimes: vec![Default::default()],
+        publishers: None,
     };
     let host = Host { machine: Machine::detect(), variable: &|_| None };
     let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));
     let manager = engine::start(store.clone(), pool, &places, settings, &metrics.rtsp).unwrap();
     let sources =
         Arc::new(Sources::new(library.clone(), places.clone(), Default::default(), Vec::new(), manager.clone()));
-    let front = Arc::new(Front::new(store, library, places, sources, metrics.http.clone(), options));
+    let front = Arc::new(Front::new(store, library, places, sources.clone(), metrics.http.clone(), options));
     let hosts = AllowedHosts::new("127.0.0.1:0".parse().unwrap(), &[]);
     let wait = Duration::from_millis(300);
     let limits = ConnectionTimeouts { idle: wait, head: wait, write: wait };
     let serving = Handle::current();
-    AdminState { metrics, readiness, front, manager, recordings: None, serving, hosts, limits }
+    AdminState { metrics, readiness, front, manager, sources, recordings: None, serving, hosts, limits }
 }
 
 async fn text(response: Response<Full<Bytes>>) -> String {

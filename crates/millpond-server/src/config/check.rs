@@ -199,7 +199,8 @@ fn places(
         match named(&place, several, &places).and_then(|spec| Ok((spec, key_address?))) {
             Ok((spec, key_address)) => {
                 let (lifetimes, live) = (place.lifetimes(lifetimes), place.live(live));
-                places.push(PlaceConfig { spec, options: place.options, key_address, lifetimes, live });
+                let (options, ladders) = (place.options, place.ladders);
+                places.push(PlaceConfig { spec, options, key_address, lifetimes, live, ladders });
             }
             Err(reason) => errors.push(ConfigError::Place { at: place.source, reason }),
         }

@@ -35,7 +35,7 @@ pub use crate::{
     tls::{TlsSettings, TlsSource},
 };
 pub use check::{Effective, Inputs, Loaded, load};
-pub use place::{PLACE_SETTINGS, PlaceOptions, PlaceSetting};
+pub use place::{LadderConfig, PLACE_SETTINGS, PlaceOptions, PlaceSetting};
 pub use show::show;
 
 /// Composes the configuration of parts, each of which has its settings.
@@ -143,4 +143,6 @@ pub struct PlaceConfig {
     pub lifetimes: Lifetimes,
     /// Settings of its live sources.
     pub live: LiveSettings,
+    /// Ladders of its live streams.
+    pub ladders: Vec<LadderConfig>,
 }

@@ -1,13 +1,16 @@
 //! Places as given, and the options of one place.
 
 use super::{Lifetimes, LiveSettings, Source};
-use crate::settings::{
-    Setting,
-    value::{self, BadValue, Form},
+use crate::{
+    library::live_name,
+    settings::{
+        Setting,
+        value::{self, BadValue, Form},
+    },
 };
 use millpond_package::KeyAddress;
 use millpond_store::{OriginOptions, PlaceSpec, Titles};
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use url::Url;
 
 /// One place as given.
@@ -27,16 +30,39 @@ pub struct PlaceOptions {
     pub own: Vec<(&'static Setting<Lifetimes>, String)>,
     /// The same of [`LiveSettings`].
     pub own_live: Vec<(&'static Setting<LiveSettings>, String)>,
+    /// Ladders of its live streams.
+    pub ladders: Vec<LadderConfig>,
     /// Where it stands.
     pub source: Source,
+}
+
+/// Live streams of a place that are renditions of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LadderConfig {
+    /// Name of the ladder in its place.
+    pub name: String,
+    /// Names of the streams in the place.
+    pub streams: Vec<String>,
+}
+
+impl LadderConfig {
+    /// Parses `door=door/hi door/lo`.
+    fn parse(text: &str) -> Option<Self> {
+        let (name, streams) = text.split_once('=')?;
+        let checked = |name: &str| live_name(name).ok().filter(|name| !name.is_empty()).map(str::to_owned);
+        let name = checked(name.trim())?;
+        let streams: Vec<_> = streams.split_whitespace().map(checked).collect::<Option<_>>()?;
+        let is_sound = !streams.is_empty() && streams.len() <= MOST_STREAMS && !streams.contains(&name);
+        is_sound.then_some(Self { name, streams })
+    }
 }
 
 impl PlaceOptions {
     /// A place with the default options.
     pub fn new(text: impl Into<String>, source: Source) -> Self {
         let options = OriginOptions::default();
-        let (own, own_live) = (Vec::new(), Vec::new());
-        Self { name: None, text: text.into(), options, key_uri: None, key_format: None, own, own_live, source }
+        let (own, own_live, ladders) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name: None, text: text.into(), options, key_uri: None, key_format: None, own, own_live, ladders, source }
     }
 
     /// A place of the key of a table.
@@ -110,6 +136,8 @@ impl std::fmt::Debug for PlaceSetting {
     }
 }
 
+/// Most streams of a ladder.
+const MOST_STREAMS: usize = 16;
 /// Bounds of `sibling-timeout`.
 const SIBLING_TIMEOUT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(24 * 3600));
 
@@ -249,6 +277,25 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         form: Form::Text,
         help: "KEYFORMAT of key-uri; the default is FairPlay's for skd: addresses, else identity",
         apply: |place, text| key_text(text).map(|v| place.key_format = Some(v)),
+    },
+    PlaceSetting {
+        name: "ladders",
+        form: Form::List,
+        help: "Live streams that are renditions of one, such as [\"door=door/hi door/lo\"]: the name of their common playlist, and \
+               their own names, which have no spaces and commas; without it, streams that are pushed into one folder are such",
+        apply: |place, text| {
+            let bad = || BadValue::new("ladders such as \"door=door/hi door/lo\", each stream in one of them");
+            let ladders: Option<Vec<_>> = value::list(text).iter().map(|text| LadderConfig::parse(text)).collect();
+            let ladders = ladders.ok_or_else(bad)?;
+            let mut names = HashSet::new();
+            let is_new = ladders.iter().all(|ladder| names.insert(&ladder.name));
+            let mut streams = HashSet::new();
+            if !is_new || !ladders.iter().flat_map(|ladder| &ladder.streams).all(|stream| streams.insert(stream)) {
+                return Err(bad());
+            }
+            place.ladders = ladders;
+            Ok(())
+        },
     },
     PlaceSetting {
         name: "titles",

@@ -1,12 +1,15 @@
 //! Sources of streams, for both front ends: HTTP and RTSP ask here and never each other.
 
 mod connector;
+mod ladders;
 mod publishers;
 mod settings;
 mod sources;
 pub(crate) mod state;
 
+pub(crate) use crate::rtsp::{HttpPublisher, HttpRefusal, Publishers};
 pub(crate) use connector::SourceConnector;
+pub(crate) use ladders::{LadderAt, Ladders};
 pub use publishers::PublishSettings;
 pub use settings::LiveSettings;
-pub(crate) use sources::{LivePlace, Sources, window_options};
+pub(crate) use sources::{LivePlace, LivePlaceError, Sources, window_options};

@@ -2,7 +2,7 @@
 
 use crate::settings::{
     Host, Setting, Settings,
-    value::{self, BadValue, Form, show_duration},
+    value::{self, BadValue, Form, show_duration, show_size},
 };
 use millpond_stream::{live::Linger, reception::SourceTransport};
 use std::time::Duration;
@@ -22,6 +22,10 @@ pub struct LiveSettings {
     pub part: Option<Duration>,
     /// Time that playlists list before their end.
     pub window: Duration,
+    /// Time for which the past of streams is kept on the disk; zero keeps none.
+    pub shift: Duration,
+    /// Most bytes on the disk of one stream's past.
+    pub shift_size: u64,
 }
 
 /// Bounds of `linger`: beyond a day `always` is meant.
@@ -34,6 +38,10 @@ const SEGMENT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 const PART: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// Bounds of `playlist-window`: segments are kept in memory for so long.
 const WINDOW: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+/// Longest `time-shift`: a playlist lists all of it.
+const SHIFT: Duration = Duration::from_secs(24 * 3600);
+/// Least `time-shift-size`: a part may have an eighth of it.
+const SHIFT_SIZE: u64 = 16 << 20;
 /// Values of `source-transport`.
 const TRANSPORTS: [&str; 4] = ["auto", "udp", "tcp", "multicast"];
 
@@ -49,6 +57,8 @@ impl Settings for LiveSettings {
             segment: Duration::from_secs(2),
             part: Some(Duration::from_millis(334)),
             window: Duration::from_secs(60),
+            shift: Duration::ZERO,
+            shift_size: 10 << 30,
         }
     }
 }
@@ -109,7 +119,31 @@ const LIST: &[Setting<LiveSettings>] = &[
         apply: |live, text| value::duration_in(text, WINDOW.0, WINDOW.1).map(|v| live.window = v),
         show: |live| Some(show_duration(live.window)),
     },
+    Setting {
+        name: "time-shift",
+        form: Form::Duration,
+        default: "0s",
+        help: "Time for which the past of live streams is kept on the disk, at most 24h; 0s keeps none; a place may have its own \
+               value",
+        apply: |live, text| value::duration_in(text, Duration::ZERO, SHIFT).map(|v| live.shift = v),
+        show: |live| Some(show_duration(live.shift)),
+    },
+    Setting {
+        name: "time-shift-size",
+        form: Form::Size,
+        default: "10GiB",
+        help: "Limit of the past on the disk, of each live stream; a place may have its own value",
+        apply: |live, text| shift_size(text).map(|v| live.shift_size = v),
+        show: |live| Some(show_size(live.shift_size)),
+    },
 ];
+
+fn shift_size(text: &str) -> Result<u64, BadValue> {
+    match value::size(text)? {
+        bytes if bytes < SHIFT_SIZE => Err(BadValue::new("a size of at least 16MiB such as \"10GiB\"")),
+        bytes => Ok(bytes),
+    }
+}
 
 fn linger(text: &str) -> Result<Linger, BadValue> {
     match text {

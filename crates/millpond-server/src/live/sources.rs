@@ -1,12 +1,15 @@
 //! Paths as the stream engine plays them.
 
-use super::LiveSettings;
+use super::{LadderAt, Ladders, LiveSettings};
 use crate::library::{Asset, Library, LibraryError, Places, live_name};
 use millpond_rtp::client::ClientError;
+use millpond_store::{PlaceSource, ring::RingLimits};
 use millpond_stream::{
-    Linger, LiveRequest, Manager, Program, Source, StoredMedia, live::WindowOptions, reception::RtspSource,
+    Linger, LiveRequest, Manager, Program, Source, StoredMedia,
+    live::{LadderId, ShiftOptions, WindowOptions},
+    reception::{RtspSource, TransportSource, TransportUrlError},
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 /// Finds what the engine plays at a path.
 pub(crate) struct Sources {
@@ -28,40 +31,101 @@ pub(crate) fn window_options(settings: &LiveSettings) -> WindowOptions {
     WindowOptions { part, segment, listed: window.max(segment * LISTED), ..WindowOptions::default() }
 }
 
+/// Bytes of the file system that the past of streams leaves free.
+const MIN_FREE: u64 = 256 << 20;
+
+/// Returns where the past of streams is kept, and how much; `None` where none is. `folder` is that of all streams.
+fn shift_options(settings: &LiveSettings, folder: &Path) -> Option<Arc<ShiftOptions>> {
+    let limits = RingLimits { age: settings.shift, bytes: settings.shift_size, min_free: MIN_FREE };
+    let options = ShiftOptions { folder: folder.to_owned(), limits, window: window_options(settings) };
+    (!settings.shift.is_zero()).then(|| Arc::new(options))
+}
+
 /// A place with live streams.
 #[derive(Clone, Debug)]
 pub(crate) struct LivePlace {
-    /// Source of the empty name. With a server the others lie below it.
+    /// Source of the empty name. The streams of a server, and the programmes of a transport stream, lie below it.
     source: Source,
     linger: Linger,
+    shift: Option<Arc<ShiftOptions>>,
+    ladders: Ladders,
+    /// Longest silence of a publisher.
+    patience: Duration,
+}
+
+/// Why the URL of a place is none of live streams.
+#[derive(Debug, thiserror::Error)]
+pub enum LivePlaceError {
+    /// It is none of an RTSP server.
+    #[error(transparent)]
+    Rtsp(#[from] ClientError),
+    /// It is none of a transport stream.
+    #[error(transparent)]
+    Transport(#[from] TransportUrlError),
 }
 
 impl LivePlace {
-    /// Makes the place of an RTSP server.
+    /// Makes the place of a location; `None` for one with objects.
     ///
     /// # Errors
     /// The URL can't be that of a stream.
-    pub(crate) fn new(url: &str, settings: &LiveSettings) -> Result<Self, ClientError> {
-        let mut source = RtspSource::new(url)?;
-        source.transport = settings.transport;
-        source.timeout = settings.timeout;
-        Ok(Self { source: Source::Rtsp(source), linger: settings.linger })
+    pub(crate) fn new(
+        location: &PlaceSource,
+        settings: &LiveSettings,
+        folder: &Path,
+    ) -> Result<Option<Self>, LivePlaceError> {
+        let source = match location {
+            PlaceSource::Rtsp(url) => {
+                let mut source = RtspSource::new(url.as_str())?;
+                source.transport = settings.transport;
+                source.timeout = settings.timeout;
+                Source::Rtsp(source)
+            }
+            PlaceSource::Transport(url) => {
+                let mut source = TransportSource::new(url.as_str())?;
+                source.timeout = settings.timeout;
+                Source::Transport(source)
+            }
+            PlaceSource::Publish => Source::Published,
+            _ => return Ok(None),
+        };
+        let (linger, patience) = (settings.linger, settings.timeout);
+        let shift = shift_options(settings, folder);
+        Ok(Some(Self { source, linger, shift, patience, ladders: Ladders::default() }))
     }
 
-    /// Makes a place whose streams are pushed.
-    pub(crate) fn published(settings: &LiveSettings) -> Self {
-        Self { source: Source::Published, linger: settings.linger }
+    /// Gives it ladders.
+    pub(crate) fn with_ladders(self, ladders: Ladders) -> Self {
+        Self { ladders, ..self }
     }
 
-    /// Returns the stream of a name, whose path in URLs is `path`. A published stream has a name.
-    fn request(&self, path: &str, name: &str) -> Option<LiveRequest> {
+    /// Returns the stream of a name, whose path in URLs is `path`; `None` where no stream can have that name.
+    /// `ladder` is the one that it is in.
+    fn request(&self, path: &str, name: &str, ladder: Option<LadderId>) -> Option<LiveRequest> {
         let source = match &self.source {
             Source::Rtsp(source) if !name.is_empty() => Source::Rtsp(source.join(name)),
+            Source::Transport(source) if !name.is_empty() => Source::Transport(source.programme(programme(name)?)),
             Source::Published if name.is_empty() => return None,
             source => source.clone(),
         };
-        Some(LiveRequest { path: path.into(), source, linger: self.linger })
+        Some(LiveRequest { path: path.into(), source, linger: self.linger, shift: self.shift_of(ladder) })
     }
+
+    /// Returns where the past of a stream in a ladder is kept.
+    fn shift_of(&self, ladder: Option<LadderId>) -> Option<Arc<ShiftOptions>> {
+        let shift = self.shift.as_ref()?;
+        if shift.window.ladder == ladder {
+            return Some(shift.clone());
+        }
+        let window = WindowOptions { ladder, ..shift.window };
+        Some(Arc::new(ShiftOptions { window, ..(**shift).clone() }))
+    }
+}
+
+/// The number of a programme, from 1, as it is written without zeros before it.
+fn programme(name: &str) -> Option<u16> {
+    let number = name.parse().ok().filter(|number: &u16| *number > 0)?;
+    (number.to_string() == name).then_some(number)
 }
 
 impl Sources {
@@ -81,9 +145,19 @@ impl Sources {
         &self.manager
     }
 
-    /// Returns how streams of a place are cut. Places have the indexes of [`Places::find`].
-    pub(crate) fn window_options(&self, place: usize) -> WindowOptions {
-        self.windows.get(place).copied().unwrap_or_default()
+    /// Returns how the stream or channel at a path is cut.
+    pub(crate) fn window_options(&self, path: &str) -> WindowOptions {
+        let path = path.trim_matches('/');
+        let Some((index, place, name)) = self.places.find(path) else { return WindowOptions::default() };
+        let options = self.windows.get(index).copied().unwrap_or_default();
+        let ladder = self.live.get(place).and_then(|live| live.ladders.of_stream(place, name));
+        WindowOptions { ladder: ladder.map(|ladder| LadderId::of(&ladder)), ..options }
+    }
+
+    /// Returns the ladder at a path.
+    pub(crate) fn ladder(&self, path: &str) -> Option<LadderAt> {
+        let (_, place, name) = self.places.find(path.trim_matches('/'))?;
+        self.live.get(place)?.ladders.at(place, name)
     }
 
     /// Tells whether a place has live streams.
@@ -99,8 +173,20 @@ impl Sources {
         let path = path.trim_matches('/');
         let Some((_, place, name)) = self.places.find(path) else { return Ok(None) };
         let Some(live) = self.live.get(place) else { return Ok(None) };
-        let request = live.request(path, live_name(name)?);
+        let ladder = live.ladders.of_stream(place, name).map(|ladder| LadderId::of(&ladder));
+        let request = live.request(path, live_name(name)?, ladder);
         request.map(Some).ok_or_else(|| LibraryError::NoAsset(path.to_owned()))
+    }
+
+    /// Tells whether the streams of a place are pushed.
+    pub(crate) fn is_published(&self, place: &str) -> bool {
+        self.live.get(place).is_some_and(|place| place.source == Source::Published)
+    }
+
+    /// Returns the longest silence of a publisher of a path.
+    pub(crate) fn patience(&self, path: &str) -> Duration {
+        let live = self.places.find(path.trim_matches('/')).and_then(|(_, place, _)| self.live.get(place));
+        live.map(|live| live.patience).unwrap_or_default()
     }
 
     /// Tells whether a place has streams that are pushed.

@@ -7,9 +7,11 @@ use super::{
 };
 use crate::files::{Looks, Stamp};
 use crate::live::PublishSettings;
+use base64::Engine as _;
 use millpond_rtp::{
     digest::{
-        Algorithm, Authorization, AuthorizationError, DigestRefusal, DigestRequest, Guard, Replays, nonce::Nonces,
+        Algorithm, Authorization, AuthorizationError, DigestRefusal, DigestRequest, Guard, Replays, Secret,
+        nonce::Nonces,
     },
     message::{Method, Request, StatusCode, Url, headers::AUTHORIZATION},
 };
@@ -43,7 +45,7 @@ pub(super) struct Access {
 
 /// Admission of publishers.
 #[derive(Debug)]
-pub(super) struct Publishers {
+pub(crate) struct Publishers {
     settings: PublishSettings,
     access: Option<Arc<Access>>,
 }
@@ -81,8 +83,72 @@ impl Publishers {
     }
 
     /// What becomes of a second publisher.
-    pub(super) fn conflict(&self) -> Conflict {
+    pub(crate) fn conflict(&self) -> Conflict {
         self.settings.conflict
+    }
+}
+
+/// A publisher by HTTP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HttpPublisher<'a> {
+    pub(crate) address: IpAddr,
+    /// Whether it is connected over TLS.
+    pub(crate) is_secure: bool,
+    pub(crate) method: &'a str,
+    /// Path and query.
+    pub(crate) target: &'a str,
+    pub(crate) authorization: Option<&'a str>,
+}
+
+/// Why a publisher by HTTP is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HttpRefusal {
+    /// Only clients of this machine may publish.
+    Forbidden,
+    /// The credentials can't be read.
+    Malformed(String),
+    /// Other credentials are needed. The values of `WWW-Authenticate` follow.
+    Challenge(Vec<String>),
+}
+
+impl Publishers {
+    /// Checks the credentials of a publisher by HTTP at a time of the server's clock: Digest, or Basic where nobody can
+    /// overhear it, which is over TLS and from the same machine.
+    ///
+    /// # Errors
+    /// The reason of the refusal.
+    pub(crate) fn admit_http(&self, asked: &HttpPublisher<'_>, now: Duration) -> Result<(), HttpRefusal> {
+        let access = match self.admission(asked.address) {
+            Admission::Free => return Ok(()),
+            Admission::Forbidden => return Err(HttpRefusal::Forbidden),
+            Admission::Users(access) => access,
+        };
+        let takes_basic = asked.is_secure || asked.address.to_canonical().is_loopback();
+        let basic = asked.authorization.and_then(|text| {
+            let (scheme, value) = text.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("basic").then(|| value.trim())
+        });
+        let why = match basic {
+            Some(value) if takes_basic && access.knows_basic(value) => return Ok(()),
+            Some(_) => DigestRefusal::Anonymous,
+            None => {
+                let HttpPublisher { method, target: uri, authorization, .. } = *asked;
+                match access.check_digest(&DigestRequest { method, uri, authorization }, now) {
+                    Ok(()) => return Ok(()),
+                    Err(why) => why,
+                }
+            }
+        };
+        if let DigestRefusal::Malformed(error) = &why
+            && !matches!(error, AuthorizationError::Scheme(_))
+        {
+            return Err(HttpRefusal::Malformed(error.to_string()));
+        }
+        let mut challenges = access.guard.challenges(now, fastrand::u64(..), why.is_stale());
+        if takes_basic {
+            challenges.push(format!("Basic realm=\"{REALM}\", charset=\"UTF-8\""));
+        }
+        Err(HttpRefusal::Challenge(challenges))
     }
 }
 
@@ -123,6 +189,23 @@ impl Access {
         Ok(is_other)
     }
 
+    /// Checks a Digest answer at a time of the server's clock.
+    fn check_digest(&self, asked: &DigestRequest<'_>, now: Duration) -> Result<(), DigestRefusal> {
+        let users = self.users();
+        let right = self.guard.check(asked, now, |name, algorithm| users.secret(name, algorithm));
+        let admit = |answer| self.replays.lock().unwrap_or_else(PoisonError::into_inner).admit(&answer);
+        right.and_then(admit)
+    }
+
+    /// Checks the credentials of Basic authentication (RFC 7617).
+    fn knows_basic(&self, value: &str) -> bool {
+        let decoded = base64::engine::general_purpose::STANDARD.decode(value).ok();
+        let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+        let Some((name, password)) = text.as_deref().and_then(|text| text.split_once(':')) else { return false };
+        let found = Secret::of(Algorithm::Sha256, name, REALM, password);
+        self.users().secret(name, Algorithm::Sha256) == Some(found)
+    }
+
     /// Checks a request at a time of the server's clock. OPTIONS needs no credentials.
     ///
     /// # Errors
@@ -136,10 +219,7 @@ impl Access {
         let same = authorization.and_then(|header| answered(header, url?));
         let uri = same.as_deref().or(url.map(Url::as_str)).unwrap_or("*");
         let asked = DigestRequest { method: request.method().into(), uri, authorization };
-        let users = self.users();
-        let right = self.guard.check(&asked, now, |name, algorithm| users.secret(name, algorithm));
-        let admit = |answer| self.replays.lock().unwrap_or_else(PoisonError::into_inner).admit(&answer);
-        let Err(why) = right.and_then(admit) else { return Ok(()) };
+        let Err(why) = self.check_digest(&asked, now) else { return Ok(()) };
         let reply = match &why {
             // A client that tries another scheme gets a challenge, which names the supported one.
             DigestRefusal::Malformed(error) if !matches!(error, AuthorizationError::Scheme(_)) => {
@@ -177,10 +257,7 @@ fn answered(header: &str, url: &Url) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_rtp::{
-        digest::{Qop, Secret},
-        message::Version,
-    };
+    use millpond_rtp::{digest::Qop, message::Version};
 
     const URL: &str = "rtsp://127.0.0.1/a.mp4";
 

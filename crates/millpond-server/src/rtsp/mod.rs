@@ -28,6 +28,7 @@ mod tunnel;
 mod users;
 mod wire;
 
+pub(crate) use access::{HttpPublisher, HttpRefusal, Publishers};
 pub(crate) use listen::{Listeners, accept};
 pub(crate) use metrics::RtspMetrics;
 pub use settings::{RtspSettings, RtspUsers};
@@ -35,7 +36,7 @@ pub use users::{BadLine, Users, UsersError};
 
 use crate::limits::{ConnectionTimeouts, LimitSettings};
 use crate::live::{PublishSettings, Sources};
-use access::{Access, Publishers};
+use access::Access;
 use medium::Medium;
 use millpond_stream::{Full, Manager};
 use party::Party;
@@ -115,6 +116,11 @@ impl Rtsp {
             records: Arc::new(()),
             stop: OnceLock::new(),
         }))
+    }
+
+    /// Admission of publishers; `None` where no stream is pushed.
+    pub(crate) fn publishers(&self) -> Option<Arc<Publishers>> {
+        self.publishers.clone()
     }
 
     /// Time since the moment from which times count.

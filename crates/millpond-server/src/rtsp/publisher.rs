@@ -99,7 +99,7 @@ impl Publisher {
     ///
     /// # Errors
     /// Nothing was set up, or the engine refuses the publication. The session is then over.
-    pub(super) async fn record(&self, manager: &Manager, conflict: Conflict) -> Result<(), NoRecord> {
+    pub(super) async fn record(&self, manager: &Arc<Manager>, conflict: Conflict) -> Result<(), NoRecord> {
         let mut state = self.state.lock().await;
         if !matches!(&state.course, Course::Announced(media) if media.is_set_up()) {
             return Err(NoRecord::State);

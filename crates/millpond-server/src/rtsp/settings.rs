@@ -272,6 +272,7 @@ impl RtspSettings {
             lateness: self.lateness,
             channels: self.channels.clone(),
             max_streams: limits.max_streams,
+            stream_memory: limits.stream_memory,
             connector: Arc::<SourceConnector>::default(),
             groups: self.multicast,
         }

@@ -15,6 +15,8 @@ pub struct StorageSettings {
     pub hidden_files: bool,
     /// Folder for what is kept between runs.
     pub folder: PathBuf,
+    /// Folder of the past of live streams.
+    pub shift_folder: PathBuf,
     /// Limit of the memory for slices, indexes and playlists, in bytes.
     pub memory: u64,
     /// Limit of the slices on the disk, in bytes.
@@ -36,9 +38,11 @@ impl Settings for StorageSettings {
     const LIST: &'static [Setting<Self>] = LIST;
 
     fn defaults(host: &Host<'_>) -> Self {
+        let folder = cache_folder(host.variable);
         Self {
             hidden_files: false,
-            folder: cache_folder(host.variable),
+            shift_folder: folder.join(SHIFT),
+            folder,
             memory: host.machine.default_memory(),
             cache_size: 0,
             slice: 512 << 10,
@@ -51,9 +55,15 @@ impl Settings for StorageSettings {
         if !sources.has("cache-size") {
             self.cache_size = default_cache_size(&self.folder);
         }
+        if !sources.has("time-shift-folder") {
+            self.shift_folder = self.folder.join(SHIFT);
+        }
         Vec::new()
     }
 }
+
+/// Folder of the past of live streams in that of the cache.
+const SHIFT: &str = "live";
 
 const LIST: &[Setting<StorageSettings>] = &[
     Setting {
@@ -71,6 +81,14 @@ const LIST: &[Setting<StorageSettings>] = &[
         help: "Folder of the disk cache: slices of remote places, indexes, popular segments",
         apply: |storage, text| value::path(text).map(|v| storage.folder = v),
         show: |storage| Some(storage.folder.display().to_string()),
+    },
+    Setting {
+        name: "time-shift-folder",
+        form: Form::Path,
+        default: "live, in the folder `cache`",
+        help: "Folder of the past of live streams",
+        apply: |storage, text| value::path(text).map(|v| storage.shift_folder = v),
+        show: |storage| Some(storage.shift_folder.display().to_string()),
     },
     Setting {
         name: "memory",

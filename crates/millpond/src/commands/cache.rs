@@ -8,8 +8,8 @@ use serde_json::Value;
 
 pub(crate) fn command() -> Command {
     let object = || {
-        let help = "Path of a file or an asset, as in its URL: films/a.mp4; purge accepts a folder too";
-        Arg::new("path").required(true).value_name("PATH").help(help)
+        let help = "Paths of files or assets, as in their URLs: films/a.mp4; purge accepts folders too";
+        Arg::new("path").required(true).num_args(1..).value_name("PATH").help(help)
     };
     let of =
         |name: &'static str, about: &'static str| Command::new(name).about(about).arg(object()).arg(admin::address());
@@ -24,6 +24,12 @@ pub(crate) fn command() -> Command {
             of(
                 "pin",
                 "Protects the slices of an object from eviction, present and future ones, until the server stops",
+            )
+            .arg(
+                Arg::new("first")
+                    .long("first")
+                    .value_name("DURATION")
+                    .help("Protects only the index and the first media of a title, such as 30s, and fetches them now"),
             ),
             of("unpin", "Ends the protection of `pin`"),
             of("warm", "Fetches a whole object in the background"),
@@ -59,8 +65,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
             admin::print(matches, Method::POST, "/cache/set", &given.collect::<Vec<_>>())
         }
         action => {
-            let object = [("object", text("path").unwrap_or_default())];
-            admin::print(matches, Method::POST, &format!("/cache/{action}"), &object)
+            let first = (action == "pin").then(|| text("first")).flatten().map(|first| ("first", first));
+            for path in matches.get_many::<String>("path").into_iter().flatten() {
+                let query: Vec<_> = first.into_iter().chain([("object", path.as_str())]).collect();
+                admin::print(matches, Method::POST, &format!("/cache/{action}"), &query)?;
+            }
+            Ok(())
         }
     }
 }

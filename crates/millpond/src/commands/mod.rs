@@ -5,6 +5,7 @@ mod cache;
 mod check;
 mod explain;
 mod index;
+mod insert;
 mod load;
 mod probe;
 mod record;
@@ -32,6 +33,7 @@ pub(crate) fn cli() -> Command {
             index::command(),
             cache::command(),
             record::command(),
+            insert::command(),
             explain::command(),
             load::command(),
             simulate::command(),
@@ -52,6 +54,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("index", matches)) => index::run(matches),
         Some(("cache", matches)) => cache::run(matches),
         Some(("record", matches)) => record::run(matches),
+        Some(("insert", matches)) => insert::run(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("load", matches)) => load::run(matches),
         Some(("simulate", matches)) => simulate::run_command(matches),

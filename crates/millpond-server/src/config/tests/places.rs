@@ -98,6 +98,8 @@ fn live_places_have_settings_of_their_own() {
         ("live-segment", "\"500ms\""),
         ("live-part", "\"2s\""),
         ("playlist-window", "\"1s\""),
+        ("time-shift", "\"25h\""),
+        ("time-shift-size", "\"1MiB\""),
     ] {
         let errors = Case::new().file(&format!("[places.a]\nurl = \"rtsp://h/\"\n{key} = {value}\n")).errors();
         assert!(errors.len() == 1 && errors[0].contains(key), "{errors:?}");

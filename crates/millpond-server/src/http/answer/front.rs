@@ -4,6 +4,8 @@ use super::{
     Reply, ReplyInfo,
     caching::CacheControl,
     dates,
+    ladder::Openings,
+    split::Splits,
     viewers::{ConnectionViewers, Viewers},
 };
 use crate::{
@@ -14,7 +16,7 @@ use crate::{
         request::{Request, uri},
     },
     library::{Library, Places},
-    live::Sources,
+    live::{Publishers, Sources},
     logging::RequestId,
     problem::Problem,
     storage::PlaceBytes,
@@ -43,6 +45,8 @@ pub(crate) struct FrontOptions {
     pub(crate) rtsp_ports: (u16, Option<u16>),
     /// Lifetimes of replies, per place.
     pub(crate) lifetimes: Vec<Lifetimes>,
+    /// Admission of publishers; `None` where no stream is pushed.
+    pub(crate) publishers: Option<Arc<Publishers>>,
 }
 
 /// The HTTP front end.
@@ -60,6 +64,10 @@ pub(crate) struct Front {
     pub(super) renderer: Arc<Renderer>,
     pub(super) coded_texts: CodedTexts,
     viewers: Arc<Viewers>,
+    /// Streams of ladders that are being opened.
+    pub(super) openings: Arc<Openings>,
+    /// Streams whose tracks are pushed each on its own.
+    pub(super) splits: Splits,
     /// Whether the server ends responses in progress.
     is_cut: AtomicBool,
     /// Turns true when the server stops. Streams without an end of their own end then.
@@ -92,6 +100,8 @@ impl Front {
             renderer,
             coded_texts,
             viewers: Viewers::new(),
+            openings: Arc::default(),
+            splits: Splits::default(),
             is_cut: AtomicBool::new(false),
             stop: watch::Sender::new(false),
         }
@@ -110,6 +120,11 @@ impl Front {
     /// Returns the ports of RTSP and of RTSP over TLS.
     pub(super) fn rtsp_ports(&self) -> (u16, Option<u16>) {
         self.options.rtsp_ports
+    }
+
+    /// Returns the admission of publishers; `None` where no stream is pushed.
+    pub(super) fn publishers(&self) -> Option<&Publishers> {
+        self.options.publishers.as_deref()
     }
 
     /// Tells whether each request is logged.

@@ -5,11 +5,12 @@ use crate::{
     http::{AnswerError, Kind, request::Request},
     library::{LibraryError, LiveResource, LiveRoute},
 };
+use millpond_package::hls::Container;
 use millpond_stream::Program;
 use std::time::Duration;
 
 /// Longest wait for the formats of a live stream. Its source has time limits of its own for each step before.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Folder of a channel's live playlists, below the path of its asset. The asset keeps its own.
 const CHANNEL: &str = "/live";
 
@@ -43,7 +44,7 @@ impl Front {
         }
         let LiveRoute { stream, resource } = route?;
         let channel = match resource {
-            LiveResource::Long => stream,
+            LiveResource::Long(_) => stream,
             _ => stream.strip_suffix(CHANNEL)?,
         };
         let path = LivePath { place, stream: channel, is_source: false, resource: Some(resource) };
@@ -63,10 +64,11 @@ impl Front {
         self.attribute(path.place, Kind::Stream, info);
         match path.resource {
             None => Err(path.without("a live stream has no such resource: index.m3u8 is there")),
-            Some(LiveResource::Long) => self.long(path, request, info).await,
-            Some(LiveResource::Multivariant) => self.live_multivariant(path, request, info).await,
+            Some(LiveResource::Long(container)) => self.long(path, container, request, info).await,
+            Some(LiveResource::Multivariant(container)) => self.live_multivariant(path, container, request, info).await,
             Some(LiveResource::Mpd) => self.live_mpd(path, request, info).await,
-            Some(LiveResource::Media(track)) => self.live_media(path, track, request, info).await,
+            Some(LiveResource::Media(Container::Fmp4, track)) => self.live_media(path, track, request, info).await,
+            Some(LiveResource::Media(Container::Ts, track)) => self.live_transport(path, track, request, info).await,
             Some(LiveResource::OfRun { run, track, media }) => {
                 self.live_bytes(path, (run, track, media), request, info).await
             }

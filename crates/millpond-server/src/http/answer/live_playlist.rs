@@ -5,6 +5,7 @@ use super::{
     live::LivePath,
     long,
     page::TIME,
+    past::Past,
     representation::{Negotiation, SelectedRepresentation, etag},
 };
 use crate::{
@@ -18,15 +19,18 @@ use crate::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use millpond_package::live::{Directives, Reload, Window};
-use millpond_stream::{CannotOpen, live::LiveWindow};
+use millpond_package::{
+    hls::Container,
+    live::{Directives, Reload, Window},
+};
+use millpond_stream::{CannotOpen, Program, live::LiveWindow};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
 /// Longest wait for the first segments of a stream.
-const BEGINNING: Duration = Duration::from_secs(30);
+pub(super) const BEGINNING: Duration = Duration::from_secs(30);
 /// Target durations after which a blocked request fails (rfc8216bis 6.2.5.2).
 const BLOCKED: u32 = 3;
 /// Target durations for which replies to blocked requests are fresh: they never change (rfc8216bis appendix B.1).
@@ -42,10 +46,11 @@ impl Front {
     /// Answers a request for the multivariant playlist of a stream, when each track has a segment.
     ///
     /// # Errors
-    /// The stream can't be opened, or has no segments for long.
+    /// The stream can't be opened, has no segments for long, or no track that the container can carry.
     pub(super) async fn live_multivariant(
         &self,
         path: &LivePath<'_>,
+        container: Container,
         request: &Request,
         info: &mut ReplyInfo,
     ) -> Result<Reply, AnswerError> {
@@ -53,9 +58,19 @@ impl Front {
         if request.method == Method::HEAD {
             return Ok(unopened(HLS));
         }
-        let window = self.live_window(path).await?;
-        self.held(path, &window, BEGINNING, info, ready).await?;
-        let text = window.multivariant().ok_or_else(|| stopped(path))?;
+        let past = Past::parse(path.stream, request.split().1)?;
+        if container == Container::Fmp4
+            && let Some(ladder) = self.ladder(path, info).await?
+        {
+            let text = ladder.multivariant().ok_or_else(|| stopped(path))?;
+            return Ok(self.live_text(HLS, 1, text, request).await);
+        }
+        let (program, window) = self.live_window(path).await?;
+        self.held(path, &window, (None, BEGINNING), info, ready).await?;
+        let text = window.multivariant(container, &past.query()).ok_or_else(|| match container {
+            Container::Fmp4 => stopped(path),
+            Container::Ts => long::unfit(&program, container),
+        })?;
         Ok(self.live_text(HLS, fresh(&window, false), text, request).await)
     }
 
@@ -73,9 +88,14 @@ impl Front {
         if request.method == Method::HEAD {
             return Ok(unopened(DASH));
         }
-        let window = self.live_window(path).await?;
-        self.held(path, &window, BEGINNING, info, ready).await?;
-        let text = window.mpd(TIME).ok_or_else(|| stopped(path))?;
+        let past = Past::parse(path.stream, request.split().1)?;
+        if let Some(ladder) = self.ladder(path, info).await? {
+            let text = ladder.mpd(TIME).ok_or_else(|| stopped(path))?;
+            return Ok(self.live_text(DASH, 1, text, request).await);
+        }
+        let (_, window) = self.live_window(path).await?;
+        self.held(path, &window, (None, BEGINNING), info, ready).await?;
+        let text = window.mpd(TIME, past.extent(path.stream, &window)?).ok_or_else(|| stopped(path))?;
         // With low latency, players reload it each second.
         let has_parts = window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_some()));
         let seconds = if has_parts { 1 } else { fresh(&window, false) };
@@ -97,35 +117,64 @@ impl Front {
         info.kind = Kind::Hls;
         let directives = Directives::parse(request.split().1);
         let directives = directives.map_err(|error| AnswerError::Directives { path: path.stream.to_owned(), error })?;
+        let past = Past::parse(path.stream, request.split().1)?;
         if request.method == Method::HEAD {
             return Ok(unopened(HLS));
         }
-        let window = self.live_window(path).await?;
+        let (_, window) = self.live_window(path).await?;
         let track = path.track(&window, name)?;
         let begun = |window: &Window| window.last_closed(track).filter(|_| window.targets().is_some());
-        self.held(path, &window, BEGINNING, info, begun).await?;
+        self.held(path, &window, (Some(track), BEGINNING), info, begun).await?;
         let decide = |window: &Window| match directives.decide(window, track) {
             Reload::Now => Some(Ok(())),
             Reload::TooFar => Some(Err(AnswerError::TooFar(path.stream.to_owned()))),
             Reload::Wait => None,
         };
-        self.held(path, &window, target(&window) * BLOCKED, info, decide).await??;
-        let text = window.media(track, directives.skip).ok_or_else(|| stopped(path))?;
+        self.held(path, &window, (Some(track), target(&window) * BLOCKED), info, decide).await??;
+        let (extent, query) = (past.extent(path.stream, &window)?, past.query());
+        let text = window.media_of(track, directives.skip, (extent, &query)).ok_or_else(|| stopped(path))?;
         window.renew();
         Ok(self.live_text(HLS, fresh(&window, directives.segment.is_some()), text, request).await)
     }
 
-    /// Returns the window of a stream, with its lease renewed. The stream and its segmenter start, unless they run.
-    async fn live_window(&self, path: &LivePath<'_>) -> Result<Arc<LiveWindow>, AnswerError> {
-        let program = self.live_program(path).await?;
-        let window = self.sources.manager().window(&program, self.sources.window_options(path.place));
-        window.map_err(|error| match error {
-            CannotOpen::NoTracks => long::unfit(&program),
-            error => AnswerError::NotStarted { path: path.stream.to_owned(), error },
-        })
+    /// Answers a request for the playlist of a track's transport stream segments.
+    ///
+    /// # Errors
+    /// The stream can't be opened, has no such track, none with segments of its own, or no segments for long.
+    pub(super) async fn live_transport(
+        &self,
+        path: &LivePath<'_>,
+        name: &str,
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<Reply, AnswerError> {
+        info.kind = Kind::Hls;
+        if request.method == Method::HEAD {
+            return Ok(unopened(HLS));
+        }
+        let (_, window) = self.live_window(path).await?;
+        let track = path.track(&window, name)?;
+        self.held(path, &window, (None, BEGINNING), info, ready).await?;
+        if !window.look(|window| window.is_transported(track)) {
+            return Err(path.without(format!("track {name} has no transport stream of its own: see ts/index.m3u8")));
+        }
+        self.held(path, &window, (Some(track), BEGINNING), info, |window| window.last_transport(track)).await?;
+        let text = window.media(Container::Ts, track, false).ok_or_else(|| stopped(path))?;
+        Ok(self.live_text(HLS, fresh(&window, false), text, request).await)
     }
 
-    /// Waits until `look` finds something in a window, which is asked after each change.
+    /// Returns a stream and its window, with its lease renewed. The stream and its segmenter start, unless they run.
+    async fn live_window(&self, path: &LivePath<'_>) -> Result<(Program, Arc<LiveWindow>), AnswerError> {
+        let program = self.live_program(path).await?;
+        let window = self.sources.manager().window(&program, self.sources.window_options(path.stream));
+        match window {
+            Ok(window) => Ok((program, window)),
+            Err(CannotOpen::NoTracks) => Err(long::unfit(&program, Container::Fmp4)),
+            Err(error) => Err(AnswerError::NotStarted { path: path.stream.to_owned(), error }),
+        }
+    }
+
+    /// Waits until `look` finds something in a window, which is asked after each change: of one track, where that is named.
     ///
     /// # Errors
     /// It found nothing for so long, or the stream or the server stopped.
@@ -133,14 +182,19 @@ impl Front {
         &self,
         path: &LivePath<'_>,
         window: &LiveWindow,
-        patience: Duration,
+        (track, patience): (Option<usize>, Duration),
         info: &mut ReplyInfo,
         look: impl FnMut(&Window) -> Option<T>,
     ) -> Result<T, AnswerError> {
         let (began, mut stop) = (Instant::now(), self.stop.subscribe());
         let found = tokio::select! {
             biased;
-            found = window.when(patience, look) => found,
+            found = async {
+                match track {
+                    Some(track) => window.when_track(track, patience, look).await,
+                    None => window.when(patience, look).await,
+                }
+            } => found,
             _ = stop.wait_for(|stop| *stop) => None,
         };
         info.waited += began.elapsed();
@@ -199,7 +253,7 @@ fn ready(window: &Window) -> Option<()> {
     window.is_ready().then_some(())
 }
 
-fn stopped(path: &LivePath<'_>) -> AnswerError {
+pub(super) fn stopped(path: &LivePath<'_>) -> AnswerError {
     AnswerError::Stopped(path.stream.to_owned())
 }
 

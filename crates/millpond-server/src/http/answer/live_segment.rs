@@ -17,7 +17,7 @@ use crate::{
 };
 use http::{HeaderValue, Method};
 use millpond_package::{
-    MediaKind,
+    MediaKind, PackageError,
     live::{Edge, PartLookUp, SegmentNumber, Window},
 };
 use millpond_store::Permission;
@@ -40,8 +40,9 @@ impl Front {
         info: &mut ReplyInfo,
     ) -> Result<Reply, AnswerError> {
         info.kind = Kind::Segment;
-        let window = self.sources.manager().window_of_run(path.stream, run);
-        let window = window.ok_or_else(|| path.without(format!("the run {run} of the stream is over")))?;
+        let known = self.sources.manager().window_of_run(path.stream, run).map(|window| (window, media));
+        let known = known.or_else(|| self.earlier(path, (run, track, media)));
+        let (window, media) = known.ok_or_else(|| path.without(format!("the run {run} of the stream is over")))?;
         window.renew();
         let identity = fingerprint(format!("{run}/{track}/{media:?}").as_bytes());
         let track = path.track(&window, track)?;
@@ -61,9 +62,14 @@ impl Front {
                 let number = self.live_number(path, &window, (track, start), info).await?;
                 self.live_segment(path, &window, (track, number), request, info).await?
             }
+            LiveMedia::Transport(number) => transport(path, &window, (track, SegmentNumber(number)))?,
         };
         let kind = window.look(|window| window.tracks().get(track).map(|track| track.kind));
-        let content_type = if kind == Some(MediaKind::Audio) { "audio/mp4" } else { "video/mp4" };
+        let content_type = match (media, kind) {
+            (LiveMedia::Transport(_), _) => "video/mp2t",
+            (_, Some(MediaKind::Audio)) => "audio/mp4",
+            _ => "video/mp4",
+        };
         let selected = SelectedRepresentation {
             content_type: HeaderValue::from_static(content_type),
             cache_control: self.cache_control(path.place).made(true, &Permission::default()),
@@ -76,6 +82,25 @@ impl Front {
         Ok(selected.reply(request))
     }
 
+    /// Returns the window of a stream with media of an earlier run on the disk, and the media by its number there.
+    fn earlier(
+        &self,
+        path: &LivePath<'_>,
+        (run, track, media): (&str, &str, LiveMedia),
+    ) -> Option<(Arc<LiveWindow>, LiveMedia)> {
+        let window = self.sources.manager().window_with_past(path.stream)?;
+        let media = match media {
+            // Numbers of segments on the disk are those of one run only.
+            LiveMedia::Segment(_) => media,
+            LiveMedia::SegmentAt(start) => {
+                let found = window.stored_at(run, window.track(track)?, i64::try_from(start).ok()?);
+                LiveMedia::Segment(found?.0)
+            }
+            _ => return None,
+        };
+        Some((window, media))
+    }
+
     /// Returns a part. The one that playlists hint at is held until it is complete (rfc8216bis 6.2.6).
     async fn live_part(
         &self,
@@ -85,7 +110,7 @@ impl Front {
         info: &mut ReplyInfo,
     ) -> Result<Body, AnswerError> {
         let is_decided = |window: &Window| (window.part(track, place) != PartLookUp::Next).then_some(());
-        self.held(path, window, target(window) * LATE, info, is_decided).await?;
+        self.held(path, window, (Some(track), target(window) * LATE), info, is_decided).await?;
         match window.part(track, place.segment, place.part) {
             FoundPart::Complete(part) => Ok(Body::chunks(part.bytes.iter().cloned())),
             FoundPart::Next | FoundPart::Unknown => {
@@ -111,7 +136,7 @@ impl Front {
         let (number, newest) = window.look(look);
         if number.is_none() && newest.is_some_and(|newest| time > newest) {
             let lists_more = |window: &Window| (window.newest_start(track) > newest).then_some(());
-            self.held(path, window, target(window) * LATE, info, lists_more).await?;
+            self.held(path, window, (Some(track), target(window) * LATE), info, lists_more).await?;
         }
         number.ok_or_else(none)
     }
@@ -128,7 +153,7 @@ impl Front {
         let none = || path.without(format!("no playlist lists segment {}", number.0));
         if window.segment(track, number) == FoundSegment::Next {
             let begun = |window: &Window| is_begun(window, track, number).then_some(());
-            self.held(path, window, target(window), info, begun).await.map_err(|_| none())?;
+            self.held(path, window, (Some(track), target(window)), info, begun).await.map_err(|_| none())?;
         }
         match window.segment(track, number) {
             FoundSegment::Begun { parts, is_closed: true } => {
@@ -139,7 +164,25 @@ impl Front {
                 let stream = SegmentStream::new(window.clone(), (track, number), target(window) * LATE);
                 Ok(Body::stream(Box::new(stream)))
             }
-            FoundSegment::Next | FoundSegment::Unknown => Err(none()),
+            FoundSegment::Next => Err(none()),
+            FoundSegment::Unknown => {
+                let window = window.clone();
+                let stored = tokio::task::spawn_blocking(move || window.stored(track, number)).await;
+                stored.ok().flatten().map(Body::files).ok_or_else(none)
+            }
         }
     }
+}
+
+/// Returns a segment as a transport stream. Playlists list only complete ones, so nothing is waited for.
+fn transport(
+    path: &LivePath<'_>,
+    window: &LiveWindow,
+    (track, number): (usize, SegmentNumber),
+) -> Result<Body, AnswerError> {
+    let none = || path.without(format!("no playlist lists segment {} as a transport stream", number.0));
+    let made = window.transport(track, number).ok_or_else(none)?;
+    let unreadable =
+        |error: PackageError| AnswerError::Unreadable { asset: path.stream.to_owned(), why: error.to_string() };
+    made.map(Body::bytes).map_err(unreadable)
 }

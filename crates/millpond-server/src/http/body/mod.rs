@@ -87,6 +87,14 @@ impl Body {
         Self::of(Content::Pieces(Pieces::new(None, queue)), Some(len))
     }
 
+    /// Creates a body of ranges of files that belong to the server.
+    pub(crate) fn files(ranges: impl IntoIterator<Item = (Arc<File>, Range<u64>)>) -> Self {
+        let queue: VecDeque<_> = ranges.into_iter().map(|(file, range)| Piece::File(file, range)).collect();
+        let content = Pieces::new(None, queue);
+        let len = content.inputs().generated;
+        Self::of(Content::Pieces(content), Some(len))
+    }
+
     /// Creates a body of a range of one object.
     pub(crate) fn object(store: &Store, object: &Arc<Object>, range: Range<u64>) -> Self {
         let len = range.end - range.start;

@@ -40,11 +40,13 @@ pub(crate) enum AnswerError {
         /// What the source did.
         error: Arc<SourceError>,
     },
-    /// Fragmented MP4 can't carry the media of a stream.
-    #[error("{path}: no track that fragmented MP4 can carry (found {found})")]
+    /// A container can't carry the media of a stream.
+    #[error("{path}: no track that {container} can carry (found {found})")]
     Unfit {
         /// Path of the stream with its place.
         path: String,
+        /// Name of the container.
+        container: &'static str,
         /// Codecs of its tracks.
         found: String,
     },
@@ -59,6 +61,14 @@ pub(crate) enum AnswerError {
     /// A playlist request is ahead of the stream by more than may be waited for (rfc8216bis 6.2.5.2).
     #[error("{0}: the segment or part lies too far behind the end of the playlist")]
     TooFar(String),
+    /// The query asks for a time in a form that is not known, or one that is not kept.
+    #[error("{path}: {why}")]
+    Past {
+        /// Path of the stream.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
     /// A live stream did not get what was asked for.
     #[error("{path}: nothing new for {}", show_duration(*.waited))]
     Stalled {
@@ -101,7 +111,7 @@ impl AnswerError {
             Self::Library(error) => problem::status(error),
             Self::Unreadable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NotStarted { .. } | Self::Stalled { .. } | Self::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Directives { .. } | Self::TooFar(_) => StatusCode::BAD_REQUEST,
+            Self::Directives { .. } | Self::TooFar(_) | Self::Past { .. } => StatusCode::BAD_REQUEST,
             Self::Source { error, .. } => match error.kind {
                 SourceErrorKind::NotFound => StatusCode::NOT_FOUND,
                 SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
@@ -146,7 +156,7 @@ mod tests {
             (AnswerError::TooFar(path()), 400),
             (AnswerError::Stalled { path: path(), waited: Duration::from_secs(9) }, 503),
             (AnswerError::Stopped(path()), 503),
-            (AnswerError::Unfit { path: path(), found: "ipcm".to_owned() }, 422),
+            (AnswerError::Unfit { path: path(), container: "MPEG-2 TS", found: "ipcm".to_owned() }, 422),
             (LibraryError::NoAsset(path()).into(), 404),
         ] {
             assert_eq!(error.status().as_u16(), expected, "{error}");

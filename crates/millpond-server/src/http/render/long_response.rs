@@ -1,4 +1,4 @@
-//! A running stream in one response of unknown length: fragmented MP4 from a key frame on.
+//! A running stream in one response of unknown length: fragmented MP4, or a transport stream, from a key frame on.
 //!
 //! Frames are sent whole. Those that a slow client can't take in time are left out by the engine, up to a key frame.
 
@@ -12,9 +12,11 @@ use crate::{
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use millpond_package::hls::Container;
 use millpond_stream::{
     Program, Run, Viewing,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
+    transport_stream::TransportStream,
 };
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::sync::watch;
@@ -29,13 +31,21 @@ pub(crate) struct LongResponse {
     /// Number of the current epoch; `None` before the first frame.
     epoch: Option<u32>,
     viewing: Viewing,
-    fragmenter: Fragmenter,
+    muxer: Muxer,
     /// Chunks of complete fragments.
     ready: VecDeque<Bytes>,
     is_over: bool,
     /// Turns true when the server stops.
     stop: watch::Receiver<bool>,
     sent: Sent,
+}
+
+/// Makes the bytes of a container.
+pub(crate) enum Muxer {
+    /// Fragmented MP4.
+    Fragments(Box<Fragmenter>),
+    /// MPEG-2 transport stream.
+    Transport(Box<TransportStream>),
 }
 
 /// Counts what the responses of a stream send while they are under way.
@@ -45,9 +55,22 @@ pub(crate) struct Sent {
     _viewer: Held,
 }
 
-/// Makes the fragmenter of a stream; `None` where fragmented MP4 can't carry its leading track.
-pub(crate) fn fragmenter(program: &Program) -> Option<Fragmenter> {
-    program.fragmenter(FRAGMENT)
+impl Muxer {
+    /// Makes that of a stream; `None` where the container can't carry its leading track.
+    pub(crate) fn of(program: &Program, container: Container) -> Option<Self> {
+        match container {
+            Container::Fmp4 => program.fragmenter(FRAGMENT).map(|muxer| Self::Fragments(Box::new(muxer))),
+            Container::Ts => program.transport_stream().map(|muxer| Self::Transport(Box::new(muxer))),
+        }
+    }
+
+    /// Begins the epoch of the next frame. Returns whether its media can follow in the same response.
+    fn enter(&mut self, program: &Program, epoch: u32) -> bool {
+        match self {
+            Self::Fragments(_) => program.fits(epoch),
+            Self::Transport(muxer) => program.feed().epoch(epoch).is_none_or(|epoch| muxer.enter(&epoch.formats)),
+        }
+    }
 }
 
 impl Sent {
@@ -58,39 +81,51 @@ impl Sent {
 }
 
 impl LongResponse {
-    /// Sends what `viewing` gives as fragments of `fragmenter`, until the stream ends or `stop` turns true.
+    /// Sends what `viewing` gives in the container of `muxer`, until the stream ends or `stop` turns true.
     pub(crate) fn new(
         program: Program,
         viewing: Viewing,
-        fragmenter: Fragmenter,
+        muxer: Muxer,
         stop: watch::Receiver<bool>,
         sent: Sent,
     ) -> Self {
-        Self { program, epoch: None, viewing, fragmenter, ready: VecDeque::new(), is_over: false, stop, sent }
+        Self { program, epoch: None, viewing, muxer, ready: VecDeque::new(), is_over: false, stop, sent }
     }
 
-    /// Notes the epoch of the next frame. Returns whether its media fits the init segment.
+    /// Notes the epoch of the next frame. Returns whether its media can follow in the same response.
     fn enter(&mut self, number: u32) -> bool {
         if self.epoch == Some(number) {
             return true;
         }
         self.epoch = Some(number);
-        self.program.fits(number)
+        self.muxer.enter(&self.program, number)
     }
 
-    /// Takes frames; `None` is the end of the stream. Frames that need another init segment are the end too.
+    /// Takes frames; `None` is the end of the stream. Frames that can't follow in the same response are the end too.
     fn take(&mut self, run: Option<Run>) {
         self.is_over = run.is_none();
+        if let (Muxer::Transport(muxer), Some(run)) = (&mut self.muxer, &run) {
+            muxer.settle(run);
+        }
+        let mut packets = Vec::new();
         for frame in run.iter().flat_map(|run| run.iter()) {
             if !self.enter(frame.epoch) {
                 self.is_over = true;
                 break;
             }
-            let fragment = self.fragmenter.push(frame);
-            self.ready.extend(fragment.into_iter().flat_map(chunks));
+            match &mut self.muxer {
+                Muxer::Fragments(muxer) => self.ready.extend(muxer.push(frame).into_iter().flat_map(chunks)),
+                Muxer::Transport(muxer) => muxer.push(frame, &mut packets),
+            }
         }
         if self.is_over {
-            self.ready.extend(self.fragmenter.finish().into_iter().flat_map(chunks));
+            match &mut self.muxer {
+                Muxer::Fragments(muxer) => self.ready.extend(muxer.finish().into_iter().flat_map(chunks)),
+                Muxer::Transport(muxer) => muxer.finish(&mut packets),
+            }
+        }
+        if !packets.is_empty() {
+            self.ready.push_back(packets.into());
         }
     }
 }

@@ -6,7 +6,7 @@
 mod coded_texts;
 mod compress;
 mod error;
-pub(crate) mod long_response;
+mod long_response;
 mod packed;
 mod recent;
 mod renderer;
@@ -15,7 +15,7 @@ mod segment_stream;
 
 pub(crate) use coded_texts::{CodedTexts, TextId};
 pub(crate) use error::AnswerError;
-pub(crate) use long_response::{LongResponse, Sent};
+pub(crate) use long_response::{LongResponse, Muxer, Sent};
 pub(crate) use renderer::Renderer;
 pub(crate) use resource::profile;
 pub(crate) use segment_stream::{SegmentStream, is_begun};

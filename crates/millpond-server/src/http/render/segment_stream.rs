@@ -61,7 +61,7 @@ impl ChunkStream for SegmentStream {
                 if let Some(chunk) = self.ready.pop_front() {
                     return Ok(Some(chunk));
                 }
-                match self.window.when(self.patience, |window| self.look(window)).await {
+                match self.window.when_track(self.track, self.patience, |window| self.look(window)).await {
                     Some(Next::Part(bytes)) => {
                         self.part += 1;
                         self.ready.extend(bytes.iter().cloned());

@@ -5,6 +5,7 @@
 //! are [`Request`], which HTTP/1 and HTTP/2 share, and [`head::ParsedHead`], the result of reading HTTP/1 bytes.
 
 pub mod authority;
+pub mod body;
 pub mod coding;
 pub mod conditional;
 mod error;

@@ -16,6 +16,9 @@ const TOGETHER_BYTES: u64 = 512 << 10;
 const GATHER_CHUNKS: usize = 64;
 /// Number of queued bytes from which `writev` is called.
 const GATHER_BYTES: usize = 512 << 10;
+/// Most bytes of a body that is made while it is sent which wait in the kernel for room in the client's window: what a slow
+/// client gets next is that old. Bodies of a fixed length may fill the socket's buffer.
+const UNSENT_BYTES: u32 = 128 << 10;
 
 /// Writes one body.
 pub(super) struct BodyWriter<'a> {
@@ -48,6 +51,9 @@ impl<'a> BodyWriter<'a> {
     /// # Errors
     /// Those of the body and of the connection.
     pub(super) async fn run(mut self, head: Vec<u8>, mut body: Body) -> Result<(), SendError> {
+        if body.is_stream() {
+            self.socket.bound_unsent(UNSENT_BYTES);
+        }
         self.queue.push(Chunk::Owned(head));
         while let Some(chunk) = self.next(&mut body).await? {
             if self.chunked {

@@ -7,6 +7,7 @@ use super::{
     reply_head::{self, Framing, Persistence, framing},
     service::Service,
     socket::ClientSocket,
+    upload::Http1Body,
 };
 use crate::http::{
     answer::{ConnectionViewers, Reply},
@@ -110,8 +111,8 @@ impl Connection<'_> {
                 match head::parse(&self.input) {
                     ParsedHead::Request(mut head) => {
                         self.input.advance(head.used);
-                        // No resource takes a body. The server doesn't read one, so the connection ends.
-                        head.keep_alive &= !head.has_body;
+                        // Other bodies are not read, so the connection ends.
+                        head.keep_alive &= !head.has_body || self.service.front.takes_body(&head.request);
                         return Ok(Some(Input::Request(head)));
                     }
                     ParsedHead::Http2Preface => return Ok(Some(Input::Http2)),
@@ -143,7 +144,15 @@ impl Connection<'_> {
         self.socket.meter().restart();
         let mut exchange =
             Exchange::begin(front.clone(), head.request, self.peer, started, self.socket.meter().clone());
-        let (reply, info) = {
+        let mut is_read = true;
+        let (reply, info) = if front.takes_body(exchange.request()) {
+            let (is_secure, headers) = (self.socket.is_secure(), &exchange.request().headers);
+            let body = Http1Body::new(&mut self.socket, &mut self.input, headers, head.http10);
+            let mut body = body.map_err(|_| io::ErrorKind::InvalidData)?;
+            let answer = front.publish(exchange.request(), (self.peer, is_secure), &mut body).await;
+            is_read = body.is_over();
+            answer
+        } else {
             let closed = self.socket.closed();
             let begun = async {
                 let answer = front.handle(exchange.request(), &self.viewers).await;
@@ -157,7 +166,7 @@ impl Connection<'_> {
         };
         exchange.replied(info, reply.status);
         let framing = framing(&reply, head.http10);
-        let keep_alive = head.keep_alive && (framing != Framing::Close || head_only);
+        let keep_alive = head.keep_alive && is_read && (framing != Framing::Close || head_only);
         let persistence = match (keep_alive, head.http10) {
             (true, false) => Persistence::Default,
             (true, true) => Persistence::KeepAlive,

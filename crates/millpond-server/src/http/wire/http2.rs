@@ -10,6 +10,7 @@ use super::{
     rewind::Rewind,
     service::Service,
     socket::{ClientSocket, SocketIo},
+    upload::Http2Body,
 };
 use crate::{
     http::{
@@ -52,6 +53,8 @@ struct ConnectionState {
     budget: ConnectionBudget,
     viewers: ConnectionViewers,
     peer: SocketAddr,
+    /// Whether the connection is encrypted.
+    is_secure: bool,
 }
 
 /// Serves a connection that speaks HTTP/2. The bytes `read` have been read already.
@@ -63,13 +66,13 @@ pub(super) async fn serve(
     stop: watch::Receiver<bool>,
 ) {
     match socket.into_io() {
-        SocketIo::Plain(stream) => handshake(Rewind::new(read, stream), peer, service, stop).await,
-        SocketIo::Tls(stream) => handshake(Rewind::new(read, *stream), peer, service, stop).await,
+        SocketIo::Plain(stream) => handshake(Rewind::new(read, stream), (peer, false), service, stop).await,
+        SocketIo::Tls(stream) => handshake(Rewind::new(read, *stream), (peer, true), service, stop).await,
     }
 }
 
 /// Waits for the client's preface, then serves.
-async fn handshake<I>(io: I, peer: SocketAddr, service: Arc<Service>, stop: watch::Receiver<bool>)
+async fn handshake<I>(io: I, (peer, is_secure): (SocketAddr, bool), service: Arc<Service>, stop: watch::Receiver<bool>)
 where
     I: AsyncRead + AsyncWrite + Unpin,
 {
@@ -86,7 +89,7 @@ where
     let timeouts = service.timeouts;
     let budget = service.budget.of_connection();
     let viewers = service.front.connected(peer);
-    run(connection, Arc::new(ConnectionState { service, budget, viewers, peer }), timeouts, stop).await;
+    run(connection, Arc::new(ConnectionState { service, budget, viewers, peer, is_secure }), timeouts, stop).await;
 }
 
 /// Accepts streams until the client closes the connection, the server stops, or no stream is open for the idle timeout.
@@ -157,8 +160,11 @@ async fn answer(
 ) {
     let started = Instant::now();
     let front = shared.service.front.clone();
-    let (parts, body) = request.into_parts();
-    if read_whole(body, &parts.headers, shared.service.timeouts.head).await.is_err() {
+    let (parts, mut body) = request.into_parts();
+    let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
+    let request = Request { method: parts.method.clone(), target, headers: parts.headers.clone() };
+    let publishes = front.takes_body(&request);
+    if !publishes && read_whole(&mut body, &parts.headers, shared.service.timeouts.head).await.is_err() {
         return;
     }
     if let Err(error) = check(&parts) {
@@ -167,13 +173,15 @@ async fn answer(
         let _ = send(&shared, reply, None, respond, false, SendMeter::default()).await;
         return;
     }
-    let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
-    let request = Request { method: parts.method, target, headers: parts.headers };
     let head_only = request.method == Method::HEAD;
     let meter = SendMeter::default();
     let mut exchange = Exchange::begin(front.clone(), request, shared.peer, started, meter.clone());
     let begun = async {
         let request = exchange.request();
+        if publishes {
+            let mut upload = Http2Body(body);
+            return Some((front.publish(request, (shared.peer, shared.is_secure), &mut upload).await, None));
+        }
         let answer = front.handle(request, &shared.viewers).await;
         let reservation = match answer.0.body.begins_in_memory() && request.method == Method::GET {
             true => timeout(shared.service.timeouts.write, shared.budget.body()).await.ok()?,
@@ -194,11 +202,11 @@ async fn answer(
 
 /// Reads a request to its end, because it may turn out malformed (RFC 9113 section 8.1.1).
 ///
-/// No resource takes a body, so a body that is long, late or waits for a reply stays unread.
+/// Its body has no use, so one that is long, late or waits for a reply stays unread.
 ///
 /// # Errors
 /// A stream that was reset.
-async fn read_whole(mut body: RecvStream, headers: &http::HeaderMap, limit: Duration) -> Result<(), h2::Error> {
+async fn read_whole(body: &mut RecvStream, headers: &http::HeaderMap, limit: Duration) -> Result<(), h2::Error> {
     if body.is_end_stream() || headers.contains_key(header::EXPECT) {
         return Ok(());
     }

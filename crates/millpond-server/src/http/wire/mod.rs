@@ -15,6 +15,7 @@ mod rewind;
 mod service;
 mod socket;
 mod splice;
+mod upload;
 
 pub(crate) use listen::{accept_plain, accept_tls};
 pub(crate) use service::Service;

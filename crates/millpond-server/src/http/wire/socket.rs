@@ -90,6 +90,11 @@ impl ClientSocket {
         self.reservation = None;
     }
 
+    /// Tells whether the connection is encrypted.
+    pub(super) fn is_secure(&self) -> bool {
+        matches!(self.io, SocketIo::Tls(_))
+    }
+
     /// Returns the stream.
     pub(super) fn into_io(self) -> SocketIo {
         self.io
@@ -281,6 +286,12 @@ impl ClientSocket {
             // An error only means more packets.
             let _ = rustix::net::sockopt::set_tcp_cork(stream, on);
         }
+    }
+
+    /// Bounds the bytes that wait in the kernel before they are sent (tcp(7), TCP_NOTSENT_LOWAT), from now on.
+    pub(super) fn bound_unsent(&self, bytes: u32) {
+        // An error only means older media for slow clients.
+        let _ = socket2::SockRef::from(self.stream()).set_tcp_notsent_lowat(bytes);
     }
 
     /// Waits until the client has closed its side, whether its input was read or not.

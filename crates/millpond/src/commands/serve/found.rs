@@ -19,10 +19,14 @@ pub(super) fn tell(text: &mut String, surveys: &[Survey], base: &str, rtsp: &str
 pub(super) fn tell_live(text: &mut String, places: &[(String, String)], base: &str, rtsp: &str) -> fmt::Result {
     for (name, source) in places {
         let path = if name.is_empty() { "NAME".to_owned() } else { format!("{}/NAME", encode(name)) };
-        writeln!(text, "  {path} is the live stream NAME of {}, opened for its first viewer", Escaped(source))?;
+        let is_transport = ["udp:", "rtp:"].iter().any(|scheme| source.starts_with(scheme));
+        let what = if is_transport { "the programme with the number" } else { "the live stream" };
+        writeln!(text, "  {path} is {what} NAME of {}, opened for its first viewer", Escaped(source))?;
         writeln!(text, "    HLS     {base}/{path}/index.m3u8")?;
+        writeln!(text, "    HLS TS  {base}/{path}/ts/index.m3u8")?;
         writeln!(text, "    DASH    {base}/{path}/index.mpd")?;
         writeln!(text, "    MP4     {base}/{path}/stream.mp4")?;
+        writeln!(text, "    TS      {base}/{path}/stream.ts")?;
         writeln!(text, "    RTSP    {rtsp}/{path}")?;
     }
     Ok(())

@@ -1,0 +1,282 @@
+//! PUT and POST: streams that publishers push by HTTP, as MPEG-TS or fragmented MP4.
+
+use super::{
+    Front, Reply, ReplyInfo, Upload, UploadError,
+    split::{Joined, SplitName},
+    upload::{self, UploadFormat},
+};
+use crate::{
+    http::{
+        Kind,
+        request::{Request, uri},
+    },
+    library::LibraryError,
+    live::{HttpPublisher, HttpRefusal, Publishers},
+    logging::RequestId,
+    problem::{self, Problem},
+};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use millpond_stream::{
+    LiveRequest, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia, Source,
+    reception::SourceErrorKind,
+};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+/// Why a publication is refused, or ended.
+#[derive(Debug, thiserror::Error)]
+enum PublishError {
+    #[error("{0}")]
+    Name(LibraryError),
+    #[error("streams of this place are not pushed")]
+    NotPublished,
+    #[error("a user and a password are needed to publish")]
+    Challenge(Vec<String>),
+    #[error("without publish-users only clients of this machine may publish")]
+    Forbidden,
+    #[error("Origin: web pages may not publish")]
+    Page,
+    #[error("Authorization: {0}")]
+    Credentials(String),
+    #[error("Content-Encoding: the body must not be compressed")]
+    Coding,
+    #[error("{0}")]
+    Refused(#[from] PublishRefused),
+    #[error("the track {0:?} of the stream has another publisher")]
+    TrackTaken(String),
+    #[error("more than {0} tracks")]
+    TooManyTracks(usize),
+    #[error(
+        "expected MPEG-TS (two bytes 0x47 that are 188 bytes apart) or fragmented MP4 (ftyp, styp, moov); found {0}"
+    )]
+    Format(String),
+    #[error("tracks on their own are fragmented MP4; found MPEG-TS")]
+    SplitTransport,
+    #[error("{0}")]
+    Ended(#[from] PublicationEnd),
+    #[error("nothing arrived for {} s", .0.as_secs_f64())]
+    Stalled(Duration),
+    #[error("{0}")]
+    Upload(#[from] UploadError),
+    #[error("the server stops")]
+    Stopped,
+}
+
+impl PublishError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Name(error) => problem::status(error),
+            Self::NotPublished | Self::Refused(PublishRefused::NotPublished) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Challenge(_) => StatusCode::UNAUTHORIZED,
+            Self::Forbidden | Self::Page => StatusCode::FORBIDDEN,
+            Self::Credentials(_) | Self::Upload(_) => StatusCode::BAD_REQUEST,
+            Self::Refused(PublishRefused::Taken) | Self::TrackTaken(_) | Self::Ended(PublicationEnd::Replaced) => {
+                StatusCode::CONFLICT
+            }
+            Self::Coding | Self::Format(_) | Self::SplitTransport | Self::TooManyTracks(_) => {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }
+            Self::Ended(PublicationEnd::Failed(error)) => match error.kind {
+                SourceErrorKind::NoMedia => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                _ => StatusCode::BAD_REQUEST,
+            },
+            Self::Stalled(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_))
+            | Self::Ended(PublicationEnd::Closed)
+            | Self::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+impl Front {
+    /// Tells whether a request pushes a stream, so that its body must be read.
+    pub(crate) fn takes_body(&self, request: &Request) -> bool {
+        matches!(request.method, Method::PUT | Method::POST)
+            && uri::decode_path(request.split().0)
+                .and_then(|path| Some(self.sources.is_published(self.place(&path)?.1)))
+                .unwrap_or(false)
+    }
+
+    /// Takes the stream that a request pushes, up to its end. Its client is `peer`; `is_secure` tells whether it is connected
+    /// over TLS.
+    pub(crate) async fn publish(
+        &self,
+        request: &Request,
+        (peer, is_secure): (SocketAddr, bool),
+        upload: &mut impl Upload,
+    ) -> (Reply, ReplyInfo) {
+        let mut info = ReplyInfo {
+            id: RequestId::next(),
+            kind: Kind::Stream,
+            place: None,
+            waited: Duration::ZERO,
+            counts_itself: false,
+            _in_flight: self.metrics.response_in_flight(),
+            receipt: None,
+        };
+        let path = uri::decode_path(request.split().0).unwrap_or_default();
+        let began = Instant::now();
+        let result = self.receive(&path, request, (peer, is_secure), upload, &mut info).await;
+        info.waited = began.elapsed();
+        let mut reply = match result {
+            Ok(()) => Reply::without_body(StatusCode::NO_CONTENT, HeaderMap::new()),
+            Err(error) => self.refuse(info.id, &path, &error),
+        };
+        self.add_common_headers(&mut reply.headers, info.id);
+        (reply, info)
+    }
+
+    fn refuse(&self, id: RequestId, path: &str, error: &PublishError) -> Reply {
+        let status = error.status();
+        tracing::info!(%id, path, status = status.as_u16(), %error, "publication ends");
+        let problem = Problem::new(status).detail(error.to_string()).asset(path.trim_start_matches('/'));
+        let mut reply = self.problem(id, problem);
+        if let PublishError::Challenge(challenges) = error {
+            for challenge in challenges.iter().filter_map(|text| HeaderValue::from_str(text).ok()) {
+                reply.headers.append(header::WWW_AUTHENTICATE, challenge);
+            }
+        }
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            reply.headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+        }
+        reply
+    }
+
+    async fn receive(
+        &self,
+        path: &str,
+        request: &Request,
+        (peer, is_secure): (SocketAddr, bool),
+        upload: &mut impl Upload,
+        info: &mut ReplyInfo,
+    ) -> Result<(), PublishError> {
+        let publishers = self.publishers().ok_or(PublishError::NotPublished)?;
+        // Browsers send requests of any page, also from this machine, and with passwords that they know.
+        if request.headers.contains_key(header::ORIGIN) {
+            return Err(PublishError::Page);
+        }
+        let asked = HttpPublisher {
+            address: peer.ip(),
+            is_secure,
+            method: request.method.as_str(),
+            target: &request.target,
+            authorization: request.header(header::AUTHORIZATION),
+        };
+        let now = self.sources.manager().clock().elapsed();
+        publishers.admit_http(&asked, now).map_err(|refusal| match refusal {
+            HttpRefusal::Forbidden => PublishError::Forbidden,
+            HttpRefusal::Malformed(why) => PublishError::Credentials(why),
+            HttpRefusal::Challenge(challenges) => PublishError::Challenge(challenges),
+        })?;
+        let coding = request.headers.get(header::CONTENT_ENCODING);
+        if coding.is_some_and(|coding| coding.as_bytes() != b"identity") {
+            return Err(PublishError::Coding);
+        }
+        if let Some((place, ..)) = self.place(path) {
+            self.attribute(place, Kind::Stream, info);
+        }
+        let name = SplitName::parse(path);
+        let of_stream = name.map_or(path, |name| name.stream);
+        let stream = self.sources.live(of_stream).map_err(PublishError::Name)?;
+        let stream = stream.filter(|stream| stream.source == Source::Published).ok_or(PublishError::NotPublished)?;
+        if name.is_none() && self.sources.manager().is_taken(&stream.path, publishers.conflict()) {
+            return Err(PublishRefused::Taken.into());
+        }
+        let mut body = Body { upload, patience: self.sources.patience(of_stream), front: self };
+        match name {
+            Some(name) => self.receive_track(stream, name.track, publishers, &mut body).await,
+            None => self.receive_file(stream, publishers, &mut body).await,
+        }
+    }
+
+    /// Takes a stream with all of its tracks.
+    async fn receive_file(
+        &self,
+        stream: LiveRequest,
+        publishers: &Publishers,
+        body: &mut Body<'_, impl Upload>,
+    ) -> Result<(), PublishError> {
+        let (format, first) = body.begin().await?;
+        let media = match format {
+            UploadFormat::Transport => PublishedMedia::Transport,
+            UploadFormat::Fragments => PublishedMedia::Fragments { is_split: false },
+        };
+        let request = PublishRequest { stream, media, conflict: publishers.conflict() };
+        let publication = self.sources.manager().publish(request)?;
+        body.pass(&publication, 0, first).await
+    }
+
+    /// Takes a track, or some segments of one. Tracks of one name join one stream.
+    async fn receive_track(
+        &self,
+        stream: LiveRequest,
+        track: &str,
+        publishers: &Publishers,
+        body: &mut Body<'_, impl Upload>,
+    ) -> Result<(), PublishError> {
+        let (format, first) = body.begin().await?;
+        if format == UploadFormat::Transport {
+            return Err(PublishError::SplitTransport);
+        }
+        let publish = |stream: LiveRequest| {
+            let media = PublishedMedia::Fragments { is_split: true };
+            let request = PublishRequest { stream, media, conflict: publishers.conflict() };
+            self.sources.manager().publish(request)
+        };
+        let slot = match self.splits.join(stream, track, publish)? {
+            Joined::Slot(slot) => slot,
+            Joined::Taken => return Err(PublishError::TrackTaken(track.to_owned())),
+            Joined::TooMany(most) => return Err(PublishError::TooManyTracks(most)),
+        };
+        slot.publication().push(slot.channel(), Bytes::new()).await?;
+        let result = body.pass(slot.publication(), slot.channel(), first).await;
+        // The next segment of the track follows in another request.
+        slot.leave(body.patience);
+        result
+    }
+}
+
+/// A body, and how long it is waited for.
+struct Body<'a, U> {
+    upload: &'a mut U,
+    patience: Duration,
+    front: &'a Front,
+}
+
+impl<U: Upload> Body<'_, U> {
+    async fn next(&mut self) -> Result<Option<Bytes>, PublishError> {
+        let mut stop = self.front.stop.subscribe();
+        tokio::select! {
+            next = tokio::time::timeout(self.patience, self.upload.next()) => match next {
+                Ok(next) => Ok(next?),
+                Err(_) => Err(PublishError::Stalled(self.patience)),
+            },
+            _ = stop.wait_for(|stop| *stop) => Err(PublishError::Stopped),
+        }
+    }
+
+    /// Reads until the format is known.
+    async fn begin(&mut self) -> Result<(UploadFormat, Bytes), PublishError> {
+        let mut first = BytesMut::new();
+        loop {
+            let next = self.next().await?;
+            first.extend_from_slice(next.as_deref().unwrap_or_default());
+            if let Some(format) = upload::format(&first, next.is_none()).map_err(PublishError::Format)? {
+                return Ok((format, first.freeze()));
+            }
+        }
+    }
+
+    /// Gives all bytes to a publication.
+    async fn pass(&mut self, publication: &Publication, channel: u8, first: Bytes) -> Result<(), PublishError> {
+        let mut piece = Some(first);
+        while let Some(bytes) = piece {
+            publication.push(channel, bytes).await?;
+            piece = self.next().await?;
+        }
+        Ok(publication.taken().await?)
+    }
+}

@@ -1,0 +1,68 @@
+//! `millpond insert`: clips in the live streams of a running server.
+
+use super::{Outcome, admin};
+use crate::out::say;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use reqwest::Method;
+use serde_json::Value;
+
+pub(crate) fn command() -> Command {
+    Command::new("insert")
+        .about("Puts a stored clip into a live stream of a running server, at the next key frame; prints its number")
+        .arg_required_else_help(true)
+        .arg(
+            Arg::new("path")
+                .required_unless_present_any(["list", "cancel"])
+                .requires("clip")
+                .value_name("PATH")
+                .help("Path of the live stream, as in its URL"),
+        )
+        .arg(Arg::new("clip").value_name("CLIP").help("Path of the clip: an asset of any place of the server"))
+        .arg(
+            Arg::new("at")
+                .long("at")
+                .value_name("TIME")
+                .requires("path")
+                .help("Earliest time, such as 2026-11-22T10:00:00Z, or one from now such as 90s"),
+        )
+        .arg(
+            Arg::new("list")
+                .long("list")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["path", "cancel"])
+                .help("Lists the clips that wait or play, and the last ones that ended"),
+        )
+        .arg(
+            Arg::new("cancel")
+                .long("cancel")
+                .value_name("NUMBER")
+                .conflicts_with("path")
+                .help("Cancels a clip; where it plays, the stream goes on with its next key frame"),
+        )
+        .arg(admin::address())
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    if matches.get_flag("list") {
+        return list(matches);
+    }
+    if let Some(id) = matches.get_one::<String>("cancel") {
+        return admin::print(matches, Method::DELETE, "/insert", &[("id", id)]);
+    }
+    let text = |name: &'static str| Some((name, matches.get_one::<String>(name)?.as_str()));
+    let given: Vec<_> = ["path", "clip", "at"].into_iter().filter_map(text).collect();
+    admin::print(matches, Method::POST, "/insert", &given)
+}
+
+fn list(matches: &ArgMatches) -> Outcome {
+    let all: Value = serde_json::from_str(&admin::ask(matches, Method::GET, "/insert", &[])?)?;
+    say!("{:>6} {:>8} {:>8} {:<12} {:<24} CLIP", "NUMBER", "FRAMES", "SECONDS", "STATE", "STREAM")?;
+    for insertion in all.as_array().into_iter().flatten() {
+        let text = |name: &str| insertion[name].as_str().unwrap_or("");
+        let number = |name: &str| insertion[name].as_u64().unwrap_or(0);
+        let seconds = insertion["seconds"].as_f64().unwrap_or(0.0);
+        let (id, frames, state, path) = (number("id"), number("frames"), text("state"), text("path"));
+        say!("{id:>6} {frames:>8} {seconds:>8.1} {state:<12} {path:<24} {}", text("clip"))?;
+    }
+    Ok(())
+}
