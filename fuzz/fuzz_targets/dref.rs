@@ -17,6 +17,12 @@ fuzz_target!(|object: &[u8]| {
             continue;
         }
         assert_eq!(a.samples.len(), b.samples.len());
-        assert!(a.samples.iter().zip(b.samples.iter()).take(2000).all(|(a, b)| a.range == b.range && (a.sync == b.sync || (a.index == 0 && a.sync))));
+        assert!(
+            a.samples
+                .iter()
+                .zip(b.samples.iter())
+                .take(2000)
+                .all(|(a, b)| a.range == b.range && (a.sync == b.sync || (a.index == 0 && a.sync)))
+        );
     }
 });

@@ -6,14 +6,19 @@ use libfuzzer_sys::fuzz_target;
 use millpond_media::Timescale;
 use millpond_package::{
     MediaKind, hls,
-    live::{CutRules, CutTrack, Cutter, LiveSample, SegmentNumber, Window, WindowEpoch, WindowLimits, WindowTrack},
+    live::{CutRules, CutTrack, Cutter, Extent, LiveSample, SegmentNumber, Window, WindowEpoch, WindowLimits, WindowTrack},
 };
 use std::time::Duration;
 
 const BYTES: u64 = 100_000;
 
 fuzz_target!(|data: &[u8]| {
-    let rules = CutRules { part: Some(Duration::from_millis(334)), segment: Duration::from_secs(1), target: None };
+    let rules = CutRules {
+        part: Some(Duration::from_millis(334)),
+        segment: Duration::from_secs(1),
+        target: None,
+        is_aligned: data.first().is_some_and(|byte| byte & 4 != 0),
+    };
     let timescale = Timescale::MPEG;
     let track = |is_video| CutTrack { timescale, is_video, frame: 3600 };
     let mut cutter = Cutter::new(rules, vec![track(true), track(false)], 0, SegmentNumber(1));
@@ -38,5 +43,12 @@ fuzz_target!(|data: &[u8]| {
             assert!(window.heap_bytes() <= BYTES);
         }
     }
-    let _ = hls::live::media(&window, 0, &hls::live::PlaylistView { run: "0", skip: true });
+    let view = hls::live::PlaylistView {
+        run: "0",
+        container: hls::Container::Fmp4,
+        skip: true,
+        extent: Extent::Past,
+        query: "",
+    };
+    let _ = hls::live::media(&window, 0, &view);
 });

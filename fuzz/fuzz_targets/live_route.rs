@@ -3,19 +3,24 @@
 
 use libfuzzer_sys::fuzz_target;
 use millpond_library::{LiveMedia, LiveResource, LiveRoute};
+use millpond_package::hls::Container;
 
 fuzz_target!(|path: &str| {
     let Some(LiveRoute { stream, resource }) = LiveRoute::parse(path) else { return };
+    let folder = |container| if container == Container::Ts { "ts/" } else { "" };
     let tail = match resource {
-        LiveResource::Multivariant => "index.m3u8".to_owned(),
+        LiveResource::Multivariant(container) => format!("{}index.m3u8", folder(container)),
         LiveResource::Mpd => "index.mpd".to_owned(),
-        LiveResource::Long => "stream.mp4".to_owned(),
-        LiveResource::Media(track) => format!("{track}/index.m3u8"),
-        LiveResource::OfRun { run, track, media: LiveMedia::Init(epoch) } => format!("~{run}/{track}/init-{epoch}.mp4"),
-        LiveResource::OfRun { run, track, media: LiveMedia::Segment(number) } => format!("~{run}/{track}/{number}.m4s"),
-        LiveResource::OfRun { run, track, media: LiveMedia::Part(number, part) } => {
-            format!("~{run}/{track}/{number}.{part}.m4s")
-        }
+        LiveResource::Long(Container::Fmp4) => "stream.mp4".to_owned(),
+        LiveResource::Long(Container::Ts) => "stream.ts".to_owned(),
+        LiveResource::Media(container, track) => format!("{}{track}/index.m3u8", folder(container)),
+        LiveResource::OfRun { run, track, media } => match media {
+            LiveMedia::Init(epoch) => format!("~{run}/{track}/init-{epoch}.mp4"),
+            LiveMedia::Segment(number) => format!("~{run}/{track}/{number}.m4s"),
+            LiveMedia::SegmentAt(start) => format!("~{run}/{track}/t{start}.m4s"),
+            LiveMedia::Part(number, part) => format!("~{run}/{track}/{number}.{part}.m4s"),
+            LiveMedia::Transport(number) => format!("ts/~{run}/{track}/{number}.ts"),
+        },
     };
     let path = path.strip_prefix('/').unwrap_or(path);
     let rest = path.strip_suffix(&*tail).expect("the path ends with its resource");

@@ -29,7 +29,14 @@ fuzz_target!(|object: &[u8]| {
         use_audio: true,
         use_text: true,
     };
-    let Ok(presentation) = Presentation::build(vec![source], Vec::new(), &PresentationOptions { target_duration: 4.0 }, &millpond_media::Work::unlimited()) else { return };
+    let Ok(presentation) = Presentation::build(
+        vec![source],
+        Vec::new(),
+        &PresentationOptions { target_duration: 4.0 },
+        &millpond_media::Work::unlimited(),
+    ) else {
+        return;
+    };
     let _ = dash::mpd(&presentation);
     for container in [hls::Container::Fmp4, hls::Container::Ts] {
         let _ = hls::multivariant(&presentation, container);

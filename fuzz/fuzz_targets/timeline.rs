@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     let clocks = [90_000, 48_000, 1].map(|rate| Timescale::new(rate).expect("a rate").into());
     let mut timeline = Timeline::new(Duration::from_secs(1000), &clocks, 0);
     if kind & 4 != 0 {
-        timeline = timeline.with_shared_clock();
+        timeline.share_clock(true);
     }
     let mut decode = [0, 2, 16].map(|depth| DecodeTimes::new(depth, 3600));
     let (mut now, mut ticks, mut times) = (Duration::ZERO, [0_u64; 3], [(i64::MIN, 0_u64, Duration::ZERO); 3]);

@@ -100,6 +100,57 @@ fn an_operator_sees_and_steers() {
 }
 
 #[test]
+fn the_beginning_of_a_title_is_pinned_with_its_index() {
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let encode = |name: &str, flags: &str| {
+        let path = folder.path().join(name);
+        let input = ["-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=60"];
+        let codec = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "50", "-b:v", "2M", "-minrate", "2M"];
+        let rate = ["-maxrate", "2M", "-bufsize", "1M", "-nal-hrd", "cbr", "-movflags", flags];
+        let status = Command::new("ffmpeg").args(input).args(codec).args(rate).arg(&path).status().unwrap();
+        assert!(status.success());
+        std::fs::metadata(path).unwrap().len()
+    };
+    // The index of the one is before its media, that of the other behind.
+    let length = encode("a.mp4", "faststart");
+    encode("b.mp4", "0");
+    assert!(length > 12 << 20, "{length}");
+    let Some((_origin, port)) = origins::nginx(folder.path(), scratch.path(), "") else { return };
+    let server = Server::start(&[&format!("films=http://127.0.0.1:{port}")]);
+    let pinned = millpond(&server, &["cache", "pin", "--first", "10s", "films/a.mp4", "films/b.mp4"]);
+    // Of each 10 s of 2 Mbit/s; of the second one the last slice too.
+    assert_eq!(pinned.matches("\"objects\": 1").count(), 2, "{pinned}");
+    let is_listed = |path: &str| {
+        let listed: Vec<String> = millpond(&server, &["cache", "ls"]).lines().map(str::to_owned).collect();
+        let line = listed.iter().find(|line| line.ends_with(path)).unwrap_or_else(|| panic!("{listed:?}"));
+        assert!(line.contains(" pin "), "{line}");
+    };
+    let slice = f64::from(512 << 10);
+    let expected = 2.0 * (10.0 * 250_000.0 / slice).ceil() + 1.0;
+    for _ in 0..500 {
+        if server.metric("millpond_disk_pinned_bytes", "") >= (expected - 2.0) * slice {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let kept = server.metric("millpond_disk_pinned_bytes", "") / slice;
+    assert!((expected - 2.0..=expected + 3.0).contains(&kept), "{kept} slices, about {expected} expected");
+    is_listed("films/a.mp4");
+    is_listed("films/b.mp4");
+    // The rest of a title leaves, its beginning stays.
+    assert_eq!(server.get("films/a.mp4").body.len() as u64, length);
+    millpond(&server, &["cache", "set", "--size", "1MiB"]);
+    assert_eq!(server.metric("millpond_disk_pinned_bytes", "") / slice, kept);
+    millpond(&server, &["cache", "unpin", "films/a.mp4", "films/b.mp4"]);
+    assert_eq!(server.metric("millpond_disk_pinned_bytes", ""), 0.0);
+    let refused = support::request(server.admin, "POST", "/cache/pin?object=films/a.mp4&first=soon", &[]);
+    assert_eq!(refused.status, 400);
+    let none = support::request(server.admin, "POST", "/cache/pin?object=films/c.mp4&first=5s", &[]);
+    assert_eq!(none.status, 404, "{}", none.text());
+}
+
+#[test]
 fn a_miss_asks_a_sibling_before_the_origin() {
     let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let Some((_origin, port, bytes)) = origin(folder.path(), scratch.path()) else { return };

@@ -7,7 +7,11 @@ use crate::support::{
     origins::{self, Kind},
 };
 use millpond_media::TrackKind;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock},
+};
 
 /// HLS in TS begins at ten seconds, so that times before the presentation can be said.
 const TS_BASE: f64 = 10.0;
@@ -46,43 +50,63 @@ fn is_playable(file: &Path) -> bool {
     index.is_ok_and(|movie| movie.tracks.iter().all(|track| track.protection.is_none()))
 }
 
-/// Decodes a track of the file itself with ffmpeg.
-enum Reference {
-    Video(Vec<decode::Frame>),
-    Audio(decode::Sound),
+/// A file as ffmpeg decodes it: for each track where ffmpeg finds it, what is decoded, and the tick of its clock.
+struct Reference {
+    maps: Vec<(String, bool)>,
+    tracks: Vec<decode::Track>,
+    ticks: Vec<f64>,
 }
 
-/// The tracks of a file: where ffmpeg finds each, what it decodes from it, and the tick of its clock.
-fn references(file: &Path) -> Result<Vec<(String, Reference, f64)>, String> {
-    let input = ["-i", file.to_str().unwrap()];
-    let (mut video, mut audio) = (0, 0);
-    let of = |(is_video, tick): (bool, f64)| {
-        let count = if is_video { &mut video } else { &mut audio };
-        let map = format!("0:{}:{count}", if is_video { 'v' } else { 'a' });
-        *count += 1;
-        let reference = match is_video {
-            true => Reference::Video(decode::video(&input, &map)?),
-            false => Reference::Audio(decode::audio(&input, &map)?),
+fn decoded(input: &str, maps: &[(String, bool)]) -> Result<Vec<decode::Track>, String> {
+    let maps: Vec<_> = maps.iter().map(|(map, is_video)| (map.as_str(), *is_video)).collect();
+    decode::tracks(&["-i", input], &maps)
+}
+
+impl Reference {
+    fn of(file: &Path) -> Result<Self, String> {
+        let (mut video, mut audio) = (0, 0);
+        let of = |(is_video, tick): (bool, f64)| {
+            let count = if is_video { &mut video } else { &mut audio };
+            let map = format!("0:{}:{count}", if is_video { 'v' } else { 'a' });
+            *count += 1;
+            ((map, is_video), tick)
         };
-        Ok((map, reference, tick))
-    };
-    tracks(file).into_iter().map(of).collect()
-}
+        let (maps, ticks): (Vec<_>, _) = tracks(file).into_iter().map(of).unzip();
+        Ok(Self { tracks: decoded(file.to_str().unwrap(), &maps)?, maps, ticks })
+    }
 
-fn compare(references: &[(String, Reference, f64)], url: &str, output: &Output) -> Result<usize, String> {
-    for (map, reference, tick) in references {
-        // Where the file's clock is finer than the output's, the output's counts.
-        let tick = if output.base > 0.0 { tick.max(TS_TICK) } else { *tick };
-        match reference {
-            Reference::Video(file) => {
-                decode::same_video(&decode::video(&["-i", url], map)?, file, output.base, tick)?;
-            }
-            Reference::Audio(file) => {
-                decode::same_audio(&decode::audio(&["-i", url], map)?, file, output.base, tick)?;
+    /// Compares what a player gets with the file. Gives the number of tracks.
+    fn compare(&self, url: &str, output: &Output) -> Result<usize, String> {
+        // Where it reads several tracks by DASH, ffmpeg loses the first frames of all but one.
+        let at_once = if output.tail.ends_with(".mpd") { 1 } else { self.maps.len().max(1) };
+        let ours: Result<Vec<_>, _> = self.maps.chunks(at_once).map(|maps| decoded(url, maps)).collect();
+        let ours: Vec<_> = ours?.into_iter().flatten().collect();
+        for ((file, ours), tick) in self.tracks.iter().zip(&ours).zip(&self.ticks) {
+            // Where the file's clock is finer than the output's, the output's counts.
+            let tick = if output.base > 0.0 { tick.max(TS_TICK) } else { *tick };
+            match (ours, file) {
+                (decode::Track::Video(ours), decode::Track::Video(file)) => {
+                    decode::same_video(ours, file, output.base, tick)?;
+                }
+                (decode::Track::Audio(ours), decode::Track::Audio(file)) => {
+                    decode::same_audio(ours, file, output.base, tick)?;
+                }
+                _ => unreachable!("both are decoded by the same list"),
             }
         }
+        Ok(self.tracks.len())
     }
-    Ok(references.len())
+}
+
+/// What a file is decoded to. Tests of every storage share that of made clips.
+fn reference(file: PathBuf) -> Arc<Result<Reference, String>> {
+    if !file.starts_with(clips::folder()) {
+        return Arc::new(Reference::of(&file));
+    }
+    type Shared = Arc<OnceLock<Arc<Result<Reference, String>>>>;
+    static KNOWN: Mutex<BTreeMap<PathBuf, Shared>> = Mutex::new(BTreeMap::new());
+    let shared = KNOWN.lock().unwrap().entry(file.clone()).or_default().clone();
+    shared.get_or_init(|| Arc::new(Reference::of(&file))).clone()
 }
 
 /// Every playable clip with the containers it fits.
@@ -90,8 +114,9 @@ fn matrix(folder: &Path, names: Vec<(String, Carried)>, kind: Kind) {
     let Some(stack) = origins::start(kind, folder, &["--segment-duration", "2"]) else { return };
     let mut failures = Vec::new();
     for (name, carried) in names {
-        let references = match references(&folder.join(&name)) {
-            Ok(references) => references,
+        let reference = reference(folder.join(&name));
+        let reference = match &*reference {
+            Ok(reference) => reference,
             Err(error) => {
                 failures.push(format!("{name}: {error}"));
                 continue;
@@ -108,7 +133,7 @@ fn matrix(folder: &Path, names: Vec<(String, Carried)>, kind: Kind) {
                 continue;
             }
             let url = stack.server.url(&format!("{name}/{}", output.tail));
-            match compare(&references, &url, output) {
+            match reference.compare(&url, output) {
                 Ok(tracks) => println!("{kind:?} {name} {}: {tracks} tracks equal", output.name),
                 Err(error) => failures.push(format!("{name} {}: {error}", output.name)),
             }

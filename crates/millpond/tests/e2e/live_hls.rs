@@ -215,7 +215,6 @@ fn what_is_not_there_is_refused() {
         (format!("{VIDEO}?_HLS_msn={}", next + 30), 400),
         (format!("{VIDEO}?_HLS_msn={next}&_HLS_part=4000"), 400),
         (format!("/cams/{CLIP}/v9/index.m3u8"), 404),
-        (format!("/cams/{CLIP}/ts/index.m3u8"), 404),
         (format!("{folder}/1.m4s"), 404),
         (format!("{folder}/{}.m4s", next + 30), 404),
         (format!("{folder}/{}.7.m4s", next + 1), 404),

@@ -297,3 +297,38 @@ fn failures_of_a_live_source_are_told() {
     }
     assert_eq!(get(server.admin, "/readyz", &[]).status, 200, "live places do not hold the server back");
 }
+
+/// Bytes that wait in the kernel for the other end of a connection, at the end of it whose port is `from`: /proc/net/tcp.
+fn unsent(from: u16, to: u16) -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = |address: &str| u16::from_str_radix(address.rsplit(':').next().unwrap(), 16).unwrap();
+    let entry = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let ours = entry.into_iter().find(|field| port(field[1]) == from && port(field[2]) == to)?;
+    u64::from_str_radix(ours[4].split(':').next().unwrap(), 16).ok()
+}
+
+#[test]
+fn little_old_media_waits_for_a_client_that_reads_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    // About 8 Mbit/s.
+    clips::make(
+        &folder.path().join("noise.mp4"),
+        "V -vf noise=alls=40:allf=t -c:v libx264 -preset ultrafast -g 25 -b:v 8M",
+    );
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--rtsp-channels", "noise.mp4"]);
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
+    write!(stream, "GET /noise.mp4/stream.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let port = stream.local_addr().unwrap().port();
+    let (began, mut most, mut full) = (Instant::now(), 0, None::<Instant>);
+    // Without a bound, more than a megabyte would be there after two seconds.
+    while full.is_none_or(|full| full.elapsed() < Duration::from_secs(2)) {
+        most = unsent(server.port, port).unwrap_or(0).max(most);
+        if most >= 64 << 10 {
+            full.get_or_insert_with(Instant::now);
+        }
+        assert!(most < 400 << 10, "{most} bytes wait");
+        assert!(began.elapsed() < Duration::from_secs(60), "{most} bytes only: {}", server.log_text());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

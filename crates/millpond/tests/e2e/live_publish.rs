@@ -12,12 +12,12 @@ use std::{
 };
 
 /// 9 seconds, 25 pictures a second, key frames two seconds apart, B-frames, AAC.
-const CLIP: &str = "h264_aac.mp4";
+pub(crate) const CLIP: &str = "h264_aac.mp4";
 /// A description of H.264.
 const SDP: &str = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
                    a=control:streamid=0\r\n";
 
-fn serve(more: &[&str]) -> Server {
+pub(crate) fn serve(more: &[&str]) -> Server {
     Server::start(&[&["live=publish:", "--linger", "0s"], more].concat())
 }
 
@@ -47,14 +47,14 @@ fn push_picture(size: &str, url: &str) -> Running {
 }
 
 /// A reader of the hashes of the first decoded frames.
-fn reader(input: &[&str], track: &str, count: usize) -> Child {
+pub(crate) fn reader(input: &[&str], track: &str, count: usize) -> Child {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin"]).args(input).args(["-map", track, "-fps_mode", "passthrough"]);
     command.args(["-frames:v", &count.to_string(), "-f", "framemd5", "-"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn hashes(reader: Child) -> Vec<String> {
+pub(crate) fn hashes(reader: Child) -> Vec<String> {
     let output = reader.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -64,7 +64,7 @@ fn hashes(reader: Child) -> Vec<String> {
 }
 
 /// Checks that pictures are those of the clip round and round, from a key frame on.
-fn assert_of_clip(pictures: &[String], count: usize) {
+pub(crate) fn assert_of_clip(pictures: &[String], count: usize) {
     let path = clips::folder().join(CLIP);
     let source = hashes(reader(&["-i", path.to_str().unwrap()], "0:v", 1000));
     assert_eq!(pictures.len(), count);
@@ -74,7 +74,7 @@ fn assert_of_clip(pictures: &[String], count: usize) {
     assert_eq!(same, count, "picture {same} differs");
 }
 
-fn until_published(server: &Server, path: &str) {
+pub(crate) fn until_published(server: &Server, path: &str) {
     let began = Instant::now();
     while Client::new(server, path).ask("DESCRIBE", "", "").status != 200 {
         assert!(began.elapsed() < Duration::from_secs(60), "{}", server.log_text());
@@ -82,7 +82,7 @@ fn until_published(server: &Server, path: &str) {
 }
 
 /// The output of ffmpeg when it ends by itself.
-fn end(mut publisher: Running) -> String {
+pub(crate) fn end(mut publisher: Running) -> String {
     let mut said = String::new();
     publisher.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(!publisher.0.wait().unwrap().success());

@@ -103,3 +103,26 @@ fn streams_are_as_many_as_the_setting_allows() {
     // The one that nobody watches makes room.
     assert_eq!(get(edge.port, "/cams/nothing/stream.mp4", &[]).status, 404);
 }
+
+#[test]
+fn a_stream_that_sends_more_than_its_memory_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    // Tens of Mbit/s, and one key frame.
+    let picture = "-f lavfi -i testsrc2=size=640x360:rate=25:duration=4 -vf noise=alls=100:allf=t";
+    let coding = "-c:v libx264 -preset ultrafast -g 1000 -qp 10";
+    clips::make(&folder.path().join("noise.mp4"), &format!("{picture} {coding}"));
+    let upstream = Server::start(&[folder.path().to_str().unwrap(), "--rtsp-channels", "noise.mp4"]);
+    let place = format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp);
+    let edge = Server::start(&[&place, "--source-transport", "tcp", "--stream-memory", "4MiB", "--linger", "0s"]);
+    let mut viewer = TcpStream::connect(("127.0.0.1", edge.port)).unwrap();
+    viewer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(viewer, "GET /cams/noise.mp4/stream.mp4 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let (began, mut bytes) = (Instant::now(), vec![0; 64 << 10]);
+    while viewer.read(&mut bytes).is_ok_and(|count| count > 0) {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", told(edge.admin, "/streams"));
+    }
+    let refused = until(&edge, "failed");
+    assert!(refused["why"].as_str().unwrap().contains("more than 8 Mbit/s"), "{refused}");
+    assert_eq!(refused["memory-limit-bytes"], 4 << 20);
+    assert_eq!(edge.metric("millpond_live_refused_total", ""), 1.0);
+}

@@ -32,6 +32,13 @@ fn kinds(server: &Server) -> Vec<String> {
     kinds
 }
 
+/// What a server counted of its live streams, for the message of a failure.
+fn counted(server: &Server) -> String {
+    let text = support::get(server.admin, "/metrics", &[]).text().to_owned();
+    let is_told = |line: &&str| line.starts_with("millpond_live_") && !line.ends_with(" 0");
+    text.lines().filter(is_told).collect::<Vec<_>>().join(", ")
+}
+
 fn until_nothing_runs(server: &Server) {
     let began = Instant::now();
     while !kinds(server).is_empty() {
@@ -84,7 +91,7 @@ fn viewers_of_a_stream_share_one_session_and_get_every_picture() {
         let both = seen.len().min(sent.len() - at);
         assert!(both > 50, "{both} pictures");
         let same = seen.iter().zip(&sent[at..]).take_while(|(a, b)| a == b).count();
-        assert_eq!(same, both, "picture {same} differs");
+        assert_eq!(same, both, "picture {same} differs; {}", counted(&edge));
     }
     assert_eq!(edge.metric("millpond_rtp_missed_deadlines_total", ""), 0.0);
     assert_eq!(first.ask("TEARDOWN", "", "").status, 200);
@@ -165,5 +172,5 @@ fn every_picture_that_arrives_whole_by_udp_is_passed_on() {
     let both = seen.len().min(whole.len());
     assert!(both > 50 && whole.len() < sent.len() - at, "{both} pictures");
     let same = seen.iter().zip(&whole).take_while(|(a, b)| a == *b).count();
-    assert_eq!(same, both, "picture {same} differs");
+    assert_eq!(same, both, "picture {same} differs; {}", counted(&edge));
 }

@@ -159,7 +159,8 @@ fn a_group_is_sent_once_for_all_who_have_it() {
         // It comes in at some key frame, and goes round.
         let begins = whole.iter().position(|picture| *picture == seen[0]).expect("a picture of the clip");
         let same = whole.iter().cycle().skip(begins).zip(&seen).take_while(|(a, b)| a == b).count();
-        assert!(begins.is_multiple_of(50) && seen.len() > 50 && same >= seen.len() - 1, "{same} of {}", seen.len());
+        // The player is interrupted: it has a part of the last picture, and lacks some that are shown before it.
+        assert!(begins.is_multiple_of(50) && seen.len() > 50 && same + 4 >= seen.len(), "{same} of {}", seen.len());
     }
     drop(clients);
     for session in 0..2 {

@@ -1,7 +1,7 @@
 //! Running streams: a channel by HTTP, and a live source whose connection is bad.
 
 use super::{By, recordings::noise, watch::Watch};
-use crate::support::{Server, have};
+use crate::support::{Server, have, request, small_disk::SmallDisk};
 use std::{
     io::{self, BufReader, Read as _, Write as _},
     net::{Shutdown, TcpListener, TcpStream},
@@ -49,6 +49,68 @@ fn a_live_source_with_a_bad_connection() {
         watch.until(family, || _ = reads.read(&mut [0; 1 << 16]));
     }
     watch.end(By::BadSource, &edge);
+}
+
+#[test]
+fn a_clip_in_a_live_stream() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/sample");
+    let folder = folder.to_str().unwrap();
+    let upstream = Server::start(&[folder, "--rtsp-channels", "180p.mp4"]);
+    let place = format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp);
+    let edge = Server::start(&[&place, &format!("films={folder}"), "--source-transport", "tcp"]);
+    let watch = Watch::begin(&edge);
+    let mut client = viewer(&edge, "cams/180p.mp4");
+    let mut status = 409;
+    watch.until("millpond_live_insertions_total", || {
+        let _ = client.read(&mut [0; 1 << 16]);
+        if status == 409 {
+            let ask = "/insert?path=cams/180p.mp4&clip=films/180p.mp4";
+            status = request(edge.admin, "POST", ask, &[]).status;
+        }
+    });
+    assert_eq!(status, 201);
+    watch.end(By::Inserted, &edge);
+}
+
+#[test]
+fn a_live_source_with_too_many_bits() {
+    if !have("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    noise(&folder.path().join("noise.mp4"), "320x180");
+    let upstream = Server::start(&[folder.path().to_str().unwrap(), "--rtsp-channels", "noise.mp4"]);
+    let place = format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp);
+    // 8 Mbit/s at most.
+    let edge = Server::start(&[&place, "--source-transport", "tcp", "--stream-memory", "4MiB"]);
+    let watch = Watch::begin(&edge);
+    let mut client = viewer(&edge, "cams/noise.mp4");
+    watch.until("millpond_live_refused_total", || _ = client.read(&mut [0; 1 << 16]));
+    watch.end(By::HugeSource, &edge);
+}
+
+/// Moves a family with a live stream whose past is kept in a folder.
+fn keep(past: &Path, family: &str, by: By) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/sample");
+    let upstream = Server::start(&[folder.to_str().unwrap(), "--rtsp-channels", "180p.mp4"]);
+    let place = format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp);
+    let shift = ["--time-shift", "1h", "--time-shift-folder", past.to_str().unwrap()];
+    let edge = Server::start(&[&[&*place, "--source-transport", "tcp"], &shift[..]].concat());
+    let watch = Watch::begin(&edge);
+    let mut client = viewer(&edge, "cams/180p.mp4");
+    watch.until(family, || _ = client.read(&mut [0; 1 << 16]));
+    watch.end(by, &edge);
+}
+
+#[test]
+fn a_past_that_is_kept() {
+    keep(tempfile::tempdir().unwrap().path(), "millpond_live_time_shift_bytes", By::Shift);
+}
+
+#[test]
+fn a_past_that_does_not_fit() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    keep(disk.0.path(), "millpond_live_time_shift_failing", By::BadShift);
 }
 
 /// Relays RTSP connections to a port, badly. Returns its own port.

@@ -39,6 +39,14 @@ enum By {
     Live,
     /// A live source with a bad connection, and a slow viewer (`live`).
     BadSource,
+    /// A live source with more bits than a stream may have (`live`).
+    HugeSource,
+    /// A live stream whose past is kept (`live`).
+    Shift,
+    /// One whose past does not fit on the disk (`live`).
+    BadShift,
+    /// A clip in a live stream (`live`).
+    Inserted,
     /// RTSP sessions (`streams`).
     Streams,
     /// An origin that is late for RTSP (`streams`).
@@ -91,11 +99,15 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_live_broken_frames_total", By::BadSource),
     ("millpond_live_dropped_frames_total", By::BadSource),
     ("millpond_live_epochs_total", By::BadSource),
+    ("millpond_live_insertions_total", By::Inserted),
     ("millpond_live_lost_packets_total", By::BadSource),
     ("millpond_live_received_bytes_total", By::BadSource),
     ("millpond_live_received_frames_total", By::BadSource),
     ("millpond_live_reconnections_total", By::BadSource),
+    ("millpond_live_refused_total", By::HugeSource),
     ("millpond_live_streams", By::BadSource),
+    ("millpond_live_time_shift_bytes", By::Shift),
+    ("millpond_live_time_shift_failing", By::BadShift),
     ("millpond_live_unused_packets_total", By::BadSource),
     ("millpond_log_lines_lost_total", By::Log),
     ("millpond_memory_bytes", By::Web),

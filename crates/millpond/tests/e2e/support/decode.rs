@@ -19,73 +19,100 @@ pub struct Sound {
     pub samples: Vec<u8>,
 }
 
-fn ffmpeg(args: &[&str]) -> Result<Vec<u8>, String> {
-    let output = Command::new("ffmpeg").args(["-v", "error", "-nostdin"]).args(args).output().unwrap();
-    if output.status.success() { Ok(output.stdout) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
-}
-
-fn frames_of(input: &[&str], map: &str, rest: &[&str]) -> Result<(Vec<Frame>, String), String> {
-    let mut args = vec!["-copyts"];
-    args.extend_from_slice(input);
-    args.extend_from_slice(&["-map", map]);
-    args.extend_from_slice(rest);
-    args.extend_from_slice(&["-f", "framemd5", "-"]);
-    let text = String::from_utf8(ffmpeg(&args)?).unwrap();
-    let base: f64 = text
-        .lines()
-        .find_map(|l| l.strip_prefix("#tb 0: "))
-        .and_then(|tb| tb.split_once('/'))
-        .map(|(n, d)| n.parse::<f64>().unwrap() / d.parse::<f64>().unwrap())
-        .ok_or("no time base: nothing was decoded")?;
-    let frames = text
-        .lines()
-        .filter(|l| !l.starts_with('#'))
-        .map(|l| {
-            let f: Vec<&str> = l.split(',').map(str::trim).collect();
-            Frame { time: f[2].parse::<f64>().unwrap() * base, hash: f[5].to_owned() }
-        })
-        .collect();
-    Ok((frames, text))
+/// A decoded track.
+#[derive(Debug)]
+pub enum Track {
+    Video(Vec<Frame>),
+    Audio(Sound),
 }
 
 /// Pictures of a long clip that are decoded: two minutes at 30 a second. Unless MILLPOND_TEST_WHOLE is set, the rest
 /// of it is left out, as decoding six minutes of AV1 four times takes as long as all other tests together.
 const MOST_PICTURES: &str = "4000";
 
+/// Decodes tracks of an input, each a stream specifier and whether it is video, by one process.
+pub fn tracks(input: &[&str], tracks: &[(&str, bool)]) -> Result<Vec<Track>, String> {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = |number: usize, kind: &str| scratch.path().join(format!("{number}.{kind}"));
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-nostdin", "-copyts"]).args(input);
+    // Hashing pictures by MD5 takes longer than decoding them.
+    let hashes = ["-f", "framehash", "-hash", "murmur3"];
+    for (number, (map, is_video)) in tracks.iter().enumerate() {
+        command.args(["-map", map]);
+        if *is_video {
+            command.args(["-fps_mode", "passthrough", "-enc_time_base", "-1"]);
+            if std::env::var_os("MILLPOND_TEST_WHOLE").is_none() {
+                command.args(["-frames:v", MOST_PICTURES]);
+            }
+        } else {
+            command.args(["-c:a", "pcm_f32le", "-f", "f32le"]).arg(file(number, "samples"));
+            command.args(["-map", map, "-c:a", "pcm_f32le", "-frames:a", "1"]);
+        }
+        command.args(hashes).arg(file(number, "hashes"));
+    }
+    let output = command.output().unwrap();
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let decoded = |(number, (_, is_video)): (usize, &(&str, bool))| {
+        let text = std::fs::read_to_string(file(number, "hashes")).unwrap_or_default();
+        if *is_video {
+            return frames_of(&text).map(Track::Video);
+        }
+        let samples = std::fs::read(file(number, "samples")).unwrap_or_default();
+        sound_of(&text, samples).map(Track::Audio)
+    };
+    tracks.iter().enumerate().map(decoded).collect()
+}
+
+/// The fields of each frame in the output of ffmpeg's muxer `framehash`.
+fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').map(str::trim).collect())
+}
+
+/// Seconds of a tick of that output.
+fn tick_of(text: &str) -> Result<f64, String> {
+    text.lines()
+        .find_map(|line| line.strip_prefix("#tb 0: "))
+        .and_then(|base| base.split_once('/'))
+        .map(|(n, d)| n.parse::<f64>().unwrap() / d.parse::<f64>().unwrap())
+        .ok_or_else(|| "no time base: nothing was decoded".to_owned())
+}
+
+fn frames_of(text: &str) -> Result<Vec<Frame>, String> {
+    let tick = tick_of(text)?;
+    let frame = |f: Vec<&str>| Frame { time: f[2].parse::<f64>().unwrap() * tick, hash: f[5].to_owned() };
+    Ok(lines(text).map(frame).collect())
+}
+
+/// Sound whose first frame is told by the output of `framehash`.
+fn sound_of(text: &str, samples: Vec<u8>) -> Result<Sound, String> {
+    let tick = tick_of(text)?;
+    let rate = text.lines().find_map(|line| line.strip_prefix("#sample_rate 0: ")).ok_or("no sample rate")?;
+    let first = lines(text).next().ok_or("no sound decoded")?;
+    let number = |field: usize| first[field].parse::<f64>().unwrap();
+    let rate: u32 = rate.parse().unwrap();
+    // Time, duration and bytes of the first frame.
+    let frames = number(3) * tick * f64::from(rate);
+    let channels = (number(4) / 4.0 / frames).round() as usize;
+    Ok(Sound { start: number(2) * tick, rate, channels, samples })
+}
+
 /// The pictures of a stream.
 pub fn video(input: &[&str], map: &str) -> Result<Vec<Frame>, String> {
-    let mut rest = vec!["-fps_mode", "passthrough", "-enc_time_base", "-1"];
-    if std::env::var_os("MILLPOND_TEST_WHOLE").is_none() {
-        rest.extend_from_slice(&["-frames:v", MOST_PICTURES]);
+    match tracks(input, &[(map, true)])?.pop() {
+        Some(Track::Video(frames)) => Ok(frames),
+        _ => Err("no pictures".to_owned()),
     }
-    frames_of(input, map, &rest).map(|(frames, _)| frames)
 }
 
 /// The sound of a stream.
 pub fn audio(input: &[&str], map: &str) -> Result<Sound, String> {
-    let (frames, text) = frames_of(input, map, &["-c:a", "pcm_f32le", "-frames:a", "1"])?;
-    let header = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(str::to_owned);
-    let rate = header("#sample_rate 0: ").ok_or("no sample rate")?.parse().unwrap();
-    let mut args = vec!["-copyts"];
-    args.extend_from_slice(input);
-    args.extend_from_slice(&["-map", map, "-c:a", "pcm_f32le", "-f", "f32le", "-"]);
-    let samples = ffmpeg(&args)?;
-    let layout = header("#channel_layout 0: ").or_else(|| header("#channel_layout_name 0: ")).unwrap_or_default();
-    let channels = probe_channels(input, map).unwrap_or_else(|| panic!("channels of {layout}"));
-    let start = frames.first().ok_or("no sound decoded")?.time;
-    Ok(Sound { start, rate, channels, samples })
-}
-
-fn probe_channels(input: &[&str], map: &str) -> Option<usize> {
-    let url = input.last()?;
-    let select = map.strip_prefix("0:")?;
-    let output = Command::new("ffprobe")
-        .args(["-v", "error", "-select_streams", select, "-show_entries", "stream=channels", "-of", "csv=p=0", url])
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    // Transport streams list the streams of each program first, some with empty lines.
-    text.lines().find_map(|l| l.trim().trim_matches(',').parse().ok())
+    match tracks(input, &[(map, false)])?.pop() {
+        Some(Track::Audio(sound)) => Ok(sound),
+        _ => Err("no sound".to_owned()),
+    }
 }
 
 /// Compares pictures: the same hashes in the same order, times within `tick` seconds after taking `base` from
