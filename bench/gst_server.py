@@ -17,9 +17,13 @@ gi.require_version("GstRtspServer", "1.0")
 from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
 
 LAUNCH = "( filesrc location={path} ! qtdemux ! rtph264pay name=pay0 pt=96 config-interval=-1 )"
+WITH_SOUND = (
+    "( filesrc location={path} ! qtdemux name=demux demux.video_0 ! queue ! rtph264pay name=pay0 pt=96 config-interval=-1 "
+    "demux.audio_0 ! queue ! rtpmp4gpay name=pay1 pt=97 )"
+)
 
 
-def serve(folder: Path, port: int, threads: int) -> GstRtspServer.RTSPServer:
+def serve(folder: Path, port: int, threads: int, launch: str) -> GstRtspServer.RTSPServer:
     server = GstRtspServer.RTSPServer()
     server.set_address("127.0.0.1")
     server.set_service(str(port))
@@ -33,7 +37,7 @@ def serve(folder: Path, port: int, threads: int) -> GstRtspServer.RTSPServer:
     mounts = server.get_mount_points()
     for path in sorted(folder.glob("*.mp4")):
         factory = GstRtspServer.RTSPMediaFactory()
-        factory.set_launch(LAUNCH.format(path=path))
+        factory.set_launch(launch.format(path=path))
         factory.set_shared(False)
         # Ports of media are taken from the system: there is no pool of addresses that could run out.
         factory.set_eos_shutdown(False)
@@ -50,9 +54,10 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="MP4 files with H.264; each is at /NAME.mp4")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--threads", type=int, default=-1, help="for media, -1 is one for each client (%(default)s)")
+    parser.add_argument("--sound", action="store_true", help="the files have AAC too, which is served")
     options = parser.parse_args()
     Gst.init(None)
-    server = serve(options.folder.resolve(), options.port, options.threads)
+    server = serve(options.folder.resolve(), options.port, options.threads, WITH_SOUND if options.sound else LAUNCH)
     loop = GLib.MainLoop()
     for number in (signal.SIGTERM, signal.SIGINT):
         GLib.unix_signal_add(GLib.PRIORITY_HIGH, number, loop.quit)

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Delay from the making of a picture to its display in Chromium, for each way of playing a live stream.
+
+A publisher burns the time into each picture, in cells that survive encoding, and pushes by RTSP. Each player in turn plays the stream;
+a canvas reads the cells of each picture as it is presented. The delay holds the encoder's time and the player's. Medians and 95th
+percentiles of all pictures are printed. Exits 1 where a 95th percentile exceeds its bound, or a player fails.
+
+    cargo build --release -p millpond
+    npm ci --prefix tests/players
+    bench/live_delay.py
+"""
+
+import argparse
+import contextlib
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import live_clock
+import servers
+from compare import TARGET, TOP
+
+# Bounds in milliseconds. Shaka must play; its delay is its own choice.
+BOUNDS = {"mse": 700, "hls": 2000, "dash": 2500, "shaka": None, "shaka-hls": None}
+NAMES = {"mse": "stream.mp4, page", "hls": "LL-HLS, hls.js", "dash": "DASH, dash.js", "shaka": "DASH, Shaka", "shaka-hls": "LL-HLS, Shaka"}
+
+
+def verdict(name: str, found: dict, delays: list) -> str:
+    bound = BOUNDS[name]
+    if "problem" in found or found["faults"]:
+        return "FAILED " + "; ".join([found.get("problem", ""), *found.get("faults", [])]).strip("; ")
+    if not delays or found["unreadable"] > len(delays) / 10:
+        return f"FAILED {len(delays)} pictures read, {found['unreadable']} unreadable"
+    if found["played"] < 0.9 * found["took"]:
+        return f"FAILED {found['played']:.1f} s played in {found['took']:.1f} s"
+    if bound and percentile(delays, 95) > bound:
+        return f"FAILED above {bound} ms"
+    return "ok"
+
+
+def percentile(values: list, of: int) -> float:
+    return sorted(values)[min(len(values) - 1, len(values) * of // 100)]
+
+
+def table(found: dict) -> bool:
+    print("| player | median | p95 | greatest | pictures | stalls | first picture | |")
+    print("|---|---|---|---|---|---|---|---|")
+    fine = True
+    for name, one in found.items():
+        delays = one.get("delays", [])
+        says = verdict(name, one, delays)
+        fine &= says == "ok"
+        figures = [statistics.median(delays), percentile(delays, 95), max(delays)] if delays else []
+        cells = [f"{figure / 1000:.2f} s" for figure in figures] or ["", "", ""]
+        cells += [str(len(delays)), str(len(one.get("stalls", []))), f"{one.get('startup', 0)} ms", says]
+        print(f"| {NAMES[name]} | " + " | ".join(cells) + " |")
+    return fine
+
+
+@contextlib.contextmanager
+def watched(server):
+    """Has somebody reload a playlist, so that segments are made all the time."""
+    ends = threading.Event()
+
+    def reload():
+        while not ends.wait(2):
+            server.get("/live/clock/v1/index.m3u8")
+
+    thread = threading.Thread(target=reload, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="millpond's binary (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=30, help="measured for each player (%(default)s)")
+    parser.add_argument("--players", default=",".join(BOUNDS), help="(%(default)s)")
+    parser.add_argument("--keys", type=float, default=2, help="seconds between key frames (%(default)s)")
+    parser.add_argument("--json", type=Path, help="write all figures too")
+    options = parser.parse_args()
+    work = TARGET / "bench/live-delay"
+    shutil.rmtree(work, ignore_errors=True)
+    with servers.Edge(options.bin, "live=publish:", work) as server:
+        with live_clock.Publisher(f"rtsp://127.0.0.1:{server.rtsp}/live/clock", work / "ffmpeg.log", options.keys) as publisher:
+            time.sleep(2)
+            script = TOP / "tests/players/delay.mjs"
+            command = ["node", script, server.url, "live/clock", options.seconds, options.players]
+            with watched(server):
+                # Shaka 5.2 fails where a playlist has fewer than three complete segments: it then asks for the unfinished one by no address.
+                time.sleep(4 * options.keys)
+                ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True)
+            ended = publisher.process.poll()
+    if ended is not None:
+        print(f"the publisher ended: {(work / 'ffmpeg.log').read_text()[-1000:]}", file=sys.stderr)
+    found = json.loads(ran.stdout)
+    fine = table(found) and ended is None
+    print(f"\nthe publisher was at most {publisher.late * 1000:.0f} ms late")
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    sys.exit(not fine)
+
+
+if __name__ == "__main__":
+    main()
