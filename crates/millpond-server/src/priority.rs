@@ -1,7 +1,13 @@
 //! Priority of threads, where the system permits a better one (root, CAP_SYS_NICE or RLIMIT_NICE). Else they stay as they are.
 
 use rustix::process::{getpriority_process, setpriority_process};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 /// The duty of a thread, which decides its priority on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,19 +31,37 @@ impl Duty {
     }
 }
 
+/// The workers of a runtime that start.
+#[derive(Debug)]
+pub struct StartingWorkers {
+    workers: usize,
+    started: Arc<AtomicUsize>,
+}
+
+impl StartingWorkers {
+    /// Waits until all workers have started. Only then may work that blocks begin: its threads would be taken for workers.
+    pub fn wait(&self) {
+        while self.started.load(Ordering::Relaxed) < self.workers {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 /// Returns what each thread of a runtime does when it starts. The first `workers` of them serve. Those that follow do work that
 /// blocks, and keep the priority of the process: they would have that of the worker that starts them.
-pub fn of_runtime(workers: usize) -> impl Fn() + Send + Sync + 'static {
+pub fn of_runtime(workers: usize) -> (impl Fn() + Send + Sync + 'static, StartingWorkers) {
     let process = getpriority_process(None);
-    let started = AtomicUsize::new(0);
-    move || {
+    let started = Arc::new(AtomicUsize::new(0));
+    let starting = StartingWorkers { workers, started: started.clone() };
+    let start = move || {
         if started.fetch_add(1, Ordering::Relaxed) < workers {
             raise(Duty::Serving);
         } else if let Ok(nice) = process {
             // Down is always permitted.
             let _ = setpriority_process(None, nice);
         }
-    }
+    };
+    (start, starting)
 }
 
 /// Raises the priority of the calling thread, which has that of the process.
@@ -57,9 +81,10 @@ mod tests {
     fn work_that_blocks_stays_behind_those_who_serve() {
         let workers = 2;
         let own = getpriority_process(None).unwrap();
-        let start = of_runtime(workers);
+        let (start, starting) = of_runtime(workers);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(workers).on_thread_start(start).build().unwrap();
+        starting.wait();
         let nice = || getpriority_process(None).unwrap();
         runtime.block_on(async move {
             let serving = tokio::spawn(async move { nice() }).await.unwrap();

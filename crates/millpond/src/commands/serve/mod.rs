@@ -120,11 +120,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let reloads = matches!(config.tls.source(), Some(TlsSource::Files { .. })) || has_users;
     signals::watch(reloads, config.limits.shutdown_grace, stop)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime
-        .worker_threads(config.limits.workers)
-        .on_thread_start(priority::of_runtime(config.limits.workers))
-        .enable_all();
+    let (start, starting) = priority::of_runtime(config.limits.workers);
+    runtime.worker_threads(config.limits.workers).on_thread_start(start).enable_all();
     let runtime = runtime.build()?;
+    starting.wait();
     let done = runtime.block_on(async {
         let server = Server::bind(config).await?;
         let greeting = greeting(&server).await?;
