@@ -1,9 +1,9 @@
-//! Reads channels and sampling rate of MP3 from the first frame of a track. The sample entry is unreliable: ffmpeg
+//! Reads layer, channels and sampling rate of MPEG audio from the first frame of a track. The sample entry is unreliable: ffmpeg
 //! writes two channels for mono.
 
 use crate::{
     boxes::Node,
-    codec::{Codec, Mp3Config, iso},
+    codec::{Codec, MpegAudioConfig, iso},
     lane::Arrived,
     movie::{Movie, Track, TrackKind},
     units::ByteRange,
@@ -25,21 +25,22 @@ pub(crate) fn wanted(movie: &Movie) -> Vec<ByteRange> {
     ranges
 }
 
-/// Sets channels and sampling rate of the tracks from the frames that arrived.
+/// Sets layer, channels and sampling rate of the tracks from the frames that arrived.
 pub(crate) fn learn(movie: &mut Movie, arrived: &Arrived) {
     for track in &mut movie.tracks {
-        let read = header(track).and_then(|range| arrived.get(range)).and_then(|bytes| Mp3Config::of_frame(bytes));
+        let read =
+            header(track).and_then(|range| arrived.get(range)).and_then(|bytes| MpegAudioConfig::of_frame(bytes));
         let Some(config) = read else { continue };
         track.kind = TrackKind::Audio { channels: config.channels, sample_rate: config.sample_rate };
-        track.codec = Codec::Mp3(config);
+        track.codec = Codec::MpegAudio(config);
         if let Some(entry) = Node::new(&track.sample_entry, 0, "stsd") {
             track.sample_entry = iso::sample_entry(&entry, &track.codec, track.kind);
         }
     }
 }
 
-/// Returns the range of the first MP3 frame's header.
+/// Returns the range of the first frame of MPEG audio's header.
 fn header(track: &Track) -> Option<ByteRange> {
-    let first = matches!(track.codec, Codec::Mp3(_)).then(|| track.samples.get(0))??.range;
+    let first = matches!(track.codec, Codec::MpegAudio(_)).then(|| track.samples.get(0))??.range;
     (first.len() >= HEADER).then(|| ByteRange::at(first.start, HEADER))
 }

@@ -3,10 +3,11 @@
 //! Pure: no I/O and no clock. [`Indexer`] names the bytes that it needs next and is given them. Its result is a
 //! [`Movie`], whose [`SampleTable`]s tell place and time of each sample without the file.
 //!
-//! Media that arrive without an end are read by [`ts`] (MPEG-2 transport streams) and [`fragment_stream`].
+//! Media that arrive without an end are read by [`ts`] (MPEG-2 transport streams), [`fragment_stream`] and [`flv`].
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod alias;
+mod bit_reader;
 mod bits;
 mod boxes;
 mod budget;
@@ -19,6 +20,7 @@ pub mod error;
 mod first_frames;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod flv;
 pub mod foreign;
 mod fragment_places;
 pub mod fragment_stream;
@@ -26,6 +28,7 @@ mod fragment_walk;
 mod fragmented;
 pub mod indexer;
 mod lane;
+pub mod latm;
 mod moov;
 pub mod movie;
 mod nal;

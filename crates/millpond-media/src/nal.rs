@@ -1,9 +1,14 @@
-//! Types of NAL units, and the messages (SEI) about entry points and display orientation.
+//! Types of NAL units, and the messages (SEI) about entry points, closed captions and display orientation.
 
 use crate::codec::Codec;
 
 /// Payload type of a recovery point message (H.264 D.1.8).
 const RECOVERY_POINT: u32 = 6;
+/// Payload type of a message with user data by ITU-T T.35 (H.264 D.1.6, H.265 D.2.6).
+const USER_DATA: u32 = 4;
+/// Beginnings of user data with closed captions: those of ATSC A/53 part 4 (6.2.3), and of DirecTV. The country code is that of the
+/// USA, then follow the provider's code and the type of the user data.
+const CAPTIONS: [&[u8]; 2] = [&[0xb5, 0, 0x31, b'G', b'A', b'9', b'4', 3], &[0xb5, 0, 0x2f, 3]];
 /// Payload type of a display orientation message (H.264 D.1.27, H.265 D.2.17).
 const DISPLAY_ORIENTATION: u8 = 47;
 /// Most bytes of supplemental information that are read.
@@ -86,20 +91,24 @@ impl NalSyntax {
             return false;
         }
         let payload = unescaped(unit.get(1..).unwrap_or_default());
-        let mut rest = &payload[..];
-        while let Some((kind, after)) = message_field(rest) {
-            let Some((size, body)) = message_field(after) else { return false };
-            if kind == RECOVERY_POINT {
-                // In ue(v), a first bit of 1 codes the value 0.
-                return body.first().is_some_and(|byte| byte & 0x80 != 0);
-            }
-            // The stop bit of the unit.
-            match body.get(size as usize..) {
-                Some(next) if next != [0x80] => rest = next,
-                _ => return false,
-            }
+        let point = messages(&payload).find(|(kind, _)| *kind == RECOVERY_POINT);
+        // In ue(v), a first bit of 1 codes the value 0.
+        point.and_then(|(_, body)| body.first()).is_some_and(|byte| byte & 0x80 != 0)
+    }
+
+    /// Whether the unit, which may be truncated, has closed captions of its picture (CEA-608 or CEA-708).
+    #[must_use]
+    pub fn has_captions(self, unit: &[u8]) -> bool {
+        let (kinds, header): (&[u8], _) = match self {
+            Self::Avc => (&[6], 1),
+            Self::Hevc => (&[39, 40], 2),
+        };
+        if !self.kind(unit).is_some_and(|kind| kinds.contains(&kind)) {
+            return false;
         }
-        false
+        let payload = unescaped(unit.get(header..).unwrap_or_default());
+        let is_captions = |body: &[u8]| CAPTIONS.iter().any(|beginning| body.starts_with(beginning));
+        messages(&payload).any(|(kind, body)| kind == USER_DATA && is_captions(body))
     }
 
     /// Returns a NAL unit that tells decoders to turn pictures by `rotation` degrees clockwise, until the next such
@@ -128,6 +137,18 @@ impl NalSyntax {
         unit.push(0x80);
         Some(unit)
     }
+}
+
+/// Returns the messages of supplemental information (7.3.2.3): the type of each, and the bytes from its payload on.
+fn messages(payload: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    let mut rest = Some(payload);
+    std::iter::from_fn(move || {
+        let (kind, after) = message_field(rest.take()?)?;
+        let (size, body) = message_field(after)?;
+        // The stop bit of the unit.
+        rest = body.get(size as usize..).filter(|next| *next != [0x80]);
+        Some((kind, body))
+    })
 }
 
 /// Reads a payload type or size (7.3.2.3.1), and returns the bytes after it.
@@ -186,6 +207,24 @@ mod tests {
         assert!(!point(&[6, 1, 1, 0x84, 0x80]));
         assert!(!point(&[6, 5, 0xff, 45, 7]) && !point(&[6, 6]) && !point(&[6]) && !point(&[]));
         assert!(!NalSyntax::Hevc.is_recovery_point(&[0x4e, 1, 6, 1, 0x80, 0x80]));
+    }
+
+    #[test]
+    fn captions_are_found_among_messages() {
+        let atsc = [4, 11, 0xb5, 0, 0x31, b'G', b'A', b'9', b'4', 3, 0xc0, 0xff, 0xff, 0x80];
+        let direct = [4, 5, 0xb5, 0, 0x2f, 3, 0xc0, 0x80];
+        for captions in [&atsc[..], &direct] {
+            assert!(NalSyntax::Avc.has_captions(&[&[6], captions].concat()));
+            assert!(NalSyntax::Avc.has_captions(&[&[6, 6, 1, 0x84], captions].concat()));
+            assert!(NalSyntax::Hevc.has_captions(&[&[0x4e, 1], captions].concat()));
+            assert!(!NalSyntax::Avc.has_captions(&[&[0x65], captions].concat()));
+            // Another type of message.
+            assert!(!NalSyntax::Avc.has_captions(&[&[6, 5], &captions[1..]].concat()));
+        }
+        // Bar data (type 6) of ATSC, active format description, and truncated units.
+        assert!(!NalSyntax::Avc.has_captions(&[6, 4, 8, 0xb5, 0, 0x31, b'G', b'A', b'9', b'4', 6, 0x80]));
+        assert!(!NalSyntax::Avc.has_captions(&[6, 4, 8, 0xb5, 0, 0x31, b'D', b'T', b'G', b'1', 0x41, 0x80]));
+        assert!((0..10).all(|len| !NalSyntax::Avc.has_captions(&[&[6][..], &atsc[..len]].concat()[..=len])));
     }
 
     #[test]

@@ -156,7 +156,7 @@ fn assert_configured(codec: &Codec, configurations: &[TsConfiguration]) {
         (Codec::Eac3(config), [TsConfiguration::Eac3 { channels, sample_rate, .. }]) => {
             assert_eq!((config.channels, config.sample_rate), (*channels, *sample_rate));
         }
-        (Codec::Mp3(config), [TsConfiguration::MpegAudio { channels, sample_rate, .. }]) => {
+        (Codec::MpegAudio(config), [TsConfiguration::MpegAudio { channels, sample_rate, .. }]) => {
             assert_eq!((config.channels, config.sample_rate), (*channels, *sample_rate));
         }
         (Codec::Opus(_), [TsConfiguration::Opus { channels: 2, mapping_family: 0 }]) => {}

@@ -2,6 +2,7 @@
 
 use super::bits::FieldReader;
 use crate::error::MediaError;
+use std::ops::RangeInclusive;
 
 /// Audio object types (ISO/IEC 14496-3 table 1.17).
 pub(super) const AAC_LC: u8 = 2;
@@ -9,12 +10,13 @@ pub(super) const SBR: u8 = 5;
 const ER_AAC_LC: u8 = 17;
 const ER_AAC_LD: u8 = 23;
 pub(super) const PS: u8 = 29;
-pub(super) const LAYER_3: u8 = 34;
+/// Layers I to III of MPEG audio.
+pub(super) const LAYERS: RangeInclusive<u8> = 32..=34;
 const ER_AAC_ELD: u8 = 39;
 pub(super) const USAC: u8 = 42;
 
 /// Sample rates by index (table 1.18).
-pub(super) const SAMPLE_RATES: [u32; 13] =
+pub(crate) const SAMPLE_RATES: [u32; 13] =
     [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
 /// Index that announces a rate of 24 bits.
 const EXPLICIT_RATE: u8 = 15;

@@ -1,6 +1,6 @@
 //! The elementary stream descriptor of `mp4a` sample entries (ISO/IEC 14496-14 6.7.2, ISO/IEC 14496-1 7.2.6).
 
-use super::{SampleEntry, aac, asc, bits::FieldReader, mp3, sound::Sound};
+use super::{SampleEntry, aac, asc, bits::FieldReader, mpeg_audio, sound::Sound};
 use crate::error::MediaError;
 
 /// Descriptor tags (ISO/IEC 14496-1 table 1).
@@ -19,17 +19,19 @@ pub(super) struct DecoderConfig<'a, 'p> {
     pub(super) specific: Option<FieldReader<'a, 'p>>,
 }
 
-/// Reads an `mp4a` sample entry with the codec of its object type: AAC or MP3.
+/// Reads an `mp4a` sample entry with the codec of its object type: AAC or MPEG audio.
 pub(super) fn parse(sound: &Sound<'_, '_>) -> Result<SampleEntry, MediaError> {
     let esds = sound.need(b"esds")?;
     let (_, mut fields) = FieldReader::of_full(&esds)?;
     let config = es_descriptor(&mut fields)?;
     match config.object_type {
         0x40 | 0x66..=0x68 => match &config.specific {
-            Some(specific) if asc::object_type(specific.clone())? == asc::LAYER_3 => Ok(mp3::entry(sound)),
+            Some(specific) if asc::LAYERS.contains(&asc::object_type(specific.clone())?) => {
+                Ok(mpeg_audio::entry(sound))
+            }
             _ => aac::entry(sound, &config, &esds),
         },
-        0x69 | 0x6b => Ok(mp3::entry(sound)),
+        0x69 | 0x6b => Ok(mpeg_audio::entry(sound)),
         other => Err(esds.unsupported(format!("object type {other:#04x}{}", object_type_name(other)))),
     }
 }

@@ -5,7 +5,7 @@
 //! in a `VisualSampleEntry` (12.1.3). Players of fragmented MP4 read only ISO's entries. An ISO entry is not changed,
 //! except for boxes that only QuickTime defines, which are removed, and reserved fields, which are set to ISO's values.
 
-use super::{Codec, chan, mp3, pcm, sound::Sound};
+use super::{Codec, chan, mpeg_audio, pcm, sound::Sound};
 use crate::{
     boxes::{FourCc, Node},
     movie::TrackKind,
@@ -67,7 +67,7 @@ fn visual(entry: &Node<'_>) -> Option<Vec<u8>> {
 fn audio(entry: &Node<'_>, codec: &Codec) -> Option<Vec<u8>> {
     let sound = Sound::parse(entry).ok()?;
     let (kind, channels, bits, rate) = match codec {
-        Codec::Mp3(config) => (*b"mp4a", config.channels, 16, config.sample_rate),
+        Codec::MpegAudio(config) => (*b"mp4a", config.channels, 16, config.sample_rate),
         Codec::Pcm(config) => (config.iso_type()?, config.channels, config.value_bits(), config.sample_rate),
         _ => (entry.kind, sound.channels, if sound.bits == 0 { 16 } else { sound.bits }, sound.sample_rate),
     };
@@ -83,7 +83,7 @@ fn audio(entry: &Node<'_>, codec: &Codec) -> Option<Vec<u8>> {
     body.extend(u16::try_from(rate).unwrap_or(0).to_be_bytes());
     body.extend([0; 2]);
     match codec {
-        Codec::Mp3(config) => put(&mut body, b"esds", &[&mp3::descriptor(config)]),
+        Codec::MpegAudio(config) => put(&mut body, b"esds", &[&mpeg_audio::descriptor(config)]),
         Codec::Pcm(config) => {
             put(&mut body, b"pcmC", &[&pcm::configuration(config)]);
             let layout = || chan::layout(sound.child(b"chan").as_ref(), config.channels);
@@ -94,7 +94,7 @@ fn audio(entry: &Node<'_>, codec: &Codec) -> Option<Vec<u8>> {
         _ => {}
     }
     let written = |kind: &FourCc| match codec {
-        Codec::Mp3(_) => kind == b"esds",
+        Codec::MpegAudio(_) => kind == b"esds",
         Codec::Pcm(_) => kind == b"pcmC",
         _ => false,
     };

@@ -5,6 +5,7 @@
 
 mod aac;
 mod ac3;
+mod ac3_frame;
 mod alac;
 mod asc;
 mod av1;
@@ -17,7 +18,7 @@ mod flac;
 mod hevc;
 pub(crate) mod iso;
 pub mod make;
-mod mp3;
+mod mpeg_audio;
 mod opus;
 mod pcm;
 mod sound;
@@ -32,13 +33,15 @@ mod tests;
 
 pub use aac::AacConfig;
 pub use ac3::{Ac3Config, Eac3Config};
+pub use ac3_frame::Ac3Frame;
 pub use alac::AlacConfig;
+pub(crate) use asc::SAMPLE_RATES;
 pub use av1::Av1Config;
 pub use avc::AvcConfig;
 pub use color::Color;
 pub use flac::FlacConfig;
 pub use hevc::HevcConfig;
-pub use mp3::Mp3Config;
+pub use mpeg_audio::{MpegAudioConfig, MpegAudioHeader};
 pub use opus::OpusConfig;
 pub use pcm::{ByteOrder, PcmCoding, PcmConfig};
 pub use sps::PictureSequence;
@@ -68,8 +71,8 @@ pub enum Codec {
     Vp9(Vp9Config),
     /// AAC, from LC to xHE-AAC.
     Aac(AacConfig),
-    /// MPEG audio layer III.
-    Mp3(Mp3Config),
+    /// MPEG audio: MP3, and layers I and II.
+    MpegAudio(MpegAudioConfig),
     /// AC-3.
     Ac3(Ac3Config),
     /// E-AC-3.
@@ -100,7 +103,7 @@ impl Codec {
             Self::Av1(config) => config.parameter(),
             Self::Vp9(config) => config.parameter(),
             Self::Aac(config) => config.parameter(),
-            Self::Mp3(config) => config.parameter(),
+            Self::MpegAudio(config) => config.parameter(),
             Self::Ac3(_) => "ac-3".to_owned(),
             Self::Eac3(_) => "ec-3".to_owned(),
             Self::Opus(_) => "opus".to_owned(),
@@ -123,7 +126,7 @@ impl Codec {
             Self::Vp9(config) if config.fourcc == *b"vp08" => "VP8",
             Self::Vp9(_) => "VP9",
             Self::Aac(config) => config.name(),
-            Self::Mp3(_) => "MP3",
+            Self::MpegAudio(config) => config.name(),
             Self::Ac3(_) => "AC-3",
             Self::Eac3(_) => "E-AC-3",
             Self::Opus(_) => "Opus",
@@ -146,7 +149,7 @@ impl Codec {
             Self::Opus(config) => config.mapping.capacity(),
             Self::Wvtt(config) => config.heap_bytes(),
             Self::Stpp(config) => config.heap_bytes(),
-            Self::Av1(_) | Self::Vp9(_) | Self::Mp3(_) | Self::Ac3(_) | Self::Eac3(_) => 0,
+            Self::Av1(_) | Self::Vp9(_) | Self::MpegAudio(_) | Self::Ac3(_) | Self::Eac3(_) => 0,
             Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) | Self::Tx3g => 0,
         }
     }
@@ -156,7 +159,7 @@ impl Codec {
     #[must_use]
     pub fn fits_ts(&self) -> bool {
         match self {
-            Self::Avc(_) | Self::Hevc(_) | Self::Mp3(_) | Self::Ac3(_) | Self::Eac3(_) => true,
+            Self::Avc(_) | Self::Hevc(_) | Self::MpegAudio(_) | Self::Ac3(_) | Self::Eac3(_) => true,
             Self::Aac(config) => config.fits_adts(),
             Self::Av1(_) | Self::Vp9(_) | Self::Opus(_) | Self::Flac(_) | Self::Alac(_) | Self::Pcm(_) => false,
             Self::Tx3g | Self::Wvtt(_) | Self::Stpp(_) => false,
@@ -169,13 +172,23 @@ impl Codec {
         !matches!(self, Self::Pcm(config) if config.iso_type().is_none())
     }
 
+    /// Whether HLS and DASH list sound of the codec beside pictures: all but PCM and MPEG audio of layers I and II. No browser
+    /// decodes those, but players choose them and then play nothing.
+    #[must_use]
+    pub fn fits_beside_video(&self) -> bool {
+        match self {
+            Self::MpegAudio(config) => config.layer == 3,
+            codec => !matches!(codec, Self::Pcm(_)),
+        }
+    }
+
     /// Samples per channel of one frame, at the track's sample rate. `None` where frames differ in length, where the
     /// length is unknown, and for codecs other than audio.
     #[must_use]
     pub fn samples_per_frame(&self) -> Option<u32> {
         match self {
             Self::Aac(config) => config.samples_per_frame(),
-            Self::Mp3(config) => Some(config.samples_per_frame()),
+            Self::MpegAudio(config) => Some(config.samples_per_frame()),
             Self::Ac3(_) | Self::Eac3(_) => Some(ac3::FRAME),
             Self::Flac(config) => (config.min_block == config.max_block).then(|| u32::from(config.max_block)),
             Self::Alac(config) => Some(config.frame_length),
@@ -240,7 +253,7 @@ pub(crate) fn parse_sample_entry(
         b"av01" => video(av1::parse),
         b"vp09" | b"vp08" => video(vp9::parse),
         b"mp4a" => audio(esds::parse),
-        b".mp3" => audio(|sound| Ok(mp3::entry(sound))),
+        b".mp3" => audio(|sound| Ok(mpeg_audio::entry(sound))),
         b"ac-3" => audio(ac3::parse),
         b"ec-3" => audio(ac3::parse_enhanced),
         b"Opus" => audio(opus::parse),

@@ -142,7 +142,7 @@ fn iso_agrees(entry: &[u8], codec: &Codec, kind: TrackKind) -> Vec<u8> {
             found == config
         }
         // Every rate of MP3 fits into the field.
-        (Codec::Mp3(_), Codec::Mp3(config)) if config.sample_rate > u32::from(u16::MAX) => true,
+        (Codec::MpegAudio(_), Codec::MpegAudio(config)) if config.sample_rate > u32::from(u16::MAX) => true,
         (found, codec) => found == codec,
     };
     assert!(same_codec, "{:?} and {codec:?}", back.codec);

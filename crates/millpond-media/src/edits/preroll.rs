@@ -20,7 +20,7 @@ const OPUS_MILLIS: i64 = 80;
 pub(super) fn start(track: &Track, shown: u32) -> u32 {
     match &track.codec {
         Codec::Pcm(_) | Codec::Flac(_) | Codec::Alac(_) => shown,
-        Codec::Mp3(_) => reservoir(track, shown),
+        Codec::MpegAudio(config) if config.layer == 3 => reservoir(track, shown),
         Codec::Opus(_) => convergence(track, shown),
         _ if shown <= DELAY => 0,
         Codec::Aac(config) if REPLICATED.contains(&config.signalled_object_type) => shown - REPLICATION,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    codec::{AlacConfig, Codec, Mp3Config, OpusConfig},
+    codec::{AlacConfig, Codec, MpegAudioConfig, OpusConfig},
     fixture::{AAC, AVC, track},
 };
 
@@ -87,7 +87,7 @@ fn preroll_is_what_a_codec_needs() {
         of(&track)[0].0.start
     };
     assert_eq!(
-        first(Codec::Mp3(Mp3Config { channels: 2, sample_rate: 44_100 })),
+        first(Codec::MpegAudio(MpegAudioConfig { layer: 3, channels: 2, sample_rate: 44_100 })),
         175,
         "24 frames of 10 bytes, and one"
     );

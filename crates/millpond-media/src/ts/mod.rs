@@ -1,8 +1,8 @@
 //! MPEG-2 transport streams (ISO/IEC 13818-1) that arrive: from bytes to frames.
 //!
 //! [`Demultiplexer`] takes bytes and gives programmes, streams, PES packets, clocks and cues. A [`Framer`] takes the PES
-//! packets of one stream and gives frames as MP4 files hold them, and the codec's configuration. Both are pure and take
-//! no more memory than the bytes that they were given justify.
+//! packets of one stream and gives frames as MP4 files hold them, and the codec's configuration. A [`SpliceSection`] is what
+//! a cue announces. All are pure and take no more memory than the bytes that they were given justify.
 
 mod alignment;
 mod clock;
@@ -15,6 +15,7 @@ mod frames;
 mod packet;
 mod pes;
 mod section;
+mod splice;
 mod tables;
 
 #[cfg(test)]
@@ -25,4 +26,5 @@ pub use demultiplexer::{Demultiplexer, TsLimits};
 pub use event::{PesUnit, TsEvent, TsFault, TsFaultKind};
 pub use frames::{FrameFault, Framed, Framer, TsConfiguration, TsFrame};
 pub use section::checksum;
+pub use splice::{SpliceError, SpliceEvent, SpliceKind, SpliceMeaning, SpliceSection};
 pub use tables::{Programme, ProgrammeStreams, TsStream};

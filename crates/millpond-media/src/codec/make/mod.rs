@@ -9,19 +9,22 @@ mod av1;
 mod avc;
 mod entry;
 mod hevc;
-mod mp3;
+mod mpeg_audio;
 mod opus;
 mod pcm;
+mod record;
 mod vpx;
 
 pub use aac::{aac, aac_lc};
 pub use ac3::{ac3, eac3};
+pub(crate) use ac3::{dac3, dec3};
 pub use av1::av1;
 pub use avc::{avc, avc_in_band};
 pub use hevc::{hevc, hevc_in_band};
-pub use mp3::mp3;
+pub use mpeg_audio::mpeg_audio;
 pub use opus::opus;
 pub use pcm::pcm;
+pub use record::parameter_sets;
 pub use vpx::{vp8, vp9};
 
 use super::{Codec, parse_sample_entry};

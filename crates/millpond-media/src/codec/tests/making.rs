@@ -95,7 +95,7 @@ fn configurations_of_frames() {
             "6176314381004c000a0e000000043d06d4daf95091009040",
             pictures,
         ),
-        (make::mp3, "fffb90c4", "65736473", audio(1, 44_100)),
+        (make::mpeg_audio, "fffb90c4", "65736473", audio(1, 44_100)),
         (make::vp8, "3059009d012a4201b600000708858588858488", "7670634301000000000b82020202", pictures),
     ];
     for (make, frame, configuration, kind) in rows {
@@ -129,6 +129,16 @@ fn dependent_substreams_are_located() {
     unit.resize(64, 0);
     let made = make::eac3(&unit).unwrap();
     assert_eq!(made.kind, audio(8, 48_000), "{:02x?}", made.sample_entry);
+}
+
+#[test]
+fn frames_of_mpeg_audio_state_the_layer() {
+    for (frame, layer, name) in [("fffda4c4", 2, "MPEG audio layer II"), ("ffffc404", 1, "MPEG audio layer I")] {
+        let made = make::mpeg_audio(&bytes(frame)).unwrap();
+        let Codec::MpegAudio(config) = &made.codec else { panic!("{made:?}") };
+        assert_eq!((config.layer, config.sample_rate, made.codec.name()), (layer, 48_000, name));
+        assert!(made.codec.fits_ts() && made.codec.fits_fmp4() && !made.codec.fits_beside_video());
+    }
 }
 
 #[test]
@@ -183,7 +193,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(first in prop::collection::vec(any::<u8>(), 0..200), second in prop::collection::vec(any::<u8>(), 0..80)) {
         let _ = (make::avc(&[&first], &[&second]), make::hevc(&[&second], &[&first], &[&second]), make::aac(&first));
-        let _ = (make::ac3(&first), make::eac3(&first), make::mp3(&first), make::av1(&first));
+        let _ = (make::ac3(&first), make::eac3(&first), make::mpeg_audio(&first), make::av1(&first));
         let _ = (make::vp8(&first), make::vp9(&first));
     }
 }

@@ -4,6 +4,7 @@ use super::{
     FrameFault, TsConfiguration,
     sound::{Look, SoundCode, SoundFrame},
 };
+use crate::codec::SAMPLE_RATES;
 use bytes::Bytes;
 
 /// Bytes of a header without CRC.
@@ -11,10 +12,7 @@ const HEADER: usize = 7;
 /// Bytes of the CRC, where there is one.
 const CHECKSUM: usize = 2;
 /// Samples per channel of a raw data block.
-pub(super) const SAMPLES: u32 = 1024;
-/// Sampling rates by index (ISO/IEC 14496-3 table 1.18).
-pub(super) const RATES: [u32; 13] =
-    [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
+const SAMPLES: u32 = 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Adts {
@@ -31,7 +29,7 @@ impl SoundCode for Adts {
         };
         let length = usize::from(fourth & 3) << 11 | usize::from(fifth) << 3 | usize::from(sixth >> 5);
         let rate = usize::from(third >> 2 & 0x0f);
-        if !begins_well || length < HEADER || rate >= RATES.len() {
+        if !begins_well || length < HEADER || rate >= SAMPLE_RATES.len() {
             return Look::Garbage;
         }
         // Without the private, original and home bits.
@@ -49,7 +47,7 @@ impl SoundCode for Adts {
             return Err(FrameFault::Unsupported("ADTS without a channel configuration"));
         }
         let data = frame.get(header..).filter(|data| !data.is_empty()).ok_or(FrameFault::Garbage)?;
-        let rate = RATES.get(usize::from(index)).copied().ok_or(FrameFault::Garbage)?;
+        let rate = SAMPLE_RATES.get(usize::from(index)).copied().ok_or(FrameFault::Garbage)?;
         let fields = [profile, index, channels];
         if self.fields != Some(fields) {
             self.fields = Some(fields);

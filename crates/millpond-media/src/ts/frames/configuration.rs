@@ -35,8 +35,6 @@ pub enum TsConfiguration {
     },
     /// AC-3.
     Ac3 {
-        /// Body of the `dac3` box (ETSI TS 102 366 F.4).
-        dac3: [u8; 3],
         /// Channels, including the low frequency channel.
         channels: u16,
         /// Samples per second.
@@ -44,8 +42,6 @@ pub enum TsConfiguration {
     },
     /// E-AC-3.
     Eac3 {
-        /// Body of the `dec3` box (ETSI TS 102 366 F.6), with the data rate of the first frame.
-        dec3: Vec<u8>,
         /// Channels of the first independent substream, including the low frequency channel.
         channels: u16,
         /// Samples per second.

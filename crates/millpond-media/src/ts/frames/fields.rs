@@ -1,6 +1,6 @@
 //! Fields of interlaced H.264: two of them are one frame.
 
-use super::bits::BitReader;
+use crate::bit_reader::BitReader;
 use crate::nal::unescaped;
 
 /// Profiles of H.264 whose parameter sets state a chroma format (7.3.2.1.1).

@@ -4,7 +4,6 @@ mod ac3;
 mod access_unit;
 mod adts;
 mod anchors;
-mod bits;
 mod configuration;
 mod fields;
 mod latm;

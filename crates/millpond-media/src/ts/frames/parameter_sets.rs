@@ -2,10 +2,12 @@
 
 use super::{
     TsConfiguration,
-    bits::BitReader,
     fields::{Field, FieldSyntax},
 };
-use crate::nal::{NalSyntax, unescaped};
+use crate::{
+    bit_reader::BitReader,
+    nal::{NalSyntax, unescaped},
+};
 use std::collections::BTreeMap;
 
 /// Most bytes of all sets. Real streams have hundreds.

@@ -2,23 +2,23 @@
 
 /// Reads bits; `None` past the end.
 #[derive(Clone, Debug)]
-pub(super) struct BitReader<'a> {
+pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
     bit: usize,
 }
 
 impl<'a> BitReader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, bit: 0 }
     }
 
     /// Number of bits read.
-    pub(super) fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.bit
     }
 
     /// Returns the next `width` bits, at most 32.
-    pub(super) fn bits(&mut self, width: usize) -> Option<u32> {
+    pub(crate) fn bits(&mut self, width: usize) -> Option<u32> {
         let end = self.bit.checked_add(width).filter(|end| *end <= self.bytes.len() * 8)?;
         let mut value = 0_u64;
         while self.bit < end {
@@ -32,18 +32,18 @@ impl<'a> BitReader<'a> {
     }
 
     /// Returns the next bit.
-    pub(super) fn flag(&mut self) -> Option<bool> {
+    pub(crate) fn flag(&mut self) -> Option<bool> {
         self.bits(1).map(|bit| bit != 0)
     }
 
     /// Skips `width` bits.
-    pub(super) fn skip(&mut self, width: usize) -> Option<()> {
+    pub(crate) fn skip(&mut self, width: usize) -> Option<()> {
         self.bit = self.bit.checked_add(width).filter(|end| *end <= self.bytes.len() * 8)?;
         Some(())
     }
 
     /// Returns the next `count` bytes, which may begin within a byte.
-    pub(super) fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
         let (start, shift) = (self.bit / 8, self.bit % 8);
         self.skip(count.checked_mul(8)?)?;
         if shift == 0 {
@@ -54,7 +54,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// Returns an unsigned number in Exp-Golomb code (H.264 9.1).
-    pub(super) fn golomb(&mut self) -> Option<u32> {
+    pub(crate) fn golomb(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while !self.flag()? {
             zeros += 1;

@@ -1,0 +1,88 @@
+//! FLV tags (Video File Format Specification 10, annex E.4; Enhanced RTMP 2), whose bodies are also RTMP's media messages.
+
+mod audio;
+mod codec;
+#[cfg(test)]
+mod tests;
+mod video;
+
+pub use codec::FlvCodec;
+
+use crate::error::MediaError;
+use bytes::Bytes;
+
+/// Path of errors.
+const PATH: &str = "FLV tag";
+/// Bytes of a tag's header.
+const HEADER: usize = 11;
+/// Types of tags.
+const AUDIO: u8 = 8;
+const VIDEO: u8 = 9;
+
+/// The pictures or the sound of a tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlvTag {
+    /// Decode time in milliseconds. It wraps.
+    pub timestamp: u32,
+    /// How they are encoded.
+    pub codec: FlvCodec,
+    /// What the tag has.
+    pub content: FlvContent,
+}
+
+/// The content of a tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlvContent {
+    /// The configuration of the decoder, as [`FlvCodec`] tells its form. It is valid from here on.
+    Configuration(Bytes),
+    /// A frame.
+    Frame {
+        /// Milliseconds from decoding to presentation.
+        composition: i32,
+        /// Whether decoding can begin with it. Frames of sound have `true`.
+        is_key: bool,
+        /// Its bytes, in the form of MP4 samples; of MP3 whole frames, mostly one.
+        data: Bytes,
+    },
+}
+
+impl FlvTag {
+    /// Reads a tag: its header, and its body up to the end. `None` for tags without pictures and sound: metadata, ends of
+    /// sequences, commands.
+    ///
+    /// # Errors
+    /// The tag is cut off, or its codec is not supported. Unsupported codecs are named.
+    pub fn read(tag: &Bytes) -> Result<Option<Self>, MediaError> {
+        let Some([kind, _, _, _, time @ .., upper, _, _, _]) = tag.first_chunk::<HEADER>() else {
+            return Err(cut_off(tag.len(), HEADER));
+        };
+        let timestamp = u32::from_be_bytes([*upper, time[0], time[1], time[2]]);
+        let body = tag.slice(HEADER..);
+        // Some senders begin with an empty message.
+        let read = match *kind {
+            _ if body.is_empty() => None,
+            AUDIO => audio::read(&body)?,
+            VIDEO => video::read(&body)?,
+            _ => None,
+        };
+        Ok(read.map(|(codec, content)| Self { timestamp, codec, content }))
+    }
+}
+
+/// Returns the FourCC at `at`.
+fn four_cc(body: &[u8], at: usize) -> Result<[u8; 4], MediaError> {
+    body.get(at..).and_then(|rest| rest.first_chunk().copied()).ok_or_else(|| cut_off(body.len(), at + 4))
+}
+
+/// Returns the bytes from `at` on.
+fn rest(body: &Bytes, at: usize) -> Result<Bytes, MediaError> {
+    if at > body.len() { Err(cut_off(body.len(), at)) } else { Ok(body.slice(at..)) }
+}
+
+fn cut_off(found: usize, expected: usize) -> MediaError {
+    MediaError::truncated(PATH, 0, found as u64, expected as u64)
+}
+
+fn unsupported(what: impl Into<String>) -> MediaError {
+    MediaError::unsupported(PATH, 0, what)
+}

@@ -1,0 +1,49 @@
+//! Violations of the protocol.
+
+/// Why a connection can't go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RtmpError {
+    /// The first byte is not that of RTMP without encryption, which is 3.
+    #[error("handshake: version {0}, expected 3")]
+    Version(u8),
+    /// A chunk has no full header before it.
+    #[error("chunk stream {0}: the first chunk has no full header")]
+    NoHeader(u32),
+    /// A message begins before the one before it has ended.
+    #[error("chunk stream {0}: a message begins within another one")]
+    Unfinished(u32),
+    /// There are too many chunk streams.
+    #[error("more than {0} chunk streams")]
+    ChunkStreams(usize),
+    /// A message is larger than those that a client may send at this point.
+    #[error("a message of {found} bytes, expected at most {most}")]
+    TooLarge {
+        /// Bytes of the message.
+        found: usize,
+        /// Most bytes.
+        most: usize,
+    },
+    /// Messages that are under way have more bytes than this together.
+    #[error("more than {0} bytes of messages that have not ended")]
+    TooMuch(usize),
+    /// A chunk size of 0.
+    #[error("a chunk size of 0")]
+    ChunkSize,
+    /// A message has not the form of its type.
+    #[error("message of type {kind}: expected {expected}")]
+    Message {
+        /// Type of the message.
+        kind: u8,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// The client wants to play.
+    #[error("{0}: clients can only publish")]
+    Play(String),
+    /// The client publishes a second stream.
+    #[error("a second stream on one connection")]
+    Second,
+    /// Messages that contain others.
+    #[error("aggregate messages are not supported")]
+    Aggregate,
+}
