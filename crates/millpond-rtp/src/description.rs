@@ -29,12 +29,20 @@ pub struct Described<'a> {
     pub keys: Option<&'a str>,
 }
 
-/// Describes an asset of `duration` seconds, or one without an end. `number` is the version of the description.
+/// Describes an asset of `duration` seconds, or one without an end. `number` is the version of the description, and `kept` is
+/// a second range of a live stream, such as that of its past.
 #[must_use]
-pub fn describe(title: &str, number: u64, duration: Option<f64>, tracks: &[Described<'_>]) -> String {
+pub fn describe(
+    title: &str,
+    number: u64,
+    (duration, kept): (Option<f64>, Option<&str>),
+    tracks: &[Described<'_>],
+) -> String {
     let any = Connection { nettype: NetType::In, addrtype: AddrType::Ip4, connection_address: "0.0.0.0".to_owned() };
     // RFC 2326 C.1.5.
     let range = duration.map_or_else(|| "npt=now-".to_owned(), |duration| format!("npt=0-{duration:.3}"));
+    let ranges = [Some(&*range), kept].into_iter().flatten();
+    let ranges = ranges.map(|range| Attribute::with_value("range", range));
     let session = Session {
         origin: Origin {
             username: None,
@@ -54,7 +62,7 @@ pub fn describe(title: &str, number: u64, duration: Option<f64>, tracks: &[Descr
         times: vec![sdp_types::Time { start_time: 0, stop_time: 0, repeats: Vec::new() }],
         time_zones: Vec::new(),
         key: None,
-        attributes: vec![Attribute::with_value("control", "*"), Attribute::with_value("range", range)],
+        attributes: std::iter::once(Attribute::with_value("control", "*")).chain(ranges).collect(),
         medias: tracks.iter().map(media).collect(),
     };
     let mut text = Vec::new();
@@ -203,7 +211,7 @@ mod tests {
             assert_eq!(packetizer.payload_type(&track).unwrap_or(97), payload_type, "{expected}");
             let described =
                 Described { name: "a1", track: &track, packetizer, bandwidth: 64_000, payload_type, keys: None };
-            let text = describe("a.mov", 7, Some(12.5), &[described]);
+            let text = describe("a.mov", 7, (Some(12.5), None), &[described]);
             assert!(text.contains(&format!("a=rtpmap:{payload_type} {expected}\r\n")), "{text}");
             let read = SessionDescription::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
             let stream = &read.streams[0];
@@ -231,7 +239,7 @@ mod tests {
             payload_type: 97,
             keys: None,
         };
-        let text = describe("films/a\r\nb.mp4", 7, Some(12.5), &[described]);
+        let text = describe("films/a\r\nb.mp4", 7, (Some(12.5), None), &[described]);
         let session = Session::parse(text.as_bytes()).unwrap();
         assert_eq!(session.session_name, "films/ab.mp4", "no line of its own");
         let media = &session.medias[0];
@@ -240,7 +248,7 @@ mod tests {
         assert_eq!(media.get_first_attribute_value("fmtp"), Some(Some("97 sprop-stereo=1")));
         assert_eq!(media.get_first_attribute_value("control"), Some(Some("a1")));
         assert!(text.contains("a=range:npt=0-12.500\r\n") && text.contains("b=AS:65\r\n"), "{text}");
-        assert!(describe("a", 7, None, &[described]).contains("a=range:npt=now-\r\n"));
+        assert!(describe("a", 7, (None, None), &[described]).contains("a=range:npt=now-\r\n"));
         let read = SessionDescription::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
         let stream = &read.streams[0];
         assert_eq!((stream.control.as_str(), stream.bandwidth), ("rtsp://host/films/a.mp4/a1", Some(65_000)));

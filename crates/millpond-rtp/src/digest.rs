@@ -74,8 +74,9 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Hash of user, realm and password (RFC 7616 3.4.2), which replaces the password and is as secret.
-#[derive(Clone, PartialEq, Eq)]
+/// Hash of user, realm and password (RFC 7616 3.4.2), which replaces the password and is as secret. Two are compared in
+/// constant time.
+#[derive(Clone)]
 pub struct Secret {
     algorithm: Algorithm,
     hash: String,
@@ -101,6 +102,14 @@ impl Secret {
         }
     }
 }
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.algorithm == other.algorithm && same(&self.hash, &other.hash)
+    }
+}
+
+impl Eq for Secret {}
 
 /// Omits the hash, because logs must not contain it.
 impl fmt::Debug for Secret {

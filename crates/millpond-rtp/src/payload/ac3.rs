@@ -5,6 +5,7 @@ use super::{
     building::{Building, Join, Progress, Start, head},
     parts,
 };
+use millpond_media::codec::Ac3Frame;
 
 /// Makes a packet of a frame, or one per fragment (RFC 4184 4.1, RFC 4598 4.1); other header bits are reserved.
 pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>, enhanced: bool) {
@@ -130,12 +131,12 @@ fn whole(payload: &[u8], count: u8, enhanced: bool, unit: &mut Building) -> Resu
     }
     let (mut at, mut blocks, mut first) = (2, 0, 0);
     while at < end {
-        let frame = SyncFrame::read(&payload[at..]).filter(|frame| frame.length <= end - at);
+        let frame = Ac3Frame::read(&payload[at..]).filter(|frame| frame.length <= end - at);
         let frame = frame.ok_or_else(|| PayloadError::packet(at, "other bytes", "a whole frame of AC-3 or E-AC-3"))?;
         // Six blocks of the first substream, with the frames that belong to them, are one sample in files (ETSI TS 102
         // 366 F.2).
-        if at > 2 && frame.leads && (!enhanced || blocks - first >= SIX_BLOCKS) {
-            unit.close(first * SAMPLES);
+        if at > 2 && frame.leads && (!enhanced || blocks - first >= Ac3Frame::BLOCKS) {
+            unit.close(first * Ac3Frame::SAMPLES);
             first = blocks;
         }
         if frame.leads {
@@ -144,43 +145,6 @@ fn whole(payload: &[u8], count: u8, enhanced: bool, unit: &mut Building) -> Resu
         unit.extend(&payload[at..at + frame.length])?;
         at += frame.length;
     }
-    unit.close(first * SAMPLES);
+    unit.close(first * Ac3Frame::SAMPLES);
     Ok(Progress::Closed)
 }
-
-const SIX_BLOCKS: u32 = 6;
-/// Samples per channel in a block.
-const SAMPLES: u32 = 256;
-
-/// Header of a synchronization frame (ETSI TS 102 366 4.3.1, E.1.2).
-struct SyncFrame {
-    length: usize,
-    blocks: u32,
-    /// Whether the frame belongs to the first independent substream.
-    leads: bool,
-}
-
-impl SyncFrame {
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let [0x0b, 0x77, second, third, fourth, fifth, ..] = *bytes else { return None };
-        let rate = fourth >> 6;
-        if fifth >> 3 <= 10 {
-            let kilobits = *KILOBITS.get(usize::from(fourth >> 1 & 0x1f))?;
-            let length = match rate {
-                0 => kilobits * 4,
-                // At 44.1 kHz every other frame has two bytes more.
-                1 => 2 * (kilobits * 320 / 147 + usize::from(fourth & 1)),
-                2 => kilobits * 6,
-                _ => return None,
-            };
-            return Some(Self { length, blocks: SIX_BLOCKS, leads: true });
-        }
-        let (kind, substream) = (second >> 6, second >> 3 & 7);
-        let size = usize::from(second & 7) << 8 | usize::from(third);
-        let blocks = if rate == 3 { SIX_BLOCKS } else { [1, 2, 3, SIX_BLOCKS][usize::from(fourth >> 4 & 3)] };
-        Some(Self { length: 2 * (size + 1), blocks, leads: kind != 1 && substream == 0 })
-    }
-}
-
-/// Bit rates by `frmsizecod` (ETSI TS 102 366 4.4.1.4).
-const KILOBITS: [usize; 19] = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640];

@@ -55,6 +55,8 @@ pub(super) enum Start {
     Yes,
     No,
     Unknown,
+    /// The whole unit will show it ([`Join::has_beginning`]).
+    Later,
 }
 
 impl Start {
@@ -84,6 +86,23 @@ pub(super) trait Join: Debug + Send + Sync {
     /// Whether the unit may end here.
     fn is_whole(&self, _unit: &Building) -> bool {
         true
+    }
+
+    /// Whether a unit, before whose first packet others are missing, has its beginning.
+    fn has_beginning(&self, _unit: &Building) -> bool {
+        false
+    }
+
+    /// Called for a whole unit whose beginning is certain.
+    fn learn(&mut self, _unit: &Building) {}
+
+    /// Ends the unit, where it may end here. Returns whether it may.
+    fn finish(&mut self, unit: &mut Building) -> bool {
+        let is_whole = self.is_whole(unit);
+        if is_whole {
+            unit.close(0);
+        }
+        is_whole
     }
 
     /// Whether the marker bit ends a unit.

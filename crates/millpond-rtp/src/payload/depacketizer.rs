@@ -6,6 +6,7 @@ use super::{
     ac3::{Ac3Join, Eac3Join},
     av1::Av1Join,
     building::{Building, Content, Join, Progress, Start},
+    latm::LatmJoin,
     mpa::MpaJoin,
     nal::{Avc, Hevc, NalJoin},
     opus::OpusJoin,
@@ -27,7 +28,8 @@ pub struct Unit {
     pub lost_before: bool,
     /// Whether decoding can begin here, given parameter sets.
     pub is_key: bool,
-    /// H.264 and HEVC parameter sets in the unit, as NAL units without lengths. They are in `bytes` too.
+    /// H.264 and HEVC parameter sets in the unit, as NAL units without lengths. They are in `bytes` too. For AAC in LATM its
+    /// `AudioSpecificConfig`, which is not.
     pub parameter_sets: Vec<Bytes>,
     /// Bytes of the unit.
     pub bytes: Bytes,
@@ -37,13 +39,16 @@ pub struct Unit {
 ///
 /// Pass each packet to [`push`](Depacketizer::push) in the order of sequence numbers. A late packet is ignored, because
 /// its unit has been dropped. Where numbers are missing, all units that may have contained them are dropped, so every
-/// unit returned is whole. At the end of the stream, [`finish`](Depacketizer::finish) returns the last unit of a sender
+/// unit returned is whole. A picture of H.264 or HEVC behind missing packets may lack NAL units before its first slice,
+/// but no kind of them that the sender always begins such pictures with. At the end of the stream, [`finish`](Depacketizer::finish) returns the last unit of a sender
 /// that doesn't mark ends. Where the stream continues elsewhere, call [`restart`](Depacketizer::restart).
 #[derive(Debug)]
 pub struct Depacketizer {
     format: Box<dyn Join>,
     unit: Building,
     at: At,
+    /// Whether the unit certainly has its first packet.
+    is_begun: bool,
     /// Next sequence number.
     next: Option<u16>,
     /// Whether the last unit ended with a marker, which shows whether a missing packet had one.
@@ -117,6 +122,7 @@ impl Depacketizer {
                 let duration = parameter("constantduration").parse().ok().filter(|ticks| *ticks > 0);
                 return Ok(Self::with(Box::new(duration.map_or_else(AacJoin::default, AacJoin::new))));
             }
+            "mp4a-latm" => return Ok(Self::with(Box::new(LatmJoin::of(stream)?))),
             "mpa" => Packetizer::Mpa,
             "opus" => Packetizer::Opus,
             "ac3" => Packetizer::Ac3,
@@ -133,6 +139,7 @@ impl Depacketizer {
             format,
             unit: Building::new(MOST_UNIT_BYTES),
             at: At::Between { sure: true },
+            is_begun: true,
             next: None,
             marks: None,
             lost: false,
@@ -252,8 +259,9 @@ impl Depacketizer {
     fn add(&mut self, header: &Header, payload: &[u8], units: &mut Vec<Unit>) -> Result<(), PayloadError> {
         if let At::Between { sure } = self.at {
             match (self.format.start(payload)?, sure) {
-                (Start::Yes, _) | (Start::Unknown, true) => {
+                (start @ (Start::Yes | Start::Later), sure) | (start @ Start::Unknown, sure @ true) => {
                     self.format.forget();
+                    self.is_begun = sure || start == Start::Yes;
                     self.at = At::Within(header.timestamp);
                 }
                 (Start::No, _) | (Start::Unknown, false) => {
@@ -282,8 +290,11 @@ impl Depacketizer {
     }
 
     fn end(&mut self, timestamp: u32, units: &mut Vec<Unit>) {
-        if self.format.is_whole(&self.unit) {
-            self.unit.close(0);
+        if self.is_begun {
+            self.format.learn(&self.unit);
+        }
+        let has_beginning = self.is_begun || self.format.has_beginning(&self.unit);
+        if has_beginning && self.format.finish(&mut self.unit) {
             self.give(timestamp, units);
         } else {
             self.give_up();

@@ -12,6 +12,7 @@ mod ac3;
 mod av1;
 mod building;
 mod depacketizer;
+mod latm;
 mod mpa;
 mod nal;
 mod opus;
@@ -21,6 +22,7 @@ mod tests;
 mod vpx;
 
 pub use depacketizer::{Depacketizer, MOST_UNIT_BYTES, Unit};
+pub use latm::latm_configuration;
 pub use pcm::{Conversion, Pcm, Values};
 
 use millpond_media::{
@@ -159,7 +161,7 @@ impl Packetizer {
             Codec::Vp9(config) if config.fourcc == *b"vp08" => Some(Self::Vp8),
             Codec::Vp9(_) => Some(Self::Vp9),
             Codec::Aac(_) => Some(Self::Aac),
-            Codec::Mp3(_) => Some(Self::Mpa),
+            Codec::MpegAudio(_) => Some(Self::Mpa),
             Codec::Opus(_) => Some(Self::Opus),
             Codec::Ac3(_) => Some(Self::Ac3),
             Codec::Eac3(_) => Some(Self::Eac3),

@@ -5,6 +5,7 @@ use super::{
     building::{Building, Join, Progress, Start, head},
     parts,
 };
+use millpond_media::codec::MpegAudioHeader;
 
 /// Each packet states the offset of its fragment in the frame.
 pub(super) fn cut(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) -> Result<(), PayloadError> {
@@ -30,7 +31,7 @@ impl MpaJoin {
         let Some((first, mut lengths)) = frames(media) else {
             unit.extend(media)?;
             // A frame of unknown length ends where the next one begins.
-            self.expected = FrameHeader::read(media).map(|header| header.length);
+            self.expected = MpegAudioHeader::read(media).and_then(|header| header.length);
             return Ok(Progress::Open);
         };
         let (mut at, mut samples) = (0, 0_u64);
@@ -48,15 +49,15 @@ impl MpaJoin {
 
 /// Returns the first frame's header, and the lengths of all but the last frame, if the bytes are whole frames of one
 /// stream.
-fn frames(media: &[u8]) -> Option<(FrameHeader, Vec<usize>)> {
-    let first = FrameHeader::read(media)?;
-    let (mut header, mut at, mut lengths) = (first, 0, Vec::new());
-    while at + header.length < media.len() {
-        lengths.push(header.length);
-        at += header.length;
-        header = FrameHeader::read(&media[at..]).filter(|header| header.same_stream(first))?;
+fn frames(media: &[u8]) -> Option<(MpegAudioHeader, Vec<usize>)> {
+    let first = MpegAudioHeader::read(media)?;
+    let (mut length, mut at, mut lengths) = (first.length?, 0, Vec::new());
+    while at + length < media.len() {
+        lengths.push(length);
+        at += length;
+        length = MpegAudioHeader::read(&media[at..]).filter(|header| header.fixed == first.fixed)?.length?;
     }
-    (at + header.length == media.len()).then_some((first, lengths))
+    (at + length == media.len()).then_some((first, lengths))
 }
 
 impl Join for MpaJoin {
@@ -96,58 +97,3 @@ impl Join for MpaJoin {
         self.expected = None;
     }
 }
-
-/// Header of a frame (ISO/IEC 11172-3 2.4.1.3, ISO/IEC 13818-3 2.4.2.3).
-#[derive(Clone, Copy, Debug)]
-struct FrameHeader {
-    /// Bits of version, layer and sampling rate.
-    stream: [u8; 2],
-    length: usize,
-    sample_rate: u32,
-    samples: u32,
-}
-
-impl FrameHeader {
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let [0xff, second, third, _, ..] = *bytes else { return None };
-        if second & 0xe0 != 0xe0 {
-            return None;
-        }
-        // 3 is MPEG-1, 2 MPEG-2, 0 MPEG-2.5; layers count down from 3.
-        let (version, layer) = (second >> 3 & 3, 4 - (second >> 1 & 3));
-        let (rate, padding) = (usize::from(third >> 4), usize::from(third >> 1 & 1));
-        let frequency = *[44_100_u32, 48_000, 32_000].get(usize::from(third >> 2 & 3))?;
-        let (sample_rate, low) = match version {
-            3 => (frequency, false),
-            2 => (frequency / 2, true),
-            0 => (frequency / 4, true),
-            _ => return None,
-        };
-        let (kilobits, samples) = match (layer, low) {
-            (1, false) => (LAYER_1[rate], 384),
-            (2, false) => (LAYER_2[rate], 1152),
-            (3, false) => (LAYER_3[rate], 1152),
-            (1, true) => (LOW_LAYER_1[rate], 384),
-            (2, true) => (LOW_LAYER_2_3[rate], 1152),
-            (3, true) => (LOW_LAYER_2_3[rate], 576),
-            _ => return None,
-        };
-        // Index 0 is a free format without a stated length; 15 is invalid.
-        if kilobits == 0 {
-            return None;
-        }
-        let slot = if layer == 1 { 4 } else { 1 };
-        let slots = samples / 8 / slot * usize::from(kilobits) * 1000 / sample_rate as usize + padding;
-        Some(Self { stream: [second & 0xfe, third & 0x0c], length: slots * slot, sample_rate, samples: samples as u32 })
-    }
-
-    fn same_stream(self, other: Self) -> bool {
-        self.stream == other.stream
-    }
-}
-
-const LAYER_1: [u16; 16] = [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 0];
-const LAYER_2: [u16; 16] = [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 0];
-const LAYER_3: [u16; 16] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0];
-const LOW_LAYER_1: [u16; 16] = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256, 0];
-const LOW_LAYER_2_3: [u16; 16] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0];

@@ -210,7 +210,18 @@ fn unit(frame: &[u8], at: usize, length_size: usize, header: usize) -> Result<Ra
 pub(super) struct NalJoin<N> {
     length_size: usize,
     fragmented: Option<Fragmented>,
+    /// The last NAL units with which the sender has begun key frames, and other pictures.
+    leads: [Option<Lead>; 2],
     codec: PhantomData<N>,
+}
+
+/// Kinds of NAL units in the order in which a picture begins with them (H.264 7.4.1.2.3, H.265 7.4.2.4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Lead {
+    Delimiter,
+    ParameterSet,
+    Supplement,
+    Slice,
 }
 
 /// The NAL unit of which fragments are arriving.
@@ -224,7 +235,34 @@ struct Fragmented {
 impl<N: Nal> NalJoin<N> {
     /// Creates a joiner that writes lengths of `length_size` bytes.
     pub(super) fn new(length_size: u8) -> Self {
-        Self { length_size: usize::from(length_size).clamp(1, 4), fragmented: None, codec: PhantomData }
+        Self {
+            length_size: usize::from(length_size).clamp(1, 4),
+            fragmented: None,
+            leads: [None; 2],
+            codec: PhantomData,
+        }
+    }
+
+    /// Returns whether a picture is a key frame, and its first NAL unit; `None` without its first slice.
+    fn lead(&self, unit: &[u8]) -> Option<(bool, Lead)> {
+        let (mut at, mut lead, mut recovers) = (0, None, false);
+        while at < unit.len() {
+            let range = self::unit(unit, at, self.length_size, N::HEADER).ok()?;
+            at = range.end;
+            let nal = &unit[range];
+            let kind = match nal[0] {
+                _ if N::SYNTAX.is_slice(nal) => Lead::Slice,
+                first if N::is_parameter_set(first) => Lead::ParameterSet,
+                _ if N::SYNTAX.is_delimiter(nal) => Lead::Delimiter,
+                _ => Lead::Supplement,
+            };
+            let lead = *lead.get_or_insert(kind);
+            if kind == Lead::Slice {
+                return N::begins_picture(nal).then(|| (recovers || N::SYNTAX.is_entry_slice(nal), lead));
+            }
+            recovers |= N::SYNTAX.is_recovery_point(nal);
+        }
+        None
     }
 
     fn single(&self, nal: &[u8], unit: &mut Building) -> Result<(), PayloadError> {
@@ -318,9 +356,9 @@ fn form<N: Nal>(payload: &[u8]) -> Result<Form, PayloadError> {
 
 impl<N: Nal> Join for NalJoin<N> {
     fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
-        // A NAL unit doesn't show whether it is the first one: parameter sets before it may have been lost.
+        // A NAL unit doesn't show whether others before it were lost.
         let continues = matches!(form::<N>(payload)?, Form::Fragment) && fragment::<N>(payload)?.1 & 0x80 == 0;
-        Ok(if continues { Start::No } else { Start::Unknown })
+        Ok(if continues { Start::No } else { Start::Later })
     }
 
     fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
@@ -337,6 +375,19 @@ impl<N: Nal> Join for NalJoin<N> {
 
     fn is_whole(&self, _unit: &Building) -> bool {
         self.fragmented.is_none()
+    }
+
+    /// Senders begin all key frames alike, with parameter sets or without, and all other pictures too.
+    fn has_beginning(&self, unit: &Building) -> bool {
+        let Some((is_key, lead)) = self.lead(&unit.bytes) else { return false };
+        self.leads[usize::from(is_key)].is_some_and(|usual| lead <= usual)
+    }
+
+    fn learn(&mut self, unit: &Building) {
+        if let Some((is_key, lead)) = self.lead(&unit.bytes) {
+            let usual = &mut self.leads[usize::from(is_key)];
+            *usual = (*usual).max(Some(lead));
+        }
     }
 
     fn forget(&mut self) {

@@ -69,11 +69,13 @@ const FORMATS: [Packetizer; 6] = [
 fn frame(format: Packetizer) -> BoxedStrategy<Vec<u8>> {
     let nal = |header: Vec<u8>| {
         vec(vec(any::<u8>(), 1..300), 1..4).prop_map(move |units| {
-            let unit = |body: Vec<u8>| {
+            let unit = |(place, mut body): (usize, Vec<u8>)| {
+                // The first slice of a picture, and no other, begins with this bit.
+                body[0] = body[0] & 0x7f | u8::from(place == 0) << 7;
                 let length = (header.len() + body.len()) as u32;
                 [&length.to_be_bytes()[..], &header, &body].concat()
             };
-            units.into_iter().flat_map(unit).collect()
+            units.into_iter().enumerate().flat_map(unit).collect()
         })
     };
     match format {

@@ -5,6 +5,7 @@ mod formats;
 
 use super::*;
 use crate::payload::{Pcm, Piece, Values};
+use millpond_media::NalSyntax;
 use proptest::{collection::vec, prelude::*, sample::Index};
 use std::collections::BTreeMap;
 
@@ -55,11 +56,30 @@ fn nal(codec: Packetizer) -> BoxedStrategy<Vec<u8>> {
         _ => unreachable!("no NAL units"),
     };
     let most = if size == 1 { 250 } else { 4000 };
-    let unit = (types, vec(any::<u8>(), 0..most)).prop_map(move |(header, body)| {
-        let length = ((header.len() + body.len()) as u32).to_be_bytes();
-        [&length[4 - usize::from(size)..], &header, &body].concat()
-    });
-    vec(unit, 1..5).prop_map(|units| units.concat()).boxed()
+    let frame = move |units: Vec<(Vec<u8>, Vec<u8>)>| {
+        let mut is_first = true;
+        let unit = |(header, mut body): (Vec<u8>, Vec<u8>)| {
+            if is_slice(codec, header[0]) {
+                // The first slice of a picture, and no other, begins with this bit.
+                body[0] = body[0] & 0x7f | u8::from(std::mem::take(&mut is_first)) << 7;
+            }
+            let length = ((header.len() + body.len()) as u32).to_be_bytes();
+            [&length[4 - usize::from(size)..], &header, &body].concat()
+        };
+        units.into_iter().map(unit).collect::<Vec<_>>().concat()
+    };
+    vec((types, vec(any::<u8>(), 1..most)), 1..5).prop_map(frame).boxed()
+}
+
+fn is_slice(codec: Packetizer, first: u8) -> bool {
+    match codec {
+        Packetizer::Avc(_) => NalSyntax::Avc.is_slice(&[first]),
+        _ => NalSyntax::Hevc.is_slice(&[first]),
+    }
+}
+
+fn is_nal(format: Packetizer) -> bool {
+    matches!(format, Packetizer::Avc(_) | Packetizer::Hevc(_))
 }
 
 fn av1() -> BoxedStrategy<Vec<u8>> {
@@ -135,14 +155,16 @@ fn stream() -> impl Strategy<Value = (Packetizer, Vec<Vec<u8>>, usize)> {
         })
 }
 
-/// Checks that each unit is the frame of its time, in order; returns the frames found.
-fn whole(units: &[Unit], frames: &[Vec<u8>]) -> Result<Vec<usize>, TestCaseError> {
+/// Checks that each unit is the frame of its time, in order; returns the frames found. Behind lost packets, pictures of NAL units
+/// may lack some before their slices.
+fn whole(format: Packetizer, units: &[Unit], frames: &[Vec<u8>]) -> Result<Vec<usize>, TestCaseError> {
     let times: BTreeMap<u32, usize> = (0..frames.len()).map(|place| (timestamp(place as u32), place)).collect();
     let mut places = Vec::new();
     for unit in units {
         let place = times[&unit.timestamp];
+        let has_slices = is_nal(format) && unit.lost_before && frames[place].ends_with(&unit.bytes);
         prop_assert!(
-            unit.bytes == frames[place],
+            unit.bytes == frames[place] || has_slices,
             "frame {place} of {} bytes is {}",
             frames[place].len(),
             unit.bytes.len()
@@ -159,7 +181,7 @@ proptest! {
     #[test]
     fn frames_come_back((format, frames, most) in stream()) {
         let (units, dropped) = join(format, &packets(format, &frames, most));
-        prop_assert_eq!(whole(&units, &frames)?, Vec::from_iter(0..frames.len()), "{:?}", format);
+        prop_assert_eq!(whole(format, &units, &frames)?, Vec::from_iter(0..frames.len()), "{:?}", format);
         prop_assert!(dropped == 0 && units.iter().all(|unit| !unit.lost_before));
     }
 
@@ -171,9 +193,9 @@ proptest! {
         let mut all = packets(format, &frames, most);
         let (missing, _) = all.remove(index.index(all.len()));
         let (units, _) = join(format, &all);
-        let places = whole(&units, &frames)?;
+        let places = whole(format, &units, &frames)?;
         let hit = (0..frames.len()).find(|place| timestamp(*place as u32) == missing.timestamp).unwrap();
-        prop_assert!(!places.contains(&hit));
+        prop_assert!(!places.contains(&hit) || is_nal(format));
         for place in 0..frames.len() {
             // Only without marks, the last frame is not known to be whole.
             let may_miss = place == hit || place == hit + 1 || format == Packetizer::Mpa && place + 1 == hit;
@@ -197,7 +219,7 @@ proptest! {
             2 => vec![packet.clone(), packet],
             _ => vec![packet],
         }).collect();
-        whole(&join(format, &kept).0, &frames)?;
+        whole(format, &join(format, &kept).0, &frames)?;
     }
 
     #[test]
@@ -249,8 +271,43 @@ fn a_lost_mark_does_not_cost_the_next_frame() {
     let mut all = [first, all].concat();
     all.remove(3);
     let (units, dropped) = join(Packetizer::Avc(4), &all);
-    assert_eq!(whole(&units, &frames).unwrap(), [0, 2]);
+    assert_eq!(whole(Packetizer::Avc(4), &units, &frames).unwrap(), [0, 2]);
     assert_eq!(dropped, 1);
+}
+
+/// Frames of one packet for each NAL unit, joined without the packets at some places; returns the places of frames found.
+fn without(frames: &[&[&[u8]]], lost: &[usize]) -> Vec<usize> {
+    let unit = |nal: &&[u8]| [&[0, 0, 0, nal.len() as u8][..], nal].concat();
+    let frames: Vec<Vec<u8>> = frames.iter().map(|frame| frame.iter().flat_map(unit).collect()).collect();
+    let all = packets(Packetizer::Avc(4), &frames, 1000);
+    let kept: Packets =
+        all.into_iter().enumerate().filter(|(n, _)| !lost.contains(n)).map(|(_, packet)| packet).collect();
+    let times = |unit: Unit| (0..frames.len()).find(|place| timestamp(*place as u32) == unit.timestamp).unwrap();
+    join(Packetizer::Avc(4), &kept).0.into_iter().map(times).collect()
+}
+
+#[test]
+fn a_lost_picture_does_not_cost_the_next_one() {
+    const SET: &[u8] = &[0x67, 1];
+    const MESSAGE: &[u8] = &[0x06, 5, 1, 0, 0x80];
+    let (key, other, rest): (&[u8], &[u8], &[u8]) = (&[0x65, 0x88], &[0x41, 0x9a], &[0x41, 0x11]);
+    // A picture of one packet.
+    let frames: &[&[&[u8]]] = &[&[SET, key], &[other], &[other], &[other], &[SET, key], &[other]];
+    assert_eq!(without(frames, &[3]), [0, 1, 3, 4, 5]);
+    assert_eq!(without(frames, &[3, 4]), [0, 1, 4, 5]);
+    assert_eq!(without(frames, &[4]), [0, 1, 2, 4, 5], "a set begins a key frame");
+    assert_eq!(without(frames, &[5]), [0, 1, 2, 3, 5], "a key frame without its set");
+    // No key frame has sets.
+    let frames: &[&[&[u8]]] = &[&[key], &[other], &[key], &[other]];
+    assert_eq!(without(frames, &[1]), [0, 2, 3]);
+    // Slices, and messages before all of them.
+    let frames: &[&[&[u8]]] =
+        &[&[MESSAGE, key], &[MESSAGE, other, rest], &[MESSAGE, other, rest], &[MESSAGE, other, rest]];
+    assert_eq!(without(frames, &[6]), [0, 1, 3], "without its first slice");
+    assert_eq!(without(frames, &[5]), [0, 1, 3], "without its message");
+    assert_eq!(without(frames, &[5, 6, 7]), [0, 1, 3]);
+    // Nothing is known of the sender yet.
+    assert_eq!(without(frames, &[0]), [1, 2, 3]);
 }
 
 #[test]
@@ -259,7 +316,7 @@ fn the_first_packets_are_missed_where_their_number_is_known() {
     all[0].0.sequence = 7;
     let begun: Packets = all.drain(..).filter(|(header, _)| header.sequence != 7).collect();
     let (units, dropped) = join(Packetizer::Avc(4), &begun);
-    assert_eq!((whole(&units, &frames).unwrap(), dropped), (vec![1], 1));
+    assert_eq!((whole(Packetizer::Avc(4), &units, &frames).unwrap(), dropped), (vec![1], 1));
 }
 
 #[test]
@@ -269,7 +326,7 @@ fn senders_that_mark_no_ends_are_read_too() {
         header.marker = false;
     }
     let (units, dropped) = join(Packetizer::Avc(4), &all);
-    assert_eq!((whole(&units, &frames).unwrap(), dropped), (vec![0, 1], 0));
+    assert_eq!((whole(Packetizer::Avc(4), &units, &frames).unwrap(), dropped), (vec![0, 1], 0));
     all.remove(2);
     assert_eq!(join(Packetizer::Avc(4), &all), (vec![], 2), "whether the second one begins there can't be known");
 }
