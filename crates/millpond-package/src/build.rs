@@ -13,7 +13,7 @@ use crate::{
     selection::{Picked, Selection, family},
     track::{Content, MediaKind, MediaTrack, PresentedTrack, StreamAccess},
 };
-use millpond_media::{Codec, Work};
+use millpond_media::Work;
 use std::{
     collections::{HashMap, HashSet, hash_map},
     sync::OnceLock,
@@ -81,7 +81,9 @@ fn unlisted(picked: &Picked, beside_video: bool) -> Option<String> {
     let (parameter, name) = (codec.parameter(), codec.name());
     let why = match codec {
         codec if !codec.fits_fmp4() => "is sent by RTSP only: HLS and DASH can't carry it",
-        Codec::Pcm(_) if beside_video => "is not listed in HLS and DASH next to video: browsers can't decode it",
+        codec if beside_video && !codec.fits_beside_video() => {
+            "is not listed in HLS and DASH next to video: browsers can't decode it"
+        }
         _ => return None,
     };
     Some(format!("{}: track {}: '{parameter}' ({name}) {why}", picked.label, track.id))

@@ -164,12 +164,12 @@ impl Presentation {
         self.tracks.iter().filter(|track| self.lists(track))
     }
 
-    /// Whether HLS with fMP4 and DASH list a track: all that can be packaged, except for PCM next to video. Players in
-    /// browsers (hls.js, Shaka) choose PCM although they can't decode it, and then play nothing.
+    /// Whether HLS with fMP4 and DASH list a track: all that can be packaged, except for sound that does
+    /// not fit beside video.
     pub(crate) fn lists(&self, track: &PresentedTrack) -> bool {
         // Video comes first.
         let is_film = self.tracks.first().is_some_and(|first| first.kind == MediaKind::Video);
-        track.is_packaged() && !(is_film && track.is_pcm())
+        track.is_packaged() && (!is_film || track.fits_beside_video())
     }
 
     /// Whether all tracks are text.

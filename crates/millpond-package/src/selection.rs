@@ -220,7 +220,11 @@ pub(crate) fn family(codec: &Codec) -> &'static str {
         Codec::Av1(_) => "av1",
         Codec::Vp9(_) => "vp9",
         Codec::Aac(_) => "aac",
-        Codec::Mp3(_) => "mp3",
+        Codec::MpegAudio(config) => match config.layer {
+            1 => "mp1",
+            2 => "mp2",
+            _ => "mp3",
+        },
         Codec::Ac3(_) => "ac3",
         Codec::Eac3(_) => "eac3",
         Codec::Opus(_) => "opus",

@@ -359,9 +359,9 @@ impl PresentedTrack {
         self.codec().is_none_or(Codec::fits_fmp4)
     }
 
-    /// Whether it is PCM.
-    pub(crate) fn is_pcm(&self) -> bool {
-        matches!(self.codec(), Some(Codec::Pcm(_)))
+    /// Whether HLS and DASH list it beside video.
+    pub(crate) fn fits_beside_video(&self) -> bool {
+        self.codec().is_none_or(Codec::fits_beside_video)
     }
 
     /// Returns the media track, if it can be packaged.

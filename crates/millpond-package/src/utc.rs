@@ -15,6 +15,13 @@ pub fn push(out: &mut String, wall: Duration) {
     }
 }
 
+/// Appends the same without separators, such as `20261122T100000.000Z` (ISO 8601 basic format).
+pub fn push_basic(out: &mut String, wall: Duration) {
+    let mut text = String::new();
+    push(&mut text, wall);
+    out.extend(text.chars().filter(|character| !matches!(character, '-' | ':')));
+}
+
 fn padded(out: &mut String, value: u64, width: u32) {
     for place in (0..width).rev() {
         out.push(char::from(b'0' + (value / 10_u64.pow(place) % 10) as u8));
@@ -62,6 +69,19 @@ pub fn parse(text: &str) -> Option<Duration> {
     }
 }
 
+/// Parses a UTC time of RTSP, such as `20261122T100000.25Z` (RFC 2326 3.7), as time since the Unix epoch. `None` for other texts,
+/// times before 1970 and leap seconds.
+#[must_use]
+pub fn parse_basic(text: &str) -> Option<Duration> {
+    let (date, time) = text.split_once('T')?;
+    let time = time.strip_suffix('Z').filter(|time| !time.contains(['z', '+', '-']))?;
+    let (year, rest) = date.split_at_checked(4)?;
+    let (month, day) = rest.split_at_checked(2)?;
+    let (hour, rest) = time.split_at_checked(2)?;
+    let (minute, second) = rest.split_at_checked(2)?;
+    parse(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
+}
+
 /// Splits a text into numbers with these counts of digits.
 fn fields<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[u64; N]> {
     let mut values = [0; N];
@@ -103,6 +123,22 @@ mod tests {
             push(&mut out, Duration::from_millis(millis));
             assert_eq!(out, expected);
             assert_eq!(parse(expected), Some(Duration::from_millis(millis)));
+        }
+    }
+
+    #[test]
+    fn times_of_rtsp_have_no_separators() {
+        let wall = Duration::from_millis(1_795_341_600_040);
+        let mut out = String::new();
+        push_basic(&mut out, wall);
+        assert_eq!(out, "20261122T100000.040Z");
+        assert_eq!(parse_basic(&out), Some(wall));
+        assert_eq!(parse_basic("20261122T100000Z"), Some(Duration::from_secs(1_795_341_600)));
+        for text in ["", "T", "TZ", "20261122T100000", "20261122T1000Z", "20261122T100000.Z", "2026-11-22T10:00:00Z"] {
+            assert_eq!(parse_basic(text), None, "{text}");
+        }
+        for text in ["20261122T100000+0100Z", "20261122T100000zZ", "20261322T100000Z", "2026112\u{e9}T100000Z"] {
+            assert_eq!(parse_basic(text), None, "{text}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! place at each update of an MPD with both a timeline and numbers. Those of earlier runs are addressed by numbers. With parts, the unfinished segment is listed too, with
 //! the duration that is expected: its chunks can be fetched as they are made.
 
+mod events;
 mod ladder;
 
 pub use ladder::ladder_mpd;
@@ -25,6 +26,8 @@ const ENTRY: usize = 40;
 
 /// Number of segments whose shortest duration is expected of the unfinished one.
 const COMPARED: usize = 4;
+/// Part of a duration that an unfinished segment may be shorter than those before it: drift is corrected by up to 500 ppm.
+const MARGIN: i64 = 100;
 
 /// The parameters of an MPD of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,19 +43,45 @@ pub struct ManifestView<'a> {
 }
 
 /// Returns the MPD of a window; `None` until all tracks have a complete segment.
+///
+/// The presentation begins with the Unix epoch, and a Period is named by its wall time: both are to stay from one MPD to the next
+/// (5.4.1), also where the server was started again.
 #[must_use]
 pub fn mpd(window: &Window, view: &ManifestView<'_>) -> Option<String> {
-    let origin = window.origin().filter(|_| window.is_ready())?;
+    if !window.is_ready() {
+        return None;
+    }
     let first = window.first_listed(view.extent)?;
-    let periods: Vec<_> = window.epochs().filter_map(|epoch| Period::of(window, epoch, view.run, first)).collect();
+    let periods: Vec<_> = window.epochs().filter_map(|epoch| Period::of(window, epoch, view, first)).collect();
+    // A clip begins at 0.
+    let origin = periods.first().filter(|_| view.extent.is_clip()).map_or(Duration::ZERO, Period::wall);
+    let end = periods.last().and_then(Period::wall_end).filter(|_| view.extent.is_clip());
     let entries: usize = periods.iter().map(|period| period.segments.len()).sum();
     let mut w = Writer::new(2048 + periods.len() * 1024 + ENTRY * entries * window.tracks().len());
-    head(&mut w, window, view, origin);
-    for (index, period) in periods.iter().enumerate() {
-        period.write(&mut w, origin, index + 1 == periods.len());
+    match end {
+        Some(end) => clip_head(&mut w, window, end.saturating_sub(origin)),
+        None => head(&mut w, window, view),
     }
-    clock(&mut w, view);
+    for (index, period) in periods.iter().enumerate() {
+        let next = periods.get(index + 1).map(|next| next.began);
+        period.write(&mut w, origin, next);
+    }
+    if end.is_none() {
+        clock(&mut w, view);
+    }
     Some(w.finish())
+}
+
+/// Starts the MPD element of a clip, which does not change (5.3.1.2).
+fn clip_head(w: &mut Writer, window: &Window, lasts: Duration) {
+    let target = window.targets().map_or(Duration::from_secs(1), |targets| targets.segment.duration());
+    w.start("MPD")
+        .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
+        .attribute("profiles", "urn:mpeg:dash:profile:isoff-live:2011")
+        .attribute("type", "static")
+        .attribute("mediaPresentationDuration", &duration(micros(lasts)))
+        .attribute("maxSegmentDuration", &duration(micros(target)))
+        .attribute("minBufferTime", &duration(micros(target)));
 }
 
 /// Writes the server's clock.
@@ -63,6 +92,12 @@ fn clock(w: &mut Writer, view: &ManifestView<'_>) {
         .end();
 }
 
+/// Returns the longest duration of parts; `None` without low latency. Players that rewind play without: dash.js would return to the
+/// live edge by itself after a pause.
+fn longest_part(window: &Window, extent: Extent) -> Option<Duration> {
+    window.targets()?.longest_part().filter(|_| extent == Extent::Edge)
+}
+
 /// Returns the delay that players with low latency keep.
 fn latency(part: Option<Duration>) -> Option<Duration> {
     // Three parts must be buffered; a chunk and a request take up to a second more.
@@ -70,31 +105,31 @@ fn latency(part: Option<Duration>) -> Option<Duration> {
 }
 
 /// Starts the MPD element, and describes the service.
-fn head(w: &mut Writer, window: &Window, view: &ManifestView<'_>, origin: Duration) {
+fn head(w: &mut Writer, window: &Window, view: &ManifestView<'_>) {
     let text = |wall| {
         let mut out = String::new();
         utc::push(&mut out, wall);
         out
     };
     let Some(targets) = window.targets() else { return };
-    let target = targets.segment.duration();
-    let update = if targets.parts.is_some() { Duration::from_secs(1) } else { target / 2 };
+    let (target, part) = (targets.segment.duration(), longest_part(window, view.extent));
+    let update = if part.is_some() { Duration::from_secs(1) } else { target / 2 };
     // Shaka reads no ServiceDescription unless it is told to: this is its delay with parts too.
-    let delay = latency(targets.longest_part()).unwrap_or(target * 3);
+    let delay = latency(part).unwrap_or(target * 3);
     // Players need at least five segments.
     let depth = window.depth(view.extent).max(target * 5);
     w.start("MPD")
         .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
         .attribute("profiles", "urn:mpeg:dash:profile:isoff-live:2011")
         .attribute("type", "dynamic")
-        .attribute("availabilityStartTime", &text(origin))
+        .attribute("availabilityStartTime", &text(Duration::ZERO))
         .attribute("publishTime", &text(view.published))
         .attribute("minimumUpdatePeriod", &duration(micros(update)))
         .attribute("timeShiftBufferDepth", &duration(micros(depth)))
         .attribute("suggestedPresentationDelay", &duration(micros(delay)))
         .attribute("maxSegmentDuration", &duration(micros(target)))
-        .attribute("minBufferTime", &duration(micros(targets.longest_part().unwrap_or(target))));
-    let Some(latency) = latency(targets.longest_part()) else { return };
+        .attribute("minBufferTime", &duration(micros(part.unwrap_or(target))));
+    let Some(latency) = latency(part) else { return };
     let latency = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
     w.start("ServiceDescription").attribute("id", "0");
     w.start("Latency")
@@ -126,27 +161,50 @@ struct Period<'a> {
 
 impl<'a> Period<'a> {
     /// Returns the Period of an epoch from segment `first` on; `None` where it has no segments.
-    fn of(window: &'a Window, epoch: &'a WindowEpoch, run: &'a str, first: SegmentNumber) -> Option<Self> {
-        let is_listed = |segment: &&Segment| segment.epoch == epoch.number && segment.number >= first;
+    fn of(window: &'a Window, epoch: &'a WindowEpoch, view: &ManifestView<'a>, first: SegmentNumber) -> Option<Self> {
+        let extent = view.extent;
+        let is_listed = |segment: &&Segment| {
+            segment.epoch == epoch.number && segment.number >= first && extent.reaches(segment.number)
+        };
         let segments: Vec<_> = window.segments().filter(is_listed).collect();
-        let targets = window.targets()?;
-        let (part, target) = (targets.longest_part(), targets.segment);
-        let began = epoch.began.filter(|_| !segments.is_empty())?;
-        Some(Self { window, epoch, began, run, base: "", segments, part, target })
+        let (part, target) = (longest_part(window, extent), window.targets()?.segment);
+        // Periods of a clip begin with what is listed of them.
+        let listed = segments.first().map(|first| first.start)?;
+        let began = if extent.is_clip() { listed } else { epoch.began? };
+        Some(Self { window, epoch, began, run: view.run, base: "", segments, part, target })
     }
 
-    fn write(&self, w: &mut Writer, origin: Duration, is_last: bool) {
-        let start = self.epoch.wall_of(self.began).saturating_sub(origin);
-        w.start("Period").attribute("id", &self.epoch.number.to_string());
-        w.attribute("start", &duration(micros(start)));
-        if let Some(end) = self.end().filter(|_| !is_last) {
+    /// Writes it. `origin` is the wall time at which the presentation begins, `next` the stream time at which another one follows.
+    fn write(&self, w: &mut Writer, origin: Duration, next: Option<Duration>) {
+        w.start("Period").attribute("id", &micros(self.epoch.wall).to_string());
+        w.attribute("start", &duration(micros(self.wall().saturating_sub(origin))));
+        if let Some(end) = self.end().filter(|_| next.is_some()) {
             w.attribute("duration", &duration(micros(end.saturating_sub(self.began))));
         }
+        self.events(w, next);
         let tracks = self.window.listings(self.epoch);
         for (id, set) in (0..).zip(sets(&tracks, true)) {
             set.write(w, id, self);
         }
         w.end();
+    }
+
+    /// Writes its cues, up to the stream time at which another Period follows.
+    fn events(&self, w: &mut Writer, next: Option<Duration>) {
+        // Stream times of other runs are others, and they have no cues.
+        if let Some(first) = self.segments.first().filter(|first| self.window.is_own(first)) {
+            events::write(w, self.window, &(self.began..next.unwrap_or(Duration::MAX)), first.wall);
+        }
+    }
+
+    /// Wall time of its beginning.
+    fn wall(&self) -> Duration {
+        self.epoch.wall_of(self.began)
+    }
+
+    /// Wall time of its end.
+    fn wall_end(&self) -> Option<Duration> {
+        self.end().map(|end| self.epoch.wall_of(end))
     }
 
     /// Stream time at which the last segment ends in all tracks.
@@ -159,18 +217,19 @@ impl<'a> Period<'a> {
         ends.max()
     }
 
-    /// Returns start and duration of the track's segments. The unfinished one lasts as long as the shortest of those just
-    /// before it: some players skip the next segment where it begins before the stated end.
+    /// Returns start and duration of the track's segments. The unfinished one lasts almost as long as the shortest of those
+    /// just before it: some players skip the next segment where it begins before the stated end. FFmpeg does where a whole second lies
+    /// between both.
     fn times(&self, track: usize) -> Vec<(i64, i64)> {
         let mut times: Vec<(i64, i64)> = Vec::with_capacity(self.segments.len());
         for of_track in self.segments.iter().filter_map(|segment| segment.track(track)) {
             match of_track.start().filter(|_| self.window.is_timed(of_track)) {
                 Some(start) if of_track.is_closed() => times.push((start, of_track.duration())),
-                Some(start) => {
+                Some(start) if self.part.is_some() => {
                     let before = times.iter().rev().take(COMPARED).map(|(_, duration)| *duration).min();
                     times.push((start, self.expected(track, of_track, before)));
                 }
-                None => break,
+                _ => break,
             }
         }
         times
@@ -178,7 +237,8 @@ impl<'a> Period<'a> {
 
     fn expected(&self, track: usize, of_track: &TrackSegment, before: Option<i64>) -> i64 {
         let target = || self.window.tracks().get(track).map(|track| ticks(self.target.duration(), track.timescale));
-        before.or_else(target).unwrap_or(0).max(of_track.duration())
+        let expected = before.map(|shortest| shortest - shortest / MARGIN).or_else(target).unwrap_or(0);
+        expected.max(of_track.duration())
     }
 }
 

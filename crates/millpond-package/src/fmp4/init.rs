@@ -8,6 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::movie::{Track, TrackKind};
+use std::time::Duration;
 
 /// ID of the only track of a presentation's segments.
 pub(super) const TRACK_ID: u32 = 1;
@@ -41,6 +42,16 @@ pub fn live_init(tracks: &[TrackHeader<'_>]) -> Bytes {
     w.out.into()
 }
 
+/// Returns the init segment of tracks that last for `duration` from presentation time 0.
+#[must_use]
+pub fn clip_init(tracks: &[TrackHeader<'_>], duration: Duration) -> Bytes {
+    let scale = u128::from(movie_timescale(tracks));
+    let ticks = (duration.as_nanos() * scale).div_ceil(1_000_000_000);
+    let mut w = BoxWriter::with_capacity(256 + 1024 * tracks.len());
+    movie(&mut w, tracks, Some(i64::try_from(ticks).unwrap_or(i64::MAX)), |_| {});
+    w.out.into()
+}
+
 /// Returns the init segment of a track; empty for sidecars, and for audio that fragmented MP4 can't carry.
 #[must_use]
 pub fn init(_presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
@@ -60,7 +71,7 @@ pub fn init(_presentation: &Presentation, presented: &PresentedTrack) -> Bytes {
     w.out.into()
 }
 
-/// Writes `ftyp` and `moov`. `duration` is in ticks of the only track.
+/// Writes `ftyp` and `moov`. `duration` is in ticks of the movie's clock.
 fn movie(
     w: &mut BoxWriter,
     tracks: &[TrackHeader<'_>],
@@ -100,12 +111,17 @@ fn file_type(w: &mut BoxWriter, tracks: &[TrackHeader<'_>]) {
 /// Ticks a second of the clock of a movie with several tracks.
 const MOVIE_TIMESCALE: u32 = 1000;
 
-/// Writes `mvhd` (8.2.2). The clock of a movie with one track is the track's, so that edit lists and durations are exact.
-fn movie_header(w: &mut BoxWriter, tracks: &[TrackHeader<'_>]) {
-    let timescale = match tracks {
+/// Ticks a second of a movie. With one track they are the track's, so that edit lists and durations are exact.
+fn movie_timescale(tracks: &[TrackHeader<'_>]) -> u32 {
+    match tracks {
         [only] => only.track.timescale.get(),
         _ => MOVIE_TIMESCALE,
-    };
+    }
+}
+
+/// Writes `mvhd` (8.2.2).
+fn movie_header(w: &mut BoxWriter, tracks: &[TrackHeader<'_>]) {
+    let timescale = movie_timescale(tracks);
     w.full(b"mvhd", 0, 0, |w| {
         w.zeros(8);
         w.u32(timescale);

@@ -18,6 +18,6 @@ mod tests;
 #[cfg(test)]
 pub(crate) use boxes::BoxWriter;
 pub use fragment::{FragmentSample, TrackRun, fragment_head};
-pub use init::{TrackHeader, init, live_init};
+pub use init::{TrackHeader, clip_init, init, live_init};
 pub(crate) use protection::added as added_by_encryption;
 pub use segment::{iframe, segment};

@@ -4,7 +4,7 @@
 //! restart never reuses an address: segments are `12.m4s`, parts `12.3.m4s`, and the init segment of an epoch is
 //! `init-EPOCH.mp4`. Playlists of transport streams list only complete segments, `12.ts`.
 
-use super::Container;
+use super::{Container, date_ranges};
 use crate::{
     digits,
     live::{Edge, Extent, Segment, SegmentNumber, Targets, TrackSegment, Window, WindowTrack, time},
@@ -46,6 +46,7 @@ pub fn media(window: &Window, track: usize, view: &PlaylistView<'_>) -> Option<S
     let is_fmp4 = view.container == Container::Fmp4;
     let skipped = if view.skip && is_fmp4 { playlist.skipped() } else { 0 };
     playlist.head(&mut out, skipped);
+    playlist.events(&mut out);
     playlist.segments(&mut out, skipped);
     if view.extent.is_clip() {
         out.push_str("#EXT-X-ENDLIST\n");
@@ -200,6 +201,19 @@ impl<'a> Playlist<'a> {
         }
     }
 
+    /// Writes the events of the listed time. Delta updates have them too: no playlist says that it skips them.
+    fn events(&self, out: &mut String) {
+        let Some((first, ..)) = self.listed.first() else { return };
+        let end = self.listed.last().filter(|_| self.view.extent.is_clip()).map(|(last, of_track, _)| {
+            last.wall + Duration::from_micros(digits::micros(of_track.duration(), self.scale.get()))
+        });
+        for range in self.window.cues_since(first.wall) {
+            if end.is_none_or(|end| range.begin.wall < end) {
+                date_ranges::push(out, range);
+            }
+        }
+    }
+
     fn entry(&self, out: &mut String, segment: &Segment, of_track: &TrackSegment) {
         let is_fmp4 = self.view.container == Container::Fmp4;
         if of_track.is_gap() || (!is_fmp4 && !self.window.has_transport(segment, self.track)) {
@@ -277,7 +291,7 @@ impl<'a> Playlist<'a> {
 }
 
 /// Appends a duration in seconds with milliseconds.
-fn push_seconds(out: &mut String, duration: Duration) {
+pub(super) fn push_seconds(out: &mut String, duration: Duration) {
     digits::push(out, duration.as_secs());
     out.push('.');
     for place in [100, 10, 1] {

@@ -3,6 +3,7 @@
 //! An asset has two flavours: fragmented MP4 at the asset's root, and MPEG-2 TS in `ts/` for players that need it. Both
 //! share subtitles as WebVTT.
 
+mod date_ranges;
 mod keys;
 pub mod live;
 mod media;

@@ -40,6 +40,8 @@ struct Content<'a> {
     text: Vec<TrackListing<'a>>,
     /// Codecs of variants without an audio group, except for the video's.
     codecs: Vec<String>,
+    /// Whether no video has closed captions. Players look for them in media of several segments otherwise.
+    lacks_captions: bool,
 }
 
 /// Returns the multivariant playlist of an asset, with a variant for each combination of video track and audio codec.
@@ -57,7 +59,7 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
     if !has_media && (tracks.is_empty() || !presentation.is_text()) {
         return Err(match container {
             Container::Fmp4 => presentation.not_carried("HLS", "video, or audio other than G.711 and PCM of 8 bits"),
-            Container::Ts => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MP3, AC-3 or E-AC-3"),
+            Container::Ts => presentation.not_carried("MPEG-2 TS", "H.264, HEVC, AAC, MPEG audio, AC-3 or E-AC-3"),
         });
     }
     let muxed = (container == Container::Ts).then(|| transport::muxed_audio(presentation)).flatten();
@@ -82,7 +84,10 @@ pub fn live_multivariant(window: &Window, container: Container) -> Option<String
         Container::Ts => window.transport_listings(epoch),
     };
     let has_tracks = !tracks.is_empty();
-    has_tracks.then(|| Content::of(tracks, muxed, container, "", String::new()).write())
+    let lacks_captions =
+        tracks.iter().filter(|track| track.kind == MediaKind::Video).all(|video| window.lacks_captions(video.place));
+    let content = || Content::of(tracks, muxed, container, "", String::new());
+    has_tracks.then(|| Content { lacks_captions, ..content() }.write())
 }
 
 /// Returns the multivariant playlist of several streams that are renditions of one; `None` until one of them has a complete
@@ -92,7 +97,10 @@ pub fn ladder_multivariant(rungs: &[Rung<'_>]) -> Option<String> {
     let tracks = Tracks::of(rungs);
     let listings = tracks.listings();
     let has_tracks = !listings.is_empty();
-    has_tracks.then(|| Content::of(listings, None, Container::Fmp4, "", String::new()).write())
+    let mut video = tracks.0.iter().filter(|of| of.track.kind == MediaKind::Video);
+    let lacks_captions = video.all(|of| of.rung.window.lacks_captions(of.track.place));
+    let content = || Content::of(listings, None, Container::Fmp4, "", String::new());
+    has_tracks.then(|| Content { lacks_captions, ..content() }.write())
 }
 
 impl<'a> Content<'a> {
@@ -127,7 +135,7 @@ impl<'a> Content<'a> {
             group.codecs = codecs(group.tracks.iter().copied().chain(beside()), container);
         }
         let codecs = codecs(beside(), container);
-        Self { container, base, keys, video, groups, text, codecs }
+        Self { container, base, keys, video, groups, text, codecs, lacks_captions: false }
     }
 
     fn write(&self) -> String {
@@ -211,6 +219,9 @@ impl<'a> Content<'a> {
         if !self.text.is_empty() {
             attribute(out, "SUBTITLES", SUBTITLES);
         }
+        if self.lacks_captions && video.is_some() {
+            out.push_str(",CLOSED-CAPTIONS=NONE");
+        }
         out.push('\n');
         out.push_str(self.base);
         out.push_str(track.name);
@@ -245,11 +256,10 @@ fn codecs<'a>(tracks: impl Iterator<Item = TrackListing<'a>>, container: Contain
     tracks.map(|track| parameter(&track, container)).filter(|codec| seen.insert(codec.clone())).collect()
 }
 
-/// Returns the codec parameter of a track in a container. Transport streams have no MP4 object types. There MP3 has the
-/// name that Apple's and other players know (audio object type 34 of ISO/IEC 14496-3).
+/// Returns the codec parameter of a track in a container.
 fn parameter(track: &TrackListing<'_>, container: Container) -> String {
     match (container, track.codec()) {
-        (Container::Ts, Some(Codec::Mp3(_))) => "mp4a.40.34".to_owned(),
+        (Container::Ts, Some(Codec::MpegAudio(config))) => config.ts_parameter(),
         _ if track.is_webvtt() => "wvtt".to_owned(),
         _ => track.codec_parameter(),
     }

@@ -6,7 +6,7 @@ use crate::{
 };
 use millpond_media::{
     Codec, Work,
-    codec::{Ac3Config, ByteOrder, Mp3Config, PcmCoding, PcmConfig},
+    codec::{Ac3Config, ByteOrder, MpegAudioConfig, PcmCoding, PcmConfig},
     movie::{Edit, Movie, Track, TrackKind},
 };
 use std::sync::Arc;
@@ -165,12 +165,18 @@ fn pcm_is_packaged_and_listed_where_there_are_no_pictures() {
 }
 
 #[test]
-fn mp3_has_a_name_for_each_container() {
-    let mut tracks = film(1000, &["eng"]).tracks.clone();
-    tracks[1].codec = Codec::Mp3(Mp3Config { channels: 1, sample_rate: 48_000 });
-    let p = presentation(vec![movie(tracks)]);
-    assert!(multivariant(&p, Container::Fmp4).unwrap().contains(",mp4a.6B\""));
-    assert!(multivariant(&p, Container::Ts).unwrap().contains(",mp4a.40.34\""));
+fn mpeg_audio_has_a_name_for_each_container() {
+    let film_with = |layer| {
+        let mut tracks = film(1000, &["eng"]).tracks.clone();
+        tracks[1].codec = Codec::MpegAudio(MpegAudioConfig { layer, channels: 1, sample_rate: 48_000 });
+        presentation(vec![movie(tracks)])
+    };
+    assert!(multivariant(&film_with(3), Container::Fmp4).unwrap().contains(",mp4a.6B\""));
+    assert!(multivariant(&film_with(3), Container::Ts).unwrap().contains(",mp4a.40.34\""));
+    // Browsers decode no layer II: beside pictures it is in transport streams only.
+    let layer_2 = film_with(2);
+    assert!(!multivariant(&layer_2, Container::Fmp4).unwrap().contains("mp4a"));
+    assert!(multivariant(&layer_2, Container::Ts).unwrap().contains(",mp4a.40.33\""));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! HLS, chunks of DASH and whole segments share the bytes of the same parts.
 
 mod boundary;
+mod captions;
 mod cutter;
 mod directives;
 mod epoch;
@@ -31,4 +32,5 @@ pub use measure::{TargetDuration, Targets};
 pub use part::{LiveSample, Part, SegmentNumber};
 pub use segment::{Segment, TrackSegment};
 pub use transport::{TransportCounters, TransportSegment};
-pub use window::{Edge, Extent, PartLookUp, PastSegment, PastTrack, Window, WindowLimits, WindowTrack};
+pub use window::{Cue, Edge, Extent, PartLookUp, PastSegment, PastTrack, Window, WindowLimits, WindowTrack};
+pub(crate) use window::{CueAttribute, CuePoint, CueRange};

@@ -233,6 +233,13 @@ impl TransportSegment {
         Some(Self { movie: ts::movie_of(tracks), streams, number, continuity })
     }
 
+    /// Bytes of its samples: a transport stream has a few more.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let samples = self.streams.iter().flat_map(|stream| &stream.samples);
+        samples.map(|sample| sample.data.len() as u64).sum()
+    }
+
     /// Writes the segment.
     ///
     /// # Errors

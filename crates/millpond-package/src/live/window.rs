@@ -1,5 +1,6 @@
 //! The segments of a stream that playlists list, and some older ones that players may still fetch.
 
+mod cues;
 mod listings;
 mod past;
 mod rates;
@@ -15,6 +16,9 @@ use super::{
 };
 use crate::{bandwidth::Bandwidth, track::MediaKind};
 use bytes::Bytes;
+pub use cues::Cue;
+use cues::Cues;
+pub(crate) use cues::{CueAttribute, CuePoint, CueRange};
 use millpond_media::units::Timescale;
 pub use past::{Extent, PastSegment, PastTrack};
 use std::{collections::VecDeque, time::Duration};
@@ -84,16 +88,17 @@ pub struct Window {
     retired: usize,
     /// Number of the first segment that was cut for this window.
     own: SegmentNumber,
+    /// Whether no segment follows.
+    is_ended: bool,
     /// Discontinuity sequence number of the next epoch's first segment.
     discontinuity: u64,
     last_epoch: Option<u32>,
-    /// Wall time of stream time 0 in the first epoch.
-    origin: Option<Duration>,
     heap: u64,
     version: u64,
     /// For each track, the version of its last change.
     changes: Vec<u64>,
     rates: Vec<Bandwidth>,
+    cues: Cues,
 }
 
 impl Window {
@@ -111,19 +116,19 @@ impl Window {
             past: None,
             retired: 0,
             own: SegmentNumber(0),
+            is_ended: false,
             discontinuity,
             last_epoch: None,
-            origin: None,
             heap: 0,
             version: 0,
             changes,
             rates,
+            cues: Cues::default(),
         }
     }
 
     /// Announces an epoch.
     pub fn begin(&mut self, epoch: WindowEpoch) {
-        self.origin.get_or_insert(epoch.wall.saturating_sub(epoch.from));
         self.epochs.push_back(epoch);
         self.forget_epochs();
         self.change(None);
@@ -177,7 +182,11 @@ impl Window {
         let place = (number, epoch, self.discontinuity);
         let segment = Segment::new(place, (start, wall), is_independent, self.tracks.len());
         self.heap = self.heap.saturating_add(segment.heap_bytes());
+        if self.segments.is_empty() {
+            self.own = number;
+        }
         self.segments.push_back(segment);
+        self.expire_cues();
     }
 
     fn take(&mut self, part: Part) {
@@ -328,6 +337,12 @@ impl Window {
         self.segments.iter().skip(self.retired)
     }
 
+    /// Number of segments up to `last` that were cut for this window, also of those that left it.
+    #[must_use]
+    pub fn cut_to(&self, last: SegmentNumber) -> u64 {
+        last.next().0.saturating_sub(self.own.0)
+    }
+
     /// Whether a segment was cut for this window. Stream times of others are those of other runs.
     pub(crate) fn is_own(&self, segment: &Segment) -> bool {
         segment.number >= self.own
@@ -445,14 +460,8 @@ impl Window {
     /// Whether all tracks have a complete segment, so that players can begin.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let is_ready = |track| self.last_closed(track).is_some_and(|last| last >= self.own);
+        let is_ready = |track| self.last_closed(track).is_some_and(|last| self.is_ended || last >= self.own);
         self.targets.is_some() && !self.tracks.is_empty() && (0..self.tracks.len()).all(is_ready)
-    }
-
-    /// Wall time of stream time 0 in the first epoch, since the Unix epoch. It never changes.
-    #[must_use]
-    pub const fn origin(&self) -> Option<Duration> {
-        self.origin
     }
 
     /// All epochs that the window remembers, the oldest first.

@@ -38,7 +38,7 @@ impl Form {
             Codec::Avc(c) => nal(nal::NalCodec::Avc, c.nal_length_size, with_start_codes(c.parameter_sets())),
             Codec::Hevc(c) => nal(nal::NalCodec::Hevc, c.nal_length_size, with_start_codes(c.parameter_sets())),
             Codec::Aac(c) => Self::Adts(c.clone()),
-            Codec::Mp3(_) | Codec::Ac3(_) | Codec::Eac3(_) => Self::Whole,
+            Codec::MpegAudio(_) | Codec::Ac3(_) | Codec::Eac3(_) => Self::Whole,
             _ => return None,
         })
     }
@@ -68,7 +68,7 @@ pub(super) fn stream_type(codec: &Codec) -> Option<u8> {
         Codec::Hevc(_) => Some(0x24),
         Codec::Aac(_) => Some(0x0f),
         // ISO/IEC 11172-3 has rates from 32 kHz up; the lower rates belong to ISO/IEC 13818-3.
-        Codec::Mp3(c) => Some(if c.sample_rate < 32_000 { 0x04 } else { 0x03 }),
+        Codec::MpegAudio(c) => Some(if c.sample_rate < 32_000 { 0x04 } else { 0x03 }),
         Codec::Ac3(_) => Some(0x81),
         Codec::Eac3(_) => Some(0x87),
         _ => None,

@@ -199,7 +199,7 @@ fn refused(codec: &Codec) -> PackageError {
     PackageError::Container {
         container: "MPEG-2 TS",
         found: format!("{} ({})", codec.name(), codec.parameter()),
-        expected: "H.264, HEVC, AAC that fits ADTS, MP3, AC-3 or E-AC-3",
+        expected: "H.264, HEVC, AAC that fits ADTS, MPEG audio, AC-3 or E-AC-3",
     }
 }
 

@@ -1,7 +1,11 @@
 //! Output sizes of a track, known before its media is read.
 
-use super::{Unit, carriage, clock, grouping, nal, packet, pes};
-use millpond_media::{AacConfig, Codec, Track};
+use super::{
+    Unit, carriage, clock,
+    grouping::{self, FrameStep},
+    nal, packet, pes,
+};
+use millpond_media::{AacConfig, Codec, Track, TrackKind, units::Timescale};
 use std::ops::Range;
 
 /// Sizes of everything that is added to the units of a track.
@@ -11,6 +15,10 @@ pub(super) struct Sizes {
     pub(super) is_video: bool,
     /// Whether the stream carries the clock.
     pub(super) has_clock: bool,
+    /// Distance of audio frames by their codec; `None` where unknown.
+    pub(super) step: Option<FrameStep>,
+    /// A tick of the track's timescale on the 90 kHz clock, rounded up.
+    pub(super) tick: i64,
     /// Length of a PES header in bytes.
     header: u64,
     /// Bytes added to each unit: a delimiter or an ADTS header.
@@ -46,7 +54,21 @@ impl Sizes {
             _ => (0, 0),
         };
         let is_video = carriage::is_video(&track.codec);
-        Self { is_video, has_clock, header: pes::header_len(&track.codec), each: each as u64, sets: sets as u64 }
+        let step = match track.kind {
+            TrackKind::Audio { sample_rate: rate, .. } if rate > 0 => {
+                track.codec.samples_per_frame().map(|samples| FrameStep { samples, rate })
+            }
+            _ => None,
+        };
+        let tick = i64::from(Timescale::MPEG.get().div_ceil(track.timescale.get()));
+        let header = pes::header_len(&track.codec);
+        Self { is_video, has_clock, step, tick, header, each: each as u64, sets: sets as u64 }
+    }
+
+    /// Returns the sizes of an audio track whose frames get nothing added.
+    #[cfg(test)]
+    pub(super) fn of_sound(step: Option<FrameStep>, tick: i64) -> Self {
+        Self { is_video: false, has_clock: false, step, tick, header: 14, each: 0, sets: 0 }
     }
 
     /// Returns the payload bytes that a unit becomes.

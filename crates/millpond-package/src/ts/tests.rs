@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::{ObjectRange, Rewrite};
-use millpond_media::{AacConfig, AvcConfig, Codec, HevcConfig, Mp3Config, SampleTable, Timescale, Track, TrackKind};
+use millpond_media::{
+    AacConfig, AvcConfig, Codec, HevcConfig, MpegAudioConfig, SampleTable, Timescale, Track, TrackKind,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -58,7 +60,7 @@ fn aac() -> Codec {
 }
 
 fn mp3() -> Codec {
-    Codec::Mp3(Mp3Config { channels: 2, sample_rate: 44_100 })
+    Codec::MpegAudio(MpegAudioConfig { layer: 3, channels: 2, sample_rate: 44_100 })
 }
 
 fn movie(codecs: &[Codec]) -> Arc<Movie> {

@@ -23,8 +23,11 @@ pub fn ladder_mpd(rungs: &[Rung<'_>], view: &ManifestView<'_>) -> Option<String>
     let first = tracks.0.first()?;
     let entries: usize = ladder.periods.iter().flatten().map(|period| period.segments.len()).sum();
     let mut w = Writer::new(4096 + ENTRY * entries);
-    head(&mut w, first.rung.window, view, Duration::ZERO);
+    head(&mut w, first.rung.window, view);
     w.start("Period").attribute("id", "0").attribute("start", "PT0S");
+    if let Some(period) = ladder.periods.iter().flatten().next() {
+        period.events(&mut w, None);
+    }
     for (id, set) in (0..).zip(sets(&tracks.listings(), ladder.is_aligned())) {
         set.write(&mut w, id, &ladder);
     }

@@ -58,7 +58,7 @@ fn the_multivariant_playlist_lists_the_tracks_of_the_newest_epoch() {
     let expected = format!(
         "#EXTM3U\n#EXT-X-VERSION:7\n\
         #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"aac\",NAME=\"English\",LANGUAGE=\"en\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"a1/index.m3u8\"\n\
-        #EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=640x360,FRAME-RATE=25.000,AUDIO=\"aac\"\n\
+        #EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=640x360,FRAME-RATE=25.000,AUDIO=\"aac\",CLOSED-CAPTIONS=NONE\n\
         v1/index.m3u8\n",
         rate.peak, rate.average
     );

@@ -5,11 +5,11 @@ use crate::{live::epoch::WindowEpoch, track::MediaKind, track_listing::TrackList
 use millpond_media::codec::Codec;
 
 impl Window {
-    /// Returns the tracks of an epoch for manifests: those that fragmented MP4 can carry, except for PCM next to video.
+    /// Returns the tracks of an epoch for manifests: those that fragmented MP4 can carry, and that fit beside video.
     pub(crate) fn listings<'a>(&'a self, epoch: &'a WindowEpoch) -> Vec<TrackListing<'a>> {
         let listings = || (0..self.tracks.len()).filter_map(|place| self.listing(epoch, place));
         let has_video = listings().any(|listing| listing.kind == MediaKind::Video);
-        let is_listed = |codec: &Codec| codec.fits_fmp4() && !(has_video && matches!(codec, Codec::Pcm(_)));
+        let is_listed = |codec: &Codec| codec.fits_fmp4() && (!has_video || codec.fits_beside_video());
         listings().filter(|listing| listing.codec().is_some_and(is_listed)).collect()
     }
 

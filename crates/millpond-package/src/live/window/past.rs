@@ -3,6 +3,7 @@
 use super::Window;
 use crate::live::{
     epoch::WindowEpoch,
+    measure::{TargetDuration, Targets},
     part::SegmentNumber,
     segment::{Segment, TrackSegment},
 };
@@ -92,6 +93,20 @@ impl Window {
         self.retired = self.segments.len();
         self.version += 1;
         self.forget_epochs();
+    }
+
+    /// Ends a window that has only [restored](Self::restore) segments, so that players can begin without others.
+    pub fn end(&mut self, target: TargetDuration) {
+        self.targets = Some(Targets { segment: target, parts: None });
+        self.is_ended = true;
+        (0..self.tracks.len()).for_each(|track| self.measure(track));
+        self.version += 1;
+    }
+
+    /// Whether it [ended](Self::end): no segment follows.
+    #[must_use]
+    pub const fn is_ended(&self) -> bool {
+        self.is_ended
     }
 
     fn past_segment(&self, past: &PastSegment) -> Segment {

@@ -18,6 +18,7 @@ fn segments_are_found_by_number() {
     assert!(window.is_ready());
     assert_eq!(window.last_closed(0), Some(SegmentNumber(103)));
     assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(100)));
+    assert_eq!(window.cut_to(SegmentNumber(103)), 4);
     let segment = window.segment(SegmentNumber(101)).unwrap();
     let video = segment.track(0).unwrap();
     assert_eq!((video.start(), video.duration(), video.parts().len()), (Some(12 * 90_000), 180_000, 7));

@@ -1,0 +1,223 @@
+use super::*;
+use crate::{
+    dash::live::{ManifestView, mpd},
+    hls::{
+        Container,
+        live::{PlaylistView, media},
+    },
+    live::{
+        CutRules, Extent, SegmentNumber,
+        testing::{LIMITS, cut, epoch, film, rules, window},
+    },
+};
+use millpond_media::ts::{SpliceEvent, SpliceKind, SpliceMeaning};
+
+const SECOND: u64 = 90_000;
+const BREAK: SpliceEvent = SpliceEvent {
+    number: 7,
+    kind: SpliceKind::Insert,
+    meaning: SpliceMeaning::Out,
+    duration: Some(30 * SECOND),
+    returns: false,
+};
+const RETURN: SpliceEvent = SpliceEvent { meaning: SpliceMeaning::In, duration: None, ..BREAK };
+const VIEW: PlaylistView<'static> =
+    PlaylistView { run: "0a1b", container: Container::Fmp4, skip: false, extent: Extent::Edge, query: "" };
+
+/// A cue at milliseconds of stream time. Its section is told apart by a byte.
+fn cue(millis: u64, byte: u8, events: &[SpliceEvent]) -> Cue {
+    let command = if events.first().is_none_or(|event| event.kind == SpliceKind::Insert) { 5 } else { 6 };
+    let splice = SpliceSection { command, time: None, events: events.to_vec() };
+    Cue { at: Duration::from_millis(millis), splice: splice.into(), section: Bytes::from(vec![0xfc, 0, 0, 0, byte]) }
+}
+
+/// A film of some seconds from stream time 10 s on, 10:00.
+fn watched(seconds: i64) -> Window {
+    window(LIMITS, cut(rules(), film(seconds, 50)))
+}
+
+/// The tags of cues in a playlist.
+fn tags(window: &Window, view: &PlaylistView<'_>) -> Vec<String> {
+    let list = media(window, 0, view).unwrap();
+    list.lines().filter_map(|line| line.strip_prefix("#EXT-X-DATERANGE:")).map(str::to_owned).collect()
+}
+
+fn count(window: &Window) -> usize {
+    window.cues_since(Duration::ZERO).count()
+}
+
+#[test]
+fn a_break_and_its_return_are_one_range() {
+    let mut window = watched(5);
+    let before = window.version();
+    window.cue(&cue(20_040, 1, &[BREAK]));
+    let open = "ID=\"insert-7-1795341610040\",START-DATE=\"2026-11-22T10:00:10.040Z\",PLANNED-DURATION=30.000,\
+                SCTE35-OUT=0xFC00000001";
+    assert_eq!(tags(&window, &VIEW), [open]);
+    assert!(window.version() > before);
+    // Repeated with another section, and a return of another number.
+    let before = window.version();
+    window.cue(&cue(20_080, 2, &[BREAK]));
+    assert_eq!(window.version(), before);
+    window.cue(&cue(45_040, 0xa3, &[SpliceEvent { number: 8, ..RETURN }]));
+    window.cue(&cue(45_040, 0xa4, &[SpliceEvent { number: 8, ..RETURN }]));
+    let whole = "ID=\"insert-7-1795341610040\",START-DATE=\"2026-11-22T10:00:10.040Z\",\
+                 END-DATE=\"2026-11-22T10:00:35.040Z\",DURATION=25.000,PLANNED-DURATION=30.000,\
+                 SCTE35-OUT=0xFC00000001,SCTE35-IN=0xFC000000A3";
+    assert_eq!(tags(&window, &VIEW), [whole]);
+    // The number is used again.
+    window.cue(&cue(60_000, 5, &[BREAK]));
+    assert_eq!(count(&window), 2);
+}
+
+#[test]
+fn a_return_alone_has_its_own_range() {
+    let mut window = watched(5);
+    window.cue(&cue(12_000, 1, &[RETURN]));
+    window.cue(&cue(12_000, 1, &[RETURN]));
+    let expected = "ID=\"insert-7-1795341602000\",START-DATE=\"2026-11-22T10:00:02.000Z\",\
+                    END-DATE=\"2026-11-22T10:00:02.000Z\",SCTE35-IN=0xFC00000001";
+    assert_eq!(tags(&window, &VIEW), [expected]);
+}
+
+#[test]
+fn each_segment_of_a_section_has_a_range() {
+    let segment = |number, kind, meaning| SpliceEvent {
+        number,
+        kind: SpliceKind::Segment(kind),
+        meaning,
+        duration: None,
+        returns: false,
+    };
+    let mut window = watched(5);
+    window.cue(&cue(11_000, 1, &[segment(3, 0x34, SpliceMeaning::Out), segment(4, 0x10, SpliceMeaning::Other)]));
+    // The end of another kind of segment, and of another number.
+    window.cue(&cue(12_000, 2, &[segment(3, 0x31, SpliceMeaning::In), segment(5, 0x35, SpliceMeaning::In)]));
+    window.cue(&cue(13_000, 3, &[segment(3, 0x35, SpliceMeaning::In), segment(4, 0x11, SpliceMeaning::Other)]));
+    let found: Vec<_> = window.cues_since(Duration::ZERO).map(|range| (&*range.id, range.attribute)).collect();
+    use CueAttribute::{Command, In, Out};
+    let expected = [
+        ("segment-34-3-1795341601000", Out),
+        ("segment-10-4-1795341601000", Command),
+        ("segment-31-3-1795341602000", In),
+        ("segment-35-5-1795341602000", In),
+        ("segment-11-4-1795341603000", Command),
+    ];
+    assert_eq!(found, expected);
+    let ended = window.cues_since(Duration::ZERO).filter(|range| range.end.is_some()).count();
+    assert_eq!(ended, 1);
+}
+
+#[test]
+fn other_commands_are_told_apart_by_their_bytes() {
+    let mut window = watched(5);
+    for byte in [1, 1, 2] {
+        window.cue(&cue(11_000, byte, &[]));
+    }
+    let ids: Vec<_> = window.cues_since(Duration::ZERO).map(|range| range.id.clone()).collect();
+    assert_eq!(ids, ["command-05-00000001-1795341601000", "command-05-00000002-1795341601000"]);
+}
+
+#[test]
+fn cancelled_and_moved_breaks_leave() {
+    let mut window = watched(5);
+    let cancelled = SpliceEvent { meaning: SpliceMeaning::Cancelled, duration: None, ..BREAK };
+    window.cue(&cue(20_000, 1, &[BREAK]));
+    window.cue(&cue(22_000, 2, &[BREAK]));
+    let starts = |window: &Window| -> Vec<_> {
+        window.cues_since(Duration::ZERO).map(|range| range.begin.at.as_secs()).collect()
+    };
+    assert_eq!(starts(&window), [22]);
+    window.cue(&cue(12_000, 3, &[SpliceEvent { number: 8, ..cancelled }]));
+    assert_eq!(starts(&window), [22]);
+    window.cue(&cue(12_000, 3, &[cancelled]));
+    assert_eq!(count(&window), 0);
+    // One that has ended stays.
+    window.cue(&cue(11_000, 1, &[BREAK]));
+    window.cue(&cue(12_000, 2, &[RETURN]));
+    window.cue(&cue(12_000, 3, &[cancelled]));
+    assert_eq!(count(&window), 1);
+}
+
+#[test]
+fn breaks_that_return_by_themselves_end_at_their_time() {
+    let mut window = watched(5);
+    window.cue(&cue(11_000, 1, &[SpliceEvent { duration: Some(SECOND), returns: true, ..BREAK }]));
+    window.expire_cues();
+    let ended = "ID=\"insert-7-1795341601000\",START-DATE=\"2026-11-22T10:00:01.000Z\",\
+                 END-DATE=\"2026-11-22T10:00:02.000Z\",DURATION=1.000,PLANNED-DURATION=1.000,SCTE35-OUT=0xFC00000001";
+    assert_eq!(tags(&window, &VIEW), [ended]);
+}
+
+#[test]
+fn events_leave_with_the_segments_that_they_belong_to() {
+    let limits = crate::live::WindowLimits { segments: 4, listed: Duration::from_secs(4), ..LIMITS };
+    let mut window = Window::new(limits, crate::live::testing::tracks(), 7);
+    window.begin(epoch(0, Duration::from_secs(10)));
+    let mut counts = Vec::new();
+    for (number, one) in cut(CutRules { part: None, ..rules() }, film(60, 50)).into_iter().enumerate() {
+        window.push(one);
+        if number == 0 {
+            window.cue(&cue(12_000, 1, &[SpliceEvent { duration: Some(4 * SECOND), ..BREAK }]));
+        }
+        counts.push(count(&window));
+    }
+    assert_eq!(counts.iter().filter(|count| **count == 1).count(), counts.partition_point(|count| *count == 1));
+    let part = counts.partition_point(|count| *count == 1) as f64 / counts.len() as f64;
+    assert!((0.15..0.4).contains(&part), "16 s and the window of 60 s: {part}");
+}
+
+#[test]
+fn a_flood_of_cues_is_bounded() {
+    let mut window = watched(5);
+    for number in 0..2000 {
+        window.cue(&cue(20_000 + u64::from(number), 1, &[SpliceEvent { number, ..BREAK }]));
+    }
+    assert_eq!(count(&window), 256);
+    let long = Bytes::from(vec![0xfc; 4000]);
+    for number in 2000..2100 {
+        let one = cue(20_000, 1, &[SpliceEvent { number, ..BREAK }]);
+        window.cue(&Cue { section: long.clone(), ..one });
+    }
+    assert_eq!(count(&window), 16);
+}
+
+#[test]
+fn all_playlists_list_events_and_clips_only_theirs() {
+    let mut window = watched(60);
+    window.cue(&cue(30_000, 1, &[BREAK]));
+    let skip = PlaylistView { skip: true, ..VIEW };
+    let delta = media(&window, 0, &skip).unwrap();
+    assert!(delta.contains("SKIPPED-SEGMENTS=") && !delta.contains("CAN-SKIP-DATERANGES"), "{delta}");
+    assert_eq!(tags(&window, &skip), tags(&window, &VIEW));
+    assert!(media(&window, 1, &VIEW).unwrap().contains("#EXT-X-DATERANGE:ID=\"insert-7-"));
+    let first = window.segments().next().unwrap().number.0;
+    let clip = |from: u64, to: u64| {
+        let extent = Extent::Clip(SegmentNumber(first + from), SegmentNumber(first + to));
+        tags(&window, &PlaylistView { extent, ..VIEW }).len()
+    };
+    // From 20 s of the film on, for 30 s.
+    assert_eq!([clip(0, 9), clip(0, 10), clip(24, 25), clip(26, 27)], [0, 1, 1, 0]);
+}
+
+#[test]
+fn manifests_have_events_in_their_periods() {
+    let mut window = watched(5);
+    window.cue(&cue(12_500, 1, &[BREAK]));
+    let view = ManifestView { run: "0a1b", clock: "/time", published: Duration::ZERO, extent: Extent::Edge };
+    let expected = "    <EventStream schemeIdUri=\"urn:scte:scte35:2014:xml+bin\" timescale=\"90000\">
+      <Event presentationTime=\"225000\" duration=\"2700000\" id=\"45272773\">
+        <Signal xmlns=\"http://www.scte.org/schemas/35/2016\">
+          <Binary>/AAAAAE=</Binary>
+        </Signal>
+      </Event>
+    </EventStream>
+    <AdaptationSet";
+    let text = mpd(&window, &view).unwrap();
+    assert!(text.contains(expected), "{text}");
+    window.cue(&cue(14_000, 2, &[RETURN]));
+    let text = mpd(&window, &view).unwrap();
+    assert!(text.contains("presentationTime=\"225000\" duration=\"2700000\""), "{text}");
+    assert!(text.contains("<Event presentationTime=\"360000\" id="), "{text}");
+    assert_eq!(text.matches("<EventStream").count(), 1);
+}
