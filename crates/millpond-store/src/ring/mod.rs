@@ -20,6 +20,7 @@ mod record;
 mod recovery;
 mod ring_file;
 mod shared;
+mod sweep;
 mod writer;
 mod writing;
 
@@ -32,6 +33,7 @@ pub use limits::RingLimits;
 pub use queued::{Outcome, Queued};
 pub use record::{Found, RingKind, RingPlace, RingRecord};
 pub use shared::RingStats;
+pub use sweep::{SweepLimits, Swept, sweep};
 pub use writer::RingWriter;
 
 use std::path::Path;
@@ -77,6 +79,11 @@ impl Ring {
         Ok((Self { shared, writer: writer.clone(), number }, found))
     }
 
+    /// Whether a ring of the stream lies below `folder`. It blocks the thread.
+    pub fn is_kept(folder: &Path, name: &str) -> bool {
+        shared::is_kept(folder, name)
+    }
+
     /// Queues a payload for writing, in the pieces given. It never waits: what the queue has no room for is lost.
     pub fn append(&self, record: RingRecord, payload: Arc<[Bytes]>) -> Queued {
         let queued = Queued::default();
@@ -108,6 +115,11 @@ impl Ring {
     /// minute; the limits in bytes also hold in between.
     pub fn evict(&self, now: Duration) {
         self.writer.send(Job::Evict(self.number, now));
+    }
+
+    /// Has the writer remove the oldest complete files, until they had `bytes` bytes.
+    pub fn free(&self, bytes: u64) {
+        self.writer.send(Job::Free(self.number, bytes));
     }
 
     /// Waits until all payloads queued so far are on the disk or lost. It blocks the thread: for the end of a process.

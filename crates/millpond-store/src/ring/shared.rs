@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -58,7 +59,7 @@ impl Shared {
     /// See [`super::Ring::open`].
     pub(super) fn open(parent: &Path, name: &str, limits: RingLimits) -> Result<Self, RingError> {
         limits.check()?;
-        let folder = parent.join(format!("{:016x}", xxh3_64(name.as_bytes())));
+        let folder = folder_of(parent, name);
         fs::create_dir_all(&folder).map_err(RingError::of(&folder, "making the folder"))?;
         let lock = lock(&folder)?;
         claim(&folder, name)?;
@@ -149,15 +150,52 @@ impl Shared {
     }
 }
 
+/// Folder of the ring of a stream.
+pub(super) fn folder_of(parent: &Path, name: &str) -> PathBuf {
+    parent.join(format!("{:016x}", xxh3_64(name.as_bytes())))
+}
+
+/// Whether the folder of a stream is there.
+pub(super) fn is_kept(parent: &Path, name: &str) -> bool {
+    fs::read(folder_of(parent, name).join("name")).is_ok_and(|found| found == name.as_bytes())
+}
+
 fn lock(folder: &Path) -> Result<File, RingError> {
     let path = folder.join("lock");
     let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
     let file = opened.map_err(RingError::of(&path, "opening"))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(RingError::Locked { folder: folder.to_owned() }),
-        Err(error) => Err(RingError::of(&path, "locking")(error.into())),
+    let locked = || RingError::Locked { folder: folder.to_owned() };
+    // A sweep may have removed the file between the two calls.
+    if try_lock(&file, &path)? && is_at(&file, &path) { Ok(file) } else { Err(locked()) }
+}
+
+/// Locks the folder of a ring that is not open. `None` where it is open, or has no lock.
+///
+/// # Errors
+///
+/// The disk's.
+pub(super) fn lock_existing(folder: &Path) -> Result<Option<File>, RingError> {
+    let path = folder.join("lock");
+    let file = match OpenOptions::new().write(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(RingError::of(&path, "opening"))?,
+    };
+    Ok((try_lock(&file, &path)? && is_at(&file, &path)).then_some(file))
+}
+
+/// Locks a file. Returns whether nobody else has the lock.
+fn try_lock(file: &File, path: &Path) -> Result<bool, RingError> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(RingError::of(path, "locking")(error.into())),
     }
+}
+
+/// Whether a path still leads to an open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let inode = |of: fs::Metadata| (of.dev(), of.ino());
+    file.metadata().map(inode).ok() == fs::metadata(path).map(inode).ok()
 }
 
 /// Writes the name of the stream, or compares it: publishers choose names, and can choose two with the same hash.

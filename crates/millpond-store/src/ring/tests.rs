@@ -359,3 +359,47 @@ proptest! {
         prop_assert_eq!(found(3, &index, offset).len(), at / SIZE);
     }
 }
+
+#[test]
+fn sweeps_remove_the_oldest_files_of_all_rings_and_nothing_else() {
+    let (dir, writer) = (tempfile::tempdir().unwrap(), RingWriter::start().unwrap());
+    let (ring, _) = open(dir.path(), limits(), &writer);
+    append(&ring, (0..13).map(|number| (number, 32 << 10)));
+    let all = files(&ring);
+    // A folder with a name of its own, and one whose name has another hash.
+    for (folder, name) in [("photos", "photos"), ("0123456789abcdef", "cams/gate")] {
+        fs::create_dir(dir.path().join(folder)).unwrap();
+        fs::write(dir.path().join(folder).join("name"), name).unwrap();
+        fs::write(dir.path().join(folder).join("data-000001"), [0; 4096]).unwrap();
+    }
+    let now = std::time::SystemTime::now();
+    let later = now + 2 * HOUR;
+    let total = |total| SweepLimits { age: HOUR, total };
+    // An open ring is never too old, and its writer removes what exceeds the total.
+    let swept = sweep(dir.path(), total(None), later).unwrap();
+    assert_eq!((swept.removed, swept.bytes > 4 * (128 << 10), swept.excess.len()), (0, true, 0), "{swept:?}");
+    let swept = sweep(dir.path(), total(Some(swept.bytes - 1)), later).unwrap();
+    assert_eq!(files(&ring), all);
+    let [(name, bytes)] = &swept.excess[..] else { panic!("{swept:?}") };
+    assert_eq!((&**name, *bytes), (NAME, all[0].1 + all[4].1));
+    ring.free(*bytes);
+    ring.flush();
+    assert_eq!(files(&ring).len(), all.len() - 2);
+    // One that is not open is bounded at once, then removed as a whole.
+    let folder = ring.shared.folder.clone();
+    drop(ring);
+    while folder.join("data-000002").exists() {
+        assert!(sweep(dir.path(), total(Some(200 << 10)), now).unwrap().bytes <= 200 << 10);
+        std::thread::yield_now();
+    }
+    assert!(folder.join("data-000004").exists());
+    assert_eq!(sweep(dir.path(), total(None), later).unwrap(), Swept { removed: 1, ..Swept::default() });
+    assert!(!folder.exists());
+    let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|of| of.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["0123456789abcdef", "photos"]);
+    assert_eq!(fs::read_dir(dir.path().join("photos")).unwrap().count(), 2);
+    assert_eq!(sweep(&dir.path().join("none"), total(None), now).unwrap(), Swept::default());
+    let (_, found) = open(dir.path(), limits(), &writer);
+    assert!(found.is_empty());
+}

@@ -48,6 +48,8 @@ pub(super) enum Job {
     Append(u64, Append),
     /// With the time since the Unix epoch.
     Evict(u64, Duration),
+    /// With the bytes to be freed.
+    Free(u64, u64),
     /// Syncs the files, then replies.
     Flush(u64, SyncSender<()>),
     Close(u64),
@@ -133,6 +135,11 @@ impl WriterThread {
             Job::Evict(number, now) => {
                 if let Some(ring) = self.rings.get_mut(&number) {
                     ring.evict(now);
+                }
+            }
+            Job::Free(number, bytes) => {
+                if let Some(ring) = self.rings.get_mut(&number) {
+                    ring.free(bytes);
                 }
             }
             Job::Flush(number, done) => {

@@ -140,6 +140,18 @@ impl Writing {
         }
     }
 
+    /// Removes the oldest complete files until they had `bytes` bytes.
+    pub(super) fn free(&mut self, bytes: u64) {
+        let mut freed = 0;
+        while freed < bytes {
+            match self.remove_oldest() {
+                Ok(Some(bytes)) => freed += bytes,
+                Ok(None) => return,
+                Err(error) => return self.failed(&error, Instant::now()),
+            }
+        }
+    }
+
     /// Removes the oldest complete file; returns its bytes.
     fn remove_oldest(&mut self) -> Result<Option<u64>, RingError> {
         let Some(oldest) = self.kept.front().copied() else { return Ok(None) };
