@@ -1,8 +1,12 @@
 //! Where frames enter a graph.
 
-use crate::{Format, live::Epoch};
+use crate::{
+    Format,
+    live::{Cues, Epoch},
+};
 use millpond_package::MediaKind;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// The origin of frames: a stored title, or a live stream.
 pub trait Feed: std::fmt::Debug + Send + Sync + 'static {
@@ -15,25 +19,16 @@ pub trait Feed: std::fmt::Debug + Send + Sync + 'static {
     /// The formats of its tracks. [`Frame::track`](crate::Frame::track) is an index of it; `None` for tracks without frames.
     fn formats(&self) -> &[Option<Format>];
 
-    /// The rule by which a frame is due.
-    fn pace(&self) -> Pace {
-        Pace::Due
-    }
-
     /// An epoch by its number; `None` where it is unknown, or the feed has none.
     fn epoch(&self, number: u32) -> Option<Epoch> {
         let _ = number;
         None
     }
-}
 
-/// The rule by which a frame is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Its [due time](crate::Frame::due).
-    Due,
-    /// Its arrival: the upstream sets the pace.
-    Arrival,
+    /// The cues of its source; `None` where the feed has none.
+    fn cues(&self) -> Option<watch::Receiver<Cues>> {
+        None
+    }
 }
 
 impl dyn Feed {

@@ -29,18 +29,18 @@ pub mod transport_stream;
 
 pub use admission::{Admitted, Bounds, Full};
 pub use counters::{CounterCollector, Counters};
-pub use feed::{Feed, Pace};
+pub use feed::Feed;
 pub use format::Format;
 pub use frame::{Frame, Run};
 pub use graph::{
-    Attached, CannotOpen, Group, GroupAddress, Manager, Opened, Played, Playing, Program, Request, Start, Stopped,
-    Viewing,
+    Attached, CannotOpen, Group, GroupAddress, Manager, Opened, Played, PlayedPart, Playing, Program, Request, Start,
+    Stopped, Viewing,
 };
 pub use live::{
-    CannotInsert, Conflict, Epoch, EpochReason, FoundPart, FoundSegment, InsertionEnd, InsertionReport, Linger,
-    LiveCollector, LiveFeed, LiveRequest, LiveStream, LiveWindow, PartBytes, Publication, PublicationEnd,
-    PublishRefused, PublishRequest, PublishedMedia, ShiftOptions, ShiftReport, Source, SourceCounts, StreamReport,
-    StreamState, Unfit, WindowOptions,
+    CannotInsert, ChannelSource, Conflict, Cues, Epoch, EpochReason, FoundPart, FoundSegment, InsertionEnd,
+    InsertionReport, Linger, LiveCollector, LiveFeed, LiveRequest, LiveStream, LiveWindow, PartBytes, PastPoint,
+    PastStart, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia, ShiftOptions, ShiftReport,
+    Source, SourceCounts, StreamReport, StreamState, Titles, Unfit, WindowOptions,
 };
 pub use modules::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
 pub use multicast::{Groups, NoGroups};

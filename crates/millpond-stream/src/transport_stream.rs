@@ -7,7 +7,7 @@
 //! Times are those of the stream's transport stream segments ([`millpond_package::live`]), so that players can change between
 //! both.
 
-use crate::{Format, Frame, Pace, modules::CHANNEL_START};
+use crate::{Format, Frame};
 use millpond_media::units::Timescale;
 use millpond_package::{
     MediaKind,
@@ -24,21 +24,9 @@ pub struct TransportStream {
     /// In the order of the streams.
     lanes: Vec<Lane>,
     lead: u16,
-    pace: Pace,
     writer: Continuation,
-    state: State,
-    /// Whether the reordering of pictures is known.
-    is_settled: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Before the first key frame.
-    Empty,
-    /// Frames are taken.
-    Open,
-    /// Frames were lost: the next key frame is waited for.
-    Broken,
+    /// Whether the first key frame was taken.
+    is_open: bool,
 }
 
 /// A track.
@@ -48,14 +36,10 @@ struct Lane {
     track: u16,
     is_video: bool,
     timescale: Timescale,
-    /// Ticks (90 kHz) by which decode times are moved earlier: in channels they may exceed presentation times.
-    reorder: i64,
     /// The next decode time is no less.
     next_dts: i64,
     /// Frames that are presented earlier are left out.
     from: i64,
-    /// Number of the frame that follows the last one.
-    next_number: Option<u32>,
 }
 
 /// Whether a transport stream can carry the frames of a track.
@@ -68,13 +52,13 @@ impl TransportStream {
     /// Makes one for tracks of a feed, by their indexes. It begins with a key frame of `lead`. Tracks that
     /// [do not fit](fits) are left out; `None` where the leading track is one of them.
     #[must_use]
-    pub fn new<'a>(formats: impl IntoIterator<Item = (u16, &'a Format)>, lead: u16, pace: Pace) -> Option<Self> {
+    pub fn new<'a>(formats: impl IntoIterator<Item = (u16, &'a Format)>, lead: u16) -> Option<Self> {
         let mut formats: Vec<_> = formats.into_iter().filter(|(_, format)| fits(format)).collect();
         formats.sort_by_key(|(track, _)| *track != lead);
         formats.first().filter(|(track, _)| *track == lead)?;
         let lanes = formats.iter().map(|(track, format)| Lane::new(*track, format)).collect();
         let writer = Continuation::new(formats.into_iter().map(|(_, format)| format.track.clone()).collect());
-        Some(Self { lanes, lead, pace, writer, state: State::Empty, is_settled: pace == Pace::Arrival })
+        Some(Self { lanes, lead, writer, is_open: false })
     }
 
     /// Begins an epoch with `formats`. Returns `false` where its tracks can't follow in the same stream: one has another codec,
@@ -83,7 +67,7 @@ impl TransportStream {
         let of_lane = |lane: &Lane| formats.get(usize::from(lane.track))?.as_ref().filter(|format| fits(format));
         let Some(formats) = self.lanes.iter().map(of_lane).collect::<Option<Vec<_>>>() else { return false };
         let tracks: Vec<_> = formats.iter().map(|format| format.track.clone()).collect();
-        if self.state == State::Empty {
+        if !self.is_open {
             self.writer = Continuation::new(tracks);
         } else if !self.writer.discontinue(tracks) {
             return false;
@@ -94,35 +78,19 @@ impl TransportStream {
         true
     }
 
-    /// Settles the reordering of a channel's pictures, by the first frames. Others need none of it.
-    pub fn settle(&mut self, frames: &[Frame]) {
-        if std::mem::replace(&mut self.is_settled, true) {
-            return;
-        }
-        for lane in self.lanes.iter_mut().filter(|lane| lane.is_video) {
-            let own = frames.iter().filter(|frame| frame.track == lane.track);
-            let late = own.map(|frame| lane.due(frame).saturating_sub(clock_of(frame.pts, lane.timescale)));
-            lane.reorder = late.max().unwrap_or(0).max(0);
-        }
-    }
-
     /// Takes a frame, and appends the packets that are complete to `out`. A picture or frame that its codec does not allow is
     /// left out, with the sound beside it.
     pub fn push(&mut self, frame: &Frame, out: &mut Vec<u8>) {
         let Some(place) = self.lanes.iter().position(|lane| lane.track == frame.track) else { return };
         let is_lead = frame.track == self.lead;
-        if is_lead && self.has_hole(place, frame.number) && self.state == State::Open {
-            self.state = State::Broken;
-        }
-        if self.state != State::Open {
+        if !self.is_open {
             if !is_lead || !frame.is_sync {
                 return;
             }
             self.begin(place, frame);
         }
-        let start = if self.pace == Pace::Due { clock(CHANNEL_START) } else { 0 };
         let Some(lane) = self.lanes.get_mut(place) else { return };
-        let Some(sample) = lane.take(frame, start) else { return };
+        let Some(sample) = lane.take(frame) else { return };
         let is_picture = lane.is_video;
         self.writer.push(place, sample);
         if is_picture || self.writer.waiting() >= SOUND {
@@ -136,17 +104,9 @@ impl TransportStream {
         let _ = self.writer.write(out);
     }
 
-    /// Notes the number of a frame. Returns whether pictures are missing before it that it may refer to: those of a live stream
-    /// can all be decoded, whatever is missing.
-    fn has_hole(&mut self, place: usize, number: u32) -> bool {
-        let Some(lane) = self.lanes.get_mut(place) else { return false };
-        let expected = lane.next_number.replace(number.wrapping_add(1));
-        self.pace == Pace::Due && lane.is_video && expected.is_some_and(|expected| expected != number)
-    }
-
     /// Begins with a key frame of the leading track.
     fn begin(&mut self, place: usize, key: &Frame) {
-        self.state = State::Open;
+        self.is_open = true;
         let Some(from) = self.lanes.get(place).map(|lane| clock_of(key.pts, lane.timescale)) else { return };
         self.lanes.iter_mut().for_each(|lane| lane.from = from);
     }
@@ -155,7 +115,7 @@ impl TransportStream {
 impl Lane {
     fn new(track: u16, format: &Format) -> Self {
         let (is_video, timescale) = (format.is_video(), format.track.timescale);
-        Self { track, is_video, timescale, reorder: 0, next_dts: i64::MIN, from: 0, next_number: None }
+        Self { track, is_video, timescale, next_dts: i64::MIN, from: 0 }
     }
 
     /// Time at which a frame is due.
@@ -163,17 +123,16 @@ impl Lane {
         clock_of(clock(frame.due), Timescale::MPEG)
     }
 
-    /// Returns a frame as a sample, whose times are moved by `start`; `None` where it is presented too early.
-    fn take(&mut self, frame: &Frame, start: i64) -> Option<Sample> {
+    /// Returns a frame as a sample; `None` where it is presented too early.
+    fn take(&mut self, frame: &Frame) -> Option<Sample> {
         let pts = clock_of(frame.pts, self.timescale);
         if pts < self.from {
             return None;
         }
         // Only pictures are reordered.
-        let dts = if self.is_video { self.due(frame).saturating_sub(self.reorder) } else { pts };
+        let dts = if self.is_video { self.due(frame) } else { pts };
         let dts = dts.max(self.next_dts).min(pts);
         self.next_dts = dts.saturating_add(1);
-        let (dts, pts) = (dts.saturating_add(start), pts.saturating_add(start));
         Some(Sample { dts, pts, is_sync: frame.is_sync, data: frame.data.clone() })
     }
 }

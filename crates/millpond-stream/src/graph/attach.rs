@@ -44,7 +44,7 @@ impl Manager {
         module: Box<dyn Module>,
         lease: impl Future<Output = ()> + Send + 'static,
     ) {
-        let shared = self.shared(program);
+        let shared = program.shared.clone();
         let (kind, path) = (module.kind(), program.path().to_owned());
         let node = self.registry().add(kind, &path);
         runtime.spawn(async move {
@@ -80,7 +80,7 @@ impl Manager {
         module: Box<dyn Module>,
         label: &str,
     ) -> Result<Attached, CannotOpen> {
-        let shared = self.shared(program);
+        let shared = program.shared.clone();
         let node = self.registry().add(module.kind(), format!("{} {label}", program.path()));
         let branch = shared.branch(node.id(), None).await.map_err(|Closed| CannotOpen::Ended)?;
         let module = Box::new(Attachment { module, shared });

@@ -3,9 +3,11 @@
 use super::{
     pipe::{Closed, Load, Parcel, PipeReader, Weight, branch},
     registry::{NodeId, Registry},
+    session::BranchSplicer,
 };
-use crate::{Frame, Run};
+use crate::{Frame, Run, live::Splicer};
 use std::{
+    cell::RefCell,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -41,6 +43,18 @@ pub(super) struct BranchWriter {
     broken: Vec<u16>,
     /// Number of frames lost.
     lost: Arc<AtomicU64>,
+    /// The module that takes the frames.
+    to: NodeId,
+    splicer: BranchSplicer,
+}
+
+/// Ends the clips of its viewer.
+impl Drop for BranchWriter {
+    fn drop(&mut self) {
+        if let Some(splicer) = self.splicer.get() {
+            splicer.close();
+        }
+    }
 }
 
 /// How far a queue is filled.
@@ -63,13 +77,50 @@ impl BranchWriter {
         let lost = Arc::new(AtomicU64::new(0));
         let edge = registry.connect(from, to, limits.runs, lost.clone());
         let (parcels, load, reader) = branch(edge);
-        let mut new = Self { parcels, load, limits, last: None, broken: Vec::new(), lost };
+        let splicer = BranchSplicer::default();
+        let mut new = Self { parcels, load, limits, last: None, broken: Vec::new(), lost, to, splicer };
         for run in kept {
             new.last = run.last().map(|frame| frame.due).max(new.last);
             // The reader is there.
             let _ = new.parcels.send((run.clone(), Weight::default()));
         }
         (new, reader)
+    }
+
+    /// The module that takes the frames.
+    pub(super) fn to(&self) -> NodeId {
+        self.to
+    }
+
+    /// Puts clips in the place of frames, where some were inserted for this viewer alone.
+    pub(super) fn splicer(&self) -> &BranchSplicer {
+        &self.splicer
+    }
+
+    /// Gives a run of the stream, whose epochs `stream` knows, unless a clip takes its place. It is [given](Self::give) else.
+    ///
+    /// # Errors
+    /// The reader was dropped.
+    pub(super) fn pass(
+        &mut self,
+        run: &Run,
+        (bytes, largest): (usize, usize),
+        stream: Option<&Splicer>,
+    ) -> Result<usize, Closed> {
+        match (self.splicer.get().cloned(), stream) {
+            (Some(splicer), Some(stream)) if !self.parcels.is_closed() => {
+                BranchSplicer::follow(&splicer, stream, run);
+                let this = RefCell::new(self);
+                Ok(splicer.pass(run, &|run| this.borrow_mut().give_again(run, largest)))
+            }
+            _ => self.give(run, bytes, largest),
+        }
+    }
+
+    /// Gives a run that a splicer lets pass. A reader that was dropped is found later.
+    pub(super) fn give_again(&mut self, run: &Run, largest: usize) -> usize {
+        let bytes = run.iter().map(|frame| frame.data.len()).sum();
+        self.give(run, bytes, largest).unwrap_or(0)
     }
 
     /// Gives a run of `bytes`, or those of its frames that fit. `largest` is the size of the largest key frame: two of them fit

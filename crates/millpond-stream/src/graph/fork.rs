@@ -8,6 +8,7 @@ use super::{
     pipe::{Closed, PipeReader},
     rate::Rate,
     registry::{NodeGuard, NodeId, Registry},
+    session::BranchSplicer,
 };
 use crate::{
     Frame, Run,
@@ -15,6 +16,7 @@ use crate::{
     transmission::{Alarm, Transmitter},
 };
 use std::{
+    cell::RefCell,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -28,11 +30,6 @@ pub(crate) struct ForkLimits {
 }
 
 impl ForkLimits {
-    /// Those of a channel: its runs are blocks of a stored title, which have their own bounds.
-    pub(crate) const CHANNEL: Self = Self {
-        kept: KeptLimits { runs: 64, bytes: usize::MAX, span: Duration::MAX },
-        queue: QueueLimits { runs: 128, bytes: usize::MAX, span: Duration::MAX },
-    };
     /// Those of a live source: a run may be one frame.
     pub(crate) const LIVE: Self = Self {
         kept: KeptLimits { runs: 4096, bytes: 16 << 20, span: Duration::from_secs(20) },
@@ -94,7 +91,12 @@ pub(crate) struct Figures {
 impl Inner {
     /// Keeps a run and gives it to all branches; they lose one that there is no memory for. Returns whether branches can begin
     /// with it, and the number of frames that branches lost.
-    fn put(&mut self, run: Result<&Run, &Run>, lead: Option<u16>, limits: &KeptLimits) -> (bool, usize) {
+    fn put(
+        &mut self,
+        run: Result<&Run, &Run>,
+        lead: Option<u16>,
+        (limits, splicer): (&KeptLimits, Option<&Splicer>),
+    ) -> (bool, usize) {
         let (Ok(given) | Err(given)) = run;
         let keys = || given.iter().filter(|frame| Some(frame.track) == lead && frame.is_sync);
         let has_key = run.is_ok() && keys().next().is_some();
@@ -106,7 +108,7 @@ impl Inner {
         let (largest, mut lost) = (self.largest, 0);
         self.branches.retain_mut(|branch| {
             let frames = match run {
-                Ok(run) => branch.give(run, bytes, largest),
+                Ok(run) => branch.pass(run, (bytes, largest), splicer),
                 Err(run) => branch.lose(run),
             };
             lost += frames.unwrap_or(0);
@@ -133,6 +135,8 @@ pub struct Branch {
     pub runs: usize,
     /// Due time from the first run in the pipe to the last one.
     pub span: Duration,
+    /// Clips for its viewer alone.
+    pub(super) splicer: BranchSplicer,
 }
 
 impl Fork {
@@ -155,6 +159,11 @@ impl Fork {
         self.node
     }
 
+    /// What counts the frames of a live source; `None` for a channel.
+    pub(crate) fn memory(&self) -> Option<&LiveMemory> {
+        self.memory.as_ref()
+    }
+
     /// The track whose key frames a branch can begin with; `None` while no format is known.
     pub fn lead(&self) -> Option<u16> {
         self.lead.track()
@@ -169,25 +178,52 @@ impl Fork {
         self.splicer.as_ref()
     }
 
-    /// Begins the epoch of a clip, whose turn it is.
-    pub(crate) fn enter_clip(&self, clip: &Arc<Insertion>) {
-        if let Some(splicer) = &self.splicer {
-            splicer.enter(clip, &|run| self.give(run));
-        }
+    /// Puts clips in the place of the frames of one branch, by the module that takes them; `None` where there is none.
+    pub(crate) fn splicer_of(&self, to: NodeId) -> Option<Arc<Splicer>> {
+        let stream = self.splicer.as_ref()?;
+        let inner = self.lock();
+        let branch = inner.branches.iter().find(|branch| branch.to() == to)?;
+        Some(branch.splicer().enable(stream).clone())
     }
 
-    /// Sends frames of a clip to all branches, whose turn it is. They have the clip's times.
+    /// Begins the epoch of a clip, whose turn it is.
+    pub(crate) fn enter_clip(&self, clip: &Arc<Insertion>) {
+        self.splice(clip, |splicer, give| splicer.enter(clip, give));
+    }
+
+    /// Sends frames of a clip to those who get it, whose turn it is. They have the clip's times.
     pub(crate) fn give_clip(&self, clip: &Arc<Insertion>, frames: &[Frame]) {
-        if let Some(splicer) = &self.splicer {
-            splicer.clip(clip, frames, &|run| self.give(run));
-        }
+        self.splice(clip, |splicer, give| splicer.clip(clip, frames, give));
     }
 
     /// Ends a clip's turn, or its wait.
     pub(crate) fn end_clip(&self, clip: &Arc<Insertion>, why: InsertionEnd) {
-        if let Some(splicer) = &self.splicer {
-            splicer.finish(clip, why, &|run| self.give(run));
+        let ended = self.splice(clip, |splicer, give| splicer.finish(clip, why.clone(), give));
+        if ended.is_none() {
+            clip.end(why);
         }
+    }
+
+    /// Lets the splicer of a clip act: that of the stream, or that of a viewer. `None` where the viewer has left.
+    fn splice(&self, clip: &Insertion, act: impl FnOnce(&Splicer, &dyn Fn(&Run) -> usize)) -> Option<()> {
+        let Some(session) = clip.session() else {
+            act(self.splicer.as_ref()?, &|run| self.give(run));
+            return Some(());
+        };
+        let mut inner = self.lock();
+        let largest = inner.largest;
+        let branch = inner.branches.iter_mut().find(|branch| branch.to() == session)?;
+        let splicer = branch.splicer().get().cloned()?;
+        let branch = RefCell::new(branch);
+        act(&splicer, &|run| {
+            let held = self.memory.as_ref().map_or_else(|| Some(run.clone()), |memory| memory.hold(run));
+            match held {
+                Some(run) => branch.borrow_mut().give_again(&run, largest),
+                None => branch.borrow_mut().lose(run).unwrap_or(0),
+            }
+        });
+        inner.alarms.iter().for_each(Alarm::ring);
+        Some(())
     }
 
     /// Sends a run of its source to all branches, unless a clip takes its place. Returns the number of frames that full branches
@@ -216,7 +252,7 @@ impl Fork {
                 })
             }
         };
-        let (has_key, lost) = inner.put(held.as_ref().ok_or(run), lead, &self.limits.kept);
+        let (has_key, lost) = inner.put(held.as_ref().ok_or(run), lead, (&self.limits.kept, self.splicer.as_deref()));
         inner.alarms.iter().for_each(Alarm::ring);
         let rate = inner.rate.measured();
         drop(inner);
@@ -255,6 +291,7 @@ impl Fork {
         let kept = inner.kept.runs();
         let (runs, span) = (kept.len(), inner.kept.span());
         let (writer, reader) = BranchWriter::new(&self.registry, (self.id(), to), self.limits.queue, kept);
+        let splicer = writer.splicer().clone();
         inner.branches.push(writer);
         if let Some(transmitter) = transmitter
             && !inner.alarms.iter().any(|alarm| alarm.is_of(transmitter))
@@ -262,7 +299,7 @@ impl Fork {
             inner.alarms.push(transmitter.alarm(self.id()));
         }
         drop(inner);
-        Ok(Some(Branch { reader, first, runs, span }))
+        Ok(Some(Branch { reader, first, runs, span, splicer }))
     }
 
     /// Closes the fork: runs in the pipes can still be taken, and no branch can join.
@@ -297,104 +334,4 @@ impl Fork {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-
-    const LIMITS: ForkLimits = ForkLimits::CHANNEL;
-
-    /// Frames of track 0 by number: key frames where they are divisible by 10.
-    fn run(numbers: std::ops::Range<u32>) -> Run {
-        let frame = |number: u32| Frame {
-            track: 0,
-            number,
-            due: Duration::ZERO,
-            pts: 0,
-            epoch: 0,
-            is_sync: number.is_multiple_of(10),
-            is_disposable: false,
-            data: Bytes::new(),
-        };
-        numbers.map(frame).collect()
-    }
-
-    fn fork(registry: &Registry) -> Fork {
-        Fork::new(registry, &registry.add("channel", "news"), Arc::new(Lead::of(0)), LIMITS)
-    }
-
-    fn taken(reader: &mut PipeReader) -> Vec<u32> {
-        let mut all = Vec::new();
-        while let Ok(Some(frame)) = reader.peek() {
-            all.push(frame.number);
-            reader.advance();
-        }
-        reader.return_permits();
-        all
-    }
-
-    #[tokio::test]
-    async fn who_joins_begins_with_the_last_key_frame_and_disturbs_nobody() {
-        let registry = Registry::default();
-        let fork = fork(&registry);
-        let (a, b) = (registry.add("transmission", "a"), registry.add("transmission", "b"));
-        let mut early = Box::pin(fork.join(a.id(), None));
-        assert!(tokio::time::timeout(Duration::from_millis(20), &mut early).await.is_err(), "nothing to begin with");
-        fork.put(&run(1..5));
-        assert!(tokio::time::timeout(Duration::from_millis(20), &mut early).await.is_err(), "no key frame");
-        fork.put(&run(5..12));
-        let Branch { reader: mut first, first: run_of_first, runs, .. } = early.await.unwrap();
-        assert_eq!((run_of_first.len(), runs), (7, 1));
-        fork.put(&run(12..15));
-        let mut second = fork.join(b.id(), None).await.unwrap().reader;
-        fork.put(&run(15..18));
-        assert_eq!(registry.snapshot().pipes.len(), 2);
-        assert_eq!(taken(&mut first), (5..18).collect::<Vec<_>>());
-        assert_eq!(taken(&mut second), (5..18).collect::<Vec<_>>());
-        fork.put(&run(18..22));
-        drop(first);
-        assert_eq!(registry.snapshot().pipes.len(), 1);
-        let third = fork.join(a.id(), None).await.unwrap();
-        assert_eq!(third.first.len(), 4, "from the newer key frame on");
-        fork.put(&run(22..23));
-        fork.close();
-        assert_eq!(taken(&mut second), (18..23).collect::<Vec<_>>());
-        assert_eq!(second.peek(), Err(Closed));
-        assert!(fork.join(a.id(), None).await.is_err() && fork.is_closed());
-    }
-
-    #[tokio::test]
-    async fn who_takes_nothing_loses_runs_alone() {
-        let registry = Registry::default();
-        let fork = fork(&registry);
-        let a = registry.add("transmission", "a");
-        fork.put(&run(0..1));
-        let slow = fork.join(a.id(), None).await.unwrap();
-        let mut quick = fork.join(a.id(), None).await.unwrap().reader;
-        let mut lost = 0;
-        for number in 1..200 {
-            lost += fork.put(&run(number..number + 1));
-            assert_eq!(taken(&mut quick).last(), Some(&number));
-        }
-        // The key frame that it began with does not count.
-        let held = 1 + LIMITS.queue.runs;
-        assert_eq!((lost, fork.figures().lost), (200 - held, 200 - held as u64));
-        assert_eq!(registry.snapshot().pipes.iter().map(|edge| edge.lost).sum::<u64>(), lost as u64);
-        let mut reader = slow.reader;
-        assert_eq!(taken(&mut reader), (0..held as u32).collect::<Vec<_>>());
-    }
-
-    #[tokio::test]
-    async fn far_key_frames_are_waited_for() {
-        let registry = Registry::default();
-        let fork = fork(&registry);
-        let a = registry.add("transmission", "a");
-        fork.put(&run(0..1));
-        for number in 0..LIMITS.kept.runs as u32 {
-            fork.put(&run(10 * number + 1..10 * number + 2));
-        }
-        let mut late = Box::pin(fork.join(a.id(), None));
-        assert!(tokio::time::timeout(Duration::from_millis(20), &mut late).await.is_err());
-        fork.put(&run(1000..1001));
-        assert_eq!(late.await.unwrap().first[0].number, 1000);
-    }
-}
+mod tests;

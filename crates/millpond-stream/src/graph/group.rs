@@ -1,16 +1,16 @@
 //! Channels as they are asked for, and their multicast groups.
 
 use super::{
-    Manager,
+    LiveMemory, Manager,
     shared::{Joined, Shared},
 };
 use crate::{
-    CannotOpen, Feed, Format, Pace, StoredMedia, Udp,
+    CannotOpen, Feed, Format, Udp,
     admission::Booking,
     fragmenter::{FragmentLimits, Fragmenter},
     graph::Closed,
     live::LiveFeed,
-    transmission::{Lateness, Progress, TrackSender, Transmission, Transmitter},
+    transmission::{Arrival, Epochs, Lateness, Progress, TrackSender, Transmission, Transmitter},
     transport_stream::TransportStream,
 };
 use std::{
@@ -23,20 +23,10 @@ use tokio::sync::OnceCell;
 /// A channel as it is asked for, whether it runs or not.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its index in the list of channels; `None` for another rendition than the best one, which has no group.
-    number: Option<usize>,
     pub(crate) feed: Arc<dyn Feed>,
     pub(super) tracks: Arc<[u16]>,
-    pub(super) origin: Origin,
-}
-
-/// Where the frames of a channel come from.
-#[derive(Clone, Debug)]
-pub(super) enum Origin {
-    /// A stored title, round and round.
-    Stored(Arc<StoredMedia>),
-    /// The graph of a live stream.
-    Live(Arc<Shared>),
+    /// The graph.
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Program {
@@ -44,7 +34,7 @@ impl Program {
     #[must_use]
     pub fn live(feed: &Arc<LiveFeed>) -> Self {
         let tracks = (0..).zip(feed.formats()).filter(|(_, format)| format.is_some()).map(|(track, _)| track).collect();
-        Self { number: None, feed: feed.clone(), tracks, origin: Origin::Live(feed.shared().clone()) }
+        Self { feed: feed.clone(), tracks, shared: feed.shared().clone() }
     }
 
     /// Whether a track of the feed is one of it.
@@ -67,6 +57,11 @@ impl Program {
         self.tracks.iter().filter_map(|track| Some((*track, self.feed.format(*track)?)))
     }
 
+    /// The memory of its live stream; `None` for a channel.
+    pub(crate) fn memory(&self) -> Option<&LiveMemory> {
+        self.shared.memory()
+    }
+
     /// The track whose key frames viewers begin with: the first one with pictures, else the first one.
     pub fn lead(&self) -> u16 {
         let video = self.formats().find(|(_, format)| format.is_video()).map(|(track, _)| track);
@@ -76,17 +71,13 @@ impl Program {
     /// Makes a fragmenter of its frames. `None` where fragmented MP4 can't carry the leading track.
     #[must_use]
     pub fn fragmenter(&self, limits: FragmentLimits) -> Option<Fragmenter> {
-        let fragmenter = Fragmenter::new(self.formats(), self.lead(), limits)?;
-        Some(match self.feed.pace() {
-            Pace::Due => fragmenter,
-            Pace::Arrival => fragmenter.with_clean_holes(),
-        })
+        Some(Fragmenter::new(self.formats(), self.lead(), limits)?.with_clean_holes())
     }
 
     /// Makes a transport stream of its frames. `None` where it can't carry the leading track.
     #[must_use]
     pub fn transport_stream(&self) -> Option<TransportStream> {
-        TransportStream::new(self.formats(), self.lead(), self.feed.pace())
+        TransportStream::new(self.formats(), self.lead())
     }
 
     /// Tells whether frames of an epoch fit the sample entries and timescales of its formats.
@@ -107,20 +98,14 @@ impl Program {
         self.feed.rate(self.tracks.iter().copied())
     }
 
-    /// Differs from that of any program with other frames or tracks. All programs of a live stream's run have the same.
-    pub(crate) fn key(&self) -> (u64, Arc<[u16]>) {
-        match self.origin {
-            Origin::Stored(_) => (self.feed.id(), self.tracks.clone()),
-            Origin::Live(_) => (self.feed.id(), Arc::default()),
-        }
+    /// Differs from that of any program with other frames. All programs of a run have the same.
+    pub(crate) fn key(&self) -> u64 {
+        self.feed.id()
     }
 
     /// Time that its graph is kept for after its last viewer.
     pub(crate) fn linger(&self) -> Duration {
-        match &self.origin {
-            Origin::Stored(_) => Duration::ZERO,
-            Origin::Live(shared) => shared.linger(),
-        }
+        self.shared.linger()
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -195,11 +180,12 @@ impl Group {
     pub(super) async fn play(&self, manager: &Manager) -> Result<(), CannotOpen> {
         let begin = async || {
             let booking = manager.admission().book(self.program.rate(), None)?;
-            let shared = manager.shared(&self.program);
+            let shared = self.program.shared.clone();
             let node = manager.registry().add("multicast", self.program.feed.path());
             let mut tracks = self.tracks.clone();
-            let joined = shared.join((node.id(), None), &*self.program.feed, &mut tracks).await;
-            let Joined { frames, begins, .. } = joined.map_err(|Closed| CannotOpen::Ended)?;
+            let way = (node.id(), Some(&self.transmitter));
+            let joined = shared.join(way, &self.program.feed, &mut tracks).await;
+            let Joined { frames, begins, span, feed } = joined.map_err(|Closed| CannotOpen::Ended)?;
             self.transmitter.play(Transmission {
                 id: self.id,
                 tracks,
@@ -209,7 +195,8 @@ impl Group {
                 speed: 1.0,
                 lateness: Lateness::All,
                 origin: None,
-                arrival: None,
+                arrival: Some(Arrival::new(shared.id(), span)),
+                epochs: Some(Epochs::new(feed)),
                 progress: Arc::new(Progress::default()),
                 _node: node,
             });
@@ -229,26 +216,11 @@ impl Drop for Group {
 }
 
 impl Manager {
-    /// An asset as a channel, where it is one: with the rendition of a name, else the best one.
-    pub fn program(&self, media: &Arc<StoredMedia>, rendition: Option<&str>) -> Option<Program> {
-        let number = self.options().channels.iter().position(|name| name == media.path().trim_matches('/'))?;
-        let feed: &dyn Feed = &**media;
-        let chosen = feed.chosen(rendition, None);
-        let mut tracks: Vec<u16> = chosen.iter().map(|(track, _)| *track as u16).collect();
-        tracks.sort_unstable();
-        let number = Some(number).filter(|_| rendition.is_none());
-        Some(Program { number, feed: media.clone(), tracks: tracks.into(), origin: Origin::Stored(media.clone()) })
-    }
-
-    /// Whether a path is that of a channel.
-    pub fn is_channel(&self, path: &str) -> bool {
-        self.options().channels.iter().any(|name| name == path.trim_matches('/'))
-    }
-
     /// The group of a channel: the one that somebody has, else a new one. `None` where there is no multicast, or the channel's
-    /// address is still used by an earlier version of its asset.
+    /// address is still used by an earlier run of it.
     pub fn group(&self, program: &Program) -> Option<Arc<Group>> {
-        let (addresses, number) = (self.options().groups?, program.number?);
+        let addresses = self.options().groups?;
+        let number = self.options().channels.iter().position(|name| name == program.path())?;
         self.running(|running| {
             running.groups.retain(|_, group| group.strong_count() > 0);
             let known = running.groups.get(&number).and_then(Weak::upgrade).filter(|group| !group.is_over());

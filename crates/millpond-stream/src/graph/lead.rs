@@ -24,6 +24,7 @@ impl Default for Lead {
 
 impl Lead {
     /// The key frames of a track that is known.
+    #[cfg(test)]
     pub(crate) fn of(track: u16) -> Self {
         Self { track: u32::from(track).into(), ..Self::default() }
     }

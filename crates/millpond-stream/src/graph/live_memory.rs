@@ -58,6 +58,11 @@ impl LiveMemory {
         Self { held: Arc::default(), of: Some((source.into(), reporter)), ..self.clone() }
     }
 
+    /// The memory of one more channel.
+    pub(crate) fn of_channel(&self) -> Self {
+        Self { held: Arc::default(), ..self.clone() }
+    }
+
     /// Most bytes of one stream.
     pub(crate) const fn most(&self) -> u64 {
         self.most
@@ -98,8 +103,8 @@ impl LiveMemory {
         &self.totals
     }
 
-    /// Bytes of the stream's frames that somebody has.
-    pub(super) fn held(&self) -> u64 {
+    /// Bytes of the stream's frames, and of segments made of them, that somebody has.
+    pub(crate) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
@@ -119,14 +124,23 @@ impl LiveMemory {
     }
 
     fn hold_frame(&self, frame: &Frame) -> Option<Frame> {
-        let bytes = frame.data.clone();
+        let data = self.hold_bytes(frame.data.clone())?;
+        Some(Frame { data, ..frame.clone() })
+    }
+
+    /// Returns bytes that are counted until nobody has them; `None` where there is no memory for them.
+    pub(crate) fn hold_bytes(&self, bytes: Bytes) -> Option<Bytes> {
         if self.held().saturating_add(bytes.len() as u64) > self.most {
             return None;
         }
         let hold = self.holds.try_take(bytes.len() as u64, self.holds.budget() / 2)?;
         self.held.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        let data = Bytes::from_owner(Held { bytes, held: self.held.clone(), _hold: hold });
-        Some(Frame { data, ..frame.clone() })
+        Some(Bytes::from_owner(Held { bytes, held: self.held.clone(), _hold: hold }))
+    }
+
+    /// Whether there is memory for `bytes` more that are no frames: some is left for frames then.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.held().saturating_add(bytes) <= self.most / 16 * 15 && !self.is_short()
     }
 }
 

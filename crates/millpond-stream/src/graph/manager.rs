@@ -1,22 +1,22 @@
 //! The graph manager: finds a graph for a request, forks it, or builds one (AMPS, row A3).
 
 use super::{
-    CannotOpen, Closed, LiveMemory, Output, Played, Playing, Registry,
-    group::{Group, Origin, Program},
+    CannotOpen, Closed, LiveMemory, Output, Played, PlayedPart, Playing, Registry,
+    group::{Group, Program},
     module::start,
     opened::{Opened, Request, Source, Start},
     pipe::pipe,
-    shared::{Graph, Joined, Shared},
+    shared::Joined,
 };
 use crate::{
-    Counters, Feed, HeavyWork, Options, Pace, StoredMedia, Subscriber,
+    Counters, Feed, HeavyWork, Options, StoredMedia, Subscriber,
     admission::{Admission, Full, OriginLoad, Origins},
     graph::Module,
     live::{Streams, Windows},
-    modules::{KeyFrameLoader, KeyFrames, Laps, Loader},
+    modules::{KeyFrameLoader, KeyFrames, Loader},
     resources::Resources,
     stored::{Intervals, MediaReader, Subject, beginnings, cursors, first_due, seek},
-    transmission::{Arrival, Lateness, Observer, Progress, Transmission, Transmitter},
+    transmission::{Arrival, Epochs, Lateness, Observer, Progress, Transmission, Transmitter},
 };
 use millpond_store::{Cache, Holds, Store};
 use std::{
@@ -57,8 +57,6 @@ pub struct Manager {
 /// Graphs that can be shared.
 #[derive(Default)]
 pub(super) struct Running {
-    /// By feed and tracks.
-    shared: HashMap<(u64, Arc<[u16]>), Weak<Shared>>,
     /// By the number of their channel: each has one address.
     pub(super) groups: HashMap<usize, Weak<Group>>,
 }
@@ -130,7 +128,7 @@ impl Manager {
         &self.options
     }
 
-    pub(super) fn resources(&self) -> &Resources {
+    pub(crate) fn resources(&self) -> &Resources {
         &self.resources
     }
 
@@ -202,6 +200,9 @@ impl Manager {
                 self.open_stored(subscriber, media, (from, to), (scale, speed))
             }
             Request::Channel(program) => self.open_channel(subscriber, &program).await,
+            Request::Past { program, from, to, speed } => {
+                self.open_shifted(subscriber, &program, (from, to), speed).await
+            }
         }
     }
 
@@ -211,7 +212,7 @@ impl Manager {
     /// Admission refuses it, or the channel has ended.
     pub async fn open_group(&self, group: &Arc<Group>) -> Result<Opened, CannotOpen> {
         group.play(self).await?;
-        let played = Played { part: None, scale: 1.0, speed: 1.0, tracks: Vec::new() };
+        let played = Played { part: PlayedPart::Now, scale: 1.0, speed: 1.0, tracks: Vec::new() };
         let (id, transmitter) = (group.id(), group.transmitter().clone());
         let playing = Playing { id, transmitter, source: Some(Source::Group(group.clone())) };
         Ok(Opened { played, transmission: None, playing })
@@ -278,11 +279,12 @@ impl Manager {
             lateness: self.options.lateness,
             origin: self.origins.of(&media).cloned(),
             arrival: None,
+            epochs: None,
             progress: subscriber.progress.clone(),
             _node: sending,
         };
         let tracks = beginnings(&media, &subscriber.tracks, from);
-        let played = Played { part: Some((from, end)), scale, speed, tracks };
+        let played = Played { part: PlayedPart::Title(from, end), scale, speed, tracks };
         let source = Source::Loader { _module: module, keys, end: Duration::from_secs_f64(duration) };
         let playing = Playing { id, transmitter, source: Some(source) };
         Ok(Opened { played, transmission: Some(transmission), playing })
@@ -293,13 +295,13 @@ impl Manager {
             let rate = program.feed.rate(subscriber.tracks.iter().map(|sender| sender.track));
             subscriber.booking = Some(self.admission.book(rate, None)?);
         }
-        let shared = self.shared(program);
+        let shared = program.shared.clone();
         let (id, transmitter) = (subscriber.id, subscriber.transmitter.clone());
         let node = self.registry.add("transmission", format!("{} {id:x}", program.feed.path()));
-        let is_live = program.feed.pace() == Pace::Arrival;
-        let way = (node.id(), is_live.then_some(&transmitter));
-        let joined = shared.join(way, &*program.feed, &mut subscriber.tracks).await;
-        let Joined { frames, begins, span } = joined.map_err(|Closed| CannotOpen::Ended)?;
+        let way = (node.id(), Some(&transmitter));
+        subscriber.tracks.iter_mut().for_each(|sender| sender.passed = None);
+        let joined = shared.join(way, &program.feed, &mut subscriber.tracks).await;
+        let Joined { frames, begins, span, feed } = joined.map_err(|Closed| CannotOpen::Ended)?;
         let from = |sender: &crate::transmission::TrackSender| {
             let name = program.feed.format(sender.track).map(|format| format.name.clone()).unwrap_or_default();
             (name, sender.sequence, sender.timestamp(sender.start))
@@ -314,33 +316,15 @@ impl Manager {
             speed: 1.0,
             lateness: Lateness::All,
             origin: None,
-            arrival: is_live.then(|| Arrival::new(shared.id(), program.feed.clone(), span)),
+            arrival: Some(Arrival::new(shared.id(), span)),
+            epochs: Some(Epochs::new(feed.clone())),
             progress: subscriber.progress.clone(),
             _node: node,
         };
-        let played = Played { part: None, scale: 1.0, speed: 1.0, tracks };
-        let playing = Playing { id, transmitter, source: Some(Source::Shared(shared)) };
+        let played = Played { part: PlayedPart::Now, scale: 1.0, speed: 1.0, tracks };
+        let live = Some((feed.clone(), self.windows.clone()));
+        let playing = Playing { id, transmitter, source: Some(Source::Shared { shared, live }) };
         Ok(Opened { played, transmission: Some(transmission), playing })
-    }
-
-    /// The graph of a channel that runs, else a new one.
-    pub(super) fn shared(&self, program: &Program) -> Arc<Shared> {
-        let media = match &program.origin {
-            Origin::Live(shared) => return shared.clone(),
-            Origin::Stored(media) => media,
-        };
-        let key = (media.id(), program.tracks.clone());
-        self.running(|Running { shared, .. }| {
-            shared.retain(|_, graph| graph.strong_count() > 0);
-            let known = shared.get(&key).and_then(Weak::upgrade).filter(|graph| !graph.is_over());
-            known.unwrap_or_else(|| {
-                let source = Box::new(Laps::new(media.clone(), program.tracks.clone(), &self.resources));
-                let graph = Graph::paced(&self.registry, self.counters(), (media.path(), source), program.lead());
-                let new = Arc::new(Shared::new(Arc::new(graph), Duration::ZERO));
-                shared.insert(key, Arc::downgrade(&new));
-                new
-            })
-        })
     }
 
     /// Books bandwidth of the machine, and of an origin. A subscriber that plays books its origin later too, when it goes where

@@ -2,8 +2,9 @@
 
 use super::{module::Running, shared::Shared};
 use crate::{
-    Group, Program, StoredMedia, Subscriber,
+    Feed, Group, Program, StoredMedia, Subscriber,
     admission::Full,
+    live::{PastFeed, PastPoint, PastStart, Windows, live_point},
     modules::KeyFrames,
     transmission::{Transmission, Transmitter},
 };
@@ -27,6 +28,17 @@ pub enum Request {
     },
     /// A channel, from its last key frame on.
     Channel(Program),
+    /// The past of a live stream.
+    Past {
+        /// The stream.
+        program: Program,
+        /// Where it begins.
+        from: PastStart,
+        /// Wall time since the Unix epoch at which it ends; `None` for no end.
+        to: Option<Duration>,
+        /// Speed of sending, as a multiple of the pace of playing.
+        speed: f64,
+    },
 }
 
 /// Where playing begins.
@@ -64,14 +76,25 @@ pub type Beginning = (String, u16, u32);
 /// The part that will be played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
-    /// The part in seconds; `None` where it begins now and has no end.
-    pub part: Option<(f64, f64)>,
+    /// The part.
+    pub part: PlayedPart,
     /// Seconds of the title in a second of playing.
     pub scale: f64,
     /// Speed of sending.
     pub speed: f64,
     /// Name, first sequence number and RTP timestamp of the beginning, track by track.
     pub tracks: Vec<Beginning>,
+}
+
+/// The part of a feed that will be played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PlayedPart {
+    /// It begins now and has no end.
+    Now,
+    /// Beginning and end in seconds of a title.
+    Title(f64, f64),
+    /// Beginning and end as wall times since the Unix epoch; `None` for no end.
+    Wall(Duration, Option<Duration>),
 }
 
 /// A graph that is ready. Nothing is sent before [`start`](Self::start); dropping it releases the graph.
@@ -102,13 +125,19 @@ pub(super) enum Source {
         end: Duration,
     },
     /// A graph that others use too.
-    Shared(Arc<Shared>),
+    Shared {
+        shared: Arc<Shared>,
+        /// A feed that may have a past, and all windows.
+        live: Option<(Arc<dyn Feed>, Windows)>,
+    },
+    /// A reader of a stream's past of its own.
+    Past { _module: Running, feed: Arc<PastFeed>, begins: PastStart },
     /// The transmission of a group.
     Group(#[expect(dead_code, reason = "keeps the group")] Arc<Group>),
 }
 
 /// Where a transmission was stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// Before a frame of this due time: [`Start::Next`] goes on with it.
     Before(Duration),
@@ -116,6 +145,8 @@ pub enum Stopped {
     At(Duration),
     /// In a channel, which goes on without the subscriber.
     Live,
+    /// In a live stream whose past is kept: [`Request::Past`] goes on there.
+    Past(PastStart),
 }
 
 /// Keeps a shared graph running.
@@ -143,7 +174,7 @@ impl Playing {
     /// Keeps the graph running beyond this, where it is a shared one: the next request finds it as it was.
     pub fn keep_alive(&self) -> Option<KeepAlive> {
         match &self.source {
-            Some(Source::Shared(shared)) => Some(KeepAlive(shared.clone())),
+            Some(Source::Shared { shared, .. }) => Some(KeepAlive(shared.clone())),
             _ => None,
         }
     }
@@ -157,9 +188,20 @@ impl Playing {
                 let position = subscriber.stop(end).await;
                 keys.map_or(Stopped::Before(position), |keys| Stopped::At(keys.position(position)))
             }
-            Some(Source::Shared(_shared)) => {
+            Some(Source::Shared { shared: _shared, live }) => {
                 subscriber.stop(Duration::ZERO).await;
-                Stopped::Live
+                let point = live.and_then(|(feed, windows)| {
+                    let window = windows.with_past(feed.path())?;
+                    live_point(&subscriber.tracks, &*feed, &window)
+                });
+                point.map_or(Stopped::Live, |point| Stopped::Past(PastStart::Next(point)))
+            }
+            Some(Source::Past { _module, feed, begins }) => {
+                drop(_module);
+                subscriber.stop(Duration::ZERO).await;
+                let stretch = |number| feed.stretch(number).map(|(epoch, first)| (epoch, Some(first)));
+                let point = PastPoint::of(&subscriber.tracks, &*feed, stretch);
+                Stopped::Past(point.map_or(begins, PastStart::Next))
             }
             Some(Source::Group(_)) | None => Stopped::Live,
         }
@@ -168,7 +210,7 @@ impl Playing {
 
 impl Drop for Playing {
     fn drop(&mut self) {
-        if matches!(self.source, Some(Source::Loader { .. } | Source::Shared(_))) {
+        if matches!(self.source, Some(Source::Loader { .. } | Source::Shared { .. } | Source::Past { .. })) {
             self.transmitter.forget(self.id);
         }
     }

@@ -100,6 +100,11 @@ impl Registry {
         NodeGuard { registry: self.clone(), id }
     }
 
+    /// Returns the module of a number, and its kind.
+    pub(crate) fn kind(&self, number: u64) -> Option<(NodeId, &'static str)> {
+        self.lock().nodes.get(&NodeId(number)).map(|node| (node.id, node.kind))
+    }
+
     /// Returns the modules and pipes there are now.
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.lock();

@@ -2,23 +2,22 @@
 
 use super::{
     Branch, Closed, Fork, Inputs, Module, ModuleError, NodeId, Output, PipeReader, Registry,
-    fork::{Figures, ForkLimits},
-    lead::Lead,
+    fork::Figures,
     live_memory::LiveMemory,
     module::{Running, start},
     pipe::pipe,
+    session::SessionFeed,
 };
 use crate::{
-    Counters, Feed,
-    live::Splicer,
-    modules::Channel,
+    Feed,
+    live::{SourceModules, Splicer},
     transmission::{TrackSender, Transmitter},
 };
 use futures_util::future::BoxFuture;
 use std::{sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 
-/// Blocks between the feed and the channel, beside the one that the channel holds until it is due.
+/// Blocks between a channel's loader and the channel, beside the one that the channel holds until it is due.
 const DEPTH: usize = 1;
 /// Longest wait of a subscriber for a key frame to begin with.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,40 +44,32 @@ pub(super) struct Joined {
     pub(super) begins: Duration,
     /// Due time from the first frame to the newest one.
     pub(super) span: Duration,
+    /// The feed, with clips for this subscriber alone.
+    pub(super) feed: Arc<dyn Feed>,
 }
 
 impl Graph {
-    /// Begins to play a source whose frames arrive ahead of their due times: a channel gives them when they are due. Branches
-    /// begin with a key frame of `lead`.
-    pub(super) fn paced(
-        registry: &Registry,
-        counters: &Arc<Counters>,
-        (path, source): (&str, Box<dyn Module>),
-        lead: u16,
-    ) -> Self {
-        let channel = Box::new(Channel::new(counters.clone()));
-        let (from, to) = (registry.add(source.kind(), path), registry.add("channel", path));
-        let (writer, reader) = pipe(registry, from.id(), to.id(), DEPTH);
-        let fork = Arc::new(Fork::new(registry, &to, Arc::new(Lead::of(lead)), ForkLimits::CHANNEL));
-        let modules = vec![
-            start(source, from, (Vec::new(), Output::Pipe(writer)), path),
-            start(channel, to, (vec![reader], Output::Fork(fork.clone())), path),
-        ];
-        Self { fork, _modules: modules }
-    }
-
     /// Begins to receive a live source, whose frames are given when they arrive.
     pub(crate) fn live(
         registry: &Registry,
-        (path, source): (&str, Box<dyn Module>),
+        (path, modules): (&str, SourceModules),
         splicer: Arc<Splicer>,
         memory: LiveMemory,
     ) -> Self {
+        let SourceModules { loader, source } = modules;
         let node = registry.add(source.kind(), path);
         let fork = Arc::new(Fork::live(registry, &node, splicer, memory));
         let module = Box::new(Ending { module: source, fork: Closing(fork.clone()) });
-        let module = start(module, node, (Vec::new(), Output::Fork(fork.clone())), path);
-        Self { fork, _modules: vec![module] }
+        let (inputs, loader) = loader
+            .map(|loader| {
+                let from = registry.add(loader.kind(), path);
+                let (writer, reader) = pipe(registry, from.id(), node.id(), DEPTH);
+                (reader, start(loader, from, (Vec::new(), Output::Pipe(writer)), path))
+            })
+            .unzip();
+        let inputs = inputs.into_iter().collect();
+        let module = start(module, node, (inputs, Output::Fork(fork.clone())), path);
+        Self { fork, _modules: loader.into_iter().chain([module]).collect() }
     }
 
     /// Gives its frames to all who take them.
@@ -113,6 +104,11 @@ impl Shared {
     /// by then. Called within a runtime.
     pub(crate) fn new(graph: Arc<Graph>, linger: Duration) -> Self {
         Self { graph, linger: (!linger.is_zero()).then(|| (linger, Handle::current())) }
+    }
+
+    /// What counts the frames of a live source; `None` for a channel.
+    pub(super) fn memory(&self) -> Option<&LiveMemory> {
+        self.graph.fork().memory()
     }
 
     /// Whether no more frames will come.
@@ -158,10 +154,10 @@ impl Shared {
     pub(super) async fn join(
         &self,
         (to, transmitter): (NodeId, Option<&Transmitter>),
-        feed: &dyn Feed,
+        feed: &Arc<dyn Feed>,
         tracks: &mut [TrackSender],
     ) -> Result<Joined, Closed> {
-        let Branch { reader, first, runs, span } = self.branch(to, transmitter).await?;
+        let Branch { reader, first, runs, span, splicer } = self.branch(to, transmitter).await?;
         let is_lead = |track| self.graph.fork.lead() == Some(track);
         let key = first.iter().find(|frame| is_lead(frame.track) && frame.is_sync).ok_or(Closed)?;
         let timescale = feed.format(key.track).map_or(1, |format| format.timescale().max(1));
@@ -174,7 +170,8 @@ impl Shared {
         }
         // With no other run in the pipe it begins where the block does, not ahead of the next one.
         let begins = first.first().filter(|_| runs == 1).map_or(key.due, |frame| frame.due);
-        Ok(Joined { frames: reader, begins, span })
+        let feed = Arc::new(SessionFeed { feed: feed.clone(), splicer });
+        Ok(Joined { frames: reader, begins, span, feed })
     }
 }
 

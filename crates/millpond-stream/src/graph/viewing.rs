@@ -1,6 +1,6 @@
 //! Viewers that take the frames of a channel or live stream themselves, without a transmission.
 
-use super::{CannotOpen, Closed, Manager, NodeGuard, PipeReader, Program, shared::Shared};
+use super::{CannotOpen, Closed, Manager, NodeGuard, PipeReader, Program, session::SessionFeed};
 use crate::Run;
 use std::sync::Arc;
 
@@ -11,11 +11,17 @@ pub(crate) const KIND: &str = "viewing";
 #[derive(Debug)]
 pub struct Viewing {
     reader: PipeReader,
-    _shared: Arc<Shared>,
+    program: Program,
     _node: NodeGuard,
 }
 
 impl Viewing {
+    /// The channel or live stream, with the epochs of clips that this reader gets alone. The graph runs at least as long as this
+    /// lives.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// Waits for the next frames. A reader that is slow loses frames: disposable ones first, then all of a track
     /// up to the next one that can be decoded by itself. Cancel safe.
     ///
@@ -28,14 +34,15 @@ impl Viewing {
 
 impl Manager {
     /// Returns the frames of a channel or live stream from the last key frame on: another branch of its fork. The channel
-    /// starts, unless it runs. `label` names the reader among others.
+    /// runs on. `label` names the reader among others.
     ///
     /// # Errors
     /// The channel has ended, or has no key frame for 10 s.
     pub async fn branch(&self, program: &Program, label: &str) -> Result<Viewing, CannotOpen> {
-        let shared = self.shared(program);
         let node = self.registry().add(KIND, format!("{} {label}", program.path()));
-        let branch = shared.branch(node.id(), None).await.map_err(|Closed| CannotOpen::Ended)?;
-        Ok(Viewing { reader: branch.reader, _shared: shared, _node: node })
+        let branch = program.shared.branch(node.id(), None).await.map_err(|Closed| CannotOpen::Ended)?;
+        let feed = Arc::new(SessionFeed { feed: program.feed.clone(), splicer: branch.splicer });
+        let program = Program { feed, ..program.clone() };
+        Ok(Viewing { reader: branch.reader, program, _node: node })
     }
 }

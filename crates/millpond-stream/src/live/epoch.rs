@@ -34,19 +34,32 @@ pub enum EpochReason {
     Formats,
     /// A clip begins or has ended, which was [inserted](crate::Manager::insert).
     Splice,
+    /// Another asset of a channel begins.
+    Asset,
 }
 
 impl Epoch {
     /// The track whose key frames viewers begin with: the first one with pictures, else the first one. `None` without tracks.
     #[must_use]
     pub fn lead(&self) -> Option<u16> {
-        let mut all = (0..).zip(self.formats.iter()).filter_map(|(track, format)| Some((track, format.as_ref()?)));
+        Self::lead_of(&self.formats)
+    }
+
+    /// The same of some formats.
+    pub(super) fn lead_of(formats: &[Option<Format>]) -> Option<u16> {
+        let mut all = (0..).zip(formats).filter_map(|(track, format)| Some((track, format.as_ref()?)));
         let first = all.clone().next();
         all.find(|(_, format)| format.is_video()).or(first).map(|(track, _)| track)
     }
+
     /// Whether a track has pictures.
     pub(super) fn is_video(&self, track: u16) -> bool {
         self.formats.get(usize::from(track)).and_then(Option::as_ref).is_some_and(Format::is_video)
+    }
+
+    /// Presentation time of a frame as stream time; `None` for tracks without frames.
+    pub(crate) fn shown(&self, frame: &crate::Frame) -> Option<Duration> {
+        super::splice::time(frame.pts, self.timescale(frame.track)?)
     }
 
     /// Clock of a track; `None` for tracks without frames.

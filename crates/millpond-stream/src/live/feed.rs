@@ -1,7 +1,7 @@
 //! The formats of a stream at one moment.
 
-use super::Epoch;
-use crate::{Feed, Format, Pace, graph::Shared};
+use super::{Cues, Epoch, Reporter};
+use crate::{Feed, Format, graph::Shared};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -13,18 +13,13 @@ pub struct LiveFeed {
     run: u64,
     epoch: Epoch,
     epochs: watch::Receiver<Arc<[Epoch]>>,
+    cues: watch::Receiver<Cues>,
     shared: Arc<Shared>,
 }
 
 impl LiveFeed {
-    pub(super) fn new(
-        path: Arc<str>,
-        run: u64,
-        epoch: Epoch,
-        epochs: watch::Receiver<Arc<[Epoch]>>,
-        shared: Arc<Shared>,
-    ) -> Self {
-        Self { path, run, epoch, epochs, shared }
+    pub(super) fn new(path: Arc<str>, run: u64, epoch: Epoch, reporter: &Reporter, shared: Arc<Shared>) -> Self {
+        Self { path, run, epoch, epochs: reporter.epochs(), cues: reporter.cues(), shared }
     }
 
     /// The epoch that was the newest one when this was made.
@@ -56,11 +51,11 @@ impl Feed for LiveFeed {
         &self.epoch.formats
     }
 
-    fn pace(&self) -> Pace {
-        Pace::Arrival
-    }
-
     fn epoch(&self, number: u32) -> Option<Epoch> {
         self.epochs.borrow().iter().rfind(|epoch| epoch.number == number).cloned()
+    }
+
+    fn cues(&self) -> Option<watch::Receiver<Cues>> {
+        Some(self.cues.clone())
     }
 }

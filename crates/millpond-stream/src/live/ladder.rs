@@ -4,17 +4,20 @@
 //! of the least duration of a segment. Clocks of several sources differ by the time that their frames travel: a source whose key
 //! frames come at most [`SAME`] before or after those of another one is taken to show the same moments at them.
 
-use super::LiveWindow;
-use bytes::Bytes;
+use super::{
+    LiveText, LiveWindow,
+    texts::{Text, Texts},
+};
 use millpond_package::{
     MediaKind,
     dash::live::{ManifestView, ladder_mpd},
-    hls::{ladder_multivariant, live::push_report},
+    hls::{Container, ladder_multivariant, live::push_report},
     live::{Extent, Rung, SegmentNumber, TargetDuration},
     uri::relative_folder,
 };
 use std::{
     collections::VecDeque,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -33,6 +36,8 @@ pub(crate) struct Ladder {
     segment: Duration,
     /// A lock: taken for each key frame and segment, and for look-ups.
     inner: Mutex<Inner>,
+    /// Texts of all windows, by a hash of their versions. A lock: taken while one is rendered, so that it is rendered once.
+    texts: Mutex<Texts>,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +56,7 @@ struct Inner {
 
 impl Ladder {
     pub(super) fn new(segment: Duration, discontinuity: u64) -> Self {
-        Self { segment, inner: Mutex::new(Inner { discontinuity, ..Inner::default() }) }
+        Self { segment, inner: Mutex::new(Inner { discontinuity, ..Inner::default() }), texts: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -127,6 +132,12 @@ impl Ladder {
         known.filter(|(_, window)| !window.is_over()).collect()
     }
 
+    /// Returns a hash of the versions of all windows but that of a run.
+    pub(super) fn version(&self, run: &str) -> u64 {
+        let windows = self.windows();
+        version(windows.iter().map(|(_, window)| &**window).filter(|window| window.run() != run))
+    }
+
     /// Returns the reports of all other windows for a playlist of the window at `path`.
     pub(super) fn reports(&self, path: &str, track: &str) -> String {
         let mut out = String::new();
@@ -167,6 +178,16 @@ impl Inner {
     }
 }
 
+/// Returns a hash of the runs and versions of windows.
+fn version<'a>(windows: impl Iterator<Item = &'a LiveWindow>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for window in windows {
+        window.run().hash(&mut hasher);
+        window.look(|window| window.version()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 fn push<T>(queue: &mut VecDeque<T>, item: T) {
     if queue.len() >= REMEMBERED {
         queue.pop_front();
@@ -191,26 +212,36 @@ impl LadderView {
     }
 
     /// Returns the multivariant playlist; `None` until a window is [ready](LiveWindow::ready).
-    pub fn multivariant(&self) -> Option<Bytes> {
-        self.with(|rungs, _| ladder_multivariant(rungs))
+    pub fn multivariant(&self) -> Option<LiveText> {
+        self.text(Text::Multivariant { container: Container::Fmp4 }, |rungs, _| ladder_multivariant(rungs))
     }
 
     /// Returns the MPD; `None` until a window is [ready](LiveWindow::ready). `clock` is the URL of the server's time.
-    pub fn mpd(&self, clock: &str) -> Option<Bytes> {
-        self.with(|rungs, published| {
-            ladder_mpd(rungs, &ManifestView { run: "", clock, published, extent: Extent::Edge })
+    pub fn mpd(&self, clock: &'static str) -> Option<LiveText> {
+        let extent = Extent::Edge;
+        self.text(Text::Mpd { clock, extent }, |rungs, published| {
+            ladder_mpd(rungs, &ManifestView { run: "", clock, published, extent })
         })
     }
 
+    /// Returns a text, rendered once a version of the windows.
+    fn text(&self, text: Text, render: impl FnOnce(&[Rung<'_>], Duration) -> Option<String>) -> Option<LiveText> {
+        let ladder = self.members.iter().find_map(|(_, window)| window.ladder())?;
+        let mut texts = ladder.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        // What changes after this is rendered with the next request.
+        let version = version(self.members.iter().map(|(_, window)| &**window));
+        texts.get(version, text, || self.render(render))
+    }
+
     /// Renders the windows, and the wall time of their last change.
-    fn with(&self, render: impl FnOnce(&[Rung<'_>], Duration) -> Option<String>) -> Option<Bytes> {
+    fn render(&self, render: impl FnOnce(&[Rung<'_>], Duration) -> Option<String>) -> Option<String> {
         let bases: Vec<_> = self.members.iter().map(|(path, _)| relative_folder(&self.path, path)).collect();
         let states: Vec<_> = self.members.iter().map(|(_, window)| window.read()).collect();
         let rungs = bases.iter().zip(&states).zip(&self.members);
         let rungs: Vec<_> =
             rungs.map(|((base, state), (_, window))| Rung { base, run: window.run(), window: &state.window }).collect();
         let changed = states.iter().map(|state| state.changed).max().unwrap_or_default();
-        render(&rungs, changed).map(Bytes::from)
+        render(&rungs, changed)
     }
 }
 

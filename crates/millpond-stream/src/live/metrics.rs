@@ -40,6 +40,7 @@ const COUNTERS: &[Field] = &[
         &totals.epochs
     }),
     ("live_insertions", "Clips that began in live streams", |totals| &totals.insertions),
+    ("live_cues", "Cues of SCTE 35 in live streams, repeated ones once", |totals| &totals.cues),
 ];
 
 impl LiveCollector {
@@ -84,6 +85,7 @@ impl Collector for LiveCollector {
         let rings = || streams.iter().filter_map(|stream| Some(&stream.shift.as_ref()?.ring));
         let bytes: u64 = rings().map(|ring| ring.bytes).sum();
         let failed = rings().filter(|ring| ring.failure.is_some()).count();
+        let failed = failed + streams.iter().filter(|stream| stream.shift_failure.is_some()).count();
         for (name, help, value) in [
             ("live_time_shift_bytes", "Bytes on the disk of the past of live streams that run", bytes as i64),
             ("live_time_shift_failing", "Live streams whose past is not written because of the disk", failed as i64),

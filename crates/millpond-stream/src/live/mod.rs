@@ -6,45 +6,61 @@
 //!
 //! A [`LiveWindow`] has the last segments of a stream, for players that ask for them one by one.
 
+mod channel;
 pub mod clock;
+mod cues;
 mod desk;
+mod ended;
 mod epoch;
 mod feed;
 mod ladder;
 mod lease;
 mod metrics;
+mod past;
 mod publication;
 mod report;
 mod shift;
 mod source;
 mod splice;
+mod stored_past;
 mod stream;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod totals;
 mod transport;
 mod window;
 mod window_track;
 mod windows;
 
+pub(crate) use channel::{AssetTurn, Joint, Lap, Schedule};
+pub use channel::{ChannelSource, Titles};
+pub use cues::Cues;
 pub(crate) use desk::{Desk, Entry};
+pub(crate) use ended::EndedWindows;
 pub use epoch::{Epoch, EpochReason};
 pub use feed::LiveFeed;
 pub(crate) use ladder::Ladder;
 pub use ladder::LadderView;
 pub use metrics::LiveCollector;
+pub(crate) use past::{Begun, PastFeed, PastReader, live_point};
+pub use past::{PastPoint, PastStart};
 pub use publication::{Conflict, Publication, PublicationEnd, PublishRefused, PublishRequest, PublishedMedia};
 pub(crate) use publication::{Piece, Presence, Queue};
 pub use report::{Reporter, SourceCounts, StreamState};
 pub(crate) use shift::TimeShift;
-pub use shift::{ShiftOptions, ShiftReport};
+pub use shift::{Clip, NoClip, ShiftOptions, ShiftReport};
+pub(crate) use source::SourceModules;
 pub use source::{Linger, LiveRequest, Source};
 pub use splice::{CannotInsert, InsertionEnd, InsertionReport, Unfit};
 pub(crate) use splice::{Cut as SpliceCut, Insertion, Insertions, Splicer, Turn};
+pub use stored_past::is_ahead;
 pub use stream::{LiveStream, StreamReport};
 pub(crate) use streams::Streams;
+pub use texts::LiveText;
 pub(crate) use totals::LiveTotals;
+pub use transport::{TransportError, TransportJob};
 pub use window::{FoundPart, FoundSegment, LiveWindow, PartBytes};
 pub(crate) use window_track::{PackagedTrack, live_formats, packaged};
 pub(crate) use windows::Windows;

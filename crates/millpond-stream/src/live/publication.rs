@@ -60,6 +60,8 @@ pub enum PublishedMedia {
         /// Whether tracks arrive each on its own channel, as in CMAF. Others are then waited for at the beginning.
         is_split: bool,
     },
+    /// FLV tags, each a piece of its own: header and body. The channel is not used.
+    Flv,
 }
 
 /// Why a publication is refused.

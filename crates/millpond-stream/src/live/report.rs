@@ -1,7 +1,8 @@
 //! Reports of a reception about its source.
 
-use super::{Epoch, LiveTotals, Splicer};
+use super::{Cues, Epoch, LiveTotals, Splicer};
 use crate::reception::SourceError;
+use millpond_package::live::Cue;
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Instant, SystemTime},
@@ -72,6 +73,7 @@ impl std::ops::AddAssign for SourceCounts {
 pub struct Reporter {
     state: watch::Sender<StreamState>,
     splicer: Arc<Splicer>,
+    cues: watch::Sender<Cues>,
     /// A lock: taken for a copy.
     counts: Arc<Mutex<SourceCounts>>,
     totals: Arc<LiveTotals>,
@@ -82,6 +84,7 @@ impl Default for Reporter {
         Self {
             state: watch::Sender::new(StreamState::Waiting),
             splicer: Arc::new(Splicer::new(Arc::default())),
+            cues: watch::Sender::default(),
             counts: Arc::default(),
             totals: Arc::default(),
         }
@@ -118,6 +121,18 @@ impl Reporter {
     /// Tells that an attempt failed before any frame arrived. The source is tried again.
     pub fn failed(&self, why: Arc<SourceError>) {
         self.state.send_replace(StreamState::Failed { at: Instant::now(), why });
+    }
+
+    /// Tells of a cue. A repeated one changes nothing.
+    pub fn cue(&self, cue: Cue) {
+        if self.cues.send_if_modified(|cues| cues.push(cue)) {
+            self.totals.cue();
+        }
+    }
+
+    /// The cues so far.
+    pub fn cues(&self) -> watch::Receiver<Cues> {
+        self.cues.subscribe()
     }
 
     /// Tells what was counted since the run began.

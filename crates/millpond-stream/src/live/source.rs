@@ -1,11 +1,9 @@
 //! Requests for live streams.
 
-use super::{Desk, Reporter, ShiftOptions};
+use super::{ChannelSource, Desk, Reporter, ShiftOptions, stream::Means};
 use crate::{
     graph::Module,
-    reception::{
-        ADDRESS, Connector, PublishedReception, RtspReception, RtspSource, TransportReception, TransportSource, Turns,
-    },
+    reception::{ADDRESS, PublishedReception, RtspReception, RtspSource, TransportReception, TransportSource},
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -18,6 +16,8 @@ pub enum Source {
     Published,
     /// A programme of an MPEG transport stream.
     Transport(TransportSource),
+    /// Stored titles, round and round.
+    Channel(ChannelSource),
     /// A module that tests make.
     #[cfg(test)]
     Fake(super::tests::Fake),
@@ -46,24 +46,33 @@ pub struct LiveRequest {
 }
 
 impl Source {
-    /// Returns a module without inputs that receives the source. Publishers meet it at `desk`.
-    pub(super) fn module(
-        &self,
-        (connector, turns): (&Arc<dyn Connector>, &Turns),
-        reporter: Reporter,
-        desk: &Arc<Desk>,
-    ) -> Box<dyn Module> {
-        match self {
+    /// Returns the modules that receive the source. Publishers meet them at `desk`.
+    pub(super) fn modules(&self, means: Means<'_>, reporter: Reporter, desk: &Arc<Desk>) -> SourceModules {
+        let Means { connector, turns, resources, .. } = means;
+        let source: Box<dyn Module> = match self {
             Self::Rtsp(source) => {
                 let reception = RtspReception::new(source.clone(), connector.clone(), reporter);
                 Box::new(reception.with_turns(turns.clone()))
             }
             Self::Published => Box::new(PublishedReception::new(desk.clone(), reporter)),
             Self::Transport(source) => Box::new(TransportReception::new(source.clone(), reporter)),
+            Self::Channel(source) => {
+                let [loader, source] = source.modules(resources, reporter);
+                return SourceModules { loader: Some(loader), source };
+            }
             #[cfg(test)]
             Self::Fake(fake) => fake.module(reporter),
-        }
+        };
+        SourceModules { loader: None, source }
     }
+}
+
+/// The modules that receive a source.
+pub(crate) struct SourceModules {
+    /// Gives frames to `source`, where that takes some.
+    pub(crate) loader: Option<Box<dyn Module>>,
+    /// Gives frames to the fork.
+    pub(crate) source: Box<dyn Module>,
 }
 
 /// The address of the source, without passwords.
@@ -73,6 +82,7 @@ impl fmt::Display for Source {
             Self::Rtsp(source) => source.fmt(f),
             Self::Published => f.write_str(ADDRESS),
             Self::Transport(source) => source.fmt(f),
+            Self::Channel(source) => source.fmt(f),
             #[cfg(test)]
             Self::Fake(_) => f.write_str("fake"),
         }

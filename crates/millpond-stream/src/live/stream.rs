@@ -9,6 +9,7 @@ use super::{
 use crate::{
     graph::{Fork, Graph, LiveMemory, Registry, Shared, Takers},
     reception::{Connector, SourceError, SourceErrorKind, Turns},
+    resources::Resources,
 };
 use std::{
     collections::BTreeMap,
@@ -22,7 +23,7 @@ use std::{
 /// Time after a failure within which the source is not tried again.
 const NEGATIVE: Duration = Duration::from_secs(1);
 /// Time after which a past is opened again that could not be.
-const REST: Duration = Duration::from_secs(30);
+pub(super) const REST: Duration = Duration::from_secs(30);
 
 /// A named live source. Its graph runs while somebody holds a [`LiveFeed`] of it, and lingers.
 #[derive(Debug)]
@@ -43,8 +44,8 @@ struct Inner {
     run: Option<Run>,
     /// Keeps the graph of a stream that is never closed.
     pin: Option<Arc<Shared>>,
-    /// Time of the last failure to open its past.
-    no_past: Option<Instant>,
+    /// Time and cause of the last failure to open its past, until it is open.
+    no_past: Option<(Instant, Arc<str>)>,
 }
 
 /// One life of the graph.
@@ -67,6 +68,7 @@ pub(super) struct Means<'a> {
     pub(super) connector: &'a Arc<dyn Connector>,
     pub(super) turns: &'a Turns,
     pub(super) memory: &'a LiveMemory,
+    pub(super) resources: &'a Resources,
 }
 
 /// A share of a run.
@@ -106,12 +108,16 @@ pub struct StreamReport {
     pub memory: u64,
     /// Most of those.
     pub memory_limit: u64,
+    /// Cues of this run, repeated ones once.
+    pub cues: u64,
     /// What its reception counted in this run; zeros while the graph does not run.
     pub received: SourceCounts,
     /// Time since the last frame of this run.
     pub silence: Option<Duration>,
     /// Its past on the disk; `None` where none is kept now.
     pub shift: Option<ShiftReport>,
+    /// Why its past can't be opened, while it runs without one.
+    pub shift_failure: Option<Arc<str>>,
 }
 
 impl Run {
@@ -142,14 +148,14 @@ impl LiveStream {
         self.shift.as_ref()
     }
 
-    /// Tells that its past can't be opened.
-    pub(super) fn failed_past(&self) {
-        self.lock().no_past = Some(Instant::now());
+    /// Tells why its past can't be opened; `None` once it is open.
+    pub(super) fn tell_past(&self, failure: Option<&str>) {
+        self.lock().no_past = failure.map(|why| (Instant::now(), why.into()));
     }
 
     /// Whether its past could not be opened just now. Each request of a player asks for it.
     pub(super) fn lacks_past(&self) -> bool {
-        self.lock().no_past.is_some_and(|failed| failed.elapsed() < REST)
+        self.lock().no_past.as_ref().is_some_and(|(failed, _)| failed.elapsed() < REST)
     }
 
     /// Tells that a task keeps its past, or does no more. Returns whether one did before.
@@ -189,8 +195,10 @@ impl LiveStream {
             bit_rate: figures.bit_rate,
             memory: figures.held,
             memory_limit: memory.most(),
+            cues: run.as_ref().map_or(0, |(run, _)| run.reporter.cues().borrow().count()),
             silence: figures.last.map(|last| last.elapsed()),
             shift: None,
+            shift_failure: run.as_ref().and(inner.no_past.as_ref()).map(|(_, why)| why.clone()),
         }
     }
 
@@ -226,7 +234,7 @@ impl LiveStream {
     /// # Errors
     /// The source failed just now.
     fn open(&self, means: Means<'_>) -> Result<Opened, Arc<SourceError>> {
-        let Means { registry, connector, turns, memory } = means;
+        let Means { registry, memory, .. } = means;
         let mut inner = self.lock();
         if inner.pin.as_ref().is_some_and(|pin| pin.is_over()) {
             inner.pin = None;
@@ -247,10 +255,10 @@ impl LiveStream {
             }
         }
         let (reporter, desk) = (Reporter::new(memory.totals().clone()), Arc::<Desk>::default());
-        let source = self.source.module((connector, turns), reporter.clone(), &desk);
+        let modules = self.source.modules(means, reporter.clone(), &desk);
         let memory = memory.of_stream(&self.source.to_string(), reporter.clone());
         let splicer = reporter.splicer().clone();
-        let graph = Arc::new(Graph::live(registry, (&self.path, source), splicer, memory));
+        let graph = Arc::new(Graph::live(registry, (&self.path, modules), splicer, memory));
         let id = fastrand::u64(..);
         let shared = Arc::new(Shared::new(graph.clone(), linger));
         let (graph, weak) = (Arc::downgrade(&graph), Arc::downgrade(&shared));
@@ -289,7 +297,7 @@ impl LiveStream {
         if self.linger == Linger::Always {
             self.lock().pin = Some(shared.clone());
         }
-        Ok(Arc::new(LiveFeed::new(self.path.clone(), id, epoch, epochs, shared)))
+        Ok(Arc::new(LiveFeed::new(self.path.clone(), id, epoch, &reporter, shared)))
     }
 
     /// Whether a publication is under way that only a replacement can end.

@@ -2,7 +2,8 @@
 
 use super::{
     Conflict, Insertions, LiveFeed, LiveRequest, LiveStream, LiveTotals, Publication, PublishRefused, PublishRequest,
-    StreamReport, StreamState, TimeShift, WindowOptions, stream::Means,
+    StreamReport, StreamState, TimeShift, WindowOptions,
+    stream::{Means, REST},
 };
 use crate::{
     CannotOpen, Manager, Program,
@@ -60,6 +61,12 @@ impl Streams {
         stream?.fork()
     }
 
+    /// State of the stream of a path.
+    pub(super) fn state(&self, path: &str) -> Option<StreamState> {
+        let stream = self.lock().get(path).cloned();
+        stream.map(|stream| stream.state())
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<LiveStream>>> {
         self.by_path.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,13 +100,28 @@ fn is_held(stream: &Arc<LiveStream>) -> bool {
     Arc::strong_count(stream) > 1 || stream.is_busy()
 }
 
-/// Keeps a window of a stream running, and so its past, until the stream ends.
-async fn keep_past(manager: Weak<Manager>, stream: Arc<LiveStream>, past: Arc<TimeShift>, options: WindowOptions) {
+/// Keeps a window of a stream running, and so its past, until the stream ends. A past that can't be opened is tried again.
+async fn keep_past(manager: Weak<Manager>, stream: Arc<LiveStream>, mut past: Option<(Arc<TimeShift>, WindowOptions)>) {
     while let Some(manager) = manager.upgrade() {
+        if past.is_none() {
+            past = manager.open_past(&stream).await;
+        }
+        let Some((_, options)) = &past else {
+            drop(manager);
+            sleep(REST).await;
+            if !stream.is_busy() {
+                break;
+            }
+            continue;
+        };
         let Ok(feed) = stream.feed(manager.means(), PATIENCE).await else { break };
-        let window = manager.window(&Program::live(&feed), options);
+        let window = manager.window(&Program::live(&feed), *options);
         drop((feed, manager));
         let Ok(window) = window else { break };
+        if !window.has_past() {
+            // Viewers began it while the past could not be opened.
+            window.end();
+        }
         window.over().await;
         drop(window);
         sleep(PAUSE).await;
@@ -134,10 +156,9 @@ impl Manager {
     ) -> Result<Arc<LiveFeed>, Arc<SourceError>> {
         let feed = stream.feed(self.means(), patience).await?;
         // Names without a source get no folder.
-        if let Some((past, options)) = self.open_past(stream).await
-            && !stream.keeps(true)
-        {
-            tokio::spawn(keep_past(Arc::downgrade(self), stream.clone(), past, options));
+        let past = self.open_past(stream).await;
+        if stream.shift().is_some() && !stream.keeps(true) {
+            tokio::spawn(keep_past(Arc::downgrade(self), stream.clone(), past));
         }
         Ok(feed)
     }
@@ -170,11 +191,14 @@ impl Manager {
         }
         let opening = tokio::task::spawn_blocking(move || windows.open_shift(&path, &options));
         let why = match timeout(OPENING, opening).await {
-            Ok(Ok(Ok(past))) => return Some((past, window)),
+            Ok(Ok(Ok(past))) => {
+                stream.tell_past(None);
+                return Some((past, window));
+            }
             Ok(Ok(Err(error))) => error.to_string(),
             Ok(Err(_)) | Err(_) => format!("the disk did not answer within {OPENING:?}"),
         };
-        stream.failed_past();
+        stream.tell_past(Some(&why));
         tracing::warn!(stream = stream.path(), why, "time shift is off");
         None
     }
@@ -207,6 +231,7 @@ impl Manager {
             connector: &self.options().connector,
             turns: &self.live_streams().turns,
             memory: &self.live_streams().memory,
+            resources: self.resources(),
         }
     }
 

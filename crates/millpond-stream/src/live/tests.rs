@@ -1,7 +1,8 @@
 //! Streams of a source that tests drive.
 
-mod channel_window;
+mod channel;
 pub(super) mod fake;
+mod past;
 mod sharing;
 mod sources;
 mod windows;

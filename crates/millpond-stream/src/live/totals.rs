@@ -10,6 +10,7 @@ pub(crate) struct LiveTotals {
     pub(crate) bytes: AtomicU64,
     pub(crate) epochs: AtomicU64,
     pub(crate) insertions: AtomicU64,
+    pub(crate) cues: AtomicU64,
     pub(crate) reconnections: AtomicU64,
     pub(crate) lost_packets: AtomicU64,
     pub(crate) unused_packets: AtomicU64,
@@ -38,6 +39,11 @@ impl LiveTotals {
     /// Adds a clip that begins in a stream.
     pub(crate) fn inserted(&self) {
         add(&self.insertions, 1);
+    }
+
+    /// Adds a cue.
+    pub(crate) fn cue(&self) {
+        add(&self.cues, 1);
     }
 
     /// Adds what a reception counted from `before` to `after`. A packet that was lost and arrives late is still a lost one here.

@@ -1,19 +1,23 @@
 //! The window of a running stream, shared by its segmenter and all who wait for it.
 
-use super::{Ladder, TimeShift, lease::Lease, transport::Transports};
+use super::{
+    Ladder, LiveText, TimeShift,
+    lease::Lease,
+    texts::{Text, Texts},
+    transport::Transports,
+};
+use crate::graph::LiveMemory;
 use bytes::Bytes;
 use millpond_package::{
-    PackageError,
     dash::live::{ManifestView, mpd},
     hls::{
         Container,
         live::{PlaylistView, media},
         live_multivariant,
     },
-    live::{Directives, Edge, Extent, PartLookUp, Reload, SegmentNumber, TransportSegment, Window},
+    live::{Directives, Edge, Extent, PartLookUp, Reload, SegmentNumber, Window},
 };
 use std::{
-    collections::HashMap,
     fs::File,
     ops::Range,
     sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard},
@@ -23,8 +27,6 @@ use tokio::sync::watch;
 
 /// Term of a lease until the target duration is known.
 const UNMEASURED: Duration = Duration::from_secs(15);
-/// Most texts of one version: viewers choose where theirs begin.
-const MOST_TEXTS: usize = 32;
 /// End of the URLs of playlists.
 const PLAYLIST: &str = "index.m3u8";
 /// Target durations without a request after which a player has left.
@@ -45,8 +47,7 @@ pub struct LiveWindow {
     tracks: Box<[watch::Sender<u64>]>,
     /// A lock: taken while a text is rendered, so that it is rendered once.
     texts: Mutex<Texts>,
-    /// A lock: taken while a transport stream segment is made, so that it is made once.
-    transports: Mutex<Transports>,
+    pub(super) transports: Transports,
     lease: Lease,
     /// The past of the stream on the disk.
     shift: Option<Arc<TimeShift>>,
@@ -59,21 +60,6 @@ pub(super) struct State {
     pub(super) window: Window,
     /// Wall time of the last change, since the Unix epoch.
     pub(super) changed: Duration,
-}
-
-/// Texts of one version.
-#[derive(Debug, Default)]
-struct Texts {
-    version: u64,
-    texts: HashMap<Text, Bytes>,
-}
-
-/// A text that is rendered from a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Text {
-    Multivariant { container: Container },
-    Mpd { clock: &'static str, extent: Extent },
-    Media { container: Container, track: usize, skip: bool, extent: Extent },
 }
 
 /// The result of looking a part up in a window.
@@ -127,11 +113,16 @@ impl LiveWindow {
             tracks: window.tracks().iter().map(|_| watch::Sender::new(0)).collect(),
             state: RwLock::new(State { window, changed: Duration::ZERO }),
             texts: Mutex::default(),
-            transports: Mutex::default(),
+            transports: Transports::default(),
             lease: Lease::new(linger, UNMEASURED),
             shift,
             ladder: None,
         }
+    }
+
+    /// Counts the transport stream segments that are made of it in the memory of its stream.
+    pub(super) fn counted_in(self, memory: LiveMemory) -> Self {
+        Self { transports: Transports::counted_in(memory), ..self }
     }
 
     /// Makes it one of a ladder, as the window of the stream at `path`.
@@ -270,61 +261,48 @@ impl LiveWindow {
 
     /// Returns the media playlist of a track. `skip` leaves segments before the skip boundary out. `None` for unknown tracks,
     /// for those without segments in the container, and until the track has a complete segment.
-    pub fn media(&self, container: Container, track: usize, skip: bool) -> Option<Bytes> {
+    pub fn media(&self, container: Container, track: usize, skip: bool) -> Option<LiveText> {
         let view = PlaylistView { run: &self.run, container, skip, extent: Extent::Edge, query: "" };
         // Before the window is locked: no two are but in the order of their paths.
         let ladder = self.ladder.as_ref().filter(|_| container == Container::Fmp4);
-        let reports = ladder.and_then(|(ladder, path)| {
-            let name = self.look(|window| window.tracks().get(track).map(|track| track.name.clone()))?;
-            Some(ladder.reports(path, &name))
-        });
-        let render = |state: &State| Some(media(&state.window, track, &view)? + reports.as_deref().unwrap_or(""));
-        self.text(Text::Media { container, track, skip, extent: Extent::Edge }, render)
+        let others = ladder.map_or(0, |(ladder, _)| ladder.version(&self.run));
+        let text = Text::Media { container, track, skip, extent: Extent::Edge, others };
+        let Some((ladder, path)) = ladder else {
+            return self.text(text, |state| media(&state.window, track, &view));
+        };
+        if let Some(known) = self.known_text(&text) {
+            return Some(known);
+        }
+        let name = self.look(|window| window.tracks().get(track).map(|track| track.name.clone()))?;
+        let reports = ladder.reports(path, &name);
+        self.text(text, |state| Some(media(&state.window, track, &view)? + &reports))
     }
 
     /// Returns the media playlist of a track for an extent of the stream, with fragmented MP4. `query` selects the same extent,
     /// with its `?`, in the URLs of playlists. Only those of the [edge](Extent::Edge) report other streams of a ladder.
-    pub fn media_of(&self, track: usize, skip: bool, (extent, query): (Extent, &str)) -> Option<Bytes> {
+    pub fn media_of(&self, track: usize, skip: bool, (extent, query): (Extent, &str)) -> Option<LiveText> {
         let container = Container::Fmp4;
         if extent == Extent::Edge {
             return self.media(container, track, skip);
         }
         let view = PlaylistView { run: &self.run, container, skip, extent, query };
-        let text = Text::Media { container, track, skip, extent };
+        let text = Text::Media { container, track, skip, extent, others: 0 };
         self.text(text, |state| media(&state.window, track, &view))
     }
 
     /// Returns the multivariant playlist; `None` until the window is [ready](Self::ready), and where the container can carry
     /// no track of the newest epoch. `query` is that of its playlists, with its `?`.
-    pub fn multivariant(&self, container: Container, query: &str) -> Option<Bytes> {
+    pub fn multivariant(&self, container: Container, query: &str) -> Option<LiveText> {
         let text = self.text(Text::Multivariant { container }, |state| live_multivariant(&state.window, container))?;
         if query.is_empty() || container == Container::Ts {
             return Some(text);
         }
-        let text = std::str::from_utf8(&text).ok()?;
+        let text = std::str::from_utf8(&text.bytes).ok()?;
         Some(text.replace(PLAYLIST, &format!("{PLAYLIST}{query}")).into())
     }
 
-    /// Returns a segment of a track as a transport stream, with the sound where that is in it. `None` where it left memory,
-    /// is not complete, or has no media.
-    ///
-    /// # Errors
-    /// A sample that its codec does not allow.
-    pub fn transport(&self, track: usize, number: SegmentNumber) -> Option<Result<Bytes, PackageError>> {
-        let mut transports = self.transports.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = transports.known(track, number) {
-            return Some(Ok(known));
-        }
-        let segment = self.look(|window| TransportSegment::of(window, transports.counters(), track, number))?;
-        let made = segment.write();
-        if let Ok(bytes) = &made {
-            transports.keep(track, number, bytes.clone());
-        }
-        Some(made)
-    }
-
     /// Returns the MPD of an extent; `None` until the window is [ready](Self::ready). `clock` is the URL of the server's time.
-    pub fn mpd(&self, clock: &'static str, extent: Extent) -> Option<Bytes> {
+    pub fn mpd(&self, clock: &'static str, extent: Extent) -> Option<LiveText> {
         self.text(Text::Mpd { clock, extent }, |state| {
             mpd(&state.window, &ManifestView { run: &self.run, clock, published: state.changed, extent })
         })
@@ -334,6 +312,11 @@ impl LiveWindow {
     /// first one.
     pub fn at(&self, wall: Duration) -> Option<SegmentNumber> {
         self.look(|window| window.at(wall))
+    }
+
+    /// Whether it has only the past of a stream that does not run: no segment follows.
+    pub fn is_ended(&self) -> bool {
+        self.look(Window::is_ended)
     }
 
     /// Whether the past of the stream is kept on the disk.
@@ -354,21 +337,18 @@ impl LiveWindow {
         self.shift.as_ref()?.segment_at(run, track, start)
     }
 
+    /// Returns a text that was rendered from the present version.
+    fn known_text(&self, text: &Text) -> Option<LiveText> {
+        let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = self.read().window.version();
+        texts.known(version, text)
+    }
+
     /// Returns a text, rendered once a version.
-    fn text(&self, text: Text, render: impl FnOnce(&State) -> Option<String>) -> Option<Bytes> {
+    fn text(&self, text: Text, render: impl FnOnce(&State) -> Option<String>) -> Option<LiveText> {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let state = self.read();
-        if texts.version != state.window.version() {
-            *texts = Texts { version: state.window.version(), texts: HashMap::new() };
-        }
-        if let Some(known) = texts.texts.get(&text) {
-            return Some(known.clone());
-        }
-        let rendered = Bytes::from(render(&state)?);
-        if texts.texts.len() < MOST_TEXTS {
-            texts.texts.insert(text, rendered.clone());
-        }
-        Some(rendered)
+        texts.get(state.window.version(), text, || render(&state))
     }
 
     /// Decides when a playlist request with directives is answered.

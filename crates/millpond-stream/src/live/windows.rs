@@ -1,7 +1,7 @@
 //! All windows of an engine.
 
 use super::{
-    Ladder, LiveWindow, ShiftOptions, ShiftReport, TimeShift,
+    EndedWindows, Ladder, LiveWindow, ShiftOptions, ShiftReport, TimeShift,
     window_track::{PackagedTrack, packaged},
 };
 use crate::{CannotOpen, Manager, Program, modules::Segmenter};
@@ -21,7 +21,7 @@ const REMEMBERED: usize = 4096;
 /// Attempts to open a ring that is in use, and the time between two of them.
 const ATTEMPTS: (usize, Duration) = (30, Duration::from_millis(50));
 /// Term of a lease that never ends: a year.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(super) const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Time that segments stay beyond twice the duration of a playlist.
 const SPARE: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ impl WindowOptions {
         CutRules { part: self.part, segment: self.segment, target, is_aligned: self.ladder.is_some() }
     }
 
-    fn limits(&self) -> WindowLimits {
+    pub(super) fn limits(&self) -> WindowLimits {
         // Segments stay for the duration of a playlist after they left it (RFC 8216 6.2.2).
         let age = self.listed * 2 + SPARE;
         let segments = age.as_millis() / self.segment.as_millis().max(500);
@@ -80,8 +80,8 @@ impl WindowOptions {
     }
 }
 
-/// The feed of a window, and its tracks where several windows of a feed can differ in them.
-type Key = (u64, Arc<[u16]>);
+/// The run of a window's stream.
+type Key = u64;
 
 /// The numbers from which the next window of a path goes on.
 #[derive(Clone, Copy, Debug)]
@@ -98,16 +98,20 @@ struct Past {
 pub(crate) struct Windows(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
-struct Inner {
+pub(super) struct Inner {
     running: HashMap<Key, Weak<LiveWindow>>,
     /// Paths and windows, by the names of runs.
     runs: HashMap<Box<str>, (Box<str>, Weak<LiveWindow>)>,
+    /// The newest windows of live streams, by their paths.
+    of_streams: HashMap<Box<str>, Weak<LiveWindow>>,
     past: HashMap<Box<str>, Past>,
     /// The past of streams on the disk, by their paths.
     shifts: HashMap<Box<str>, Weak<TimeShift>>,
     /// Made for the first of these.
     writer: Option<RingWriter>,
     ladders: HashMap<LadderId, Weak<Ladder>>,
+    /// Windows of streams that do not run.
+    pub(super) ended: EndedWindows,
 }
 
 /// Ends a window when it is dropped, and remembers where it ended.
@@ -128,6 +132,9 @@ impl Drop for Ending {
         let mut inner = self.windows.lock();
         inner.running.retain(|_, window| window.upgrade().is_some_and(|window| !window.is_over()));
         inner.runs.remove(self.window.run());
+        if inner.of_streams.get(&self.path).is_some_and(|newest| newest.ptr_eq(&Arc::downgrade(&self.window))) {
+            inner.of_streams.remove(&self.path);
+        }
         if let Some(past) = past {
             if inner.past.len() >= REMEMBERED {
                 inner.past.clear();
@@ -181,12 +188,20 @@ impl Windows {
         self.lock().shifts.get(path).and_then(Weak::upgrade)
     }
 
+    /// Returns the window of a stream with a past on the disk, while it runs.
+    pub(crate) fn with_past(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        let inner = self.lock();
+        let mut windows =
+            inner.runs.values().filter(|(of, _)| **of == *path).filter_map(|(_, window)| window.upgrade());
+        windows.find(|window| window.has_past() && !window.is_over() && !window.is_ended())
+    }
+
     /// Returns a report of the past of a stream, where it is open.
     pub(super) fn shift_report(&self, path: &str) -> Option<ShiftReport> {
         self.shift(path).map(|shift| shift.report())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,6 +213,16 @@ const fn first_discontinuity(now: u64) -> u64 {
 }
 
 impl Inner {
+    /// Makes the window of a run known by its name.
+    pub(super) fn name(&mut self, path: &str, window: &Arc<LiveWindow>) {
+        self.runs.insert(window.run().into(), (path.into(), Arc::downgrade(window)));
+    }
+
+    /// Forgets runs whose windows are gone.
+    pub(super) fn forget_runs(&mut self) {
+        self.runs.retain(|_, (_, window)| window.strong_count() > 0);
+    }
+
     /// The window of a key that is not over.
     fn running(&self, key: &Key) -> Option<Arc<LiveWindow>> {
         self.running.get(key).and_then(Weak::upgrade).filter(|known| !known.is_over())
@@ -263,12 +288,15 @@ impl Manager {
         window.upgrade().filter(|window| !window.is_over())
     }
 
+    /// The window of a live stream that runs, with its lease renewed. It takes less work than to [open](Self::window) it.
+    pub fn window_of_stream(&self, path: &str) -> Option<Arc<LiveWindow>> {
+        let known = self.live_windows().lock().of_streams.get(path).and_then(Weak::upgrade);
+        known.filter(|window| !window.is_over() && window.renew())
+    }
+
     /// The window of a live stream with a past on the disk, while it runs. `path` is that of the stream.
     pub fn window_with_past(&self, path: &str) -> Option<Arc<LiveWindow>> {
-        let inner = self.live_windows().lock();
-        let mut windows =
-            inner.runs.values().filter(|(of, _)| **of == *path).filter_map(|(_, window)| window.upgrade());
-        windows.find(|window| window.has_past() && !window.is_over())
+        self.live_windows().with_past(path)
     }
 
     /// The windows of a ladder's streams that run, by the paths of these.
@@ -313,7 +341,8 @@ impl Manager {
         let run = fastrand::u64(..);
         let linger = if shift.is_some() { FOREVER } else { program.linger() };
         let window = LiveWindow::new(format!("{run:016x}"), window, linger, shift.clone());
-        let window = Arc::new(window.in_ladder(ladder.clone(), program.path()));
+        let of_stream = program.memory().cloned().unwrap_or_else(|| self.live_streams().memory().of_channel());
+        let window = Arc::new(window.counted_in(of_stream).in_ladder(ladder.clone(), program.path()));
         if let Some(ladder) = ladder {
             ladder.add(program.path(), &window);
         }
@@ -325,8 +354,8 @@ impl Manager {
             ending.window.expired().await;
             drop(ending);
         };
-        let of_run = (program.path().into(), Arc::downgrade(&window));
-        inner.runs.insert(window.run().into(), of_run);
+        inner.name(program.path(), &window);
+        inner.of_streams.insert(program.path().into(), Arc::downgrade(&window));
         inner.running.insert(key, Arc::downgrade(&window));
         self.lend(&runtime, program, Box::new(segmenter), lease);
         Ok(window)

@@ -1,17 +1,17 @@
-//! Gives each block to all viewers of a channel when it is due.
+//! Gives the frames of a channel to all viewers when they are due.
 
 use super::ModuleKind;
 use crate::{
-    Counters, Run,
+    Counters, Epoch, EpochReason, Format, Frame, Run,
     graph::{Closed, Inputs, Module, ModuleError, Output},
-    stored::PERIOD,
+    live::{Reporter, Schedule},
 };
 use futures_util::future::BoxFuture;
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 pub(super) const KIND: ModuleKind = ModuleKind {
     name: "channel",
@@ -20,33 +20,130 @@ pub(super) const KIND: ModuleKind = ModuleKind {
     outputs: 1,
 };
 
-/// A block is given this long before it is due: branches have it in time.
-const AHEAD: Duration = PERIOD;
-/// A block with a longer delay moves all that follow: nothing is sent faster than it plays.
+/// A frame with a longer delay moves all that follow: nothing is given faster than it plays for longer than that.
 const LATE: Duration = Duration::from_secs(1);
+/// Frames that are due this soon are given together.
+const TOGETHER: Duration = Duration::from_millis(2);
 
-/// Paces the frames of a feed. Its output is a fork.
+/// Paces the frames of a channel's loader and begins its epochs. Its output is the fork of the stream.
 pub(crate) struct Channel {
+    schedule: Arc<Schedule>,
+    reporter: Reporter,
     counters: Arc<Counters>,
+    clock: Clock,
+    /// Number of the turn in the schedule that plays; `None` before the first frame.
+    turn: Option<u32>,
+    /// The epoch of the frames; `None` before the first one.
+    epoch: Option<Epoch>,
+    /// Whether an epoch begins with the next key frame, because frames were late.
+    is_moved: bool,
+}
+
+/// Maps stream times to moments, and those to wall time, which never steps.
+struct Clock {
+    start: Instant,
+    wall: Duration,
+    /// `None` before the first frame.
+    anchor: Option<Anchor>,
+}
+
+/// A stream time and its moment.
+#[derive(Clone, Copy)]
+struct Anchor {
+    stream: Duration,
+    moment: Instant,
+}
+
+impl Anchor {
+    fn moment_of(self, due: Duration) -> Instant {
+        self.moment + due.saturating_sub(self.stream)
+    }
+}
+
+impl Clock {
+    fn start() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { start: Instant::now(), wall, anchor: None }
+    }
+
+    /// Returns the moment at which a frame is due, and whether all that follow are moved because it is late.
+    fn moment(&mut self, due: Duration) -> (Instant, bool) {
+        let now = Instant::now();
+        let is_late = self.anchor.is_some_and(|anchor| now > anchor.moment_of(due) + LATE);
+        let anchor = self.anchor.filter(|_| !is_late).unwrap_or(Anchor { stream: due, moment: now });
+        self.anchor = Some(anchor);
+        (anchor.moment_of(due), is_late)
+    }
+
+    /// Wall time of a stream time, since the Unix epoch.
+    fn wall_of(&self, time: Duration) -> Duration {
+        let anchor = self.anchor.unwrap_or(Anchor { stream: time, moment: self.start });
+        (self.wall + anchor.moment.saturating_duration_since(self.start) + time).saturating_sub(anchor.stream)
+    }
 }
 
 impl Channel {
-    pub(crate) fn new(counters: Arc<Counters>) -> Self {
-        Self { counters }
+    pub(crate) fn new(schedule: Arc<Schedule>, reporter: Reporter, counters: Arc<Counters>) -> Self {
+        Self { schedule, reporter, counters, clock: Clock::start(), turn: None, epoch: None, is_moved: false }
     }
 
-    /// Gives a block when it is due. The first block of all sets the clock.
-    async fn pass(&self, run: Run, clock: &mut Option<Instant>, output: &Output) -> Result<(), Closed> {
-        let Some(first) = run.first() else { return Ok(()) };
-        let due = first.due;
-        let now = Instant::now();
-        let is_late = |began: &Instant| now > *began + due + LATE;
-        let began = clock.filter(|began| !is_late(began)).unwrap_or_else(|| now.checked_sub(due).unwrap_or(now));
-        *clock = Some(began);
-        tokio::time::sleep_until(began + due.saturating_sub(AHEAD)).await;
-        let lost = output.send(run).await?;
-        self.counters.dropped_frames.fetch_add(lost as u64, Ordering::Relaxed);
+    /// Gives the frames of a block, each when it is due.
+    async fn pass(&mut self, run: &Run, output: &Output) -> Result<(), Closed> {
+        let mut rest = &run[..];
+        while let Some(first) = rest.first() {
+            let (moment, is_late) = self.clock.moment(first.due);
+            self.is_moved |= is_late;
+            sleep_until(moment).await;
+            let soon = first.due + moment.elapsed().min(LATE) + TOGETHER;
+            let given = rest.iter().take_while(|frame| frame.due <= soon).count().max(1);
+            self.give(&rest[..given], output).await?;
+            rest = &rest[given..];
+        }
         Ok(())
+    }
+
+    async fn give(&mut self, frames: &[Frame], output: &Output) -> Result<(), Closed> {
+        let mut rest = frames;
+        while let Some(first) = rest.first() {
+            self.enter(first);
+            let Some(epoch) = &self.epoch else { return Ok(()) };
+            let (number, lead) = (epoch.number, epoch.lead());
+            let begins = |frame: &Frame| {
+                Some(frame.epoch) != self.turn || (self.is_moved && frame.is_sync && Some(frame.track) == lead)
+            };
+            let count = 1 + rest[1..].iter().take_while(|frame| !begins(frame)).count();
+            let run: Run = rest[..count].iter().map(|frame| Frame { epoch: number, ..frame.clone() }).collect();
+            let lost = output.send(run).await?;
+            self.counters.dropped_frames.fetch_add(lost as u64, Ordering::Relaxed);
+            rest = &rest[count..];
+        }
+        Ok(())
+    }
+
+    /// Begins an epoch with a frame, where that is the first one of its turn, or the first key frame after late ones.
+    fn enter(&mut self, frame: &Frame) {
+        if self.turn != Some(frame.epoch) {
+            self.turn = Some(frame.epoch);
+            self.is_moved = false;
+            if let Some(turn) = self.schedule.take(frame.epoch) {
+                let reason = if self.epoch.is_none() { EpochReason::Start } else { EpochReason::Asset };
+                self.begin(turn.from, turn.formats, reason);
+            }
+        } else if let Some(epoch) = self.epoch.as_ref().filter(|_| self.is_moved)
+            && frame.is_sync
+            && epoch.lead() == Some(frame.track)
+        {
+            let (from, formats) = (epoch.shown(frame).unwrap_or(frame.due), epoch.formats.clone());
+            self.is_moved = false;
+            self.begin(from, formats, EpochReason::Jump);
+        }
+    }
+
+    fn begin(&mut self, from: Duration, formats: Arc<[Option<Format>]>, reason: EpochReason) {
+        let number = self.epoch.as_ref().map_or(0, |epoch| epoch.number.wrapping_add(1));
+        let epoch = Epoch { number, from, wall: self.clock.wall_of(from), formats, reason };
+        self.epoch = Some(epoch.clone());
+        self.reporter.begin(epoch);
     }
 }
 
@@ -55,17 +152,13 @@ impl Module for Channel {
         KIND.name
     }
 
-    fn run(self: Box<Self>, mut inputs: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
+    fn run(mut self: Box<Self>, mut inputs: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
         Box::pin(async move {
             let Some(mut input) = inputs.pop() else { return Ok(()) };
-            let mut clock = None;
             while let Ok(run) = input.next().await {
-                if self.pass(run, &mut clock, &output).await.is_err() {
+                if self.pass(&run, &output).await.is_err() {
                     break;
                 }
-            }
-            if let Output::Fork(fork) = &output {
-                fork.close();
             }
             Ok(())
         })

@@ -1,101 +1,139 @@
-//! A stored title that plays round and round.
+//! The assets of a channel, one after the other, round and round.
 
 use super::{Loader, loader};
 use crate::{
-    Frame, Run,
+    StoredMedia,
     graph::{Inputs, Module, ModuleError, Output},
+    live::{AssetTurn, ChannelSource, Joint, Lap, Reporter, Schedule},
+    reception::{SourceError, SourceErrorKind},
     resources::Resources,
-    stored::StoredMedia,
 };
 use futures_util::future::BoxFuture;
-use millpond_package::{MediaKind, PresentedTrack};
 use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep_until};
 
-/// Factor by which times before a lap's beginning move closer to it: at those nothing shows, and they must not go back behind
-/// what was shown.
-const SQUEEZE: i64 = 512;
+/// Time for which an asset is skipped that could not be played.
+const REST: Duration = Duration::from_secs(10);
+/// The same in a channel that has given no frame yet.
+const FIRST_REST: Duration = Duration::from_secs(1);
 
-/// Gives the frames of a stored title without an end. Times and numbers go on from lap to lap.
+/// Gives the frames of a channel's assets without an end. Times and numbers go on from turn to turn.
 pub(crate) struct Laps {
-    media: Arc<StoredMedia>,
-    tracks: Arc<[u16]>,
+    source: ChannelSource,
     resources: Resources,
+    schedule: Arc<Schedule>,
+    reporter: Reporter,
+    /// `None` before the first asset.
+    joint: Option<Joint>,
+    /// Version of the asset that played last.
+    last: Option<u64>,
+    /// Number of the turn in the schedule that was told last.
+    number: u32,
 }
 
 impl Laps {
-    pub(crate) fn new(media: Arc<StoredMedia>, tracks: Arc<[u16]>, resources: &Resources) -> Self {
-        Self { media, tracks, resources: resources.clone() }
+    pub(crate) fn new(
+        source: ChannelSource,
+        resources: &Resources,
+        (schedule, reporter): (Arc<Schedule>, Reporter),
+    ) -> Self {
+        Self { source, resources: resources.clone(), schedule, reporter, joint: None, last: None, number: 0 }
     }
 
-    fn loader(&self) -> Loader {
-        let cursors = (self.tracks.clone(), vec![0; self.tracks.len()]);
-        Loader::new(&self.resources, self.media.clone(), cursors, (Duration::ZERO, Duration::MAX), None)
+    /// Plays an asset once. Returns whether somebody still takes the frames.
+    ///
+    /// # Errors
+    /// The asset can't be played, or only a part of it.
+    async fn play(&mut self, asset: &str, output: &Output) -> Result<bool, SourceError> {
+        let media = self.source.open(asset).await?;
+        let error = |kind, words: String| SourceError { kind, address: asset.to_owned(), words };
+        let mut joint = match self.joint.take() {
+            Some(joint) => joint,
+            None => Joint::new(&media, self.source.rendition())
+                .ok_or_else(|| error(SourceErrorKind::NoMedia, "it has no track that can be sent by RTP".to_owned()))?,
+        };
+        let is_same = self.last == Some(media.id());
+        let number = if is_same { self.number } else { self.number.wrapping_add(1) };
+        let lap = match joint.lap(&media, number) {
+            Ok(lap) => lap,
+            Err(unfit) => {
+                self.joint = Some(joint);
+                return Err(error(SourceErrorKind::NoMedia, unfit.of_asset()));
+            }
+        };
+        if !is_same {
+            self.schedule.add(AssetTurn { number, from: lap.begin(), formats: lap.formats().clone() });
+            (self.last, self.number) = (Some(media.id()), number);
+        }
+        let loaded = self.loader(&media, &lap).load(output, &|run| lap.shift(run)).await;
+        joint.end(lap, loaded.is_ok().then(|| media.duration()));
+        self.joint = Some(joint);
+        match loaded {
+            Ok(Some(0)) => Err(error(SourceErrorKind::NoMedia, "it has no frames".to_owned())),
+            Ok(given) => Ok(given.is_some()),
+            Err(why) => Err(error(SourceErrorKind::Unreachable, why.to_string())),
+        }
+    }
+
+    fn loader(&self, media: &Arc<StoredMedia>, lap: &Lap) -> Loader {
+        let tracks = lap.tracks();
+        let next = vec![0; tracks.len()];
+        Loader::new(&self.resources, media.clone(), (tracks, next), (Duration::ZERO, Duration::MAX), None)
+    }
+
+    /// Tells that no asset can be played now.
+    fn fail(&self, why: SourceError) {
+        match self.last {
+            Some(_) => self.reporter.lost(Arc::new(why)),
+            None => self.reporter.failed(Arc::new(why)),
+        }
+    }
+
+    /// Plays all assets that do not rest, once. Those that fail rest until `rests`. Returns whether somebody takes the frames.
+    async fn round(&mut self, rests: &mut [Option<Instant>], output: &Output) -> bool {
+        let assets: Vec<Box<str>> = self.source.assets().into();
+        let (mut has_played, mut failure) = (false, None);
+        for (asset, rest) in assets.iter().zip(rests.iter_mut()) {
+            if rest.is_some_and(|rest| Instant::now() < rest) {
+                continue;
+            }
+            let before = self.last;
+            match self.play(asset, output).await {
+                Ok(true) => (has_played, *rest) = (true, None),
+                Ok(false) => return false,
+                Err(why) => {
+                    tracing::warn!(asset = %asset, why = why.words, "a channel skips an asset");
+                    *rest = Some(Instant::now() + if self.last.is_some() { REST } else { FIRST_REST });
+                    has_played |= self.last != before;
+                    failure = failure.or(Some(why));
+                }
+            }
+        }
+        if let Some(why) = failure.filter(|_| !has_played) {
+            self.fail(why);
+        }
+        has_played || output.ready().await.is_ok()
     }
 }
 
 impl Module for Laps {
     fn kind(&self) -> &'static str {
-        // It is a loader that begins again.
+        // It is a loader of several titles.
         loader::KIND.name
     }
 
-    fn run(self: Box<Self>, _: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
+    fn run(mut self: Box<Self>, _: Inputs, output: Output) -> BoxFuture<'static, Result<(), ModuleError>> {
         Box::pin(async move {
-            for number in 0.. {
-                let lap = Lap::new(&self.media, number);
-                let given = self.loader().load(&output, &|run| lap.shift(run)).await?;
-                if given.is_none_or(|given| given == 0) {
-                    break;
+            let mut rests = vec![None; self.source.assets().len()];
+            while self.round(&mut rests, &output).await {
+                // Where all rest, the first one that may be tried again is waited for.
+                if let Some(first) =
+                    rests.iter().copied().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().min())
+                {
+                    sleep_until(first).await;
                 }
             }
             Ok(())
         })
-    }
-}
-
-/// One time through: the differences of its frames to those of the title.
-struct Lap {
-    number: u32,
-    begin: Duration,
-    /// By track of the presentation.
-    shifts: Vec<Shift>,
-}
-
-struct Shift {
-    pts: i64,
-    number: u32,
-    kind: MediaKind,
-}
-
-impl Lap {
-    fn new(media: &StoredMedia, number: u32) -> Self {
-        let length = media.duration();
-        let shift = |track: &PresentedTrack| {
-            let timescale = track.source_track().map_or(1, |source| source.timescale.get());
-            let pts = (length * f64::from(number) * f64::from(timescale)).round() as i64;
-            Shift { pts, number: number.wrapping_mul(track.sample_count()), kind: track.kind() }
-        };
-        let shifts = media.presentation().tracks().iter().map(shift).collect();
-        let begin = Duration::try_from_secs_f64(length * f64::from(number)).unwrap_or(Duration::MAX);
-        Self { number, begin, shifts }
-    }
-
-    /// The frames of a block as they are in this lap.
-    fn shift(&self, run: &Run) -> Run {
-        if self.number == 0 {
-            return run.clone();
-        }
-        let each = run.iter().filter_map(|frame| {
-            let shift = self.shifts.get(usize::from(frame.track))?;
-            // The decoder of sound was primed in the first lap.
-            let primes = shift.kind == MediaKind::Audio && frame.pts < 0;
-            (!primes).then(|| Frame {
-                number: frame.number.wrapping_add(shift.number),
-                due: self.begin + frame.due,
-                pts: shift.pts + if frame.pts < 0 { frame.pts / SQUEEZE } else { frame.pts },
-                ..frame.clone()
-            })
-        });
-        each.collect()
     }
 }

@@ -4,6 +4,7 @@ mod channel;
 mod key_frames;
 mod laps;
 mod loader;
+mod past;
 mod recorder;
 mod segmenter;
 mod splice;
@@ -13,8 +14,9 @@ pub use key_frames::supported_scale;
 pub(crate) use key_frames::{KeyFrameLoader, KeyFrames};
 pub(crate) use laps::Laps;
 pub(crate) use loader::Loader;
+pub(crate) use past::PastLoader;
 pub use recorder::{CannotRecord, RecordLimits, Recording, RecordingEnd, RecordingState};
-pub(crate) use segmenter::{CHANNEL_START, Segmenter};
+pub(crate) use segmenter::Segmenter;
 pub(crate) use splice::{ClipLoader, Splice};
 
 use crate::graph;
@@ -37,6 +39,7 @@ pub struct ModuleKind {
 pub const KINDS: &[ModuleKind] = &[
     loader::KIND,
     key_frames::KIND,
+    past::KIND,
     channel::KIND,
     recorder::KIND,
     segmenter::KIND,

@@ -1,25 +1,22 @@
 //! Cuts the frames of a channel or live stream into the segments of its window.
 //!
 //! Frames pass as they arrive, and those of a branch can always be decoded, so missing numbers are no matter here. Each epoch of
-//! a live stream begins other segments. A channel has no epochs: its wall clock is that of the last frame when the segmenter
-//! joins, and a channel that fell behind it begins an epoch of its own.
+//! a stream begins other segments.
+
+mod new_cues;
 
 use super::ModuleKind;
 use crate::{
-    Epoch, EpochReason, Feed, Format, Frame, Pace, Run,
+    Epoch, EpochReason, Feed, Format, Frame, Run,
     graph::{Inputs, LiveMemory, Module, ModuleError, Output, PipeReader},
     live::{LiveWindow, PackagedTrack, TimeShift, live_formats, packaged},
-    stored::PERIOD,
 };
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::future::BoxFuture;
 use millpond_media::units::Timescale;
 use millpond_package::live::{Cut, CutRules, Cutter, LiveSample, SegmentNumber, TrackSegment, Window, WindowEpoch};
 use millpond_store::Hold;
-use std::{
-    pin::pin,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use new_cues::NewCues;
+use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
 pub(super) const KIND: ModuleKind =
@@ -27,10 +24,6 @@ pub(super) const KIND: ModuleKind =
 
 /// Longest time without a frame after which late tracks are given up.
 const CHECK: Duration = Duration::from_millis(100);
-/// Stream time of a channel's time 0: its decode times may be earlier.
-pub(crate) const CHANNEL_START: Duration = Duration::from_secs(10);
-/// Time by which a channel may leave the wall clock of its epoch.
-const ASTRAY: Duration = Duration::from_secs(1);
 /// Segments that stay while memory is short.
 const FEWEST: usize = 4;
 
@@ -51,11 +44,11 @@ pub(crate) struct Segmenter {
     cuts: Vec<Cut>,
     /// Due time and arrival of the last frame.
     last: Option<(Duration, Instant)>,
-    clock: WallClock,
     /// Memory of the window beside the frames, which are counted where they enter.
     overhead: Option<Hold>,
-    /// Time that is added to the feed's stream time: channels begin at 0, and ladders count from the Unix epoch.
+    /// Time that is added to the feed's stream time: ladders count from the Unix epoch.
     shift: Duration,
+    cues: NewCues,
 }
 
 /// A track of the window.
@@ -63,26 +56,6 @@ struct Lane {
     track: PackagedTrack,
     /// Clock of its frames in this epoch; `None` where it has none.
     timescale: Option<Timescale>,
-    /// Ticks by which decode times are moved earlier: in channels they may exceed presentation times.
-    reorder: i64,
-}
-
-/// Wall time that never steps.
-struct WallClock {
-    instant: Instant,
-    wall: Duration,
-}
-
-impl WallClock {
-    fn start() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { instant: Instant::now(), wall }
-    }
-
-    /// Time since the Unix epoch.
-    fn now(&self) -> Duration {
-        self.wall + self.instant.elapsed()
-    }
 }
 
 impl Segmenter {
@@ -93,15 +66,16 @@ impl Segmenter {
         (tracks, rules, first): (Vec<PackagedTrack>, CutRules, SegmentNumber),
         (memory, past): (LiveMemory, Option<(Arc<TimeShift>, u64)>),
     ) -> Self {
-        let lane = |track| Lane { track, timescale: None, reorder: 0 };
+        let lane = |track| Lane { track, timescale: None };
         let epoch = Epoch {
             number: 0,
-            from: CHANNEL_START,
+            from: Duration::ZERO,
             wall: Duration::ZERO,
             formats: feed.formats().into(),
             reason: EpochReason::Start,
         };
         Self {
+            cues: NewCues::of(&*feed),
             window,
             feed,
             lanes: tracks.into_iter().map(lane).collect(),
@@ -113,31 +87,13 @@ impl Segmenter {
             epoch,
             cuts: Vec::new(),
             last: None,
-            clock: WallClock::start(),
             overhead: None,
             shift: Duration::ZERO,
         }
     }
 
-    /// Whether the feed's frames are given by their due times, without epochs.
-    fn is_channel(&self) -> bool {
-        self.feed.pace() == Pace::Due
-    }
-
     /// Takes runs until the input ends, or an epoch has other tracks.
     async fn cut(&mut self, input: &mut PipeReader) {
-        let Ok(first) = input.next().await else { return };
-        // A branch begins with a key frame that may have passed long ago. The last frame passed just now.
-        let mut kept = vec![first];
-        while let Some(Ok(run)) = input.next().now_or_never() {
-            kept.push(run);
-        }
-        self.settle(&kept);
-        for run in kept {
-            if !self.take(&run) {
-                return;
-            }
-        }
         let mut check = pin!(sleep(CHECK));
         loop {
             tokio::select! {
@@ -150,22 +106,6 @@ impl Segmenter {
                     self.expire();
                 }
             }
-        }
-    }
-
-    /// Settles the wall clock of a channel and the reordering of its pictures, by the frames that a branch begins with.
-    fn settle(&mut self, kept: &[Run]) {
-        if !self.is_channel() {
-            return;
-        }
-        let newest = kept.iter().rev().find_map(|run| run.first()).map_or(Duration::ZERO, |frame| frame.due);
-        self.epoch.wall = (self.clock.now() + PERIOD).saturating_sub(newest);
-        let formats = &self.epoch.formats;
-        for lane in self.lanes.iter_mut().filter(|lane| lane.track.is_video()) {
-            let Some(scale) = timescale(formats, lane.track.track) else { continue };
-            let frames = kept.iter().flat_map(|run| run.iter()).filter(|frame| frame.track == lane.track.track);
-            let late = frames.map(|frame| ticks(frame.due, scale).saturating_sub(frame.pts)).max();
-            lane.reorder = scale.convert(late.unwrap_or(0).max(0), lane.track.timescale);
         }
     }
 
@@ -186,44 +126,16 @@ impl Segmenter {
 
     /// Enters the epoch of a frame, where that is another one. Returns whether the window can go on.
     fn enter(&mut self, frame: &Frame) -> bool {
-        if self.is_channel() {
-            if self.cutter.is_none() {
-                return self.begin(self.epoch.clone(), frame);
-            }
-            return !self.is_astray(frame) || self.begin(self.next_of_channel(frame), frame);
-        }
         if self.cutter.is_some() && self.epoch.number == frame.epoch {
             return true;
         }
         self.feed.epoch(frame.epoch).is_some_and(|epoch| self.begin(epoch, frame))
     }
 
-    /// Whether a channel is far from the wall clock of its epoch at a frame that can begin another one.
-    fn is_astray(&self, frame: &Frame) -> bool {
-        let lead = self.cutter.as_ref().and_then(|cutter| self.lanes.get(cutter.lead()));
-        let is_key = frame.is_sync && lead.is_some_and(|lead| lead.track.track == frame.track);
-        let expected = (self.epoch.wall + frame.due + CHANNEL_START).saturating_sub(self.epoch.from);
-        is_key && self.clock.now() + PERIOD > expected + ASTRAY
-    }
-
-    /// Returns the epoch of a channel that begins with a frame.
-    fn next_of_channel(&self, frame: &Frame) -> Epoch {
-        Epoch {
-            number: self.epoch.number.wrapping_add(1),
-            from: frame.due + CHANNEL_START,
-            wall: self.clock.now() + PERIOD,
-            reason: EpochReason::Jump,
-            ..self.epoch.clone()
-        }
-    }
-
     /// Begins an epoch with a frame. Returns whether it has the tracks of the window.
     fn begin(&mut self, epoch: Epoch, frame: &Frame) -> bool {
         let formats = (0..).zip(epoch.formats.iter()).filter_map(|(track, format)| Some((track, format.as_ref()?)));
-        let is_ours = |(track, _): &(u16, &Format)| {
-            !self.is_channel() || self.lanes.iter().any(|lane| lane.track.track == *track)
-        };
-        let tracks = packaged(formats.filter(is_ours));
+        let tracks = packaged(formats);
         let is_same = tracks.len() == self.lanes.len()
             && self.lanes.iter().zip(&tracks).all(|(lane, track)| lane.track.is_followed_by(track));
         if !is_same {
@@ -251,17 +163,15 @@ impl Segmenter {
     /// epoch in the window.
     fn settle_shift(&mut self, epoch: &Epoch, frame: &Frame) -> (Duration, Duration) {
         let Some(ladder) = self.window.ladder() else {
-            self.shift = if self.is_channel() { CHANNEL_START } else { Duration::ZERO };
+            self.shift = Duration::ZERO;
             return (epoch.from, epoch.wall);
         };
-        // Channels have their shift in the epoch already.
-        let own = if self.is_channel() { CHANNEL_START } else { Duration::ZERO };
         let at = presented(frame, &epoch.formats);
-        let mut shift = (epoch.wall + own).saturating_sub(epoch.from);
+        let mut shift = epoch.wall.saturating_sub(epoch.from);
         if frame.is_sync {
             shift = ladder.aligned(&self.window, at + shift).saturating_sub(at);
         }
-        let from = epoch.from.saturating_sub(own);
+        let from = epoch.from;
         if let Some((last, _)) = self.last.filter(|_| self.cutter.is_some()) {
             // Times never go back.
             shift = shift.max((last + self.shift).saturating_sub(from));
@@ -295,9 +205,11 @@ impl Segmenter {
         self.publish(None);
     }
 
-    /// Changes the window: by what was cut, and then by an epoch that begins.
+    /// Changes the window: by what was cut, then by an epoch that begins, and by cues.
     fn publish(&mut self, epoch: Option<WindowEpoch>) {
-        if self.cuts.is_empty() && epoch.is_none() {
+        // Before the first epoch there is no wall clock.
+        let cues = if self.cutter.is_some() { self.cues.take(self.shift) } else { Vec::new() };
+        if self.cuts.is_empty() && epoch.is_none() && cues.is_empty() {
             return;
         }
         if let Some(ladder) = self.window.ladder() {
@@ -325,6 +237,7 @@ impl Segmenter {
                 }
                 window.begin(epoch);
             }
+            cues.iter().for_each(|cue| window.cue(cue));
             if is_short && window.in_memory() > FEWEST {
                 window.evict_oldest();
             }
@@ -344,7 +257,7 @@ impl Lane {
         let pts = from.convert(frame.pts, to).saturating_add(shift);
         // Only pictures are reordered.
         let dts = match self.track.is_video() {
-            true => ticks(frame.due, to).saturating_add(shift).saturating_sub(self.reorder),
+            true => ticks(frame.due, to).saturating_add(shift),
             false => pts,
         };
         Some(LiveSample { dts, pts, is_sync: frame.is_sync, data: frame.data.clone() })

@@ -9,9 +9,15 @@ use crate::{
     },
 };
 use bytes::Bytes;
-use millpond_media::{Codec, NalSyntax, PictureSequence, Timescale};
+use millpond_media::{Codec, NalSyntax, PictureSequence, Timescale, ts::SpliceSection};
+use millpond_package::live::Cue;
 use millpond_rtp::{payload::Unit, rtcp::SenderReport};
 use std::{sync::Arc, time::Duration};
+
+/// Most cues that wait for a frame.
+const MOST_CUES: usize = 16;
+/// Time between two reports of what a session counted.
+pub(super) const COUNT: Duration = Duration::from_secs(1);
 
 /// Gives units their track, number, time and epoch. It lasts over all sessions with the source, so that tracks keep their
 /// index and timescale, numbers have no holes, and times never go back.
@@ -28,6 +34,8 @@ pub(super) struct Assembly {
     formats: Arc<[Option<Format>]>,
     run: Vec<Frame>,
     frames: u64,
+    /// Cues that wait for the first frame of their session.
+    cues: Vec<(SpliceSection, Bytes)>,
     /// Counts of the sessions that have ended.
     ended: SourceCounts,
 }
@@ -76,6 +84,7 @@ impl Assembly {
             formats: Arc::default(),
             run: Vec::new(),
             frames: 0,
+            cues: Vec::new(),
             ended: SourceCounts::default(),
         }
     }
@@ -286,8 +295,28 @@ impl Assembly {
         self.reporter.begin(Epoch { number: epoch, from: at, wall, formats: self.formats.clone(), reason });
     }
 
-    /// Removes and returns the frames of the units since the last call, in the order of their due times.
+    /// Takes a cue, whose time is on the clock of the frames. It is told with the next run.
+    pub(super) fn cue(&mut self, splice: SpliceSection, section: Bytes) {
+        if self.cues.len() < MOST_CUES {
+            self.cues.push((splice, section));
+        }
+    }
+
+    /// Tells the cues whose time is known.
+    fn tell_cues(&mut self) {
+        let Self { cues, timeline, reporter, .. } = self;
+        cues.retain(|(splice, section)| {
+            let at = timeline.locate(splice.time.map(Wrapped::mpeg));
+            if let Some(at) = at {
+                reporter.cue(Cue { at, splice: Arc::new(splice.clone()), section: section.clone() });
+            }
+            at.is_none()
+        });
+    }
+
+    /// Removes and returns the frames of the units since the last call, in the order of their due times. Tells cues too.
     pub(super) fn take_run(&mut self) -> Option<Run> {
+        self.tell_cues();
         if self.run.is_empty() {
             return None;
         }

@@ -1,6 +1,7 @@
 //! Formats of streams that are received by RTP.
 
 use crate::Format;
+use bytes::Bytes;
 use millpond_media::{
     MediaError, NalSyntax, ParameterSets, Timescale, Track,
     codec::{
@@ -10,7 +11,7 @@ use millpond_media::{
 };
 use millpond_package::MediaKind;
 use millpond_rtp::{
-    payload::{Depacketizer, PayloadError, Unit},
+    payload::{Depacketizer, PayloadError, Unit, latm_configuration},
     sdp_reader::MediaDescription,
 };
 use std::time::Duration;
@@ -87,6 +88,8 @@ enum Shown {
     KeyFrames(Maker),
     /// The first frame shows all.
     First(Maker),
+    /// Units state the `AudioSpecificConfig`; the last one.
+    Stated(Bytes),
 }
 
 impl StreamFormat {
@@ -144,6 +147,13 @@ impl StreamFormat {
             }
             Shown::First(_) if self.format.is_some() => None,
             Shown::KeyFrames(_) if !unit.is_key => None,
+            Shown::Stated(known) => {
+                let new = unit.parameter_sets.first().filter(|config| *config != known).cloned();
+                new.and_then(|config| {
+                    *known = config;
+                    make::aac(known).ok()
+                })
+            }
             Shown::First(make) | Shown::KeyFrames(make) => make(&unit.bytes).ok(),
         };
         let format = made.map(|made| self.outline.format(made));
@@ -192,7 +202,11 @@ fn described(stream: &MediaDescription) -> Result<(Shown, Option<Made>), MediaEr
         "av1" => Ok((Shown::KeyFrames(make::av1), None)),
         "vp8" => Ok((Shown::KeyFrames(make::vp8), None)),
         "vp9" => Ok((Shown::KeyFrames(make::vp9), None)),
-        "mpa" => Ok((Shown::First(make::mp3), None)),
+        "mp4a-latm" => match latm_configuration(stream) {
+            Ok(Some(mux)) => make::aac(&mux.audio_specific_config).and_then(stated),
+            _ => Ok((Shown::Stated(Bytes::new()), None)),
+        },
+        "mpa" => Ok((Shown::First(make::mpeg_audio), None)),
         "ac3" => Ok((Shown::First(make::ac3), None)),
         "eac3" => Ok((Shown::First(make::eac3), None)),
         "l8" => pcm(PcmCoding::Unsigned8),

@@ -12,6 +12,7 @@ mod backoff;
 mod connector;
 mod disposable;
 mod error;
+mod flv;
 mod format;
 mod fragments;
 mod link;

@@ -69,7 +69,9 @@ impl PublishedReception {
             let end = match PushedMedia::new(media, &mut assembly, watch.now()) {
                 Ok(media) => {
                     let mut intake = Intake::new(media, queue, presence.clone(), &mut assembly, watch);
-                    intake.run(output, &self.desk).await
+                    let end = intake.run(output, &self.desk).await;
+                    intake.assembly.end(intake.media.counts());
+                    end
                 }
                 Err(error) => End::Failed(error),
             };

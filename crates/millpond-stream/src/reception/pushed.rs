@@ -3,14 +3,15 @@
 use super::{
     SourceError, SourceErrorKind,
     announced::{Backchannel, Received},
-    assembly::Assembly,
+    assembly::{Assembly, COUNT},
+    flv::FlvFrames,
     fragments::FragmentFrames,
     published::ADDRESS,
     tracks::Tracks,
     transport::{Faults, ProgrammeFrames},
     udp::UdpMedia,
 };
-use crate::live::PublishedMedia;
+use crate::live::{PublishedMedia, SourceCounts};
 use bytes::Bytes;
 use millpond_rtp::client::TrackTransport;
 use std::time::Duration;
@@ -23,12 +24,15 @@ pub(super) struct PushedMedia {
     kind: Kind,
     faults: Faults,
     began: Duration,
+    /// Time from which counts are told again.
+    counts: Duration,
 }
 
 enum Kind {
     Rtp { tracks: Box<Tracks>, udp: UdpMedia, back: Option<Backchannel> },
     Transport(Box<ProgrammeFrames>),
     Fragments(Box<FragmentFrames>),
+    Flv(Box<FlvFrames>),
 }
 
 impl PushedMedia {
@@ -45,8 +49,9 @@ impl PushedMedia {
             }
             PublishedMedia::Transport => Kind::Transport(Box::new(ProgrammeFrames::new(None, FORMATS))),
             PublishedMedia::Fragments { is_split } => Kind::Fragments(Box::new(FragmentFrames::new(is_split))),
+            PublishedMedia::Flv => Kind::Flv(Box::default()),
         };
-        Ok(Self { kind, faults: Faults::default(), began: now })
+        Ok(Self { kind, faults: Faults::default(), began: now, counts: now })
     }
 
     /// Takes a piece.
@@ -69,6 +74,7 @@ impl PushedMedia {
                 }
             }
             Kind::Fragments(fragments) => fragments.push(channel, bytes, now, assembly, &mut self.faults)?,
+            Kind::Flv(flv) => flv.push(bytes, now, assembly, &mut self.faults)?,
         }
         Ok(())
     }
@@ -77,7 +83,7 @@ impl PushedMedia {
     pub(super) async fn readable(&self) {
         match &self.kind {
             Kind::Rtp { udp, .. } => udp.readable().await,
-            Kind::Transport(_) | Kind::Fragments(_) => std::future::pending().await,
+            Kind::Transport(_) | Kind::Fragments(_) | Kind::Flv(_) => std::future::pending().await,
         }
     }
 
@@ -116,11 +122,33 @@ impl PushedMedia {
                     return Err(no_media("no movie box (moov)"));
                 }
             }
+            Kind::Flv(flv) => {
+                flv.tick(now, assembly);
+                if is_late && !flv.has_begun() {
+                    return Err(no_media("no pictures and no sound with a configuration"));
+                }
+            }
         }
         if let Some((count, last)) = self.faults.due(now) {
             tracing::warn!(count, last, "damage in published media");
         }
+        if now >= self.counts {
+            self.counts = now + COUNT;
+            assembly.count(self.counts());
+        }
         Ok(())
+    }
+
+    /// What was counted so far. Fragmented MP4 and RTMP have no packets.
+    pub(super) fn counts(&self) -> SourceCounts {
+        match &self.kind {
+            Kind::Rtp { tracks, .. } => tracks.counts(),
+            Kind::Transport(programme) => programme.counts(),
+            Kind::Fragments(fragments) => {
+                SourceCounts { sessions: u64::from(fragments.has_begun()), ..SourceCounts::default() }
+            }
+            Kind::Flv(flv) => SourceCounts { sessions: u64::from(flv.has_begun()), ..SourceCounts::default() },
+        }
     }
 
     /// Sends receiver reports.
@@ -141,6 +169,7 @@ impl PushedMedia {
             Kind::Rtp { tracks, .. } => (!tracks.has_begun() && tracks.rhythm().is_some(), tracks.wake()),
             Kind::Transport(programme) => (programme.rhythm().is_none(), programme.wake()),
             Kind::Fragments(fragments) => (!fragments.has_begun(), fragments.wake()),
+            Kind::Flv(flv) => (!flv.has_begun(), flv.wake()),
         };
         [waits.then_some(formats), wake].into_iter().flatten().min()
     }

@@ -2,7 +2,7 @@
 
 use super::{
     SourceError, SourceErrorKind,
-    assembly::Assembly,
+    assembly::{Assembly, COUNT},
     link::{Link, LinkEvent, Stopwatch},
     source::{RtspSource, SourceTransport},
     teardown::TeardownGuard,
@@ -26,8 +26,6 @@ const AFTER_BYE: Duration = Duration::from_secs(1);
 const UNHEARD: Duration = Duration::from_secs(3);
 /// Time between two receiver reports, and between two looks at the clock.
 const REPORT: Duration = Duration::from_secs(5);
-/// Time between two reports of what was counted.
-const COUNT: Duration = Duration::from_secs(1);
 
 /// A session with a source.
 pub(super) struct Session<'a> {

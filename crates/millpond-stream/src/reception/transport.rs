@@ -13,7 +13,12 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use super::{SourceError, SourceErrorKind, assembly::Assembly, backoff::Backoff, link::Stopwatch};
+use super::{
+    SourceError, SourceErrorKind,
+    assembly::{Assembly, COUNT},
+    backoff::Backoff,
+    link::Stopwatch,
+};
 use crate::{
     graph::{Inputs, Module, ModuleError, Output},
     live::Reporter,
@@ -119,6 +124,8 @@ struct Sitting<'a> {
     has_told: bool,
     /// Time of the next look at the clock.
     clock: Duration,
+    /// Time from which counts are told again.
+    counts: Duration,
 }
 
 impl<'a> Sitting<'a> {
@@ -126,7 +133,7 @@ impl<'a> Sitting<'a> {
         let TransportSource { timeout, .. } = reception.source;
         let began = watch.now();
         let programme = ProgrammeFrames::new(reception.source.wanted(), timeout);
-        Self { reception, subscription, watch, programme, began, has_told: false, clock: began + CLOCK }
+        Self { reception, subscription, watch, programme, began, has_told: false, clock: began + CLOCK, counts: began }
     }
 
     /// Receives until the source is lost.
@@ -140,8 +147,8 @@ impl<'a> Sitting<'a> {
                     for piece in pieces {
                         match piece {
                             Piece::Bytes(bytes) => self.programme.push(&bytes, now, assembly, faults),
-                            Piece::Gap => self.programme.lose(),
-                            Piece::Anew => self.begin_anew(now),
+                            Piece::Gap(packets) => self.programme.lose(packets),
+                            Piece::Anew => self.begin_anew(now, assembly),
                         }
                     }
                 }
@@ -154,24 +161,30 @@ impl<'a> Sitting<'a> {
             }
             self.look(now, assembly, faults);
             if self.check(now, assembly) {
+                assembly.end(self.programme.counts());
                 return Ok(());
             }
         }
     }
 
     /// Takes the stream of another sender, whose tables, counters and clock have nothing to do with those before.
-    fn begin_anew(&mut self, now: Duration) {
+    fn begin_anew(&mut self, now: Duration, assembly: &mut Assembly) {
+        assembly.end(self.programme.counts());
         let TransportReception { source, .. } = self.reception;
         tracing::info!(%source, "another sender");
         self.programme = ProgrammeFrames::new(source.wanted(), source.timeout);
         (self.began, self.has_told) = (now, false);
     }
 
-    /// Tells damage, and looks at the clock.
+    /// Tells damage and counts, and looks at the clock.
     fn look(&mut self, now: Duration, assembly: &mut Assembly, faults: &mut Faults) {
         faults.dropped(self.subscription.dropped());
         if let Some((count, last)) = faults.due(now) {
             tracing::warn!(source = %self.reception.source, count, last, "damage in a transport stream");
+        }
+        if now >= self.counts {
+            self.counts = now + COUNT;
+            assembly.count(self.programme.counts());
         }
         if now >= self.clock {
             self.clock = now + CLOCK;

@@ -10,7 +10,7 @@ pub(crate) use block::{Block, Lanes, LoadError, Planned, PlannedBlock, seconds};
 pub(crate) use block_length::{BlockLength, PERIOD};
 pub(crate) use intervals::{Intervals, PoolReader, Subject};
 pub use reader::HeavyWork;
-pub(crate) use reader::MediaReader;
+pub(crate) use reader::{MediaReader, held};
 pub(crate) use seek::{beginnings, cursors, first_due, seek};
 
 use crate::{Feed, Format};

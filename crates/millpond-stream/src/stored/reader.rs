@@ -37,8 +37,13 @@ impl MediaReader {
         hold: &Arc<Hold>,
     ) -> Result<Bytes, OriginError> {
         let bytes = read(&self.store, object, range).await?;
-        Ok(Bytes::from_owner(Held { bytes, _hold: hold.clone() }))
+        Ok(held(bytes, hold))
     }
+}
+
+/// Returns bytes that keep a hold until nobody has any of them.
+pub(crate) fn held(bytes: Bytes, hold: &Arc<Hold>) -> Bytes {
+    Bytes::from_owner(Held { bytes, _hold: hold.clone() })
 }
 
 /// Bytes and the memory that is charged for them.

@@ -1,19 +1,15 @@
 //! Sends the frames of a live stream when they arrive.
 
 use super::{
-    Now, TrackSender,
+    Now,
     packets::{Packetizing, Sent},
     sending::{Next, Sending},
 };
 use crate::{
-    Feed,
     graph::{Closed, NodeId},
     live::Epoch,
 };
-use std::{
-    sync::Arc,
-    time::{Duration, Instant, UNIX_EPOCH},
-};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Speed of the frames before the newest one, as a multiple of their pace: the buffer of a receiver of UDP survives that.
 const CATCH_UP: f64 = 4.0;
@@ -28,8 +24,6 @@ const ASTRAY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Arrival {
     fork: NodeId,
-    feed: Arc<dyn Feed>,
-    epoch: Option<Epoch>,
     /// Speed at which it catches up.
     speed: f64,
     /// Time at which the last frame was ready; `None` once it has caught up.
@@ -38,33 +32,15 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// A transmission of a feed's frames from a fork. It begins `span` before the newest frame.
-    pub(crate) fn new(fork: NodeId, feed: Arc<dyn Feed>, span: Duration) -> Self {
+    /// A transmission of frames from a fork. It begins `span` before the newest frame.
+    pub(crate) fn new(fork: NodeId, span: Duration) -> Self {
         let speed = span.div_duration_f64(BEHIND).max(CATCH_UP);
-        Self { fork, feed, epoch: None, speed, behind: None, has_begun: false }
+        Self { fork, speed, behind: None, has_begun: false }
     }
 
     /// The fork that gives the frames.
     pub(super) fn fork(&self) -> NodeId {
         self.fork
-    }
-
-    /// Takes the epoch of a frame. Returns whether it is a new one.
-    fn enter(&mut self, number: u32) -> bool {
-        let is_new = self.epoch.as_ref().is_none_or(|epoch| epoch.number != number);
-        if is_new && let Some(epoch) = self.feed.epoch(number) {
-            self.epoch = Some(epoch);
-            return true;
-        }
-        false
-    }
-
-    /// The stream time of a moment, by the wall clock that the source was mapped to; `last` where there is none.
-    fn position(&self, now: Now, last: Duration) -> Duration {
-        let Some(Epoch { from, wall, .. }) = &self.epoch else { return last };
-        let now = now.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let position = (*from + now).saturating_sub(*wall);
-        if position.abs_diff(last) < ASTRAY { position } else { last }
     }
 
     /// The time at which the next frame is ready, which is due `step` after the last one. Now, where it has caught up.
@@ -81,25 +57,36 @@ impl Arrival {
     }
 }
 
+/// The stream time of a moment, by the wall clock that the source was mapped to; `last` where there is none.
+fn position(epoch: Option<&Epoch>, now: Now, last: Duration) -> Duration {
+    let Some(Epoch { from, wall, .. }) = epoch else { return last };
+    let now = now.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let position = (*from + now).saturating_sub(*wall);
+    if position.abs_diff(last) < ASTRAY { position } else { last }
+}
+
 impl Sending {
     /// Sends the frames that have arrived. Those from before it joined are sent faster than they play, but not all at once.
     pub(super) fn visit_live(&mut self, now: Now, packets: &mut Packetizing) -> Next {
         loop {
             let last = self.last;
-            let Some(arrival) = &mut self.transmission.arrival else { return Next::Over };
-            let frame = match self.transmission.frames.peek() {
+            let transmission = &mut self.transmission;
+            let (Some(arrival), Some(epochs)) = (&mut transmission.arrival, &mut transmission.epochs) else {
+                return Next::Over;
+            };
+            let frame = match transmission.frames.peek() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => {
                     // It has caught up: the source sets the pace from now on.
                     arrival.behind = None;
-                    let position = arrival.position(now, last);
+                    let position = position(epochs.current(), now, last);
                     return match arrival.has_begun {
                         true => Next::Arrival(self.report_in_time(position, now, packets)),
                         false => Next::Arrival(now.at + STEP),
                     };
                 }
                 Err(Closed) => {
-                    let position = arrival.position(now, last);
+                    let position = position(epochs.current(), now, last);
                     return self.end(position, now, packets);
                 }
             };
@@ -107,51 +94,31 @@ impl Sending {
             if ready > now.at {
                 return Next::At(ready);
             }
-            if arrival.enter(frame.epoch) {
-                self.adopt(now, packets);
+            if epochs.enter(frame.epoch) {
+                let position = position(epochs.current(), now, last);
+                self.adopt(position, now, packets);
                 continue;
             }
-            let Some(track) = self.transmission.tracks.iter_mut().find(|track| track.track == frame.track) else {
-                self.transmission.frames.advance();
+            let Some(track) = transmission.tracks.iter_mut().find(|track| track.track == frame.track) else {
+                transmission.frames.advance();
                 continue;
             };
             // Frames that are missing were dropped so that the others can be decoded: there is nothing to skip.
             let sent = if track.has_ended { Sent::Whole } else { packets.frame(track, frame, &mut self.sent) };
             match sent {
                 Sent::Whole => {
-                    track.next = frame.number.wrapping_add(1);
+                    track.passed(frame);
                     self.sent = 0;
                     self.last = frame.due;
                     arrival.sent(ready);
-                    self.transmission.frames.advance();
+                    transmission.frames.advance();
                 }
                 Sent::Part => return Next::Round,
                 Sent::Stuck => {
-                    self.transmission.progress.set_stuck();
+                    transmission.progress.set_stuck();
                     return Next::Over;
                 }
             }
-        }
-    }
-
-    /// Takes the formats of a new epoch. A track whose new format its receiver was not told ends.
-    fn adopt(&mut self, now: Now, packets: &mut Packetizing) {
-        let Some(arrival) = &self.transmission.arrival else { return };
-        let Some(epoch) = &arrival.epoch else { return };
-        let position = arrival.position(now, self.last);
-        let goes_on = |track: &mut TrackSender| {
-            let number = usize::from(track.track);
-            let format = epoch.formats.get(number).and_then(Option::as_ref);
-            format.is_none_or(|format| format.described(number).is_some_and(|described| track.adopt(&described)))
-        };
-        for track in self.transmission.tracks.iter_mut().filter(|track| !track.has_ended) {
-            if goes_on(track) {
-                continue;
-            }
-            if let Some(bytes) = track.rtcp(position, now.wall, Some("the format changed")) {
-                track.outlet.send_reports(&mut packets.datagrams, &bytes);
-            }
-            track.has_ended = true;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sends the frames of one subscriber when they are due.
 
 use super::{
-    Arrival, Lateness, Now, Progress, TrackSender,
+    Arrival, Epochs, Lateness, Now, Progress, TrackSender,
     packets::{Packetizing, Sent},
 };
 use crate::{
@@ -39,6 +39,8 @@ pub(crate) struct Transmission {
     pub(crate) origin: Option<Arc<OriginLoad>>,
     /// Frames are due when they arrive; `None` where they have due times.
     pub(crate) arrival: Option<Arrival>,
+    /// The epochs of the frames; `None` where they have none.
+    pub(crate) epochs: Option<Epochs>,
     pub(crate) progress: Arc<Progress>,
     /// Keeps the module in the registry.
     pub(crate) _node: NodeGuard,
@@ -119,6 +121,10 @@ impl Sending {
                 }
                 Err(Closed) => return self.end(position, now, packets),
             };
+            if transmission.epochs.as_mut().is_some_and(|epochs| epochs.enter(frame.epoch)) {
+                self.adopt(position, now, packets);
+                continue;
+            }
             let track = transmission.tracks.iter_mut().find(|track| track.track == frame.track);
             // Numbers wrap.
             let ahead = |track: &TrackSender| frame.number.wrapping_sub(track.next) as i32;
@@ -128,7 +134,7 @@ impl Sending {
                 continue;
             };
             if ahead(track) > 0 {
-                // Frames are missing: those of a channel, of which this subscriber took too few.
+                // Frames are missing.
                 track.skips = true;
             }
             *last = frame.due;
@@ -154,9 +160,10 @@ impl Sending {
             if *sent == 0 && late > LATE {
                 packets.counters.late_frames.fetch_add(1, Ordering::Relaxed);
             }
-            match packets.frame(track, frame, sent) {
+            let result = if track.has_ended { Sent::Whole } else { packets.frame(track, frame, sent) };
+            match result {
                 Sent::Whole => {
-                    track.next = frame.number.wrapping_add(1);
+                    track.passed(frame);
                     *sent = 0;
                     transmission.frames.advance();
                 }
@@ -166,6 +173,26 @@ impl Sending {
                     return Next::Over;
                 }
             }
+        }
+    }
+
+    /// Takes the formats of a new epoch. A track whose new format its receiver was not told ends.
+    pub(super) fn adopt(&mut self, position: Duration, now: Now, packets: &mut Packetizing) {
+        let Transmission { epochs, tracks, .. } = &mut self.transmission;
+        let Some(epoch) = epochs.as_ref().and_then(Epochs::current) else { return };
+        let goes_on = |track: &mut TrackSender| {
+            let number = usize::from(track.track);
+            let format = epoch.formats.get(number).and_then(Option::as_ref);
+            format.is_none_or(|format| format.described(number).is_some_and(|described| track.adopt(&described)))
+        };
+        for track in tracks.iter_mut().filter(|track| !track.has_ended) {
+            if goes_on(track) {
+                continue;
+            }
+            if let Some(bytes) = track.rtcp(position, now.wall, Some("the format changed")) {
+                track.outlet.send_reports(&mut packets.datagrams, &bytes);
+            }
+            track.has_ended = true;
         }
     }
 

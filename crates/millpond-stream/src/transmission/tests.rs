@@ -111,11 +111,12 @@ impl Simulation {
         &mut self,
         tracks: Vec<TrackSender>,
         (position, lateness): (Duration, Lateness),
-        arrival: Option<Arrival>,
+        live: Option<(Arrival, Epochs)>,
     ) {
         let (from, node) = (self.registry.add("loader", ""), self.registry.add("transmission", ""));
         let (writer, frames) = pipe(&self.registry, from.id(), node.id(), 10_000);
         self.writer = Some(writer);
+        let (arrival, epochs) = live.unzip();
         let transmission = Transmission {
             id: 1,
             tracks,
@@ -126,6 +127,7 @@ impl Simulation {
             lateness,
             origin: None,
             arrival,
+            epochs,
             progress: self.progress.clone(),
             _node: node,
         };

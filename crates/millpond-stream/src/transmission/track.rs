@@ -1,7 +1,7 @@
 //! One track of a subscriber: what is carried over from one PLAY to the next.
 
 use super::{Protection, batch::PACKET};
-use crate::{Counters, outlet::Outlet, stored::seconds};
+use crate::{Counters, Frame, outlet::Outlet, stored::seconds};
 use bytes::Bytes;
 use millpond_rtp::{
     description::Described,
@@ -17,6 +17,15 @@ use std::{
 
 /// Seconds from the NTP epoch to the Unix epoch (RFC 5905 figure 4).
 const NTP_TO_UNIX: u64 = 2_208_988_800;
+
+/// The frame of a track that was sent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) epoch: u32,
+    pub(crate) due: Duration,
+    /// In ticks of the track.
+    pub(crate) pts: i64,
+}
 
 /// Makes packets of one track's frames.
 #[derive(Clone, Debug)]
@@ -45,6 +54,8 @@ pub struct TrackSender {
     pub(crate) start: i64,
     /// The next frame.
     pub(crate) next: u32,
+    /// `None` before the first frame since it was opened.
+    pub(crate) passed: Option<Passed>,
     pub(super) packets: u64,
     pub(super) octets: u64,
     /// The timestamp that was sent last.
@@ -83,6 +94,7 @@ impl TrackSender {
             base: fastrand::u32(..),
             start: 0,
             next: 0,
+            passed: None,
             packets: 0,
             octets: 0,
             last: 0,
@@ -99,10 +111,16 @@ impl TrackSender {
 
     /// Goes to a frame, which shows at a time or after it.
     pub(crate) fn begin(&mut self, next: u32, from: f64) {
-        self.next = next;
+        (self.next, self.has_ended) = (next, false);
         // Timestamps go on a moment after those that were sent before.
         self.base = if self.packets == 0 { self.base } else { self.last.wrapping_add(self.clock / 10) };
         self.start = (from * f64::from(self.timescale)).round() as i64;
+    }
+
+    /// Notes that a frame was sent.
+    pub(super) fn passed(&mut self, frame: &Frame) {
+        self.next = frame.number.wrapping_add(1);
+        self.passed = Some(Passed { epoch: frame.epoch, due: frame.due, pts: frame.pts });
     }
 
     /// Goes on with another format of its track. Returns whether that is possible: the receiver was told the codec, its way into

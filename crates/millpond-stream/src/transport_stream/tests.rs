@@ -24,9 +24,9 @@ fn formats() -> Vec<Option<Format>> {
     formats
 }
 
-fn stream(formats: &[Option<Format>], pace: Pace) -> TransportStream {
+fn stream(formats: &[Option<Format>]) -> TransportStream {
     let tracks = (0..).zip(formats).filter_map(|(track, format)| Some((track, format.as_ref()?)));
-    TransportStream::new(tracks, 0, pace).unwrap()
+    TransportStream::new(tracks, 0).unwrap()
 }
 
 /// Picture `number`, each `step` ms, one NAL unit, with key frames each 50.
@@ -125,7 +125,7 @@ fn packets(stream: &mut TransportStream, frames: &[Frame]) -> Vec<u8> {
 fn pictures_leave_at_once_and_the_clock_never_pauses() {
     for (step, pictures) in [(40, 250), (20, 500), (500, 20), (3000, 4)] {
         let formats = formats();
-        let mut stream = stream(&formats, Pace::Arrival);
+        let mut stream = stream(&formats);
         let mut out = Vec::new();
         for frame in film(0, 10_000, step) {
             let before = out.len();
@@ -146,7 +146,7 @@ fn pictures_leave_at_once_and_the_clock_never_pauses() {
 fn sound_alone_has_a_clock() {
     let formats = [None, formats()[1].clone()];
     let tracks = [(1, formats[1].as_ref().unwrap())];
-    let mut stream = TransportStream::new(tracks, 1, Pace::Arrival).unwrap();
+    let mut stream = TransportStream::new(tracks, 1).unwrap();
     let frames: Vec<_> = (0..470).map(sound).collect();
     let found = Demultiplexed::of(&packets(&mut stream, &frames));
     found.assert_clock();
@@ -156,23 +156,21 @@ fn sound_alone_has_a_clock() {
 #[test]
 fn it_begins_with_a_key_frame_and_goes_on_after_lost_pictures() {
     let formats = formats();
-    let mut live = stream(&formats, Pace::Arrival);
+    let mut live = stream(&formats);
     let mut frames = film(1000, 6000, 40);
     let found = Demultiplexed::of(&packets(&mut live, &frames));
     assert_eq!((found.units[0], found.clocks[0]), (100, 900_000 + 180_000 - 9_000), "from 2 s on");
-    // A live stream's fork leaves out only what nothing else needs; in a channel a hole ends the group.
+    // The fork leaves out only what nothing else needs.
     frames.retain(|frame| frame.track == 1 || frame.number != 60);
-    for (pace, pictures) in [(Pace::Arrival, 99), (Pace::Due, 60)] {
-        let found = Demultiplexed::of(&packets(&mut stream(&formats, pace), &frames));
-        assert_eq!(found.units[0], pictures, "{pace:?}");
-        assert!(pace == Pace::Due || found.clocks.windows(2).all(|pair| pair[1] - pair[0] <= 9000));
-    }
+    let found = Demultiplexed::of(&packets(&mut stream(&formats), &frames));
+    assert_eq!(found.units[0], 99);
+    assert!(found.clocks.windows(2).all(|pair| pair[1] - pair[0] <= 9000));
 }
 
 #[test]
 fn an_epoch_is_a_discontinuity_and_another_codec_ends_the_stream() {
     let formats = formats();
-    let mut live = stream(&formats, Pace::Arrival);
+    let mut live = stream(&formats);
     assert!(live.enter(&formats));
     let mut out = packets(&mut live, &film(0, 2000, 40));
     assert!(live.enter(&formats));
@@ -186,7 +184,7 @@ fn an_epoch_is_a_discontinuity_and_another_codec_ends_the_stream() {
 #[test]
 fn a_picture_of_bad_bytes_is_left_out() {
     let formats = formats();
-    let mut live = stream(&formats, Pace::Arrival);
+    let mut live = stream(&formats);
     let mut frames = film(0, 4000, 40);
     frames.iter_mut().filter(|frame| frame.track == 0 && frame.number == 30).for_each(|frame| {
         frame.data = Bytes::from_static(&[0, 0, 1, 0, 7]);

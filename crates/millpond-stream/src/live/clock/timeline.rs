@@ -193,6 +193,22 @@ impl Timeline {
         Some(Stamp { epoch: self.epoch, pts, at: duration(time), wall: duration(wall), begins })
     }
 
+    /// Returns the stream time of a timestamp beside the frames of a source whose tracks have one clock, such as that of a cue;
+    /// for `None` that of the last leading frame. `None` before the first frame since the source began.
+    #[must_use]
+    pub fn locate(&self, ticks: Option<Wrapped>) -> Option<Duration> {
+        if self.pending.is_some_and(|pending| pending.kind == Kind::Anew) {
+            return None;
+        }
+        let known = self.reference?;
+        let times = self.tracks.get(known.track)?;
+        let source = match ticks {
+            Some(ticks) => times.source(times.media_of(ticks))?,
+            None => known.source,
+        };
+        Some(duration(self.stream_time(times, source)))
+    }
+
     /// Tells that the source begins again: its next timestamps have nothing to do with those before. The next frame begins
     /// an epoch; its time continues at the end of what was given, or at its arrival.
     pub fn restart(&mut self, reason: EpochReason) {

@@ -105,11 +105,15 @@ impl TrackTimes {
         scale(ticks, SECOND, self.clock.source.get().into())
     }
 
-    /// Media time of a timestamp beside the sequence of frames. Those of the first frames are near to it.
+    /// Media time of a timestamp beside the sequence of frames.
+    pub(super) fn media_of(&self, ticks: super::Wrapped) -> i64 {
+        scale(self.unwrap.near(ticks), SECOND, self.clock.source.get().into())
+    }
+
+    /// The same where the first frames are near to it.
     pub(super) fn media_near(&mut self, ticks: super::Wrapped) -> i64 {
-        let ticks = self.unwrap.near(ticks);
-        self.unwrap.begin_near(ticks);
-        scale(ticks, SECOND, self.clock.source.get().into())
+        self.unwrap.begin_near(self.unwrap.near(ticks));
+        self.media_of(ticks)
     }
 
     /// Takes the first timestamp as one near to a media time, unless there was a timestamp before.

@@ -39,6 +39,18 @@ impl StoredEpoch {
     }
 }
 
+/// Returns the tracks of a window with these formats. Names are those that receptions give: `v1`, `a1`.
+pub(super) fn tracks(formats: Vec<&LiveFormat>) -> Vec<WindowTrack> {
+    let (mut pictures, mut sounds) = (0, 0);
+    let track = |format: &LiveFormat| {
+        let kind = kind(&format.track.kind);
+        let (letter, number) = if kind == MediaKind::Video { ('v', &mut pictures) } else { ('a', &mut sounds) };
+        *number += 1;
+        WindowTrack { name: format!("{letter}{number}"), kind, timescale: format.track.timescale }
+    };
+    formats.into_iter().map(track).collect()
+}
+
 /// Kind of a track in a window.
 pub(super) fn kind(kind: &TrackKind) -> MediaKind {
     match kind {

@@ -3,11 +3,19 @@
 //! Each part is a payload of the ring. The segmenter never waits: what the ring has no room for is lost, and its segment becomes
 //! a gap once it leaves memory. Epochs are written again each minute, because the ring evicts its oldest files.
 
+mod clip;
 mod entry;
+mod reader;
 mod recovery;
+mod stretch;
 
+pub use clip::Clip;
 use entry::{StoredEpoch, StoredSegment, StoredTrack, wall_now};
-use millpond_package::live::{Cut, PastSegment, SegmentNumber, TargetDuration, Window, WindowEpoch, WindowTrack};
+pub use stretch::NoClip;
+
+use millpond_package::live::{
+    Cut, PastSegment, SegmentNumber, TargetDuration, Window, WindowEpoch, WindowLimits, WindowTrack,
+};
 use millpond_store::{
     Chunk,
     ring::{Ring, RingError, RingKind, RingLimits, RingRecord, RingStats, RingWriter},
@@ -15,6 +23,7 @@ use millpond_store::{
 use std::{
     collections::{BTreeMap, VecDeque},
     fs::File,
+    hash::{DefaultHasher, Hash, Hasher},
     ops::Range,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -23,6 +32,8 @@ use std::{
 
 /// Interval between two writes of the same epoch.
 const REFRESH: Duration = Duration::from_secs(60);
+/// Seconds that no segment exceeds, where the disk does not tell.
+const USUAL_TARGET: u32 = 10;
 /// Sets whether a track is the default one of its kind.
 const DEFAULT: u32 = 1;
 
@@ -115,6 +126,22 @@ impl TimeShift {
         self.keep(window);
         let (epochs, segments) = self.lock().past(window.tracks());
         window.restore(epochs, segments);
+    }
+
+    /// Returns a window of the newest segments with the same tracks, for a stream that does not run, and the name of its run. That
+    /// is the same as long as no segment follows, and so are the addresses of media. `None` without segments.
+    pub(crate) fn ended(&self, path: &str, limits: WindowLimits) -> Option<(String, Window)> {
+        let (name, target, tracks) = {
+            let state = self.lock();
+            let last = state.segments.back()?;
+            let mut name = DefaultHasher::new();
+            (path, last.run, last.number).hash(&mut name);
+            (name.finish(), state.target, state.tracks(last.key())?)
+        };
+        let mut window = Window::new(limits, tracks, 0);
+        self.restore(&mut window);
+        window.end(target.unwrap_or(TargetDuration::new(USUAL_TARGET)));
+        Some((format!("{name:016x}"), window))
     }
 
     /// Writes an epoch of a run.
@@ -284,6 +311,11 @@ impl TimeShift {
         self.lock().segments.iter().find(begins).map(|segment| SegmentNumber(segment.number))
     }
 
+    /// Has its oldest files removed, until they had `bytes` bytes.
+    pub(super) fn free(&self, bytes: u64) {
+        self.ring.free(bytes);
+    }
+
     /// Bytes of memory that it holds.
     pub(crate) fn memory(&self) -> u64 {
         self.lock().segments.iter().map(StoredSegment::memory).sum()
@@ -294,6 +326,18 @@ impl State {
     fn get_mut(&mut self, number: SegmentNumber) -> Option<&mut StoredSegment> {
         let at = self.segments.binary_search_by_key(&number.0, |segment| segment.number).ok()?;
         self.segments.get_mut(at)
+    }
+
+    /// Returns the tracks of an epoch. Formats that it lacks are those of another one.
+    fn tracks(&self, key: (u64, u32)) -> Option<Vec<WindowTrack>> {
+        let count = self.epochs.get(&key)?.formats.len();
+        let epochs = || self.epochs.get(&key).into_iter().chain(self.epochs.values().rev());
+        let format = |track: usize| {
+            let mut formats = epochs().filter(|epoch| epoch.formats.len() == count);
+            formats.find_map(|epoch| epoch.formats.get(track)?.as_ref())
+        };
+        let formats: Option<Vec<_>> = (0..count).map(format).collect();
+        formats.map(entry::tracks)
     }
 
     /// Takes the places of payloads that were written since the last call. Returns the tracks of segments that are complete.

@@ -1,7 +1,7 @@
 //! A clip on its way into a stream.
 
 use super::{line::Cut, plan::Plan};
-use crate::{Feed, Format, StoredMedia};
+use crate::{Feed, Format, StoredMedia, graph::NodeId};
 use std::{
     sync::{
         Arc,
@@ -19,6 +19,8 @@ pub(crate) struct Insertion {
     clip: Clip,
     plan: Plan,
     at: Option<Duration>,
+    /// The module of the only viewer that gets it.
+    session: Option<NodeId>,
     turn: watch::Sender<Turn>,
     frames: AtomicU64,
     replaced: AtomicU64,
@@ -82,6 +84,8 @@ pub struct InsertionReport {
     pub duration: f64,
     /// Unix time from which on it may begin; `None`: with the next key frame.
     pub at: Option<Duration>,
+    /// Number of the module of the only viewer that gets it; `None` where all do.
+    pub session: Option<NodeId>,
     /// Whether it has begun.
     pub has_begun: bool,
     /// Why it ended; `None` while it waits or plays.
@@ -107,9 +111,14 @@ impl InsertionEnd {
 }
 
 impl Insertion {
-    pub(super) fn new((id, path): (u64, Arc<str>), clip: Clip, plan: Plan, at: Option<Duration>) -> Arc<Self> {
+    pub(super) fn new(
+        (id, path): (u64, Arc<str>),
+        clip: Clip,
+        plan: Plan,
+        (at, session): (Option<Duration>, Option<NodeId>),
+    ) -> Arc<Self> {
         let turn = watch::Sender::new(Turn::Waits);
-        Arc::new(Self { id, path, clip, plan, at, turn, frames: 0.into(), replaced: 0.into() })
+        Arc::new(Self { id, path, clip, plan, at, session, turn, frames: 0.into(), replaced: 0.into() })
     }
 
     /// Its number, which no other one of the engine has.
@@ -133,6 +142,11 @@ impl Insertion {
         self.at
     }
 
+    /// The module of the only viewer that gets it; `None` where all do.
+    pub(crate) fn session(&self) -> Option<NodeId> {
+        self.session
+    }
+
     /// What it has to do.
     pub(crate) fn turn(&self) -> watch::Receiver<Turn> {
         self.turn.subscribe()
@@ -149,7 +163,7 @@ impl Insertion {
         });
     }
 
-    pub(super) fn end(&self, why: InsertionEnd) {
+    pub(crate) fn end(&self, why: InsertionEnd) {
         self.set(Turn::Ended(why));
     }
 
@@ -175,6 +189,7 @@ impl Insertion {
             clip: self.clip.path.clone(),
             duration: self.clip.length.as_secs_f64(),
             at: self.at,
+            session: self.session,
             has_begun: frames > 0 || (turn != Turn::Waits && end.is_none()),
             end,
             frames,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Feed, Manager, StoredMedia,
-    graph::{Fork, SplicePart},
+    graph::{Fork, NodeId, SplicePart},
 };
 use std::{
     collections::BTreeMap,
@@ -19,6 +19,9 @@ const MOST: usize = 16;
 /// Insertions that have ended and are still listed.
 const ENDED: usize = 32;
 
+/// Kinds of the modules that give frames to one viewer. All receivers of a multicast group are one.
+const VIEWERS: [&str; 3] = ["transmission", "multicast", "viewing"];
+
 /// Why a clip can't be inserted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotInsert {
@@ -28,6 +31,22 @@ pub enum CannotInsert {
     /// As many clips wait as may.
     #[error("{MOST} clips wait for {0} already")]
     TooMany(String),
+    /// The stream has no such viewer.
+    #[error("{path} has no viewer {session}: /graph lists those by RTSP and long responses")]
+    NoSession {
+        /// Path of the stream.
+        path: String,
+        /// Number of the module.
+        session: u64,
+    },
+    /// The module gives frames to several viewers, or to none.
+    #[error("module {session} is a {kind}: only viewers by RTSP and long responses have clips of their own")]
+    NoViewer {
+        /// Number of the module.
+        session: u64,
+        /// Its kind.
+        kind: &'static str,
+    },
     /// Viewers could not play it.
     #[error(transparent)]
     Unfit(#[from] Unfit),
@@ -74,26 +93,33 @@ impl Inner {
 
 impl Manager {
     /// Inserts a clip into a live stream that runs: with the next key frame, or the first one from a Unix time on. Called within
-    /// a runtime.
+    /// a runtime. With a `session`, the number of a module in the registry that gives frames to one viewer, that viewer alone
+    /// gets it.
     ///
     /// # Errors
-    /// The stream does not run, too many clips wait for it, or viewers could not play the clip.
+    /// The stream does not run, has no such viewer, too many clips wait, or viewers could not play the clip.
     pub fn insert(
         &self,
         path: &str,
         clip: Arc<StoredMedia>,
-        at: Option<Duration>,
+        (at, session): (Option<Duration>, Option<u64>),
     ) -> Result<InsertionReport, CannotInsert> {
         let path = path.trim_matches('/');
         let fork = self.live_streams().fork(path).ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?;
-        let splicer = fork.splicer().ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?;
+        let session = session.map(|session| self.viewer(path, session)).transpose()?;
+        let splicer = match session {
+            None => fork.splicer().cloned().ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?,
+            Some(session) => fork
+                .splicer_of(session)
+                .ok_or_else(|| CannotInsert::NoSession { path: path.to_owned(), session: session.number() })?,
+        };
         let (formats, lead) = splicer.formats().ok_or_else(|| CannotInsert::NotRunning(path.to_owned()))?;
         let plan = Plan::new(&formats, clip.formats(), lead)?;
         let mut inner = self.live_streams().insertions().lock();
         inner.prune();
         inner.last += 1;
         let id = inner.last;
-        let insertion = Insertion::new((id, path.into()), Clip::from(&*clip), plan, at);
+        let insertion = Insertion::new((id, path.into()), Clip::from(&*clip), plan, (at, session));
         if !splicer.add(insertion.clone(), MOST) {
             return Err(CannotInsert::TooMany(path.to_owned()));
         }
@@ -101,6 +127,16 @@ impl Manager {
         let report = insertion.report();
         inner.all.insert(id, Entry { insertion, running: Some((fork, part)) });
         Ok(report)
+    }
+
+    /// The module of a viewer, by its number.
+    fn viewer(&self, path: &str, session: u64) -> Result<NodeId, CannotInsert> {
+        let none = || CannotInsert::NoSession { path: path.to_owned(), session };
+        let (node, kind) = self.registry().kind(session).ok_or_else(none)?;
+        if !VIEWERS.contains(&kind) {
+            return Err(CannotInsert::NoViewer { session, kind });
+        }
+        Ok(node)
     }
 
     /// Reports of the insertions that wait, play, or ended not long ago.

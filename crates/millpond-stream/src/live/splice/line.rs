@@ -112,6 +112,20 @@ impl Line {
         }
     }
 
+    /// Whether an epoch of the source is remembered.
+    pub(super) fn knows(&self, number: u32) -> bool {
+        self.begun.iter().any(|epoch| epoch.number == number)
+    }
+
+    /// Ends all clips.
+    pub(super) fn close(&mut self) {
+        let playing = match std::mem::replace(&mut self.phase, Phase::Returning) {
+            Phase::Leaving { clip, .. } | Phase::Clip { clip, .. } => Some(clip),
+            Phase::Source | Phase::Returning => None,
+        };
+        self.queue.drain(..).chain(playing).for_each(|clip| clip.end(InsertionEnd::StreamEnded));
+    }
+
     /// Notes that the source was lost. A clip plays on.
     pub(super) fn lose(&mut self, out: &mut Vec<Passage>) {
         self.is_lost = true;

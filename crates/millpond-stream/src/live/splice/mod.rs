@@ -20,6 +20,9 @@ pub(crate) use insertions::Insertions;
 pub(crate) use line::Cut;
 pub use plan::Unfit;
 
+pub(in crate::live) use passed::Passed;
+pub(in crate::live) use plan::{Plan, ticks, time};
+
 use super::{Epoch, LiveTotals};
 use crate::{Format, Frame, Run, graph::Lead};
 use line::{Line, Passage};
@@ -38,13 +41,51 @@ pub(crate) struct Splicer {
     epochs: watch::Sender<Arc<[Epoch]>>,
     lead: Arc<Lead>,
     totals: Arc<LiveTotals>,
+    /// Whether it is that of one branch. Epochs are counted where they are announced to all.
+    is_branch: bool,
     /// A lock: taken for each run, and held while that passes.
     line: Mutex<Line>,
 }
 
 impl Splicer {
     pub(super) fn new(totals: Arc<LiveTotals>) -> Self {
-        Self { epochs: watch::Sender::new(Arc::default()), lead: Arc::default(), totals, line: Mutex::default() }
+        let (epochs, lead, line) = (watch::Sender::new(Arc::default()), Arc::default(), Mutex::default());
+        Self { epochs, lead, totals, is_branch: false, line }
+    }
+
+    /// Makes the splicer of one branch. Its source is what passes this one.
+    pub(crate) fn of_branch(&self) -> Self {
+        let new = Self { is_branch: true, ..Self::new(self.totals.clone()) };
+        if let Some(epoch) = self.epochs.borrow().last() {
+            new.adopt(epoch.clone());
+        }
+        new
+    }
+
+    /// Learns an epoch of the splicer before it, unless it is known.
+    pub(crate) fn follow(&self, before: &Self, number: u32) {
+        if self.lock().knows(number) {
+            return;
+        }
+        let epoch = before.epoch(number);
+        if let Some(epoch) = epoch {
+            self.adopt(epoch);
+        }
+    }
+
+    /// An epoch by its number, where it is one of the last 64.
+    pub(crate) fn epoch(&self, number: u32) -> Option<Epoch> {
+        self.epochs.borrow().iter().rfind(|epoch| epoch.number == number).cloned()
+    }
+
+    /// Ends all clips that wait or play, because the viewer has left.
+    pub(crate) fn close(&self) {
+        self.lock().close();
+    }
+
+    /// Begins an epoch that was counted before.
+    fn adopt(&self, epoch: Epoch) {
+        self.change(&|_| 0, |line, out| line.begin(epoch, out));
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
@@ -135,7 +176,9 @@ impl Splicer {
 
     fn announce(&self, epoch: Epoch) {
         self.lead.begin(epoch.number, epoch.lead());
-        self.totals.epoch();
+        if !self.is_branch {
+            self.totals.epoch();
+        }
         self.epochs.send_modify(|epochs| {
             let kept = epochs.len().saturating_sub(EPOCHS - 1);
             *epochs = epochs.iter().skip(kept).cloned().chain([epoch]).collect();

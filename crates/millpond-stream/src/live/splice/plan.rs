@@ -28,6 +28,16 @@ pub enum Unfit {
     },
 }
 
+impl Unfit {
+    /// Words for an asset of a channel.
+    pub(crate) fn of_asset(&self) -> String {
+        match self {
+            Self::NoLead(kind) => format!("it has no {kind}, and the channel has"),
+            Self::Format { clip, stream } => format!("it has {clip}, and the channel has {stream}"),
+        }
+    }
+}
+
 /// The tracks of a clip that take the place of a stream's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -49,10 +59,10 @@ struct Line {
 
 /// Times of a frame in a track of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
-    pub(super) track: u16,
-    pub(super) pts: i64,
-    pub(super) is_video: bool,
+pub(in crate::live) struct Placed {
+    pub(in crate::live) track: u16,
+    pub(in crate::live) pts: i64,
+    pub(in crate::live) is_video: bool,
 }
 
 impl Plan {
@@ -96,7 +106,7 @@ impl Plan {
     }
 
     /// The formats of the stream while the clip plays. Names, languages and clocks stay those of the stream.
-    pub(super) fn formats(&self, stream: &[Option<Format>], clip: &[Option<Format>]) -> Arc<[Option<Format>]> {
+    pub(in crate::live) fn formats(&self, stream: &[Option<Format>], clip: &[Option<Format>]) -> Arc<[Option<Format>]> {
         let of_track = |(number, format): (u16, &Option<Format>)| {
             let known = format.as_ref()?;
             let line = self.lines.iter().find(|line| line.stream == number);
@@ -111,7 +121,7 @@ impl Plan {
 
     /// The tracks of the stream that get a frame of the clip, with its presentation time. The clip begins at the stream time
     /// `begin`. Sound from before the clip's beginning is left out.
-    pub(super) fn place(&self, track: u16, pts: i64, begin: Duration) -> impl Iterator<Item = Placed> {
+    pub(in crate::live) fn place(&self, track: u16, pts: i64, begin: Duration) -> impl Iterator<Item = Placed> {
         let lines = self.lines.iter().filter(move |line| line.clip == track && (line.is_video || pts >= 0));
         lines.map(move |line| {
             let pts = line.from.convert(if pts < 0 { pts / SQUEEZE } else { pts }, line.to);
@@ -121,13 +131,13 @@ impl Plan {
 }
 
 /// Converts a time to the nearest tick.
-pub(super) fn ticks(time: Duration, scale: Timescale) -> i64 {
+pub(in crate::live) fn ticks(time: Duration, scale: Timescale) -> i64 {
     let nanos = u128::from(scale.get()) * time.as_nanos();
     i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
 }
 
 /// Converts ticks to a time; `None` for negative ones.
-pub(super) fn time(ticks: i64, scale: Timescale) -> Option<Duration> {
+pub(in crate::live) fn time(ticks: i64, scale: Timescale) -> Option<Duration> {
     let nanos = u128::try_from(ticks).ok()? * 1_000_000_000 / u128::from(scale.get());
     Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
 }

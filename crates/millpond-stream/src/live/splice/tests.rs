@@ -53,7 +53,7 @@ fn clip(id: u64, at: Option<u64>) -> Arc<Insertion> {
     formats[0].as_mut().unwrap().track.timescale = Timescale::new(1000).unwrap();
     let plan = Plan::new(&self::formats(), &formats, 0).unwrap();
     let clip = Clip { path: "ad".into(), length: Duration::from_millis(400), formats };
-    Insertion::new((id, "door".into()), clip, plan, at.map(Duration::from_secs))
+    Insertion::new((id, "door".into()), clip, plan, (at.map(Duration::from_secs), None))
 }
 
 /// A picture of the clip, and the sound with it.

@@ -70,7 +70,9 @@ fn rows() -> Vec<(Made, u32, Option<Vec<u8>>)> {
         from(make::av1, frame("0a0b000000043d06d4fbf900403203555555", 18), 90_000),
         from(make::vp8, frame("3059009d012a4201b600000708858588858488", 3000), 90_000),
         from(make::vp9, frame("824983420014100b560838241c184a0006", 3000), 90_000),
-        from(make::mp3, frame("fffb90c4", 417), 90_000),
+        from(make::mpeg_audio, frame("fffb90c4", 417), 90_000),
+        from(make::mpeg_audio, frame("fffda4c4", 576), 90_000),
+        from(make::mpeg_audio, frame("ffffc404", 384), 90_000),
         from(make::ac3, frame("0b77b50b1e40ebf8403eff99ff0841fc", 1792), 48_000),
         from(make::eac3, frame("0b77017f3487c0002084210838008c06", 768), 48_000),
         pcm(PcmCoding::Unsigned8, 1, 22_050),
@@ -88,7 +90,7 @@ fn what_the_server_describes_is_read_back() {
         let packetizer = Packetizer::of(&track).unwrap();
         let described =
             Described { name: "x1", track: &track, packetizer, bandwidth: 640_000, payload_type: 96, keys: None };
-        let text = describe("film", 7, None, &[described]);
+        let text = describe("film", 7, (None, None), &[described]);
         let stream = SessionDescription::read(text.as_bytes(), "rtsp://h/film/").unwrap().streams.remove(0);
         let mut read = StreamFormat::new(&stream, 1, 1).unwrap();
         if let Some(frame) = frame {

@@ -9,7 +9,7 @@ use millpond_rtp::{
 use std::{net::SocketAddr, time::Duration};
 
 /// Bytes of a transport packet, and its first one (ISO/IEC 13818-1 2.4.3.2).
-const PACKET: usize = 188;
+pub(super) const PACKET: usize = 188;
 const SYNC: u8 = 0x47;
 
 /// Packets behind the order after which the sender has begun again.
@@ -22,8 +22,8 @@ const COUNTERS: usize = 16;
 pub(super) enum Piece {
     /// The next bytes.
     Bytes(Bytes),
-    /// So many packets are missing that continuity counters may not show it.
-    Gap,
+    /// So many transport packets are missing, as far as that is known, that continuity counters may not show it.
+    Gap(u64),
     /// The next bytes are of another sender.
     Anew,
 }
@@ -77,7 +77,7 @@ impl Datagrams {
         self.is_rtp = true;
         if self.ssrc.replace(header.ssrc).is_some_and(|ssrc| ssrc != header.ssrc) {
             self.restart();
-            out.push(Piece::Gap);
+            out.push(Piece::Gap(0));
         }
         let sequence = header.sequence;
         if self.order.push(sequence, now, (sequence, datagram.slice_ref(payload))) {
@@ -86,7 +86,7 @@ impl Datagrams {
             self.behind += 1;
             if self.behind > BEHIND {
                 self.restart();
-                out.push(Piece::Gap);
+                out.push(Piece::Gap(0));
             }
         }
         self.pop(now, out);
@@ -101,8 +101,9 @@ impl Datagrams {
     pub(super) fn pop(&mut self, now: Duration, out: &mut Vec<Piece>) {
         while let Some((sequence, payload)) = self.order.pop(now) {
             let lost = self.last.replace(sequence).map_or(0, |last| sequence.wrapping_sub(last).wrapping_sub(1));
-            if usize::from(lost) * (payload.len() / PACKET) >= COUNTERS {
-                out.push(Piece::Gap);
+            let missing = usize::from(lost) * (payload.len() / PACKET);
+            if missing >= COUNTERS {
+                out.push(Piece::Gap(missing as u64));
             }
             out.push(Piece::Bytes(payload));
         }
@@ -147,15 +148,15 @@ mod tests {
         [&header.to_bytes()[..], &payload].concat().into()
     }
 
-    /// The second bytes of the pieces that are next; 1000 and 1001 for gaps and new senders.
+    /// The second bytes of the pieces that are next; 2000 for new senders, 1000 and the missing packets for gaps.
     fn give_from(datagrams: &mut Datagrams, port: u16, now: u64, packets: &[Bytes]) -> Vec<u16> {
         let (mut out, from) = (Vec::new(), SocketAddr::from(([192, 0, 2, 1], port)));
         packets.iter().for_each(|packet| datagrams.push(Some(from), packet.clone(), at(now), &mut out));
         datagrams.pop(at(now), &mut out);
         let shown = |piece: &Piece| match piece {
             Piece::Bytes(bytes) => bytes[1].into(),
-            Piece::Gap => 1000,
-            Piece::Anew => 1001,
+            Piece::Gap(missing) => 1000 + *missing as u16,
+            Piece::Anew => 2000,
         };
         out.iter().map(shown).collect()
     }
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(give(&mut datagrams, 120, &order(2, &restarted)).len(), 4, "the source has begun again");
         // A packet of RTP has one of the stream: 15 that are missing show by their counters, 16 may not.
         assert_eq!(give(&mut datagrams, 200, &order(2, &[65_035, 65_052])), [0; 0]);
-        assert_eq!(give(&mut datagrams, 300, &[]), [11, 1000, 28]);
+        assert_eq!(give(&mut datagrams, 300, &[]), [11, 1016, 28]);
     }
 
     #[test]
@@ -186,7 +187,7 @@ mod tests {
         let plain = Bytes::from([&[0x47, 9][..], &[0; 186]].concat());
         assert_eq!(give(&mut datagrams, 0, &[packet(1, 5)]), [5]);
         assert_eq!(give_from(&mut datagrams, 2, 900, std::slice::from_ref(&plain)), [0; 0]);
-        assert_eq!(give_from(&mut datagrams, 2, 1000, std::slice::from_ref(&plain)), [1001, 9]);
+        assert_eq!(give_from(&mut datagrams, 2, 1000, std::slice::from_ref(&plain)), [2000, 9]);
         assert_eq!(give_from(&mut datagrams, 1, 1010, &[packet(1, 6)]), [0; 0]);
     }
 

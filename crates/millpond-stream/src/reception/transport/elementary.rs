@@ -51,6 +51,8 @@ pub(super) enum Found {
     Format,
     /// A frame of the format.
     Frame(Arrived),
+    /// A frame is left out.
+    Broken,
 }
 
 impl Elementary {
@@ -129,6 +131,7 @@ impl Elementary {
                 Framed::Frame(frame) => self.frame(frame, found),
                 Framed::Fault(fault) => {
                     self.is_broken = true;
+                    found.push(Found::Broken);
                     faults.frame(self.stream.pid, fault);
                 }
             }
@@ -162,7 +165,7 @@ impl Elementary {
             TsConfiguration::Hevc { vps, sps, pps } => make::hevc(&vps, &sps, &pps),
             TsConfiguration::Aac { audio_specific_config } => make::aac(&audio_specific_config),
             TsConfiguration::Opus { channels, .. } => make::opus(channels),
-            TsConfiguration::MpegAudio { sample_rate, .. } => return Ok(self.next(sample_rate, make::mp3)),
+            TsConfiguration::MpegAudio { sample_rate, .. } => return Ok(self.next(sample_rate, make::mpeg_audio)),
             TsConfiguration::Ac3 { sample_rate, .. } => return Ok(self.next(sample_rate, make::ac3)),
             TsConfiguration::Eac3 { sample_rate, .. } => return Ok(self.next(sample_rate, make::eac3)),
         }?;

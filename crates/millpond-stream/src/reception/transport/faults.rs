@@ -1,6 +1,6 @@
 //! Damage of received media in the log, once a minute at most.
 
-use millpond_media::ts::{FrameFault, TsFault};
+use millpond_media::ts::{FrameFault, SpliceError, TsFault};
 use std::time::Duration;
 
 /// Time between two lines of the log.
@@ -23,6 +23,7 @@ pub(in crate::reception) struct Faults {
 enum Fault {
     Stream(TsFault),
     Frame { pid: u16, fault: FrameFault },
+    Cue { pid: u16, error: SpliceError },
     Fragment(String),
     Dropped,
 }
@@ -38,7 +39,12 @@ impl Faults {
         self.take(1, Fault::Frame { pid, fault });
     }
 
-    /// Takes damage of fragmented MP4.
+    /// Takes a cue that can't be read.
+    pub(super) fn cue(&mut self, pid: u16, error: SpliceError) {
+        self.take(1, Fault::Cue { pid, error });
+    }
+
+    /// Takes damage of fragmented MP4, or of an FLV tag.
     pub(in crate::reception) fn fragment(&mut self, words: String) {
         self.take(1, Fault::Fragment(words));
     }
@@ -67,6 +73,7 @@ impl Faults {
         let words = match last {
             Fault::Stream(fault) => fault.to_string(),
             Fault::Frame { pid, fault } => format!("PID {pid:#06x}: {fault}"),
+            Fault::Cue { pid, error } => format!("PID {pid:#06x}: {error}"),
             Fault::Fragment(words) => words,
             Fault::Dropped => "packets dropped because too many waited".to_owned(),
         };

@@ -2,7 +2,7 @@
 
 use super::{
     super::{link::Stopwatch, udp::Batch},
-    datagrams::{Datagrams, Piece},
+    datagrams::{Datagrams, PACKET, Piece},
     socket,
     source::TransportAddress,
 };
@@ -58,8 +58,8 @@ struct Pieces {
     pieces: VecDeque<Piece>,
     bytes: usize,
     dropped: u64,
-    /// Whether the last piece was dropped.
-    has_gap: bool,
+    /// Transport packets of the pieces that were dropped since the last one that was not; `None` where none was.
+    gap: Option<u64>,
 }
 
 /// A subscription to the bytes of an inlet.
@@ -141,12 +141,17 @@ impl Pieces {
         let bytes = if let Piece::Bytes(bytes) = piece { bytes.len() + PIECE } else { PIECE };
         if self.bytes + bytes + PIECE > MOST_BYTES {
             self.dropped += 1;
-            self.has_gap = true;
+            let missing = match piece {
+                Piece::Bytes(bytes) => (bytes.len() / PACKET) as u64,
+                Piece::Gap(missing) => *missing,
+                Piece::Anew => 0,
+            };
+            self.gap = Some(self.gap.unwrap_or(0) + missing);
             return;
         }
-        if std::mem::take(&mut self.has_gap) {
+        if let Some(missing) = self.gap.take() {
             self.bytes += PIECE;
-            self.pieces.push_back(Piece::Gap);
+            self.pieces.push_back(Piece::Gap(missing));
         }
         self.bytes += bytes;
         self.pieces.push_back(piece.clone());

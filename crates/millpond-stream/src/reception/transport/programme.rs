@@ -5,12 +5,15 @@ use super::{
         SourceErrorKind,
         assembly::{Arrived, Assembly},
     },
+    datagrams::PACKET,
     elementary::{Elementary, Found},
     faults::Faults,
 };
-use crate::Format;
+use crate::{Format, live::SourceCounts};
 use bytes::Bytes;
-use millpond_media::ts::{Demultiplexer, PesUnit, Programme, ProgrammeStreams, TsEvent, TsLimits};
+use millpond_media::ts::{
+    Demultiplexer, PesUnit, Programme, ProgrammeStreams, SpliceSection, StreamCoding, TsEvent, TsFaultKind, TsLimits,
+};
 use std::{sync::Arc, time::Duration};
 
 /// Most tracks of a stream.
@@ -36,6 +39,8 @@ pub(in crate::reception) struct ProgrammeFrames {
     /// Why there is no such programme.
     problem: Option<(SourceErrorKind, String)>,
     streams: Vec<Elementary>,
+    /// PIDs of its cues.
+    cues: Vec<u16>,
     found: Vec<Found>,
     /// Whether frames are passed on.
     has_begun: bool,
@@ -48,6 +53,10 @@ pub(in crate::reception) struct ProgrammeFrames {
     patience: Duration,
     /// Arrival of the last frame, and the longest time between two.
     rhythm: Option<(Duration, Duration)>,
+    /// Bytes that arrived.
+    bytes: u64,
+    lost_packets: u64,
+    broken_frames: u64,
 }
 
 impl ProgrammeFrames {
@@ -60,6 +69,7 @@ impl ProgrammeFrames {
             selected: None,
             problem: None,
             streams: Vec::new(),
+            cues: Vec::new(),
             found: Vec::new(),
             has_begun: false,
             held: Vec::new(),
@@ -67,12 +77,27 @@ impl ProgrammeFrames {
             known: (None, None),
             patience,
             rhythm: None,
+            bytes: 0,
+            lost_packets: 0,
+            broken_frames: 0,
         }
     }
 
-    /// Takes note that packets are missing, whatever the counters of the next ones say.
-    pub(super) fn lose(&mut self) {
+    /// Takes note that `packets` are missing, as far as that is known, whatever the counters of the next ones say.
+    pub(super) fn lose(&mut self, packets: u64) {
+        self.lost_packets += packets;
         self.demultiplexer.lose();
+    }
+
+    /// What was counted so far: transport packets of all programmes, and those that the counters of this one miss.
+    pub(in crate::reception) fn counts(&self) -> SourceCounts {
+        SourceCounts {
+            sessions: u64::from(self.rhythm.is_some()),
+            packets: self.bytes / PACKET as u64,
+            lost_packets: self.lost_packets,
+            broken_frames: self.broken_frames,
+            ..SourceCounts::default()
+        }
     }
 
     /// Takes bytes of the stream.
@@ -84,14 +109,22 @@ impl ProgrammeFrames {
         faults: &mut Faults,
     ) {
         let mut events = std::mem::take(&mut self.events);
+        self.bytes += bytes.len() as u64;
         self.demultiplexer.push(bytes, &mut events);
         for event in events.drain(..) {
             match event {
                 TsEvent::Programmes(all) => self.choose(&all),
                 TsEvent::Streams(map) if self.selected == Some(map.programme) => self.describe(map, assembly),
                 TsEvent::Unit(unit) => self.unit(&unit, now, assembly, faults),
-                TsEvent::Fault(fault) => faults.stream(fault),
+                TsEvent::Fault(fault) => {
+                    if let TsFaultKind::PacketsMissing { expected, found } = fault.kind {
+                        // Multiples of 16 more may be missing.
+                        self.lost_packets += u64::from(found.wrapping_sub(expected) & 0x0f);
+                    }
+                    faults.stream(fault);
+                }
                 // The jumps of a clock are seen in the times of frames.
+                TsEvent::Cue { pid, section } if self.cues.contains(&pid) => cue(pid, section, assembly, faults),
                 TsEvent::Streams(_) | TsEvent::Clock { .. } | TsEvent::Cue { .. } => {}
             }
         }
@@ -120,7 +153,10 @@ impl ProgrammeFrames {
     /// Takes the programme's map.
     fn describe(&mut self, map: ProgrammeStreams, assembly: &mut Assembly) {
         let mut before = std::mem::take(&mut self.streams);
-        for stream in map.streams {
+        let (cues, streams): (Vec<_>, Vec<_>) =
+            map.streams.into_iter().partition(|stream| stream.coding == StreamCoding::Cues);
+        self.cues = cues.iter().map(|stream| stream.pid).collect();
+        for stream in streams {
             if self.streams.len() == MOST_TRACKS {
                 tracing::warn!(pid = stream.pid, coding = %stream.coding, "stream of a programme left out: too many");
                 continue;
@@ -152,6 +188,7 @@ impl ProgrammeFrames {
                 Found::Format if self.has_begun => self.change(assembly),
                 Found::Format => self.learn(place, now),
                 Found::Frame(arrived) => self.frame(place, arrived, now, assembly),
+                Found::Broken => self.broken_frames += 1,
             }
         }
         self.found = found;
@@ -264,5 +301,14 @@ impl ProgrammeFrames {
             (Some(_), []) => "no supported stream in the programme",
             (Some(_), _) => "no frame",
         }
+    }
+}
+
+/// Passes a cue on.
+fn cue(pid: u16, section: Bytes, assembly: &mut Assembly, faults: &mut Faults) {
+    match SpliceSection::read(&section) {
+        Ok(Some(splice)) => assembly.cue(splice, section),
+        Ok(None) => {}
+        Err(error) => faults.cue(pid, error),
     }
 }

@@ -9,7 +9,8 @@ use crate::{
     live::{EpochReason, StreamState},
 };
 use bytes::Bytes;
-use mux::{ASSOCIATION, MAP, Mux, PICTURES, SOUND};
+use millpond_media::Timescale;
+use mux::{ASSOCIATION, CUES, MAP, Mux, PICTURES, SOUND};
 use std::net::UdpSocket;
 
 /// A programme, and the assembly that takes its frames.
@@ -168,4 +169,37 @@ async fn receptions_of_one_address_share_its_socket() {
         assert!(run[0].is_sync && run[0].number == 0);
         assert!(matches!(*viewer.reporter.state().borrow(), StreamState::Running { .. }));
     }
+}
+
+#[test]
+fn cues_have_the_time_of_the_frames() {
+    let (mut bench, mut mux) = (Bench::new(None), Mux::new(1));
+    mux.tables(&[(0x1b, PICTURES), (0x86, CUES)]);
+    // Near the wrap of the clock. A cue may come before the first frame, and be repeated.
+    let base = (1 << 33) - 90_000;
+    let pictures = |mux: &mut Mux, base: u64, numbers: std::ops::Range<u64>| {
+        numbers.for_each(|number| mux.picture(number % 25 == 0, base + number * 3600, base + number * 3600));
+    };
+    mux.cue(CUES, 1, Some(4 * 90_000));
+    mux.cue(CUES + 1, 9, Some(0));
+    pictures(&mut mux, base, 0..4);
+    let last = bench.give(&mut mux, 0).len();
+    let cues = bench.reporter.cues();
+    let seconds = |from| cues.borrow().since(from).iter().map(|cue| cue.at.as_secs_f64()).collect::<Vec<_>>();
+    assert_eq!(seconds(0), [15.0], "those of other PIDs are others'");
+    mux.cue(CUES, 1, Some(4 * 90_000));
+    // At once: with the last frame.
+    mux.cue(CUES, 2, None);
+    assert_eq!(bench.give(&mut mux, 100).len(), 0);
+    assert!((seconds(1)[0] - 10.0 - (last - 1) as f64 * 0.04).abs() < 1e-3, "{:?}, {last} frames", seconds(1));
+    // Another clock: the cue waits for its first frame.
+    bench.assembly.adopt(&[("video", Timescale::MPEG)]);
+    mux.cue(CUES, 3, Some(95_000));
+    bench.give(&mut mux, 200);
+    assert_eq!(cues.borrow().count(), 2);
+    pictures(&mut mux, 5000, 25..30);
+    bench.give(&mut mux, 2000);
+    let began = bench.reporter.epochs().borrow().last().unwrap().from.as_secs_f64();
+    assert_eq!(seconds(2).len(), 1);
+    assert!((seconds(2)[0] - began).abs() < 0.2, "{:?} after {began}", seconds(2));
 }

@@ -47,8 +47,8 @@ impl Simulation {
     fn play_live(&mut self, fork: NodeId, span: Duration) {
         let mut sender = track(udp());
         sender.begin(0, FROM.as_secs_f64());
-        let arrival = Arrival::new(fork, Arc::new(Stream), span);
-        self.play_with(vec![sender], (FROM, Lateness::All), Some(arrival));
+        let live = (Arrival::new(fork, span), Epochs::new(Arc::new(Stream)));
+        self.play_with(vec![sender], (FROM, Lateness::All), Some(live));
     }
 
     /// Gives a frame, as a fork does.

@@ -195,8 +195,7 @@ a=fmtp:97 profile-level-id=15; object=2; cpresent=0; config=400026203fc0
 m=video 0 RTP/AVP 26
 ",
         &[
-            "stream \"m=audio RTP 97\" (mp4a-latm/24000): \
-             a=rtpmap is \"mp4a-latm\", expected a supported payload format",
+            "a1 mp4a.40.2 24000",
             "stream \"m=video RTP 26\" (jpeg/90000): a=rtpmap is \"jpeg\", expected a supported payload format",
         ],
     ),

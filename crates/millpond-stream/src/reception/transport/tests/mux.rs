@@ -7,6 +7,7 @@ pub(super) const ASSOCIATION: u16 = 0;
 pub(super) const MAP: u16 = 0x1000;
 pub(super) const PICTURES: u16 = 0x100;
 pub(super) const SOUND: u16 = 0x101;
+pub(super) const CUES: u16 = 0x1f0;
 
 /// Parameter sets of x264.
 const SPS: &[u8] = &[
@@ -109,5 +110,20 @@ impl Mux {
         let head =
             [0xff, 0xf1, 0x4c, 0x80 | (length >> 11) as u8, (length >> 3) as u8, (length << 5) as u8 | 0x1f, 0xfc];
         self.unit(pid, (pts, pts), &[&head[..], &payload].concat());
+    }
+
+    /// Writes a `splice_insert` out of the programme; at once without a time.
+    pub(super) fn cue(&mut self, pid: u16, event: u8, time: Option<u64>) {
+        let time = time.map(|time| {
+            let [high, low @ ..] = (time as u32).to_be_bytes();
+            [&[0xfe | (time >> 32) as u8, high][..], &low].concat()
+        });
+        let flags = if time.is_some() { 0xcf } else { 0xdf };
+        let insert = [&[0, 0, 0, event, 0x7f, flags], &time.unwrap_or_default()[..], &[0; 4]].concat();
+        let head = [0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xf0, insert.len() as u8, 5];
+        let body = [&head[..], &insert, &[0, 0]].concat();
+        let mut section = [&[0xfc, 0x30, body.len() as u8 + 4], &body[..]].concat();
+        section.extend(checksum(&section).to_be_bytes());
+        self.put(pid, &[&[0], &section[..]].concat());
     }
 }

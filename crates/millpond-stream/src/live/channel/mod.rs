@@ -1,0 +1,13 @@
+//! Channels: stored titles that play one after the other, round and round, at the same position for all viewers (AMPS, row A5).
+//!
+//! A channel is a live stream whose source is a list of assets. The module `loader` opens each asset at its turn and gives its
+//! frames the times and numbers of the channel ([`Joint`]). The module `channel` gives them to viewers when they are due. The
+//! frames of another asset begin an epoch; those of the same one go on.
+
+mod joint;
+mod schedule;
+mod source;
+
+pub(crate) use joint::{Joint, Lap};
+pub(crate) use schedule::{Schedule, Turn as AssetTurn};
+pub use source::{ChannelSource, Titles};

@@ -1,0 +1,81 @@
+//! The assets of a channel.
+
+use super::super::Reporter;
+use crate::{
+    StoredMedia,
+    graph::Module,
+    live::channel::Schedule,
+    modules::{Channel, Laps},
+    reception::SourceError,
+    resources::Resources,
+};
+use futures_util::future::BoxFuture;
+use std::{fmt, sync::Arc};
+
+/// Opens stored titles.
+pub trait Titles: fmt::Debug + Send + Sync + 'static {
+    /// Opens the title of an asset by its path.
+    ///
+    /// # Errors
+    /// There is none, or it can't be opened.
+    fn open<'a>(&'a self, asset: &'a str) -> BoxFuture<'a, Result<Arc<StoredMedia>, SourceError>>;
+}
+
+/// The assets of a channel, in the order in which they play.
+#[derive(Clone, Debug)]
+pub struct ChannelSource {
+    titles: Arc<dyn Titles>,
+    assets: Arc<[Box<str>]>,
+    /// Name of the rendition that plays; `None` for the best one.
+    rendition: Option<Box<str>>,
+}
+
+impl ChannelSource {
+    /// Makes that of some assets, by their paths.
+    pub fn new(titles: Arc<dyn Titles>, assets: impl IntoIterator<Item = impl Into<Box<str>>>) -> Self {
+        Self { titles, assets: assets.into_iter().map(Into::into).collect(), rendition: None }
+    }
+
+    /// Plays the rendition of a name instead of the best one.
+    #[must_use]
+    pub fn with_rendition(self, name: &str) -> Self {
+        Self { rendition: Some(name.into()), ..self }
+    }
+
+    /// The assets, by their paths.
+    pub fn assets(&self) -> &[Box<str>] {
+        &self.assets
+    }
+
+    /// Name of the rendition that plays; `None` for the best one.
+    pub(crate) fn rendition(&self) -> Option<&str> {
+        self.rendition.as_deref()
+    }
+
+    /// Opens the title of an asset.
+    pub(crate) async fn open(&self, asset: &str) -> Result<Arc<StoredMedia>, SourceError> {
+        self.titles.open(asset).await
+    }
+
+    /// Returns the module that loads the assets, and the one that gives their frames when they are due.
+    pub(in crate::live) fn modules(&self, resources: &Resources, reporter: Reporter) -> [Box<dyn Module>; 2] {
+        let schedule = Arc::<Schedule>::default();
+        let channel = Channel::new(schedule.clone(), reporter.clone(), resources.counters.clone());
+        [Box::new(Laps::new(self.clone(), resources, (schedule, reporter))), Box::new(channel)]
+    }
+}
+
+/// Sources with the same assets are the same.
+impl PartialEq for ChannelSource {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.assets, &self.rendition) == (&other.assets, &other.rendition)
+    }
+}
+
+impl Eq for ChannelSource {}
+
+impl fmt::Display for ChannelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "channel:{}", self.assets.join(" "))
+    }
+}

@@ -1,0 +1,141 @@
+//! The past of live streams on the disk, whether they run or not.
+
+use super::{
+    Clip, LiveRequest, LiveWindow, NoClip, ShiftOptions, StreamState, TimeShift, ended::IDLE, windows::FOREVER,
+};
+use crate::Manager;
+use millpond_store::ring::{self, Ring, RingError, SweepLimits};
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+use tokio::{
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+
+/// Longest wait for the disk.
+const OPENING: Duration = Duration::from_secs(10);
+/// Longest wait for the end of a clip: its last segment must be complete and on the disk.
+const CLOSING: Duration = Duration::from_secs(20);
+/// Interval between two looks at the end of a clip.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time after the failure of a source within which its past is served without another attempt.
+const FAILED: Duration = Duration::from_secs(15);
+/// Pasts that are opened at a time: strangers choose which.
+static OPENINGS: Semaphore = Semaphore::const_new(2);
+
+impl Manager {
+    /// Returns the clip of a stream's past from one wall time since the Unix epoch to another. The end must not lie ahead. A
+    /// stream that runs is waited for until the clip is on the disk. Cancel safe.
+    ///
+    /// # Errors
+    /// Nothing of it is kept, or it can't be one file.
+    pub async fn clip(&self, request: &LiveRequest, start: Duration, end: Duration) -> Result<Clip, NoClip> {
+        let shift = self.stored_past(request).await.ok_or(NoClip::NotKept)?;
+        let complete = async {
+            while self.is_running(&request.path) && !shift.is_past(end) {
+                sleep(LOOK).await;
+            }
+        };
+        let _ = timeout(CLOSING, complete).await;
+        let opened = tokio::task::spawn_blocking(move || Clip::open(shift, start, end)).await;
+        opened.unwrap_or(Err(NoClip::NotKept))
+    }
+
+    /// Returns a window with the past of a stream that does not run: its newest segments with the same tracks. `None` where
+    /// nothing is kept. Cancel safe.
+    pub async fn ended_window(self: &Arc<Self>, request: &LiveRequest) -> Option<Arc<LiveWindow>> {
+        let (shift, options) = (self.stored_past(request).await?, request.shift.clone()?);
+        let path = request.path.clone();
+        let end = shift.end()?;
+        let known = self.live_windows().lock().ended.get(&path, Instant::now());
+        let is_newest = |window: &Arc<LiveWindow>| {
+            window.look(|window| window.segments().next_back().is_some_and(|last| last.number.next() == end.next))
+        };
+        if let Some(known) = known.filter(is_newest) {
+            return Some(known);
+        }
+        let made = tokio::task::spawn_blocking(move || {
+            let (run, window) = shift.ended(&path, options.window.limits())?;
+            let bytes = shift.memory() + window.heap_bytes();
+            Some((LiveWindow::new(run, window, FOREVER, Some(shift)), bytes))
+        });
+        let (window, bytes) = made.await.ok().flatten()?;
+        let window = Arc::new(window);
+        let mut inner = self.live_windows().lock();
+        let now = Instant::now();
+        let is_first = !inner.ended.forget_idle(now);
+        inner.ended.add(&request.path, window.clone(), (bytes, now));
+        inner.forget_runs();
+        inner.name(&request.path, &window);
+        if is_first {
+            tokio::spawn(forget_idle(Arc::downgrade(self)));
+        }
+        Some(window)
+    }
+
+    /// Whether the source of a stream failed just now, so that another attempt would take time.
+    pub fn failed_just_now(&self, path: &str) -> bool {
+        let state = self.live_streams().state(path);
+        matches!(state, Some(StreamState::Failed { at, .. }) if at.elapsed() < FAILED)
+    }
+
+    /// Removes the pasts of streams that nobody writes any more, and the oldest files of all pasts in a folder while they exceed a
+    /// limit. It blocks the thread.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn sweep_past(&self, folder: &Path, limits: SweepLimits) -> Result<(), RingError> {
+        let swept = ring::sweep(folder, limits, SystemTime::now())?;
+        if swept.removed > 0 {
+            tracing::info!(streams = swept.removed, "the past of streams was removed that nobody writes any more");
+        }
+        for (path, bytes) in swept.excess {
+            self.live_windows().shift(&path).into_iter().for_each(|shift| shift.free(bytes));
+        }
+        Ok(())
+    }
+
+    /// Returns the past of a stream on the disk: the open one, else what is kept. Nothing is made for streams without any.
+    async fn stored_past(&self, request: &LiveRequest) -> Option<Arc<TimeShift>> {
+        let options = request.shift.clone()?;
+        let (windows, path) = (self.live_windows().clone(), request.path.clone());
+        if let Some(known) = windows.shift(&path) {
+            return Some(known);
+        }
+        let _turn = timeout(OPENING, OPENINGS.acquire()).await.ok()?.ok()?;
+        let opening = tokio::task::spawn_blocking(move || {
+            let ShiftOptions { folder, .. } = &*options;
+            Ring::is_kept(folder, &path).then(|| windows.open_shift(&path, &options))
+        });
+        match timeout(OPENING, opening).await {
+            Ok(Ok(Some(Ok(shift)))) => Some(shift),
+            Ok(Ok(Some(Err(error)))) => {
+                tracing::warn!(stream = &*request.path, %error, "the past of a stream can't be read");
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Forgets windows that nobody asks for, until there are none.
+async fn forget_idle(manager: Weak<Manager>) {
+    loop {
+        sleep(IDLE / 4).await;
+        let Some(manager) = manager.upgrade() else { return };
+        let mut inner = manager.live_windows().lock();
+        let has_more = inner.ended.forget_idle(Instant::now());
+        inner.forget_runs();
+        if !has_more {
+            return;
+        }
+    }
+}
+
+/// Whether a wall time since the Unix epoch lies ahead.
+pub fn is_ahead(wall: Duration) -> bool {
+    wall > SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
