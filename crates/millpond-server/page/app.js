@@ -114,6 +114,8 @@ async function folder(signal) {
   const found = await folderList(view.folder, signal);
   if (signal.aborted) return;
   const only = found.folders.length === 1 && !found.assets.length && !view.folder;
+  // An address that was typed meanwhile stays: its event is still to come.
+  if (only && hashOf(parseView()) !== hashOf(view)) return undefined;
   if (only) return go({ folder: found.folders[0] }, true);
   isLive = Boolean(found.streams);
   $('open-stream').hidden = !isLive;
@@ -336,8 +338,11 @@ const OUTPUTS = { stream: 'stream', hls: 'hls', 'hls-ts': 'hls-ts', dash: 'dash'
 
 // The player to begin with: the chosen one, unless it plays nothing of this asset.
 function usable(engine) {
-  const { outputs, live } = state.asset;
+  const { outputs, live, tracks } = state.asset;
   const plays = name => Boolean(outputs[OUTPUTS[name]]);
+  // One response has all tracks. Playlists leave out sound that no browser decodes, so that the pictures play.
+  const isSilent = live && tracks.some(t => t.kind === 'video') && undecodable(tracks, 'audio', 'sound is');
+  if (isSilent && engine === 'stream' && plays('hls')) return 'hls';
   if (plays(engine) || !(live || engine === 'stream')) return engine;
   return ['stream', 'hls'].find(name => plays(name) && (live || name !== 'stream')) || engine;
 }
@@ -566,16 +571,37 @@ async function longResponse(url) {
   };
 }
 
+// Milliseconds until hls.js is told to go on with a stream. It gives up where a server can't be reached, if only for a moment.
+const GO_ON_AFTER = 2000;
+
+function goOn(hls, url, type) {
+  if (type === Hls.ErrorTypes.MEDIA_ERROR) hls.recoverMediaError();
+  else if (hls.levels.length) hls.startLoad();
+  else hls.loadSource(url);
+}
+
 async function hlsJs(url) {
   const hls = new Hls({ renderTextTracksNatively: true });
+  let again;
   hls.on(Hls.Events.ERROR, (_, d) => {
-    if (d.fatal) state.fail(`hls.js: ${d.type}, ${d.details}: ${d.error ? d.error.message : ''} ${d.url || (d.frag && d.frag.url) || url}`);
+    if (!d.fatal) return;
+    state.fail(`hls.js: ${d.type}, ${d.details}: ${d.error ? d.error.message : ''} ${d.url || (d.frag && d.frag.url) || url}`);
+    if (state.asset.live) again = setTimeout(() => goOn(hls, url, d.type), GO_ON_AFTER);
   });
-  if (state.asset.live) compareClocks();
+  if (state.asset.live) {
+    compareClocks();
+    hls.on(Hls.Events.FRAG_BUFFERED, () => {
+      $('problem').hidden = true;
+      state.problem = null;
+    });
+  }
   hls.loadSource(url);
   hls.attachMedia(video);
   return {
-    destroy: async () => hls.destroy(),
+    destroy: async () => {
+      clearTimeout(again);
+      hls.destroy();
+    },
     // By PROGRAM-DATE-TIME: the time at which the picture arrived at the server.
     delay: () => (state.asset.live ? secondsSince(hls.playingDate) : null),
     renditions: () => hls.levels.map(size),

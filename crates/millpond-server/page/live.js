@@ -108,9 +108,10 @@ class LongResponse {
     const newest = this.newest();
     const last = buffered.start(buffered.length - 1);
     const behind = newest - element.currentTime;
-    // A hole is jumped over, and so is a delay that grew while the page was hidden.
+    // A hole is jumped over, and so is a delay that grew while the page was hidden. A jump may miss: the beginning of what is
+    // buffered moves until pictures and sound have arrived.
     const isInHole = element.currentTime < last && element.readyState < 3;
-    if (!element.seeking && (behind > BEHIND || isInHole)) {
+    if (isInHole || (!element.seeking && behind > BEHIND)) {
       element.currentTime = Math.max(last, newest - NEAR);
     } else {
       element.playbackRate = behind > FAR ? 1.1 : behind < NEAR ? 1 : element.playbackRate;

@@ -10,7 +10,8 @@ use std::path::Path;
 
 /// Returns warnings of channels that no place has, and of a folder of recordings that can't be written. Origins are not asked.
 pub fn doubts(config: &Config) -> Vec<String> {
-    let channels = config.rtsp.channels.iter().filter_map(|channel| channel_doubt(channel, &config.places));
+    let assets = config.rtsp.channels.iter().flat_map(|channel| &channel.assets);
+    let channels = assets.filter_map(|asset| channel_doubt(asset, &config.places));
     let folder = config.record.folder.as_deref().and_then(folder_doubt);
     let is_live = !config.rtsp.channels.is_empty() || config.places.iter().any(|place| place.spec.is_live());
     let pointless = (config.record.folder.is_some() && !is_live).then(|| {

@@ -2,7 +2,7 @@
 //!
 //! It joins the pure crates to the world: [`serve::Server`] is the one place where a server is put together.
 //! `millpond_library` turns a path into an asset (objects, indexes, presentation). Inside, [`http`] turns a request into a reply
-//! and moves its bytes. `rtsp` is the other front end, with sessions and threads that send. The crate knows no box layouts and no
+//! and moves its bytes. `rtsp` is the other front end, with sessions and threads that send; `rtmp` takes streams. The crate knows no box layouts and no
 //! caching policy.
 
 mod admin;
@@ -19,6 +19,7 @@ pub mod metrics;
 pub mod priority;
 pub mod problem;
 pub mod recordings;
+mod rtmp;
 mod rtsp;
 pub mod serve;
 pub mod settings;

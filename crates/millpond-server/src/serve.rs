@@ -7,9 +7,10 @@ use crate::{
     engine,
     http::{Front, FrontOptions, Service, accept_plain, accept_tls},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
-    live::{Ladders, LivePlace, LivePlaceError, Sources, window_options},
+    live::{self, Ladders, LivePlace, LivePlaceError, Sources, window_options},
     metrics::Metrics,
     recordings::Recordings,
+    rtmp::{self, Rtmp},
     rtsp::{self, Rtsp, RtspOptions},
     storage, tls,
     work::{PoolOptions, WorkPool},
@@ -68,6 +69,7 @@ pub struct Server {
     https: Option<(TcpListener, TlsAcceptor, Arc<tls::Certificates>)>,
     admin: TcpListener,
     rtsp: (rtsp::Listeners, Arc<Rtsp>),
+    rtmp: (rtmp::Listeners, Arc<Rtmp>),
     service: Arc<Service>,
     store: Store,
     places: Places,
@@ -88,13 +90,16 @@ impl Server {
         let places = Places::new(names);
         let http = listen("http", config.http.address)?;
         let admin = listen("admin", config.admin.address)?;
-        let (mut https, mut rtsps) = (None, None);
+        let (mut https, mut rtsps, mut rtmps) = (None, None, None);
         if let Some(source) = config.tls.source() {
             let certificates = tls::Certificates::open(&source)?;
             let http = certificates.server_config(&[b"h2", b"http/1.1"])?;
             if let Some(addr) = config.rtsp.rtsps {
                 // It has no name among the protocols of ALPN.
                 rtsps = Some((listen("rtsps", addr)?, TlsAcceptor::from(certificates.server_config(&[])?)));
+            }
+            if let Some(addr) = config.rtmp.rtmps {
+                rtmps = Some((listen("rtmps", addr)?, TlsAcceptor::from(certificates.server_config(&[])?)));
             }
             if let Some(addr) = config.http.https {
                 https = Some((listen("https", addr)?, TlsAcceptor::from(http), certificates));
@@ -122,6 +127,8 @@ impl Server {
         } else {
             config.places.iter().map(|place| place.lifetimes).collect()
         };
+        let plain = config.rtmp.address.map(|addr| listen("rtmp", addr)).transpose()?;
+        let rtmp_listeners = rtmp::Listeners { plain, secure: rtmps };
         let listeners = rtsp::Listeners { plain: listen("rtsp", config.rtsp.address)?, secure: rtsps };
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).ok();
         let rtsp_options = RtspOptions {
@@ -136,8 +143,10 @@ impl Server {
         let manager = manager.map_err(no_rtsp)?;
         let windows = config.places.iter().map(|place| window_options(&place.live)).collect();
         let live = live_places(&config)?;
-        let sources = Arc::new(Sources::new(library.clone(), places.clone(), live, windows, manager));
+        let assets = (library.clone(), places.clone());
+        let sources = Arc::new(Sources::new(assets, live, windows, &config.rtsp.channels, manager));
         let rtsp = Rtsp::new(sources.clone(), rtsp_options, &metrics.rtsp).map_err(no_rtsp)?;
+        let rtmp = Rtmp::new(sources.clone(), rtsp.publishers(), &config.limits, config.log.access, &metrics.rtmp);
         let options = FrontOptions {
             cors_origin,
             access_log: config.log.access,
@@ -153,8 +162,8 @@ impl Server {
             Front::new(store.clone(), library.clone(), places.clone(), sources.clone(), metrics.http.clone(), options);
         let front = Arc::new(front);
         let service = Arc::new(Service::new(front, config.limits.timeouts, config.limits.max_connections));
-        let rtsp = (listeners, rtsp);
-        Ok(Self { config, http, https, admin, rtsp, service, store, places, metrics, pool, library, sources })
+        let (rtsp, rtmp) = ((listeners, rtsp), (rtmp_listeners, rtmp));
+        Ok(Self { config, http, https, admin, rtsp, rtmp, service, store, places, metrics, pool, library, sources })
     }
 
     /// The address of plain HTTP.
@@ -191,6 +200,14 @@ impl Server {
         self.rtsp.0.secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok())
     }
 
+    /// The addresses of RTMP and of RTMP over TLS, where they are served.
+    pub fn rtmp_addrs(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        let rtmp::Listeners { plain, secure } = &self.rtmp.0;
+        let secure = secure.as_ref().map(|(listener, _)| listener);
+        let address = |listener: Option<&TcpListener>| listener.and_then(|listener| listener.local_addr().ok());
+        (address(plain.as_ref()), address(secure))
+    }
+
     /// Returns the survey of each place, with the paths of `most` assets each, for the first words to the user.
     pub async fn surveys(&self, most: usize) -> Vec<Survey> {
         let mut surveys = Vec::new();
@@ -221,6 +238,7 @@ impl Server {
             https,
             admin,
             rtsp: (rtsp_listeners, rtsp),
+            rtmp: (rtmp_listeners, rtmp),
             service,
             store,
             places,
@@ -253,7 +271,11 @@ impl Server {
         for place in stored() {
             tokio::spawn(watch_place(store.clone(), place.clone(), readiness.clone(), stop.clone()));
         }
+        if let Some((folder, limits)) = live::sweep_limits(&config) {
+            tokio::spawn(live::sweep(sources.manager().clone(), folder, limits, stop.clone()));
+        }
         let streams = tokio::spawn(rtsp::accept(rtsp_listeners, rtsp, stop.clone()));
+        let pushed = tokio::spawn(rtmp::accept(rtmp_listeners, rtmp, stop.clone()));
         let plain = tokio::spawn(accept_plain(http, service.clone(), stop.clone()));
         let secure = https.map(|(listener, acceptor, certificates)| {
             let expires = move |validity: Option<(i64, i64)>| {
@@ -272,6 +294,7 @@ impl Server {
         let _ = plain.await;
         service.front.end_streams();
         let _ = streams.await;
+        let _ = pushed.await;
         if let Some(recordings) = recordings {
             recordings.end().await;
         }

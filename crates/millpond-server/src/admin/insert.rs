@@ -7,7 +7,7 @@ use crate::{
 };
 use http::{Method, StatusCode, header::ALLOW, header::HeaderValue};
 use millpond_package::utc;
-use millpond_stream::{CannotInsert, InsertionEnd, InsertionReport};
+use millpond_stream::{CannotInsert, InsertionEnd, InsertionReport, graph::NodeId};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -34,17 +34,23 @@ pub(super) async fn answer(method: &Method, query: &str, state: &AdminState) -> 
 
 async fn insert(query: &str, state: &AdminState) -> Reply {
     let (Some(path), Some(clip)) = (super::parameter(query, "path"), super::parameter(query, "clip")) else {
-        return super::bad("?path=PATH&clip=CLIP name a live stream and a stored asset by their paths in URLs");
+        return super::bad(
+            "?path=PATH&clip=CLIP name a live stream or channel and a stored asset by their paths in URLs",
+        );
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let at = super::parameter(query, "at").map(|text| time(&text, now));
     let Ok(at) = at.map(|at| at.ok_or(())).transpose() else {
         return super::bad("at: a time such as 2026-11-22T10:00:00Z, or one from now such as 90s, within a week");
     };
-    match state.sources.live(&path) {
+    let session = super::parameter(query, "session").map(|text| text.parse().ok());
+    let Ok(session) = session.map(|session| session.ok_or(())).transpose() else {
+        return super::bad("session: the number of a viewer's module: /graph lists them");
+    };
+    match state.sources.stream(&path).await {
         Ok(Some(_)) => {}
         Ok(None) => {
-            let why = format!("{path} is not a live stream: clips can't be inserted into channels and stored assets");
+            let why = format!("{path} is not a live stream or channel: clips can't be inserted into stored assets");
             return refuse(Problem::new(StatusCode::CONFLICT).detail(why));
         }
         Err(error) => return refuse(Problem::new(problem::status(&error)).detail(error.to_string())),
@@ -53,7 +59,7 @@ async fn insert(query: &str, state: &AdminState) -> Reply {
         Ok((asset, _)) => state.sources.media(&asset),
         Err(error) => return refuse(Problem::new(problem::status(&error)).detail(format!("the clip {clip}: {error}"))),
     };
-    match state.manager.insert(&path, media, at) {
+    match state.manager.insert(&path, media, (at, session)) {
         Ok(report) => {
             let mut response = reply(super::JSON, format!("{:#}\n", shown(&report)));
             *response.status_mut() = StatusCode::CREATED;
@@ -61,7 +67,8 @@ async fn insert(query: &str, state: &AdminState) -> Reply {
         }
         Err(error) => {
             let status = match &error {
-                CannotInsert::NotRunning(_) => StatusCode::CONFLICT,
+                CannotInsert::NotRunning(_) | CannotInsert::NoViewer { .. } => StatusCode::CONFLICT,
+                CannotInsert::NoSession { .. } => StatusCode::NOT_FOUND,
                 CannotInsert::TooMany(_) => StatusCode::SERVICE_UNAVAILABLE,
                 CannotInsert::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
@@ -88,7 +95,7 @@ fn time(text: &str, now: Duration) -> Option<Duration> {
 }
 
 fn shown(report: &InsertionReport) -> Value {
-    let InsertionReport { id, path, clip, duration, at, has_begun, end, frames, replaced } = report;
+    let InsertionReport { id, path, clip, duration, at, session, has_begun, end, frames, replaced } = report;
     let error = match end {
         Some(InsertionEnd::Failed(error)) => Some(error),
         _ => None,
@@ -100,6 +107,7 @@ fn shown(report: &InsertionReport) -> Value {
     };
     json!({
         "id": id, "path": &**path, "clip": clip, "seconds": duration, "at": at.map(|at| at.as_secs_f64()), "state": state,
+        "session": session.map(NodeId::number),
         "frames": frames, "replaced-frames": replaced, "error": error,
     })
 }

@@ -33,6 +33,7 @@ fn shown(stream: &StreamReport) -> Value {
         ("memory-limit-bytes", json!(stream.memory_limit)),
         ("frames", json!(stream.frames)),
         ("bytes", json!(stream.bytes)),
+        ("cues", json!(stream.cues)),
         ("silent-seconds", json!(stream.silence.map(|silence| silence.as_secs_f64()))),
         ("dropped-frames", json!(stream.lost)),
         ("sessions", json!(sessions)),
@@ -49,7 +50,8 @@ fn shown(stream: &StreamReport) -> Value {
             "errors": shift.ring.errors, "why": shift.ring.failure,
         })
     });
-    all.insert("time-shift".to_owned(), json!(shift));
+    let failure = stream.shift_failure.as_ref().map(|why| json!({ "why": **why }));
+    all.insert("time-shift".to_owned(), json!(shift.or(failure)));
     all.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     Value::Object(all)
 }
@@ -61,5 +63,6 @@ fn reason(reason: EpochReason) -> &'static str {
         EpochReason::Jump => "jump",
         EpochReason::Formats => "formats",
         EpochReason::Splice => "splice",
+        EpochReason::Asset => "asset",
     }
 }

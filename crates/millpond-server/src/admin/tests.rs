@@ -37,7 +37,7 @@ fn state() -> AdminState {
     let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));
     let manager = engine::start(store.clone(), pool, &places, settings, &metrics.rtsp).unwrap();
     let sources =
-        Arc::new(Sources::new(library.clone(), places.clone(), Default::default(), Vec::new(), manager.clone()));
+        Arc::new(Sources::new((library.clone(), places.clone()), Default::default(), Vec::new(), &[], manager.clone()));
     let front = Arc::new(Front::new(store, library, places, sources.clone(), metrics.http.clone(), options));
     let hosts = AllowedHosts::new("127.0.0.1:0".parse().unwrap(), &[]);
     let wait = Duration::from_millis(300);

@@ -159,19 +159,25 @@ fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> 
             errors.push(sources.conflict(name, reason));
         }
     }
+    if !is_secure && config.rtmp.rtmps.take().is_some() {
+        let reason = "rtmps needs a certificate: set tls-cert and tls-key, or tls-self-signed".to_owned();
+        errors.push(sources.conflict("rtmps", reason));
+    }
     same_address(config, sources, &mut errors);
     errors
 }
 
 impl Config {
     /// The addresses to listen on, each with its setting.
-    pub(crate) fn listeners(&self) -> [(&'static str, Option<SocketAddr>); 5] {
+    pub(crate) fn listeners(&self) -> [(&'static str, Option<SocketAddr>); 7] {
         [
             ("http", Some(self.http.address)),
             ("https", self.http.https),
             ("admin", Some(self.admin.address)),
             ("rtsp", Some(self.rtsp.address)),
             ("rtsps", self.rtsp.rtsps),
+            ("rtmp", self.rtmp.address),
+            ("rtmps", self.rtmp.rtmps),
         ]
     }
 }

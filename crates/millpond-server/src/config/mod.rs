@@ -23,9 +23,10 @@ pub use crate::{
     admin::AdminSettings,
     http::{HttpSettings, Lifetimes},
     limits::{ConnectionTimeouts, LimitSettings},
-    live::{LiveSettings, PublishSettings},
+    live::{ChannelConfig, LiveSettings, PublishSettings},
     logging::LogSettings,
     recordings::RecordSettings,
+    rtmp::RtmpSettings,
     rtsp::{RtspSettings, RtspUsers},
     settings::{
         ConfigError, ConfigErrors, Declaration, Host, Setting, Settings, Source, machine,
@@ -97,6 +98,8 @@ compose! {
     admin: AdminSettings,
     /// RTSP and the stream engine.
     rtsp: RtspSettings,
+    /// RTMP.
+    rtmp: RtmpSettings,
     /// Live sources, where a place has no settings of its own.
     live: LiveSettings,
     /// Publishing.

@@ -230,10 +230,14 @@ fn tls_settings_go_together() {
 fn groups_are_for_channels_and_enough_for_them() {
     let case = |channels| Case::new().flag("rtsp-multicast", "239.255.255.254:5004").flag("rtsp-channels", channels);
     let config = case("films/a.mp4, /b.mp4/").ok().config;
-    assert_eq!(config.rtsp.channels, ["films/a.mp4", "b.mp4"]);
+    assert_eq!(config.rtsp.channels.iter().map(ToString::to_string).collect::<Vec<_>>(), ["films/a.mp4", "b.mp4"]);
+    let list = case("news=films/a.mp4 films/b.mp4,b.mp4").ok().config;
+    assert_eq!(list.rtsp.channels[0].assets, ["films/a.mp4", "films/b.mp4"]);
     assert_eq!(config.rtsp.multicast.unwrap().to_string(), "239.255.255.254:5004/16");
     for (case, says) in [
         (case("a,b,c"), "--rtsp-multicast: the group of channel 3 lies behind"),
+        (case("a,b=c d,a=e"), "--rtsp-channels:"),
+        (case("news="), "--rtsp-channels:"),
         (Case::new().flag("rtsp-multicast", "239.0.0.1:2"), "--rtsp-multicast: rtsp-multicast is for channels"),
         (Case::new().flag("rtsp-multicast", "10.0.0.1:5004"), "--rtsp-multicast:"),
         (Case::new().flag("rtsp-overflow", "http://other/"), "--rtsp-overflow:"),
@@ -249,6 +253,9 @@ fn rtsp_over_tls_listens_where_there_is_a_certificate() {
     assert_eq!(config.rtsp.rtsps.unwrap().to_string(), "0.0.0.0:8322");
     let errors = Case::new().flag("rtsps", ":322").errors();
     assert_eq!(errors, ["--rtsps: rtsps needs a certificate: set tls-cert and tls-key, or tls-self-signed"]);
+    let errors = Case::new().flag("rtmp", ":1935").flag("rtmps", ":1936").errors();
+    assert_eq!(errors, ["--rtmps: rtmps needs a certificate: set tls-cert and tls-key, or tls-self-signed"]);
+    assert_eq!(Case::new().flag("rtmp", ":1935").ok().config.rtmp.address.unwrap().port(), 1935);
     let both = Case::new().flag("https", ":322").flag("rtsps", ":322").errors();
     assert_eq!(both.len(), 2, "without TLS their addresses don't clash: {both:?}");
 }

@@ -1,15 +1,20 @@
 //! Sources of streams, for both front ends: HTTP and RTSP ask here and never each other.
 
+mod channels;
 mod connector;
 mod ladders;
 mod publishers;
 mod settings;
 mod sources;
 pub(crate) mod state;
+mod sweep;
+mod titles;
 
-pub(crate) use crate::rtsp::{HttpPublisher, HttpRefusal, Publishers};
+pub(crate) use crate::rtsp::{HttpPublisher, HttpRefusal, OpenRefusal, Publishers};
+pub use channels::ChannelConfig;
 pub(crate) use connector::SourceConnector;
 pub(crate) use ladders::{LadderAt, Ladders};
 pub use publishers::PublishSettings;
 pub use settings::LiveSettings;
 pub(crate) use sources::{LivePlace, LivePlaceError, Sources, window_options};
+pub(crate) use sweep::{sweep, sweep_limits};

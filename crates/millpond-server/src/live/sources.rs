@@ -1,11 +1,15 @@
 //! Paths as the stream engine plays them.
 
-use super::{LadderAt, Ladders, LiveSettings};
+use super::{
+    ChannelConfig, LadderAt, Ladders, LiveSettings,
+    channels::Channels,
+    titles::{self, Shelf},
+};
 use crate::library::{Asset, Library, LibraryError, Places, live_name};
 use millpond_rtp::client::ClientError;
 use millpond_store::{PlaceSource, ring::RingLimits};
 use millpond_stream::{
-    Linger, LiveRequest, Manager, Program, Source, StoredMedia,
+    Linger, LiveRequest, Manager, Source, StoredMedia,
     live::{LadderId, ShiftOptions, WindowOptions},
     reception::{RtspSource, TransportSource, TransportUrlError},
 };
@@ -13,7 +17,8 @@ use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
 /// Finds what the engine plays at a path.
 pub(crate) struct Sources {
-    library: Arc<Library>,
+    shelf: Arc<Shelf>,
+    channels: Channels,
     places: Places,
     /// Places with live streams, by name.
     live: HashMap<Arc<str>, LivePlace>,
@@ -131,13 +136,15 @@ fn programme(name: &str) -> Option<u16> {
 impl Sources {
     /// Makes those of a server. `live` are the places with live streams, and `windows` tells how streams of each place are cut.
     pub(crate) fn new(
-        library: Arc<Library>,
-        places: Places,
+        (library, places): (Arc<Library>, Places),
         live: HashMap<Arc<str>, LivePlace>,
         windows: Vec<WindowOptions>,
+        channels: &[ChannelConfig],
         manager: Arc<Manager>,
     ) -> Self {
-        Self { library, places, live, windows, manager }
+        let shelf = Arc::new(Shelf::new(library, places.clone(), &manager));
+        let channels = Channels::new(channels, &places, &shelf);
+        Self { shelf, channels, places, live, windows, manager }
     }
 
     /// Returns the engine's manager.
@@ -148,6 +155,9 @@ impl Sources {
     /// Returns how the stream or channel at a path is cut.
     pub(crate) fn window_options(&self, path: &str) -> WindowOptions {
         let path = path.trim_matches('/');
+        if let Some(place) = self.list(path) {
+            return self.windows.get(place).copied().unwrap_or_default();
+        }
         let Some((index, place, name)) = self.places.find(path) else { return WindowOptions::default() };
         let options = self.windows.get(index).copied().unwrap_or_default();
         let ladder = self.live.get(place).and_then(|live| live.ladders.of_stream(place, name));
@@ -165,12 +175,15 @@ impl Sources {
         self.live.contains_key(place)
     }
 
-    /// Returns the live stream of a path; `None` where its place is stored.
+    /// Returns the live stream of a path, or the channel of a list; `None` where its place is stored.
     ///
     /// # Errors
     /// The path can't be the name of a stream.
     pub(crate) fn live(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
         let path = path.trim_matches('/');
+        if self.list(path).is_some() {
+            return Ok(self.channels.request(path, None));
+        }
         let Some((_, place, name)) = self.places.find(path) else { return Ok(None) };
         let Some(live) = self.live.get(place) else { return Ok(None) };
         let ladder = live.ladders.of_stream(place, name).map(|ladder| LadderId::of(&ladder));
@@ -194,47 +207,44 @@ impl Sources {
         self.live.values().any(|place| place.source == Source::Published)
     }
 
+    /// Returns the stream of a path: a live one, or a channel. `None` where it is neither.
+    ///
+    /// # Errors
+    /// The path can't be the name of a stream; those of the library for the asset of a channel.
+    pub(crate) async fn stream(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
+        if let Some(request) = self.live(path)? {
+            return Ok(Some(request));
+        }
+        let path = path.trim_matches('/');
+        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+        if !self.is_channel(path) && !self.is_channel(above) {
+            return Ok(None);
+        }
+        // Its errors tell more than those of a stream.
+        let (_, rendition) = self.open(path).await?;
+        Ok(self.channels.request(path, rendition.as_deref()))
+    }
+
     /// Opens the asset of a path. Returns the rendition too, where the path's last part names one.
     ///
     /// # Errors
     /// The library's.
     pub(crate) async fn open(&self, path: &str) -> Result<(Arc<Asset>, Option<String>), LibraryError> {
-        let none = || LibraryError::NoAsset(path.to_owned());
-        let (_, place, inside) = self.places.find(path).ok_or_else(none)?;
-        let inside = inside.trim_matches('/');
-        let whole = self.library.open(place, inside).await;
-        // A place may be an asset itself.
-        let (asset, rendition) = inside.rsplit_once('/').unwrap_or(("", inside));
-        if whole.is_err()
-            && !rendition.is_empty()
-            && let Ok(asset) = self.library.open(place, asset).await
-            && asset.presentation.track(rendition).is_some()
-        {
-            return Ok((asset, Some(rendition.to_owned())));
-        }
-        Ok((whole?, None))
+        self.shelf.open(path).await
     }
 
     /// Returns an asset as the engine plays it.
     pub(crate) fn media(&self, asset: &Asset) -> Arc<StoredMedia> {
-        let make = || {
-            let (objects, presentation) = (asset.objects.clone(), asset.presentation.clone());
-            StoredMedia::new(asset.path.clone(), asset.id, objects, presentation)
-        };
-        self.manager.stored(asset.id, make)
+        titles::media(&self.manager, asset)
     }
 
-    /// Tells whether a path is that of a channel.
+    /// Tells whether a path is that of an asset that plays as a channel.
     pub(crate) fn is_channel(&self, path: &str) -> bool {
-        self.manager.is_channel(path)
+        self.channels.is_asset(path.trim_matches('/'))
     }
 
-    /// Returns the channel of a path; `None` where its asset is no channel.
-    ///
-    /// # Errors
-    /// The library's.
-    pub(crate) async fn program(&self, path: &str) -> Result<Option<Program>, LibraryError> {
-        let (asset, rendition) = self.open(path.trim_matches('/')).await?;
-        Ok(self.manager.program(&self.media(&asset), rendition.as_deref()))
+    /// Returns the index of the place whose settings a list of assets has; `None` where the path is no list.
+    pub(crate) fn list(&self, path: &str) -> Option<usize> {
+        self.channels.list(path.trim_matches('/'))
     }
 }

@@ -14,6 +14,7 @@ mod text;
 
 use crate::{
     http::HttpMetrics,
+    rtmp::RtmpMetrics,
     rtsp::RtspMetrics,
     storage::{self, PlaceBytes, StorageCollector},
     tls::TlsMetrics,
@@ -38,6 +39,8 @@ pub struct Metrics {
     pub http: Arc<HttpMetrics>,
     /// Metrics of RTSP.
     pub(crate) rtsp: RtspMetrics,
+    /// Metrics of RTMP.
+    pub(crate) rtmp: RtmpMetrics,
     /// Metrics of TLS.
     pub tls: TlsMetrics,
 }
@@ -59,11 +62,12 @@ impl Metrics {
         own.register_collector(Box::new(StorageCollector::new(places.clone(), storage)));
         own.register_collector(Box::new(LibraryCollector::new(library)));
         let rtsp = RtspMetrics::register(own);
+        let rtmp = RtmpMetrics::register(own);
         let http = Arc::new(HttpMetrics::register(own, places));
         let version = Info::new(VersionLabels { version: env!("CARGO_PKG_VERSION") });
         own.register("build", "What runs", version);
         let tls = TlsMetrics::register(own);
-        Self { registry, http, rtsp, tls }
+        Self { registry, http, rtsp, rtmp, tls }
     }
 
     /// All metrics in a text format.

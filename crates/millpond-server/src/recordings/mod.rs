@@ -122,9 +122,10 @@ impl Recordings {
 
     /// The channel or live stream of a path. A live stream is opened; waits until its formats are known.
     async fn program(&self, path: &str) -> Result<Program, RecordError> {
-        let Some(request) = self.sources.live(path)? else {
-            let program = self.sources.program(path).await?;
-            return program.ok_or_else(|| RecordError::NoChannel(path.to_owned()));
+        let Some(request) = self.sources.stream(path).await? else {
+            // The error of an asset that can't be opened tells more.
+            self.sources.open(path.trim_matches('/')).await?;
+            return Err(RecordError::NoChannel(path.to_owned()));
         };
         let manager = self.sources.manager();
         let stream = manager.live(request).map_err(CannotRecord::Open)?;

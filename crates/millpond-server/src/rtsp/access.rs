@@ -152,6 +152,43 @@ impl Publishers {
     }
 }
 
+/// Why a publisher that states its password as it is, by RTMP, is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OpenRefusal {
+    /// Only clients of this machine may publish.
+    #[error("without publish-users only clients of this machine may publish")]
+    Forbidden,
+    /// Everybody on the way could read the password.
+    #[error("passwords are taken over TLS (rtmps) and from this machine only")]
+    Exposed,
+    /// There is no such user with that password.
+    #[error("another user or password is needed: ?user=NAME&pass=PASSWORD")]
+    Unknown,
+}
+
+impl Publishers {
+    /// Checks the name and the password of a client that states them as they are. They are taken where nobody can overhear
+    /// them: over TLS (`is_secure`), and from the same machine.
+    ///
+    /// # Errors
+    /// The reason of the refusal.
+    pub(crate) fn admit_open(
+        &self,
+        (client, is_secure): (IpAddr, bool),
+        credentials: Option<(&str, &str)>,
+    ) -> Result<(), OpenRefusal> {
+        match self.admission(client) {
+            Admission::Free => Ok(()),
+            Admission::Forbidden => Err(OpenRefusal::Forbidden),
+            Admission::Users(_) if !is_secure && !client.to_canonical().is_loopback() => Err(OpenRefusal::Exposed),
+            Admission::Users(access) => {
+                let is_known = credentials.is_some_and(|(name, password)| access.knows(name, password));
+                if is_known { Ok(()) } else { Err(OpenRefusal::Unknown) }
+            }
+        }
+    }
+}
+
 /// A refused request.
 #[derive(Debug)]
 pub(super) struct Refused {
@@ -201,7 +238,11 @@ impl Access {
     fn knows_basic(&self, value: &str) -> bool {
         let decoded = base64::engine::general_purpose::STANDARD.decode(value).ok();
         let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-        let Some((name, password)) = text.as_deref().and_then(|text| text.split_once(':')) else { return false };
+        text.as_deref().and_then(|text| text.split_once(':')).is_some_and(|(name, password)| self.knows(name, password))
+    }
+
+    /// Whether there is a user with this password.
+    fn knows(&self, name: &str, password: &str) -> bool {
         let found = Secret::of(Algorithm::Sha256, name, REALM, password);
         self.users().secret(name, Algorithm::Sha256) == Some(found)
     }
@@ -315,6 +356,27 @@ mod tests {
             assert_eq!(refused.reply.status, StatusCode::Unauthorized);
             assert!(!refused.reply.challenges[0].contains("stale"));
         }
+    }
+
+    #[test]
+    fn passwords_in_the_clear_are_taken_where_nobody_overhears_them() {
+        let settings =
+            |users, is_open| PublishSettings { users_file: None, users, is_open, conflict: Conflict::Refuse };
+        let users = RtspUsers { path: "users".into(), users: Users::parse(b"ann:pass\n").unwrap() };
+        let (here, there): (IpAddr, IpAddr) = ("::ffff:127.0.0.1".parse().unwrap(), "192.0.2.1".parse().unwrap());
+        let with = Publishers::new(settings(Some(users), true), &[7; 32]);
+        let known = Some(("ann", "pass"));
+        assert_eq!(with.admit_open((here, false), known), Ok(()));
+        assert_eq!(with.admit_open((there, true), known), Ok(()));
+        assert_eq!(with.admit_open((there, false), known), Err(OpenRefusal::Exposed));
+        for unknown in [None, Some(("ann", "guess")), Some(("ann", "")), Some(("bob", "pass")), Some(("", ""))] {
+            assert_eq!(with.admit_open((here, true), unknown), Err(OpenRefusal::Unknown));
+        }
+        let without = Publishers::new(settings(None, false), &[7; 32]);
+        assert_eq!(without.admit_open((here, false), None), Ok(()));
+        assert_eq!(without.admit_open((there, true), known), Err(OpenRefusal::Forbidden));
+        let open = Publishers::new(settings(None, true), &[7; 32]);
+        assert_eq!(open.admit_open((there, false), None), Ok(()));
     }
 
     #[test]

@@ -81,14 +81,12 @@ impl Rtsp {
     /// The medium of a path, and the rendition that its last part names, where it does. A live stream is opened; waits until its
     /// formats are known.
     pub(super) async fn medium(&self, path: &str) -> Result<(Medium, Option<String>), NoMedium> {
-        if let Some(request) = self.sources.live(path)? {
+        if let Some(request) = self.sources.stream(path).await? {
             let stream = self.manager.live(request)?;
             let feed = self.manager.live_feed(&stream, PATIENCE).await?;
             return Ok((Medium::Program(Program::live(&feed)), None));
         }
         let (asset, rendition) = self.sources.open(path).await?;
-        let media = self.sources.media(&asset);
-        let program = self.manager.program(&media, rendition.as_deref());
-        Ok((program.map_or(Medium::Stored(media), Medium::Program), rendition))
+        Ok((Medium::Stored(self.sources.media(&asset)), rendition))
     }
 }

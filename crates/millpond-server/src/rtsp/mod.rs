@@ -22,13 +22,14 @@ mod reply;
 mod secure;
 mod session;
 mod settings;
+mod shift;
 mod signalling;
 mod srtp;
 mod tunnel;
 mod users;
 mod wire;
 
-pub(crate) use access::{HttpPublisher, HttpRefusal, Publishers};
+pub(crate) use access::{HttpPublisher, HttpRefusal, OpenRefusal, Publishers};
 pub(crate) use listen::{Listeners, accept};
 pub(crate) use metrics::RtspMetrics;
 pub use settings::{RtspSettings, RtspUsers};

@@ -4,12 +4,13 @@ use super::{
     interleaved::Interleaved,
     medium::Medium,
     record::{End, Record},
+    shift::{CannotPlay, Shift, Wanted},
     signalling::{Asked, Course, Signs, Viewer},
 };
-use millpond_rtp::description::Described;
+use millpond_rtp::{description::Described, play::NptRange};
 use millpond_stream::{
-    Admitted, CannotOpen, Counters, Group, Manager, Opened, Playing, Progress, Protection, Request, StoredMedia,
-    Subscriber, Udp,
+    Admitted, Counters, Group, Manager, Opened, PastStart, PlayedPart, Playing, Program, Progress, Protection, Request,
+    StoredMedia, Subscriber, Udp,
 };
 use std::{
     sync::{
@@ -40,6 +41,7 @@ pub(super) struct Session {
     /// Tracks that are interleaved on the connection, with their channels of RTP and RTCP.
     channels: Vec<(usize, (u8, u8))>,
     course: Course<Playing>,
+    shift: Shift,
     admitted: Admitted,
     record: Arc<Record>,
 }
@@ -98,7 +100,8 @@ impl Session {
         record: Arc<Record>,
     ) -> Self {
         let (group, channels, course) = (None, Vec::new(), Course::Ready);
-        Self { path, medium, group, subscriber, channels, course, admitted, record }
+        let shift = Shift::default();
+        Self { path, medium, group, subscriber, channels, course, shift, admitted, record }
     }
 
     pub(super) fn is_playing(&self) -> bool {
@@ -171,22 +174,47 @@ impl Session {
     }
 
     /// Makes a part ready, in place of what plays. [`start`](Self::start) sends it.
-    pub(super) async fn open(&mut self, manager: &Manager, asked: Asked) -> Result<Opened, CannotOpen> {
+    pub(super) async fn open(&mut self, manager: &Manager, asked: Asked) -> Result<Opened, CannotPlay> {
+        let wanted = match self.medium.program() {
+            Some(program) if self.group.is_none() => {
+                self.shift.wanted(asked.range, manager.kept(program.path()), !self.admitted.has_played())?
+            }
+            Some(_) => Wanted::Edge,
+            None if asked.range.npt().is_none() => return Err(CannotPlay::Units),
+            None => Wanted::Next,
+        };
         // A viewer that joins again finds the channel as it left it.
         let _shared = self.course.playing().and_then(Playing::keep_alive);
+        // PLAY without a range changes nothing for a viewer of the live edge.
+        let stays = self.is_playing() && self.shift.is_at_edge;
         self.pause().await;
         if let Some(group) = &self.group {
-            return manager.open_group(group).await;
+            return Ok(manager.open_group(group).await?);
         }
         let request = match &self.medium {
-            Medium::Program(program) => Request::Channel(program.clone()),
+            Medium::Program(program) => self.live(program, wanted, (stays, asked.speed)),
             Medium::Stored(media) => self.request(media, asked),
         };
-        manager.open(&mut self.subscriber, request).await
+        Ok(manager.open(&mut self.subscriber, request).await?)
+    }
+
+    fn live(&self, program: &Program, wanted: Wanted, (stays, speed): (bool, f64)) -> Request {
+        let (from, to) = match (wanted, self.course.shifted()) {
+            (Wanted::Part(from, to), _) => (PastStart::At(from), to),
+            (Wanted::Next, Some(start)) if !stays => (start.clone(), None),
+            (Wanted::Edge | Wanted::Next, _) => return Request::Channel(program.clone()),
+        };
+        Request::Past { program: program.clone(), from, to, speed }
+    }
+
+    /// The `Range` of what is ready.
+    pub(super) fn range(&self, opened: &Opened) -> String {
+        self.shift.range(opened.played().part)
     }
 
     /// Begins to send. The session counts among those that have played, and the log tells it.
     pub(super) fn start(&mut self, opened: Opened) {
+        self.shift.is_at_edge = opened.played().part == PlayedPart::Now;
         self.course = Course::Playing(opened.start());
         self.admitted.play();
         self.record.plays(self.transport());
@@ -195,7 +223,8 @@ impl Session {
     fn request(&self, media: &Arc<StoredMedia>, asked: Asked) -> Request {
         let media = media.clone();
         let scale = self.subscriber.scale(&media, asked.scale);
-        let from = self.course.start(asked.part.from, scale, media.duration());
-        Request::Stored { media, from, to: asked.part.to, scale, speed: asked.speed }
+        let NptRange { from, to } = asked.range.npt().unwrap_or_default();
+        let from = self.course.start(from, scale, media.duration());
+        Request::Stored { media, from, to, scale, speed: asked.speed }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::Users;
 use crate::limits::LimitSettings;
-use crate::live::SourceConnector;
+use crate::live::{ChannelConfig, SourceConnector};
 use crate::settings::{
     ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
 use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options, ROUND};
 use std::{
+    collections::HashSet,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -37,8 +38,8 @@ pub struct RtspSettings {
     pub round: Duration,
     /// Limits of admission.
     pub bounds: Bounds,
-    /// Paths of the assets that play as channels.
-    pub channels: Vec<String>,
+    /// Channels.
+    pub channels: Vec<ChannelConfig>,
     /// Multicast groups of channels.
     pub multicast: Option<Groups>,
     /// Server that clients are sent to when this one is full.
@@ -216,12 +217,9 @@ const LIST: &[Setting<RtspSettings>] = &[
         name: "rtsp-channels",
         form: Form::List,
         default: "none",
-        help: "Paths of assets that play by RTSP in a loop, at the same position for all viewers",
-        apply: |rtsp, text| {
-            rtsp.channels = value::list(text).into_iter().map(|path| path.trim_matches('/').to_owned()).collect();
-            Ok(())
-        },
-        show: |rtsp| Some(rtsp.channels.join(",")),
+        help: "Paths of assets that play in a loop, at the same position for all viewers, and lists such as news=films/a.mp4 films/b.mp4",
+        apply: |rtsp, text| channels(text).map(|v| rtsp.channels = v),
+        show: |rtsp| Some(rtsp.channels.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
     },
     Setting {
         name: "rtsp-multicast",
@@ -243,6 +241,15 @@ const LIST: &[Setting<RtspSettings>] = &[
 
 fn lateness(text: &str) -> Result<Lateness, BadValue> {
     Lateness::named(text).ok_or_else(|| Form::Choice(&Lateness::NAMES).into())
+}
+
+fn channels(text: &str) -> Result<Vec<ChannelConfig>, BadValue> {
+    let bad = || BadValue::new("paths of assets, and lists such as \"news=films/a.mp4 films/b.mp4\", each name once");
+    let parse = |text: String| ChannelConfig::parse(&text);
+    let channels: Vec<_> = value::list(text).into_iter().map(parse).collect::<Option<_>>().ok_or_else(bad)?;
+    let mut names = HashSet::new();
+    channels.iter().all(|channel| names.insert(&*channel.name)).then_some(()).ok_or_else(bad)?;
+    Ok(channels)
 }
 
 fn groups(text: &str) -> Result<Groups, BadValue> {
@@ -270,7 +277,7 @@ impl RtspSettings {
             round: self.round,
             window: self.window,
             lateness: self.lateness,
-            channels: self.channels.clone(),
+            channels: self.channels.iter().map(|channel| channel.name.clone()).collect(),
             max_streams: limits.max_streams,
             stream_memory: limits.stream_memory,
             connector: Arc::<SourceConnector>::default(),

@@ -17,6 +17,8 @@ pub struct StorageSettings {
     pub folder: PathBuf,
     /// Folder of the past of live streams.
     pub shift_folder: PathBuf,
+    /// Limit of the past of all live streams on the disk, in bytes; `None` where only that of each stream counts.
+    pub shift_total: Option<u64>,
     /// Limit of the memory for slices, indexes and playlists, in bytes.
     pub memory: u64,
     /// Limit of the slices on the disk, in bytes.
@@ -42,6 +44,7 @@ impl Settings for StorageSettings {
         Self {
             hidden_files: false,
             shift_folder: folder.join(SHIFT),
+            shift_total: None,
             folder,
             memory: host.machine.default_memory(),
             cache_size: 0,
@@ -89,6 +92,14 @@ const LIST: &[Setting<StorageSettings>] = &[
         help: "Folder of the past of live streams",
         apply: |storage, text| value::path(text).map(|v| storage.shift_folder = v),
         show: |storage| Some(storage.shift_folder.display().to_string()),
+    },
+    Setting {
+        name: "time-shift-total",
+        form: Form::Size,
+        default: "0",
+        help: "Limit of the past of all live streams on the disk, checked each minute; 0 sets none",
+        apply: |storage, text| value::size(text).map(|v| storage.shift_total = (v > 0).then_some(v)),
+        show: |storage| Some(show_size(storage.shift_total.unwrap_or(0))),
     },
     Setting {
         name: "memory",

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 pub(crate) fn command() -> Command {
     Command::new("insert")
-        .about("Puts a stored clip into a live stream of a running server, at the next key frame; prints its number")
+        .about("Puts a stored clip into a live stream or channel of a running server, at the next key frame; prints its number")
         .arg_required_else_help(true)
         .arg(
             Arg::new("path")
                 .required_unless_present_any(["list", "cancel"])
                 .requires("clip")
                 .value_name("PATH")
-                .help("Path of the live stream, as in its URL"),
+                .help("Path of the live stream or channel, as in its URL"),
         )
         .arg(Arg::new("clip").value_name("CLIP").help("Path of the clip: an asset of any place of the server"))
         .arg(
@@ -24,6 +24,13 @@ pub(crate) fn command() -> Command {
                 .value_name("TIME")
                 .requires("path")
                 .help("Earliest time, such as 2026-11-22T10:00:00Z, or one from now such as 90s"),
+        )
+        .arg(
+            Arg::new("session")
+                .long("session")
+                .value_name("NUMBER")
+                .requires("path")
+                .help("Only viewer that gets it: the id of its module in /graph, a transmission, multicast or viewing"),
         )
         .arg(
             Arg::new("list")
@@ -50,7 +57,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         return admin::print(matches, Method::DELETE, "/insert", &[("id", id)]);
     }
     let text = |name: &'static str| Some((name, matches.get_one::<String>(name)?.as_str()));
-    let given: Vec<_> = ["path", "clip", "at"].into_iter().filter_map(text).collect();
+    let given: Vec<_> = ["path", "clip", "at", "session"].into_iter().filter_map(text).collect();
     admin::print(matches, Method::POST, "/insert", &given)
 }
 

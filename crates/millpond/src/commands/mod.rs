@@ -4,6 +4,7 @@ mod admin;
 mod cache;
 mod check;
 mod explain;
+mod export;
 mod index;
 mod insert;
 mod load;
@@ -34,6 +35,7 @@ pub(crate) fn cli() -> Command {
             cache::command(),
             record::command(),
             insert::command(),
+            export::command(),
             explain::command(),
             load::command(),
             simulate::command(),
@@ -55,6 +57,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("cache", matches)) => cache::run(matches),
         Some(("record", matches)) => record::run(matches),
         Some(("insert", matches)) => insert::run(matches),
+        Some(("export", matches)) => export::run(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("load", matches)) => load::run(matches),
         Some(("simulate", matches)) => simulate::run_command(matches),

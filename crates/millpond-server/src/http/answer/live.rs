@@ -20,7 +20,7 @@ pub(super) struct LivePath<'a> {
     pub(super) place: usize,
     /// Path of the stream or channel, with its place.
     pub(super) stream: &'a str,
-    /// Whether it is a live source, and not a channel.
+    /// Whether the path is that of a stream only, and not of an asset that plays as a channel too.
     pub(super) is_source: bool,
     /// The resource of the stream; `None` where there is none of that form.
     resource: Option<LiveResource<'a>>,
@@ -36,10 +36,13 @@ impl LivePath<'_> {
 impl Front {
     /// Returns the stream that a path is about; `None` for stored media.
     pub(super) fn live_path<'a>(&self, path: &'a str) -> Option<LivePath<'a>> {
-        let (place, name, _) = self.place(path)?;
         let route = LiveRoute::parse(path);
+        let stream = route.map_or(path, |route| route.stream).trim_matches('/');
+        if let Some(place) = self.sources.list(stream) {
+            return Some(LivePath { place, stream, is_source: true, resource: route.map(|route| route.resource) });
+        }
+        let (place, name, _) = self.place(path)?;
         if self.sources.is_live(name) {
-            let stream = route.map_or(path, |route| route.stream).trim_matches('/');
             return Some(LivePath { place, stream, is_source: true, resource: route.map(|route| route.resource) });
         }
         let LiveRoute { stream, resource } = route?;
@@ -79,10 +82,7 @@ impl Front {
     pub(super) async fn live_program(&self, path: &LivePath<'_>) -> Result<Program, AnswerError> {
         let named = || path.stream.to_owned();
         let manager = self.sources.manager();
-        let Some(request) = self.sources.live(path.stream)? else {
-            let channel = self.sources.program(path.stream).await?;
-            return Ok(channel.ok_or_else(|| LibraryError::NoAsset(named()))?);
-        };
+        let request = self.sources.stream(path.stream).await?.ok_or_else(|| LibraryError::NoAsset(named()))?;
         let stream = manager.live(request).map_err(|error| AnswerError::NotStarted { path: named(), error })?;
         let feed = manager.live_feed(&stream, PATIENCE).await;
         Ok(Program::live(&feed.map_err(|error| AnswerError::Source { path: named(), error })?))

@@ -8,22 +8,21 @@ use super::{
     past::Past,
     representation::{Negotiation, SelectedRepresentation, etag},
 };
-use crate::{
-    http::{
-        AnswerError, Kind,
-        body::Body,
-        render::TextId,
-        request::{Request, coding::Coding},
-    },
-    library::fingerprint,
+use crate::http::{
+    AnswerError, Kind,
+    body::Body,
+    render::TextId,
+    request::{Request, coding::Coding},
 };
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_package::{
     hls::Container,
-    live::{Directives, Reload, Window},
+    live::{Directives, Reload, SegmentNumber, Window},
 };
-use millpond_stream::{CannotOpen, Program, live::LiveWindow};
+use millpond_stream::{
+    CannotOpen, LiveRequest, Program, Source,
+    live::{LiveText, LiveWindow, is_ahead},
+};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -31,6 +30,11 @@ use std::{
 
 /// Longest wait for the first segments of a stream.
 pub(super) const BEGINNING: Duration = Duration::from_secs(30);
+/// Segments that a playlist without parts lists at least: players without low latency begin with the first one of a short
+/// playlist, and stall where it is nearly over when the next one is listed.
+const STEADY: u64 = 3;
+/// Longest wait for them. Players wait 10 s for a playlist.
+const STEADY_WAIT: Duration = Duration::from_secs(8);
 /// Target durations after which a blocked request fails (rfc8216bis 6.2.5.2).
 const BLOCKED: u32 = 3;
 /// Target durations for which replies to blocked requests are fresh: they never change (rfc8216bis appendix B.1).
@@ -59,18 +63,21 @@ impl Front {
             return Ok(unopened(HLS));
         }
         let past = Past::parse(path.stream, request.split().1)?;
+        let ended = self.ended_first(path, past).await?;
         if container == Container::Fmp4
+            && ended.is_none()
             && let Some(ladder) = self.ladder(path, info).await?
         {
             let text = ladder.multivariant().ok_or_else(|| stopped(path))?;
             return Ok(self.live_text(HLS, 1, text, request).await);
         }
-        let (program, window) = self.live_window(path).await?;
+        let (program, window) = match container {
+            Container::Fmp4 => (None, self.window_of(path, past).await?),
+            Container::Ts => self.live_window(path).await.map(|(program, window)| (Some(program), window))?,
+        };
         self.held(path, &window, (None, BEGINNING), info, ready).await?;
-        let text = window.multivariant(container, &past.query()).ok_or_else(|| match container {
-            Container::Fmp4 => stopped(path),
-            Container::Ts => long::unfit(&program, container),
-        })?;
+        let unfit = || program.as_ref().map_or_else(|| stopped(path), |program| long::unfit(program, container));
+        let text = window.multivariant(container, &past.query()).ok_or_else(unfit)?;
         Ok(self.live_text(HLS, fresh(&window, false), text, request).await)
     }
 
@@ -89,11 +96,14 @@ impl Front {
             return Ok(unopened(DASH));
         }
         let past = Past::parse(path.stream, request.split().1)?;
-        if let Some(ladder) = self.ladder(path, info).await? {
+        let ended = self.ended_first(path, past).await?;
+        if ended.is_none()
+            && let Some(ladder) = self.ladder(path, info).await?
+        {
             let text = ladder.mpd(TIME).ok_or_else(|| stopped(path))?;
             return Ok(self.live_text(DASH, 1, text, request).await);
         }
-        let (_, window) = self.live_window(path).await?;
+        let window = self.window_of(path, past).await?;
         self.held(path, &window, (None, BEGINNING), info, ready).await?;
         let text = window.mpd(TIME, past.extent(path.stream, &window)?).ok_or_else(|| stopped(path))?;
         // With low latency, players reload it each second.
@@ -121,7 +131,7 @@ impl Front {
         if request.method == Method::HEAD {
             return Ok(unopened(HLS));
         }
-        let (_, window) = self.live_window(path).await?;
+        let window = self.window_of(path, past).await?;
         let track = path.track(&window, name)?;
         let begun = |window: &Window| window.last_closed(track).filter(|_| window.targets().is_some());
         self.held(path, &window, (Some(track), BEGINNING), info, begun).await?;
@@ -131,6 +141,9 @@ impl Front {
             Reload::Wait => None,
         };
         self.held(path, &window, (Some(track), target(&window) * BLOCKED), info, decide).await??;
+        if window.look(|window| window.targets().is_some_and(|targets| targets.parts.is_none())) {
+            self.steady(path, &window, info, |window| window.last_closed(track)).await;
+        }
         let (extent, query) = (past.extent(path.stream, &window)?, past.query());
         let text = window.media_of(track, directives.skip, (extent, &query)).ok_or_else(|| stopped(path))?;
         window.renew();
@@ -152,15 +165,63 @@ impl Front {
         if request.method == Method::HEAD {
             return Ok(unopened(HLS));
         }
-        let (_, window) = self.live_window(path).await?;
+        let window = self.running_window(path).await?;
         let track = path.track(&window, name)?;
         self.held(path, &window, (None, BEGINNING), info, ready).await?;
         if !window.look(|window| window.is_transported(track)) {
             return Err(path.without(format!("track {name} has no transport stream of its own: see ts/index.m3u8")));
         }
-        self.held(path, &window, (Some(track), BEGINNING), info, |window| window.last_transport(track)).await?;
+        let last = |window: &Window| window.last_transport(track);
+        // Of all tracks: sound is in the segments of pictures.
+        self.held(path, &window, (None, BEGINNING), info, last).await?;
+        self.steady(path, &window, info, last).await;
         let text = window.media(Container::Ts, track, false).ok_or_else(|| stopped(path))?;
         Ok(self.live_text(HLS, fresh(&window, false), text, request).await)
+    }
+
+    /// Returns the window for a request. Where the past is asked for and the stream can't be opened, that is one of the disk.
+    async fn window_of(&self, path: &LivePath<'_>, past: Past) -> Result<Arc<LiveWindow>, AnswerError> {
+        if let Some(ended) = self.ended_first(path, past).await? {
+            return Ok(ended);
+        }
+        match (self.running_window(path).await, self.source_with_past(path, past)?) {
+            (Ok(window), _) => Ok(window),
+            (Err(error), Some(source)) => self.sources.manager().ended_window(&source).await.ok_or(error),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Returns the window of a stream that does not run, where the request needs no source, or the source would not come soon.
+    async fn ended_first(&self, path: &LivePath<'_>, past: Past) -> Result<Option<Arc<LiveWindow>>, AnswerError> {
+        let manager = self.sources.manager();
+        let Some(source) = self.source_with_past(path, past)? else { return Ok(None) };
+        let is_over = past.clip().is_some_and(|(_, end)| !is_ahead(end));
+        let is_closed = source.source == Source::Published && !manager.is_running(path.stream);
+        if manager.window_with_past(path.stream).is_some()
+            || !(is_over || is_closed || manager.failed_just_now(path.stream))
+        {
+            return Ok(None);
+        }
+        Ok(manager.ended_window(&source).await)
+    }
+
+    /// Returns the source of a stream whose past is kept, where it is asked for.
+    fn source_with_past(&self, path: &LivePath<'_>, past: Past) -> Result<Option<LiveRequest>, AnswerError> {
+        let source = if past.is_asked() { self.sources.live(path.stream)? } else { None };
+        Ok(source.filter(|source| source.shift.is_some()))
+    }
+
+    /// Waits until a playlist without parts lists enough segments up to the `last` one, but not for long.
+    async fn steady(
+        &self,
+        path: &LivePath<'_>,
+        window: &LiveWindow,
+        info: &mut ReplyInfo,
+        last: impl Fn(&Window) -> Option<SegmentNumber>,
+    ) {
+        let is_steady = |window: &Window| (window.cut_to(last(window)?) >= STEADY).then_some(());
+        // Fewer segments are listed where no more come in time.
+        let _ = self.held(path, window, (None, STEADY_WAIT), info, is_steady).await;
     }
 
     /// Returns a stream and its window, with its lease renewed. The stream and its segmenter start, unless they run.
@@ -174,6 +235,15 @@ impl Front {
         }
     }
 
+    /// Returns the window of a stream as [`live_window`](Self::live_window) does, where it runs with less work.
+    async fn running_window(&self, path: &LivePath<'_>) -> Result<Arc<LiveWindow>, AnswerError> {
+        let known = path.is_source.then(|| self.sources.manager().window_of_stream(path.stream)).flatten();
+        match known {
+            Some(window) => Ok(window),
+            None => self.live_window(path).await.map(|(_, window)| window),
+        }
+    }
+
     /// Waits until `look` finds something in a window, which is asked after each change: of one track, where that is named.
     ///
     /// # Errors
@@ -184,8 +254,11 @@ impl Front {
         window: &LiveWindow,
         (track, patience): (Option<usize>, Duration),
         info: &mut ReplyInfo,
-        look: impl FnMut(&Window) -> Option<T>,
+        mut look: impl FnMut(&Window) -> Option<T>,
     ) -> Result<T, AnswerError> {
+        if let Some(found) = window.look(&mut look) {
+            return Ok(found);
+        }
         let (began, mut stop) = (Instant::now(), self.stop.subscribe());
         let found = tokio::select! {
             biased;
@@ -206,8 +279,8 @@ impl Front {
     }
 
     /// Makes the reply of a text that is fresh for `seconds`.
-    async fn live_text(&self, content_type: &'static str, seconds: u64, text: Bytes, request: &Request) -> Reply {
-        let hash = fingerprint(&text);
+    async fn live_text(&self, content_type: &'static str, seconds: u64, text: LiveText, request: &Request) -> Reply {
+        let LiveText { bytes: text, hash } = text;
         let cache_control = HeaderValue::from_str(&format!("public, max-age={seconds}"));
         let mut selected = SelectedRepresentation {
             content_type: HeaderValue::from_static(content_type),

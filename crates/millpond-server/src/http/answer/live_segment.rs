@@ -16,12 +16,13 @@ use crate::{
     library::{LiveMedia, fingerprint},
 };
 use http::{HeaderValue, Method};
+use millpond_media::Work;
 use millpond_package::{
-    MediaKind, PackageError,
+    MediaKind,
     live::{Edge, PartLookUp, SegmentNumber, Window},
 };
 use millpond_store::Permission;
-use millpond_stream::live::{FoundPart, FoundSegment, LiveWindow};
+use millpond_stream::live::{FoundPart, FoundSegment, LiveWindow, TransportError, TransportJob};
 use std::sync::Arc;
 
 /// Target durations for which a part may be late.
@@ -40,8 +41,10 @@ impl Front {
         info: &mut ReplyInfo,
     ) -> Result<Reply, AnswerError> {
         info.kind = Kind::Segment;
-        let known = self.sources.manager().window_of_run(path.stream, run).map(|window| (window, media));
-        let known = known.or_else(|| self.earlier(path, (run, track, media)));
+        let known = match self.sources.manager().window_of_run(path.stream, run) {
+            Some(window) => Some((window, media)),
+            None => self.earlier(path, (run, track, media)).await?,
+        };
         let (window, media) = known.ok_or_else(|| path.without(format!("the run {run} of the stream is over")))?;
         window.renew();
         let identity = fingerprint(format!("{run}/{track}/{media:?}").as_bytes());
@@ -62,7 +65,9 @@ impl Front {
                 let number = self.live_number(path, &window, (track, start), info).await?;
                 self.live_segment(path, &window, (track, number), request, info).await?
             }
-            LiveMedia::Transport(number) => transport(path, &window, (track, SegmentNumber(number)))?,
+            LiveMedia::Transport(number) => {
+                self.live_transport_segment(path, &window, (track, SegmentNumber(number))).await?
+            }
         };
         let kind = window.look(|window| window.tracks().get(track).map(|track| track.kind));
         let content_type = match (media, kind) {
@@ -82,23 +87,29 @@ impl Front {
         Ok(selected.reply(request))
     }
 
-    /// Returns the window of a stream with media of an earlier run on the disk, and the media by its number there.
-    fn earlier(
+    /// Returns the window of a stream with media of an earlier run on the disk, and the media by its number there. The stream need
+    /// not run.
+    async fn earlier(
         &self,
         path: &LivePath<'_>,
         (run, track, media): (&str, &str, LiveMedia),
-    ) -> Option<(Arc<LiveWindow>, LiveMedia)> {
-        let window = self.sources.manager().window_with_past(path.stream)?;
+    ) -> Result<Option<(Arc<LiveWindow>, LiveMedia)>, AnswerError> {
+        let manager = self.sources.manager();
+        let window = match (manager.window_with_past(path.stream), self.sources.live(path.stream)?) {
+            (None, Some(source)) => manager.ended_window(&source).await,
+            (window, _) => window,
+        };
+        let Some(window) = window else { return Ok(None) };
         let media = match media {
             // Numbers of segments on the disk are those of one run only.
-            LiveMedia::Segment(_) => media,
+            LiveMedia::Segment(_) => Some(media),
             LiveMedia::SegmentAt(start) => {
-                let found = window.stored_at(run, window.track(track)?, i64::try_from(start).ok()?);
-                LiveMedia::Segment(found?.0)
+                let number = || window.stored_at(run, window.track(track)?, i64::try_from(start).ok()?);
+                number().map(|number| LiveMedia::Segment(number.0))
             }
-            _ => return None,
+            _ => (window.run() == run).then_some(media),
         };
-        Some((window, media))
+        Ok(media.map(|media| (window, media)))
     }
 
     /// Returns a part. The one that playlists hint at is held until it is complete (rfc8216bis 6.2.6).
@@ -172,17 +183,30 @@ impl Front {
             }
         }
     }
-}
 
-/// Returns a segment as a transport stream. Playlists list only complete ones, so nothing is waited for.
-fn transport(
-    path: &LivePath<'_>,
-    window: &LiveWindow,
-    (track, number): (usize, SegmentNumber),
-) -> Result<Body, AnswerError> {
-    let none = || path.without(format!("no playlist lists segment {} as a transport stream", number.0));
-    let made = window.transport(track, number).ok_or_else(none)?;
-    let unreadable =
-        |error: PackageError| AnswerError::Unreadable { asset: path.stream.to_owned(), why: error.to_string() };
-    made.map(Body::bytes).map_err(unreadable)
+    /// Returns a segment as a transport stream. Playlists list only complete ones, so nothing is waited for but the thread that
+    /// makes it.
+    async fn live_transport_segment(
+        &self,
+        path: &LivePath<'_>,
+        window: &Arc<LiveWindow>,
+        (track, number): (usize, SegmentNumber),
+    ) -> Result<Body, AnswerError> {
+        let pool = self.library.pool().clone();
+        let run = |job: TransportJob| async move {
+            let made = pool.run(&Work::unlimited(), job).await;
+            made.unwrap_or_else(|why| Err(TransportError::NotRun(why.to_string())))
+        };
+        window.transport((track, number), run).await.map(Body::bytes).map_err(|error| match error {
+            TransportError::Unknown => {
+                path.without(format!("no playlist lists segment {} as a transport stream", number.0))
+            }
+            TransportError::Sample(error) => {
+                AnswerError::Unreadable { asset: path.stream.to_owned(), why: error.to_string() }
+            }
+            TransportError::NoMemory(_) | TransportError::NotRun(_) => {
+                AnswerError::Busy { path: path.stream.to_owned(), why: error.to_string() }
+            }
+        })
+    }
 }

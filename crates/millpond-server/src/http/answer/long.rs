@@ -1,6 +1,6 @@
 //! Running streams, each in one long response.
 
-use super::{Front, Reply, ReplyInfo, live::LivePath};
+use super::{Front, Reply, ReplyInfo, live::LivePath, past::Past};
 use crate::http::{
     AnswerError,
     body::Body,
@@ -8,8 +8,9 @@ use crate::http::{
     request::Request,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use millpond_media::movie::{Track, TrackKind};
 use millpond_package::hls::Container;
-use millpond_stream::{Format, Program, fragmenter::fits};
+use millpond_stream::{Program, fragmenter::fits};
 
 impl Front {
     /// Answers a request for the long response of a stream in a container.
@@ -23,14 +24,24 @@ impl Front {
         request: &Request,
         info: &mut ReplyInfo,
     ) -> Result<Reply, AnswerError> {
+        let past = Past::parse(path.stream, request.split().1)?;
+        match container {
+            _ if !past.is_timed() => {}
+            Container::Fmp4 => return self.clip(path, past, request, info).await,
+            Container::Ts => {
+                let why = "stream.ts has no clips: stream.mp4 and index.m3u8 do".to_owned();
+                return Err(AnswerError::Past { path: path.stream.to_owned(), why });
+            }
+        }
         // The media of a live source is unknown before it is opened.
         if request.method == Method::HEAD && path.is_source {
             self.sources.live(path.stream)?;
-            return Ok(Reply { status: StatusCode::OK, headers: headers(container, None), body: Body::unmade() });
+            return Ok(Reply { status: StatusCode::OK, headers: headers(container, []), body: Body::unmade() });
         }
         let program = self.live_program(path).await?;
         let muxer = Muxer::of(&program, container).ok_or_else(|| unfit(&program, container))?;
-        let headers = headers(container, Some(&program));
+        let sent = program.formats().map(|(_, format)| format).filter(|format| fits(format));
+        let headers = headers(container, sent.map(|format| &format.track));
         // Nothing starts for a client that takes no media.
         if request.method == Method::HEAD {
             return Ok(Reply { status: StatusCode::OK, headers, body: Body::unmade() });
@@ -39,24 +50,26 @@ impl Front {
         let viewing = viewing.map_err(|error| AnswerError::NotStarted { path: path.stream.to_owned(), error })?;
         let sent = Sent::new(self.metrics.clone(), info.place.clone());
         info.counts_itself = true;
-        let body = LongResponse::new(program, viewing, muxer, self.stop.subscribe(), sent);
+        let body = LongResponse::new(viewing, muxer, self.stop.subscribe(), sent);
         Ok(Reply { status: StatusCode::OK, headers, body: Body::stream(Box::new(body)) })
     }
 }
 
-/// Returns the header fields of a long response. It has no validators and no ranges: each one is another part of the stream.
-fn headers(container: Container, program: Option<&Program>) -> HeaderMap {
+/// Returns the header fields of a long response with tracks, none of which is known yet where it has none. It has no validators
+/// and no ranges: each one is another part of the stream.
+pub(super) fn headers<'a>(container: Container, tracks: impl IntoIterator<Item = &'a Track>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
-    let Some(program) = program.filter(|_| container == Container::Fmp4) else {
+    let tracks: Vec<&Track> = tracks.into_iter().collect();
+    if container == Container::Ts || tracks.is_empty() {
         let media_type = if container == Container::Fmp4 { "video/mp4" } else { "video/mp2t" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
         return headers;
-    };
-    let sent = || program.formats().map(|(_, format)| format).filter(|format| fits(format));
-    let kind = if sent().any(Format::is_video) { "video" } else { "audio" };
-    let codecs: Vec<_> = sent().map(|format| format.track.codec.parameter()).collect();
+    }
+    let is_video = |track: &&Track| matches!(track.kind, TrackKind::Video { .. });
+    let kind = if tracks.iter().any(is_video) { "video" } else { "audio" };
+    let codecs: Vec<_> = tracks.iter().map(|track| track.codec.parameter()).collect();
     // RFC 6381: players of media source extensions need it before the first byte.
     let media_type = HeaderValue::from_str(&format!("{kind}/mp4; codecs=\"{}\"", codecs.join(", ")));
     headers.insert(header::CONTENT_TYPE, media_type.unwrap_or(HeaderValue::from_static("video/mp4")));

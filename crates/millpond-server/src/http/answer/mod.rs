@@ -6,6 +6,7 @@
 
 mod asset;
 mod caching;
+mod clip;
 mod dates;
 mod explain;
 mod failure;

@@ -45,6 +45,21 @@ impl Past {
         }
     }
 
+    /// Whether a time is asked for.
+    pub(super) fn is_timed(self) -> bool {
+        self.start.is_some()
+    }
+
+    /// Whether anything but the live edge is asked for.
+    pub(super) fn is_asked(self) -> bool {
+        self.is_all || self.is_timed()
+    }
+
+    /// Returns the wall times of beginning and end, where both are given.
+    pub(super) fn clip(self) -> Option<(Duration, Duration)> {
+        self.start.zip(self.end)
+    }
+
     /// Returns the query of playlists with the same past, with its `?`.
     pub(super) fn query(self) -> String {
         let mut query = String::new();
@@ -63,6 +78,19 @@ impl Past {
     /// # Errors
     /// The clip ended before the oldest segment.
     pub(super) fn extent(self, stream: &str, window: &LiveWindow) -> Result<Extent, AnswerError> {
+        let extent = self.extent_of(stream, window)?;
+        let ends = window.look(|window| {
+            let ends = (window.segments().next()?.number, window.segments().next_back()?.number);
+            window.is_ended().then_some(ends)
+        });
+        Ok(match (ends, extent) {
+            (Some((first, last)), Extent::Edge | Extent::Past) => Extent::Clip(first, last),
+            (Some((_, last)), Extent::From(first)) => Extent::Clip(first, last),
+            _ => extent,
+        })
+    }
+
+    fn extent_of(self, stream: &str, window: &LiveWindow) -> Result<Extent, AnswerError> {
         let Some(start) = self.start else {
             return Ok(if self.is_all { Extent::Past } else { Extent::Edge });
         };

@@ -2,6 +2,7 @@
 
 use millpond_package::PackageError;
 use millpond_store::OriginError;
+use millpond_stream::live::NoClip;
 
 /// The error that ends a body early.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,9 @@ pub(crate) enum BodyError {
         /// Index of the first missing part.
         part: usize,
     },
+    /// A clip of a stream's past that could not be read to its end.
+    #[error("a clip ends early: {0}")]
+    Past(#[from] NoClip),
     /// A segment that could not be written to a file.
     #[error("packing a segment: {0}")]
     Pack(#[from] std::io::Error),

@@ -69,6 +69,14 @@ pub(crate) enum AnswerError {
         /// What is wrong.
         why: String,
     },
+    /// There is no memory or no thread for a segment now.
+    #[error("{path}: {why}")]
+    Busy {
+        /// Path of the stream with its place.
+        path: String,
+        /// What is missing.
+        why: String,
+    },
     /// A live stream did not get what was asked for.
     #[error("{path}: nothing new for {}", show_duration(*.waited))]
     Stalled {
@@ -110,7 +118,9 @@ impl AnswerError {
         match self {
             Self::Library(error) => problem::status(error),
             Self::Unreadable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::NotStarted { .. } | Self::Stalled { .. } | Self::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotStarted { .. } | Self::Busy { .. } | Self::Stalled { .. } | Self::Stopped(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Directives { .. } | Self::TooFar(_) | Self::Past { .. } => StatusCode::BAD_REQUEST,
             Self::Source { error, .. } => match error.kind {
                 SourceErrorKind::NotFound => StatusCode::NOT_FOUND,
@@ -156,6 +166,7 @@ mod tests {
             (AnswerError::TooFar(path()), 400),
             (AnswerError::Stalled { path: path(), waited: Duration::from_secs(9) }, 503),
             (AnswerError::Stopped(path()), 503),
+            (AnswerError::Busy { path: path(), why: "no memory".to_owned() }, 503),
             (AnswerError::Unfit { path: path(), container: "MPEG-2 TS", found: "ipcm".to_owned() }, 422),
             (LibraryError::NoAsset(path()).into(), 404),
         ] {

@@ -27,7 +27,6 @@ const FRAGMENT: FragmentLimits =
 
 /// The stream, as chunks of a body.
 pub(crate) struct LongResponse {
-    program: Program,
     /// Number of the current epoch; `None` before the first frame.
     epoch: Option<u32>,
     viewing: Viewing,
@@ -78,18 +77,17 @@ impl Sent {
     pub(crate) fn new(metrics: Arc<HttpMetrics>, place: Option<PlaceBytes>) -> Self {
         Self { _viewer: metrics.stream_viewer(), metrics, place }
     }
+
+    /// Counts a chunk.
+    pub(super) fn count(&self, chunk: &Bytes) {
+        self.metrics.sent(Kind::Stream, self.place.as_ref(), chunk.len() as u64);
+    }
 }
 
 impl LongResponse {
     /// Sends what `viewing` gives in the container of `muxer`, until the stream ends or `stop` turns true.
-    pub(crate) fn new(
-        program: Program,
-        viewing: Viewing,
-        muxer: Muxer,
-        stop: watch::Receiver<bool>,
-        sent: Sent,
-    ) -> Self {
-        Self { program, epoch: None, viewing, muxer, ready: VecDeque::new(), is_over: false, stop, sent }
+    pub(crate) fn new(viewing: Viewing, muxer: Muxer, stop: watch::Receiver<bool>, sent: Sent) -> Self {
+        Self { epoch: None, viewing, muxer, ready: VecDeque::new(), is_over: false, stop, sent }
     }
 
     /// Notes the epoch of the next frame. Returns whether its media can follow in the same response.
@@ -98,15 +96,12 @@ impl LongResponse {
             return true;
         }
         self.epoch = Some(number);
-        self.muxer.enter(&self.program, number)
+        self.muxer.enter(self.viewing.program(), number)
     }
 
     /// Takes frames; `None` is the end of the stream. Frames that can't follow in the same response are the end too.
     fn take(&mut self, run: Option<Run>) {
         self.is_over = run.is_none();
-        if let (Muxer::Transport(muxer), Some(run)) = (&mut self.muxer, &run) {
-            muxer.settle(run);
-        }
         let mut packets = Vec::new();
         for frame in run.iter().flat_map(|run| run.iter()) {
             if !self.enter(frame.epoch) {
@@ -135,8 +130,7 @@ impl ChunkStream for LongResponse {
         Box::pin(async {
             loop {
                 if let Some(chunk) = self.ready.pop_front() {
-                    let Sent { metrics, place, .. } = &self.sent;
-                    metrics.sent(Kind::Stream, place.as_ref(), chunk.len() as u64);
+                    self.sent.count(&chunk);
                     return Ok(Some(chunk));
                 }
                 if self.is_over {

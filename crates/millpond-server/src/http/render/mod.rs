@@ -3,6 +3,7 @@
 //! [`Renderer`] makes a resource, [`CodedTexts`] compresses texts for clients that accept it. Light work runs on the
 //! serving threads, heavy work on the worker pool, once for all requests that wait for it.
 
+mod clip_response;
 mod coded_texts;
 mod compress;
 mod error;
@@ -13,6 +14,7 @@ mod renderer;
 mod resource;
 mod segment_stream;
 
+pub(crate) use clip_response::ClipResponse;
 pub(crate) use coded_texts::{CodedTexts, TextId};
 pub(crate) use error::AnswerError;
 pub(crate) use long_response::{LongResponse, Muxer, Sent};

@@ -1,7 +1,12 @@
 //! DESCRIBE: the tracks of a medium, and how they can be received (RFC 2326 10.2).
 
 use super::{Connection, failed, refused};
-use crate::rtsp::{medium::Medium, reply::Reply, signalling::Outcome, srtp::Promises};
+use crate::rtsp::{
+    medium::Medium,
+    reply::Reply,
+    signalling::{Outcome, clock},
+    srtp::Promises,
+};
 use millpond_rtp::{
     description,
     message::{
@@ -57,7 +62,10 @@ impl Connection<'_> {
         };
         all.iter_mut().zip(&keys).for_each(|(described, key)| described.keys = Some(key));
         let duration = stored.map(|media| media.duration());
-        Outcome::Described(description::describe(feed.path(), feed.id(), duration, &all))
+        // Players that join the live edge look at the first range only.
+        let kept = medium.program().and_then(|program| self.rtsp.manager.kept(program.path()));
+        let kept = kept.map(|(from, _)| clock(from, None));
+        Outcome::Described(description::describe(feed.path(), feed.id(), (duration, kept.as_deref()), &all))
     }
 
     /// Makes keys for tracks, where the connection can carry them in secret.

@@ -2,10 +2,15 @@
 
 use super::{Connection, refused};
 use crate::rtsp::{
+    reply::Reply,
     session::Shared,
-    signalling::{Asked, Outcome},
+    shift::CannotPlay,
+    signalling::{Asked, Outcome, clock},
 };
-use millpond_rtp::message::StatusCode;
+use millpond_rtp::message::{
+    StatusCode,
+    headers::{CONTENT_TYPE, RANGE},
+};
 use millpond_stream::CannotOpen;
 
 impl Connection<'_> {
@@ -17,13 +22,29 @@ impl Connection<'_> {
         match session.open(&self.rtsp.manager, asked).await {
             Ok(opened) => {
                 // The reply is sent before the first packet.
-                self.finish(Outcome::Plays(opened.played()));
+                self.finish(Outcome::Plays(opened.played(), session.range(&opened)));
                 session.start(opened);
             }
-            Err(CannotOpen::OutOfRange) => self.finish(refused(StatusCode::InvalidRange)),
-            Err(CannotOpen::Full(full)) => self.finish(self.full(full)),
-            Err(CannotOpen::Ended | CannotOpen::Streams | CannotOpen::NoTracks) => {
-                self.finish(refused(StatusCode::ServiceUnavailable))
+            Err(error) => {
+                let outcome = self.cannot(error);
+                self.finish(outcome);
+            }
+        }
+    }
+
+    fn cannot(&self, error: CannotPlay) -> Outcome<'static> {
+        match error {
+            CannotPlay::Open(CannotOpen::OutOfRange) => refused(StatusCode::InvalidRange),
+            CannotPlay::Open(CannotOpen::Full(full)) => self.full(full),
+            CannotPlay::Open(CannotOpen::Ended | CannotOpen::Streams | CannotOpen::NoTracks) => {
+                refused(StatusCode::ServiceUnavailable)
+            }
+            CannotPlay::Units => Outcome::Refused(Reply::new(StatusCode::NotImplemented).because(error)),
+            CannotPlay::NotKept { from, to } => {
+                let kept = clock(from, Some(to));
+                let mut reply = Reply::new(StatusCode::InvalidRange).because(error);
+                reply.body = format!("kept is {kept}\r\n").into_bytes();
+                Outcome::Refused(reply.with(RANGE, kept).with(CONTENT_TYPE, "text/plain"))
             }
         }
     }

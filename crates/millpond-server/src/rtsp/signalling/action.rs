@@ -1,10 +1,10 @@
 //! Actions that a dialogue asks its caller for, and their outcomes.
 
+use super::TimeRange;
 use crate::rtsp::reply::Reply;
 use bytes::Bytes;
 use millpond_rtp::{
     framing::FramingError,
-    play::NptRange,
     setup::{Mode, Offer, RtpProfile},
 };
 use millpond_stream::{Full, Played};
@@ -89,7 +89,7 @@ pub(in crate::rtsp) struct SetUp<T> {
 /// Parameters of a PLAY request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::rtsp) struct Asked {
-    pub(in crate::rtsp) part: NptRange,
+    pub(in crate::rtsp) range: TimeRange,
     /// Speed of sending, as a multiple of the pace of playing.
     pub(in crate::rtsp) speed: f64,
     /// Seconds of the presentation in a second.
@@ -103,8 +103,8 @@ pub(in crate::rtsp) enum Outcome<'a> {
     Described(String),
     /// A track of the session `name` is set up, with this `Transport`.
     SetUp { name: String, transport: String },
-    /// A part is ready. Its first packet is sent after the reply.
-    Plays(&'a Played),
+    /// A part is ready, with this `Range`. Its first packet is sent after the reply.
+    Plays(&'a Played, String),
     /// ANNOUNCE, RECORD, PAUSE or TEARDOWN is done.
     Done,
     /// Admission refuses the session.

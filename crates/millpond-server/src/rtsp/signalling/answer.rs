@@ -2,12 +2,9 @@
 
 use super::{action::Outcome, ask};
 use crate::rtsp::reply::Reply;
-use millpond_rtp::{
-    message::{
-        Request, StatusCode,
-        headers::{CONTENT_BASE, CONTENT_TYPE, RANGE, RTP_INFO, SCALE, SESSION, SPEED, TRANSPORT},
-    },
-    play,
+use millpond_rtp::message::{
+    Request, StatusCode,
+    headers::{CONTENT_BASE, CONTENT_TYPE, RANGE, RTP_INFO, SCALE, SESSION, SPEED, TRANSPORT},
 };
 use millpond_stream::{Full, Played};
 use std::time::Duration;
@@ -32,19 +29,18 @@ pub(super) fn reply(request: &Request<Vec<u8>>, outcome: Outcome<'_>, session_ti
             let named = format!("{name};timeout={}", session_timeout.as_secs());
             Reply::ok().with(SESSION, named).with(TRANSPORT, transport)
         }
-        Outcome::Plays(played) => plays(request, played),
+        Outcome::Plays(played, range) => plays(request, played, range),
         Outcome::Done => Reply::ok(),
         Outcome::Full(full) => Reply::new(StatusCode::NotEnoughBandwidth).because(setting(full)),
         Outcome::Refused(reply) => reply,
     }
 }
 
-fn plays(request: &Request<Vec<u8>>, played: &Played) -> Reply {
+fn plays(request: &Request<Vec<u8>>, played: &Played, range: String) -> Reply {
     let base = base(request).unwrap_or_default();
     let each = played.tracks.iter();
     let info: Vec<String> =
         each.map(|(track, sequence, time)| format!("url={base}/{track};seq={sequence};rtptime={time}")).collect();
-    let range = played.part.map_or_else(|| "npt=now-".to_owned(), |(from, to)| play::range(from, to));
     let mut reply = Reply::ok().with(SESSION, ask::session(request).unwrap_or_default()).with(RANGE, range);
     if !info.is_empty() {
         reply = reply.with(RTP_INFO, info.join(","));

@@ -1,6 +1,9 @@
 //! Reads and checks the headers of requests.
 
-use super::action::{Announce, Asked, Named, SetUp};
+use super::{
+    TimeRange,
+    action::{Announce, Asked, Named, SetUp},
+};
 use crate::rtsp::reply::Reply;
 use millpond_rtp::{
     key_management::carriage,
@@ -11,7 +14,7 @@ use millpond_rtp::{
             UNSUPPORTED, USER_AGENT,
         },
     },
-    play::{self, NptRange},
+    play,
     setup::{self, Mode},
 };
 use url::Url;
@@ -116,7 +119,7 @@ pub(super) fn set_up<T>(request: &Request<Vec<u8>>, session: Option<Named<T>>) -
 /// # Errors
 /// The reply to one that has none.
 pub(super) fn play(request: &Request<Vec<u8>>) -> Result<Asked, Reply> {
-    let part = header(request, &RANGE).map_or(Ok(NptRange::default()), play::npt_range).map_err(|error| {
+    let range = header(request, &RANGE).map_or(Ok(TimeRange::Unstated), TimeRange::parse).map_err(|error| {
         Reply::new(match error {
             play::PlayError::Units(_) => StatusCode::NotImplemented,
             play::PlayError::Malformed { .. } => StatusCode::InvalidRange,
@@ -127,5 +130,5 @@ pub(super) fn play(request: &Request<Vec<u8>>) -> Result<Asked, Reply> {
     };
     let speed = rate("Speed", header(request, &SPEED))?.clamp(*SPEEDS.start(), *SPEEDS.end());
     let scale = rate("Scale", header(request, &SCALE))?;
-    Ok(Asked { part, speed, scale })
+    Ok(Asked { range, speed, scale })
 }

@@ -1,6 +1,6 @@
 //! The state of a session between PLAY, PAUSE and the end.
 
-use millpond_stream::{Start, Stopped};
+use millpond_stream::{PastStart, Start, Stopped};
 use std::time::Duration;
 
 /// The state of a session that plays by a handle `P`.
@@ -14,6 +14,8 @@ pub(in crate::rtsp) enum Course<P> {
     Paused(Duration),
     /// Stopped between key frames at this time; PLAY looks up the next frame again.
     Left(Duration),
+    /// In a live stream whose past is kept.
+    Shifted(PastStart),
 }
 
 impl<P> Course<P> {
@@ -21,7 +23,7 @@ impl<P> Course<P> {
     pub(in crate::rtsp) fn playing(&self) -> Option<&P> {
         match self {
             Self::Playing(playing) => Some(playing),
-            Self::Ready | Self::Paused(_) | Self::Left(_) => None,
+            Self::Ready | Self::Paused(_) | Self::Left(_) | Self::Shifted(_) => None,
         }
     }
 
@@ -42,7 +44,16 @@ impl<P> Course<P> {
             Stopped::Before(due) => Self::Paused(due),
             Stopped::At(at) => Self::Left(at),
             Stopped::Live => Self::Ready,
+            Stopped::Past(start) => Self::Shifted(start),
         };
+    }
+
+    /// Where a live stream whose past is kept was stopped.
+    pub(in crate::rtsp) fn shifted(&self) -> Option<&PastStart> {
+        match self {
+            Self::Shifted(start) => Some(start),
+            _ => None,
+        }
     }
 
     /// Where a PLAY begins in a title of `duration` seconds. Without a range it goes on where the session was paused (RFC 2326

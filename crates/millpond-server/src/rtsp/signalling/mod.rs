@@ -16,6 +16,7 @@ mod channels;
 mod course;
 mod dialogue;
 mod sessions;
+mod time_range;
 
 #[cfg(test)]
 mod tests;
@@ -25,3 +26,4 @@ pub(super) use arrival::{Arrival, Kind};
 pub(super) use course::Course;
 pub(super) use dialogue::{Dialogue, Terms};
 pub(super) use sessions::{Sessions, Signs, Viewer};
+pub(super) use time_range::{TimeRange, clock};

@@ -31,7 +31,11 @@ fn options(given: &Given<'_>, url: &str) -> Result<LoadOptions, String> {
     options.random_ranges = given.number("ranges");
     options.threads = given.number("threads").unwrap_or(1);
     options.http = if given.flag("http2") { HttpVersion::Http2 } else { HttpVersion::Http1 };
-    options.target = if given.flag("plain") { Target::Plain } else { Target::Detect };
+    options.target = match (given.flag("plain"), given.flag("live")) {
+        (true, _) => Target::Plain,
+        (false, true) => Target::Live,
+        (false, false) => Target::Detect,
+    };
     options.insecure = given.flag("insecure");
     Ok(options)
 }

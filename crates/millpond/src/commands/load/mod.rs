@@ -12,7 +12,7 @@ use millpond_server::config::value;
 use std::{fmt::Display, time::Duration};
 
 /// Options that mean nothing to RTSP.
-const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "insecure"];
+const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "live", "insecure"];
 /// Options that mean nothing to HTTP.
 const RTSP_ONLY: &[&str] =
     &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "once"];
@@ -85,6 +85,8 @@ fn http_options() -> Vec<Arg> {
         option("block", "SIZE", "64KiB", "With --trace: size of one request"),
         flag("http2", "Speaks HTTP/2 only"),
         flag("plain", "Fetches the URL as it is, even a manifest"),
+        flag("live", "Plays a live stream by Low-Latency HLS, and checks its playlists")
+            .conflicts_with_all(["plain", "ranges", "trace"]),
         flag("insecure", "Accepts any certificate"),
     ]
 }

@@ -150,6 +150,12 @@ async fn greeting(server: &Server) -> Result<String, Box<dyn std::error::Error>>
     if let Some(rtsps) = server.rtsps_addr() {
         writeln!(text, "  rtsps    {}/", self::base("rtsps", rtsps))?;
     }
+    let (rtmp, rtmps) = server.rtmp_addrs();
+    for (scheme, address) in [("rtmp", rtmp), ("rtmps", rtmps)] {
+        if let Some(address) = address {
+            writeln!(text, "  {scheme:<8} {}/", self::base(scheme, address))?;
+        }
+    }
     writeln!(text, "  metrics  {}/metrics", self::base("http", server.admin_addr()?))?;
     found::tell(&mut text, &server.surveys(found::MOST_ASSETS).await, &base, &rtsp)?;
     found::tell_live(&mut text, &server.live_places(), &base, &rtsp)?;

@@ -82,6 +82,7 @@ fn headers_of_play_are_checked_before_anything_stops() {
         ("Range: npt=x-\r\n", 457),
         ("Range: smpte=0:10:20-\r\n", 501),
         ("Range: npt=200-\r\n", 457),
+        ("Range: clock=2026-\r\n", 457),
         ("Speed: fast\r\n", 400),
         ("Scale: 0\r\n", 400),
     ];

@@ -7,7 +7,7 @@ use crate::limits::ConnectionTimeouts;
 use crate::rtsp::{record::End, reply::Reply, wire};
 use bytes::BytesMut;
 use millpond_rtp::{framing::FramingError, message::StatusCode, setup::Offer};
-use millpond_stream::{Full, Played, Start, Stopped, outlet::Backlog};
+use millpond_stream::{Full, Played, PlayedPart, Start, Stopped, outlet::Backlog};
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard},
@@ -83,11 +83,12 @@ impl State {
     /// Opens a part, as the engine's manager does; `None` outside of the title.
     fn open(&mut self, asked: Asked) -> Option<Played> {
         self.stop();
-        let from = match self.course.start(asked.part.from, asked.scale, LENGTH) {
+        let asked_for = asked.range.npt()?;
+        let from = match self.course.start(asked_for.from, asked.scale, LENGTH) {
             Start::At(at) => at,
             Start::Next(due) => due.as_secs_f64(),
         };
-        let to = asked.part.to.map_or(if asked.scale < 0.0 { 0.0 } else { LENGTH }, |to| to.min(LENGTH));
+        let to = asked_for.to.map_or(if asked.scale < 0.0 { 0.0 } else { LENGTH }, |to| to.min(LENGTH));
         let is_empty = if asked.scale < 0.0 { from <= to } else { from >= to };
         if from > LENGTH || is_empty {
             return None;
@@ -95,7 +96,14 @@ impl State {
         self.opened += 1;
         self.began = (self.now, from, asked.scale);
         let tracks = vec![("v1".to_owned(), 1, 2)];
-        Some(Played { part: Some((from, to)), scale: asked.scale, speed: asked.speed, tracks })
+        Some(Played { part: PlayedPart::Title(from, to), scale: asked.scale, speed: asked.speed, tracks })
+    }
+}
+
+fn range(part: PlayedPart) -> String {
+    match part {
+        PlayedPart::Title(from, to) => millpond_rtp::play::range(from, to),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -349,7 +357,7 @@ impl Client {
             Action::Play(Named { session, .. }, asked) => {
                 let played = session.state().open(asked);
                 let Some(played) = played else { return self.dialogue.finish(refused(StatusCode::InvalidRange)) };
-                let reply = self.dialogue.finish(Outcome::Plays(&played));
+                let reply = self.dialogue.finish(Outcome::Plays(&played, range(played.part)));
                 let mut state = session.state();
                 state.course = Course::Playing(());
                 state.has_played = true;
