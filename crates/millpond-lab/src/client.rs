@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reqwest::header::{HeaderValue, RANGE};
+use reqwest::header::{CACHE_CONTROL, HeaderValue, RANGE};
 use reqwest::{Response, StatusCode};
 use url::Url;
 
@@ -35,6 +35,22 @@ pub(crate) struct Client {
     meter: Rc<Meter>,
     verify: bool,
     retries: u32,
+}
+
+/// Where a response came from, and how long caches may keep it.
+#[derive(Debug)]
+struct Provenance {
+    location: Url,
+    max_age: Option<Duration>,
+}
+
+/// A text, with its final URL.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub(crate) body: Vec<u8>,
+    pub(crate) location: Url,
+    /// `max-age` of `Cache-Control`.
+    pub(crate) max_age: Option<Duration>,
 }
 
 /// Connections of one player, or of a few. A pool that can speak TLS takes milliseconds to make, because it
@@ -87,6 +103,11 @@ impl Client {
 
     /// Fetches a manifest. Returns it with its final URL.
     pub(crate) async fn manifest(&self, url: &Url) -> Result<(Vec<u8>, Url), Failure> {
+        self.text(RequestKind::Manifest, url).await.map(|text| (text.body, text.location))
+    }
+
+    /// Fetches and keeps a text, or media as short as one.
+    pub(crate) async fn text(&self, kind: RequestKind, url: &Url) -> Result<Text, Failure> {
         let mut attempt = 0;
         loop {
             let mut body = Vec::new();
@@ -98,8 +119,8 @@ impl Client {
                 fits
             };
             let result = self.attempt(url, None, keep).await;
-            match self.counted(RequestKind::Manifest, result, |(answered, _)| *answered) {
-                Ok((_, location)) => return Ok((body, location)),
+            match self.counted(kind, result, |(answered, _)| *answered) {
+                Ok((_, Provenance { location, max_age })) => return Ok(Text { body, location, max_age }),
                 Err(failure) => attempt = self.after(failure, attempt).await?,
             }
         }
@@ -175,7 +196,7 @@ impl Client {
         url: &Url,
         range: Option<ByteSpan>,
         mut keep: impl FnMut(&[u8]) -> bool,
-    ) -> Result<(Answered, Url), Failure> {
+    ) -> Result<(Answered, Provenance), Failure> {
         let asked = Instant::now();
         let failed = |error: reqwest::Error| failure_of(url, &error, ErrorKind::Request);
         let mut request = self.pool.half(url).map_err(failed)?.get(url.clone());
@@ -203,7 +224,8 @@ impl Client {
             let detail = format!("{url}: {bytes} bytes, expected {expected}");
             return Err(Failure { kind: ErrorKind::Length, detail });
         }
-        Ok((answered, response.url().clone()))
+        let max_age = response.headers().get(CACHE_CONTROL).and_then(|value| max_age(value.to_str().ok()?));
+        Ok((answered, Provenance { location: response.url().clone(), max_age }))
     }
 
     async fn check_status(&self, url: &Url, range: Option<ByteSpan>, response: &mut Response) -> Result<(), Failure> {
@@ -227,6 +249,12 @@ impl Client {
         }
         Err(Failure { kind: ErrorKind::Status(status.as_u16()), detail: format!("{url}: status {status}") })
     }
+}
+
+/// Returns `max-age` of a `Cache-Control` field (RFC 9111 5.2.2.1).
+fn max_age(field: &str) -> Option<Duration> {
+    let seconds = field.split(',').find_map(|directive| directive.trim().strip_prefix("max-age="))?;
+    seconds.parse().ok().map(Duration::from_secs)
 }
 
 async fn next_chunk(url: &Url, response: &mut Response) -> Result<Option<bytes::Bytes>, Failure> {

@@ -23,8 +23,8 @@
 //! player's buffer, which has no I/O and no clock.
 //!
 //! # What it does not do
-//! It decodes nothing, fetches no subtitles, thumbnails or encryption keys, and plays only titles that have an
-//! end.
+//! It decodes nothing, and fetches no subtitles, thumbnails or encryption keys. Of live streams it plays those of Low-Latency HLS
+//! ([`Target::Live`]).
 //!
 //! # Limits
 //! The generator must be faster than what it measures. One of its threads, built for release, made 45,000
@@ -38,6 +38,7 @@ pub mod abr;
 mod client;
 pub mod histogram;
 mod library;
+mod live;
 pub mod llhls;
 mod load;
 pub mod m3u8;
@@ -58,6 +59,6 @@ pub use load::{LoadError, run, run_until};
 pub use mpd::MpdError;
 pub use options::{Abr, Arrivals, HttpVersion, LoadOptions, Pace, RunLength, Target};
 pub use replay::{ReplayReport, replay};
-pub use report::{ErrorReport, KindReport, Latency, Progress, Report, Stalls, SwitchReport, Viewers};
+pub use report::{ErrorReport, KindReport, Late, Latency, Progress, Report, Stalls, SwitchReport, Viewers};
 pub use resource::ByteSpan;
 pub use title::TitleError;

@@ -3,6 +3,7 @@
 //! Each thread has its own single-threaded runtime, its own connections and its own tally, so that threads
 //! share nothing but four counters and measuring stays cheap beside making the requests.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,6 +13,8 @@ use tokio::task::{JoinSet, LocalSet};
 
 use crate::client::{self, Client, Meter, Pool};
 use crate::library::Library;
+use crate::live::LiveViewer;
+use crate::llhls::{Checker, KnownPlaylists};
 use crate::options::{Arrivals, LoadOptions, RunLength, Target};
 use crate::report::{Progress, Report, Subject};
 use crate::resource::ByteSpan;
@@ -82,6 +85,7 @@ pub enum LoadError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detected {
     Title(Format),
+    Live,
     /// With the length of the whole, where it is said.
     Plain(Option<u64>),
 }
@@ -91,6 +95,7 @@ impl Detected {
         match self {
             Self::Title(Format::Hls) => "hls",
             Self::Title(Format::Dash) => "dash",
+            Self::Live => "live",
             Self::Plain(_) => "plain",
         }
     }
@@ -183,10 +188,11 @@ async fn look(options: &mut LoadOptions) -> Result<Detected, LoadError> {
         options.url = location.clone();
     }
     let length = response.content_length();
-    if options.target == Target::Detect {
+    if options.target != Target::Plain {
         let body = head_or_manifest(&mut response).await.map_err(unreachable)?;
         if let Some(format) = detect(&body) {
             return match Document::read(&body, &location) {
+                Ok(_) if options.target == Target::Live => Ok(Detected::Live),
                 Ok(_) => Ok(Detected::Title(format)),
                 Err(source) => Err(LoadError::Manifest { url, source }),
             };
@@ -243,7 +249,9 @@ impl LoadThread {
     async fn audience(self, stopped: watch::Receiver<bool>) -> Tally {
         let meter = Rc::new(Meter { tally: Tally::default().into(), counters: self.counters.clone() });
         let options = Rc::new(self.options);
-        let common = Rc::new(Common { options: options.clone(), meter: meter.clone(), library: Library::default() });
+        let checker = RefCell::new(Some(Checker::default()));
+        let (library, playlists) = (Library::default(), KnownPlaylists::default());
+        let common = Rc::new(Common { options: options.clone(), meter: meter.clone(), library, checker, playlists });
         let arrivals = arrivals(&options);
         let mine = arrivals.into_iter().enumerate().skip(self.thread).step_by(self.threads);
         let mut seats = JoinSet::new();
@@ -278,6 +286,7 @@ impl ViewerSlot {
             common.meter.counters.arrived();
             let ending = match mode {
                 Detected::Title(_) => watch_title(common, &client, &mut self.rng, &mut stopped).await,
+                Detected::Live => watch_live(common, &client, &mut stopped).await,
                 Detected::Plain(length) => self.fetch_plain(common, &client, length, &mut stopped).await,
             };
             common.meter.counters.left();
@@ -327,6 +336,17 @@ async fn watch_title(
     stopped: &mut watch::Receiver<bool>,
 ) -> Ending {
     let viewer = Viewer::new(common, client, rng);
+    let ending = tokio::select! {
+        biased;
+        () = stop(stopped) => Ending::CutOff,
+        watched = viewer.watch() => if watched.is_ok() { Ending::Done } else { Ending::Failed },
+    };
+    viewer.leave(ending);
+    ending
+}
+
+async fn watch_live(common: &Common, client: &Client, stopped: &mut watch::Receiver<bool>) -> Ending {
+    let viewer = LiveViewer::new(common, client);
     let ending = tokio::select! {
         biased;
         () = stop(stopped) => Ending::CutOff,

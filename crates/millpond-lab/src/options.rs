@@ -110,6 +110,9 @@ pub enum Target {
     Detect,
     /// Fetched over and over as it is, also when it is a manifest.
     Plain,
+    /// A live stream of Low-Latency HLS, by its multivariant playlist: blocking reloads, delta updates, parts. One viewer of
+    /// each thread checks the playlists against the rules of draft-pantos-hls-rfc8216bis.
+    Live,
 }
 
 /// How the arrivals of players are spread.

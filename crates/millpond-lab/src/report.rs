@@ -61,7 +61,7 @@ impl Progress {
 pub struct Report {
     /// The URL of the run.
     pub url: String,
-    /// `hls`, `dash` or `plain`.
+    /// `hls`, `dash`, `live` or `plain`.
     pub mode: &'static str,
     /// Players at once.
     pub clients: u32,
@@ -82,6 +82,8 @@ pub struct Report {
     pub startup: Latency,
     /// Playback that stood still for want of media.
     pub stalls: Stalls,
+    /// Lateness of the parts of live streams.
+    pub late: Late,
     /// Changes of rendition.
     pub switches: SwitchReport,
     /// The viewers.
@@ -106,7 +108,7 @@ pub struct Distribution {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct KindReport {
-    /// `manifest`, `init`, `segment` or `plain`.
+    /// `manifest`, `init`, `segment`, `reload`, `part` or `plain`.
     pub kind: &'static str,
     /// Answered in full.
     pub requests: u64,
@@ -165,6 +167,18 @@ pub struct Stalls {
     pub seconds: f64,
     /// How many viewers had one.
     pub viewers: u64,
+}
+
+/// Lateness of the parts of live streams, over all viewers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Late {
+    /// Percentage of parts that arrived more than 100 ms behind the schedule of the earliest one of their viewer and track.
+    pub percent: f64,
+    /// Delays behind that schedule, in milliseconds.
+    pub delay: Latency,
+    /// Time from the ends of parts by the wall clock of their playlist (`EXT-X-PROGRAM-DATE-TIME`) to their arrival, in milliseconds.
+    pub age: Latency,
 }
 
 /// Changes of rendition, over all viewers.
@@ -241,6 +255,11 @@ impl Report {
                 count: tally.stalls,
                 seconds: tally.stalled.as_secs_f64(),
                 viewers: tally.stalled_viewers,
+            },
+            late: Late {
+                percent: 100.0 * tally.late as f64 / tally.lateness.count().max(1) as f64,
+                delay: Latency::from(&tally.lateness),
+                age: Latency::from(&tally.ages),
             },
             switches: SwitchReport { up: tally.switches.up, down: tally.switches.down },
             viewers: Viewers {
@@ -339,7 +358,7 @@ impl fmt::Display for Report {
 
 impl Report {
     fn fmt_viewing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { startup, stalls, switches, viewers, .. } = self;
+        let Self { startup, stalls, late, switches, viewers, .. } = self;
         writeln!(f)?;
         writeln!(
             f,
@@ -347,6 +366,14 @@ impl Report {
             startup.p50, startup.p95, startup.p99, startup.count
         )?;
         writeln!(f, "stalls    {} ({:.1} s), at {} viewers", stalls.count, stalls.seconds, stalls.viewers)?;
+        if late.delay.count > 0 {
+            let Late { percent, delay, age } = late;
+            writeln!(
+                f,
+                "late      {percent:.2} % of {} parts; behind p50 {:.1} ms, p99 {:.1} ms; age p50 {:.1} ms, p99 {:.1} ms",
+                delay.count, delay.p50, delay.p99, age.p50, age.p99
+            )?;
+        }
         writeln!(f, "switches  {} up, {} down", switches.up, switches.down)?;
         writeln!(
             f,

@@ -60,18 +60,24 @@ pub(crate) enum RequestKind {
     Manifest,
     Init,
     Segment,
+    /// A media playlist that is answered once it lists a part.
+    Reload,
+    Part,
     /// The URL itself, in plain mode.
     Plain,
 }
 
 impl RequestKind {
-    pub(crate) const ALL: [Self; 4] = [Self::Manifest, Self::Init, Self::Segment, Self::Plain];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Manifest, Self::Init, Self::Segment, Self::Reload, Self::Part, Self::Plain];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Manifest => "manifest",
             Self::Init => "init",
             Self::Segment => "segment",
+            Self::Reload => "reload",
+            Self::Part => "part",
             Self::Plain => "plain",
         }
     }
@@ -93,6 +99,8 @@ pub(crate) enum ErrorKind {
     /// A manifest longer than is taken.
     TooLong,
     Manifest,
+    /// A live playlist against the rules.
+    Rule,
 }
 
 impl fmt::Display for ErrorKind {
@@ -107,6 +115,7 @@ impl fmt::Display for ErrorKind {
             Self::Length => "wrong length",
             Self::TooLong => "manifest too long",
             Self::Manifest => "manifest not playable",
+            Self::Rule => "rule broken",
         })
     }
 }
@@ -155,12 +164,17 @@ pub(crate) struct ErrorTally {
 /// Everything one thread has measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) kinds: [KindTally; 4],
+    pub(crate) kinds: [KindTally; 6],
     pub(crate) errors: BTreeMap<ErrorKind, ErrorTally>,
     pub(crate) startup: Histogram,
     pub(crate) stalls: u64,
     pub(crate) stalled: Duration,
     pub(crate) stalled_viewers: u64,
+    /// Delays of parts behind the earliest one of their track.
+    pub(crate) lateness: Histogram,
+    pub(crate) late: u64,
+    /// Ages of parts when they arrived, since the wall time of their ends.
+    pub(crate) ages: Histogram,
     pub(crate) switches: Switches,
     pub(crate) done: u64,
     pub(crate) failed: u64,
@@ -183,6 +197,12 @@ impl Tally {
             tally.examples.push(failure.detail.clone());
         }
         counters.errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A part of a live stream, `late` behind the earliest one.
+    pub(crate) fn part(&mut self, late: Duration, is_late: bool) {
+        self.lateness.record(late);
+        self.late += u64::from(is_late);
     }
 
     pub(crate) fn ended(&mut self, ending: Ending) {
@@ -223,6 +243,9 @@ impl Tally {
         self.stalls += other.stalls;
         self.stalled += other.stalled;
         self.stalled_viewers += other.stalled_viewers;
+        self.lateness.merge(&other.lateness);
+        self.late += other.late;
+        self.ages.merge(&other.ages);
         self.switches.up += other.switches.up;
         self.switches.down += other.switches.down;
         self.done += other.done;

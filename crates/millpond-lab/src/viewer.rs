@@ -11,6 +11,7 @@ use url::Url;
 use crate::abr::Ladder;
 use crate::client::{Client, Meter};
 use crate::library::Library;
+use crate::llhls::{Checker, KnownPlaylists};
 use crate::options::LoadOptions;
 use crate::player::{Action, Playout};
 use crate::tally::{Ending, ErrorKind, Failure, RequestKind};
@@ -22,6 +23,9 @@ pub(crate) struct Common {
     pub(crate) options: Rc<LoadOptions>,
     pub(crate) meter: Rc<Meter>,
     pub(crate) library: Library,
+    /// Checker of live playlists, while no viewer has it.
+    pub(crate) checker: RefCell<Option<Checker>>,
+    pub(crate) playlists: KnownPlaylists,
 }
 
 /// One viewer's session.

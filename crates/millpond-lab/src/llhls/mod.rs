@@ -1,17 +1,23 @@
 //! A checker of Low-Latency HLS: which rules of draft-pantos-hls-rfc8216bis a sequence of media playlists breaks.
 //!
 //! A [`Checker`] takes each [`Reload`] of the media playlists of one presentation, with the times at which it was asked for and
-//! arrived, and returns each [`Violation`]. It fetches nothing.
+//! arrived, and returns each [`Violation`]. A [`MediaChecker`] takes the parts of one of them. They fetch nothing.
 
+mod listed;
+mod media;
 mod playlist;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod view;
 
+pub use media::{MediaChecker, ReceivedPart};
 pub use rules::{Rule, Violation};
 
-use playlist::{Control, LivePlaylist};
+pub(crate) use listed::{KnownPlaylists, ListedPart, Place};
+pub(crate) use playlist::{LivePlaylist, Part};
+
+use playlist::Control;
 use std::{collections::HashMap, time::Duration};
 use view::View;
 
@@ -30,6 +36,8 @@ pub struct Reload<'a> {
     pub asked: Duration,
     /// Time at which the reply was complete.
     pub arrived: Duration,
+    /// Time for which caches may keep it.
+    pub max_age: Option<Duration>,
     /// The playlist.
     pub body: &'a str,
 }

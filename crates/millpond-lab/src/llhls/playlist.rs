@@ -9,74 +9,82 @@ const MOST_SECONDS: f64 = 86_400.0;
 
 /// A live media playlist.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct LivePlaylist {
-    pub(super) version: u64,
+pub(crate) struct LivePlaylist {
+    pub(crate) version: u64,
     /// `EXT-X-TARGETDURATION` in seconds.
-    pub(super) target: f64,
+    pub(crate) target: f64,
     /// `PART-TARGET` in seconds.
-    pub(super) part_target: Option<f64>,
-    pub(super) sequence: u64,
-    pub(super) discontinuity_sequence: u64,
-    pub(super) independent_segments: bool,
-    pub(super) control: Control,
+    pub(crate) part_target: Option<f64>,
+    pub(crate) sequence: u64,
+    pub(crate) discontinuity_sequence: u64,
+    pub(crate) independent_segments: bool,
+    pub(crate) control: Control,
     /// `SKIPPED-SEGMENTS`.
-    pub(super) skipped: u64,
+    pub(crate) skipped: u64,
     /// Listed segments, after those skipped.
-    pub(super) segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// Parts after the last segment.
-    pub(super) open: Vec<Part>,
+    pub(crate) open: Vec<Part>,
+    /// Whether a discontinuity stands before these.
+    pub(crate) open_discontinuity: bool,
+    /// `EXT-X-PROGRAM-DATE-TIME` of these in seconds since the Unix epoch.
+    pub(crate) open_date: Option<f64>,
     /// URI of the hinted part.
-    pub(super) hint: Option<String>,
-    pub(super) reports: Vec<RenditionReport>,
-    pub(super) ended: bool,
+    pub(crate) hint: Option<String>,
+    pub(crate) reports: Vec<RenditionReport>,
+    /// URI of the newest `EXT-X-MAP`.
+    pub(crate) map: Option<String>,
+    pub(crate) ended: bool,
 }
 
 /// `EXT-X-SERVER-CONTROL`; times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Control {
-    pub(super) can_block: bool,
-    pub(super) skip_until: Option<f64>,
-    pub(super) hold_back: Option<f64>,
-    pub(super) part_hold_back: Option<f64>,
+pub(crate) struct Control {
+    pub(crate) can_block: bool,
+    pub(crate) skip_until: Option<f64>,
+    pub(crate) hold_back: Option<f64>,
+    pub(crate) part_hold_back: Option<f64>,
 }
 
 /// A media segment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Segment {
-    pub(super) uri: String,
-    pub(super) duration: f64,
-    pub(super) discontinuity: bool,
+pub(crate) struct Segment {
+    pub(crate) uri: String,
+    pub(crate) duration: f64,
+    pub(crate) discontinuity: bool,
     /// `EXT-X-PROGRAM-DATE-TIME` in seconds since the Unix epoch.
-    pub(super) date: Option<f64>,
-    pub(super) parts: Vec<Part>,
+    pub(crate) date: Option<f64>,
+    /// URI of its `EXT-X-MAP`; `None` also where the playlist skips it.
+    pub(crate) map: Option<String>,
+    pub(crate) parts: Vec<Part>,
 }
 
 /// A partial segment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Part {
-    pub(super) uri: String,
-    pub(super) range: Option<String>,
-    pub(super) duration: f64,
-    pub(super) independent: bool,
-    pub(super) gap: bool,
+pub(crate) struct Part {
+    pub(crate) uri: String,
+    pub(crate) range: Option<String>,
+    pub(crate) duration: f64,
+    pub(crate) independent: bool,
+    pub(crate) gap: bool,
 }
 
 /// `EXT-X-RENDITION-REPORT`. Attributes that are missing have the values of the playlist that contains the tag.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct RenditionReport {
-    pub(super) uri: String,
-    pub(super) last_segment: Option<u64>,
-    pub(super) last_part: Option<u64>,
+pub(crate) struct RenditionReport {
+    pub(crate) uri: String,
+    pub(crate) last_segment: Option<u64>,
+    pub(crate) last_part: Option<u64>,
 }
 
 impl LivePlaylist {
     /// Number of the segment after the last whole one.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.sequence.saturating_add(self.skipped).saturating_add(self.segments.len() as u64)
     }
 
     /// Numbers of the last segment and part, as rendition reports tell them (4.4.5.4); `None` without segments.
-    pub(super) fn last(&self) -> Option<(u64, Option<u64>)> {
+    pub(crate) fn last(&self) -> Option<(u64, Option<u64>)> {
         if let Some(last) = self.open.len().checked_sub(1) {
             return Some((self.end(), Some(last as u64)));
         }
@@ -88,7 +96,7 @@ impl LivePlaylist {
     ///
     /// # Errors
     /// The first line that can't be read.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         if text.lines().next().map(str::trim_end) != Some("#EXTM3U") {
             return Err("line 1: expected #EXTM3U".to_owned());
         }
@@ -96,7 +104,7 @@ impl LivePlaylist {
         for (line, text) in text.lines().enumerate() {
             list.line(text.trim(), &mut next).map_err(|what| format!("line {}: {what}", line + 1))?;
         }
-        list.open = next.parts;
+        (list.open, list.open_discontinuity, list.open_date) = (next.parts, next.discontinuity, next.date);
         Ok(list)
     }
 
@@ -104,6 +112,7 @@ impl LivePlaylist {
         if !line.starts_with('#') {
             if !line.is_empty() {
                 line.clone_into(&mut next.uri);
+                next.map.clone_from(&self.map);
                 self.segments.push(std::mem::take(next));
             }
             return Ok(());
@@ -149,6 +158,7 @@ impl LivePlaylist {
                     gap: find(&found, "GAP") == Some("YES"),
                 });
             }
+            "#EXT-X-MAP" => self.map = Some(required(&read()?, "URI")?.to_owned()),
             "#EXT-X-PRELOAD-HINT" => {
                 let found = read()?;
                 if find(&found, "TYPE") == Some("PART") {

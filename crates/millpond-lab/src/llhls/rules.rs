@@ -66,6 +66,16 @@ pub enum Rule {
     HintBroken,
     /// Nothing follows the end of the list, and nothing is hinted there (4.4.3.4, 4.4.5.3).
     Ended,
+    /// Replies to blocked requests are fresh for six target durations at most, others for one (appendix B.1).
+    CachedTooLong,
+    /// A part is a movie fragment that can be read, with its init segment (3.1.2).
+    MediaBroken,
+    /// The samples of a part last as long as the playlist says (4.4.4.9).
+    MediaDuration,
+    /// A part that is independent has a sample with which decoding can begin (4.4.4.9).
+    MediaDependent,
+    /// Decode times of a part go on where those of the part before it end (3, 6.2.1).
+    DecodeTimes,
     /// A rendition report is not older than what the rendition's playlist has given (4.4.5.4).
     ReportOld,
 }
@@ -154,6 +164,10 @@ pub(super) fn answer(list: &LivePlaylist, reload: &Reload<'_>, found: &mut Vec<V
         if list.control.skip_until.is_none_or(|until| rest + open + ROUNDING < until) {
             breaks(found, Rule::SkipTooNear, format!("{} s are listed, {:?}", rest + open, list.control.skip_until));
         }
+    }
+    let fresh = if reload.segment.is_some() { 6.0 } else { 1.0 } * list.target;
+    if let Some(age) = reload.max_age.filter(|age| age.as_secs_f64() > fresh) {
+        breaks(found, Rule::CachedTooLong, format!("{age:?}, target {} s", list.target));
     }
     let Some(segment) = reload.segment.filter(|_| list.control.can_block && !list.ended) else { return };
     let next = list.end();

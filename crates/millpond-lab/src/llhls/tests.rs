@@ -188,3 +188,15 @@ fn reports_are_not_older_than_playlists() {
         assert_eq!(rules(&[known, Reload { body: &body, ..after }]), [], "{fresh}");
     }
 }
+
+#[test]
+fn caches_keep_playlists_for_a_while_only() {
+    let body = playlist(0, 8, 2);
+    let ask = |segment, seconds| {
+        let max_age = Some(Duration::from_secs(seconds));
+        rules(&[Reload { segment, part: segment.map(|_| 0), max_age, ..reload(&body) }])
+    };
+    assert_eq!((ask(None, 2), ask(Some(8), 12)), (Vec::new(), Vec::new()));
+    assert_eq!(ask(None, 3), [Rule::CachedTooLong]);
+    assert_eq!(ask(Some(8), 13), [Rule::CachedTooLong]);
+}
