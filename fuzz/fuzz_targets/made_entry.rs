@@ -28,7 +28,7 @@ fn check(made: Result<Made, MediaError>) {
 
 fuzz_target!(|bytes: &[u8]| {
     let pieces = pieces(bytes);
-    for maker in [make::aac, make::ac3, make::eac3, make::mp3, make::av1, make::vp8, make::vp9] {
+    for maker in [make::aac, make::ac3, make::eac3, make::mpeg_audio, make::av1, make::vp8, make::vp9] {
         check(maker(bytes));
     }
     if let [first, second, third, ..] = pieces[..] {
@@ -39,6 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
         let mut sets = ParameterSets::new(syntax, 4);
         let _ = sets.describe(&pieces);
         for (place, frame) in pieces.iter().enumerate() {
+            let _ = (syntax.is_recovery_point(frame), syntax.has_captions(frame));
             let frame = bytes::Bytes::copy_from_slice(frame);
             let sifted = sets.frame(&frame, place % 2 == 0, Duration::from_secs(place as u64));
             assert!(sifted.bytes.len() <= frame.len() + 2 * make::MOST_CONFIGURATION);

@@ -81,6 +81,8 @@ for (const engine of ['hls', 'dash']) {
 }
 
 await step('an unknown stream has a sentence', async page => {
+  // The page changes its address once: from that of all folders to that of the only one. Chromium may drop another change beside it.
+  await row(page).waitFor(PATIENCE);
   await page.goto(`${base}/#path=cams/nothing`);
   await page.reload();
   await text(page, 'problem', '404');

@@ -157,7 +157,9 @@ fn play(server: &Server, path: &str, checker: &Mutex<Checker>, (began, time): (I
         let body = reply.text();
         assert_eq!(reply.status, 200, "{query}: {body}");
         let (segment, part) = (Some(last.next), Some(last.parts));
-        let reload = Reload { path, segment, part, skip, asked, arrived, body: &body };
+        let max_age = reply.header("cache-control").and_then(|field| field.split("max-age=").nth(1)?.parse().ok());
+        let max_age = max_age.map(Duration::from_secs);
+        let reload = Reload { path, segment, part, skip, asked, arrived, max_age, body: &body };
         let found = checker.lock().unwrap().check(&reload);
         assert!(found.is_empty(), "{path} {query}: {found:?}\n{body}");
         skips += usize::from(body.contains("#EXT-X-SKIP"));
@@ -195,6 +197,29 @@ fn a_minute_of_blocking_reloads_keeps_the_rules() {
     assert!(sum < 40.0, "{sum} s of two minutes");
     let kept = server.metric("millpond_http_requests_total", "kind=\"hls\"");
     assert!(kept > 120.0, "{kept}");
+}
+
+#[test]
+fn players_of_the_load_generator_find_no_fault() {
+    let origin = channel();
+    let server = edge(&origin, &[]);
+    let master = server.get(&format!("cams/{CLIP}/index.m3u8")).text();
+    // Shaka Player would look for captions in three segments.
+    assert!(master.contains(",CLOSED-CAPTIONS=NONE\n"), "{master}");
+    let mut load = Command::new(env!("CARGO_BIN_EXE_millpond"));
+    load.args(["load", &server.url(&format!("cams/{CLIP}/index.m3u8")), "--live", "--json", "-"]);
+    let output = load.args(["--clients", "5", "--duration", "12s"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["mode"], &report["errors"]), (&"live".into(), &Value::Array(Vec::new())), "{report:#}");
+    let count = |kind: &str| {
+        let kinds = report["kinds"].as_array().unwrap();
+        kinds.iter().find(|of| of["kind"] == kind).map_or(0, |of| of["requests"].as_u64().unwrap())
+    };
+    // Two tracks with three parts a second, and reloads one after the other.
+    assert!(count("part") > 100 && count("reload") > 100 && count("init") >= 10, "{report:#}");
+    let late = |what: &str| report["late"][what]["count"].as_u64().unwrap();
+    assert!(late("delay") > 100 && late("age") > 50, "{report:#}");
+    assert_eq!(origin.metric("millpond_rtsp_playing", ""), 1.0);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn has_gstreamer() -> bool {
         return false;
     }
     let is_there = has(PYTHON, &["-c", check])
-        && ["x264enc", "x265enc", "avenc_aac", "opusenc"]
+        && ["x264enc", "x265enc", "avenc_aac", "avenc_mp2", "opusenc"]
             .iter()
             .all(|name| has("gst-inspect-1.0", &["--exists", name]));
     if !is_there {
@@ -184,10 +184,16 @@ fn streams_of_gstreamer_are_exact() {
         until_nothing_runs(edge);
     }
     drop(source);
-    let source = Source::start(free_port(), &[streams[0].clone(), streams[3].clone()]);
+    // Sound without pictures, by other payload formats.
+    let mp2 = SOUND.replace("avenc_aac", "avenc_mp2 bitrate=192000");
+    let sound = [
+        ("latm", format!("{SOUND} ! rtpmp4apay name=pay0 pt=97")),
+        ("mp2", format!("{mp2} ! mpegaudioparse ! rtpmpapay name=pay0")),
+    ];
+    let source = Source::start(free_port(), &[&[streams[0].clone(), streams[3].clone()][..], &sound].concat());
     let edge = edge(source.port, &[]);
     std::thread::scope(|scope| {
-        for name in ["plain", "hevc"] {
+        for name in ["plain", "hevc", "latm", "mp2"] {
             let (source, edge) = (&source, &edge);
             scope.spawn(move || assert_exact(source, edge, name, "0:a"));
         }

@@ -216,6 +216,21 @@ fn clock_and_counters_go_on() {
 }
 
 #[test]
+fn a_stream_that_begins_has_segments_to_play_from_and_makes_each_once() {
+    let origin = channels(&[CLIP]);
+    let path = format!("/{CLIP}/live");
+    let listed = segments(&origin, &path);
+    assert!(listed.len() >= 3, "players without low latency begin with the first segment: {listed:?}");
+    let newest = listed.last().unwrap();
+    let bodies: Vec<_> = std::thread::scope(|scope| {
+        let ask = || scope.spawn(|| get(origin.port, newest, &[]).body);
+        let asked: Vec<_> = (0..12).map(|_| ask()).collect();
+        asked.into_iter().map(|body| body.join().unwrap()).collect()
+    });
+    assert!(bodies[0].len() > PACKET && bodies.iter().all(|body| *body == bodies[0]), "all get the same segment");
+}
+
+#[test]
 fn what_does_not_fit_is_told() {
     let origin = channels(&["vp9_opus.mp4", CLIP]);
     let problem = |reply: &Response| reply.header("content-type") == Some("application/problem+json");

@@ -168,8 +168,23 @@ fn viewers_do_not_notice_a_bad_disk() {
     let server = edge(&origin, file.path());
     let text = until(&server, |text| segments(text).len() >= 2);
     media(&server, &segments(&text).values().next().unwrap().0);
-    assert_eq!(report(&server), Value::Null);
+    let told = report(&server);
+    assert!(told["why"].as_str().is_some_and(|why| why.contains("making the folder")), "{told}");
+    assert_eq!(server.metric("millpond_live_time_shift_failing", ""), 1.0);
     assert!(server.log_text().contains("time shift is off"), "{}", server.log_text());
+    // It is tried again without another request for it.
+    let path = file.into_temp_path();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let began = Instant::now();
+    while report(&server)["written"].as_u64().unwrap_or(0) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(120), "{} {}", report(&server), server.log_text());
+        load(&server, VIDEO);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(server.metric("millpond_live_time_shift_failing", ""), 0.0);
+    drop(server);
+    std::fs::remove_dir_all(&path).unwrap();
 
     let Some(disk) = SmallDisk::mount() else { return };
     let server = edge(&origin, disk.0.path());

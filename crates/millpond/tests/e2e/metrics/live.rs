@@ -1,7 +1,10 @@
 //! Running streams: a channel by HTTP, and a live source whose connection is bad.
 
 use super::{By, recordings::noise, watch::Watch};
-use crate::support::{Server, have, request, small_disk::SmallDisk};
+use crate::{
+    live_cues::{film, push},
+    support::{Server, have, request, small_disk::SmallDisk},
+};
 use std::{
     io::{self, BufReader, Read as _, Write as _},
     net::{Shutdown, TcpListener, TcpStream},
@@ -70,6 +73,21 @@ fn a_clip_in_a_live_stream() {
     });
     assert_eq!(status, 201);
     watch.end(By::Inserted, &edge);
+}
+
+#[test]
+fn a_transport_stream_with_cues() {
+    if !have("ffmpeg") {
+        return;
+    }
+    let edge = Server::start(&["live=publish:"]);
+    let watch = Watch::begin(&edge);
+    let publisher = push(edge.port, film());
+    let mut client = viewer(&edge, "live/tv");
+    watch.until("millpond_live_cues_total", || _ = client.read(&mut [0; 1 << 16]));
+    watch.end(By::Cues, &edge);
+    drop(edge);
+    publisher.join().unwrap();
 }
 
 #[test]

@@ -47,6 +47,8 @@ enum By {
     BadShift,
     /// A clip in a live stream (`live`).
     Inserted,
+    /// A transport stream with cues (`live`).
+    Cues,
     /// RTSP sessions (`streams`).
     Streams,
     /// An origin that is late for RTSP (`streams`).
@@ -97,6 +99,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_index_builds_total", By::Web),
     ("millpond_index_read_bytes_total", By::Web),
     ("millpond_live_broken_frames_total", By::BadSource),
+    ("millpond_live_cues_total", By::Cues),
     ("millpond_live_dropped_frames_total", By::BadSource),
     ("millpond_live_epochs_total", By::BadSource),
     ("millpond_live_insertions_total", By::Inserted),
@@ -138,6 +141,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_rtcp_lost_packets_total", By::Streams),
     ("millpond_rtcp_reports_total", By::Streams),
     ("millpond_rtcp_round_trip_seconds", By::Streams),
+    ("millpond_rtmp_connections_refused_total", By::Streams),
     ("millpond_rtp_bytes_total", By::Streams),
     ("millpond_rtp_dropped_frames_total", By::Streams),
     ("millpond_rtp_failed_sends_total", By::NoNetwork),

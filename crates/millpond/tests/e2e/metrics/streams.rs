@@ -39,7 +39,9 @@ fn sessions() {
     let end = media + u32::from_be_bytes(broken[media - 8..media - 4].try_into().unwrap()) as usize - 8;
     broken[media..end].fill(0xff);
     std::fs::write(folder.path().join("broken.mp4"), broken).unwrap();
-    let one_address = ["--rtsp-sessions-per-client", "5"];
+    let rtmp = free_port();
+    let pushed = format!("127.0.0.1:{rtmp}");
+    let one_address = ["--rtsp-sessions-per-client", "5", "--rtmp", &pushed];
     let server = Server::start(
         &[&one_address[..], &[folder.path().to_str().unwrap(), "--rtsp-sessions", "5", "--max-connections", "16"]]
             .concat(),
@@ -66,7 +68,8 @@ fn sessions() {
             client
         })
         .collect();
-    let many: Vec<_> = (0..20).filter_map(|_| TcpStream::connect(("127.0.0.1", server.rtsp)).ok()).collect();
+    let crowd = |port: u16| (0..20).filter_map(move |_| TcpStream::connect(("127.0.0.1", port)).ok());
+    let many: Vec<_> = crowd(server.rtsp).chain(crowd(rtmp)).collect();
     // Nothing is sent for a while, though it was loaded.
     let process = Pid::from_child(&server.process.0);
     watch.until("millpond_rtp_lagging_frames_total", || {
