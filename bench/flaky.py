@@ -20,6 +20,8 @@ class Relay:
         self.open = {port: set() for port in ports}
         self.flowing = {port: asyncio.Event() for port in ports}
         self.garbage = set()
+        # Sources whose connections are reset in the middle of what they send next.
+        self.torn = set()
 
     async def run(self):
         await asyncio.gather(*(self.source(port) for port in self.ports))
@@ -85,5 +87,12 @@ class Relay:
             if is_media and port in self.garbage:
                 self.garbage.discard(port)
                 data = self.random.randbytes(len(data))
-            writer.write(data)
+            is_torn = is_media and port in self.torn
+            writer.write(data[:len(data) // 2] if is_torn else data)
             await writer.drain()
+            if is_torn:
+                self.torn.discard(port)
+                # What was written leaves before the reset.
+                await asyncio.sleep(0.05)
+                self.cut(port, True)
+                return

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Whether players of a live stream get exactly what its source sent, by every way in and every way out.
 
-Sources: gst-rtsp-server and MediaMTX, whose streams are fetched, and ffmpeg that pushes by RTSP over TCP and UDP, by PUT as MPEG-TS and as
+Sources: gst-rtsp-server, live555 and MediaMTX, whose streams are fetched, and ffmpeg that pushes by RTSP over TCP and UDP, by RTMP, by PUT as MPEG-TS and as
 fragmented MP4, and sends MPEG-TS by UDP. All outputs of one stream
 are recorded at the same time. Pictures must decode to those of the clip, from a key frame on, without a hole; coded frames of sound must be
-those of the clip. Times of the same frame may differ by a millisecond between outputs, apart from a constant. Exits 1 otherwise.
+those of the clip. Times of the same frame may differ by a millisecond between outputs, apart from a constant. With `--loss`, sources are
+fetched by UDP through a relay that loses packets: each coded frame whose packets all came through must be there. Exits 1 otherwise.
 
-    bench/live_exact.py --mediamtx FOLDER/mediamtx
+    bench/live_exact.py --mediamtx FOLDER/mediamtx --live555 FOLDER/live555MediaServer
+    bench/live_exact.py --loss 1 --seconds 30 --live555 FOLDER/live555MediaServer
     bench/live_exact.py --sources push-tcp,push-udp --ppm 200 --seconds 3600    # a source whose clock is fast, for an hour
 """
 
 import argparse
 import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -22,19 +25,23 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import lossy
 import media
 import servers
 from compare import TARGET
 from rtsp_capacity import GST, Rtsp
 
-SOURCES = ["gst", "mediamtx", "push-tcp", "push-udp", "put-ts", "put-mp4", "udp"]
+SOURCES = ["gst", "live555", "mediamtx", "push-tcp", "push-udp", "push-rtmp", "put-ts", "put-mp4", "udp"]
 OUTPUTS = ["rtsp-tcp", "rtsp-udp", "hls", "ll-hls", "hls-ts", "dash", "stream.mp4", "stream.ts"]
+# Those that play the clip from its beginning for each session, by UDP where that is asked.
+LOSSY = ["gst", "live555"]
 # Names of the outputs that ffmpeg reads by HTTP.
 LISTS = {"hls": "index.m3u8", "hls-ts": "ts/index.m3u8", "dash": "index.mpd"}
 # How ffmpeg pushes, by source.
 PUSHES = {
     "push-tcp": ["-f", "rtsp", "-rtsp_transport", "tcp"],
     "push-udp": ["-f", "rtsp", "-rtsp_transport", "udp"],
+    "push-rtmp": ["-f", "flv"],
     "put-ts": ["-f", "mpegts", "-method", "PUT"],
     "put-mp4": ["-f", "mp4", "-movflags", "frag_keyframe+empty_moov+default_base_moof", "-method", "PUT"],
     "udp": ["-f", "mpegts"],
@@ -77,12 +84,19 @@ def make(path: Path):
             "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-bf", 2, "-g", GROUP, "-keyint_min", GROUP, "-sc_threshold", 0,
             "-b:v", "400k", "-c:a", "aac", "-b:a", "96k", "-movflags", "+faststart", path,
         )
+    # What live555 reads.
+    if not path.with_suffix(".mkv").exists():
+        media.ffmpeg("-i", path, "-c", "copy", path.with_suffix(".mkv"))
 
 
-def hashes(*arguments, is_ts: bool = False) -> Recorded:
-    """Hashes of decoded pictures and of coded frames of sound that ffmpeg reads, those of transport streams without their ADTS headers."""
-    command = ["ffmpeg", "-v", "error", "-nostdin", "-copyts", *map(str, arguments), "-map", "0:v?", "-map", "0:a?", "-fps_mode", "passthrough"]
-    command += ["-enc_time_base:v", "1:90000", "-c:a", "copy", *(["-bsf:a", "aac_adtstoasc"] if is_ts else []), "-f", "framemd5", "-"]
+def hashes(*arguments, is_ts: bool = False, is_coded: bool = False) -> Recorded:
+    """Hashes of decoded pictures and of coded frames of sound that ffmpeg reads, those of transport streams without their ADTS headers.
+    `is_coded` has the slices of pictures hashed instead."""
+    pictures = ["-fps_mode", "passthrough", "-enc_time_base:v", "1:90000"]
+    if is_coded:
+        pictures = ["-c:v", "copy", "-bsf:v", "h264_mp4toannexb,filter_units=pass_types=1-5"]
+    command = ["ffmpeg", "-v", "error", "-nostdin", "-copyts", *map(str, arguments), "-map", "0:v?", "-map", "0:a?", *pictures]
+    command += ["-c:a", "copy", *(["-bsf:a", "aac_adtstoasc"] if is_ts else []), "-f", "framemd5", "-"]
     ran = subprocess.run(command, capture_output=True, text=True)
     found, bases, kinds = Recorded(), {}, {}
     for line in ran.stdout.splitlines():
@@ -132,7 +146,7 @@ def ll_hls(base: str, name: str, end: float, file):
             file.write(fetch(f"{base}/{name}/{uri}"))
 
 
-def joined(base: str, seconds: float, work: Path) -> Recorded:
+def joined(base: str, seconds: float, work: Path, is_coded: bool) -> Recorded:
     """Both tracks by Low-Latency HLS."""
     found, end = Recorded(), time.monotonic() + seconds
 
@@ -141,7 +155,7 @@ def joined(base: str, seconds: float, work: Path) -> Recorded:
             path = work / f"ll-hls-{name}.mp4"
             with path.open("wb") as file:
                 ll_hls(base, name, end, file)
-            frames = getattr(hashes("-i", path), kind)
+            frames = getattr(hashes("-i", path, is_coded=is_coded), kind)
             # The end may lack pictures that are shown before others already sent.
             setattr(found, kind, frames[:-REORDERED] if kind == "video" else frames)
         except (OSError, TypeError, IndexError, ValueError) as error:
@@ -155,14 +169,15 @@ def joined(base: str, seconds: float, work: Path) -> Recorded:
     return found
 
 
-def record(output: str, server, path: str, seconds: float, work: Path) -> Recorded:
+def record(output: str, server, path: str, seconds: float, work: Path, is_coded: bool) -> Recorded:
     base, rtsp = f"{server.url}/{path}", f"rtsp://127.0.0.1:{server.rtsp}/{path}"
     limit = ("-t", seconds)
     if output.startswith("rtsp"):
-        return hashes("-rtsp_transport", output.removeprefix("rtsp-"), *limit, "-i", rtsp)
+        return hashes("-rtsp_transport", output.removeprefix("rtsp-"), *limit, "-i", rtsp, is_coded=is_coded)
     if output == "ll-hls":
-        return joined(base, seconds, work)
-    return hashes(*limit, "-i", f"{base}/{LISTS.get(output, output)}", is_ts=output in ("hls-ts", "stream.ts"))
+        return joined(base, seconds, work, is_coded)
+    is_ts = output in ("hls-ts", "stream.ts")
+    return hashes(*limit, "-i", f"{base}/{LISTS.get(output, output)}", is_ts=is_ts, is_coded=is_coded)
 
 
 @contextlib.contextmanager
@@ -181,19 +196,24 @@ def pushing(clip: Path, url: str, how: list, log: Path, ppm: float):
 
 @contextlib.contextmanager
 def source(name: str, clip: Path, options, work: Path):
-    """A server with the stream of a source; gives the server and the stream's path."""
+    """A server with the stream of a source; gives the server, the stream's path, and the relay in between where there is one."""
     with contextlib.ExitStack() as stack:
         if name in PUSHES:
             sender = f"udp://127.0.0.1:{servers.free_port()}"
             place, path = (f"live={sender}", "live") if name == "udp" else ("live=publish:", f"live/{clip.stem}")
-            server = stack.enter_context(servers.Edge(options.bin, place, work))
-            addresses = {"push": f"rtsp://127.0.0.1:{server.rtsp}/{path}", "put": f"{server.url}/{path}", "udp": f"{sender}?pkt_size=1316"}
-            stack.enter_context(pushing(clip, addresses[name.split("-")[0]], PUSHES[name], work / "push.log", options.ppm))
+            rtmp = f"127.0.0.1:{servers.free_port()}"
+            server = stack.enter_context(servers.Edge(options.bin, place, work, *(["--rtmp", rtmp] if name == "push-rtmp" else [])))
+            addresses = {"push-rtmp": f"rtmp://{rtmp}/{path}", "push": f"rtsp://127.0.0.1:{server.rtsp}/{path}", "put": f"{server.url}/{path}", "udp": f"{sender}?pkt_size=1316"}
+            stack.enter_context(pushing(clip, addresses.get(name) or addresses[name.split("-")[0]], PUSHES[name], work / "push.log", options.ppm))
             time.sleep(2)
-            yield server, path
+            yield server, path, None
             return
         port = servers.free_port()
-        if name == "gst":
+        if name == "live555":
+            # It has no setting for its port.
+            port = 554 if os.geteuid() == 0 else 8554
+            command, path = ["env", "-C", str(clip.parent), str(options.live555)], f"{clip.stem}.mkv"
+        elif name == "gst":
             command = ["/usr/bin/python3", str(GST), str(clip.parent), "--port", str(port), "--sound"]
             path = clip.name
         else:
@@ -204,9 +224,10 @@ def source(name: str, clip: Path, options, work: Path):
         if name == "mediamtx":
             stack.enter_context(pushing(clip, f"rtsp://127.0.0.1:{port}/{path}", PUSHES["push-tcp"], work / "push.log", options.ppm))
             time.sleep(2)
-        place = f"cams=rtsp://127.0.0.1:{port}/"
-        server = stack.enter_context(servers.Edge(options.bin, place, work, "--source-transport", "tcp"))
-        yield server, f"cams/{path}"
+        relay = stack.enter_context(lossy.Relay(port, options.loss, options.seed)) if options.loss else None
+        place = f"cams=rtsp://127.0.0.1:{relay.port if relay else port}/"
+        server = stack.enter_context(servers.Edge(options.bin, place, work, "--source-transport", "udp" if relay else "tcp"))
+        yield server, f"cams/{path}", relay
 
 
 def unrolled(track: list, reference: list, is_video: bool) -> tuple:
@@ -238,20 +259,38 @@ def check(name: str, clip: Path, reference: Recorded, options) -> bool:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     outputs = options.outputs.split(",")
-    recorded = {}
-    with source(name, clip, options, work) as (server, path):
+    recorded = dict.fromkeys(outputs)
+    with source(name, clip, options, work) as (server, path, relay):
         fetch(f"{server.url}/{path}/v1/index.m3u8")
         time.sleep(options.warm)
         def one(output):
-            recorded[output] = record(output, server, path, options.seconds, work)
+            recorded[output] = record(output, server, path, options.seconds, work, bool(relay))
         threads = [threading.Thread(target=one, args=(output,)) for output in outputs]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+    return judge_loss(name, recorded, relay) if relay else judge(name, recorded, reference)
+
+
+def judge_loss(name: str, recorded: dict, relay) -> bool:
+    """Whether each output has all frames that came through the relay."""
+    sent, fine = relay.frames(), True
+    print(f"{name:9} {'{} of {} packets are lost'.format(*relay.lost())}", flush=True)
+    for output, found in recorded.items():
+        wrong, counts = [found.fault] if found.fault else [], {}
+        for track, frames in sent.items():
+            counts[track], fault = lossy.judge([hashed for _, hashed in getattr(found, track)], frames)
+            wrong += [f"{track}: {fault}"] if fault else []
+        fine &= not wrong
+        print(f"{name:9} {output:11} {counts['video']:4} whole pictures {counts['audio']:4} of sound: {'; '.join(wrong) or 'ok'}", flush=True)
+    return fine
+
+
+def judge(name: str, recorded: dict, reference: Recorded) -> bool:
+    """Whether each output has the clip, at the same times."""
     fine, first = True, None
-    for output in outputs:
-        found = recorded[output]
+    for output, found in recorded.items():
         wrong, times = [found.fault] if found.fault else [], {}
         for track in ("video", "audio"):
             times[track], fault = unrolled(getattr(found, track), getattr(reference, track), track == "video")
@@ -273,16 +312,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="millpond's binary (%(default)s)")
     parser.add_argument("--mediamtx", type=Path, help="MediaMTX's binary; without it that source is left out")
+    parser.add_argument("--live555", type=Path, help="live555's media server; without it that source is left out")
     parser.add_argument("--sources", default=",".join(SOURCES), help="(%(default)s)")
     parser.add_argument("--outputs", default=",".join(OUTPUTS), help="(%(default)s)")
     parser.add_argument("--seconds", type=float, default=15, help="recorded of each output (%(default)s)")
     parser.add_argument("--ppm", type=float, default=0, help="what the clock of pushing sources is fast by, in millionths (%(default)s)")
+    parser.add_argument("--loss", type=float, default=0, help="percent of packets lost between these sources and millpond: gst, live555")
+    parser.add_argument("--seed", type=int, default=1, help="of the losses (%(default)s)")
     parser.add_argument("--warm", type=float, default=8, help="seconds of the stream before outputs are recorded (%(default)s)")
     options = parser.parse_args()
+    if options.loss and options.warm + options.seconds > 50:
+        parser.error("the clip is a minute long, and frames are told apart by their contents")
     clip = TARGET / "bench/live-exact/media/exact.mp4"
     make(clip)
     reference = hashes("-i", clip)
-    names = [name for name in options.sources.split(",") if name != "mediamtx" or options.mediamtx]
+    peers = {"mediamtx": options.mediamtx, "live555": options.live555}
+    names = [name for name in options.sources.split(",") if peers.get(name, True) and (name in LOSSY or not options.loss)]
     sys.exit(not all([check(name, clip, reference, options) for name in names]))
 
 
