@@ -236,9 +236,12 @@ impl<'a> Period<'a> {
     }
 
     fn expected(&self, track: usize, of_track: &TrackSegment, before: Option<i64>) -> i64 {
-        let target = || self.window.tracks().get(track).map(|track| ticks(self.target.duration(), track.timescale));
-        let expected = before.map(|shortest| shortest - shortest / MARGIN).or_else(target).unwrap_or(0);
-        expected.max(of_track.duration())
+        let Some(timescale) = self.window.tracks().get(track).map(|track| track.timescale) else { return 0 };
+        let second = ticks(Duration::from_secs(1), timescale);
+        // FFmpeg loads a segment again where a second does not fit into it.
+        let shorter = |shortest: i64| (shortest - shortest / MARGIN).max(shortest.min(second));
+        let target = || ticks(self.target.duration(), timescale);
+        before.map_or_else(target, shorter).max(of_track.duration())
     }
 }
 

@@ -50,6 +50,13 @@ fn a_stream_with_low_latency_lists_the_unfinished_segment() {
 }
 
 #[test]
+fn an_unfinished_segment_is_not_stated_below_a_second() {
+    let window = window(LIMITS, cut(CutRules { segment: Duration::from_secs(1), ..rules() }, film(5, 25)));
+    let mpd = mpd(&window, &VIEW).unwrap();
+    assert!(mpd.contains("<S t=\"900000\" d=\"90000\" r=\"4\"/>"), "{mpd}");
+}
+
+#[test]
 fn players_that_rewind_get_complete_segments_alone() {
     let window = window(LIMITS, cut(rules(), film(5, 50)));
     let mpd = mpd(&window, &ManifestView { extent: Extent::Past, ..VIEW }).unwrap();
