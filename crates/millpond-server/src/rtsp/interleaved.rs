@@ -3,7 +3,7 @@
 use super::wire::Wire;
 use millpond_rtp::packet::HEADER;
 use millpond_stream::outlet::{Backlog, Datagrams, Outlet, Packets};
-use std::{io::IoSlice, sync::Arc};
+use std::sync::Arc;
 
 /// Bytes before each packet: `$`, the channel, and the length.
 const PREFIX: usize = 4;
@@ -46,24 +46,16 @@ impl Outlet for Interleaved {
         self.wire.backlog()
     }
 
-    fn send(&self, _: &mut Datagrams, packets: &Packets<'_>) {
-        let size: usize = packets.pieces.iter().map(|piece| PREFIX + HEADER + piece.head().len()).sum();
-        let mut heads = Vec::with_capacity(size);
-        let mut ends = Vec::with_capacity(packets.pieces.len());
+    fn send(&self, datagrams: &mut Datagrams, packets: &Packets<'_>) {
+        // One copy costs less than a system call with a slice for each head and each body.
+        let bytes = datagrams.buffer();
         for (header, piece) in packets.iter() {
-            heads.extend_from_slice(&prefix(self.channels.0, (HEADER + piece.len()) as u16));
-            heads.extend_from_slice(header);
-            heads.extend_from_slice(piece.head());
-            ends.push(heads.len());
+            bytes.extend_from_slice(&prefix(self.channels.0, (HEADER + piece.len()) as u16));
+            bytes.extend_from_slice(header);
+            bytes.extend_from_slice(piece.head());
+            bytes.extend_from_slice(&packets.frame[piece.body.clone()]);
         }
-        let mut slices = Vec::with_capacity(2 * ends.len());
-        let mut start = 0;
-        for (end, piece) in ends.into_iter().zip(packets.pieces) {
-            slices.push(IoSlice::new(&heads[start..end]));
-            slices.push(IoSlice::new(&packets.frame[piece.body.clone()]));
-            start = end;
-        }
-        self.wire.send_slices(&mut slices);
+        self.wire.send_bytes(bytes);
     }
 
     fn send_whole(&self, _: &mut Datagrams, packet: &[u8]) {

@@ -16,8 +16,6 @@ use tokio_rustls::server::TlsStream;
 const ENOUGH: usize = 256 << 10;
 /// Queued bytes above which the client counts as stuck.
 const MOST: usize = 1 << 20;
-/// Slices in one system call (IOV_MAX is 1024).
-const SLICES: usize = 1024;
 /// Size of the read buffer: most requests fit.
 const READ: usize = 2048;
 
@@ -98,25 +96,25 @@ impl Wire {
         backlog
     }
 
-    /// Sends slices of bytes behind the queue. Slices that the socket accepts now are not copied, except by encryption.
-    pub(super) fn send_slices(&self, mut slices: &mut [IoSlice<'_>]) -> Backlog {
+    /// Sends bytes behind the queue. What the socket accepts now is not queued, except by encryption.
+    pub(super) fn send_bytes(&self, mut bytes: &[u8]) -> Backlog {
         let mut outgoing = self.lock();
         let Outgoing { pending, secure } = &mut *outgoing;
         if let Some(secure) = secure {
-            if secure.seal(slices, &self.stream, pending).is_err() {
+            if secure.seal(&mut [IoSlice::new(bytes)], &self.stream, pending).is_err() {
                 return Backlog::Stuck;
             }
         } else {
-            while pending.is_empty() && !slices.is_empty() {
-                let most = slices.len().min(SLICES);
-                match self.stream.try_write_vectored(&slices[..most]) {
-                    Ok(0) => return Backlog::Stuck,
-                    Ok(count) => IoSlice::advance_slices(&mut slices, count),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(_) => return Backlog::Stuck,
+            while pending.is_empty() && !bytes.is_empty() {
+                // Straight to the socket: this is the path of every frame.
+                match rustix::net::send(&self.stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                    Ok(count) if count > 0 => bytes = &bytes[count..],
+                    Err(Errno::AGAIN) => break,
+                    Err(Errno::INTR) => {}
+                    Ok(_) | Err(_) => return Backlog::Stuck,
                 }
             }
-            slices.iter().for_each(|slice| pending.extend_from_slice(slice));
+            pending.extend_from_slice(bytes);
         }
         let backlog = backlog(pending.len());
         self.release(outgoing);

@@ -1,7 +1,8 @@
 //! The end of a fork's branch that takes frames: the one that never waits.
 
 use super::{
-    pipe::{Closed, Load, Parcel, PipeReader, Weight, branch},
+    pipe::{Closed, PipeReader, branch},
+    queue::{QueueWriter, Weight},
     registry::{NodeId, Registry},
     session::BranchSplicer,
 };
@@ -14,7 +15,6 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Longest time that one run counts: times of a source may jump.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -34,8 +34,7 @@ pub(crate) struct QueueLimits {
 #[derive(Debug)]
 pub(super) struct BranchWriter {
     /// Bounded by `limits`.
-    parcels: UnboundedSender<Parcel>,
-    load: Arc<Load>,
+    queue: QueueWriter,
     limits: QueueLimits,
     /// Latest due time of a run. Runs of several tracks alternate, and some are due before the last one.
     last: Option<Duration>,
@@ -76,13 +75,12 @@ impl BranchWriter {
     ) -> (Self, PipeReader) {
         let lost = Arc::new(AtomicU64::new(0));
         let edge = registry.connect(from, to, limits.runs, lost.clone());
-        let (parcels, load, reader) = branch(edge);
+        let (queue, reader) = branch(edge);
         let splicer = BranchSplicer::default();
-        let mut new = Self { parcels, load, limits, last: None, broken: Vec::new(), lost, to, splicer };
+        let mut new = Self { queue, limits, last: None, broken: Vec::new(), lost, to, splicer };
         for run in kept {
             new.last = run.last().map(|frame| frame.due).max(new.last);
-            // The reader is there.
-            let _ = new.parcels.send((run.clone(), Weight::default()));
+            new.queue.send((run.clone(), Weight::default()));
         }
         (new, reader)
     }
@@ -108,7 +106,7 @@ impl BranchWriter {
         stream: Option<&Splicer>,
     ) -> Result<usize, Closed> {
         match (self.splicer.get().cloned(), stream) {
-            (Some(splicer), Some(stream)) if !self.parcels.is_closed() => {
+            (Some(splicer), Some(stream)) if self.queue.load().is_ok() => {
                 BranchSplicer::follow(&splicer, stream, run);
                 let this = RefCell::new(self);
                 Ok(splicer.pass(run, &|run| this.borrow_mut().give_again(run, largest)))
@@ -129,13 +127,11 @@ impl BranchWriter {
     /// # Errors
     /// The reader was dropped.
     pub(super) fn give(&mut self, run: &Run, bytes: usize, largest: usize) -> Result<usize, Closed> {
-        if self.parcels.is_closed() {
-            return Err(Closed);
-        }
+        let load = self.queue.load()?;
         let Some(due) = run.last().map(|frame| frame.due) else { return Ok(0) };
         let span = self.last.map_or(Duration::ZERO, |last| due.saturating_sub(last).min(LONGEST));
         self.last = self.last.max(Some(due));
-        let fill = self.fill(Weight::new(bytes, span), largest);
+        let fill = self.fill(load, Weight::new(bytes, span), largest);
         if fill == Fill::Low && self.broken.is_empty() {
             self.send(run.clone(), bytes, span);
             return Ok(0);
@@ -155,24 +151,18 @@ impl BranchWriter {
     /// # Errors
     /// The reader was dropped.
     pub(super) fn lose(&mut self, run: &Run) -> Result<usize, Closed> {
-        if self.parcels.is_closed() {
-            return Err(Closed);
-        }
+        self.queue.load()?;
         run.iter().for_each(|frame| _ = self.takes(frame, Fill::Full));
         self.lost.fetch_add(run.len() as u64, Ordering::Relaxed);
         Ok(run.len())
     }
 
     fn send(&self, run: Run, bytes: usize, span: Duration) {
-        let weight = Weight::new(bytes, span);
-        self.load.add(weight);
-        // A reader that was dropped is found with the next run.
-        let _ = self.parcels.send((run, weight));
+        self.queue.send((run, Weight::new(bytes, span)));
     }
 
     /// How far the queue would be filled by one more run. An empty one has room for any.
-    fn fill(&self, more: Weight, largest: usize) -> Fill {
-        let held = self.load.read();
+    fn fill(&self, held: Weight, more: Weight, largest: usize) -> Fill {
         if held.runs == 0 {
             return Fill::Low;
         }
@@ -263,7 +253,7 @@ mod tests {
         let (_registry, mut writer, _reader) = pair(QueueLimits { bytes: 1 << 20, ..LIMITS }, &[]);
         // Sound is due 800 ms after the pictures that arrive with it.
         let lost: usize = (0..40).map(|n| give(&mut writer, disposable(n)) + give(&mut writer, frame(1, n + 20))).sum();
-        assert_eq!((lost, writer.load.read().span()), (0, Duration::from_millis(40 * 59)));
+        assert_eq!((lost, writer.queue.load().unwrap().span()), (0, Duration::from_millis(40 * 59)));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod observe;
 mod opened;
 mod past;
 mod pipe;
+mod queue;
 mod rate;
 mod registry;
 mod session;

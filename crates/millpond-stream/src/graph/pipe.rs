@@ -1,20 +1,12 @@
 //! Frames between two modules.
 
+use super::queue::{QueueReader, QueueWriter, Weight, queue};
 use crate::{
     Frame, Run,
     graph::registry::{EdgeGuard, NodeId, Registry},
 };
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-use tokio::sync::{
-    Semaphore, SemaphorePermit, TryAcquireError,
-    mpsc::{self, UnboundedReceiver, UnboundedSender, error::TryRecvError},
-};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 
 /// The module at the other end has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,24 +17,21 @@ pub struct Closed;
 #[derive(Debug)]
 pub struct PipeWriter {
     /// Bounded by `permits`.
-    runs: UnboundedSender<Parcel>,
+    runs: QueueWriter,
     permits: Arc<Semaphore>,
 }
-
-/// A run in a pipe, and what it adds to the load of a branch.
-pub(super) type Parcel = (Run, Weight);
 
 /// Permission to send one run.
 #[derive(Debug)]
 pub struct Permit<'a> {
-    runs: &'a UnboundedSender<Parcel>,
+    runs: &'a QueueWriter,
     permit: SemaphorePermit<'a>,
 }
 
 /// The end of a pipe that gives frames.
 #[derive(Debug)]
 pub struct PipeReader {
-    runs: UnboundedReceiver<Parcel>,
+    runs: QueueReader,
     /// The current run, and the number of its frames that were taken.
     current: Option<(Run, usize)>,
     room: Room,
@@ -58,59 +47,8 @@ enum Room {
         /// Permits of runs that were taken and not returned yet.
         owed: usize,
     },
-    /// The writer is a fork, which waits for nobody.
-    Load(Arc<Load>),
-}
-
-/// Runs and frames that wait in the pipe of a branch.
-#[derive(Debug, Default)]
-pub(super) struct Load {
-    runs: AtomicUsize,
-    bytes: AtomicUsize,
-    micros: AtomicU64,
-}
-
-/// Bytes and duration of a run that counts in the load of a branch. Runs from before its beginning have none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Weight {
-    pub(super) bytes: usize,
-    micros: u64,
-    pub(super) runs: usize,
-}
-
-impl Weight {
-    pub(super) fn new(bytes: usize, span: Duration) -> Self {
-        Self { bytes, micros: span.as_micros() as u64, runs: 1 }
-    }
-
-    pub(super) fn and(self, other: Self) -> Self {
-        let Self { bytes, micros, runs } = self;
-        Self { bytes: bytes + other.bytes, micros: micros + other.micros, runs: runs + other.runs }
-    }
-
-    pub(super) fn span(self) -> Duration {
-        Duration::from_micros(self.micros)
-    }
-}
-
-/// Only the fork adds, under its lock, and only the reader takes away: an order between the numbers is not needed.
-impl Load {
-    pub(super) fn add(&self, weight: Weight) {
-        self.runs.fetch_add(weight.runs, Ordering::Relaxed);
-        self.bytes.fetch_add(weight.bytes, Ordering::Relaxed);
-        self.micros.fetch_add(weight.micros, Ordering::Relaxed);
-    }
-
-    fn take(&self, weight: Weight) {
-        self.runs.fetch_sub(weight.runs, Ordering::Relaxed);
-        self.bytes.fetch_sub(weight.bytes, Ordering::Relaxed);
-        self.micros.fetch_sub(weight.micros, Ordering::Relaxed);
-    }
-
-    pub(super) fn read(&self) -> Weight {
-        let [runs, bytes] = [&self.runs, &self.bytes].map(|count| count.load(Ordering::Relaxed));
-        Weight { bytes, micros: self.micros.load(Ordering::Relaxed), runs }
-    }
+    /// The writer is a fork, which waits for nobody and looks at the load.
+    Unbounded,
 }
 
 /// Returns the ends of a pipe between two modules. It holds at most `depth` runs beside the one that is being taken.
@@ -119,7 +57,7 @@ impl Load {
 /// still be taken after the writer was dropped.
 pub(crate) fn pipe(registry: &Registry, from: NodeId, to: NodeId, depth: usize) -> (PipeWriter, PipeReader) {
     let depth = depth.max(1);
-    let (sender, runs) = mpsc::unbounded_channel();
+    let (sender, runs) = queue();
     let permits = Arc::new(Semaphore::new(depth));
     let edge = registry.connect(from, to, depth, Arc::default());
     let writer = PipeWriter { runs: sender, permits: permits.clone() };
@@ -127,11 +65,10 @@ pub(crate) fn pipe(registry: &Registry, from: NodeId, to: NodeId, depth: usize) 
     (writer, PipeReader { runs, current: None, room, _edge: edge })
 }
 
-/// Returns the ends of a branch's pipe, and the load that its reader takes away from.
-pub(super) fn branch(edge: EdgeGuard) -> (UnboundedSender<Parcel>, Arc<Load>, PipeReader) {
-    let (sender, runs) = mpsc::unbounded_channel();
-    let load = Arc::<Load>::default();
-    (sender, load.clone(), PipeReader { runs, current: None, room: Room::Load(load), _edge: edge })
+/// Returns the ends of a branch's pipe.
+pub(super) fn branch(edge: EdgeGuard) -> (QueueWriter, PipeReader) {
+    let (sender, runs) = queue();
+    (sender, PipeReader { runs, current: None, room: Room::Unbounded, _edge: edge })
 }
 
 impl PipeWriter {
@@ -161,7 +98,7 @@ impl Permit<'_> {
     /// Sends a run.
     pub fn send(self, run: Run) {
         // Without a reader the run is dropped, and nobody needs the permit.
-        let _ = self.runs.send((run, Weight::default()));
+        self.runs.send((run, Weight::default()));
         self.permit.forget();
     }
 }
@@ -175,16 +112,10 @@ impl PipeReader {
     pub fn peek(&mut self) -> Result<Option<&Frame>, Closed> {
         while self.current.as_ref().is_none_or(|(run, taken)| *taken >= run.len()) {
             self.current = None;
-            match self.runs.try_recv() {
-                Ok((run, weight)) => {
-                    self.current = Some((run, 0));
-                    match &mut self.room {
-                        Room::Permits { owed, .. } => *owed += 1,
-                        Room::Load(load) => load.take(weight),
-                    }
-                }
-                Err(TryRecvError::Empty) => return Ok(None),
-                Err(TryRecvError::Disconnected) => return Err(Closed),
+            let Some(run) = self.runs.try_take()? else { return Ok(None) };
+            self.current = Some((run, 0));
+            if let Room::Permits { owed, .. } = &mut self.room {
+                *owed += 1;
             }
         }
         Ok(self.current.as_ref().and_then(|(run, taken)| run.get(*taken)))
@@ -195,10 +126,9 @@ impl PipeReader {
     /// # Errors
     /// All runs were taken and the writer was dropped.
     pub async fn next(&mut self) -> Result<Run, Closed> {
-        let (run, weight) = self.runs.recv().await.ok_or(Closed)?;
-        match &self.room {
-            Room::Permits { permits, .. } => permits.add_permits(1),
-            Room::Load(load) => load.take(weight),
+        let run = self.runs.take().await?;
+        if let Room::Permits { permits, .. } = &self.room {
+            permits.add_permits(1);
         }
         Ok(run)
     }

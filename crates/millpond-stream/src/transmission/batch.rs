@@ -18,6 +18,8 @@ pub(super) const PACKET: usize = 1400;
 const TRAIN: usize = 44;
 /// Most messages in one call.
 const MESSAGES: usize = 64;
+/// Bytes of a buffer that stay allocated: more than most key frames have.
+const BUFFER: usize = 256 << 10;
 
 /// Packets that are sent together.
 pub(crate) struct Batch {
@@ -36,11 +38,20 @@ pub(crate) struct Batch {
 pub struct Datagrams {
     pub(super) rtp: Batch,
     pub(super) rtcp: Batch,
+    /// Bytes of one frame for a connection.
+    buffer: Vec<u8>,
 }
 
 impl Datagrams {
     pub(super) fn new() -> Self {
-        Self { rtp: Batch::new(), rtcp: Batch::new() }
+        Self { rtp: Batch::new(), rtcp: Batch::new(), buffer: Vec::new() }
+    }
+
+    /// An empty buffer, for an outlet that sends at once. It keeps its memory from one frame to the next.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER);
+        &mut self.buffer
     }
 }
 
