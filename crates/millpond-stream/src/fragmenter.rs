@@ -6,8 +6,12 @@
 //! Time 0 of its output is the presentation time of the first key frame of the leading track. Frames that are presented earlier
 //! are left out. Presentation times are kept exactly. Decode times are moved earlier by the reordering of the first fragment, so
 //! that no frame is decoded after it is presented; an edit list takes that off again, as in [`millpond_package::fmp4`].
+//!
+//! A frame waits for the next one of its track, which tells its duration. Where the [`Tempo`] of the stream is known, the first
+//! fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The picture behind it is decoded
+//! at the end of that, and presented at its own time, so decode times have neither a hole nor an overlap.
 
-use crate::{Format, Frame};
+use crate::{Format, Frame, Tempo, frame::ticks};
 use bytes::Bytes;
 use millpond_media::codec::Codec;
 use millpond_package::fmp4::{FragmentSample, TrackHeader, TrackRun, fragment_head, live_init};
@@ -54,6 +58,19 @@ pub struct Fragmenter {
     has_init: bool,
     /// Whether holes in the numbers of frames need no key frame.
     has_clean_holes: bool,
+    /// What earlier frames of the stream have shown.
+    tempo: Option<Tempo>,
+}
+
+/// Which frames end with a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All but the last one of each track, whose duration is not known yet.
+    Known,
+    /// The same, and the last one of the leading track, whose duration is assumed.
+    Lead,
+    /// All.
+    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +101,8 @@ struct Lane {
     waiting: Vec<Waiting>,
     /// The next decode time is no less.
     next_dts: i64,
+    /// Decode time at which the last sample ends, where its duration was assumed.
+    assumed: Option<i64>,
     /// Duration of the last sample.
     duration: u32,
     /// Number of the frame that follows the last one.
@@ -122,7 +141,8 @@ impl Fragmenter {
         lanes.first().filter(|lane| lane.track == lead)?;
         let (state, began) = (State::Empty, Duration::ZERO);
         let (has_init, has_clean_holes) = (false, false);
-        Some(Self { lanes, limits, state, sequence: 0, bytes: 0, began, skipped: 0, has_init, has_clean_holes })
+        let (sequence, bytes, skipped, tempo) = (0, 0, 0, None);
+        Some(Self { lanes, limits, state, sequence, bytes, began, skipped, has_init, has_clean_holes, tempo })
     }
 
     /// The same for frames that can all be decoded, whatever frames between them are missing. Those of a live stream are: the
@@ -130,6 +150,25 @@ impl Fragmenter {
     #[must_use]
     pub fn with_clean_holes(self) -> Self {
         Self { has_clean_holes: true, ..self }
+    }
+
+    /// Notes what the earlier frames of the stream have shown. Frames follow.
+    pub fn expect(&mut self, tempo: Tempo) {
+        if let Some(lead) = self.lanes.first_mut().filter(|lead| lead.track == tempo.track && lead.format.is_video()) {
+            lead.reorder = tempo.reorder;
+        }
+        self.tempo = Some(tempo);
+    }
+
+    /// Ends the first fragment, with all frames of the leading track that were taken. `None` after the first one, and where the
+    /// frame interval or the reordering of the stream is not [known](Self::expect).
+    pub fn start(&mut self) -> Option<Fragment> {
+        let tempo = self.tempo.filter(|_| !self.has_init && self.state == State::Open)?;
+        let (lead, others) = self.lanes.split_first_mut()?;
+        let is_known = lead.track == tempo.track && !others.iter().any(|lane| lane.format.is_video());
+        let interval = tempo.interval.filter(|_| is_known)?;
+        lead.assume(interval);
+        self.cut(self.began, Extent::Lead)
     }
 
     /// Takes a frame. Returns the fragment that ends before it, where one does. Frames of other tracks are ignored.
@@ -158,10 +197,13 @@ impl Fragmenter {
             self.begin(frame);
         }
         let ends = self.ends_before(frame, is_key);
+        if is_lead && self.lanes[0].waiting.is_empty() {
+            self.began = frame.due;
+        }
         self.lanes[index].take(frame);
         self.bytes += frame.data.len();
         // A fragment that is broken off leaves none that could end here.
-        if ends { self.cut(frame.due, false) } else { broken }
+        if ends { self.cut(frame.due, Extent::Known) } else { broken }
     }
 
     /// Notes that frames were lost: the fragment ends, and the next one begins with the next key frame. Returns the fragment.
@@ -170,13 +212,13 @@ impl Fragmenter {
         if self.state == State::Open {
             self.state = State::Broken;
         }
-        self.lanes.iter_mut().for_each(|lane| lane.next_number = None);
+        self.lanes.iter_mut().for_each(|lane| (lane.next_number, lane.assumed) = (None, None));
         fragment
     }
 
     /// Returns the last fragment, with all frames that wait.
     pub fn finish(&mut self) -> Option<Fragment> {
-        self.cut(self.began, true)
+        self.cut(self.began, Extent::All)
     }
 
     /// Duration of what was taken so far, gaps included.
@@ -216,18 +258,22 @@ impl Fragmenter {
         has_lead && ((is_key && age >= least) || age >= most || self.bytes >= bytes)
     }
 
-    /// Ends the fragment. The last frame of each track begins the next one, because its duration is not known yet; none does
-    /// where this `is_last`.
-    fn cut(&mut self, began: Duration, is_last: bool) -> Option<Fragment> {
+    /// Ends the fragment. The frames that are left over begin the next one.
+    fn cut(&mut self, began: Duration, extent: Extent) -> Option<Fragment> {
         let init = (!self.has_init).then(|| {
             self.lanes.iter_mut().for_each(|lane| lane.settle());
             self.init()
         });
         let lead = self.lanes.first()?;
-        let has_lead = lead.waiting.len() > usize::from(!is_last);
+        let has_lead = lead.waiting.len() > usize::from(extent == Extent::Known);
         let is_independent = has_lead && lead.waiting.first().is_some_and(|first| first.is_sync);
         let mut frames = Vec::new();
-        let runs: Vec<_> = self.lanes.iter_mut().filter_map(|lane| lane.run(&mut frames, is_last)).collect();
+        let mut is_whole = extent != Extent::Known;
+        let mut runs = Vec::with_capacity(self.lanes.len());
+        for lane in &mut self.lanes {
+            runs.extend(lane.run(&mut frames, is_whole));
+            is_whole = extent == Extent::All;
+        }
         if runs.is_empty() {
             return None;
         }
@@ -249,7 +295,8 @@ impl Lane {
         let duration = format.track.codec.samples_per_frame().unwrap_or(format.timescale() / 25).max(1);
         let (waiting, next_number) = (Vec::new(), None);
         let (origin, from, reorder, early, next_dts) = (0, 0, 0, 0, i64::MIN);
-        Self { track, format, id, origin, from, reorder, early, waiting, next_dts, duration, next_number }
+        let assumed = None;
+        Self { track, format, id, origin, from, reorder, early, waiting, next_dts, assumed, duration, next_number }
     }
 
     fn header(&self) -> TrackHeader<'_> {
@@ -266,7 +313,7 @@ impl Lane {
         }
         // The due times of priming are all 0. Only pictures are reordered.
         let dts = match self.format.is_video() {
-            true => ticks(frame.due, self.format.timescale()).saturating_sub(self.origin),
+            true => self.decoded(frame.decoded(self.format.timescale()).saturating_sub(self.origin), pts),
             false => pts,
         };
         let dts = dts.max(self.next_dts);
@@ -274,21 +321,35 @@ impl Lane {
         self.waiting.push(Waiting { dts, pts, is_sync: frame.is_sync, data: frame.data.clone() });
     }
 
-    /// Settles the media time of time 0 by the frames of the first fragment.
+    /// Returns the decode time of the next picture, of which `dts` is the own one. It is the end that was assumed for the picture
+    /// before, unless that lies behind both its own decode time and its presentation time.
+    fn decoded(&mut self, dts: i64, pts: i64) -> i64 {
+        let latest = dts.max(pts.saturating_add(self.reorder));
+        self.assumed.take().map_or(dts, |end| end.min(latest))
+    }
+
+    /// Assumes the duration of the last frame.
+    fn assume(&mut self, interval: Duration) {
+        let Some(last) = self.waiting.last() else { return };
+        let duration = ticks(interval, self.format.timescale()).max(1);
+        self.assumed = Some(last.dts.saturating_add(duration));
+    }
+
+    /// Settles the media time of time 0 by the frames of the first fragment, and by what is known of earlier ones.
     fn settle(&mut self) {
-        self.reorder =
-            self.waiting.iter().map(|waiting| waiting.dts.saturating_sub(waiting.pts)).max().unwrap_or(0).max(0);
+        let reorder = self.waiting.iter().map(|waiting| waiting.dts.saturating_sub(waiting.pts)).max();
+        self.reorder = reorder.unwrap_or(0).max(self.reorder);
         let first = self.waiting.first().map_or(0, |waiting| waiting.dts.saturating_sub(self.reorder));
         self.early = first.min(0).saturating_neg();
     }
 
-    /// Takes the frames of a fragment out; `None` where there are none.
-    fn run(&mut self, frames: &mut Vec<Bytes>, is_last: bool) -> Option<TrackRun> {
-        let count = self.waiting.len().saturating_sub(usize::from(!is_last));
+    /// Takes the frames of a fragment out: all of them, or all but the last one. `None` where there are none.
+    fn run(&mut self, frames: &mut Vec<Bytes>, is_whole: bool) -> Option<TrackRun> {
+        let count = self.waiting.len().saturating_sub(usize::from(!is_whole));
         let rest = self.waiting.split_off(count);
         let taken = std::mem::replace(&mut self.waiting, rest);
         let first = taken.first()?.dts;
-        let ends = taken.iter().skip(1).chain(self.waiting.first()).map(|next| Some(next.dts)).chain([None]);
+        let ends = taken.iter().skip(1).chain(self.waiting.first()).map(|next| Some(next.dts)).chain([self.assumed]);
         let mut samples = Vec::with_capacity(taken.len());
         for (sample, end) in taken.iter().zip(ends) {
             if let Some(end) = end {
@@ -312,12 +373,6 @@ fn scaled(ticks: i64, from: u32, to: u32) -> i64 {
     let from = i128::from(from.max(1));
     let product = i128::from(ticks) * i128::from(to);
     i64::try_from((product + from / 2).div_euclid(from)).unwrap_or(i64::MAX)
-}
-
-/// Converts a time to the nearest tick.
-fn ticks(time: Duration, timescale: u32) -> i64 {
-    let nanos = u128::from(timescale) * time.as_nanos();
-    i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -25,5 +25,18 @@ pub struct Frame {
     pub data: Bytes,
 }
 
+impl Frame {
+    /// Its decode time in the nearest tick of `timescale`.
+    pub(crate) fn decoded(&self, timescale: u32) -> i64 {
+        ticks(self.due, timescale)
+    }
+}
+
+/// Converts a time to the nearest tick.
+pub(crate) fn ticks(time: Duration, timescale: u32) -> i64 {
+    let nanos = u128::from(timescale) * time.as_nanos();
+    i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
+}
+
 /// Frames in the order of their due times, shared by all that hold them.
 pub type Run = Arc<[Frame]>;

@@ -34,7 +34,7 @@ pub use format::Format;
 pub use frame::{Frame, Run};
 pub use graph::{
     Attached, CannotOpen, Group, GroupAddress, Manager, Opened, Played, PlayedPart, Playing, Program, Request, Start,
-    Stopped, Viewing,
+    Stopped, Tempo, Viewing,
 };
 pub use live::{
     CannotInsert, ChannelSource, Conflict, Cues, Epoch, EpochReason, FoundPart, FoundSegment, InsertionEnd,

@@ -1,3 +1,5 @@
+mod start;
+
 use super::*;
 use millpond_media::{
     codec::Codec,

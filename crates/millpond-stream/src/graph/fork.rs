@@ -9,6 +9,7 @@ use super::{
     rate::Rate,
     registry::{NodeGuard, NodeId, Registry},
     session::BranchSplicer,
+    tempo::{Tempo, TempoMeter},
 };
 use crate::{
     Frame, Run,
@@ -60,6 +61,7 @@ pub struct Fork {
 #[derive(Debug, Default)]
 struct Inner {
     kept: Kept,
+    tempo: TempoMeter,
     branches: Vec<BranchWriter>,
     /// Sending threads with branches: each is told of new frames once.
     alarms: Vec<Alarm>,
@@ -89,21 +91,25 @@ pub(crate) struct Figures {
 }
 
 impl Inner {
-    /// Keeps a run and gives it to all branches; they lose one that there is no memory for. Returns whether branches can begin
+    /// Keeps a run and gives it to all branches; they lose one that there is no memory for. `lead` is the leading track with its
+    /// ticks a second. Returns whether branches can begin
     /// with it, and the number of frames that branches lost.
     fn put(
         &mut self,
         run: Result<&Run, &Run>,
-        lead: Option<u16>,
+        lead: Option<(u16, u32)>,
         (limits, splicer): (&KeptLimits, Option<&Splicer>),
     ) -> (bool, usize) {
         let (Ok(given) | Err(given)) = run;
-        let keys = || given.iter().filter(|frame| Some(frame.track) == lead && frame.is_sync);
+        let (lead, timescale) = lead.unzip();
+        let of_lead = || given.iter().filter(|frame| Some(frame.track) == lead);
+        let keys = || of_lead().filter(|frame| frame.is_sync);
         let has_key = run.is_ok() && keys().next().is_some();
         let bytes = given.iter().map(|frame| frame.data.len()).sum();
         self.largest = keys().map(|frame| frame.data.len()).max().unwrap_or(0).max(self.largest);
         if run.is_ok() {
             self.kept.push(given, bytes, has_key, limits);
+            of_lead().for_each(|frame| self.tempo.take(frame, timescale.unwrap_or(1)));
         }
         let (largest, mut lost) = (self.largest, 0);
         self.branches.retain_mut(|branch| {
@@ -135,6 +141,8 @@ pub struct Branch {
     pub runs: usize,
     /// Due time from the first run in the pipe to the last one.
     pub span: Duration,
+    /// Frame interval and reordering; `None` in the first group of pictures of an epoch.
+    pub tempo: Option<Tempo>,
     /// Clips for its viewer alone.
     pub(super) splicer: BranchSplicer,
 }
@@ -237,7 +245,7 @@ impl Fork {
     }
 
     fn give(&self, run: &Run) -> usize {
-        let lead = self.lead();
+        let lead = self.lead().map(|track| (track, self.lead.timescale()));
         let mut inner = self.lock();
         if inner.is_closed {
             return 0;
@@ -289,7 +297,7 @@ impl Fork {
         let begins = |run: &&Run| run.first().is_some_and(|frame| self.lead.admits(frame.epoch));
         let Some(first) = inner.kept.first().filter(begins).cloned() else { return Ok(None) };
         let kept = inner.kept.runs();
-        let (runs, span) = (kept.len(), inner.kept.span());
+        let (runs, span, tempo) = (kept.len(), inner.kept.span(), inner.tempo.tempo());
         let (writer, reader) = BranchWriter::new(&self.registry, (self.id(), to), self.limits.queue, kept);
         let splicer = writer.splicer().clone();
         inner.branches.push(writer);
@@ -299,7 +307,7 @@ impl Fork {
             inner.alarms.push(transmitter.alarm(self.id()));
         }
         drop(inner);
-        Ok(Some(Branch { reader, first, runs, span, splicer }))
+        Ok(Some(Branch { reader, first, runs, span, tempo, splicer }))
     }
 
     /// Closes the fork: runs in the pipes can still be taken, and no branch can join.

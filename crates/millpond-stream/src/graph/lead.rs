@@ -10,6 +10,8 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Lead {
     /// The leading track of the newest epoch; [`NONE`] until formats are known.
     track: AtomicU32,
+    /// Ticks of it a second.
+    timescale: AtomicU32,
     /// The newest epoch.
     epoch: AtomicU32,
     /// Whether the source was lost: frames from before the loss begin no branch.
@@ -18,7 +20,7 @@ pub(crate) struct Lead {
 
 impl Default for Lead {
     fn default() -> Self {
-        Self { track: NONE.into(), epoch: 0.into(), is_lost: false.into() }
+        Self { track: NONE.into(), timescale: 1.into(), epoch: 0.into(), is_lost: false.into() }
     }
 }
 
@@ -29,10 +31,12 @@ impl Lead {
         Self { track: u32::from(track).into(), ..Self::default() }
     }
 
-    /// Notes that an epoch begins. Without a track of its own the last one leads on.
-    pub(crate) fn begin(&self, epoch: u32, track: Option<u16>) {
-        if let Some(track) = track {
+    /// Notes that an epoch begins, with its leading track and the ticks of that a second. Without a track of its own the last
+    /// one leads on.
+    pub(crate) fn begin(&self, epoch: u32, track: Option<(u16, u32)>) {
+        if let Some((track, timescale)) = track {
             self.track.store(track.into(), Ordering::Release);
+            self.timescale.store(timescale, Ordering::Release);
         }
         self.epoch.store(epoch, Ordering::Release);
         self.is_lost.store(false, Ordering::Release);
@@ -46,6 +50,11 @@ impl Lead {
     /// The leading track, where it is known.
     pub(crate) fn track(&self) -> Option<u16> {
         u16::try_from(self.track.load(Ordering::Acquire)).ok()
+    }
+
+    /// Ticks of the leading track a second.
+    pub(super) fn timescale(&self) -> u32 {
+        self.timescale.load(Ordering::Acquire)
     }
 
     /// Whether branches can begin with a frame of an epoch now.

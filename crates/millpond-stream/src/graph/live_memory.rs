@@ -165,7 +165,7 @@ mod tests {
     async fn a_group_of_pictures_that_never_ends_stays_in_bounds() {
         let (registry, reporter) = (Registry::default(), Reporter::default());
         let node = registry.add("reception", "cams/door");
-        reporter.splicer().lead().begin(0, Some(0));
+        reporter.splicer().lead().begin(0, Some((0, 90_000)));
         let fork = Fork::live(&registry, &node, reporter.splicer().clone(), memory(&reporter));
         let frame = |number: u32| Frame {
             track: 0,

@@ -19,6 +19,7 @@ mod registry;
 mod session;
 mod shared;
 mod splicing;
+mod tempo;
 mod viewing;
 
 pub use attach::Attached;
@@ -37,5 +38,6 @@ pub use registry::{Edge, Node, NodeGuard, NodeId, Registry, Snapshot};
 pub(crate) use registry::{EdgeGuard, Takers};
 pub(crate) use shared::{Graph, Shared};
 pub(crate) use splicing::SplicePart;
+pub use tempo::Tempo;
 pub(crate) use viewing::KIND as VIEWING;
 pub use viewing::Viewing;

@@ -121,6 +121,11 @@ impl PipeReader {
         Ok(self.current.as_ref().and_then(|(run, taken)| run.get(*taken)))
     }
 
+    /// Whether all runs that have arrived were taken.
+    pub(super) fn is_drained(&self) -> bool {
+        self.current.is_none() && self.runs.is_empty()
+    }
+
     /// Waits for the next whole run and returns its permit at once. For modules that pass runs on. Cancel safe.
     ///
     /// # Errors

@@ -157,7 +157,7 @@ impl Shared {
         feed: &Arc<dyn Feed>,
         tracks: &mut [TrackSender],
     ) -> Result<Joined, Closed> {
-        let Branch { reader, first, runs, span, splicer } = self.branch(to, transmitter).await?;
+        let Branch { reader, first, runs, span, splicer, .. } = self.branch(to, transmitter).await?;
         let is_lead = |track| self.graph.fork.lead() == Some(track);
         let key = first.iter().find(|frame| is_lead(frame.track) && frame.is_sync).ok_or(Closed)?;
         let timescale = feed.format(key.track).map_or(1, |format| format.timescale().max(1));

@@ -1,6 +1,6 @@
 //! Viewers that take the frames of a channel or live stream themselves, without a transmission.
 
-use super::{CannotOpen, Closed, Manager, NodeGuard, PipeReader, Program, session::SessionFeed};
+use super::{CannotOpen, Closed, Manager, NodeGuard, PipeReader, Program, Tempo, session::SessionFeed};
 use crate::Run;
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ pub(crate) const KIND: &str = "viewing";
 pub struct Viewing {
     reader: PipeReader,
     program: Program,
+    tempo: Option<Tempo>,
     _node: NodeGuard,
 }
 
@@ -20,6 +21,16 @@ impl Viewing {
     /// lives.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// Frame interval and reordering of the stream when the reader joined; `None` in the first group of pictures of an epoch.
+    pub fn tempo(&self) -> Option<Tempo> {
+        self.tempo
+    }
+
+    /// Whether all frames that have arrived were taken.
+    pub fn is_drained(&self) -> bool {
+        self.reader.is_drained()
     }
 
     /// Waits for the next frames. A reader that is slow loses frames: disposable ones first, then all of a track
@@ -43,6 +54,6 @@ impl Manager {
         let branch = program.shared.branch(node.id(), None).await.map_err(|Closed| CannotOpen::Ended)?;
         let feed = Arc::new(SessionFeed { feed: program.feed.clone(), splicer: branch.splicer });
         let program = Program { feed, ..program.clone() };
-        Ok(Viewing { reader: branch.reader, program, _node: node })
+        Ok(Viewing { reader: branch.reader, program, tempo: branch.tempo, _node: node })
     }
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use millpond_package::hls::Container;
 use millpond_stream::{
-    Program, Run, Viewing,
+    Program, Run, Tempo, Viewing,
     fragmenter::{Fragment, FragmentLimits, Fragmenter},
     transport_stream::TransportStream,
 };
@@ -63,6 +63,21 @@ impl Muxer {
         }
     }
 
+    /// Notes what earlier frames of the stream have shown.
+    fn expect(&mut self, tempo: Option<Tempo>) {
+        if let (Self::Fragments(muxer), Some(tempo)) = (self, tempo) {
+            muxer.expect(tempo);
+        }
+    }
+
+    /// Returns the first fragment, where its frames need not wait for others.
+    fn start(&mut self) -> Option<Fragment> {
+        match self {
+            Self::Fragments(muxer) => muxer.start(),
+            Self::Transport(_) => None,
+        }
+    }
+
     /// Begins the epoch of the next frame. Returns whether its media can follow in the same response.
     fn enter(&mut self, program: &Program, epoch: u32) -> bool {
         match self {
@@ -86,7 +101,8 @@ impl Sent {
 
 impl LongResponse {
     /// Sends what `viewing` gives in the container of `muxer`, until the stream ends or `stop` turns true.
-    pub(crate) fn new(viewing: Viewing, muxer: Muxer, stop: watch::Receiver<bool>, sent: Sent) -> Self {
+    pub(crate) fn new(viewing: Viewing, mut muxer: Muxer, stop: watch::Receiver<bool>, sent: Sent) -> Self {
+        muxer.expect(viewing.tempo());
         Self { epoch: None, viewing, muxer, ready: VecDeque::new(), is_over: false, stop, sent }
     }
 
@@ -135,6 +151,12 @@ impl ChunkStream for LongResponse {
                 }
                 if self.is_over {
                     return Ok(None);
+                }
+                if self.viewing.is_drained()
+                    && let Some(first) = self.muxer.start()
+                {
+                    self.ready.extend(chunks(first));
+                    continue;
                 }
                 let run = tokio::select! {
                     biased;

@@ -175,7 +175,8 @@ impl Splicer {
     }
 
     fn announce(&self, epoch: Epoch) {
-        self.lead.begin(epoch.number, epoch.lead());
+        let lead = epoch.lead().and_then(|track| Some((track, epoch.timescale(track)?.get())));
+        self.lead.begin(epoch.number, lead);
         if !self.is_branch {
             self.totals.epoch();
         }
