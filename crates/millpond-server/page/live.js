@@ -2,10 +2,23 @@
 
 // Plays a running stream from one long response (stream.mp4) by Media Source Extensions, close to its newest frame.
 
-// Seconds between the picture and the newest frame: what playing steers to, from where it plays faster, from where it jumps.
+// Seconds between the picture and the newest frame: what playing steers to, the same at most after stalls, and the step.
 const NEAR = 0.3;
-const FAR = 0.7;
-const BEHIND = 3;
+const NEAR_MOST = 1;
+const NEAR_STEP = 0.1;
+// Seconds above that: from where it plays faster, from where it jumps at the start, from where it jumps later.
+const FAR = 0.1;
+const BEHIND_AT_START = 0.2;
+const BEHIND = 0.7;
+// Playback rate that catches up, and the share of a measurement in the smoothed delay.
+const FASTER = 1.1;
+const SMOOTH = 0.2;
+// Milliseconds: between two measurements; from the first media until the frames since the key frame are there; without a jump after
+// one, and without a stall until the delay becomes less by a step.
+const TICK = 100;
+const START = 200;
+const JUMP_REST = 2000;
+const CALM = 30000;
 // Seconds of media that stay before the picture.
 const KEPT = 10;
 // Seconds until a response that ended is asked for again: the first and the longest time.
@@ -23,10 +36,12 @@ async function refusal(reply) {
 class LongResponse {
   constructor(element, url, tell) {
     Object.assign(this, { element, url, ends: new AbortController(), source: new MediaSource(), buffer: null });
+    Object.assign(this, { near: NEAR, behind: NEAR, began: Infinity, jumped: null, calm: Infinity });
     this.tell = words => this.ends.signal.aborted || tell(words);
     this.object = URL.createObjectURL(this.source);
     element.src = this.object;
-    this.steering = setInterval(() => this.steer(), 100);
+    this.steering = setInterval(() => this.steer(), TICK);
+    element.addEventListener('waiting', () => this.stalled(), { signal: this.ends.signal });
     this.run();
   }
 
@@ -61,6 +76,8 @@ class LongResponse {
       await this.changed(() => this.buffer.appendBuffer(value));
       if (!hasMedia && this.newest() !== null) {
         hasMedia = true;
+        // It begins with a key frame, which may be old.
+        Object.assign(this, { began: performance.now(), jumped: null, calm: performance.now() });
         this.tell(null);
         this.element.play().catch(() => {});
       }
@@ -104,18 +121,39 @@ class LongResponse {
   // Keeps the picture close to the newest frame.
   steer() {
     if (!this.buffer || this.newest() === null) return;
-    const { element, buffer: { buffered } } = this;
-    const newest = this.newest();
+    const { element, near, buffer: { buffered } } = this;
+    const [now, newest] = [performance.now(), this.newest()];
+    if (now - this.began < START) return;
     const last = buffered.start(buffered.length - 1);
     const behind = newest - element.currentTime;
-    // A hole is jumped over, and so is a delay that grew while the page was hidden. A jump may miss: the beginning of what is
-    // buffered moves until pictures and sound have arrived.
+    // A hole is jumped over. A jump may miss: the beginning of what is buffered moves until pictures and sound have arrived.
     const isInHole = element.currentTime < last && element.readyState < 3;
-    if (isInHole || (!element.seeking && behind > BEHIND)) {
-      element.currentTime = Math.max(last, newest - NEAR);
-    } else {
-      element.playbackRate = behind > FAR ? 1.1 : behind < NEAR ? 1 : element.playbackRate;
+    const isFirst = this.jumped === null;
+    // Decoders that need long for a jump show pictures before the next one.
+    const mayJump = isFirst || now - this.jumped > JUMP_REST;
+    const isTooFar = mayJump && behind > near + (isFirst ? BEHIND_AT_START : BEHIND);
+    if (isInHole || isTooFar) element.currentTime = Math.max(last, newest - near);
+    if (isFirst || element.seeking) {
+      Object.assign(this, { jumped: now, behind: near });
+      return;
     }
+    // Frames arrive some at a time.
+    this.behind += SMOOTH * (behind - this.behind);
+    if (this.behind > near + FAR) element.playbackRate = FASTER;
+    else if (this.behind <= near) element.playbackRate = 1;
+    if (now - this.calm > CALM) this.keep(near - NEAR_STEP, now);
+  }
+
+  // Keeps more distance after the picture has waited for frames.
+  stalled() {
+    const now = performance.now();
+    if (!this.element.seeking && now - this.began > JUMP_REST) this.keep(this.near + NEAR_STEP, now);
+  }
+
+  // Sets the distance to the newest frame.
+  keep(near, now) {
+    this.near = Math.min(NEAR_MOST, Math.max(NEAR, near));
+    this.calm = now;
   }
 
   // Seconds between the picture and the newest frame that arrived; null before the first one.
