@@ -7,7 +7,7 @@
 use super::{Container, date_ranges};
 use crate::{
     digits,
-    live::{Edge, Extent, Segment, SegmentNumber, Targets, TrackSegment, Window, WindowTrack, time},
+    live::{Edge, Extent, Part, Segment, SegmentNumber, Targets, TrackSegment, Window, WindowTrack, time},
     track::MediaKind,
     utc,
 };
@@ -256,11 +256,23 @@ impl<'a> Playlist<'a> {
     fn parts(&self, out: &mut String, segment: &Segment, of_track: &TrackSegment) {
         for part in of_track.parts() {
             out.push_str("#EXT-X-PART:DURATION=");
-            digits::push_micros(out, digits::micros(part.duration, self.scale.get()));
+            digits::push_micros(out, self.part_micros(part));
             out.push_str(",URI=\"");
             self.part_address(out, Edge { segment: segment.number, part: part.index });
             out.push_str(if part.is_independent { "\",INDEPENDENT=YES\n" } else { "\"\n" });
         }
+    }
+
+    /// Returns the stated duration of a part: the exact one, rounded up to the next microsecond, but at most the part target.
+    ///
+    /// Shaka Player up to 5.2 adds these durations up, and resets its decoder pipeline where the sum moves back against the timestamps
+    /// of the media. It then drops pictures up to the next key frame. Exact durations would let the rounding of its sums decide.
+    fn part_micros(&self, part: &Part) -> u64 {
+        let scale = u64::from(self.scale.get());
+        let ticks = u64::try_from(part.duration).unwrap_or(0);
+        let above = ticks.saturating_mul(1_000_000) / scale + 1;
+        let target = self.targets.parts.as_ref().and_then(|parts| parts.get(self.track));
+        above.min(target.map_or(u64::MAX, |target| u64::try_from(target.as_micros()).unwrap_or(u64::MAX)))
     }
 
     fn part_address(&self, out: &mut String, place: Edge) {

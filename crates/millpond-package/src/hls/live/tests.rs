@@ -34,14 +34,14 @@ fn a_stream_with_low_latency() {
         #EXT-X-MEDIA-SEQUENCE:100\n#EXT-X-DISCONTINUITY-SEQUENCE:7\n#EXT-X-INDEPENDENT-SEGMENTS\n\
         #EXT-X-MAP:URI=\"../~0a1b/v1/init-0.mp4\"\n\
         #EXT-X-PROGRAM-DATE-TIME:2026-11-22T10:00:00.000Z\n\
-        #EXT-X-PART:DURATION=0.320000,URI=\"../~0a1b/v1/100.0.m4s\",INDEPENDENT=YES\n\
-        #EXT-X-PART:DURATION=0.320000,URI=\"../~0a1b/v1/100.1.m4s\"\n";
+        #EXT-X-PART:DURATION=0.320001,URI=\"../~0a1b/v1/100.0.m4s\",INDEPENDENT=YES\n\
+        #EXT-X-PART:DURATION=0.320001,URI=\"../~0a1b/v1/100.1.m4s\"\n";
     assert!(list.starts_with(expected), "{list}");
-    let expected = "#EXT-X-PART:DURATION=0.080000,URI=\"../~0a1b/v1/100.6.m4s\"\n#EXTINF:2.000000,\n../~0a1b/v1/100.m4s\n\
+    let expected = "#EXT-X-PART:DURATION=0.080001,URI=\"../~0a1b/v1/100.6.m4s\"\n#EXTINF:2.000000,\n../~0a1b/v1/100.m4s\n\
         #EXT-X-PROGRAM-DATE-TIME:2026-11-22T10:00:02.000Z\n\
-        #EXT-X-PART:DURATION=0.320000,URI=\"../~0a1b/v1/101.0.m4s\",INDEPENDENT=YES\n\
-        #EXT-X-PART:DURATION=0.320000,URI=\"../~0a1b/v1/101.1.m4s\"\n\
-        #EXT-X-PART:DURATION=0.320000,URI=\"../~0a1b/v1/101.2.m4s\"\n\
+        #EXT-X-PART:DURATION=0.320001,URI=\"../~0a1b/v1/101.0.m4s\",INDEPENDENT=YES\n\
+        #EXT-X-PART:DURATION=0.320001,URI=\"../~0a1b/v1/101.1.m4s\"\n\
+        #EXT-X-PART:DURATION=0.320001,URI=\"../~0a1b/v1/101.2.m4s\"\n\
         #EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"../~0a1b/v1/101.3.m4s\"\n\
         #EXT-X-RENDITION-REPORT:URI=\"../a1/index.m3u8\",LAST-MSN=101,LAST-PART=2\n";
     assert!(list.ends_with(expected), "{list}");
@@ -79,6 +79,27 @@ fn epochs_are_discontinuities_with_their_own_init_and_lost_media_are_gaps() {
         #EXT-X-PROGRAM-DATE-TIME:2026-11-22T10:00:51.000Z\n#EXT-X-GAP\n#EXTINF:2.000000,\n../~0a1b/v1/103.m4s\n";
     assert!(list.contains(expected), "{list}");
     assert!(!list.contains("INDEPENDENT-SEGMENTS") && list.contains("DISCONTINUITY-SEQUENCE:7\n"), "{list}");
+}
+
+#[test]
+fn sums_of_part_durations_never_move_back_against_the_media() {
+    for group in [50, 48, 31] {
+        let window = window(LIMITS, cut(rules(), film(8, group)));
+        for (track, scale) in [(0, 90_000.0), (1, 48_000.0)] {
+            let list = media(&window, track, &VIEW).unwrap();
+            let stated = list.lines().filter_map(|line| line.strip_prefix("#EXT-X-PART:DURATION="));
+            let mut stated = stated.map(|line| line.split(',').next().unwrap().parse::<f64>().unwrap());
+            let parts: Vec<_> =
+                window.segments().filter_map(|segment| segment.track(track)).flat_map(|of| of.parts()).collect();
+            let listed = list.matches("#EXT-X-PART:").count();
+            let skipped = parts.len() - listed;
+            for part in &parts[skipped..] {
+                let above = stated.next().unwrap() - part.duration as f64 / scale;
+                assert!(above > 1e-9 && above < 1.1e-6, "{above} s");
+            }
+            assert!(listed > 10);
+        }
+    }
 }
 
 /// Merges a delta update into an older playlist, as a client does.
