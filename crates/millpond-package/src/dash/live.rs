@@ -36,8 +36,11 @@ pub struct ManifestView<'a> {
     pub run: &'a str,
     /// URL of the server's time (`UTCTiming`, 5.8.4.11), relative to the MPD or absolute.
     pub clock: &'a str,
-    /// Wall time of the window's last change, since the Unix epoch.
+    /// Wall time of the MPD's last change, since the Unix epoch.
     pub published: Duration,
+    /// Time for which the source has been away; zero while media arrive. The time shift buffer grows by it: dash.js can't go on where
+    /// its position has left that buffer.
+    pub away: Duration,
     /// The segments listed.
     pub extent: Extent,
 }
@@ -117,7 +120,7 @@ fn head(w: &mut Writer, window: &Window, view: &ManifestView<'_>) {
     // Shaka reads no ServiceDescription unless it is told to: this is its delay with parts too.
     let delay = latency(part).unwrap_or(target * 3);
     // Players need at least five segments.
-    let depth = window.depth(view.extent).max(target * 5);
+    let depth = window.depth(view.extent, view.away).max(target * 5);
     w.start("MPD")
         .attribute("xmlns", "urn:mpeg:dash:schema:mpd:2011")
         .attribute("profiles", "urn:mpeg:dash:profile:isoff-live:2011")

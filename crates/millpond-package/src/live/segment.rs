@@ -18,6 +18,8 @@ pub struct Segment {
     pub wall: Duration,
     /// Whether the leading track begins it with a key frame.
     pub is_independent: bool,
+    /// Time of the media between the window's first segment and this one, without the time between epochs.
+    pub(super) media: Duration,
     pub(super) tracks: Box<[TrackSegment]>,
 }
 
@@ -41,7 +43,7 @@ impl Segment {
         tracks: usize,
     ) -> Self {
         let tracks = vec![TrackSegment::default(); tracks].into();
-        Self { number, epoch, discontinuity, start, wall, is_independent, tracks }
+        Self { number, epoch, discontinuity, start, wall, is_independent, media: Duration::ZERO, tracks }
     }
 
     /// Returns the segment of one track.

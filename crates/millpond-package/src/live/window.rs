@@ -8,6 +8,7 @@ mod rates;
 pub(super) use rates::steady;
 
 use super::{
+    boundary::time,
     cutter::Cut,
     epoch::WindowEpoch,
     measure::Targets,
@@ -23,6 +24,8 @@ use millpond_media::units::Timescale;
 pub use past::{Extent, PastSegment, PastTrack};
 use std::{collections::VecDeque, time::Duration};
 
+/// Longest time without media for which playlists keep listing what came before.
+const MOST_AWAY: Duration = Duration::from_secs(15 * 60);
 /// Most epochs that a window remembers. Those of its segments are remembered as long as they last.
 const MOST_EPOCHS: usize = 64;
 
@@ -33,9 +36,9 @@ pub struct WindowLimits {
     pub segments: usize,
     /// Most bytes of memory for parts. An unfinished segment that is larger alone becomes a gap.
     pub bytes: u64,
-    /// Longest time from the end of a segment to the beginning of the newest one.
+    /// Longest time of media from the end of a segment to the beginning of the newest one.
     pub age: Duration,
-    /// Time that playlists list before their end. Older segments can still be fetched.
+    /// Time of media that playlists list before their end. Older segments can still be fetched.
     pub listed: Duration,
 }
 
@@ -180,13 +183,34 @@ impl Window {
         let wall = self.epoch(epoch).map_or(start, |epoch| epoch.wall_of(start));
         let wall = self.segments.back().map_or(wall, |last| last.wall.max(wall));
         let place = (number, epoch, self.discontinuity);
-        let segment = Segment::new(place, (start, wall), is_independent, self.tracks.len());
+        let mut segment = Segment::new(place, (start, wall), is_independent, self.tracks.len());
+        segment.media = self.media_before(epoch, (start, wall));
         self.heap = self.heap.saturating_add(segment.heap_bytes());
         if self.segments.is_empty() {
             self.own = number;
         }
         self.segments.push_back(segment);
         self.expire_cues();
+    }
+
+    /// Time of the media up to a segment that follows the last one. Segments of earlier runs are as old as their wall times.
+    fn media_before(&self, epoch: u32, (start, wall): (Duration, Duration)) -> Duration {
+        let Some(last) = self.segments.back() else { return Duration::ZERO };
+        let lasted = match last.epoch == epoch {
+            true => start.saturating_sub(last.start),
+            false => {
+                let (passed, media) = (wall.saturating_sub(last.wall), self.longest(last));
+                let forgiven = if self.is_own(last) { MOST_AWAY } else { Duration::ZERO };
+                media.max(passed.saturating_sub(forgiven))
+            }
+        };
+        last.media.saturating_add(lasted)
+    }
+
+    /// Duration of a segment's longest track.
+    fn longest(&self, segment: &Segment) -> Duration {
+        let tracks = self.tracks.iter().zip(&segment.tracks);
+        tracks.map(|(track, of)| time(of.duration(), track.timescale)).max().unwrap_or_default()
     }
 
     fn take(&mut self, part: Part) {
@@ -254,7 +278,7 @@ impl Window {
     fn is_over(&self) -> bool {
         let age = || {
             let (second, last) = (self.segments.get(self.retired + 1)?, self.segments.back()?);
-            Some(last.start.saturating_sub(second.start))
+            Some(last.media.saturating_sub(second.media))
         };
         self.in_memory() > self.limits.segments
             || self.heap > self.limits.bytes

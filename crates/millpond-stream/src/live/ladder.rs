@@ -6,7 +6,7 @@
 
 use super::{
     LiveText, LiveWindow,
-    texts::{Text, Texts},
+    texts::{Away, Text, Texts},
 };
 use millpond_package::{
     MediaKind,
@@ -219,8 +219,11 @@ impl LadderView {
     /// Returns the MPD; `None` until a window is [ready](LiveWindow::ready). `clock` is the URL of the server's time.
     pub fn mpd(&self, clock: &'static str) -> Option<LiveText> {
         let extent = Extent::Edge;
-        self.text(Text::Mpd { clock, extent }, |rungs, published| {
-            ladder_mpd(rungs, &ManifestView { run: "", clock, published, extent })
+        let changed = self.members.iter().map(|(_, window)| window.read().changed).max();
+        let away = Away::since(changed.unwrap_or_default());
+        self.text(Text::Mpd { clock, extent, away }, |rungs, changed| {
+            let published = away.began(changed);
+            ladder_mpd(rungs, &ManifestView { run: "", clock, published, away: away.time(), extent })
         })
     }
 

@@ -3,7 +3,7 @@
 use super::{
     Ladder, LiveText, TimeShift,
     lease::Lease,
-    texts::{Text, Texts},
+    texts::{Away, Text, Texts},
     transport::Transports,
 };
 use crate::graph::LiveMemory;
@@ -303,8 +303,10 @@ impl LiveWindow {
 
     /// Returns the MPD of an extent; `None` until the window is [ready](Self::ready). `clock` is the URL of the server's time.
     pub fn mpd(&self, clock: &'static str, extent: Extent) -> Option<LiveText> {
-        self.text(Text::Mpd { clock, extent }, |state| {
-            mpd(&state.window, &ManifestView { run: &self.run, clock, published: state.changed, extent })
+        let away = if self.is_ended() { Away::default() } else { Away::since(self.read().changed) };
+        self.text(Text::Mpd { clock, extent, away }, |state| {
+            let published = away.began(state.changed);
+            mpd(&state.window, &ManifestView { run: &self.run, clock, published, away: away.time(), extent })
         })
     }
 

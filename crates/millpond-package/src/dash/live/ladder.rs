@@ -117,6 +117,7 @@ mod tests {
             run: "",
             clock: "/time",
             published: Duration::from_secs(1_795_341_605),
+            away: Duration::ZERO,
             extent: Extent::Edge,
         };
         let mpd = ladder_mpd(&rungs, &view).unwrap();

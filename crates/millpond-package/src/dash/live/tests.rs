@@ -8,6 +8,7 @@ const VIEW: ManifestView<'static> = ManifestView {
     run: "0a1b",
     clock: "/.millpond/time",
     published: Duration::from_secs(1_795_341_605),
+    away: Duration::ZERO,
     extent: Extent::Edge,
 };
 

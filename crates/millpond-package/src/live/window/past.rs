@@ -113,6 +113,7 @@ impl Window {
         let place = (past.number, past.epoch, past.discontinuity);
         let wall = self.segments.back().map_or(past.wall, |last| last.wall.max(past.wall));
         let mut segment = Segment::new(place, (past.start, wall), past.is_independent, self.tracks.len());
+        segment.media = self.media_before(past.epoch, (past.start, wall));
         for (track, of_track) in segment.tracks.iter_mut().enumerate() {
             *of_track = match past.tracks.get(track) {
                 Some(past) => TrackSegment {
@@ -177,7 +178,8 @@ impl Window {
         let (first, last) = (self.segments.front()?, self.segments.back()?);
         match extent {
             Extent::Edge => {
-                let is_listed = |segment: &Segment| last.wall.saturating_sub(segment.wall) <= self.limits.listed;
+                // Media stays while none comes, so that players who wait find their place again.
+                let is_listed = |segment: &Segment| last.media.saturating_sub(segment.media) <= self.limits.listed;
                 let place = self.segments.partition_point(|segment| !is_listed(segment));
                 self.segments.get(place).map(|segment| segment.number)
             }
@@ -186,12 +188,14 @@ impl Window {
         }
     }
 
-    /// Time before the newest segment that an extent reaches.
+    /// Time before now that an extent reaches, where the newest segment began `away` ago or a little longer.
     #[must_use]
-    pub fn depth(&self, extent: Extent) -> Duration {
-        match extent {
-            Extent::Edge => self.limits.listed,
-            _ => self.past.unwrap_or(self.limits.listed),
+    pub fn depth(&self, extent: Extent, away: Duration) -> Duration {
+        if extent != Extent::Edge {
+            return self.past.unwrap_or(self.limits.listed);
         }
+        let first = self.first_listed(extent).and_then(|first| self.segment(first));
+        let listed = first.zip(self.segments.back()).map(|(first, last)| last.wall.saturating_sub(first.wall));
+        self.limits.listed.max(listed.unwrap_or_default().saturating_add(away))
     }
 }

@@ -104,6 +104,56 @@ fn epochs_are_discontinuities_and_leave_with_their_segments() {
     assert!(window.segments().all(|segment| window.init(0, segment.epoch).is_some()));
 }
 
+/// A window whose source was away for some minutes, and sent five seconds before and after.
+fn interrupted(limits: WindowLimits, minutes: u32) -> Window {
+    let mut window = Window::new(limits, tracks(), 0);
+    let mut cutter = Cutter::new(rules(), vec![video_track(), audio_track()], 0, SegmentNumber(100));
+    let mut cuts = Vec::new();
+    let away = Duration::from_secs(60) * minutes;
+    window.begin(epoch(0, Duration::from_secs(10)));
+    film(5, 50).into_iter().for_each(|(track, sample)| cutter.push(track, sample, &mut cuts));
+    cutter.discontinue(1, Duration::from_secs(15), &mut cuts);
+    cuts.drain(..).for_each(|cut| window.push(cut));
+    window.begin(epoch(1, Duration::from_secs(10) + away));
+    for (track, mut sample) in film(5, 50) {
+        let later = if track == 0 { 90_000 } else { 48_000 } * 60 * i64::from(minutes);
+        (sample.dts, sample.pts) = (sample.dts + later, sample.pts + later);
+        cutter.push(track, sample, &mut cuts);
+    }
+    cuts.drain(..).for_each(|cut| window.push(cut));
+    window
+}
+
+#[test]
+fn segments_leave_by_the_time_of_media_and_not_while_there_are_none() {
+    let window = interrupted(LIMITS, 10);
+    assert_eq!(window.segments().len(), 6);
+    assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(100)), "players who wait find their place");
+    // They began 604 s apart.
+    assert_eq!(window.depth(Extent::Edge, Duration::from_secs(20)), Duration::from_secs(624));
+    let short = WindowLimits { listed: Duration::from_secs(5), age: Duration::from_secs(7), ..LIMITS };
+    let window = interrupted(short, 10);
+    assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(102)));
+    assert_eq!(window.segments().next().map(|first| first.number), Some(SegmentNumber(100)));
+    let view = ManifestView {
+        run: "0a",
+        clock: "/time",
+        published: Duration::ZERO,
+        away: Duration::ZERO,
+        extent: Extent::Edge,
+    };
+    assert_eq!(mpd(&window, &view).unwrap().matches("<Period").count(), 2);
+    let window = interrupted(LIMITS, 30);
+    assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(103)), "nobody waits for half an hour");
+}
+
+#[test]
+fn the_time_shift_buffer_keeps_its_beginning_while_the_source_is_away() {
+    let window = window(LIMITS, cut(rules(), film(9, 50)));
+    assert_eq!(window.depth(Extent::Edge, Duration::ZERO), Duration::from_secs(60));
+    assert_eq!(window.depth(Extent::Edge, Duration::from_secs(300)), Duration::from_secs(308));
+}
+
 #[test]
 fn told_rates_seldom_change() {
     let table = [(0, 1234, 1300), (1300, 1290, 1300), (1300, 1301, 1400), (1300, 649, 650), (0, 0, 0), (0, 99, 99)];
@@ -147,7 +197,13 @@ fn segments_of_the_past_are_listed_before_those_of_this_run() {
     assert_eq!(window.first_listed(Extent::Past), Some(SegmentNumber(90)));
     let at = |seconds: i64| window.segment_at(0, seconds * 90_000);
     assert_eq!((at(10), at(500)), (Some(SegmentNumber(94)), None), "times of an earlier run are no addresses");
-    let view = ManifestView { run: "0a", clock: "/time", published: Duration::ZERO, extent: Extent::Past };
+    let view = ManifestView {
+        run: "0a",
+        clock: "/time",
+        published: Duration::ZERO,
+        away: Duration::ZERO,
+        extent: Extent::Past,
+    };
     let mpd = mpd(&window, &view).unwrap();
     let (earlier, now) = mpd.split_once("</Period>").unwrap();
     assert!(earlier.contains("/$Number$.m4s\" startNumber=\"90\"") && !earlier.contains("$Time$"), "{mpd}");
@@ -194,5 +250,5 @@ fn segments_that_left_memory_are_listed_where_they_are_stored() {
     let memory: u64 = window.segments().flat_map(|s| (0..2).filter_map(|t| s.track(t))).map(|t| t.heap).sum();
     let fixed = window.segments().map(Segment::heap_bytes).sum::<u64>();
     assert_eq!(window.heap_bytes(), fixed);
-    assert!(memory > 0 && window.depth(Extent::Past) == Duration::from_secs(20));
+    assert!(memory > 0 && window.depth(Extent::Past, Duration::ZERO) == Duration::from_secs(20));
 }

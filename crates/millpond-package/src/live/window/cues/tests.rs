@@ -204,7 +204,13 @@ fn all_playlists_list_events_and_clips_only_theirs() {
 fn manifests_have_events_in_their_periods() {
     let mut window = watched(5);
     window.cue(&cue(12_500, 1, &[BREAK]));
-    let view = ManifestView { run: "0a1b", clock: "/time", published: Duration::ZERO, extent: Extent::Edge };
+    let view = ManifestView {
+        run: "0a1b",
+        clock: "/time",
+        published: Duration::ZERO,
+        away: Duration::ZERO,
+        extent: Extent::Edge,
+    };
     let expected = "    <EventStream schemeIdUri=\"urn:scte:scte35:2014:xml+bin\" timescale=\"90000\">
       <Event presentationTime=\"225000\" duration=\"2700000\" id=\"45272773\">
         <Signal xmlns=\"http://www.scte.org/schemas/35/2016\">
