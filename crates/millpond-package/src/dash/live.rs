@@ -103,8 +103,8 @@ fn longest_part(window: &Window, extent: Extent) -> Option<Duration> {
 
 /// Returns the delay that players with low latency keep.
 fn latency(part: Option<Duration>) -> Option<Duration> {
-    // Three parts must be buffered; a chunk and a request take up to a second more.
-    part.map(|part| part.saturating_mul(3).saturating_add(Duration::from_secs(1)))
+    // Three parts must be buffered. A chunk and a request take up to half a second more.
+    part.map(|part| part.saturating_mul(3).saturating_add(Duration::from_millis(500)))
 }
 
 /// Starts the MPD element, and describes the service.

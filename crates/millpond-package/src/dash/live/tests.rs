@@ -46,8 +46,8 @@ fn a_stream_with_low_latency_lists_the_unfinished_segment() {
     let listed = ["<S t=\"900000\" d=\"180000\" r=\"1\"/>", "<S d=\"178200\"/>"];
     assert!(lines.windows(2).any(|two| two == listed), "the unfinished one is a little shorter: {mpd}");
     assert!(mpd.contains("availabilityTimeOffset=\"1.646\" availabilityTimeComplete=\"false\""), "{mpd}");
-    assert!(mpd.contains("suggestedPresentationDelay=\"PT2.002S\""), "{mpd}");
-    assert!(mpd.contains("<Latency target=\"2002\" min=\"1001\" max=\"9000\"/>"), "{mpd}");
+    assert!(mpd.contains("suggestedPresentationDelay=\"PT1.502S\""), "{mpd}");
+    assert!(mpd.contains("<Latency target=\"1502\" min=\"751\" max=\"9000\"/>"), "{mpd}");
 }
 
 #[test]
