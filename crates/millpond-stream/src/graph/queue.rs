@@ -135,6 +135,11 @@ impl QueueReader {
         }
     }
 
+    /// Whether no run waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().runs.is_empty()
+    }
+
     /// Waits for the next run and takes it. Cancel safe.
     ///
     /// # Errors
