@@ -151,6 +151,37 @@ fn viewers_share_the_channel_and_release_it() {
     assert_eq!(server.metric("millpond_responses_unfinished_total", "client_left"), 2.0);
 }
 
+/// Reads chunks until there are `count` fragments and the beginning of another one, or of the first one's media where it is 0.
+fn fragments(stream: &mut BufReader<TcpStream>, bytes: &mut Vec<u8>, count: usize) {
+    let kind = if count == 0 { b"mdat" } else { b"moof" };
+    while bytes.windows(4).filter(|four| four == kind).count() <= count {
+        bytes.extend(chunk(stream));
+    }
+}
+
+#[test]
+fn a_key_frame_is_sent_before_the_next_picture_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    clips::make(&folder.path().join("slow.mp4"), "V -r 1/3 -c:v libx264 -preset ultrafast -tune zerolatency -g 1");
+    let server = Server::start(&[folder.path().to_str().unwrap(), "--rtsp-channels", "slow.mp4"]);
+    let path = "/slow.mp4/stream.mp4";
+    let (mut first, _) = open(&server, path, "1.1", "");
+    // A picture is sent when the next one tells its duration: a third one has just come.
+    fragments(&mut first, &mut Vec::new(), 1);
+    let began = Instant::now();
+    let ((mut second, _), mut bytes) = (open(&server, path, "1.1", ""), Vec::new());
+    fragments(&mut second, &mut bytes, 0);
+    assert!(began.elapsed() < Duration::from_millis(1500), "{:?}: the next picture is 3 s away", began.elapsed());
+    fragments(&mut second, &mut bytes, 3);
+    let end = bytes.windows(4).rposition(|four| four == b"moof").unwrap() - 4;
+    let file = folder.path().join("received.mp4");
+    std::fs::write(&file, &bytes[..end]).unwrap();
+    let mut command = Command::new("ffprobe");
+    command.args(["-v", "error", "-show_entries", "packet=pts_time,dts_time", "-of", "csv=p=0"]).arg(&file);
+    let times = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert_eq!(times.trim(), "0.000000,0.000000\n3.000000,3.000000\n6.000000,6.000000");
+}
+
 #[test]
 fn a_stream_of_http2_that_is_reset_is_released() {
     let server = serve(CLIP, &[]);
