@@ -102,6 +102,33 @@ fn sums_of_part_durations_never_move_back_against_the_media() {
     }
 }
 
+#[test]
+fn sound_begins_no_later_than_pictures() {
+    let number = |list: &str| list.split("MEDIA-SEQUENCE:").nth(1).unwrap()[..3].to_owned();
+    let first = |window: &Window, track, extent| {
+        let list = media(window, track, &PlaylistView { extent, ..VIEW }).unwrap();
+        let date = list.split("DATE-TIME:").nth(1).unwrap().split('\n').next().unwrap().to_owned();
+        (number(&list), date)
+    };
+    // In the first segment they begin together; in the others sound begins up to a frame later.
+    let long = window(LIMITS, cut(rules(), film(20, 50)));
+    assert_eq!(first(&long, 0, Extent::Past), ("100".into(), "2026-11-22T10:00:00.000Z".into()));
+    assert_eq!(first(&long, 1, Extent::Past), ("100".into(), "2026-11-22T10:00:00.000Z".into()));
+    for extent in [Extent::From(SegmentNumber(104)), Extent::Edge] {
+        let listed = crate::live::WindowLimits { listed: Duration::from_secs(10), ..LIMITS };
+        let window = window(listed, cut(rules(), film(20, 50)));
+        let (pictures, sound) = (first(&window, 0, extent), first(&window, 1, extent));
+        assert_eq!((pictures.0.as_str(), sound.0.as_str()), ("104", "103"), "{extent:?}");
+    }
+    // Nothing older is left: pictures begin with the next segment, once there are enough.
+    let few = crate::live::WindowLimits { segments: 7, ..LIMITS };
+    let full = window(few, cut(rules(), film(20, 50)));
+    let (pictures, sound) = (first(&full, 0, Extent::Past), first(&full, 1, Extent::Past));
+    assert!(pictures.0 > sound.0 && pictures.1 > sound.1, "{pictures:?} {sound:?}");
+    let full = window(crate::live::WindowLimits { segments: 4, ..LIMITS }, cut(rules(), film(20, 50)));
+    assert_eq!(first(&full, 0, Extent::Past).0, first(&full, 1, Extent::Past).0);
+}
+
 /// Merges a delta update into an older playlist, as a client does.
 fn merged(old: &str, update: &str) -> HashMap<String, String> {
     let sequence = |list: &str| {

@@ -1,13 +1,20 @@
 //! Segments of a window whose parts are kept elsewhere, such as on a disk.
 
-use super::Window;
-use crate::live::{
-    epoch::WindowEpoch,
-    measure::{TargetDuration, Targets},
-    part::SegmentNumber,
-    segment::{Segment, TrackSegment},
+use super::{Window, WindowTrack};
+use crate::{
+    live::{
+        boundary,
+        epoch::WindowEpoch,
+        measure::{TargetDuration, Targets},
+        part::SegmentNumber,
+        segment::{Segment, TrackSegment},
+    },
+    track::MediaKind,
 };
 use std::time::Duration;
+
+/// Least number of complete segments behind one that a playlist leaves out.
+const FEWEST: u64 = 4;
 
 /// The segments of a window that a playlist or manifest lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -186,6 +193,33 @@ impl Window {
             Extent::Past => Some(first.number),
             Extent::From(number) | Extent::Clip(number, _) => Some(number.max(first.number)),
         }
+    }
+
+    /// Number of the first segment that the playlist of a track lists. Sound begins no later than pictures: hls.js moves to the live
+    /// edge for sound, and hangs, where a position lies before the first segment of sound.
+    #[must_use]
+    pub fn first_listed_of(&self, track: usize, extent: Extent) -> Option<SegmentNumber> {
+        let first = self.first_listed(extent)?;
+        let is_video = |track: &WindowTrack| track.kind == MediaKind::Video;
+        if extent.is_clip() || !self.tracks.iter().any(is_video) {
+            return Some(first);
+        }
+        let before = first.0.checked_sub(1).map(SegmentNumber).filter(|number| self.segment(*number).is_some());
+        if !self.tracks.get(track).is_some_and(is_video) {
+            return before.or(Some(first));
+        }
+        let has_more = self.last_closed(track).is_some_and(|last| last.0 >= first.0.saturating_add(FEWEST));
+        let skips = before.is_none() && has_more && self.is_sound_late(track, first);
+        Some(if skips { first.next() } else { first })
+    }
+
+    /// Whether another track begins a segment later than a video.
+    fn is_sound_late(&self, video: usize, number: SegmentNumber) -> bool {
+        let start = |track: usize| {
+            let of_track = self.segment(number)?.track(track)?;
+            Some(boundary::time(of_track.start()?, self.tracks.get(track)?.timescale))
+        };
+        (0..self.tracks.len()).any(|track| start(track) > start(video))
     }
 
     /// Time before now that an extent reaches, where the newest segment began `away` ago or a little longer.
