@@ -161,13 +161,12 @@ impl Fragmenter {
     }
 
     /// Ends the first fragment, with all frames of the leading track that were taken. `None` after the first one, and where the
-    /// frame interval or the reordering of the stream is not [known](Self::expect).
+    /// tempo of the stream is not [known](Self::expect).
     pub fn start(&mut self) -> Option<Fragment> {
         let tempo = self.tempo.filter(|_| !self.has_init && self.state == State::Open)?;
         let (lead, others) = self.lanes.split_first_mut()?;
         let is_known = lead.track == tempo.track && !others.iter().any(|lane| lane.format.is_video());
-        let interval = tempo.interval.filter(|_| is_known)?;
-        lead.assume(interval);
+        is_known.then(|| lead.assume(tempo.interval))?;
         self.cut(self.began, Extent::Lead)
     }
 

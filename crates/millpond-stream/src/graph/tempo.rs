@@ -7,16 +7,14 @@ use std::{collections::VecDeque, time::Duration};
 const INTERVALS: usize = 32;
 /// Key frames that must have passed: the first group of pictures is complete then.
 const KEYS: u32 = 2;
-/// A steady stream has no interval that exceeds the least one by this factor.
-const UNSTEADY: u32 = 4;
 
 /// Frame interval and reordering of the leading track, as the frames of the running epoch show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tempo {
     /// Index of the track.
     pub track: u16,
-    /// Least interval between the decode times of neighbouring frames; `None` where intervals vary widely.
-    pub interval: Option<Duration>,
+    /// Least interval of late between the decode times of neighbouring frames; more than 0.
+    pub interval: Duration,
     /// Greatest time in ticks of the track by which a frame is decoded after its presentation; 0 where none is.
     pub reorder: i64,
 }
@@ -28,9 +26,9 @@ pub(super) struct TempoMeter {
     epoch: u32,
     keys: u32,
     reorder: i64,
-    /// Number and decode time of the last frame.
-    last: Option<(u32, Duration)>,
-    /// The newest intervals, at most [`INTERVALS`].
+    /// Decode time of the last frame.
+    last: Option<Duration>,
+    /// The newest intervals that are more than 0, at most [`INTERVALS`].
     intervals: VecDeque<Duration>,
 }
 
@@ -42,24 +40,20 @@ impl TempoMeter {
         }
         self.keys = self.keys.saturating_add(frame.is_sync.into());
         self.reorder = frame.decoded(timescale).saturating_sub(frame.pts).max(self.reorder);
-        // The interval across a missing frame is none.
-        if let Some((number, due)) = self.last
-            && frame.number == number.wrapping_add(1)
-        {
+        let last = self.last.replace(frame.due);
+        let interval = last.map_or(Duration::ZERO, |last| frame.due.saturating_sub(last));
+        if !interval.is_zero() {
             if self.intervals.len() == INTERVALS {
                 self.intervals.pop_front();
             }
-            self.intervals.push_back(frame.due.saturating_sub(due));
+            self.intervals.push_back(interval);
         }
-        self.last = Some((frame.number, frame.due));
     }
 
     /// What has been measured; `None` before a group of pictures is complete.
     pub(super) fn tempo(&self) -> Option<Tempo> {
-        let least = self.intervals.iter().min().copied().filter(|least| !least.is_zero());
-        let longest = self.intervals.iter().max().copied().unwrap_or_default();
-        let interval = least.filter(|least| longest <= least.saturating_mul(UNSTEADY));
-        (self.keys >= KEYS).then_some(Tempo { track: self.track, interval, reorder: self.reorder })
+        let interval = self.intervals.iter().min().copied().filter(|_| self.keys >= KEYS)?;
+        Some(Tempo { track: self.track, interval, reorder: self.reorder })
     }
 }
 
@@ -84,39 +78,38 @@ mod tests {
 
     #[test]
     fn nothing_is_known_before_a_group_is_complete() {
-        let picture = |number: u32| frame(number, u64::from(number) * 40, i64::from(number) * 40, number % 10 == 0);
+        let picture =
+            |number: u32| frame(number, u64::from(number) * 40, i64::from(number) * 40, number.is_multiple_of(10));
         assert_eq!(measured((0..10).map(picture)), None);
-        let known = Tempo { track: 0, interval: Some(Duration::from_millis(40)), reorder: 0 };
+        let known = Tempo { track: 0, interval: Duration::from_millis(40), reorder: 0 };
         assert_eq!(measured((0..11).map(picture)), Some(known));
     }
 
     #[test]
     fn reordering_is_the_greatest_one() {
         let times = [(0, 0), (40, 120), (80, 40), (120, 80), (160, 160)];
-        let frames = (0..).zip(times).map(|(number, (due, pts))| frame(number, due, pts, number % 4 == 0));
+        let frames = (0..).zip(times).map(|(number, (due, pts))| frame(number, due, pts, number.is_multiple_of(4)));
         assert_eq!(measured(frames).unwrap().reorder, 40);
     }
 
     #[test]
-    fn slow_streams_are_steady_and_those_that_pause_are_not() {
+    fn the_least_interval_counts() {
         let at = |times: &[u64]| {
             let all = (0..).zip(times);
-            measured(all.map(|(number, ms)| frame(number, *ms, *ms as i64, number % 2 == 0))).unwrap().interval
+            measured(all.map(|(number, ms)| frame(number, *ms, *ms as i64, number.is_multiple_of(2))))
+                .map(|tempo| tempo.interval)
         };
         assert_eq!(at(&[0, 1000, 2000]), Some(Duration::from_secs(1)));
         assert_eq!(at(&[0, 40, 70, 120]), Some(Duration::from_millis(30)));
-        assert_eq!(at(&[0, 40, 80, 2000]), None);
+        assert_eq!(at(&[0, 5000, 5040, 9000]), Some(Duration::from_millis(40)));
         assert_eq!(at(&[0, 0, 0]), None, "times that stand still");
     }
 
     #[test]
-    fn old_intervals_and_missing_frames_do_not_count() {
-        let times = [0, 5000].into_iter().chain((1..=INTERVALS as u64).map(|number| 5000 + number * 40));
+    fn old_intervals_do_not_count() {
+        let times = [0, 5].into_iter().chain((1..=INTERVALS as u64).map(|number| 5 + number * 40));
         let frames = (0..).zip(times).map(|(number, ms)| frame(number, ms, ms as i64, true));
-        assert_eq!(measured(frames).unwrap().interval, Some(Duration::from_millis(40)));
-        let frames = [(0, 0), (1, 40), (9, 360), (10, 400)];
-        let frames = frames.map(|(number, ms)| frame(number, ms, ms as i64, true));
-        assert_eq!(measured(frames).unwrap().interval, Some(Duration::from_millis(40)));
+        assert_eq!(measured(frames).unwrap().interval, Duration::from_millis(40));
     }
 
     #[test]
