@@ -130,8 +130,8 @@ class LongResponse {
     const isInHole = element.currentTime < last && element.readyState < 3;
     const isFirst = this.jumped === null;
     // Decoders that need long for a jump show pictures before the next one.
-    const mayJump = isFirst || now - this.jumped > JUMP_REST;
-    const isTooFar = mayJump && behind > near + (isFirst ? BEHIND_AT_START : BEHIND);
+    const isLate = now - this.jumped > JUMP_REST && this.behind > near + BEHIND;
+    const isTooFar = isFirst ? behind > near + BEHIND_AT_START : isLate;
     if (isInHole || isTooFar) element.currentTime = Math.max(last, newest - near);
     if (isFirst || element.seeking) {
       Object.assign(this, { jumped: now, behind: near });
