@@ -188,6 +188,9 @@ impl Window {
                 // Media stays while none comes, so that players who wait find their place again.
                 let is_listed = |segment: &Segment| last.media.saturating_sub(segment.media) <= self.limits.listed;
                 let place = self.segments.partition_point(|segment| !is_listed(segment));
+                // FFmpeg ends where a playlist can't be sent because it has no complete segment.
+                let complete = self.segments.iter().rposition(Segment::is_closed);
+                let place = complete.map_or(place, |complete| place.min(complete));
                 self.segments.get(place).map(|segment| segment.number)
             }
             Extent::Past => Some(first.number),

@@ -104,8 +104,8 @@ fn epochs_are_discontinuities_and_leave_with_their_segments() {
     assert!(window.segments().all(|segment| window.init(0, segment.epoch).is_some()));
 }
 
-/// A window whose source was away for some minutes, and sent five seconds before and after.
-fn interrupted(limits: WindowLimits, minutes: u32) -> Window {
+/// A window whose source was away for some minutes, and sent five seconds before and some `after`.
+fn interrupted(limits: WindowLimits, minutes: u32, after: i64) -> Window {
     let mut window = Window::new(limits, tracks(), 0);
     let mut cutter = Cutter::new(rules(), vec![video_track(), audio_track()], 0, SegmentNumber(100));
     let mut cuts = Vec::new();
@@ -115,7 +115,7 @@ fn interrupted(limits: WindowLimits, minutes: u32) -> Window {
     cutter.discontinue(1, Duration::from_secs(15), &mut cuts);
     cuts.drain(..).for_each(|cut| window.push(cut));
     window.begin(epoch(1, Duration::from_secs(10) + away));
-    for (track, mut sample) in film(5, 50) {
+    for (track, mut sample) in film(after, 50) {
         let later = if track == 0 { 90_000 } else { 48_000 } * 60 * i64::from(minutes);
         (sample.dts, sample.pts) = (sample.dts + later, sample.pts + later);
         cutter.push(track, sample, &mut cuts);
@@ -126,13 +126,13 @@ fn interrupted(limits: WindowLimits, minutes: u32) -> Window {
 
 #[test]
 fn segments_leave_by_the_time_of_media_and_not_while_there_are_none() {
-    let window = interrupted(LIMITS, 10);
+    let window = interrupted(LIMITS, 10, 5);
     assert_eq!(window.segments().len(), 6);
     assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(100)), "players who wait find their place");
     // They began 604 s apart.
     assert_eq!(window.depth(Extent::Edge, Duration::from_secs(20)), Duration::from_secs(624));
     let short = WindowLimits { listed: Duration::from_secs(5), age: Duration::from_secs(7), ..LIMITS };
-    let window = interrupted(short, 10);
+    let window = interrupted(short, 10, 5);
     assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(102)));
     assert_eq!(window.segments().next().map(|first| first.number), Some(SegmentNumber(100)));
     let view = ManifestView {
@@ -143,8 +143,10 @@ fn segments_leave_by_the_time_of_media_and_not_while_there_are_none() {
         extent: Extent::Edge,
     };
     assert_eq!(mpd(&window, &view).unwrap().matches("<Period").count(), 2);
-    let window = interrupted(LIMITS, 30);
+    let window = interrupted(LIMITS, 30, 5);
     assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(103)), "nobody waits for half an hour");
+    let window = interrupted(LIMITS, 30, 1);
+    assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(102)), "a playlist has a complete segment");
 }
 
 #[test]
