@@ -337,7 +337,10 @@ async fn an_epoch_is_a_discontinuity() {
         assert!(old.contains(&init(0)) && new.contains(&init(1)), "{text}");
         let of = |text| samples(&window, track, 0, &listed(text, &window, name));
         let (old, given) = (of(old), of(new));
-        assert_eq!(old, expected(&before, of_feed), "nothing of the old epoch is lost");
+        let whole = expected(&before, of_feed);
+        // The first pictures are not listed any more: sound begins later than they do.
+        let unlisted = if name == "v1" { 50 } else { 0 };
+        assert_eq!(old, whole[unlisted..], "nothing of the old epoch is lost");
         assert!(!given.is_empty());
         assert_eq!(given, expected(&after, of_feed)[..given.len()]);
         assert!(new.contains("#EXT-X-PROGRAM-DATE-TIME:2023-11-14T22:13:40"), "{new}");
