@@ -92,8 +92,7 @@ pub(crate) struct Figures {
 
 impl Inner {
     /// Keeps a run and gives it to all branches; they lose one that there is no memory for. `lead` is the leading track with its
-    /// ticks a second. Returns whether branches can begin
-    /// with it, and the number of frames that branches lost.
+    /// ticks a second. Returns whether branches can begin with it, and the number of frames that branches lost.
     fn put(
         &mut self,
         run: Result<&Run, &Run>,
