@@ -139,7 +139,8 @@ impl LatmReader {
         self.mux.as_ref()
     }
 
-    /// Reads an `AudioMuxElement` (1.7.3). Returns its frames, as MP4 files hold them. What follows them is ignored.
+    /// Reads an `AudioMuxElement` (1.7.3). Returns its frames, as MP4 files hold them. Data behind the frames is
+    /// ignored.
     ///
     /// # Errors
     /// The bytes are no element, their configuration is not supported, or there is none for them.

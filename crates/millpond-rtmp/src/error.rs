@@ -34,7 +34,7 @@ pub enum RtmpError {
     Message {
         /// Type of the message.
         kind: u8,
-        /// What was expected.
+        /// The missing value, in words, such as "the name of a stream".
         expected: &'static str,
     },
     /// The client wants to play.

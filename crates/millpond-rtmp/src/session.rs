@@ -19,7 +19,7 @@ const LEAST_WINDOW: u32 = 4096;
 /// Event of a ping request (RTMP 1.0, 7.1.7).
 const PING: u16 = 6;
 
-/// What the client does.
+/// An action of the client that the caller must answer or pass on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It asks to publish: call [`Session::accept`] or [`Session::refuse`].
@@ -35,7 +35,7 @@ pub enum Event {
 pub struct Target {
     /// Application and stream, as the client wrote them, without slashes at both ends.
     pub path: String,
-    /// What follows `?` in application and stream. It may contain a password.
+    /// Queries of the application's and the stream's name: the text behind `?`. It may contain a password.
     pub query: String,
 }
 

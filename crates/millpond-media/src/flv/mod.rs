@@ -26,7 +26,7 @@ pub struct FlvTag {
     pub timestamp: u32,
     /// How they are encoded.
     pub codec: FlvCodec,
-    /// What the tag has.
+    /// Configuration of the decoder, or a coded frame.
     pub content: FlvContent,
 }
 

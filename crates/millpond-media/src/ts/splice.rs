@@ -46,7 +46,7 @@ pub struct SpliceEvent {
     pub number: u32,
     /// Field that states it.
     pub kind: SpliceKind,
-    /// What it means.
+    /// Effect of the event on the programme.
     pub meaning: SpliceMeaning,
     /// Duration in ticks of 90 kHz, where it is stated: 33 bits, or 40 of a segment.
     pub duration: Option<u64>,
@@ -63,7 +63,7 @@ pub enum SpliceKind {
     Segment(u8),
 }
 
-/// What an event means.
+/// Effect of an event on the programme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpliceMeaning {
     /// A break begins: the programme may be left.

@@ -157,7 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
     }
 
-    /// Sends the last replies. What the client still sends is ignored, so that it reads them.
+    /// Sends the last replies. Further bytes of the client are read and discarded: a reset would take the replies from it.
     async fn leave(mut self) {
         let farewell = async {
             self.stream.write_all(&self.session.take_output()).await?;

@@ -34,7 +34,7 @@ pub(super) enum NoPublication {
 }
 
 impl NoPublication {
-    /// What the client is told.
+    /// Returns the refusal that the client is sent.
     pub(super) fn refusal(&self) -> Refusal {
         match self {
             Self::Users(_) => Refusal::Denied,

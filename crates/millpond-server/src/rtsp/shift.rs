@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Wall times are told in whole milliseconds.
 const MILLI: Duration = Duration::from_millis(1);
 
-/// What a session knows of the past of its stream. Normal play time 0 is the oldest moment that was kept at its first PLAY.
+/// Normal play times of one RTSP session in the time shift of its stream. Normal play time 0 is the oldest moment that was kept at its first PLAY.
 #[derive(Debug, Default)]
 pub(super) struct Shift {
     /// Wall time of normal play time 0, since the Unix epoch.

@@ -8,7 +8,7 @@ use millpond_stream::live::{Clip, NoClip};
 use std::collections::VecDeque;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// What a reading thread gives back.
+/// Result of a reading thread: the clip, and its next chunks.
 type Read = (Clip, Result<Option<Vec<Bytes>>, NoClip>);
 
 /// A clip, as chunks of a body. A blocking thread reads the next piece when the client has taken the one before.

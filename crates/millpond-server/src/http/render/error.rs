@@ -74,7 +74,7 @@ pub(crate) enum AnswerError {
     Busy {
         /// Path of the stream with its place.
         path: String,
-        /// What is missing.
+        /// Reason: memory, or a thread, that is not free.
         why: String,
     },
     /// A live stream did not get what was asked for.
