@@ -94,7 +94,7 @@ impl<'a> Playlist<'a> {
         let WindowTrack { name, timescale: scale, .. } = window.tracks().get(track)?;
         let scale = *scale;
         let is_fmp4 = view.container == Container::Fmp4;
-        let (targets, mut first) = (window.targets()?, window.first_listed_of(track, view.extent)?);
+        let (targets, mut first) = (window.targets()?, window.first_listed_with_sound(view.extent)?);
         if !is_fmp4 {
             // Transport streams are made of parts in memory.
             first = first.max(window.with_parts().next()?.number);

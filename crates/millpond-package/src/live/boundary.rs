@@ -26,6 +26,11 @@ impl Boundary {
         i128::from(ticks) * i128::from(self.scale.get()) < i128::from(self.at) * i128::from(scale.get())
     }
 
+    /// Whether it lies before a time of another clock.
+    pub(super) fn is_before(&self, ticks: i64, scale: Timescale) -> bool {
+        i128::from(ticks) * i128::from(self.scale.get()) > i128::from(self.at) * i128::from(scale.get())
+    }
+
     /// Returns the ticks of a clock at this time.
     pub(super) fn ticks(&self, scale: Timescale) -> i64 {
         self.scale.convert(self.at, scale)

@@ -140,9 +140,19 @@ impl Lane {
         sample.dts.saturating_add(self.shift.unwrap_or(0))
     }
 
-    /// Index of the first sample that is not before a boundary.
+    /// Index of the first sample of the segment that a boundary begins. Sound that lasts over the boundary belongs to it:
+    /// hls.js misplaces the sound of a stream that begins later than its pictures.
     fn first_at(&self, boundary: &Boundary) -> usize {
-        self.waiting.partition_point(|sample| boundary.is_behind(self.shown(sample), self.clock.timescale))
+        let next = self.waiting.partition_point(|sample| boundary.is_behind(self.shown(sample), self.clock.timescale));
+        next.checked_sub(1).filter(|before| self.lasts_over(*before, boundary)).unwrap_or(next)
+    }
+
+    /// Whether a sample of sound begins before a boundary and ends behind it. One with a pause behind it does not.
+    fn lasts_over(&self, index: usize, boundary: &Boundary) -> bool {
+        let next = self.waiting.get(index + 1).filter(|_| !self.clock.is_video);
+        let Some((sample, next)) = self.waiting.get(index).zip(next) else { return false };
+        let has_pause = next.dts.saturating_sub(sample.dts) > self.usual.saturating_mul(2);
+        !has_pause && boundary.is_before(self.shown(next), self.clock.timescale)
     }
 
     /// Leaves out old samples while the epoch has no beginning.
@@ -160,12 +170,15 @@ impl Lane {
         }
     }
 
-    /// Begins the epoch at `boundary`: earlier samples are left out. Returns whether there is a later one.
+    /// Begins the epoch at `boundary`: earlier samples are left out. Returns whether there is a later one, or sound that lasts
+    /// over the boundary.
     pub(super) fn enter(&mut self, boundary: &Boundary) -> bool {
         if !self.has_entered {
             let before = self.first_at(boundary);
-            self.leave_out(before);
-            self.has_entered = !self.waiting.is_empty();
+            self.has_entered = before < self.waiting.len();
+            // The duration of the last sample is unknown until the next one comes.
+            let may_last = usize::from(!self.has_entered && !self.clock.is_video);
+            self.leave_out(before.saturating_sub(may_last));
         }
         self.has_entered
     }
@@ -178,8 +191,14 @@ impl Lane {
         if count >= self.waiting.len() {
             return false;
         }
-        let rest = self.waiting.split_off(count);
+        let mut rest = self.waiting.split_off(count);
         self.publish_all(out);
+        // The end of the old segment may have cut it.
+        if let Some(second) = rest.get(1).map(|second| second.dts)
+            && let Some(first) = rest.front_mut()
+        {
+            first.duration = second.saturating_sub(first.dts);
+        }
         self.close(begin.ticks(self.clock.timescale), next.ticks(self.clock.timescale), out);
         self.settled = rest.iter().map(|sample| sample.duration).fold(0, i64::saturating_add);
         self.waiting = rest;

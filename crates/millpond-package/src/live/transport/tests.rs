@@ -10,10 +10,10 @@ use crate::{
 };
 use std::{collections::HashMap, time::Duration};
 
-/// Pictures: 25 a second, with a key frame each 6 s.
+/// Pictures: 25 a second, with a key frame each 8 s: 375 frames of sound, so that both are cut at the same time.
 fn pictures(count: u32) -> Vec<Made> {
     let picture =
-        |n: u32| Made { size: 700 + n % 150 * 9, duration: 3600, composition: 0, sync: n.is_multiple_of(150) };
+        |n: u32| Made { size: 700 + n % 150 * 9, duration: 3600, composition: 0, sync: n.is_multiple_of(200) };
     (0..count).map(picture).collect()
 }
 
@@ -34,7 +34,7 @@ fn run(plan: Plan) -> Vec<u8> {
     out
 }
 
-/// The samples of 30 s as a live stream that begins at stream time 0.
+/// The samples of 40 s as a live stream that begins at stream time 0.
 fn samples() -> Vec<(usize, LiveSample)> {
     let of = |track: usize, made: Vec<Made>, step: u32| {
         let sample = move |(n, made): (i64, Made)| {
@@ -43,7 +43,7 @@ fn samples() -> Vec<(usize, LiveSample)> {
         };
         (0..).zip(made).map(sample)
     };
-    let mut all: Vec<_> = of(0, pictures(750), 3600).chain(of(1, testing::frames(1406), 1024)).collect();
+    let mut all: Vec<_> = of(0, pictures(1000), 3600).chain(of(1, testing::frames(1875), 1024)).collect();
     all.sort_by_key(|(track, sample)| sample.dts * if *track == 0 { 8 } else { 15 });
     all
 }
@@ -87,8 +87,8 @@ impl Packetized {
 #[test]
 fn segments_are_those_of_the_same_media_when_stored() {
     let film = vec![
-        video(table(&pictures(750), 48, 1), VIDEO, Vec::new()),
-        audio(table(&testing::frames(1406), 1 << 24, 1), "eng", Vec::new()),
+        video(table(&pictures(1000), 48, 1), VIDEO, Vec::new()),
+        audio(table(&testing::frames(1875), 1 << 24, 1), "eng", Vec::new()),
     ];
     let stored = presentation(vec![movie(film)]);
     let track = stored.track("v1").unwrap();
@@ -162,8 +162,8 @@ fn playlists_list_what_can_be_made() {
     let list = media(&window, 0, &view).unwrap();
     let expected = "#EXTM3U\n#EXT-X-VERSION:4\n#EXT-X-TARGETDURATION:10\n\
         #EXT-X-MEDIA-SEQUENCE:100\n#EXT-X-DISCONTINUITY-SEQUENCE:7\n#EXT-X-INDEPENDENT-SEGMENTS\n\
-        #EXT-X-PROGRAM-DATE-TIME:2026-11-22T09:59:50.000Z\n#EXTINF:6.000000,\n../~0a1b/v1/100.ts\n\
-        #EXT-X-PROGRAM-DATE-TIME:2026-11-22T09:59:56.000Z\n#EXTINF:6.000000,\n../~0a1b/v1/101.ts\n";
+        #EXT-X-PROGRAM-DATE-TIME:2026-11-22T09:59:50.000Z\n#EXTINF:8.000000,\n../~0a1b/v1/100.ts\n\
+        #EXT-X-PROGRAM-DATE-TIME:2026-11-22T09:59:58.000Z\n#EXTINF:8.000000,\n../~0a1b/v1/101.ts\n";
     assert!(list.starts_with(expected), "{list}");
     assert!(list.ends_with("/103.ts\n") && !list.contains("PART") && !list.contains("MAP"), "{list}");
     assert!(media(&window, 1, &view).is_none(), "the sound is in the segments of the video");
@@ -173,6 +173,6 @@ fn playlists_list_what_can_be_made() {
     let mut counters = TransportCounters::default();
     let bytes: usize = (100..104).map(|number| made(&window, &mut counters, number).unwrap().len()).sum();
     let told = window.transport_bandwidth(window.newest_epoch().unwrap(), 0).average;
-    let average = bytes as u64 * 8 / 24;
+    let average = bytes as u64 * 8 / 32;
     assert!(told >= average && told < average * 11 / 10, "{told} for {average}");
 }

@@ -198,31 +198,30 @@ impl Window {
         }
     }
 
-    /// Number of the first segment that the playlist of a track lists. Sound begins no later than pictures: hls.js moves to the live
-    /// edge for sound, and hangs, where a position lies before the first segment of sound.
+    /// Number of the first segment that playlists of all tracks list. The first segment of an epoch is not listed where its sound
+    /// begins later than its pictures and enough other segments follow: hls.js hangs where a position has no sound.
     #[must_use]
-    pub fn first_listed_of(&self, track: usize, extent: Extent) -> Option<SegmentNumber> {
+    pub fn first_listed_with_sound(&self, extent: Extent) -> Option<SegmentNumber> {
         let first = self.first_listed(extent)?;
-        let is_video = |track: &WindowTrack| track.kind == MediaKind::Video;
-        if extent.is_clip() || !self.tracks.iter().any(is_video) {
+        if extent.is_clip() || !self.is_sound_late(first) {
             return Some(first);
         }
-        let before = first.0.checked_sub(1).map(SegmentNumber).filter(|number| self.segment(*number).is_some());
-        if !self.tracks.get(track).is_some_and(is_video) {
-            return before.or(Some(first));
-        }
-        let has_more = self.last_closed(track).is_some_and(|last| last.0 >= first.0.saturating_add(FEWEST));
-        let skips = before.is_none() && has_more && self.is_sound_late(track, first);
-        Some(if skips { first.next() } else { first })
+        let complete = self.segments.iter().rev().find(|segment| segment.is_closed());
+        let has_more = complete.is_some_and(|last| last.number.0 >= first.0.saturating_add(FEWEST));
+        Some(if has_more { first.next() } else { first })
     }
 
-    /// Whether another track begins a segment later than a video.
-    fn is_sound_late(&self, video: usize, number: SegmentNumber) -> bool {
-        let start = |track: usize| {
-            let of_track = self.segment(number)?.track(track)?;
-            Some(boundary::time(of_track.start()?, self.tracks.get(track)?.timescale))
+    /// Whether the sound of a segment begins later than its pictures.
+    fn is_sound_late(&self, number: SegmentNumber) -> bool {
+        let starts = |kind: MediaKind| {
+            let of_kind = self.tracks.iter().enumerate().filter(move |(_, track)| track.kind == kind);
+            of_kind.filter_map(move |(index, track)| {
+                let start = self.segment(number)?.track(index)?.start()?;
+                Some(boundary::time(start, track.timescale))
+            })
         };
-        (0..self.tracks.len()).any(|track| start(track) > start(video))
+        let (pictures, sound) = (starts(MediaKind::Video).min(), starts(MediaKind::Audio).max());
+        pictures.zip(sound).is_some_and(|(pictures, sound)| sound > pictures)
     }
 
     /// Time before now that an extent reaches, where the newest segment began `away` ago or a little longer.

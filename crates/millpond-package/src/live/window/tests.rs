@@ -131,7 +131,8 @@ fn segments_leave_by_the_time_of_media_and_not_while_there_are_none() {
     assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(100)), "players who wait find their place");
     // They began 604 s apart.
     assert_eq!(window.depth(Extent::Edge, Duration::from_secs(20)), Duration::from_secs(624));
-    let short = WindowLimits { listed: Duration::from_secs(5), age: Duration::from_secs(7), ..LIMITS };
+    // The last sound of the first epoch reaches over its last picture.
+    let short = WindowLimits { listed: Duration::from_millis(5030), age: Duration::from_millis(7030), ..LIMITS };
     let window = interrupted(short, 10, 5);
     assert_eq!(window.first_listed(Extent::Edge), Some(SegmentNumber(102)));
     assert_eq!(window.segments().next().map(|first| first.number), Some(SegmentNumber(100)));
