@@ -1,6 +1,7 @@
 //! `millpond serve`: the server.
 
 mod found;
+mod heap;
 mod signals;
 
 use super::Outcome;
@@ -119,6 +120,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let has_users = config.rtsp.users.is_some() || config.publish.users.is_some();
     let reloads = matches!(config.tls.source(), Some(TlsSource::Files { .. })) || has_users;
     signals::watch(reloads, config.limits.shutdown_grace, stop)?;
+    heap::watch()?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let (start, starting) = priority::of_runtime(config.limits.workers);
     runtime.worker_threads(config.limits.workers).on_thread_start(start).enable_all();
