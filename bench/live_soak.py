@@ -187,7 +187,8 @@ def main():
             deadline = time.monotonic() + 90
             while (after := sample(server))["modules"] and time.monotonic() < deadline:
                 time.sleep(1)
-            time.sleep(5)
+            # The server looks every five seconds for memory to return.
+            time.sleep(15)
             after = sample(server)
             show("after", after)
             log = server.log.read_text(errors="replace")

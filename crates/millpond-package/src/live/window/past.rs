@@ -1,6 +1,6 @@
 //! Segments of a window whose parts are kept elsewhere, such as on a disk.
 
-use super::{Window, WindowTrack};
+use super::Window;
 use crate::{
     live::{
         boundary,

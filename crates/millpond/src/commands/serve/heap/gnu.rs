@@ -3,7 +3,7 @@
 use std::{io, thread, time::Duration};
 
 /// Interval between two looks at the heap.
-const INTERVAL: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_secs(5);
 /// Least number of free bytes that are returned.
 const LEAST: usize = 8 << 20;
 
