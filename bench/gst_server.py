@@ -14,7 +14,8 @@ import gi
 
 gi.require_version("Gst", "1.0")
 gi.require_version("GstRtspServer", "1.0")
-from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
+gi.require_version("GstRtsp", "1.0")
+from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 LAUNCH = "( filesrc location={path} ! qtdemux ! rtph264pay name=pay0 pt=96 config-interval=-1 )"
 WITH_SOUND = (
@@ -23,9 +24,28 @@ WITH_SOUND = (
 )
 
 
-def serve(folder: Path, port: int, threads: int, launch: str) -> GstRtspServer.RTSPServer:
+def offer_retransmission(factory: GstRtspServer.RTSPMediaFactory, seconds: float):
+    """Has a factory offer AVPF and RTX (RFC 4585, 4588), and keep packets for so long."""
+    factory.set_profiles(GstRtsp.RTSPProfile.AVP | GstRtsp.RTSPProfile.AVPF)
+    factory.set_do_retransmission(True)
+    factory.set_retransmission_time(int(seconds * Gst.SECOND))
+
+    def added(_pipeline, _bin, element):
+        # Without this it keeps 100 packets, which is less than the time that was set.
+        if element.get_factory().get_name() == "rtprtxsend":
+            element.set_property("max-size-packets", 0)
+
+    def configure(_factory, made):
+        pipeline = Gst.Pipeline()
+        pipeline.connect("deep-element-added", added)
+        made.take_pipeline(pipeline)
+
+    factory.connect("media-configure", configure)
+
+
+def serve(folder: Path, port: int, threads: int, launch: str, address: str, retransmission: float) -> GstRtspServer.RTSPServer:
     server = GstRtspServer.RTSPServer()
-    server.set_address("127.0.0.1")
+    server.set_address(address)
     server.set_service(str(port))
     # As many connections at once as clients of a ramp-up may bring; the default queue holds 5.
     server.set_backlog(1024)
@@ -41,6 +61,8 @@ def serve(folder: Path, port: int, threads: int, launch: str) -> GstRtspServer.R
         factory.set_shared(False)
         # Ports of media are taken from the system: there is no pool of addresses that could run out.
         factory.set_eos_shutdown(False)
+        if retransmission:
+            offer_retransmission(factory, retransmission)
         mounts.add_factory("/" + path.name, factory)
     # Sessions whose clients went away without a word.
     GLib.timeout_add_seconds(2, lambda: sessions.cleanup() >= 0)
@@ -55,9 +77,12 @@ def main() -> int:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--threads", type=int, default=-1, help="for media, -1 is one for each client (%(default)s)")
     parser.add_argument("--sound", action="store_true", help="the files have AAC too, which is served")
+    parser.add_argument("--address", default="127.0.0.1", help="(%(default)s)")
+    parser.add_argument("--retransmission", type=float, default=0, help="offer it, and keep packets for so many seconds")
     options = parser.parse_args()
     Gst.init(None)
-    server = serve(options.folder.resolve(), options.port, options.threads, WITH_SOUND if options.sound else LAUNCH)
+    launch = WITH_SOUND if options.sound else LAUNCH
+    server = serve(options.folder.resolve(), options.port, options.threads, launch, options.address, options.retransmission)
     loop = GLib.MainLoop()
     for number in (signal.SIGTERM, signal.SIGINT):
         GLib.unix_signal_add(GLib.PRIORITY_HIGH, number, loop.quit)

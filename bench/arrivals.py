@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""How a stream of fragmented MP4 arrives at a viewer: when bytes and frames came, which frames are whole, which are in time.
+
+As a program it fetches a URL for so many seconds, and writes the body to FILE and the times of arrival to FILE.json:
+
+    bench/arrivals.py URL SECONDS FILE
+"""
+
+import bisect
+import json
+import socket
+import statistics
+import struct
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from live_exact import hashes
+from paced import boxes
+
+# Seconds left out at the beginning: those in which connections start and the first group of pictures arrives at once.
+BEGINNING = 3
+
+
+def fetch(url: str, seconds: float, file: Path):
+    """Reads for so many seconds from the first byte of the body on; gives up after as many without one."""
+    parts = urlsplit(url)
+    connection = socket.create_connection((parts.hostname, parts.port), 20)
+    # HTTP/1.0: the body ends with the connection and has no chunks.
+    connection.sendall(f"GET {parts.path} HTTP/1.0\r\nHost: {parts.netloc}\r\n\r\n".encode())
+    connection.settimeout(max(seconds, 20))
+    head = b""
+    while b"\r\n\r\n" not in head:
+        data = connection.recv(65536)
+        if not data:
+            raise RuntimeError(f"{url}: {head[:200]!r}")
+        head += data
+    head, body = head.split(b"\r\n\r\n", 1)
+    if b" 200 " not in head.split(b"\r\n")[0]:
+        raise RuntimeError(f"{url}: {head[:200]!r}")
+    start = time.monotonic()
+    reads = [(0.0, len(body))] if body else []
+    with file.open("wb") as out:
+        out.write(body)
+        while (left := start + seconds - time.monotonic()) > 0:
+            connection.settimeout(left)
+            try:
+                data = connection.recv(65536)
+            except TimeoutError:
+                break
+            if not data:
+                break
+            reads.append((time.monotonic() - start, len(data)))
+            out.write(data)
+    Path(f"{file}.json").write_text(json.dumps(reads))
+
+
+def windows(reads: list, seconds: float, begin: float = BEGINNING) -> list:
+    """Bits per second that arrived in each whole second from `begin` on."""
+    found = [0] * int(seconds - begin)
+    for at, length in reads:
+        place = int(at - begin)
+        if at >= begin and place < len(found):
+            found[place] += length * 8
+    return found
+
+
+def samples(moof: bytes) -> int:
+    """Samples that a fragment of one track states (ISO/IEC 14496-12 8.8.8)."""
+    place = moof.find(b"trun")
+    return struct.unpack_from(">I", moof, place + 8)[0] if place >= 0 else 0
+
+
+def fragments(file: Path, reads: list) -> list:
+    """The time at which each fragment of a body had arrived, and its number of frames."""
+    ends, times, total = [], [], 0
+    for at, length in reads:
+        total += length
+        ends.append(total)
+        times.append(at)
+    data, found, start, held = file.read_bytes(), [], 0, 0
+    for kind, end in boxes(data):
+        if kind == "moof":
+            held = samples(data[start:end])
+        elif kind == "mdat":
+            found.append((times[bisect.bisect_left(ends, end)], held))
+        start = end
+    return found
+
+
+class Source:
+    """The frames of a clip by their hashes, as coded and as decoded."""
+
+    def __init__(self, clip: Path, rate: float):
+        self.rate = rate
+        self.coded = {digest: place for place, (_, digest) in enumerate(hashes("-i", clip, is_coded=True).video)}
+        self.decoded = {digest: place for place, (_, digest) in enumerate(hashes("-i", clip).video)}
+
+
+def judge(source: Source, file: Path, seconds: float, buffer: float) -> dict:
+    """Figures of a fetched stream. A frame is in time if a player that buffers for `buffer` seconds has it when it is due."""
+    reads = json.loads(Path(f"{file}.json").read_text())
+    bits = windows(reads, seconds)
+    made = fragments(file, reads)
+    arrived = [at for at, held in made for _ in range(held)]
+    coded = hashes("-i", file, is_coded=True).video
+    times = [pts for pts, _ in coded]
+
+    def when(pts: float) -> float:
+        """The arrival of the frame with the nearest time: times are rounded differently where frames are decoded."""
+        place = min(bisect.bisect_left(times, pts - 0.005), len(times) - 1)
+        return arrived[place] if place < len(arrived) and abs(times[place] - pts) < 0.005 else seconds
+
+    whole = {source.coded[digest]: when(pts) for pts, digest in coded if digest in source.coded}
+    shown = {source.decoded[digest]: when(pts) for pts, digest in hashes("-i", file).video if digest in source.decoded}
+    gaps = [b - a for (a, _), (b, _) in zip(made, made[1:]) if a >= BEGINNING]
+    first = min(whole, default=0)
+    # Frames that are due before the end, with the buffer and a second for what is on its way.
+    due = int((seconds - buffer - 1) * source.rate)
+    begin = whole.get(first, 0)
+
+    def share(found: dict, is_late_fine: bool) -> float:
+        expected = range(first, first + due)
+        fine = [place for place in expected if place in found and (is_late_fine or found[place] - begin <= (place - first) / source.rate + buffer)]
+        return len(fine) / max(due, 1)
+
+    mean = statistics.mean(bits)
+    return {
+        "bits": bits, "mean": mean, "variation": statistics.pstdev(bits) / mean if mean else None,
+        "gap-mean": statistics.mean(gaps) if gaps else None, "gap-deviation": statistics.pstdev(gaps) if gaps else None,
+        "gap-greatest": max(gaps, default=None), "frames": len(arrived), "due": due,
+        "whole": share(whole, True), "whole-in-time": share(whole, False), "shown-in-time": share(shown, False),
+    }
+
+
+if __name__ == "__main__":
+    fetch(sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]))
