@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """How a stream of fragmented MP4 arrives at a viewer: when bytes and frames came, which frames are whole, which are in time.
 
-As a program it fetches a URL for so many seconds, and writes the body to FILE and the times of arrival to FILE.json:
+As a program it fetches a URL for so many seconds, and writes the body to FILE and the times of arrival to FILE.json. RTSP and playlists
+are read by ffmpeg, which writes each frame as a fragment:
 
     bench/arrivals.py URL SECONDS FILE
 """
 
 import bisect
 import json
+import os
+import select
 import socket
 import statistics
 import struct
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -23,37 +27,59 @@ from paced import boxes
 BEGINNING = 3
 
 
-def fetch(url: str, seconds: float, file: Path):
-    """Reads for so many seconds from the first byte of the body on; gives up after as many without one."""
+# ffmpeg hands over each frame as soon as it can.
+AT_ONCE = ["-fflags", "nobuffer", "-probesize", "5000", "-analyzeduration", "100000"]
+FRAGMENTS = ["-c", "copy", "-f", "mp4", "-movflags", "empty_moov+default_base_moof+frag_every_frame", "-flush_packets", "1", "pipe:1"]
+
+
+def get(url: str) -> socket.socket:
+    """Asks for a stream. The body follows, without chunks: HTTP/1.0 ends it with the connection."""
     parts = urlsplit(url)
     connection = socket.create_connection((parts.hostname, parts.port), 20)
-    # HTTP/1.0: the body ends with the connection and has no chunks.
     connection.sendall(f"GET {parts.path} HTTP/1.0\r\nHost: {parts.netloc}\r\n\r\n".encode())
-    connection.settimeout(max(seconds, 20))
     head = b""
+    # A byte at a time, so that nothing of the body is read with it.
     while b"\r\n\r\n" not in head:
-        data = connection.recv(65536)
+        data = connection.recv(1)
         if not data:
-            raise RuntimeError(f"{url}: {head[:200]!r}")
+            break
         head += data
-    head, body = head.split(b"\r\n\r\n", 1)
     if b" 200 " not in head.split(b"\r\n")[0]:
         raise RuntimeError(f"{url}: {head[:200]!r}")
-    start = time.monotonic()
-    reads = [(0.0, len(body))] if body else []
+    return connection
+
+
+def play(url: str) -> subprocess.Popen:
+    """A player of RTSP by UDP or of a playlist, whose output are the frames."""
+    transport = ["-rtsp_transport", "udp"] if url.startswith("rtsp") else []
+    command = ["ffmpeg", "-v", "error", "-nostdin", *AT_ONCE, *transport, "-i", url, *FRAGMENTS]
+    return subprocess.Popen(command, stdout=subprocess.PIPE)
+
+
+def fetch(url: str, seconds: float, file: Path):
+    """Reads for so many seconds from the first byte of the body on. Gives up after 20 s without one."""
+    is_played = url.startswith("rtsp") or url.endswith(".m3u8")
+    source = play(url) if is_played else get(url)
+    number = source.stdout.fileno() if is_played else source.fileno()
+    start, end, reads = None, time.monotonic() + 20, []
     with file.open("wb") as out:
-        out.write(body)
-        while (left := start + seconds - time.monotonic()) > 0:
-            connection.settimeout(left)
-            try:
-                data = connection.recv(65536)
-            except TimeoutError:
+        while (left := end - time.monotonic()) > 0:
+            if not select.select([number], [], [], left)[0]:
                 break
+            data = os.read(number, 65536)
             if not data:
                 break
-            reads.append((time.monotonic() - start, len(data)))
+            now = time.monotonic()
+            if start is None:
+                start, end = now, now + seconds
+            reads.append((now - start, len(data)))
             out.write(data)
     Path(f"{file}.json").write_text(json.dumps(reads))
+    if is_played:
+        source.kill()
+        source.wait()
+    if not reads:
+        raise RuntimeError(f"{url}: nothing arrived")
 
 
 def windows(reads: list, seconds: float, begin: float = BEGINNING) -> list:
@@ -105,12 +131,13 @@ def judge(source: Source, file: Path, seconds: float, buffer: float) -> dict:
     made = fragments(file, reads)
     arrived = [at for at, held in made for _ in range(held)]
     coded = hashes("-i", file, is_coded=True).video
-    times = [pts for pts, _ in coded]
+    # In the order of presentation.
+    came = sorted((pts, at) for (pts, _), at in zip(coded, arrived))
 
     def when(pts: float) -> float:
         """The arrival of the frame with the nearest time: times are rounded differently where frames are decoded."""
-        place = min(bisect.bisect_left(times, pts - 0.005), len(times) - 1)
-        return arrived[place] if place < len(arrived) and abs(times[place] - pts) < 0.005 else seconds
+        place = bisect.bisect_left(came, (pts - 0.005,))
+        return came[place][1] if place < len(came) and came[place][0] < pts + 0.005 else seconds
 
     whole = {source.coded[digest]: when(pts) for pts, digest in coded if digest in source.coded}
     shown = {source.decoded[digest]: when(pts) for pts, digest in hashes("-i", file).video if digest in source.decoded}

@@ -29,33 +29,42 @@ def has(binary: Path, setting: str) -> bool:
 class Run:
     """A way to stream, over one link. Subclasses say where servers and viewers are."""
 
-    # Ways to stream, and the settings of Millpond that they need.
+    # Ways to stream, and settings of Millpond that they need: name and value.
     WAYS: dict = {}
     # Of the namespaces.
     CONGESTION = {"bbr": "bbr"}
 
-    def __init__(self, way: str, delay: int, loss: float, number: int, options):
-        self.way, self.delay, self.loss, self.number, self.options = way, delay, loss, number, options
-        self.work = WORK / f"runs/{type(self).__name__}-{way}-{delay}-{loss}-{number}"
+    def __init__(self, way: str, point: dict, number: int, options):
+        self.way, self.point, self.number, self.options = way, point, number, options
+        self.work = WORK / "runs" / "-".join(map(str, (type(self).__name__, way, *point.values(), number)))
         self.body = self.work / "body.mp4"
 
     @classmethod
     def ways(cls, binary: Path) -> list:
         """Those that this build knows."""
-        return [way for way, setting in cls.WAYS.items() if not setting or has(binary, setting)]
+        return [way for way, setting in cls.WAYS.items() if not setting or has(binary, setting[0])]
+
+    def settings(self) -> list:
+        """Arguments of Millpond."""
+        setting = self.WAYS[self.way]
+        return [f"--{setting[0]}={setting[1]}"] if setting else []
 
     def measure(self):
         """Fetches the stream, and writes it with its times and the link's counters into a folder."""
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
-        each = self.delay / 2 if self.options.round_trip else self.delay
         problem = ""
-        with netns.Pair(f"delay={each}ms,loss={self.loss}%", seed=self.number, congestion=self.CONGESTION.get(self.way, "cubic")) as pair:
+        with netns.Pair(**self.link(), seed=self.number, congestion=self.CONGESTION.get(self.way, "cubic")) as pair:
             try:
                 self.stream(pair)
             except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
                 problem = str(error)
         (self.work / "run.json").write_text(json.dumps({"problem": problem, "link": pair.report}))
+
+    def link(self) -> dict:
+        """Impairments: delay and loss are those of both directions."""
+        each = self.point["delay"] / (2 if self.options.round_trip else 1)
+        return {"both": f"delay={each}ms,loss={self.point['loss']}%"}
 
     def judge(self, source: arrivals.Source) -> dict:
         """Figures of the stream that was fetched."""
@@ -66,13 +75,13 @@ class Run:
             figures, told["problem"] = {}, str(error)
         if not self.options.keep:
             shutil.rmtree(self.work)
-        return {"way": self.way, "delay": self.delay, "loss": self.loss, "run": self.number, **told, **figures}
+        return {"way": self.way, **self.point, "run": self.number, **told, **figures}
 
     def fetch(self, namespace: netns.Namespace, url: str):
         """Has a viewer in a namespace fetch a stream."""
         seconds = self.options.seconds
         command = [sys.executable, TOP / "bench/arrivals.py", url, seconds, self.body]
-        fetched = namespace.run(*command, check=False, timeout=seconds * 3 + 60)
+        fetched = namespace.run(*command, check=False, timeout=seconds * 2 + 60)
         if fetched.returncode:
             raise RuntimeError(fetched.stderr[-300:])
 
@@ -86,11 +95,11 @@ class Run:
         namespace.start(*command, log=self.work / "gst.log")
         namespace.wait_for(namespace.address, RTSP, 60)
 
-    def millpond(self, namespace: netns.Namespace, source: str, *settings):
+    def millpond(self, namespace: netns.Namespace, source: str):
         """Millpond before the RTSP server at `source`, at all addresses of a namespace."""
         namespace.start(
             self.options.bin, "serve", f"cams=rtsp://{source}:{RTSP}/", "--http", f"0.0.0.0:{PORT}", "--rtsp", f"0.0.0.0:{RTSP + 1}",
-            "--cache", self.work / "cache", "--source-transport", "udp", *settings, log=self.work / "millpond.log",
+            "--cache", self.work / "cache", "--source-transport", "udp", *self.settings(), log=self.work / "millpond.log",
         )
         namespace.wait_for("127.0.0.1", PORT)
 
@@ -101,16 +110,15 @@ class Run:
 class ServerSide(Run):
     """The bad network is between server and proxy; the viewer is beside the proxy."""
 
-    WAYS = {"cubic": "", "bbr": "", "plain": "", "rtx": "source-retransmission"}
+    WAYS = {"cubic": (), "bbr": (), "plain": (), "rtx": ("source-retransmission", "true")}
 
     def stream(self, pair: netns.Pair):
         if self.way in ("cubic", "bbr"):
             self.web_server(pair.a)
             return self.fetch(pair.b, f"http://{pair.a.address}:{PORT}/")
-        is_asked = self.way == "rtx"
-        self.rtsp_server(pair.a, is_asked)
-        settings = [f"--source-retransmission={str(is_asked).lower()}"] if has(self.options.bin, "source-retransmission") else []
-        self.millpond(pair.b, pair.a.address, *settings)
+        # A server that does not offer retransmission is not asked.
+        self.rtsp_server(pair.a, self.way == "rtx")
+        self.millpond(pair.b, pair.a.address)
         self.fetch(pair.b, f"http://127.0.0.1:{PORT}/{self.path()}/stream.mp4")
 
     def figures(self, source: arrivals.Source) -> dict:
@@ -120,45 +128,36 @@ class ServerSide(Run):
 class ClientSide(Run):
     """The bad network is between proxy and viewer. Bandwidth and times are those of packets at the viewer's device."""
 
-    WAYS = {"cubic": "", "bbr": "", "stream": "", "rtp": "", "tfrc": "rtsp-rate-control"}
+    WAYS = {"cubic": (), "bbr": (), "stream": (), "hls": (), "rtp": (), "tfrc": ("rtsp-rate-control", "tfrc")}
 
     def stream(self, pair: netns.Pair):
         if self.way in ("cubic", "bbr"):
             self.web_server(pair.a)
         else:
             self.rtsp_server(pair.a, False)
-            settings = ["--rtsp-rate-control", "tfrc"] if self.way == "tfrc" else []
-            self.millpond(pair.a, pair.a.address, *settings)
+            self.millpond(pair.a, pair.a.address)
         with packets.Capture(pair.b, self.work / "packets.pcap"):
-            if self.way in ("rtp", "tfrc"):
-                self.watch(pair)
-            else:
-                path = f"{self.path()}/stream.mp4" if self.way == "stream" else ""
-                self.fetch(pair.b, f"http://{pair.a.address}:{PORT}/{path}")
+            self.fetch(pair.b, self.url(pair))
 
-    def watch(self, pair: netns.Pair):
-        """A viewer of RTSP by UDP, whose reports leave often."""
-        seconds = self.options.seconds
-        url = f"rtsp://{pair.a.address}:{RTSP + 1}/{self.path()}"
-        command = ["ffmpeg", "-v", "error", "-nostdin", "-y", "-rtsp_transport", "udp", "-i", url, "-t", seconds, "-c", "copy", self.body]
-        process = pair.b.start(*command, log=self.work / "ffmpeg.log")
-        try:
-            process.wait(seconds + 15)
-        except subprocess.TimeoutExpired:
-            # Frames were lost at the end: it waits for more.
-            process.send_signal(2)
-            process.wait(20)
+    def url(self, pair: netns.Pair) -> str:
+        base = f"http://{pair.a.address}:{PORT}"
+        if self.way in ("cubic", "bbr"):
+            return f"{base}/"
+        if self.way in ("rtp", "tfrc"):
+            return f"rtsp://{pair.a.address}:{RTSP + 1}/{self.path()}"
+        return f"{base}/{self.path()}/{'index.m3u8' if self.way == 'hls' else 'stream.mp4'}"
 
     def figures(self, source: arrivals.Source) -> dict:
-        seconds = self.options.seconds
-        found = packets.figures(self.work / "packets.pcap", seconds)
-        if self.way not in ("rtp", "tfrc"):
-            judged = arrivals.judge(source, self.body, seconds, BUFFER)
-            return {**found, **{name: judged[name] for name in ("whole", "whole-in-time", "shown-in-time")}}
-        coded = {source.coded[digest] for _, digest in arrivals.hashes("-i", self.body, is_coded=True).video if digest in source.coded}
-        shown = {source.decoded[digest] for _, digest in arrivals.hashes("-i", self.body).video if digest in source.decoded}
-        due = int((seconds - BUFFER - 1) * FPS)
-        first = min(coded, default=0)
-        share = lambda places: sum(1 for place in places if first <= place < first + due) / due
-        # What RTP brings is never late: it is shown or dropped.
-        return {**found, "whole": share(coded), "whole-in-time": share(coded), "shown-in-time": share(shown)}
+        # A player of HLS begins three segments of 2 s behind, and holds them.
+        judged = arrivals.judge(source, self.body, self.options.seconds, 6 if self.way == "hls" else BUFFER)
+        found = packets.figures(self.work / "packets.pcap", self.options.seconds)
+        return {**found, **{name: judged[name] for name in ("whole", "whole-in-time", "shown-in-time")}}
+
+
+class Narrow(ClientSide):
+    """The network between proxy and viewer has less room than the media needs, without random loss."""
+
+    WAYS = {"aware": ("drop", "least-needed"), "blind": ("drop", "blind"), "hls": (), "cubic": ()}
+
+    def link(self) -> dict:
+        return {"both": "delay=20ms", "ab": f"rate={self.point['rate']}Mbit,queue=200ms"}
