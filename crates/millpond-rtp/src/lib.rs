@@ -5,7 +5,8 @@
 //! - [`tunnel`] recognises RTSP through HTTP, and [`framing`] splits a connection's bytes into messages.
 //! - [`setup`], [`play`] and [`digest`] interpret requests: transports, ranges and credentials.
 //! - [`description`] writes the SDP of an asset's tracks, and [`payload`] divides frames into packets.
-//! - [`packet`] and [`rtcp`] have the packet formats of RFC 3550.
+//! - [`packet`] and [`rtcp`] have the packet formats of RFC 3550, [`feedback`] those of RFC 4585, and [`rtx`] that of
+//!   RFC 4588.
 //! - [`srtp`] encrypts packets, and [`key_management`] exchanges its keys.
 //! - For receivers, [`sdp_reader`] reads an SDP, [`reception`] keeps the statistics of a source, and a
 //!   [`payload::Depacketizer`] joins packets to frames. [`client::RtspClient`] is the client of a session, and a
@@ -17,6 +18,7 @@
 pub mod client;
 pub mod description;
 pub mod digest;
+pub mod feedback;
 pub mod framing;
 pub mod key_management;
 pub mod packet;
@@ -25,6 +27,7 @@ pub mod play;
 pub mod receive;
 pub mod reception;
 pub mod rtcp;
+pub mod rtx;
 pub mod sdp_reader;
 pub mod setup;
 pub mod srtp;

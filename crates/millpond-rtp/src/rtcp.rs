@@ -1,4 +1,6 @@
-//! RTCP packets (RFC 3550 6): writes and reads sender reports, receiver reports and BYE.
+//! RTCP packets (RFC 3550 6): writes and reads sender reports, receiver reports and BYE, and reads [`feedback`].
+
+use crate::feedback::{self, GenericNack};
 
 /// Packet types (RFC 3550 12.1).
 const SENDER_REPORT: u8 = 200;
@@ -143,6 +145,8 @@ pub enum RtcpItem {
     Reception(ReportBlock),
     /// SSRCs of sources that ended.
     Bye(Vec<u32>),
+    /// Packets that a receiver lost.
+    Nack(GenericNack),
 }
 
 /// The reason why bytes are no RTCP.
@@ -205,6 +209,9 @@ pub fn parse(compound: &[u8]) -> Result<Vec<RtcpItem>, RtcpError> {
             BYE => {
                 holds(4 + 4 * count)?;
                 reports.push(RtcpItem::Bye((0..count).map(|place| word(packet, 4 + 4 * place)).collect()));
+            }
+            feedback::TRANSPORT_FEEDBACK | feedback::PAYLOAD_FEEDBACK => {
+                reports.extend(feedback::read(packet).map(RtcpItem::Nack));
             }
             _ => {}
         }
