@@ -30,7 +30,7 @@ pub use transport::TrackTransport;
 use crate::{
     framing::{self, ServerMessage},
     sdp_reader::SessionDescription,
-    setup::Offer,
+    setup::{Offer, RtpProfile},
 };
 use authenticator::Authenticator;
 use bytes::{Bytes, BytesMut};
@@ -95,6 +95,8 @@ struct Tracks {
     control: String,
     /// URL of each stream of the description.
     streams: Vec<String>,
+    /// Profiles of each stream, the preferred one first.
+    profiles: Vec<Vec<RtpProfile>>,
     /// Streams to set up, and the transport offered for each.
     offers: Vec<(usize, Offer)>,
     agreed: Vec<ClientTrack>,
@@ -332,8 +334,8 @@ impl RtspClient {
             *channels = Some(own_channels(place));
         }
         let request = Request::new(RequestKind::Setup, "SETUP", &self.tracks.streams[*stream]);
-        let request = request.with("Transport", *offer);
-        self.ask(request, now);
+        let header = offer.header(&profiles(&self.tracks.profiles[*stream], offer, &self.options));
+        self.ask(request.with("Transport", header), now);
     }
 
     fn describe(&mut self, now: Duration) {
@@ -345,6 +347,7 @@ impl RtspClient {
         self.tracks = Tracks {
             control: description.control.clone(),
             streams: description.streams.iter().map(|stream| stream.control.clone()).collect(),
+            profiles: description.streams.iter().map(|stream| stream.feedback.profiles.clone()).collect(),
             ..Tracks::default()
         };
         self.state = State::Described;
@@ -364,6 +367,17 @@ impl RtspClient {
         self.keep_alive.stop();
         self.actions.push_back(ClientAction::Failed(error));
     }
+}
+
+/// Returns the profiles to offer. Early feedback is of use by UDP only; a stream without another profile is set up with it too.
+fn profiles(described: &[RtpProfile], offer: &Offer, options: &ClientOptions) -> Vec<RtpProfile> {
+    let is_wanted = options.uses_feedback && matches!(offer, Offer::Unicast { .. });
+    let has_other = described.iter().any(|profile| *profile != RtpProfile::Avpf);
+    let mut profiles = described.to_vec();
+    if !is_wanted && has_other {
+        profiles.retain(|profile| *profile != RtpProfile::Avpf);
+    }
+    profiles
 }
 
 /// Channels for the track at a place. The last ones are shared, but no description has as many streams.

@@ -1,6 +1,9 @@
 //! Reads session descriptions as a client (RFC 8866, RFC 2326 C): the streams, and the URLs for their requests.
 
 mod configuration;
+mod retransmission;
+
+pub use retransmission::{FeedbackOffer, RetransmissionOffer};
 
 use crate::play::{self, NptRange};
 use sdp_types::{Attribute, Media, ParserError, Session};
@@ -43,6 +46,8 @@ pub struct MediaDescription {
     pub bandwidth: Option<u64>,
     /// Language of the stream, or else of the session: a BCP 47 tag (`a=lang`, RFC 8866 6.12).
     pub language: Option<String>,
+    /// Early feedback and retransmission that the sender offers.
+    pub feedback: FeedbackOffer,
 }
 
 /// The reason why a description is unusable.
@@ -89,11 +94,10 @@ impl SessionDescription {
         let control = resolve(base, value(&session.attributes, "control").unwrap_or("*"));
         let language = value(&session.attributes, "lang");
         let streams = session.medias.iter().enumerate().filter(|(_, media)| media.proto.starts_with("RTP/"));
+        let streams = streams.map(|(place, media)| stream(place, media, base, &control, language));
         Ok(Self {
             range: value(&session.attributes, "range").and_then(|range| play::npt_range(range).ok()),
-            streams: streams
-                .map(|(place, media)| stream(place, media, base, &control, language))
-                .collect::<Result<_, _>>()?,
+            streams: retransmission::join_profiles(streams.collect::<Result<_, _>>()?),
             control,
         })
     }
@@ -174,6 +178,7 @@ fn stream(
         parameters: of_format(media, "fmtp", payload_type).map(parameters).unwrap_or_default(),
         bandwidth: bandwidth(media),
         language: value(&media.attributes, "lang").or(language).map(str::to_owned),
+        feedback: FeedbackOffer::read(media, payload_type),
     })
 }
 

@@ -18,6 +18,16 @@ pub enum Offer {
     Multicast,
 }
 
+impl Offer {
+    /// Returns the `Transport` header of a client with the given profiles, the preferred one first.
+    #[must_use]
+    pub fn header(&self, profiles: &[RtpProfile]) -> String {
+        let offer = self.to_string();
+        let each = profiles.iter().map(|profile| offer.replacen(RtpProfile::Avp.name(), profile.name(), 1));
+        each.collect::<Vec<_>>().join(",")
+    }
+}
+
 /// Writes the offer of a client, with [`RtpProfile::Avp`].
 impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,6 +72,8 @@ impl Mode {
 pub enum RtpProfile {
     /// Plain RTP (RFC 3551).
     Avp,
+    /// Plain RTP with early feedback (RFC 4585).
+    Avpf,
     /// SRTP (RFC 3711).
     Savp,
 }
@@ -72,6 +84,7 @@ impl RtpProfile {
     pub fn name(self) -> &'static str {
         match self {
             Self::Avp => "RTP/AVP",
+            Self::Avpf => "RTP/AVPF",
             Self::Savp => "RTP/SAVP",
         }
     }
@@ -96,6 +109,8 @@ fn offer(text: &str) -> Option<((RtpProfile, Offer), Mode)> {
     let (profile, lower) = match fields.next()?.to_ascii_uppercase().as_str() {
         "RTP/AVP" | "RTP/AVP/UDP" => (RtpProfile::Avp, "UDP"),
         "RTP/AVP/TCP" => (RtpProfile::Avp, "TCP"),
+        "RTP/AVPF" | "RTP/AVPF/UDP" => (RtpProfile::Avpf, "UDP"),
+        "RTP/AVPF/TCP" => (RtpProfile::Avpf, "TCP"),
         "RTP/SAVP" | "RTP/SAVP/UDP" => (RtpProfile::Savp, "UDP"),
         "RTP/SAVP/TCP" => (RtpProfile::Savp, "TCP"),
         _ => return None,
@@ -213,7 +228,7 @@ mod tests {
             ("RTP/AVP;unicast", vec![]),
             ("", vec![]),
         ] {
-            for profile in [RtpProfile::Avp, RtpProfile::Savp] {
+            for profile in [RtpProfile::Avp, RtpProfile::Avpf, RtpProfile::Savp] {
                 let text = text.replace("RTP/AVP", profile.name());
                 let expected: Vec<_> = expected.iter().map(|offer| (profile, *offer)).collect();
                 assert_eq!(offers(&text, Mode::Play), expected, "{text}");
@@ -224,6 +239,8 @@ mod tests {
         assert_eq!(elsewhere, [(RtpProfile::Avp, expected)]);
         for offer in [expected, unicast((1, 2)), Offer::Multicast, Offer::Interleaved(None)] {
             assert_eq!(offers(&offer.to_string(), Mode::Play), [(RtpProfile::Avp, offer)]);
+            let both = [RtpProfile::Avpf, RtpProfile::Avp];
+            assert_eq!(offers(&offer.header(&both), Mode::Play), both.map(|profile| (profile, offer)));
         }
         let both = offers("rtp/savp/tcp;interleaved=0-1,RTP/AVP/TCP;interleaved=0-1", Mode::Play);
         let expected = Offer::Interleaved(Some((0, 1)));

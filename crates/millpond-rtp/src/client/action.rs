@@ -3,7 +3,7 @@
 use super::{
     error::ClientError, request::RequestKind, rtp_info::RtpStart, target::Endpoint, transport::TrackTransport,
 };
-use crate::{play::NptRange, sdp_reader::SessionDescription};
+use crate::{play::NptRange, sdp_reader::SessionDescription, setup::RtpProfile};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub struct ClientTrack {
     pub transport: TrackTransport,
     /// SSRC of its packets, if stated. Some servers state another one than they use.
     pub ssrc: Option<u32>,
+    /// Profile that the server chose.
+    pub profile: RtpProfile,
 }
 
 /// Content of the reply to PLAY.

@@ -47,6 +47,8 @@ pub struct ClientOptions {
     pub most_unanswered: u32,
     /// Whether a track is offered on the connection after the server refused UDP (461). Default: true.
     pub falls_back: bool,
+    /// Whether tracks by UDP are set up with early feedback (AVPF) where the server offers it. Default: false.
+    pub uses_feedback: bool,
     /// Redirects that are followed. Default: [`RedirectPolicy::SameHost`].
     pub redirects: RedirectPolicy,
     /// Number of redirects that are followed. Default: 4.
@@ -67,6 +69,7 @@ impl ClientOptions {
             keep_alive: Duration::from_secs(30),
             most_unanswered: 2,
             falls_back: true,
+            uses_feedback: false,
             redirects: RedirectPolicy::default(),
             most_redirects: 4,
             random: 0,

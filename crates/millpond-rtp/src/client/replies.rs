@@ -8,7 +8,8 @@ use super::{
     keep_alive::SessionHeader,
     options::RedirectPolicy,
     request::{Exchange, Request},
-    rtp_info, target, transport,
+    rtp_info, target,
+    transport::{self, Chosen},
 };
 use crate::{
     message::{HeaderName, Response, headers},
@@ -100,7 +101,9 @@ impl RtspClient {
         }
         let found = header(reply, &headers::TRANSPORT);
         match transport::chosen(found, &offer) {
-            Ok((transport, ssrc)) => self.tracks.agreed.push(ClientTrack { stream, transport, ssrc }),
+            Ok(Chosen { transport, ssrc, profile }) => {
+                self.tracks.agreed.push(ClientTrack { stream, transport, ssrc, profile });
+            }
             Err(expected) => return self.invalid("Transport", found, expected),
         }
         self.set_up_next(now);

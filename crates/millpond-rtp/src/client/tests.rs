@@ -165,7 +165,12 @@ fn a_session_has_all_its_steps() {
     assert_eq!((asked.url.as_str(), asked.session.as_deref()), ("rtsp://10.0.0.7:8554/door/a", Some("s1")));
     assert!(peer.requests().is_empty());
     let transport = TrackTransport::Unicast { server: Some((6, 7)), source: None };
-    let tracks = [(0, Some(10)), (1, None)].map(|(stream, ssrc)| ClientTrack { stream, transport, ssrc });
+    let tracks = [(0, Some(10)), (1, None)].map(|(stream, ssrc)| ClientTrack {
+        stream,
+        transport,
+        ssrc,
+        profile: RtpProfile::Avp,
+    });
     assert_eq!(peer.actions.last(), Some(&ClientAction::Opened(tracks.to_vec())));
 
     peer.client.play(Some(1.5), peer.now);
@@ -400,5 +405,30 @@ fn failed_sessions_can_be_torn_down_while_there_is_a_connection() {
         peer.client.tear_down(peer.now);
         let methods: Vec<_> = peer.requests().into_iter().map(|asked| asked.method).collect();
         assert_eq!(methods.len(), usize::from(!is_lost), "{methods:?}");
+    }
+}
+
+#[test]
+fn early_feedback_is_asked_for_where_it_is_of_use() {
+    let sdp = SDP.replace("a=control:v\r\n", "a=rtcp-fb:96 nack\r\na=control:v\r\n");
+    let both = "RTP/AVPF;unicast;client_port=4588-4589,RTP/AVP;unicast;client_port=4588-4589";
+    for (uses_feedback, offer, expected) in [
+        (true, UDP, both),
+        (false, UDP, "RTP/AVP;unicast;client_port=4588-4589"),
+        (true, TCP, "RTP/AVP/TCP;unicast;interleaved=0-1"),
+    ] {
+        let mut peer = Peer::new(URL, ClientOptions { uses_feedback, ..options() });
+        peer.client.connected(peer.now);
+        peer.expect("OPTIONS", PUBLIC);
+        let asked = peer.request();
+        peer.answer(&asked, "200 OK", &sdp);
+        peer.client.set_up(&[(0, offer)], peer.now);
+        let first = expected.split(',').next().unwrap().to_owned();
+        let asked = peer.expect("SETUP", &format!("200 OK\r\nSession: s1\r\nTransport: {first}"));
+        assert_eq!(asked.transport, expected);
+        assert!(peer.requests().is_empty());
+        let Some(ClientAction::Opened(tracks)) = peer.actions.pop() else { panic!("no tracks") };
+        let is_feedback = tracks[0].profile == RtpProfile::Avpf;
+        assert_eq!(is_feedback, expected == both);
     }
 }

@@ -1,6 +1,6 @@
 //! The transport that a server chose for a track (RFC 2326 12.39).
 
-use crate::setup::{Offer, pair};
+use crate::setup::{Offer, RtpProfile, pair};
 use std::net::IpAddr;
 
 /// Transport on which a server sends a track.
@@ -29,10 +29,19 @@ pub enum TrackTransport {
     },
 }
 
+/// What the reply to an offer states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) transport: TrackTransport,
+    pub(super) ssrc: Option<u32>,
+    pub(super) profile: RtpProfile,
+}
+
 /// Fields of a `Transport` header.
 #[derive(Default)]
 struct Fields {
     is_tcp: bool,
+    is_avpf: bool,
     is_multicast: bool,
     interleaved: Option<(u8, u8)>,
     server: Option<(u16, u16)>,
@@ -42,18 +51,19 @@ struct Fields {
     ssrc: Option<u32>,
 }
 
-/// Returns the transport and the SSRC of the reply to an offer, or the expected content of the header.
+/// Returns what the reply to an offer states, or the expected content of the header.
 ///
 /// A server that omits the header, or its channels, accepts the offer as it is. A server may choose the connection where
 /// UDP was offered.
-pub(super) fn chosen(header: &str, offer: &Offer) -> Result<(TrackTransport, Option<u32>), &'static str> {
+pub(super) fn chosen(header: &str, offer: &Offer) -> Result<Chosen, &'static str> {
     let offered = match offer {
         Offer::Interleaved(channels) => *channels,
         Offer::Unicast { .. } | Offer::Multicast => None,
     };
     if header.trim().is_empty() {
         let channels = offered.ok_or("a transport")?;
-        return Ok((TrackTransport::Interleaved { channels }, None));
+        let transport = TrackTransport::Interleaved { channels };
+        return Ok(Chosen { transport, ssrc: None, profile: RtpProfile::Avp });
     }
     let fields = fields(header);
     let transport = if fields.is_tcp {
@@ -70,13 +80,15 @@ pub(super) fn chosen(header: &str, offer: &Offer) -> Result<(TrackTransport, Opt
             },
         }
     };
-    Ok((transport, fields.ssrc))
+    let profile = if fields.is_avpf { RtpProfile::Avpf } else { RtpProfile::Avp };
+    Ok(Chosen { transport, ssrc: fields.ssrc, profile })
 }
 
 fn fields(header: &str) -> Fields {
     let mut parts = header.split(',').next().unwrap_or_default().split(';').map(str::trim);
     let protocol = parts.next().unwrap_or_default().to_ascii_uppercase();
-    let mut fields = Fields { is_tcp: protocol.ends_with("/TCP"), ..Fields::default() };
+    let is_avpf = protocol.split('/').nth(1) == Some("AVPF");
+    let mut fields = Fields { is_tcp: protocol.ends_with("/TCP"), is_avpf, ..Fields::default() };
     for part in parts {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let value = value.trim().trim_matches('"');
@@ -125,7 +137,11 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(chosen(header, &offer), Ok((transport, ssrc)), "{header}");
+            let profile = RtpProfile::Avp;
+            assert_eq!(chosen(header, &offer), Ok(Chosen { transport, ssrc, profile }), "{header}");
+            let header = header.replace("RTP/AVP", "RTP/AVPF");
+            let profile = if header.starts_with("RTP") { RtpProfile::Avpf } else { profile };
+            assert_eq!(chosen(&header, &offer), Ok(Chosen { transport, ssrc, profile }), "{header}");
         }
         for (header, offer) in [
             ("", UDP),

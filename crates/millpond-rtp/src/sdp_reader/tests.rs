@@ -1,6 +1,7 @@
 //! Tests with descriptions of servers and cameras.
 
 use super::*;
+use crate::setup::RtpProfile;
 use proptest::prelude::*;
 
 const FILM: &str = "v=0\r\no=- 7 1 IN IP4 0.0.0.0\r\ns=film\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
@@ -88,4 +89,57 @@ proptest! {
         bytes.truncate(end);
         let _ = SessionDescription::read(&bytes, "rtsp://h/");
     }
+}
+
+#[test]
+fn retransmission_is_read() {
+    let read = |lines: &str| {
+        let text = format!("v=0\r\n{lines}a=control:v\r\n");
+        SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap().streams.remove(0).feedback
+    };
+    let offer = |payload_type, time: Option<u64>| {
+        Some(RetransmissionOffer { payload_type, time: time.map(std::time::Duration::from_millis) })
+    };
+    let map = "a=rtpmap:96 H264/90000\r\n";
+    let rtx = "a=rtpmap:98 rtx/90000\r\na=fmtp:98 apt=96;rtx-time=2000\r\n";
+    let (plain, both) = (vec![RtpProfile::Avp], vec![RtpProfile::Avpf, RtpProfile::Avp]);
+    for (lines, profiles, expected) in [
+        (format!("m=video 0 RTP/AVP 96\r\n{map}"), plain.clone(), None),
+        (format!("m=video 0 RTP/AVP 96\r\n{map}{rtx}"), plain.clone(), None),
+        (format!("m=video 0 RTP/AVPF 96\r\n{map}"), vec![RtpProfile::Avpf], None),
+        // As GStreamer's server has it.
+        (format!("m=video 0 RTP/AVPF 96 98\r\n{map}{rtx}"), vec![RtpProfile::Avpf], offer(Some(98), Some(2000))),
+        (format!("m=video 0 RTP/AVP 96\r\n{rtx}{map}a=rtcp-fb:96 nack\r\n"), both.clone(), offer(Some(98), Some(2000))),
+        (format!("m=video 0 RTP/AVP 96\r\n{map}a=rtcp-fb:* nack\r\n"), both, offer(None, None)),
+        (format!("m=video 0 RTP/AVP 96\r\n{map}a=rtcp-fb:96 nack pli\r\na=rtcp-fb:97 nack\r\n"), plain.clone(), None),
+        (format!("m=video 0 RTP/SAVPF 96\r\n{map}{rtx}a=rtcp-fb:96 nack\r\n"), plain, None),
+        (
+            format!(
+                "m=video 0 RTP/AVPF 96\r\n{map}a=rtpmap:98 rtx/90000\r\na=fmtp:98 apt=97\r\na=rtpmap:99 rtx/90000\r\na=fmtp:99 apt=96\r\n"
+            ),
+            vec![RtpProfile::Avpf],
+            offer(Some(99), None),
+        ),
+    ] {
+        assert_eq!(read(&lines), FeedbackOffer { profiles, retransmission: expected }, "{lines}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_described_with_each_profile_is_one() {
+    let stream = |profile: &str, more: &str, control: &str| {
+        format!("m=video 0 {profile} 96\r\na=rtpmap:96 H264/90000\r\n{more}a=control:{control}\r\n")
+    };
+    let rtx = "a=rtpmap:98 rtx/90000\r\na=fmtp:98 apt=96\r\n";
+    let (plain, feedback) = (stream("RTP/AVP", "", "v"), stream("RTP/AVPF", rtx, "v"));
+    for text in [format!("{plain}{feedback}"), format!("{feedback}{plain}")] {
+        let text = format!("v=0\r\n{text}{}", stream("RTP/AVPF", "", "w"));
+        let read = SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap().streams;
+        assert_eq!(read.len(), 2);
+        assert!(read[0].control.ends_with('v') && read[0].feedback.retransmission.is_some());
+        assert_eq!(read[0].feedback.profiles, [RtpProfile::Avpf, RtpProfile::Avp]);
+    }
+    // Streams with one control URL are not always one.
+    let text = format!("v=0\r\n{plain}{plain}");
+    assert_eq!(SessionDescription::read(text.as_bytes(), "rtsp://h/").unwrap().streams.len(), 2);
 }

@@ -1,0 +1,99 @@
+//! What a description says about early feedback and retransmission (RFC 4585 4.2, RFC 4588 8).
+
+use super::{MediaDescription, of_format, parameters, rtpmap};
+use crate::setup::RtpProfile;
+use sdp_types::Media;
+use std::time::Duration;
+
+/// Most payload types of a stream that are looked at.
+const MOST_FORMATS: usize = 32;
+
+/// Feedback and retransmission that the sender of a stream offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedbackOffer {
+    /// Profiles that SETUP may name, the preferred one first.
+    pub profiles: Vec<RtpProfile>,
+    /// Retransmission of packets that a receiver asks for; `None` where lost packets stay lost.
+    pub retransmission: Option<RetransmissionOffer>,
+}
+
+/// Retransmission that a sender offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetransmissionOffer {
+    /// Payload type of retransmitted packets (RFC 4588); `None` where packets are repeated as they were.
+    pub payload_type: Option<u8>,
+    /// Time for which the sender keeps packets, if stated (`rtx-time`).
+    pub time: Option<Duration>,
+}
+
+impl FeedbackOffer {
+    /// Reads the offer for the format `payload_type` of a stream. A stream of plain AVP that accepts NACK can be set up with
+    /// AVPF too: descriptions name one profile only, and older clients know no other.
+    pub(super) fn read(media: &Media, payload_type: u8) -> Self {
+        let is_avpf = media.proto.eq_ignore_ascii_case(RtpProfile::Avpf.name());
+        let is_plain = is_avpf || media.proto.eq_ignore_ascii_case(RtpProfile::Avp.name());
+        let found = retransmission(media, payload_type);
+        // GStreamer's server states no `nack` beside `rtx`.
+        let is_offered = is_plain && (accepts_nack(media, payload_type) || (is_avpf && found.payload_type.is_some()));
+        let profiles = match (is_avpf, is_offered) {
+            (true, _) => vec![RtpProfile::Avpf],
+            (false, true) => vec![RtpProfile::Avpf, RtpProfile::Avp],
+            (false, false) => vec![RtpProfile::Avp],
+        };
+        Self { profiles, retransmission: is_offered.then_some(found) }
+    }
+}
+
+/// Whether the stream accepts generic NACK: `a=rtcp-fb:96 nack` or `a=rtcp-fb:* nack`, without a parameter.
+fn accepts_nack(media: &Media, payload_type: u8) -> bool {
+    let all = media.attributes.iter().filter(|attribute| attribute.attribute == "rtcp-fb");
+    all.filter_map(|attribute| attribute.value.as_deref()).any(|value| {
+        let mut words = value.split_ascii_whitespace();
+        let is_ours = words.next().is_some_and(|format| format == "*" || format.parse() == Ok(payload_type));
+        is_ours && words.next().is_some_and(|kind| kind.eq_ignore_ascii_case("nack")) && words.next().is_none()
+    })
+}
+
+/// Finds the retransmissions of a format: `a=rtpmap:98 rtx/90000`, `a=fmtp:98 apt=96;rtx-time=2000`.
+fn retransmission(media: &Media, payload_type: u8) -> RetransmissionOffer {
+    let is_rtx = |number: &u8| {
+        *number != payload_type
+            && of_format(media, "rtpmap", *number).and_then(rtpmap).is_some_and(|(name, ..)| name == "rtx")
+    };
+    // Not all senders list the number in the `m=` line.
+    let maps = media.attributes.iter().filter(|attribute| attribute.attribute == "rtpmap").take(MOST_FORMATS);
+    let numbers = maps.filter_map(|map| map.value.as_deref()?.split_ascii_whitespace().next()?.parse().ok());
+    for number in numbers.filter(|number| *number < 128).filter(is_rtx) {
+        let all = of_format(media, "fmtp", number).map(parameters).unwrap_or_default();
+        if all.get("apt").is_some_and(|apt| apt.parse() == Ok(payload_type)) {
+            let time = all.get("rtx-time").and_then(|time| time.parse().ok()).map(Duration::from_millis);
+            return RetransmissionOffer { payload_type: Some(number), time };
+        }
+    }
+    RetransmissionOffer { payload_type: None, time: None }
+}
+
+/// Joins streams that are one with different profiles: some servers describe each with AVP and again with AVPF. The one with
+/// retransmission remains, at the place of the first one.
+pub(super) fn join_profiles(streams: Vec<MediaDescription>) -> Vec<MediaDescription> {
+    let mut joined: Vec<MediaDescription> = Vec::with_capacity(streams.len());
+    for mut stream in streams {
+        let is_same = |other: &&mut MediaDescription| {
+            (&other.control, &other.media, &other.encoding) == (&stream.control, &stream.media, &stream.encoding)
+                && other.feedback.profiles != stream.feedback.profiles
+        };
+        match joined.iter_mut().find(is_same) {
+            None => joined.push(stream),
+            Some(other) => {
+                if stream.feedback.retransmission.is_some() && other.feedback.retransmission.is_none() {
+                    std::mem::swap(other, &mut stream);
+                }
+                let profiles = &mut other.feedback.profiles;
+                let more = stream.feedback.profiles.iter().filter(|profile| !profiles.contains(profile)).copied();
+                let more: Vec<_> = more.collect();
+                profiles.extend(more);
+            }
+        }
+    }
+    joined
+}
