@@ -1,5 +1,7 @@
 //! Streams of own packetizers through networks that lose, repeat and reorder.
 
+mod lossy;
+
 use super::*;
 use crate::{
     packet::Header,

@@ -2,14 +2,17 @@
 
 use super::{
     reorder::{ReorderBuffer, ReorderLimits},
+    repairs::{RepairCounts, Repairs},
     source::{SentBy, Source},
 };
 use crate::{
+    feedback::GenericNack,
     packet::{self, Header},
     payload::{Depacketizer, PayloadError, Unit},
     reception::{Arrival, SourceStatistics},
     rtcp::{self, RtcpError, RtcpItem},
-    sdp_reader::MediaDescription,
+    rtx,
+    sdp_reader::{MediaDescription, RetransmissionOffer},
 };
 use bytes::Bytes;
 use std::time::Duration;
@@ -35,7 +38,8 @@ pub struct ReceiveCounts {
 /// Receives one track.
 ///
 /// Pass each RTP packet to [`rtp`](TrackReceiver::rtp), each RTCP packet to [`rtcp`](TrackReceiver::rtcp), and call
-/// [`tick`](TrackReceiver::tick) at the time that [`wake`](TrackReceiver::wake) returns. Nothing that a source sends ends
+/// [`tick`](TrackReceiver::tick) and [`feedback`](TrackReceiver::feedback) at the time that [`wake`](TrackReceiver::wake)
+/// returns. Nothing that a source sends ends
 /// the reception: what can't be used is counted. All times count from one epoch of the caller's choice.
 #[derive(Debug)]
 pub struct TrackReceiver {
@@ -44,6 +48,12 @@ pub struct TrackReceiver {
     source: Source,
     statistics: SourceStatistics,
     reorder: ReorderBuffer<(Header, Bytes)>,
+    /// `None` where lost packets stay lost.
+    repairs: Option<Repairs>,
+    /// Payload type of retransmissions.
+    repair_type: Option<u8>,
+    /// Least time that packets are held: that of the other tracks.
+    least_hold: Duration,
     /// Announced sequence number of the first packet.
     start: Option<u16>,
     depacketizer: Depacketizer,
@@ -68,11 +78,29 @@ impl TrackReceiver {
             source: Source::announced(ssrc, now),
             statistics: SourceStatistics::announced(stream.clock_rate),
             reorder: ReorderBuffer::new(limits),
+            repairs: None,
+            repair_type: None,
+            least_hold: Duration::ZERO,
             start: None,
             depacketizer: Depacketizer::of(stream)?,
             counts: ReceiveCounts::default(),
             problem: None,
         })
+    }
+
+    /// Asks for missing packets from now on, as the sender offers. Packets are then waited for within
+    /// [`ReorderLimits::REPAIRED`], at most 2 s.
+    #[must_use]
+    pub fn with_retransmission(self, offer: &RetransmissionOffer) -> Self {
+        let reorder = ReorderBuffer::new(ReorderLimits::REPAIRED);
+        Self { reorder, repairs: Some(Repairs::new(offer)), repair_type: offer.payload_type, ..self }
+    }
+
+    /// Takes the time of an RTSP request and its reply: an upper bound of the round trip time.
+    pub fn requested(&mut self, took: Duration) {
+        if let Some(repairs) = &mut self.repairs {
+            repairs.requested(took);
+        }
     }
 
     /// Sets the sequence number of the first packet, as the reply to the first PLAY announces it, so that the loss of
@@ -90,6 +118,10 @@ impl TrackReceiver {
             self.counts.invalid += 1;
             return;
         };
+        if self.repair_type == Some(header.payload_type) {
+            self.retransmitted(header, packet.slice_ref(payload), now);
+            return self.tick(now, units);
+        }
         match self.source.packet(header.ssrc, header.sequence, now) {
             SentBy::Followed => {}
             SentBy::Replacement => {
@@ -106,22 +138,64 @@ impl TrackReceiver {
         {
             self.reorder.restart(Some(start));
             self.depacketizer.expect(start);
+            self.gap(start, header.sequence.wrapping_sub(start), now);
         }
-        match self.statistics.packet(header.sequence, header.timestamp, now) {
-            Arrival::Restart => self.restart(),
-            Arrival::Refused => return,
-            Arrival::Next { .. } | Arrival::Late | Arrival::Duplicate => {}
+        if !self.is_counted(&header, now) {
+            return;
         }
         // Packets of other types, such as error correction, count for the order too.
-        if !self.reorder.push(header.sequence, now, (header, packet.slice_ref(payload))) {
+        let (header, payload) = (header, packet.slice_ref(payload));
+        if !self.reorder.push(header.sequence, now, packet.len(), (header, payload)) {
             self.counts.late += 1;
         }
         self.tick(now, units);
     }
 
+    /// Counts a packet of the source. Returns whether it belongs to the stream.
+    fn is_counted(&mut self, header: &Header, now: Duration) -> bool {
+        let Header { sequence, timestamp, .. } = *header;
+        // A packet that was asked for may be far behind the others, which would look like a restart.
+        if let Some(repairs) = self.repairs.as_mut().filter(|repairs| repairs.is_asked(sequence)) {
+            repairs.arrived(sequence, now);
+            return true;
+        }
+        match self.statistics.packet(sequence, timestamp, now) {
+            Arrival::Restart => self.restart(),
+            Arrival::Refused => return false,
+            Arrival::Next { skipped } => self.gap(sequence.wrapping_sub(skipped), skipped, now),
+            Arrival::Late => self.repairs.iter_mut().for_each(|repairs| repairs.arrived(sequence, now)),
+            Arrival::Duplicate => {}
+        }
+        true
+    }
+
+    fn gap(&mut self, first: u16, count: u16, now: Duration) {
+        if let Some(repairs) = self.repairs.as_mut().filter(|_| count > 0) {
+            repairs.gap(first, count, now);
+        }
+    }
+
+    /// Puts a retransmitted packet in the place of the original one (RFC 4588 4). One that was not asked for is ignored,
+    /// whatever its source is: the answer to a request shows which source belongs to the stream (RFC 4588 5.3).
+    fn retransmitted(&mut self, header: Header, payload: Bytes, now: Duration) {
+        let Some((sequence, original)) = rtx::original(&payload) else {
+            self.counts.other_payload += 1;
+            return;
+        };
+        let ssrc = self.source.ssrc().unwrap_or(header.ssrc);
+        let header = Header { payload_type: self.payload_type, sequence, ssrc, ..header };
+        let (original, bytes) = (payload.slice_ref(original), payload.len());
+        let is_asked = self.repairs.as_mut().is_some_and(|repairs| repairs.repaired(sequence, now));
+        if !is_asked || !self.reorder.push(sequence, now, bytes, (header, original)) {
+            self.counts.late += 1;
+        }
+    }
+
     /// Gives up missing packets that were waited for long enough.
     pub fn tick(&mut self, now: Duration, units: &mut Vec<Unit>) {
-        while let Some((header, payload)) = self.reorder.pop(now) {
+        let Self { repairs, least_hold, .. } = self;
+        self.reorder.set_hold(repairs.as_mut().map_or(*least_hold, |repairs| repairs.hold(now).max(*least_hold)));
+        while let Some((header, payload)) = self.next_packet(now) {
             if header.payload_type != self.payload_type {
                 self.counts.other_payload += 1;
                 self.depacketizer.pass(header.sequence);
@@ -132,10 +206,44 @@ impl TrackReceiver {
         }
     }
 
-    /// Time at which [`tick`](TrackReceiver::tick) must be called, if any.
+    fn next_packet(&mut self, now: Duration) -> Option<(Header, Bytes)> {
+        let Some(repairs) = &mut self.repairs else { return self.reorder.pop(now) };
+        let packet = self.reorder.pop_or_wait(now, |missing| repairs.until(missing));
+        if let Some(next) = self.reorder.next() {
+            repairs.give_up(next);
+        }
+        packet
+    }
+
+    /// Returns a request for missing packets that is due: an early compound of an empty report, the CNAME and a generic NACK
+    /// (RFC 4585 3.1), from `ssrc` of the receiver.
+    pub fn feedback(&mut self, ssrc: u32, cname: &str, now: Duration) -> Option<Vec<u8>> {
+        let source = self.source.ssrc()?;
+        let due = self.repairs.as_mut()?.due(now);
+        if due.is_empty() {
+            return None;
+        }
+        let mut compound = rtcp::receiver_report(ssrc, &[], cname);
+        GenericNack::new(ssrc, source, due).append_to(&mut compound);
+        Some(compound)
+    }
+
+    /// Time that packets are held at `now`, because repairs of this track take so long.
+    pub fn hold(&mut self, now: Duration) -> Duration {
+        self.repairs.as_mut().map_or(Duration::ZERO, |repairs| repairs.hold(now))
+    }
+
+    /// Sets the least time that packets are held: the hold of other tracks, so that all stay together.
+    pub fn hold_at_least(&mut self, hold: Duration) {
+        self.least_hold = hold;
+    }
+
+    /// Time at which [`tick`](TrackReceiver::tick) and [`feedback`](TrackReceiver::feedback) must be called, if any.
     #[must_use]
     pub fn wake(&self) -> Option<Duration> {
-        self.reorder.wake()
+        let Some(repairs) = &self.repairs else { return self.reorder.wake() };
+        let order = self.reorder.wake_or(|missing| repairs.until(missing));
+        order.into_iter().chain(repairs.wake()).min()
     }
 
     /// Takes an RTCP packet; returns its items. Only sender reports of the followed source matter here.
@@ -182,6 +290,18 @@ impl TrackReceiver {
         self.counts
     }
 
+    /// Counts of packets that were asked for.
+    #[must_use]
+    pub fn repairs(&self) -> RepairCounts {
+        self.repairs.as_ref().map(Repairs::counts).unwrap_or_default()
+    }
+
+    /// Number of missing packets that were waited for in vain.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.reorder.skipped()
+    }
+
     /// Number of units dropped because a packet of them was lost or unreadable.
     #[must_use]
     pub fn dropped(&self) -> u64 {
@@ -196,6 +316,7 @@ impl TrackReceiver {
     /// Continues with a source that restarted.
     fn restart(&mut self) {
         self.reorder.restart(None);
+        self.repairs.iter_mut().for_each(Repairs::restart);
         self.depacketizer.restart();
     }
 }
