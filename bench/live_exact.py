@@ -226,7 +226,9 @@ def source(name: str, clip: Path, options, work: Path):
             time.sleep(2)
         relay = stack.enter_context(lossy.Relay(port, options.loss, options.seed)) if options.loss else None
         place = f"cams=rtsp://127.0.0.1:{relay.port if relay else port}/"
-        server = stack.enter_context(servers.Edge(options.bin, place, work, "--source-transport", "udp" if relay else "tcp"))
+        # What is lost stays lost: the frames that arrive whole are compared.
+        more = ["--source-transport", "udp", "--source-retransmission", "false"] if relay else ["--source-transport", "tcp"]
+        server = stack.enter_context(servers.Edge(options.bin, place, work, *more))
         yield server, f"cams/{path}", relay
 
 

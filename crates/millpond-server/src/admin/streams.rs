@@ -17,8 +17,17 @@ fn shown(stream: &StreamReport) -> Value {
             "wall": epoch.wall.as_secs_f64(), "codecs": codecs.collect::<Vec<_>>(),
         })
     });
-    let SourceCounts { sessions, packets, lost_packets, reordered_packets, unused_packets, broken_frames } =
-        stream.received;
+    let SourceCounts {
+        sessions,
+        packets,
+        lost_packets,
+        asked_packets,
+        repaired_packets,
+        too_late_packets,
+        reordered_packets,
+        unused_packets,
+        broken_frames,
+    } = stream.received;
     let mut all = state::fields(&stream.state);
     let fields = [
         ("path", json!(*stream.path)),
@@ -39,6 +48,9 @@ fn shown(stream: &StreamReport) -> Value {
         ("sessions", json!(sessions)),
         ("packets", json!(packets)),
         ("lost-packets", json!(lost_packets)),
+        ("asked-packets", json!(asked_packets)),
+        ("repaired-packets", json!(repaired_packets)),
+        ("too-late-packets", json!(too_late_packets)),
         ("reordered-packets", json!(reordered_packets)),
         ("unused-packets", json!(unused_packets)),
         ("broken-frames", json!(broken_frames)),

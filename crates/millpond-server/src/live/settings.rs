@@ -14,6 +14,8 @@ pub struct LiveSettings {
     pub linger: Linger,
     /// Transport of media from RTSP servers.
     pub transport: SourceTransport,
+    /// Whether lost packets of RTSP servers are asked for where the server offers that.
+    pub retransmission: bool,
     /// Time limit of a connection, of each request, and of the first frame.
     pub timeout: Duration,
     /// Duration from which on the next key frame begins another segment.
@@ -53,6 +55,7 @@ impl Settings for LiveSettings {
         Self {
             linger: Linger::For(seconds),
             transport: SourceTransport::Auto,
+            retransmission: true,
             timeout: seconds,
             segment: Duration::from_secs(2),
             part: Some(Duration::from_millis(334)),
@@ -85,6 +88,15 @@ const LIST: &[Setting<LiveSettings>] = &[
                value",
         apply: |live, text| transport(text).map(|v| live.transport = v),
         show: |live| Some(transport_name(live.transport).to_owned()),
+    },
+    Setting {
+        name: "source-retransmission",
+        form: Form::Switch,
+        default: "true",
+        help: "Ask RTSP servers that offer it for lost packets again; after a loss the stream is delayed by as much as that takes; a \
+               place may have its own value",
+        apply: |live, text| value::switch(text).map(|v| live.retransmission = v),
+        show: |live| Some(live.retransmission.to_string()),
     },
     Setting {
         name: "source-timeout",

@@ -83,6 +83,7 @@ impl LivePlace {
             PlaceSource::Rtsp(url) => {
                 let mut source = RtspSource::new(url.as_str())?;
                 source.transport = settings.transport;
+                source.retransmission = settings.retransmission;
                 source.timeout = settings.timeout;
                 Source::Rtsp(source)
             }

@@ -26,6 +26,15 @@ const COUNTERS: &[Field] = &[
     ("live_received_bytes", "Bytes of frames that live sources sent", |totals| &totals.bytes),
     ("live_received_frames", "Frames that live sources sent", |totals| &totals.frames),
     ("live_lost_packets", "Packets of live sources that did not arrive in time", |totals| &totals.lost_packets),
+    ("live_asked_packets", "Packets of live sources that were asked for because they were missing", |totals| {
+        &totals.asked_packets
+    }),
+    ("live_repaired_packets", "Packets of live sources that were asked for and arrived in time", |totals| {
+        &totals.repaired_packets
+    }),
+    ("live_too_late_packets", "Packets of live sources that were asked for and did not arrive in time", |totals| {
+        &totals.too_late_packets
+    }),
     ("live_unused_packets", "Packets of live sources that were invalid, late or of another sender", |totals| {
         &totals.unused_packets
     }),

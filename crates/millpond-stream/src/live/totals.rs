@@ -13,6 +13,9 @@ pub(crate) struct LiveTotals {
     pub(crate) cues: AtomicU64,
     pub(crate) reconnections: AtomicU64,
     pub(crate) lost_packets: AtomicU64,
+    pub(crate) asked_packets: AtomicU64,
+    pub(crate) repaired_packets: AtomicU64,
+    pub(crate) too_late_packets: AtomicU64,
     pub(crate) unused_packets: AtomicU64,
     pub(crate) broken_frames: AtomicU64,
     /// Times that a stream was closed because of its bit rate.
@@ -46,12 +49,15 @@ impl LiveTotals {
         add(&self.cues, 1);
     }
 
-    /// Adds what a reception counted from `before` to `after`. A packet that was lost and arrives late is still a lost one here.
+    /// Adds what a reception counted from `before` to `after`.
     pub(crate) fn counted(&self, before: &SourceCounts, after: &SourceCounts) {
         // The first session is no reconnection.
         let reconnections = |counts: &SourceCounts| counts.sessions.saturating_sub(1);
         add(&self.reconnections, reconnections(after).saturating_sub(reconnections(before)));
         add(&self.lost_packets, after.lost_packets.saturating_sub(before.lost_packets));
+        add(&self.asked_packets, after.asked_packets.saturating_sub(before.asked_packets));
+        add(&self.repaired_packets, after.repaired_packets.saturating_sub(before.repaired_packets));
+        add(&self.too_late_packets, after.too_late_packets.saturating_sub(before.too_late_packets));
         add(&self.unused_packets, after.unused_packets.saturating_sub(before.unused_packets));
         add(&self.broken_frames, after.broken_frames.saturating_sub(before.broken_frames));
     }

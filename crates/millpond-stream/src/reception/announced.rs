@@ -10,6 +10,7 @@ use super::{
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},
     sdp_reader::SessionDescription,
+    setup::RtpProfile,
 };
 use std::{fmt, io, net::IpAddr, sync::Arc, time::Duration};
 
@@ -116,7 +117,7 @@ impl AnnouncedMedia {
                 Some(Agreed::Udp(track)) => (TrackTransport::Unicast { server: None, source: None }, Some(track)),
                 None => continue,
             };
-            tracks.push(ClientTrack { stream, transport, ssrc: None });
+            tracks.push(ClientTrack { stream, transport, ssrc: None, profile: RtpProfile::Avp });
             udp.push(socket);
         }
         let tracks = Tracks::new(chosen, &tracks, now).map_err(|error| no_media(error.to_string()))?;

@@ -56,6 +56,8 @@ enum Carrier {
 pub(super) enum LinkEvent {
     /// The server's description: call [`Link::set_up`].
     Described(SessionDescription),
+    /// The server accepted a request within a time.
+    Replied(Duration),
     /// All tracks are set up: call [`Link::play`].
     Opened(Vec<ClientTrack>),
     /// The server plays.
@@ -97,7 +99,8 @@ impl Link {
                     ClientAction::Playing(playback) => return Some(LinkEvent::Playing(playback)),
                     ClientAction::Closed => return Some(LinkEvent::Ended(None)),
                     ClientAction::Failed(error) => return Some(LinkEvent::Ended(Some(error))),
-                    ClientAction::Accepted { .. } | ClientAction::Paused => {}
+                    ClientAction::Accepted { took, .. } => return Some(LinkEvent::Replied(took)),
+                    ClientAction::Paused => {}
                 }
             }
             let Carrier::Open(wire) = &mut self.carrier else { return None };

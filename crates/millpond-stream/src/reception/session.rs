@@ -38,6 +38,8 @@ pub(super) struct Session<'a> {
     /// Kept until the session plays.
     turn: Option<Turn>,
     chosen: Vec<Chosen>,
+    /// Shortest time from a request to its reply.
+    round_trip: Option<Duration>,
     udp: UdpMedia,
     /// The tracks, once they are set up.
     tracks: Option<Tracks>,
@@ -78,6 +80,7 @@ impl<'a> Session<'a> {
             assembly,
             watch,
             chosen: Vec::new(),
+            round_trip: None,
             udp: UdpMedia::default(),
             tracks: None,
             playing: None,
@@ -122,6 +125,9 @@ impl<'a> Session<'a> {
         let now = self.watch.now();
         let Some(tracks) = &mut self.tracks else { return Ok(()) };
         tracks.tick(now, self.assembly);
+        for (place, request) in tracks.feedback(now) {
+            self.udp.report(place, &request);
+        }
         if now >= self.counts {
             self.counts = now + COUNT;
             self.assembly.count(tracks.counts());
@@ -140,6 +146,13 @@ impl<'a> Session<'a> {
     fn event(&mut self, event: LinkEvent) -> Result<(), End> {
         match event {
             LinkEvent::Described(description) => self.described(&description),
+            LinkEvent::Replied(took) => {
+                self.round_trip = Some(self.round_trip.map_or(took, |shortest| shortest.min(took)));
+                if let (Some(tracks), Some(took)) = (&mut self.tracks, self.round_trip) {
+                    tracks.requested(took);
+                }
+                Ok(())
+            }
             LinkEvent::Opened(agreed) => self.opened(&agreed),
             LinkEvent::Playing(playback) => {
                 let now = self.watch.now();
@@ -213,7 +226,11 @@ impl<'a> Session<'a> {
             self.udp = UdpMedia::default();
         }
         let tracks = Tracks::new(std::mem::take(&mut self.chosen), agreed, self.watch.now());
-        self.tracks = Some(tracks.map_err(|error| self.lost(SourceErrorKind::NoMedia, error.to_string()))?);
+        let mut tracks = tracks.map_err(|error| self.lost(SourceErrorKind::NoMedia, error.to_string()))?;
+        if let Some(took) = self.round_trip {
+            tracks.requested(took);
+        }
+        self.tracks = Some(tracks);
         self.udp.punch();
         self.guard.link().play();
         Ok(())
@@ -300,6 +317,8 @@ impl Drop for Session<'_> {
                 track = track.track(),
                 packets = counts.packets,
                 lost = counts.lost_packets,
+                asked = counts.asked_packets,
+                repaired = counts.repaired_packets,
                 reordered = counts.reordered_packets,
                 unused = counts.unused_packets,
                 broken_frames = counts.broken_frames,

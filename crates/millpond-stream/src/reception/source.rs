@@ -18,6 +18,8 @@ pub struct RtspSource {
     pub transport: SourceTransport,
     /// Treatment of sources that deviate from the standards.
     pub policies: SourcePolicies,
+    /// Whether lost packets are asked for where the source offers that. Default: true.
+    pub retransmission: bool,
     /// Time limit of a connection, of each request, and of the first frame. Default: 10 s.
     pub timeout: Duration,
 }
@@ -93,6 +95,7 @@ impl RtspSource {
             credentials,
             transport: SourceTransport::default(),
             policies: SourcePolicies::default(),
+            retransmission: true,
             timeout: Duration::from_secs(10),
         };
         RtspClient::new(&source.url, source.client_options(0), Duration::ZERO)?;
@@ -134,6 +137,7 @@ impl RtspSource {
         ClientOptions {
             credentials: self.credentials.clone(),
             patience: self.timeout,
+            uses_feedback: self.retransmission,
             falls_back: self.transport == SourceTransport::Auto,
             random,
             ..ClientOptions::new(concat!("millpond/", env!("CARGO_PKG_VERSION")))
@@ -175,11 +179,12 @@ impl fmt::Display for RtspSource {
 
 impl fmt::Debug for RtspSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { transport, policies, timeout, .. } = self;
+        let Self { transport, policies, retransmission, timeout, .. } = self;
         f.debug_struct("RtspSource")
             .field("url", &self.to_string())
             .field("transport", transport)
             .field("policies", policies)
+            .field("retransmission", retransmission)
             .field("timeout", timeout)
             .finish()
     }

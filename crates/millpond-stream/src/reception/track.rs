@@ -8,6 +8,7 @@ use millpond_rtp::{
     payload::{PayloadError, Unit},
     receive::{ReorderLimits, TrackReceiver},
     rtcp::RtcpItem,
+    setup::RtpProfile,
 };
 use std::time::Duration;
 
@@ -42,10 +43,16 @@ impl SessionTrack {
         now: Duration,
     ) -> Result<Self, PayloadError> {
         let Chosen { track, format, description, .. } = chosen;
+        let is_unicast = matches!(agreed.transport, TrackTransport::Unicast { .. });
+        let offer = description.feedback.retransmission.filter(|_| is_unicast && agreed.profile == RtpProfile::Avpf);
+        let receiver = TrackReceiver::new(&description, agreed.ssrc, limits, now)?;
         Ok(Self {
             track,
             transport: agreed.transport,
-            receiver: TrackReceiver::new(&description, agreed.ssrc, limits, now)?,
+            receiver: match offer {
+                Some(offer) => receiver.with_retransmission(&offer),
+                None => receiver,
+            },
             ssrc: fastrand::u32(..),
             format,
             is_broken: false,
@@ -92,13 +99,33 @@ impl SessionTrack {
                 RtcpItem::Bye(sources) => {
                     self.has_ended |= self.receiver.ssrc().is_some_and(|ssrc| sources.contains(&ssrc));
                 }
-                RtcpItem::Sender(_) | RtcpItem::Reception(_) => {}
+                RtcpItem::Sender(_) | RtcpItem::Reception(_) | RtcpItem::Nack(_) => {}
             }
         }
     }
 
     pub(super) fn tick(&mut self, now: Duration, units: &mut Vec<Unit>) {
         self.receiver.tick(now, units);
+    }
+
+    /// Returns the request for lost packets that is due, if any.
+    pub(super) fn feedback(&mut self, now: Duration) -> Option<Vec<u8>> {
+        self.receiver.feedback(self.ssrc, CNAME, now)
+    }
+
+    /// See [`TrackReceiver::requested`].
+    pub(super) fn requested(&mut self, took: Duration) {
+        self.receiver.requested(took);
+    }
+
+    /// See [`TrackReceiver::hold`].
+    pub(super) fn hold(&mut self, now: Duration) -> Duration {
+        self.receiver.hold(now)
+    }
+
+    /// See [`TrackReceiver::hold_at_least`].
+    pub(super) fn hold_at_least(&mut self, hold: Duration) {
+        self.receiver.hold_at_least(hold);
     }
 
     pub(super) fn wake(&self) -> Option<Duration> {
@@ -153,11 +180,15 @@ impl SessionTrack {
 
     /// What was counted so far.
     pub(super) fn counts(&self) -> SourceCounts {
-        let (statistics, counts) = (self.receiver.statistics(), self.receiver.counts());
+        let (statistics, counts, repairs) =
+            (self.receiver.statistics(), self.receiver.counts(), self.receiver.repairs());
         SourceCounts {
             sessions: 0,
             packets: statistics.received(),
-            lost_packets: u64::try_from(statistics.lost()).unwrap_or(0),
+            lost_packets: self.receiver.skipped(),
+            asked_packets: repairs.asked,
+            repaired_packets: repairs.repaired,
+            too_late_packets: repairs.too_late,
             reordered_packets: statistics.reordered(),
             unused_packets: counts.foreign + counts.other_payload + counts.invalid + counts.late + counts.broken,
             broken_frames: self.receiver.dropped(),

@@ -27,6 +27,8 @@ pub(super) struct Tracks {
     last: Option<Duration>,
     /// Longest time between the arrivals of two units.
     longest: Duration,
+    /// Time that packets of all tracks are held.
+    hold: Duration,
     units: Vec<Unit>,
 }
 
@@ -81,7 +83,7 @@ impl Tracks {
             SessionTrack::new(chosen, agreed, limits, now)
         };
         let all = chosen.into_iter().zip(agreed).map(track).collect::<Result<_, _>>()?;
-        Ok(Self { all, has_begun: false, last: None, longest: Duration::ZERO, units: Vec::new() })
+        Ok(Self { all, has_begun: false, last: None, longest: Duration::ZERO, hold: Duration::ZERO, units: Vec::new() })
     }
 
     /// Takes note of the reply to PLAY.
@@ -118,15 +120,30 @@ impl Tracks {
         self.take_units(place, now, assembly);
     }
 
-    /// Gives up packets that were waited for long enough, and formats after `patience`.
+    /// Gives up packets that were waited for long enough. Packets of all tracks are held by as much as the slowest repairs
+    /// take, so that pictures and sound stay together.
     pub(super) fn tick(&mut self, now: Duration, assembly: &mut Assembly) {
+        let hold = self.all.iter_mut().map(|track| track.hold(now)).max().unwrap_or_default();
+        self.all.iter_mut().for_each(|track| track.hold_at_least(hold));
+        self.hold = hold;
         for place in 0..self.all.len() {
             self.all[place].tick(now, &mut self.units);
             self.take_units(place, now, assembly);
         }
     }
 
-    /// Time at which [`tick`](Tracks::tick) must be called, if any.
+    /// Returns the requests for lost packets that are due, each with the place of its track.
+    pub(super) fn feedback(&mut self, now: Duration) -> impl Iterator<Item = (usize, Vec<u8>)> {
+        let requests = self.all.iter_mut().enumerate();
+        requests.filter_map(move |(place, track)| Some((place, track.feedback(now)?)))
+    }
+
+    /// Takes the time of a request of the session and its reply.
+    pub(super) fn requested(&mut self, took: Duration) {
+        self.all.iter_mut().for_each(|track| track.requested(took));
+    }
+
+    /// Time at which [`tick`](Tracks::tick) and [`feedback`](Tracks::feedback) must be called, if any.
     pub(super) fn wake(&self) -> Option<Duration> {
         self.all.iter().filter_map(SessionTrack::wake).min()
     }
@@ -136,7 +153,8 @@ impl Tracks {
         for unit in units.drain(..) {
             self.longest = self.longest.max(self.last.map_or(Duration::ZERO, |last| now.saturating_sub(last)));
             self.last = Some(now);
-            self.unit(place, unit, now, assembly);
+            // The time at which it would have come out without a hold: times of frames follow the source and not our delay.
+            self.unit(place, unit, now.saturating_sub(self.hold), assembly);
         }
         self.units = units;
     }

@@ -71,7 +71,7 @@ fn secrets_of_places_are_not_shown() {
 #[test]
 fn live_places_have_settings_of_their_own() {
     let file = "linger = \"always\"\nlive-segment = 4\nlive-part = \"off\"\n[places.a]\nurl = \
-                \"rtsp://user:hush@10.0.0.7/\"\nlinger = \"0s\"\nsource-transport = \"tcp\"\nsource-timeout = 5\n\
+                \"rtsp://user:hush@10.0.0.7/\"\nlinger = \"0s\"\nsource-transport = \"tcp\"\nsource-timeout = 5\nsource-retransmission = false\n\
                 live-part = \"500ms\"\nplaylist-window = 30\n[places.b]\nurl = \"rtsps://h/door\"\n";
     let case = Case::new().file(file);
     let text = show(&case.ok().effective, None);
@@ -83,8 +83,9 @@ fn live_places_have_settings_of_their_own() {
     assert!(a.spec.is_live() && b.spec.is_live());
     let (linger, transport) = (Linger::For(Duration::ZERO), SourceTransport::Tcp);
     let (part, window) = (Some(Duration::from_millis(500)), Duration::from_secs(30));
-    let common = LiveSettings { segment: Duration::from_secs(4), ..a.live };
-    assert_eq!(a.live, LiveSettings { linger, transport, timeout: Duration::from_secs(5), part, window, ..common });
+    let common = LiveSettings { segment: Duration::from_secs(4), retransmission: true, ..a.live };
+    let timeout = Duration::from_secs(5);
+    assert_eq!(a.live, LiveSettings { linger, transport, timeout, part, window, retransmission: false, ..common });
     let (linger, transport) = (Linger::Always, SourceTransport::Auto);
     let window = Duration::from_secs(60);
     assert_eq!(

@@ -80,7 +80,7 @@ impl Datagrams {
             out.push(Piece::Gap(0));
         }
         let sequence = header.sequence;
-        if self.order.push(sequence, now, (sequence, datagram.slice_ref(payload))) {
+        if self.order.push(sequence, now, datagram.len(), (sequence, datagram.slice_ref(payload))) {
             self.behind = 0;
         } else {
             self.behind += 1;

@@ -39,6 +39,8 @@ enum By {
     Live,
     /// A live source with a bad connection, and a slow viewer (`live`).
     BadSource,
+    /// A live source that loses packets and sends them again (`repairs`).
+    Repairs,
     /// A live source with more bits than a stream may have (`live`).
     HugeSource,
     /// A live stream whose past is kept (`live`).
@@ -98,6 +100,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_index_build_duration_seconds", By::Web),
     ("millpond_index_builds_total", By::Web),
     ("millpond_index_read_bytes_total", By::Web),
+    ("millpond_live_asked_packets_total", By::Repairs),
     ("millpond_live_broken_frames_total", By::BadSource),
     ("millpond_live_cues_total", By::Cues),
     ("millpond_live_dropped_frames_total", By::BadSource),
@@ -108,9 +111,11 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_live_received_frames_total", By::BadSource),
     ("millpond_live_reconnections_total", By::BadSource),
     ("millpond_live_refused_total", By::HugeSource),
+    ("millpond_live_repaired_packets_total", By::Repairs),
     ("millpond_live_streams", By::BadSource),
     ("millpond_live_time_shift_bytes", By::Shift),
     ("millpond_live_time_shift_failing", By::BadShift),
+    ("millpond_live_too_late_packets_total", By::Repairs),
     ("millpond_live_unused_packets_total", By::BadSource),
     ("millpond_log_lines_lost_total", By::Log),
     ("millpond_memory_bytes", By::Web),
