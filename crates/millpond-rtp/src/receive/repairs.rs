@@ -17,6 +17,8 @@ const TOLERANCE: (Duration, Duration) = (Duration::from_millis(10), Duration::fr
 const PACE: Duration = Duration::from_millis(10);
 /// Least time from a request to the next one for the same packet.
 const RETRY: Duration = Duration::from_millis(20);
+/// Time within which second answers arrive, and number of packets that are remembered for them.
+const ECHO: (Duration, usize) = (Duration::from_secs(4), 1024);
 /// Packets in a row that stay missing though asked for, after which a sender that never repaired any is asked no more.
 const FUTILE: u32 = 20;
 
@@ -48,6 +50,8 @@ pub(super) struct Repairs {
     tolerance: Duration,
     /// Time of the last request.
     sent: Option<Duration>,
+    /// Packets that were asked for, and when: each request may be answered. Only where packets are repeated as they were.
+    echoes: VecDeque<(u16, Duration)>,
     counts: RepairCounts,
     /// Packets in a row that were asked for in vain.
     futile: u32,
@@ -74,6 +78,7 @@ impl Repairs {
             hold: Hold::default(),
             tolerance: TOLERANCE.0,
             sent: None,
+            echoes: VecDeque::new(),
             counts: RepairCounts::default(),
             futile: 0,
         }
@@ -96,6 +101,11 @@ impl Repairs {
     /// Whether a packet was asked for, and is still waited for.
     pub(super) fn is_asked(&self, sequence: u16) -> bool {
         self.find(sequence).is_some_and(|place| self.missing[place].asked > 0)
+    }
+
+    /// Whether a packet is a second answer: as far behind the others it would look like a restart of its source.
+    pub(super) fn is_echo(&self, sequence: u16, now: Duration) -> bool {
+        self.echoes.iter().any(|(asked, at)| *asked == sequence && now.saturating_sub(*at) < ECHO.0)
     }
 
     /// Takes note of a packet that arrived out of order, or was repeated as it was.
@@ -175,6 +185,11 @@ impl Repairs {
             self.hold.need(now.saturating_sub(missing.noticed) + within, now);
             self.missing[place] = Missing { asked: missing.asked + 1, at: now, ..missing };
             due.push(missing.sequence);
+        }
+        if self.repeats {
+            self.echoes.extend(due.iter().map(|sequence| (*sequence, now)));
+            let surplus = self.echoes.len().saturating_sub(ECHO.1);
+            self.echoes.drain(..surplus);
         }
         self.sent = Some(now);
         due
@@ -305,6 +320,7 @@ mod tests {
         assert_eq!(requests(&mut repairs, 20).len(), 1);
         assert!(repairs.is_asked(7));
         repairs.arrived(7, at(110));
+        assert!(!repairs.is_asked(7) && repairs.is_echo(7, at(200)) && !repairs.is_echo(7, at(4100)));
         assert_eq!(repairs.counts(), RepairCounts { asked: 1, repaired: 1, too_late: 0 });
     }
 

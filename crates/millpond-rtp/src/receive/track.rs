@@ -159,6 +159,10 @@ impl TrackReceiver {
             repairs.arrived(sequence, now);
             return true;
         }
+        if self.repairs.as_ref().is_some_and(|repairs| repairs.is_echo(sequence, now)) {
+            self.counts.late += 1;
+            return false;
+        }
         match self.statistics.packet(sequence, timestamp, now) {
             Arrival::Restart => self.restart(),
             Arrival::Refused => return false,
