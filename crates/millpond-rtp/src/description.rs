@@ -7,7 +7,7 @@ use millpond_media::{
     movie::{Track, TrackKind},
 };
 use sdp_types::{AddrType, Attribute, Bandwidth, Connection, Media, NetType, Origin, Session};
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 /// Payload type of the first track. Tracks have dynamic payload types (RFC 3551 6).
 pub const FIRST_PAYLOAD_TYPE: u8 = 96;
@@ -27,7 +27,27 @@ pub struct Described<'a> {
     pub payload_type: u8,
     /// Value of its `key-mgmt` attribute (RFC 4567 3.1); `None` where it can't be sent as SRTP.
     pub keys: Option<&'a str>,
+    /// Retransmission that is offered; `None` where lost packets stay lost.
+    pub repeats: Option<Repeats>,
 }
+
+/// An offer to send lost packets again (RFC 4588), by UDP with the profile AVPF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeats {
+    /// Time for which packets are kept.
+    pub time: Duration,
+    /// Whether the stream is described with AVPF. Clients that know AVP only leave such a stream out.
+    pub is_avpf: bool,
+}
+
+/// Returns the payload type of the packets that are sent again, beside `payload_type` of the others.
+#[must_use]
+pub fn repeat_type(payload_type: u8) -> u8 {
+    if payload_type == LAST_PAYLOAD_TYPE { LAST_PAYLOAD_TYPE - 1 } else { LAST_PAYLOAD_TYPE }
+}
+
+/// Last dynamic payload type (RFC 3551 6).
+const LAST_PAYLOAD_TYPE: u8 = 127;
 
 /// Describes an asset of `duration` seconds, or one without an end. `number` is the version of the description, and `kept` is
 /// a second range of a live stream, such as that of its past.
@@ -72,30 +92,51 @@ pub fn describe(
 }
 
 fn media(described: &Described<'_>) -> Media {
-    let Described { name, track, packetizer, bandwidth, payload_type, keys } = *described;
+    let Described { name, track, packetizer, bandwidth, payload_type, keys, repeats } = *described;
     let (kind, channels) = match track.kind {
         TrackKind::Audio { channels, .. } => ("audio", Some(channels)),
         _ => ("video", None),
     };
+    // Before the format itself: FFmpeg takes every map for that of the stream, and the last one counts.
     let mut attributes =
-        vec![Attribute::with_value("rtpmap", format!("{payload_type} {}", encoding(packetizer, track, channels)))];
+        repeats.map_or_else(Vec::new, |repeats| repeat_format(repeats, payload_type, packetizer.clock_rate(track)));
+    attributes
+        .push(Attribute::with_value("rtpmap", format!("{payload_type} {}", encoding(packetizer, track, channels))));
     if let Some(parameters) = parameters(&track.codec) {
         attributes.push(Attribute::with_value("fmtp", format!("{payload_type} {parameters}")));
     }
+    if repeats.is_some() {
+        attributes.push(Attribute::with_value("rtcp-fb", format!("{payload_type} nack")));
+    }
     attributes.extend(keys.map(|keys| Attribute::with_value(carriage::ATTRIBUTE, keys)));
     attributes.push(Attribute::with_value("control", name));
+    let is_avpf = repeats.is_some_and(|repeats| repeats.is_avpf);
+    let profile = match (keys, is_avpf) {
+        (Some(_), _) => RtpProfile::Savp,
+        (None, true) => RtpProfile::Avpf,
+        (None, false) => RtpProfile::Avp,
+    };
     Media {
         media: kind.to_owned(),
         port: 0,
         num_ports: None,
-        proto: if keys.is_some() { RtpProfile::Savp } else { RtpProfile::Avp }.name().to_owned(),
-        fmt: payload_type.to_string(),
+        proto: profile.name().to_owned(),
+        fmt: if is_avpf { format!("{payload_type} {}", repeat_type(payload_type)) } else { payload_type.to_string() },
         media_title: None,
         connections: Vec::new(),
         bandwidths: vec![Bandwidth { bwtype: "AS".to_owned(), bandwidth: bandwidth.div_ceil(1000) }],
         key: None,
         attributes,
     }
+}
+
+/// Returns the format of packets that are sent again (RFC 4588 8.6).
+fn repeat_format(repeats: Repeats, payload_type: u8, clock_rate: u32) -> Vec<Attribute> {
+    let (number, time) = (repeat_type(payload_type), repeats.time.as_millis());
+    vec![
+        Attribute::with_value("rtpmap", format!("{number} rtx/{clock_rate}")),
+        Attribute::with_value("fmtp", format!("{number} apt={payload_type};rtx-time={time}")),
+    ]
 }
 
 /// Returns the `NAME/RATE[/CHANNELS]` of an `rtpmap`.
@@ -209,8 +250,15 @@ mod tests {
             let track = sound(Codec::Pcm(config), channels, sample_rate);
             let packetizer = Packetizer::of(&track).unwrap();
             assert_eq!(packetizer.payload_type(&track).unwrap_or(97), payload_type, "{expected}");
-            let described =
-                Described { name: "a1", track: &track, packetizer, bandwidth: 64_000, payload_type, keys: None };
+            let described = Described {
+                name: "a1",
+                track: &track,
+                packetizer,
+                bandwidth: 64_000,
+                payload_type,
+                keys: None,
+                repeats: None,
+            };
             let text = describe("a.mov", 7, (Some(12.5), None), &[described]);
             assert!(text.contains(&format!("a=rtpmap:{payload_type} {expected}\r\n")), "{text}");
             let read = SessionDescription::read(text.as_bytes(), "rtsp://host/a.mov/").unwrap();
@@ -238,6 +286,7 @@ mod tests {
             bandwidth: 64_500,
             payload_type: 97,
             keys: None,
+            repeats: None,
         };
         let text = describe("films/a\r\nb.mp4", 7, (Some(12.5), None), &[described]);
         let session = Session::parse(text.as_bytes()).unwrap();
@@ -253,5 +302,19 @@ mod tests {
         let stream = &read.streams[0];
         assert_eq!((stream.control.as_str(), stream.bandwidth), ("rtsp://host/films/a.mp4/a1", Some(65_000)));
         assert!(Depacketizer::of(stream).is_ok(), "{stream:?}");
+        assert_eq!(stream.feedback.retransmission, None);
+        for is_avpf in [false, true] {
+            let repeats = Some(Repeats { time: Duration::from_millis(1500), is_avpf });
+            let text = describe("a", 7, (None, None), &[Described { repeats, ..described }]);
+            let read = SessionDescription::read(text.as_bytes(), "rtsp://host/films/a.mp4/").unwrap();
+            let feedback = &read.streams[0].feedback;
+            let offer = feedback.retransmission.unwrap();
+            assert_eq!((offer.payload_type, offer.time), (Some(127), Some(Duration::from_millis(1500))));
+            assert_eq!(
+                (feedback.profiles[0], feedback.profiles.len()),
+                (RtpProfile::Avpf, if is_avpf { 1 } else { 2 })
+            );
+        }
+        assert_eq!((repeat_type(97), repeat_type(127)), (127, 126));
     }
 }

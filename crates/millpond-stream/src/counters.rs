@@ -32,6 +32,11 @@ pub struct Counters {
     pub(crate) interval_hits: AtomicU64,
     pub(crate) interval_misses: AtomicU64,
     pub(crate) failed_sends: AtomicU64,
+    pub(crate) repeated_packets: AtomicU64,
+    /// Packets that were asked for and not sent again.
+    pub(crate) refused_repeats: AtomicU64,
+    /// Requests for packets of a stream that their sender does not receive.
+    pub(crate) foreign_feedback: AtomicU64,
     pub(crate) reports: AtomicU64,
     pub(crate) lost_packets: AtomicU64,
     /// Reports arrive once in some seconds from each receiver: the locks of these are no burden.
@@ -69,6 +74,9 @@ impl Default for Counters {
             interval_hits: zero(),
             interval_misses: zero(),
             failed_sends: zero(),
+            repeated_packets: zero(),
+            refused_repeats: zero(),
+            foreign_feedback: zero(),
             reports: zero(),
             lost_packets: zero(),
             jitter: Histogram::new(NETWORK_SECONDS),
@@ -132,6 +140,17 @@ const COUNTERS: &[Field] = &[
         |counters| &counters.dropped_frames,
     ),
     ("rtp_failed_sends", "Messages that the system did not take", |counters| &counters.failed_sends),
+    ("rtp_repeated_packets", "RTP packets sent again because their receiver asked for them", |counters| {
+        &counters.repeated_packets
+    }),
+    (
+        "rtp_refused_repeats",
+        "RTP packets that receivers asked for and did not get: too old, too often, or too many",
+        |counters| &counters.refused_repeats,
+    ),
+    ("rtcp_foreign_feedback", "Requests for packets of a stream that their sender does not receive", |counters| {
+        &counters.foreign_feedback
+    }),
     ("recorded_bytes", "Bytes that recordings wrote into their files", |counters| &counters.recorded_bytes),
     ("recorded_frames", "Frames that recordings wrote into their files", |counters| &counters.recorded_frames),
     ("recording_lost_frames", "Frames that recordings left out because their disk was slow", |counters| {

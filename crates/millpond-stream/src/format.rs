@@ -77,6 +77,6 @@ impl Format {
         let dynamic = FIRST_PAYLOAD_TYPE + (number % 32) as u8;
         let payload_type = packetizer.payload_type(&self.track).unwrap_or(dynamic);
         let Self { name, track, bandwidth, .. } = self;
-        Some(Described { name, track, packetizer, bandwidth: *bandwidth, payload_type, keys: None })
+        Some(Described { name, track, packetizer, bandwidth: *bandwidth, payload_type, keys: None, repeats: None })
     }
 }

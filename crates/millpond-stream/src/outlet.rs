@@ -27,6 +27,9 @@ pub trait Outlet: fmt::Debug + Send + Sync {
     /// Sends one packet that nobody else gets, such as an encrypted one.
     fn send_whole(&self, datagrams: &mut Datagrams, packet: &[u8]);
 
+    /// Sends one packet again, which may be longer than others. Only outlets that lose packets do that.
+    fn send_again(&self, _: &mut Datagrams, _: &[u8]) {}
+
     /// Sends a compound of RTCP packets.
     fn send_reports(&self, datagrams: &mut Datagrams, reports: &[u8]);
 

@@ -66,6 +66,13 @@ impl Subscriber {
         }
     }
 
+    /// Keeps the packets of a track, for a receiver that asks for lost ones. They are sent again with a payload type.
+    pub fn keep_packets(&mut self, track: usize, payload_type: u8) {
+        if let Some(track) = self.tracks.iter_mut().find(|known| usize::from(known.track) == track) {
+            track.keep_packets(payload_type);
+        }
+    }
+
     /// Takes RTCP packets of a track's receiver that did not come to a sending thread.
     pub fn hear(&mut self, track: usize, packet: &mut [u8], counters: &Counters) {
         if let Some(track) = self.tracks.iter_mut().find(|known| usize::from(known.track) == track) {

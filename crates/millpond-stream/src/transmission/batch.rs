@@ -38,13 +38,15 @@ pub(crate) struct Batch {
 pub struct Datagrams {
     pub(super) rtp: Batch,
     pub(super) rtcp: Batch,
+    /// Retransmissions, which are longer than the kernel's cuts.
+    pub(super) again: Batch,
     /// Bytes of one frame for a connection.
     buffer: Vec<u8>,
 }
 
 impl Datagrams {
     pub(super) fn new() -> Self {
-        Self { rtp: Batch::new(), rtcp: Batch::new(), buffer: Vec::new() }
+        Self { rtp: Batch::new(), rtcp: Batch::new(), again: Batch { cuts: false, ..Batch::new() }, buffer: Vec::new() }
     }
 
     /// An empty buffer, for an outlet that sends at once. It keeps its memory from one frame to the next.
@@ -57,8 +59,8 @@ impl Datagrams {
 
 impl fmt::Debug for Datagrams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [rtp, rtcp] = [&self.rtp, &self.rtcp].map(|batch| batch.parts.len());
-        f.debug_struct("Datagrams").field("rtp", &rtp).field("rtcp", &rtcp).finish()
+        let [rtp, rtcp, again] = [&self.rtp, &self.rtcp, &self.again].map(|batch| batch.parts.len());
+        f.debug_struct("Datagrams").field("rtp", &rtp).field("rtcp", &rtcp).field("again", &again).finish()
     }
 }
 

@@ -13,6 +13,7 @@ use millpond_rtp::{
 use std::{
     ops::Range,
     sync::{Arc, atomic::Ordering},
+    time::Instant,
 };
 
 /// Makes packets, for all subscribers of a sending thread.
@@ -28,6 +29,8 @@ pub(super) struct Packetizing {
     /// Pieces of what is sent before a frame.
     extra: Vec<Piece>,
     headers: Vec<[u8; HEADER]>,
+    /// Time of the round.
+    pub(super) now: Instant,
     /// A packet that is being encrypted.
     sealed: Vec<u8>,
 }
@@ -41,9 +44,9 @@ pub(super) enum Sent {
 }
 
 impl Packetizing {
-    pub(super) fn new(counters: Arc<Counters>, bursts: usize) -> Self {
+    pub(super) fn new(counters: Arc<Counters>, bursts: usize, now: Instant) -> Self {
         let (pieces, extra, headers, sealed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { datagrams: Datagrams::new(), counters, bursts, pieces, cut: None, extra, headers, sealed }
+        Self { datagrams: Datagrams::new(), counters, bursts, pieces, cut: None, extra, headers, now, sealed }
     }
 
     /// Forgets the last frame, so that nothing keeps its memory.
@@ -125,6 +128,20 @@ impl Packetizing {
         self.extra = pieces;
     }
 
+    /// Sends packets of a track again that its receiver asks for. Those that can't be sent again are counted.
+    pub(super) fn repeat(&mut self, track: &mut TrackSender, asked: impl Iterator<Item = u16>) {
+        let TrackSender { history, outlet, .. } = track;
+        for sequence in asked {
+            self.sealed.clear();
+            let is_sent = history.as_mut().is_some_and(|history| history.repeat(sequence, self.now, &mut self.sealed));
+            if is_sent {
+                outlet.send_again(&mut self.datagrams, &self.sealed);
+            }
+            let count = if is_sent { &self.counters.repeated_packets } else { &self.counters.refused_repeats };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Sends some of the pieces that `data` was cut into.
     fn send(&mut self, track: &mut TrackSender, data: &Bytes, pts: i64, range: Range<usize>) {
         let pieces = std::mem::take(&mut self.pieces);
@@ -133,7 +150,7 @@ impl Packetizing {
     }
 
     fn send_pieces(&mut self, track: &mut TrackSender, data: &Bytes, pts: i64, pieces: &[Piece]) {
-        let Self { datagrams, counters, headers, sealed, .. } = self;
+        let Self { datagrams, counters, headers, now, sealed, .. } = self;
         let bytes: usize = pieces.iter().map(|piece| HEADER + piece.len()).sum();
         counters.packets.fetch_add(pieces.len() as u64, Ordering::Relaxed);
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -148,7 +165,13 @@ impl Packetizing {
             return;
         }
         headers.clear();
-        headers.extend(pieces.iter().map(|piece| track.header(pts, piece.marker, piece.len())));
+        for piece in pieces {
+            let header = track.header(pts, piece.marker, piece.len());
+            headers.push(header.to_bytes());
+            if let Some(history) = &mut track.history {
+                history.push(header, piece, data, *now);
+            }
+        }
         track.outlet.send(datagrams, &Packets { headers, pieces, frame: data });
     }
 }

@@ -9,7 +9,10 @@ use super::{
     wheel::Wheel,
 };
 use crate::{Counters, graph::NodeId};
-use millpond_rtp::rtcp::{self, ReportBlock, RtcpItem};
+use millpond_rtp::{
+    feedback::GenericNack,
+    rtcp::{self, ReportBlock, RtcpItem},
+};
 use std::{
     collections::HashMap,
     net::SocketAddr,
@@ -19,6 +22,11 @@ use std::{
 
 /// Time between two rounds in which permits of taken blocks are returned: that wakes loaders together.
 const REFILL: Duration = ROUND.saturating_mul(4);
+
+/// Rounds between two looks at what receivers say, while some may ask for packets again.
+const LISTEN: u64 = 2;
+/// Most packets of one request that are looked for.
+const MOST_ASKED: usize = 512;
 
 /// Sends many subscribers' frames in rounds. It has no sockets and reads no clock.
 ///
@@ -43,6 +51,10 @@ pub(super) struct Rounds {
     sources: HashMap<u32, u64>,
     /// SSRC of encrypted tracks, by the address that their receivers report from.
     encrypted: HashMap<SocketAddr, u32>,
+    /// Subscribers that may ask for packets again.
+    repeating: usize,
+    /// Whether a look at what receivers say is in the wheel.
+    listens: bool,
     packets: Packetizing,
 }
 
@@ -53,6 +65,8 @@ enum Entry {
     Visit(u64, u64),
     /// Permits are returned.
     Refill,
+    /// The thread wakes to read what receivers say.
+    Listen,
 }
 
 /// A subscriber, and the number of its valid entry in the wheel.
@@ -78,7 +92,9 @@ impl Rounds {
             live: HashMap::new(),
             sources: HashMap::new(),
             encrypted: HashMap::new(),
-            packets: Packetizing::new(counters, round.div_duration_f64(ROUND) as usize),
+            repeating: 0,
+            listens: false,
+            packets: Packetizing::new(counters, round.div_duration_f64(ROUND) as usize, now),
         }
     }
 
@@ -96,11 +112,13 @@ impl Rounds {
     pub(super) fn run(&mut self, now: Now, mut flush: impl FnMut(&mut Datagrams, &Counters)) {
         let mut entries = Vec::new();
         let round = self.round_of(now.at);
+        self.packets.now = now.at;
         while self.wheel.take(round, &mut entries) {
             for entry in entries.drain(..) {
                 match entry {
                     Entry::Visit(id, number) => self.visit(id, number, now),
                     Entry::Refill => self.refill(),
+                    Entry::Listen => self.listen(now.at),
                 }
             }
             // Where rounds were missed, the frames of the first one are sent before the next one is made.
@@ -110,8 +128,22 @@ impl Rounds {
         self.packets.forget();
     }
 
+    /// Sends the datagrams of packets that receivers asked for since the last round.
+    pub(super) fn flush(&mut self, mut flush: impl FnMut(&mut Datagrams, &Counters)) {
+        flush(&mut self.packets.datagrams, &self.packets.counters);
+    }
+
+    /// Wakes the thread again, as long as some receiver may ask for packets.
+    fn listen(&mut self, now: Instant) {
+        self.listens = self.repeating > 0;
+        if self.listens {
+            self.wheel.put(self.round_of(now) + LISTEN, Entry::Listen);
+        }
+    }
+
     /// Takes a command.
     pub(super) fn handle(&mut self, command: Command, now: Now) {
+        self.packets.now = now.at;
         match command {
             Command::Play(transmission) => {
                 for track in &transmission.tracks {
@@ -123,6 +155,10 @@ impl Rounds {
                 self.packets.counters.playing.fetch_add(1, Ordering::Relaxed);
                 self.last += 1;
                 let (id, number) = (transmission.id, self.last);
+                self.repeating += usize::from(transmission.tracks.iter().any(|track| track.history.is_some()));
+                if !self.listens {
+                    self.listen(now.at);
+                }
                 if let Some(arrival) = &transmission.arrival {
                     self.live.entry(arrival.fork()).or_default().push(id);
                 }
@@ -167,6 +203,7 @@ impl Rounds {
                 self.live.remove(&fork);
             }
         }
+        self.repeating -= usize::from(tracks.iter().any(|track| track.history.is_some()));
         progress.stopped(tracks.iter().map(|t| t.packets).sum(), tracks.iter().map(|t| t.octets).sum());
         for track in tracks {
             self.sources.remove(&track.ssrc);
@@ -273,20 +310,31 @@ impl Rounds {
             None => Some(&*packet),
         };
         for report in open.and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default() {
-            if let RtcpItem::Reception(reception) = report {
-                self.count(&reception, from, encrypted.is_some(), now);
+            match report {
+                RtcpItem::Reception(reception) => self.count(&reception, from, encrypted.is_some(), now),
+                RtcpItem::Nack(nack) => self.repeat(&nack, from, now),
+                RtcpItem::Sender(_) | RtcpItem::Bye(_) => {}
             }
+        }
+    }
+
+    /// Sends packets again. Requests that are not of the receiver of that source are counted and ignored.
+    fn repeat(&mut self, nack: &GenericNack, from: SocketAddr, now: Now) {
+        let heard = self.milliseconds(now.at);
+        self.packets.now = now.at;
+        let Self { sources, subscribers, packets, .. } = self;
+        match track(sources, subscribers, nack.source, from) {
+            Some((track, progress)) => {
+                progress.set_heard(heard);
+                packets.repeat(track, nack.sequences().take(MOST_ASKED));
+            }
+            None => _ = packets.counters.foreign_feedback.fetch_add(1, Ordering::Relaxed),
         }
     }
 
     /// The track of a source, where its receiver is at that address.
     fn track(&mut self, ssrc: u32, from: SocketAddr) -> Option<(&mut TrackSender, &Progress)> {
-        let scheduled = self.sources.get(&ssrc).and_then(|id| self.subscribers.get_mut(id))?;
-        let Transmission { tracks, progress, .. } = &mut scheduled.sending.transmission;
-        let is_theirs = |track: &&mut TrackSender| {
-            track.ssrc == ssrc && track.outlet.reports_from().is_some_and(|known| known.ip() == from.ip())
-        };
-        Some((tracks.iter_mut().find(is_theirs)?, progress))
+        track(&self.sources, &mut self.subscribers, ssrc, from)
     }
 
     fn count(&mut self, reception: &ReportBlock, from: SocketAddr, is_encrypted: bool, now: Now) {
@@ -298,4 +346,19 @@ impl Rounds {
             progress.set_heard(heard);
         }
     }
+}
+
+/// Finds the track of a source, where its receiver is at an address.
+fn track<'a>(
+    sources: &HashMap<u32, u64>,
+    subscribers: &'a mut HashMap<u64, Scheduled>,
+    ssrc: u32,
+    from: SocketAddr,
+) -> Option<(&'a mut TrackSender, &'a Progress)> {
+    let scheduled = sources.get(&ssrc).and_then(|id| subscribers.get_mut(id))?;
+    let Transmission { tracks, progress, .. } = &mut scheduled.sending.transmission;
+    let is_theirs = |track: &&mut TrackSender| {
+        track.ssrc == ssrc && track.outlet.reports_from().is_some_and(|known| known.ip() == from.ip())
+    };
+    Some((tracks.iter_mut().find(is_theirs)?, progress))
 }

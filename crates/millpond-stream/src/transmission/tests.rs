@@ -1,6 +1,7 @@
 //! A sending thread's state machine beside a simulated network, on a virtual clock.
 
 mod live;
+mod repeats;
 
 use super::{rounds::Rounds, sending::ROUND, transmitter::Command, *};
 use crate::{
@@ -216,7 +217,8 @@ fn track(outlet: Arc<dyn Outlet>) -> TrackSender {
         protection: None,
     };
     let packetizer = Packetizer::Vp8;
-    let described = Described { name: "v1", track: &track, packetizer, bandwidth: 0, payload_type: 96, keys: None };
+    let described =
+        Described { name: "v1", track: &track, packetizer, bandwidth: 0, payload_type: 96, keys: None, repeats: None };
     TrackSender::new(0, &described, outlet, (SSRC, None))
 }
 

@@ -1,6 +1,6 @@
 //! One track of a subscriber: what is carried over from one PLAY to the next.
 
-use super::{Protection, batch::PACKET};
+use super::{Protection, batch::PACKET, history::History};
 use crate::{Counters, Frame, outlet::Outlet, stored::seconds};
 use bytes::Bytes;
 use millpond_rtp::{
@@ -66,6 +66,8 @@ pub struct TrackSender {
     pub(super) skips: bool,
     /// Its format changed to one that its receiver does not know: nothing is sent any more.
     pub(super) has_ended: bool,
+    /// Packets that its receiver may ask for again; `None` where it may not.
+    pub(super) history: Option<Box<History>>,
 }
 
 impl TrackSender {
@@ -101,12 +103,18 @@ impl TrackSender {
             lost: 0,
             skips: false,
             has_ended: false,
+            history: None,
         }
     }
 
     /// Index in the formats of its feed.
     pub fn track(&self) -> u16 {
         self.track
+    }
+
+    /// Keeps packets from now on, and sends them again with a payload type when the receiver asks for them.
+    pub(crate) fn keep_packets(&mut self, payload_type: u8) {
+        self.history = Some(Box::new(History::new(payload_type, self.ssrc)));
     }
 
     /// Goes to a frame, which shows at a time or after it.
@@ -146,14 +154,14 @@ impl TrackSender {
     }
 
     /// The header of the next packet.
-    pub(super) fn header(&mut self, pts: i64, marker: bool, octets: usize) -> [u8; HEADER] {
+    pub(super) fn header(&mut self, pts: i64, marker: bool, octets: usize) -> Header {
         let timestamp = self.timestamp(pts);
         let Self { payload_type, sequence, ssrc, .. } = *self;
         self.sequence = sequence.wrapping_add(1);
         self.packets += 1;
         self.octets += octets as u64;
         self.last = timestamp;
-        Header { marker, payload_type, sequence, timestamp, ssrc }.to_bytes()
+        Header { marker, payload_type, sequence, timestamp, ssrc }
     }
 
     /// Most bytes of a packet's payload.
@@ -173,7 +181,7 @@ impl TrackSender {
         buffer: &mut Vec<u8>,
     ) -> Result<(), SrtpError> {
         let start = buffer.len();
-        buffer.extend_from_slice(&self.header(pts, piece.marker, piece.len()));
+        buffer.extend_from_slice(&self.header(pts, piece.marker, piece.len()).to_bytes());
         buffer.extend_from_slice(piece.head());
         buffer.extend_from_slice(&frame[piece.body.clone()]);
         self.protection.as_mut().map_or(Ok(()), |protection| protection.seal(buffer, start))

@@ -181,6 +181,8 @@ impl Thread {
             let Self { rtp, rtcp, rounds, .. } = &mut self;
             rounds.run(Now::read(), |datagrams, counters| flush(rtp, rtcp, datagrams, counters));
             self.listen();
+            let Self { rtp, rtcp, rounds, .. } = &mut self;
+            rounds.flush(|datagrams, counters| flush(rtp, rtcp, datagrams, counters));
         }
     }
 
@@ -197,7 +199,8 @@ impl Thread {
 fn flush(rtp: &UdpSocket, rtcp: &UdpSocket, datagrams: &mut Datagrams, counters: &Counters) {
     datagrams.rtp.flush(rtp);
     datagrams.rtcp.flush(rtcp);
-    let failed = datagrams.rtp.failures() + datagrams.rtcp.failures();
+    datagrams.again.flush(rtp);
+    let failed = datagrams.rtp.failures() + datagrams.rtcp.failures() + datagrams.again.failures();
     if failed > 0 {
         counters.failed_sends.fetch_add(failed, Ordering::Relaxed);
     }

@@ -35,6 +35,10 @@ impl Outlet for Udp {
         datagrams.rtp.add_whole(self.rtp, packet);
     }
 
+    fn send_again(&self, datagrams: &mut Datagrams, packet: &[u8]) {
+        datagrams.again.add_plain(self.rtp, packet);
+    }
+
     fn send_reports(&self, datagrams: &mut Datagrams, reports: &[u8]) {
         datagrams.rtcp.add_plain(self.rtcp, reports);
     }

@@ -8,13 +8,14 @@ use crate::rtsp::{
     srtp::Promises,
 };
 use millpond_rtp::{
-    description,
+    description::{self, Repeats},
     message::{
         StatusCode,
         headers::{CONTENT_TYPE, LOCATION},
     },
+    setup::RtpProfile,
 };
-use millpond_stream::ntp;
+use millpond_stream::{PACKETS_KEPT, ntp};
 use std::{io, time::SystemTime};
 
 /// The reply for a medium of which no track can be sent, with the reason of each.
@@ -25,14 +26,20 @@ fn unsupported(medium: &Medium) -> Outcome<'static> {
     Outcome::Refused(reply)
 }
 
+/// Whether a client asks for lost packets only where the description names AVPF. Others, such as live555, leave out streams of a
+/// profile that they don't know, and a client that knows retransmission can set up AVPF without being told.
+fn wants_avpf(agent: Option<&str>) -> bool {
+    agent.is_some_and(|agent| agent.starts_with("GStreamer"))
+}
+
 impl Connection<'_> {
     /// Describes the medium of a path, for a client that can receive `most` bits a second. One without room here is sent
-    /// `elsewhere`.
+    /// `elsewhere`. `agent` is how it calls itself.
     pub(super) async fn describe(
         &mut self,
         path: &str,
         most: Option<u64>,
-        elsewhere: Option<String>,
+        (elsewhere, agent): (Option<String>, Option<&str>),
     ) -> Outcome<'static> {
         let (medium, rendition) = match self.rtsp.medium(path).await {
             Ok(found) => found,
@@ -61,6 +68,10 @@ impl Connection<'_> {
             }
         };
         all.iter_mut().zip(&keys).for_each(|(described, key)| described.keys = Some(key));
+        if self.inlet.takes_udp(RtpProfile::Avpf) {
+            let repeats = Repeats { time: PACKETS_KEPT, is_avpf: wants_avpf(agent) };
+            all.iter_mut().for_each(|described| described.repeats = Some(repeats));
+        }
         let duration = stored.map(|media| media.duration());
         // Players that join the live edge look at the first range only.
         let kept = medium.program().and_then(|program| self.rtsp.manager.kept(program.path()));

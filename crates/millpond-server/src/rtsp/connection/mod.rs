@@ -160,7 +160,9 @@ impl Connection<'_> {
     /// Performs an action, and sends the reply to its request.
     async fn perform(&mut self, action: Action<Party>) {
         let outcome = match action {
-            Action::Describe { path, most, elsewhere } => self.describe(&path, most, elsewhere).await,
+            Action::Describe { path, most, elsewhere, agent } => {
+                self.describe(&path, most, (elsewhere, agent.as_deref())).await
+            }
             Action::SetUp(set_up) if set_up.mode == Mode::Record => self.set_up_to_record(set_up).await,
             Action::SetUp(set_up) => self.set_up(set_up).await,
             Action::Announce(announce) => self.announce(announce),

@@ -11,7 +11,7 @@ use crate::rtsp::{
     srtp::protection,
 };
 use millpond_rtp::{
-    description::Described,
+    description::{Described, repeat_type},
     key_management::carriage::CarriageError,
     message::StatusCode,
     setup::{Offer, RtpProfile, TransportHeader},
@@ -149,7 +149,11 @@ impl Connection<'_> {
                 TransportHeader::Unicast { client: (rtp.port(), rtcp.port()), server, ssrc }
             }
         };
+        let repeats = profile == RtpProfile::Avpf && matches!(way, Way::Udp(_));
         session.set_up(number, described, way, (ssrc, keys));
+        if repeats {
+            session.subscriber.keep_packets(number, repeat_type(described.payload_type));
+        }
         Some(Ok(transport))
     }
 }

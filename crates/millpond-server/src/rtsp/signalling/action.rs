@@ -43,6 +43,8 @@ pub(in crate::rtsp) enum Action<T> {
         most: Option<u64>,
         /// URL of the same asset elsewhere, for a client without room here.
         elsewhere: Option<String>,
+        /// The client's program as it calls itself.
+        agent: Option<String>,
     },
     /// Sets a track up.
     SetUp(SetUp<T>),

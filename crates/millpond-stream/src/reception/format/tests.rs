@@ -88,8 +88,15 @@ fn what_the_server_describes_is_read_back() {
     for (made, rate, frame) in rows() {
         let track = Track::live(1, made, Timescale::new(rate).unwrap(), "und");
         let packetizer = Packetizer::of(&track).unwrap();
-        let described =
-            Described { name: "x1", track: &track, packetizer, bandwidth: 640_000, payload_type: 96, keys: None };
+        let described = Described {
+            name: "x1",
+            track: &track,
+            packetizer,
+            bandwidth: 640_000,
+            payload_type: 96,
+            keys: None,
+            repeats: None,
+        };
         let text = describe("film", 7, (None, None), &[described]);
         let stream = SessionDescription::read(text.as_bytes(), "rtsp://h/film/").unwrap().streams.remove(0);
         let mut read = StreamFormat::new(&stream, 1, 1).unwrap();
