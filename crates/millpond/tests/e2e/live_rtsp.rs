@@ -4,7 +4,7 @@ use crate::support::{self, Server, clips, relay::Relay, rtsp::Client};
 use std::time::{Duration, Instant};
 
 /// 25 pictures a second, key frames two seconds apart.
-const CLIP: &str = "h264_aac.mp4";
+pub(crate) const CLIP: &str = "h264_aac.mp4";
 
 /// A server with a channel, and an edge whose place is that server.
 fn servers() -> (Server, Server) {
@@ -15,11 +15,11 @@ fn servers() -> (Server, Server) {
 }
 
 /// A server with a channel, and an edge whose place is that server behind a relay, which loses one of `loss` packets.
-fn relayed(loss: usize, transport: &str) -> (Server, Relay, Server) {
+pub(crate) fn relayed(loss: usize, transport: &str, more: &[&str]) -> (Server, Relay, Server) {
     let upstream = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-channels", CLIP]);
     let relay = Relay::start(upstream.rtsp, loss);
     let place = format!("cams=rtsp://127.0.0.1:{}/", relay.port);
-    let edge = Server::start(&[&place, "--linger", "0s", "--source-transport", transport]);
+    let edge = Server::start(&[&[&*place, "--linger", "0s", "--source-transport", transport], more].concat());
     (upstream, relay, edge)
 }
 
@@ -33,7 +33,7 @@ fn kinds(server: &Server) -> Vec<String> {
 }
 
 /// What a server counted of its live streams, for the message of a failure.
-fn counted(server: &Server) -> String {
+pub(crate) fn counted(server: &Server) -> String {
     let text = support::get(server.admin, "/metrics", &[]).text().to_owned();
     let is_told = |line: &&str| line.starts_with("millpond_live_") && !line.ends_with(" 0");
     text.lines().filter(is_told).collect::<Vec<_>>().join(", ")
@@ -47,7 +47,7 @@ fn until_nothing_runs(server: &Server) {
     }
 }
 
-fn watch(server: &Server, path: &str) -> Client {
+pub(crate) fn watch(server: &Server, path: &str) -> Client {
     let mut client = Client::new(server, path);
     let described = client.ask("DESCRIBE", "", "");
     assert!(described.status == 200 && described.body.contains("a=range:npt=now-"), "{}", described.body);
@@ -59,7 +59,7 @@ fn watch(server: &Server, path: &str) -> Client {
 }
 
 /// Payloads of whole pictures, those of one timestamp together. The last picture may have more, and is left out.
-fn pictures(client: &Client) -> Vec<Vec<&[u8]>> {
+pub(crate) fn pictures(client: &Client) -> Vec<Vec<&[u8]>> {
     let packets: Vec<&Vec<u8>> =
         client.packets.iter().filter(|(channel, _)| *channel == 0).map(|(_, packet)| packet).collect();
     let each = packets.chunk_by(|a, b| a[4..8] == b[4..8]);
@@ -123,7 +123,7 @@ fn assert_goes_on(viewer: &Client, sent: &[Vec<&[u8]>]) {
     }
 }
 
-fn receive_for(clients: &mut [&mut Client], time: Duration) {
+pub(crate) fn receive_for(clients: &mut [&mut Client], time: Duration) {
     let began = Instant::now();
     while began.elapsed() < time {
         clients.iter_mut().for_each(|client| client.packet());
@@ -132,7 +132,7 @@ fn receive_for(clients: &mut [&mut Client], time: Duration) {
 
 #[test]
 fn a_connection_that_is_cut_or_silent_costs_pictures_but_breaks_none() {
-    let (upstream, relay, edge) = relayed(0, "tcp");
+    let (upstream, relay, edge) = relayed(0, "tcp", &[]);
     let mut direct = watch(&upstream, CLIP);
     // All pictures of the clip, which is shorter.
     receive_for(&mut [&mut direct], Duration::from_secs(11));
@@ -158,7 +158,7 @@ fn a_connection_that_is_cut_or_silent_costs_pictures_but_breaks_none() {
 
 #[test]
 fn every_picture_that_arrives_whole_by_udp_is_passed_on() {
-    let (upstream, relay, edge) = relayed(50, "udp");
+    let (upstream, relay, edge) = relayed(50, "udp", &["--source-retransmission", "false"]);
     let mut direct = watch(&upstream, CLIP);
     direct.receive(|packets| packets.len() > 20);
     let mut viewer = watch(&edge, &format!("cams/{CLIP}"));

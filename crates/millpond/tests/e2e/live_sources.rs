@@ -17,25 +17,30 @@ use std::{
 
 /// Debian's own Python, which has the bindings.
 const PYTHON: &str = "/usr/bin/python3";
-const PICTURES: &str =
+pub(crate) const PICTURES: &str =
     "videotestsrc is-live=true pattern=snow ! video/x-raw,format=I420,width=176,height=144,framerate=25/1";
-const SOUND: &str =
+pub(crate) const SOUND: &str =
     "audiotestsrc is-live=true wave=white-noise ! audioconvert ! audio/x-raw,rate=48000,channels=2 ! avenc_aac";
 /// Options of an encoder for a key frame each second and no others.
-const X264: &str = "key-int-max=25 bitrate=800 threads=1 option-string=scenecut=0";
+pub(crate) const X264: &str = "key-int-max=25 bitrate=800 threads=1 option-string=scenecut=0";
 
 /// GStreamer's server.
-struct Source {
+pub(crate) struct Source {
     _process: Running,
-    port: u16,
+    pub(crate) port: u16,
     said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Source {
     fn start(port: u16, pipelines: &[(&str, String)]) -> Self {
+        Self::with_retransmission(port, pipelines, "none")
+    }
+
+    /// One that sends lost packets again, to clients of these profiles: `avpf`, `both` or `none`.
+    pub(crate) fn with_retransmission(port: u16, pipelines: &[(&str, String)], profiles: &str) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/support/live_source.py");
         let mut command = Command::new(PYTHON);
-        command.arg(script).arg(port.to_string());
+        command.arg(script).arg(port.to_string()).env("RETRANSMISSION", profiles);
         command.args(pipelines.iter().map(|(name, launch)| format!("{name}=( {launch} )")));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (said, lines) = (Arc::<Mutex<Vec<String>>>::default(), BufReader::new(child.stdout.take().unwrap()));
@@ -67,7 +72,7 @@ impl Source {
 }
 
 /// Whether GStreamer's server and the encoders are there. Where they are not, the test says so.
-fn has_gstreamer() -> bool {
+pub(crate) fn has_gstreamer() -> bool {
     let check = "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer";
     let has = |program: &str, args: &[&str]| {
         let status = Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();

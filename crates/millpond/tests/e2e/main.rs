@@ -46,6 +46,7 @@ mod quicktime;
 mod random_access;
 mod recording;
 mod replies;
+mod retransmission;
 mod rtsp;
 mod rtsp_admission;
 mod rtsp_capture;

@@ -9,6 +9,7 @@ mod live;
 mod origin;
 mod recordings;
 mod remote;
+mod repairs;
 mod streams;
 mod watch;
 mod web;
@@ -41,6 +42,8 @@ enum By {
     BadSource,
     /// A live source that loses packets and sends them again (`repairs`).
     Repairs,
+    /// A viewer that asks for packets again (`repairs`).
+    Repeats,
     /// A live source with more bits than a stream may have (`live`).
     HugeSource,
     /// A live stream whose past is kept (`live`).
@@ -142,6 +145,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_responses_broken_total", By::Web),
     ("millpond_responses_in_flight", By::Web),
     ("millpond_responses_unfinished_total", By::Web),
+    ("millpond_rtcp_foreign_feedback_total", By::Repeats),
     ("millpond_rtcp_jitter_seconds", By::Streams),
     ("millpond_rtcp_lost_packets_total", By::Streams),
     ("millpond_rtcp_reports_total", By::Streams),
@@ -155,6 +159,8 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_rtp_late_frames_total", By::Streams),
     ("millpond_rtp_missed_deadlines_total", By::LateOrigin),
     ("millpond_rtp_packets_total", By::Streams),
+    ("millpond_rtp_refused_repeats_total", By::Repeats),
+    ("millpond_rtp_repeated_packets_total", By::Repeats),
     ("millpond_rtp_sender_seconds_total", By::Streams),
     ("millpond_rtsp_connections_refused_total", By::Streams),
     ("millpond_rtsp_interval_hits_total", By::Streams),

@@ -2,16 +2,22 @@
 """GStreamer's gst-rtsp-server with live sources: live_source.py PORT NAME=PIPELINE...
 
 All clients of a name share one pipeline, as those of a camera do. Requests that tests wait for are printed. It needs Debian's
-own Python and gir1.2-gst-rtsp-server-1.0.
+own Python and gir1.2-gst-rtsp-server-1.0. With RETRANSMISSION=avpf or both it sends lost packets again.
 """
 
+import os
 import sys
 
 import gi
 
 gi.require_version("Gst", "1.0")
+gi.require_version("GstRtsp", "1.0")
 gi.require_version("GstRtspServer", "1.0")
-from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
+from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
+
+AVP, AVPF = GstRtsp.RTSPProfile.AVP, GstRtsp.RTSPProfile.AVPF
+# Profiles for clients that ask for lost packets.
+PROFILES = {"avpf": AVPF, "both": AVP | AVPF}
 
 
 def watch(_server, client):
@@ -31,6 +37,9 @@ def main() -> None:
         factory = GstRtspServer.RTSPMediaFactory()
         factory.set_launch(launch)
         factory.set_shared(True)
+        if profiles := PROFILES.get(os.environ.get("RETRANSMISSION")):
+            factory.set_profiles(profiles)
+            factory.set_retransmission_time(2 * Gst.SECOND)
         server.get_mount_points().add_factory("/" + name, factory)
     if server.attach(None) == 0:
         sys.exit(f"port {sys.argv[1]} is taken")

@@ -6,9 +6,12 @@ use std::{
     net::{Shutdown, TcpListener, TcpStream, UdpSocket},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
+
+/// Payload type of Millpond's retransmissions.
+const REPEATS: u8 = 127;
 
 /// Relays connections, and UDP packets of the sessions on them.
 pub struct Relay {
@@ -27,6 +30,8 @@ struct State {
     /// One RTP packet of so many is lost; 0 is none.
     loss: usize,
     packets: AtomicUsize,
+    /// Whether retransmissions of Millpond are lost.
+    loses_repeats: AtomicBool,
     /// Payloads of lost packets.
     lost: Mutex<HashSet<Vec<u8>>>,
 }
@@ -59,6 +64,11 @@ impl Relay {
         self.state.muted.store(self.connections(), Ordering::SeqCst);
     }
 
+    /// Loses all retransmissions of Millpond from now on.
+    pub fn lose_repeats(&self) {
+        self.state.loses_repeats.store(true, Ordering::SeqCst);
+    }
+
     /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
@@ -79,7 +89,7 @@ struct Ports {
 }
 
 /// Two sockets with an even port and the next one.
-fn sockets() -> (u16, [UdpSocket; 2]) {
+pub fn sockets() -> (u16, [UdpSocket; 2]) {
     loop {
         let port = super::free_port() & !1;
         let bind = |port| UdpSocket::bind(("127.0.0.1", port));
@@ -164,6 +174,9 @@ fn relay_packets(socket: &UdpSocket, client: u16, server: u16, is_rtp: bool, sta
     while let Ok((length, from)) = socket.recv_from(&mut bytes) {
         let packet = &bytes[..length];
         let is_media = is_rtp && from.port() == server;
+        if is_media && packet[1] & 0x7f == REPEATS && state.loses_repeats.load(Ordering::SeqCst) {
+            continue;
+        }
         if is_media && state.loss > 0 {
             let number = state.packets.fetch_add(1, Ordering::SeqCst);
             if number % state.loss == state.loss - 1 {
