@@ -103,6 +103,19 @@ GAPS = [
 ]
 
 
+def smoothness(results: list) -> str:
+    """Variation of translated streams beside those end to end, at the greatest loss and delay."""
+    at = {"loss": max(axis(results, "loss")), "delay": max(axis(results, "delay"))}
+    lines = [f"At {at['loss']:g} % loss and {at['delay']} ms each way:"]
+    for way in ("plain", "rtx"):
+        varies, whole = mean(results, "variation", way=way, **at), mean(results, "whole", way=way, **at)
+        others = [(NAMES[other], mean(results, "variation", way=other, **at)) for other in ("cubic", "bbr")]
+        ratios = [f"{varies / other:.2f} of {name}" for name, other in others if varies and other]
+        if ratios:
+            lines.append(f"{NAMES[way]} varies by {varies:.3f} ({', '.join(ratios)}); {whole:.2%} of frames are whole.")
+    return " ".join(lines)
+
+
 def draw_narrow(results: list, out: Path):
     """Frames shown in time, over the rate of a narrow network."""
     rates = axis(results, "rate")
@@ -121,6 +134,8 @@ def draw(figure: str, results: list, out: Path):
         return draw_narrow(results, out)
     plots = Plots(figure, results, out)
     print(f"{PAPER[figure]}.")
+    if figure == "3":
+        print(smoothness(results))
     if figure != "5":
         plots.both("mean", "Bandwidth", "Mbit/s", 1e-6)
         plots.both("variation", "Variation of the bandwidth", "coefficient over 1 s", 1)
