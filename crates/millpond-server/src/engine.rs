@@ -3,6 +3,7 @@
 use crate::{
     library::Places,
     limits::LimitSettings,
+    live::SourceConnector,
     priority::{self, Duty},
     rtsp::{RtspMetrics, RtspSettings},
     work::WorkPool,
@@ -13,7 +14,7 @@ use millpond_store::Store;
 use millpond_stream::{HeavyWork, Manager};
 use std::{error::Error, fmt, io, sync::Arc};
 
-/// Starts the engine's threads. Heavy work runs on `pool`, and `metrics` count.
+/// Starts the engine's threads. Heavy work runs on `pool`, `connector` connects to sources, and `metrics` count.
 ///
 /// # Errors
 /// A thread can't be started, or has no ports.
@@ -22,9 +23,10 @@ pub(crate) fn start(
     pool: Arc<WorkPool>,
     places: &Places,
     (settings, limits): (&RtspSettings, &LimitSettings),
+    connector: SourceConnector,
     metrics: &RtspMetrics,
 ) -> io::Result<Arc<Manager>> {
-    let options = settings.engine(limits, || priority::raise(Duty::Sending));
+    let options = settings.engine(limits, Arc::new(connector), || priority::raise(Duty::Sending));
     let names: Vec<_> = places.iter().cloned().collect();
     let manager = Arc::new(Manager::new(store, Arc::new(Heavy(pool)), names, options, &metrics.streams)?);
     metrics.live.set(&manager);

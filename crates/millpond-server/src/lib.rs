@@ -12,6 +12,8 @@ mod engine;
 pub mod escape;
 mod files;
 pub mod http;
+pub mod intercept;
+mod kernel_pipe;
 mod limits;
 mod live;
 pub mod logging;

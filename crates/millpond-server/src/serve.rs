@@ -6,8 +6,9 @@ use crate::{
     config::{Config, LadderConfig, PlaceConfig},
     engine,
     http::{Front, FrontOptions, Service, accept_plain, accept_tls},
+    intercept::{self, Intercept},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
-    live::{self, Ladders, LivePlace, LivePlaceError, Sources, window_options},
+    live::{self, Ladders, LivePlace, LivePlaceError, SourceConnector, Sources, window_options},
     metrics::Metrics,
     recordings::Recordings,
     rtmp::{self, Rtmp},
@@ -70,6 +71,8 @@ pub struct Server {
     admin: TcpListener,
     rtsp: (rtsp::Listeners, Arc<Rtsp>),
     rtmp: (rtmp::Listeners, Arc<Rtmp>),
+    /// Where connections are intercepted.
+    intercept: Option<(TcpListener, Arc<Intercept>)>,
     service: Arc<Service>,
     store: Store,
     places: Places,
@@ -139,7 +142,8 @@ impl Server {
         };
         let no_rtsp = |error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
         let settings = (&config.rtsp, &config.limits);
-        let manager = engine::start(store.clone(), pool.clone(), &places, settings, &metrics.rtsp);
+        let connector = SourceConnector::new(config.intercept.mark);
+        let manager = engine::start(store.clone(), pool.clone(), &places, settings, connector, &metrics.rtsp);
         let manager = manager.map_err(no_rtsp)?;
         let windows = config.places.iter().map(|place| window_options(&place.live)).collect();
         let live = live_places(&config)?;
@@ -162,8 +166,28 @@ impl Server {
             Front::new(store.clone(), library.clone(), places.clone(), sources.clone(), metrics.http.clone(), options);
         let front = Arc::new(front);
         let service = Arc::new(Service::new(front, config.limits.timeouts, config.limits.max_connections));
+        let intercepted = config.intercept.address.map(|addr| listen("intercept", addr)).transpose()?;
+        let intercept = intercepted.map(|listener| {
+            let intercept = Intercept::new(&config, sources.manager().clone(), service.clone(), &metrics.intercept);
+            (listener, Arc::new(intercept))
+        });
         let (rtsp, rtmp) = ((listeners, rtsp), (rtmp_listeners, rtmp));
-        Ok(Self { config, http, https, admin, rtsp, rtmp, service, store, places, metrics, pool, library, sources })
+        Ok(Self {
+            config,
+            http,
+            https,
+            admin,
+            rtsp,
+            rtmp,
+            intercept,
+            service,
+            store,
+            places,
+            metrics,
+            pool,
+            library,
+            sources,
+        })
     }
 
     /// The address of plain HTTP.
@@ -239,6 +263,7 @@ impl Server {
             admin,
             rtsp: (rtsp_listeners, rtsp),
             rtmp: (rtmp_listeners, rtmp),
+            intercept,
             service,
             store,
             places,
@@ -276,6 +301,9 @@ impl Server {
         }
         let streams = tokio::spawn(rtsp::accept(rtsp_listeners, rtsp, stop.clone()));
         let pushed = tokio::spawn(rtmp::accept(rtmp_listeners, rtmp, stop.clone()));
+        let (listener, intercept) = intercept.unzip();
+        let intercepted = listener.zip(intercept.clone());
+        let intercepted = intercepted.map(|(listener, of)| tokio::spawn(intercept::accept(listener, of, stop.clone())));
         let plain = tokio::spawn(accept_plain(http, service.clone(), stop.clone()));
         let secure = https.map(|(listener, acceptor, certificates)| {
             let expires = move |validity: Option<(i64, i64)>| {
@@ -301,10 +329,23 @@ impl Server {
         if let Some(secure) = secure {
             let _ = secure.await;
         }
+        if let Some(intercepted) = intercepted {
+            let _ = intercepted.await;
+        }
         readiness.draining();
-        if timeout(config.limits.shutdown_grace, service.drained()).await.is_err() {
-            tracing::warn!(connections = service.open(), "responses cut off: the grace for shutting down is over");
+        let drained = async {
+            service.drained().await;
+            if let Some(intercept) = &intercept {
+                intercept.drained().await;
+            }
+        };
+        if timeout(config.limits.shutdown_grace, drained).await.is_err() {
+            let connections = service.open() + intercept.as_ref().map_or(0, |intercept| intercept.open());
+            tracing::warn!(connections, "responses cut off: the grace for shutting down is over");
             service.cut().await;
+            if let Some(intercept) = &intercept {
+                intercept.cut().await;
+            }
         }
         pool.stop();
         let _ = admin_stop.send(true);
@@ -411,6 +452,9 @@ fn bind(flag: &'static str, addr: SocketAddr) -> Result<std::net::TcpListener, S
         let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
+        if flag == "intercept" {
+            intercept::transparent(&socket, addr.is_ipv4())?;
+        }
         socket.bind(&addr.into())?;
         socket.listen(4096)?;
         Ok(socket.into())
@@ -419,6 +463,9 @@ fn bind(flag: &'static str, addr: SocketAddr) -> Result<std::net::TcpListener, S
         let hint = match error.kind() {
             io::ErrorKind::AddrInUse => {
                 ": another program listens there; stop it, or choose another address with this flag"
+            }
+            io::ErrorKind::PermissionDenied if flag == "intercept" => {
+                ": interception needs CAP_NET_ADMIN; see docs/interception.md"
             }
             io::ErrorKind::PermissionDenied => {
                 ": ports below 1024 need privileges; choose a higher port with this flag"

@@ -27,7 +27,7 @@ mod subscriber;
 mod transmission;
 pub mod transport_stream;
 
-pub use admission::{Admitted, Bounds, Full};
+pub use admission::{Admitted, Bounds, ClientAddress, Full};
 pub use counters::{CounterCollector, Counters};
 pub use feed::Feed;
 pub use format::Format;

@@ -7,7 +7,7 @@ use crate::engine;
 use crate::http::FrontOptions;
 use crate::library::{Library, LibraryOptions, Places};
 use crate::limits::LimitSettings;
-use crate::live::Sources;
+use crate::live::{SourceConnector, Sources};
 use crate::rtsp::RtspSettings;
 use crate::settings::{Host, Settings, machine::Machine};
 use crate::work::{PoolOptions, WorkPool};
@@ -35,7 +35,8 @@ fn state() -> AdminState {
     };
     let host = Host { machine: Machine::detect(), variable: &|_| None };
     let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));
-    let manager = engine::start(store.clone(), pool, &places, settings, &metrics.rtsp).unwrap();
+    let manager =
+        engine::start(store.clone(), pool, &places, settings, SourceConnector::default(), &metrics.rtsp).unwrap();
     let sources =
         Arc::new(Sources::new((library.clone(), places.clone()), Default::default(), Vec::new(), &[], manager.clone()));
     let front = Arc::new(Front::new(store, library, places, sources.clone(), metrics.http.clone(), options));

@@ -169,7 +169,7 @@ fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> 
 
 impl Config {
     /// The addresses to listen on, each with its setting.
-    pub(crate) fn listeners(&self) -> [(&'static str, Option<SocketAddr>); 7] {
+    pub(crate) fn listeners(&self) -> [(&'static str, Option<SocketAddr>); 8] {
         [
             ("http", Some(self.http.address)),
             ("https", self.http.https),
@@ -178,6 +178,7 @@ impl Config {
             ("rtsps", self.rtsp.rtsps),
             ("rtmp", self.rtmp.address),
             ("rtmps", self.rtmp.rtmps),
+            ("intercept", self.intercept.address),
         ]
     }
 }

@@ -22,6 +22,7 @@ use std::sync::Arc;
 pub use crate::{
     admin::AdminSettings,
     http::{HttpSettings, Lifetimes},
+    intercept::InterceptSettings,
     limits::{ConnectionTimeouts, LimitSettings},
     live::{ChannelConfig, LiveSettings, PublishSettings},
     logging::LogSettings,
@@ -100,6 +101,8 @@ compose! {
     rtsp: RtspSettings,
     /// RTMP.
     rtmp: RtmpSettings,
+    /// Interception.
+    intercept: InterceptSettings,
     /// Live sources, where a place has no settings of its own.
     live: LiveSettings,
     /// Publishing.

@@ -29,4 +29,4 @@ pub(crate) use metrics::Unfinished;
 pub use metrics::{Held, HttpMetrics, Kind, Transport};
 pub(crate) use render::AnswerError;
 pub use settings::HttpSettings;
-pub(crate) use wire::{Service, accept_plain, accept_tls};
+pub(crate) use wire::{Intercepted, Service, accept_plain, accept_tls, answer_intercepted, closed};

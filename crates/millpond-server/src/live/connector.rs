@@ -27,11 +27,17 @@ use tokio_rustls::{
 /// Certificates must be trusted by the system, or listed in the file that the environment variable `SSL_CERT_FILE` names.
 #[derive(Debug, Default)]
 pub(crate) struct SourceConnector {
+    tcp: TcpConnector,
     /// Read at the first connection with TLS.
     config: OnceCell<Arc<ClientConfig>>,
 }
 
 impl SourceConnector {
+    /// Creates one whose packets have a mark.
+    pub(crate) fn new(mark: Option<u32>) -> Self {
+        Self { tcp: TcpConnector { mark }, config: OnceCell::new() }
+    }
+
     async fn secure(&self, endpoint: &Endpoint, stream: TcpStream) -> io::Result<SecureConnection> {
         let host = endpoint.host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
@@ -47,7 +53,7 @@ impl SourceConnector {
 impl Connector for SourceConnector {
     fn connect<'a>(&'a self, endpoint: &'a Endpoint) -> BoxFuture<'a, io::Result<Box<dyn Connection>>> {
         Box::pin(async move {
-            let stream = TcpConnector::open(endpoint).await?;
+            let stream = self.tcp.open(endpoint).await?;
             if endpoint.is_tls {
                 return Ok(Box::new(self.secure(endpoint, stream).await?) as Box<dyn Connection>);
             }
@@ -136,7 +142,8 @@ mod tests {
         let certificates = Certificates::open(&TlsSource::SelfSigned).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(certificates.current().cert[0].clone()).unwrap();
-        let connector = SourceConnector { config: OnceCell::new_with(Some(config(roots).unwrap())) };
+        let connector =
+            SourceConnector { config: OnceCell::new_with(Some(config(roots).unwrap())), ..Default::default() };
         let endpoint = |port| Endpoint { host: "127.0.0.1".into(), port, is_tls: true };
         let port = server(&certificates).await;
         let mut connection = connector.connect(&endpoint(port)).await.unwrap();
@@ -145,7 +152,10 @@ mod tests {
         connection.read_exact(&mut greeting).await.unwrap();
         assert_eq!(&greeting, b"hello");
 
-        let distrusting = SourceConnector { config: OnceCell::new_with(Some(config(RootCertStore::empty()).unwrap())) };
+        let distrusting = SourceConnector {
+            config: OnceCell::new_with(Some(config(RootCertStore::empty()).unwrap())),
+            ..Default::default()
+        };
         let refused = distrusting.connect(&endpoint(server(&certificates).await)).await;
         assert!(refused.is_err_and(|error| error.to_string().contains("certificate")));
     }

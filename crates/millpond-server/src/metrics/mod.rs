@@ -14,6 +14,7 @@ mod text;
 
 use crate::{
     http::HttpMetrics,
+    intercept::InterceptMetrics,
     rtmp::RtmpMetrics,
     rtsp::RtspMetrics,
     storage::{self, PlaceBytes, StorageCollector},
@@ -41,6 +42,8 @@ pub struct Metrics {
     pub(crate) rtsp: RtspMetrics,
     /// Metrics of RTMP.
     pub(crate) rtmp: RtmpMetrics,
+    /// Metrics of interception.
+    pub(crate) intercept: InterceptMetrics,
     /// Metrics of TLS.
     pub tls: TlsMetrics,
 }
@@ -66,8 +69,9 @@ impl Metrics {
         let http = Arc::new(HttpMetrics::register(own, places));
         let version = Info::new(VersionLabels { version: env!("CARGO_PKG_VERSION") });
         own.register("build", "What runs", version);
+        let intercept = InterceptMetrics::register(own);
         let tls = TlsMetrics::register(own);
-        Self { registry, http, rtsp, rtmp, tls }
+        Self { registry, http, rtsp, rtmp, intercept, tls }
     }
 
     /// All metrics in a text format.

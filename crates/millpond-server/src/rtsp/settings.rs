@@ -2,12 +2,12 @@
 
 use super::Users;
 use crate::limits::LimitSettings;
-use crate::live::{ChannelConfig, SourceConnector};
+use crate::live::ChannelConfig;
 use crate::settings::{
     ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
-use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options, ROUND};
+use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options, ROUND, reception::Connector};
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, SocketAddr},
@@ -267,8 +267,13 @@ fn bits(mbps: usize) -> Option<u64> {
 }
 
 impl RtspSettings {
-    /// Settings of the stream engine.
-    pub(crate) fn engine(&self, limits: &LimitSettings, on_thread_start: fn()) -> Options {
+    /// Settings of the stream engine, which connects to sources by `connector`.
+    pub(crate) fn engine(
+        &self,
+        limits: &LimitSettings,
+        connector: Arc<dyn Connector>,
+        on_thread_start: fn(),
+    ) -> Options {
         Options {
             address: self.address.ip(),
             threads: limits.workers,
@@ -280,7 +285,7 @@ impl RtspSettings {
             channels: self.channels.iter().map(|channel| channel.name.clone()).collect(),
             max_streams: limits.max_streams,
             stream_memory: limits.stream_memory,
-            connector: Arc::<SourceConnector>::default(),
+            connector,
             groups: self.multicast,
         }
     }

@@ -27,7 +27,7 @@ struct Sessions {
 
 /// The address that identifies a client. With IPv6 it is a whole network (/64), as one host can use all of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ClientAddress(IpAddr);
+pub struct ClientAddress(IpAddr);
 
 impl From<IpAddr> for ClientAddress {
     fn from(address: IpAddr) -> Self {

@@ -9,7 +9,8 @@ pub(crate) use origins::{OriginLoad, Origins};
 pub(crate) use overload::{Change, Measured, Overload, Spent};
 
 use bandwidth::Bandwidth;
-use clients::{ClientAddress, Clients};
+pub use clients::ClientAddress;
+use clients::Clients;
 use millpond_store::Holds;
 use std::{
     net::IpAddr,

@@ -2,10 +2,11 @@
 
 use futures_util::future::BoxFuture;
 use millpond_rtp::client::Endpoint;
+use nix::sys::socket::{setsockopt, sockopt};
 use std::{fmt::Debug, io, net::SocketAddr};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream, lookup_host},
 };
 
 /// A byte stream to the server of a source.
@@ -28,18 +29,35 @@ pub trait Connector: Debug + Send + Sync + 'static {
 
 /// Connects by plain TCP; refuses endpoints with TLS.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TcpConnector;
+pub struct TcpConnector {
+    /// Mark of packets (socket(7), `SO_MARK`), by which rules of the firewall know them. It needs `CAP_NET_ADMIN`.
+    pub mark: Option<u32>,
+}
 
 impl TcpConnector {
     /// Opens the TCP connection of an endpoint, below TLS or without it.
     ///
     /// # Errors
-    /// Those of the name look-up and the connection.
-    pub async fn open(endpoint: &Endpoint) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect(format!("{}:{}", endpoint.host, endpoint.port)).await?;
+    /// Those of the name look-up and of the last address that was tried.
+    pub async fn open(&self, endpoint: &Endpoint) -> io::Result<TcpStream> {
+        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in lookup_host(format!("{}:{}", endpoint.host, endpoint.port)).await? {
+            match self.connect_to(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    async fn connect_to(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        if let Some(mark) = &self.mark {
+            setsockopt(&socket, sockopt::Mark, mark)?;
+        }
         // Without this a request waits for the acknowledgement of the last one.
-        stream.set_nodelay(true)?;
-        Ok(stream)
+        socket.set_nodelay(true)?;
+        socket.connect(address).await
     }
 }
 
@@ -55,7 +73,7 @@ impl Connector for TcpConnector {
             if endpoint.is_tls {
                 return Err(io::Error::new(io::ErrorKind::Unsupported, "rtsps needs a connector with TLS"));
             }
-            Ok(Box::new(Self::open(endpoint).await?) as Box<dyn Connection>)
+            Ok(Box::new(self.open(endpoint).await?) as Box<dyn Connection>)
         })
     }
 }

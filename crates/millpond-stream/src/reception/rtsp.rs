@@ -7,7 +7,7 @@ use super::{
     connector::Connector,
     link::{Link, Stopwatch},
     session::{End, Session},
-    source::{RtspSource, SourceTransport},
+    source::{AfterEnd, RtspSource, SourceTransport},
     turns::Turns,
 };
 use crate::{
@@ -77,7 +77,14 @@ impl RtspReception {
                     transport = SourceTransport::Tcp;
                     continue;
                 }
-                End::Lost(error) => self.lost(error, assembly.frames() > 0),
+                End::Lost(error) => {
+                    self.lost(error, assembly.frames() > 0);
+                    // A session that gave frames is followed by one attempt at least.
+                    let is_gone = frames > 0 && assembly.frames() == frames;
+                    if is_gone && self.source.policies.after_end == AfterEnd::Close {
+                        return;
+                    }
+                }
             }
             if assembly.frames() > frames && watch.now() >= started + STEADY {
                 backoff.succeeded();
@@ -91,7 +98,12 @@ impl RtspReception {
     }
 
     fn lost(&self, error: SourceError, had_frames: bool) {
-        tracing::warn!(source = %self.source, %error, "source lost");
+        if had_frames || self.source.policies.after_end == AfterEnd::Reconnect {
+            tracing::warn!(source = %self.source, %error, "source lost");
+        } else {
+            // The path is whatever a client asked for.
+            tracing::debug!(source = %self.source, %error, "no such source");
+        }
         let error = Arc::new(error);
         if had_frames { self.reporter.lost(error) } else { self.reporter.failed(error) }
     }

@@ -4,7 +4,7 @@ use super::{
     SourceError, SourceErrorKind,
     assembly::{Assembly, COUNT},
     link::{Link, LinkEvent, Stopwatch},
-    source::{RtspSource, SourceTransport},
+    source::{AfterEnd, RtspSource, SourceTransport},
     teardown::TeardownGuard,
     tracks::{Chosen, Tracks, choose},
     turns::Turn,
@@ -56,7 +56,7 @@ pub(super) struct Session<'a> {
 /// The end of a session.
 #[derive(Debug)]
 pub(super) enum End {
-    /// Nobody takes frames any more.
+    /// Nobody takes frames any more, or the media is over.
     Closed,
     /// The source is lost.
     Lost(SourceError),
@@ -265,6 +265,9 @@ impl<'a> Session<'a> {
             return Err(End::Unheard);
         }
         if now >= self.silent(playing) {
+            if self.source.policies.after_end == AfterEnd::Close && self.have_ended() {
+                return Err(End::Closed);
+            }
             let silence = now.saturating_sub(self.heard(playing)).as_secs_f64();
             return Err(self.lost(SourceErrorKind::TimedOut, format!("no frame for {silence:.1} s")));
         }
@@ -282,6 +285,11 @@ impl<'a> Session<'a> {
 
     fn heard(&self, playing: Duration) -> Duration {
         self.tracks.as_ref().and_then(Tracks::rhythm).map_or(playing, |(last, _)| last)
+    }
+
+    /// Whether all tracks said BYE.
+    fn have_ended(&self) -> bool {
+        self.tracks.as_ref().is_some_and(Tracks::have_ended)
     }
 
     /// Time at which a source that remains silent is lost.

@@ -51,6 +51,8 @@ pub struct SourcePolicies {
     pub after_loss: AfterLoss,
     /// Whether sessions end with TEARDOWN.
     pub teardown: TeardownPolicy,
+    /// What follows the end of the media.
+    pub after_end: AfterEnd,
 }
 
 /// Use of the first packets that the reply to PLAY announces (`RTP-Info`, RFC 2326 12.33).
@@ -81,6 +83,16 @@ pub enum TeardownPolicy {
     Send,
     /// Only the connection is closed, for servers that stop other sessions at a TEARDOWN.
     Skip,
+}
+
+/// What follows when all tracks of a source have ended, or a source that gave frames can't be reached again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterEnd {
+    /// The source is opened again, as cameras and encoders come back.
+    #[default]
+    Reconnect,
+    /// The stream ends, as its viewers would see it without a server between.
+    Close,
 }
 
 impl RtspSource {

@@ -19,6 +19,7 @@ mod hostile;
 mod http;
 mod http1_conformance;
 mod http2;
+mod intercept;
 mod library;
 mod live_channels;
 mod live_cues;

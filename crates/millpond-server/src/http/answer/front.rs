@@ -162,18 +162,22 @@ impl Front {
         self.viewers.connected(peer.ip())
     }
 
-    /// Answers a request, body excluded: that is read while it is sent, after [`begin`](Self::begin).
-    pub(crate) async fn handle(&self, request: &Request, viewers: &ConnectionViewers) -> (Reply, ReplyInfo) {
-        let in_flight = self.metrics.response_in_flight();
-        let mut info = ReplyInfo {
+    /// Returns the facts about a reply that is in progress from now on.
+    pub(super) fn info(&self, kind: Kind) -> ReplyInfo {
+        ReplyInfo {
             id: RequestId::next(),
-            kind: Kind::Other,
+            kind,
             place: None,
             waited: Duration::ZERO,
             counts_itself: false,
-            _in_flight: in_flight,
+            _in_flight: self.metrics.response_in_flight(),
             receipt: None,
-        };
+        }
+    }
+
+    /// Answers a request, body excluded: that is read while it is sent, after [`begin`](Self::begin).
+    pub(crate) async fn handle(&self, request: &Request, viewers: &ConnectionViewers) -> (Reply, ReplyInfo) {
+        let mut info = self.info(Kind::Other);
         let mut reply = match request.method {
             Method::GET | Method::HEAD => self.get(request, viewers, &mut info).await,
             Method::OPTIONS => self.options(info.id),

@@ -40,19 +40,38 @@ impl Front {
         }
         let program = self.live_program(path).await?;
         let muxer = Muxer::of(&program, container).ok_or_else(|| unfit(&program, container))?;
-        let sent = program.formats().map(|(_, format)| format).filter(|format| fits(format));
-        let headers = headers(container, sent.map(|format| &format.track));
         // Nothing starts for a client that takes no media.
         if request.method == Method::HEAD {
+            let headers = program_headers(&program, container);
             return Ok(Reply { status: StatusCode::OK, headers, body: Body::unmade() });
         }
-        let viewing = self.sources.manager().branch(&program, info.id.as_str()).await;
-        let viewing = viewing.map_err(|error| AnswerError::NotStarted { path: path.stream.to_owned(), error })?;
+        self.long_of(&program, (container, muxer), info).await
+    }
+
+    /// Begins the long response of a program.
+    ///
+    /// # Errors
+    /// The program has ended.
+    pub(super) async fn long_of(
+        &self,
+        program: &Program,
+        (container, muxer): (Container, Muxer),
+        info: &mut ReplyInfo,
+    ) -> Result<Reply, AnswerError> {
+        let headers = program_headers(program, container);
+        let viewing = self.sources.manager().branch(program, info.id.as_str()).await;
+        let viewing = viewing.map_err(|error| AnswerError::NotStarted { path: program.path().to_owned(), error })?;
         let sent = Sent::new(self.metrics.clone(), info.place.clone());
         info.counts_itself = true;
         let body = LongResponse::new(viewing, muxer, self.stop.subscribe(), sent);
         Ok(Reply { status: StatusCode::OK, headers, body: Body::stream(Box::new(body)) })
     }
+}
+
+/// Returns the header fields of the long response of a program.
+fn program_headers(program: &Program, container: Container) -> HeaderMap {
+    let sent = program.formats().map(|(_, format)| format).filter(|format| fits(format));
+    headers(container, sent.map(|format| &format.track))
 }
 
 /// Returns the header fields of a long response with tracks, none of which is known yet where it has none. It has no validators

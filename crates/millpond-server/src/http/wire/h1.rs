@@ -133,7 +133,7 @@ impl Connection<'_> {
     async fn refuse(&mut self, error: HeadError) -> io::Result<()> {
         let reply = self.service.front.refusal(error.status, error.reason, self.peer);
         let framing = framing(&reply, false);
-        self.send(reply, framing, Persistence::Close, false).await.map_err(SendError::into_io)
+        send(&mut self.socket, reply, framing, Persistence::Close, false).await.map_err(SendError::into_io)
     }
 
     /// Answers a request. An error ends the connection.
@@ -172,7 +172,7 @@ impl Connection<'_> {
             (true, true) => Persistence::KeepAlive,
             (false, _) => Persistence::Close,
         };
-        let sent = self.send(reply, framing, persistence, head_only).await;
+        let sent = send(&mut self.socket, reply, framing, persistence, head_only).await;
         exchange.finish(&sent);
         sent.map_err(SendError::into_io)?;
         if head.keep_alive && !keep_alive {
@@ -180,27 +180,30 @@ impl Connection<'_> {
         }
         Ok(())
     }
+}
 
-    /// Sends a reply. The socket's meter counts its bytes.
-    async fn send(
-        &mut self,
-        reply: Reply,
-        framing: Framing,
-        persistence: Persistence,
-        head_only: bool,
-    ) -> Result<(), SendError> {
-        let mut out = Vec::with_capacity(512);
-        reply_head::write(&reply, framing, persistence, &mut out);
-        self.socket.meter().framed(out.len());
-        if head_only || matches!(framing, Framing::None | Framing::Length(0)) {
-            self.socket.write_all(&mut [IoSlice::new(&out)]).await?;
-            self.socket.flush().await?;
-            return Ok(());
-        }
-        let chunked = framing == Framing::Chunked;
-        let encrypted = self.socket.begin_body(reply.body.is_rewritten());
-        let sent = BodyWriter::new(&mut self.socket, chunked, encrypted).run(out, reply.body).await;
-        self.socket.end_body();
-        sent
+/// Sends a reply. The socket's meter counts its bytes.
+///
+/// # Errors
+/// Those of the body and of the connection.
+pub(super) async fn send(
+    socket: &mut ClientSocket,
+    reply: Reply,
+    framing: Framing,
+    persistence: Persistence,
+    head_only: bool,
+) -> Result<(), SendError> {
+    let mut out = Vec::with_capacity(512);
+    reply_head::write(&reply, framing, persistence, &mut out);
+    socket.meter().framed(out.len());
+    if head_only || matches!(framing, Framing::None | Framing::Length(0)) {
+        socket.write_all(&mut [IoSlice::new(&out)]).await?;
+        socket.flush().await?;
+        return Ok(());
     }
+    let chunked = framing == Framing::Chunked;
+    let encrypted = socket.begin_body(reply.body.is_rewritten());
+    let sent = BodyWriter::new(socket, chunked, encrypted).run(out, reply.body).await;
+    socket.end_body();
+    sent
 }

@@ -8,6 +8,7 @@ mod exchange;
 mod h1;
 mod http2;
 mod http2_body;
+mod intercepted;
 mod listen;
 mod meter;
 mod reply_head;
@@ -17,5 +18,6 @@ mod socket;
 mod splice;
 mod upload;
 
+pub(crate) use intercepted::{Intercepted, answer_intercepted, closed};
 pub(crate) use listen::{accept_plain, accept_tls};
 pub(crate) use service::Service;

@@ -296,20 +296,7 @@ impl ClientSocket {
 
     /// Waits until the client has closed its side, whether its input was read or not.
     pub(super) async fn closed(&self) {
-        let stream = self.stream();
-        let mut byte = [0];
-        loop {
-            match stream.ready(Interest::READABLE).await {
-                Ok(ready) if !ready.is_read_closed() => {}
-                _ => return,
-            }
-            // A failed attempt corrects outdated readiness. Unread input keeps it.
-            match futures_util::future::poll_immediate(stream.peek(&mut byte)).await {
-                None => {}
-                Some(Ok(waiting)) if waiting > 0 => sleep(PRESENCE).await,
-                Some(_) => return,
-            }
-        }
+        closed(self.stream()).await;
     }
 
     /// Waits for the last bytes to arrive before the socket closes. Closing with unread input would discard them.
@@ -334,6 +321,23 @@ impl ClientSocket {
             }
         };
         let _ = timeout(LINGER, drain).await;
+    }
+}
+
+/// Waits until the other end of a connection has closed its side, whether its bytes were read or not.
+pub(crate) async fn closed(stream: &TcpStream) {
+    let mut byte = [0];
+    loop {
+        match stream.ready(Interest::READABLE).await {
+            Ok(ready) if !ready.is_read_closed() => {}
+            _ => return,
+        }
+        // A failed attempt corrects outdated readiness. Unread input keeps it.
+        match futures_util::future::poll_immediate(stream.peek(&mut byte)).await {
+            None => {}
+            Some(Ok(waiting)) if waiting > 0 => sleep(PRESENCE).await,
+            Some(_) => return,
+        }
     }
 }
 

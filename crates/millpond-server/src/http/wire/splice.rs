@@ -3,27 +3,20 @@
 //! A `sendfile` for each of a segment's hundred ranges passes through TCP a hundred times, for three pages each. A pipe
 //! queues the pages of many ranges, so that they leave in calls as large as for one range. No byte is copied.
 
-use crate::http::body::Chunk;
+use crate::{http::body::Chunk, kernel_pipe::KernelPipe};
 use rustix::{
-    fd::{AsFd, OwnedFd},
+    fd::AsFd,
     io::Errno,
-    pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice},
+    pipe::{SpliceFlags, splice},
 };
-use std::{cell::RefCell, io};
+use std::io;
 
-/// Capacity of a pipe, in bytes: the most that Linux grants every process (pipe(7)).
-const CAPACITY: usize = 1 << 20;
 /// Bytes of the first batch. Those that the socket refuses are queued again.
 const FIRST: u64 = 128 << 10;
 /// Least bytes of a batch.
 const LEAST: u64 = 32 << 10;
 /// Most bytes of a batch.
 const MOST: u64 = 512 << 10;
-
-thread_local! {
-    /// An empty pipe. One is enough, for none is held while a client is waited for.
-    static SPARE: RefCell<Option<KernelPipe>> = const { RefCell::new(None) };
-}
 
 /// The reason for which a splice returned.
 pub(super) enum Progress {
@@ -61,10 +54,11 @@ impl<'a> Splice<'a> {
     /// Those of the socket.
     pub(super) fn advance(&mut self, socket: impl AsFd) -> io::Result<Progress> {
         while self.sent < self.len {
-            let Some(pipe) = SPARE.take().or_else(|| KernelPipe::open().ok()) else { return Ok(Progress::Stopped) };
+            // None is held while a client is waited for, so one for each thread is enough.
+            let Ok(pipe) = KernelPipe::take() else { return Ok(Progress::Stopped) };
             let queued = self.fill(&pipe);
             if queued == 0 {
-                SPARE.set(Some(pipe));
+                pipe.put_back();
                 return Ok(Progress::Stopped);
             }
             let mut left = queued;
@@ -86,7 +80,7 @@ impl<'a> Splice<'a> {
                 }
             }
             self.batch = (self.batch * 2).min(MOST);
-            SPARE.set(Some(pipe));
+            pipe.put_back();
         }
         Ok(Progress::All)
     }
@@ -115,23 +109,6 @@ impl<'a> Splice<'a> {
             }
         }
         queued
-    }
-}
-
-/// A pipe of the kernel.
-struct KernelPipe {
-    read: OwnedFd,
-    write: OwnedFd,
-}
-
-impl KernelPipe {
-    fn open() -> io::Result<Self> {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        if fcntl_getpipe_size(&write)? < CAPACITY {
-            // A smaller pipe works too, in more batches.
-            let _ = fcntl_setpipe_size(&write, CAPACITY);
-        }
-        Ok(Self { read, write })
     }
 }
 

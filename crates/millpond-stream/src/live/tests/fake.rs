@@ -216,7 +216,7 @@ pub(super) fn manager() -> Arc<Manager> {
         channels: Vec::new(),
         max_streams: 2,
         stream_memory: 64 << 20,
-        connector: Arc::new(TcpConnector),
+        connector: Arc::new(TcpConnector::default()),
         groups: None,
     };
     Arc::new(Manager::new(store, Arc::new(NoWork), [], options, &Arc::new(Counters::default())).unwrap())

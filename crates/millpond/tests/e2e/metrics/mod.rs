@@ -11,7 +11,7 @@ mod recordings;
 mod remote;
 mod repairs;
 mod streams;
-mod watch;
+pub(crate) mod watch;
 mod web;
 
 use crate::support::{self, Server, get};
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 /// The cause that moves a family: a test of this program, or none because it is constant while a server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+pub(crate) enum By {
     /// Requests by HTTP to a folder (`web`).
     Web,
     /// Broken handshakes of TLS (`web`).
@@ -66,6 +66,8 @@ enum By {
     FullRecording,
     /// A recording onto a slow disk (`recordings`).
     SlowRecording,
+    /// Intercepted connections (`intercept`).
+    Intercepted,
     /// A machine without a network (`streams`).
     NoNetwork,
     /// Nothing: its value is checked (`constants_are_what_they_say`).
@@ -103,6 +105,9 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_index_build_duration_seconds", By::Web),
     ("millpond_index_builds_total", By::Web),
     ("millpond_index_read_bytes_total", By::Web),
+    ("millpond_intercepted_bytes_total", By::Intercepted),
+    ("millpond_intercepted_connections_total", By::Intercepted),
+    ("millpond_intercepted_open", By::Intercepted),
     ("millpond_live_asked_packets_total", By::Repairs),
     ("millpond_live_broken_frames_total", By::BadSource),
     ("millpond_live_cues_total", By::Cues),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""GStreamer's gst-rtsp-server with live sources: live_source.py PORT NAME=PIPELINE...
+"""GStreamer's gst-rtsp-server with live sources: live_source.py [ADDRESS:]PORT NAME=PIPELINE...
 
 All clients of a name share one pipeline, as those of a camera do. Requests that tests wait for are printed. It needs Debian's
 own Python and gir1.2-gst-rtsp-server-1.0. With RETRANSMISSION=avpf or both it sends lost packets again.
@@ -29,8 +29,9 @@ def watch(_server, client):
 def main() -> None:
     Gst.init(None)
     server = GstRtspServer.RTSPServer()
-    server.set_address("127.0.0.1")
-    server.set_service(sys.argv[1])
+    address, _, port = sys.argv[1].rpartition(":")
+    server.set_address(address or "127.0.0.1")
+    server.set_service(port)
     server.connect("client-connected", watch)
     for argument in sys.argv[2:]:
         name, launch = argument.split("=", 1)

@@ -1,0 +1,55 @@
+//! Replies on intercepted connections, each of which has one request.
+
+use super::{
+    exchange::Exchange,
+    h1,
+    reply_head::{Persistence, framing},
+    service::Service,
+    socket::ClientSocket,
+};
+use crate::http::{AnswerError, request::head::RequestHead};
+use millpond_package::hls::Container;
+use millpond_stream::Program;
+use std::{net::SocketAddr, time::Instant};
+use tokio::net::TcpStream;
+
+pub(crate) use super::socket::closed;
+
+/// A GET of an intercepted connection, and what it is answered with.
+pub(crate) struct Intercepted {
+    /// The connection.
+    pub(crate) stream: TcpStream,
+    /// Address of the client.
+    pub(crate) peer: SocketAddr,
+    /// The request.
+    pub(crate) head: RequestHead,
+    /// Time at which the request was complete.
+    pub(crate) started: Instant,
+    /// Container of the stream.
+    pub(crate) container: Container,
+}
+
+/// Answers a GET with a stream, or with the reason why there is none, and ends the connection.
+pub(crate) async fn answer_intercepted(
+    intercepted: Intercepted,
+    program: Result<Program, AnswerError>,
+    service: &Service,
+) {
+    let Intercepted { stream, peer, head, started, container } = intercepted;
+    let mut socket = ClientSocket::plain(stream, service.timeouts.write, service.budget.clone());
+    let asset = head.request.split().0.to_owned();
+    let meter = socket.meter().clone();
+    let mut exchange = Exchange::begin(service.front.clone(), head.request, peer, started, meter);
+    let (reply, info) = tokio::select! {
+        biased;
+        answer = service.front.translated(program, container, &asset) => answer,
+        () = socket.closed() => return,
+    };
+    exchange.replied(info, reply.status);
+    let framing = framing(&reply, head.http10);
+    let sent = h1::send(&mut socket, reply, framing, Persistence::Close, false).await;
+    exchange.finish(&sent);
+    if sent.is_ok() {
+        socket.linger().await;
+    }
+}

@@ -1,0 +1,175 @@
+//! One intercepted connection, from its first byte to its end.
+
+use super::{
+    Intercept,
+    listen::canonical,
+    metrics::Outcome,
+    relay::{Passed, relay},
+    request::{First, classify, container},
+    translation::{Translated, Unfound},
+};
+use crate::http::{AnswerError, Intercepted, answer_intercepted, request::head::RequestHead};
+use bytes::BytesMut;
+use millpond_stream::Program;
+use socket2::SockRef;
+use std::{
+    io,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::TcpStream,
+    time::{Instant as Deadline, timeout, timeout_at},
+};
+
+/// Time for the first byte of a client. Behind it the protocol is one in which the server speaks first.
+const SILENCE: Duration = Duration::from_secs(1);
+/// Room for one read of a request head, in bytes.
+const READ: usize = 2048;
+
+/// A connection, and the bytes that were read from it.
+struct Connection<'a> {
+    stream: TcpStream,
+    peer: SocketAddr,
+    /// The original destination.
+    server: SocketAddr,
+    read: BytesMut,
+    intercept: &'a Intercept,
+}
+
+/// Serves a connection.
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, intercept: &Intercept) {
+    let Ok(server) = stream.local_addr() else { return };
+    let server = canonical(server);
+    let began = Instant::now();
+    let outcome = match refusal(peer, server, intercept) {
+        Some(outcome) => outcome,
+        None => Connection { stream, peer, server, read: BytesMut::new(), intercept }.run().await,
+    };
+    if intercept.access_log {
+        let ms = began.elapsed().as_millis() as u64;
+        tracing::info!(%peer, %server, outcome = outcome.label(), ms, "intercepted connection ended");
+    }
+    intercept.metrics.count(outcome);
+}
+
+/// Returns why a connection is closed without a look at its bytes.
+fn refusal(peer: SocketAddr, server: SocketAddr, intercept: &Intercept) -> Option<Outcome> {
+    if intercept.own.contains(server.ip()) {
+        tracing::warn!(%peer, %server, "intercepted connection closed: it is addressed to this machine itself");
+        return Some(Outcome::Loop);
+    }
+    if intercept.own.contains(peer.ip()) {
+        let hint = "leave out packets with intercept-mark in the rules of the firewall";
+        tracing::warn!(%peer, %server, hint, "intercepted connection closed: it comes from this machine itself");
+        return Some(Outcome::Loop);
+    }
+    if !intercept.settings.networks.iter().any(|network| network.contains(server.ip())) {
+        tracing::warn!(%peer, %server, "intercepted connection closed: its server is outside of intercept-networks");
+        return Some(Outcome::Outside);
+    }
+    None
+}
+
+impl Connection<'_> {
+    async fn run(mut self) -> Outcome {
+        if self.server.port() == self.intercept.settings.rtsp_port {
+            return self.pass(Outcome::Rtsp, None).await;
+        }
+        let head = match self.first().await {
+            Ok(First::Get(head)) => head,
+            Ok(First::Partial | First::Other) => return self.pass(Outcome::Passed, None).await,
+            Err(_) => return Outcome::Left,
+        };
+        let started = Instant::now();
+        match Box::pin(self.intercept.translate(&self.stream, self.server.ip(), &head.request)).await {
+            Translated::Found(program) => {
+                self.answer(*head, started, Ok(program)).await;
+                Outcome::Translated
+            }
+            Translated::Failed(error) => {
+                self.answer(*head, started, Err(error)).await;
+                Outcome::Failed
+            }
+            Translated::NotFound(fallback) => {
+                let unfound = fallback.map(|error| Unfound { head, started, error });
+                self.pass(Outcome::Passed, unfound).await
+            }
+            Translated::Left => Outcome::Left,
+        }
+    }
+
+    /// Reads until the first bytes are a request or something else. A client that says nothing is something else.
+    async fn first(&mut self) -> io::Result<First> {
+        let mut limit = Deadline::now() + SILENCE;
+        loop {
+            match timeout_at(limit, self.read_more()).await {
+                Ok(Ok(0)) if self.read.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(Ok(0)) | Err(_) => return Ok(First::Other),
+                Ok(Err(error)) => return Err(error),
+                Ok(Ok(count)) if count == self.read.len() => {
+                    limit = Deadline::now() + self.intercept.service.timeouts.head;
+                }
+                Ok(Ok(_)) => {}
+            }
+            match classify(&self.read) {
+                First::Partial => {}
+                known => return Ok(known),
+            }
+        }
+    }
+
+    async fn read_more(&mut self) -> io::Result<usize> {
+        loop {
+            self.stream.readable().await?;
+            self.read.reserve(READ);
+            match self.stream.try_read_buf(&mut self.read) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn answer(self, head: RequestHead, started: Instant, program: Result<Program, AnswerError>) {
+        let container = container(head.request.split().0, &head.request.headers);
+        let intercepted = Intercepted { stream: self.stream, peer: self.peer, head, started, container };
+        // The box keeps the task of a connection that is passed on small.
+        Box::pin(answer_intercepted(intercepted, program, &self.intercept.service)).await;
+    }
+
+    /// Passes the connection on to its server. Where that can't be reached, the client gets what RTSP said of its request, or a
+    /// reset as it would without this server.
+    async fn pass(self, outcome: Outcome, unfound: Option<Unfound>) -> Outcome {
+        let Self { peer, server, intercept, .. } = self;
+        let client = intercept.settings.keeps_client.then_some(peer.ip());
+        let mut upstream = match intercept.upstream.connect(server, client).await {
+            Ok(upstream) => upstream,
+            Err(error) => {
+                tracing::debug!(%peer, %server, %error, "the server of an intercepted connection can't be reached");
+                if let Some(Unfound { head, started, error }) = unfound {
+                    self.answer(*head, started, Err(error)).await;
+                    return Outcome::Failed;
+                }
+                let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+                return Outcome::Unreachable;
+            }
+        };
+        let idle = intercept.settings.idle;
+        let passed = Passed { to_server: &intercept.metrics.to_servers, to_client: &intercept.metrics.to_clients };
+        let early = self.read;
+        passed.to_server.inc_by(early.len() as u64);
+        let relayed = match timeout(idle, upstream.write_all(&early)).await {
+            Ok(Ok(())) => {
+                drop(early);
+                relay(&self.stream, &upstream, idle, passed).await
+            }
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        };
+        if let Err(error) = relayed {
+            tracing::debug!(%peer, %server, %error, "intercepted connection broken off");
+        }
+        outcome
+    }
+}

@@ -1,0 +1,133 @@
+//! Interception: connections to other servers that arrive here by rules of the firewall (Linux TPROXY).
+//!
+//! [`listen`] accepts them; their local address is the original destination. [`connection`] decides what becomes of each. A GET
+//! becomes a live stream of the server's RTSP port ([`translation`]), which HTTP answers with one long response. All else is
+//! passed on by [`relay`]. Destinations outside of [`Network`]s are closed, and so are loops.
+
+mod clients;
+mod connection;
+mod knowledge;
+mod listen;
+mod metrics;
+mod network;
+mod own_addresses;
+mod relay;
+mod request;
+mod settings;
+mod translation;
+mod upstream;
+
+pub(crate) use listen::accept;
+pub(crate) use metrics::InterceptMetrics;
+pub use network::Network;
+pub use settings::InterceptSettings;
+pub(crate) use upstream::transparent;
+
+use crate::{config::Config, http::Service};
+use clients::Clients;
+use knowledge::{Fact, Knowledge};
+use millpond_stream::Manager;
+use own_addresses::OwnAddresses;
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::sync::{Semaphore, watch};
+use translation::SourceOptions;
+use upstream::Upstream;
+
+/// Time for cut connections to end.
+const CUT_GRACE: Duration = Duration::from_secs(1);
+
+/// State that all intercepted connections share.
+pub(crate) struct Intercept {
+    settings: InterceptSettings,
+    manager: Arc<Manager>,
+    service: Arc<Service>,
+    metrics: InterceptMetrics,
+    own: OwnAddresses,
+    clients: Arc<Clients>,
+    /// One permit per possible connection.
+    connections: Arc<Semaphore>,
+    connections_most: usize,
+    /// A lock: taken for a look-up.
+    knowledge: Mutex<Knowledge>,
+    /// Hashes paths. Its keys are random, so that nobody can choose paths with one hash.
+    hasher: RandomState,
+    upstream: Upstream,
+    /// How streams of servers are received.
+    sources: SourceOptions,
+    /// Whether each connection is logged.
+    access_log: bool,
+    /// Becomes true when connections end at once.
+    cut: watch::Sender<bool>,
+}
+
+impl Intercept {
+    /// Creates the state. `service` answers requests that become streams of `manager`.
+    pub(crate) fn new(
+        config: &Config,
+        manager: Arc<Manager>,
+        service: Arc<Service>,
+        metrics: &InterceptMetrics,
+    ) -> Self {
+        let settings = config.intercept.clone();
+        let most = config.limits.max_connections;
+        Self {
+            manager,
+            service,
+            metrics: metrics.clone(),
+            own: OwnAddresses::default(),
+            clients: Arc::new(Clients::new(settings.per_client)),
+            connections: Arc::new(Semaphore::new(most)),
+            connections_most: most,
+            knowledge: Mutex::new(Knowledge::new(settings.memory)),
+            hasher: RandomState::new(),
+            upstream: Upstream { mark: settings.mark, limit: config.live.timeout },
+            sources: SourceOptions::new(&config.live),
+            access_log: config.log.access,
+            cut: watch::Sender::new(false),
+            settings,
+        }
+    }
+
+    /// Waits until every connection has ended.
+    pub(crate) async fn drained(&self) {
+        let all = u32::try_from(self.connections_most).unwrap_or(u32::MAX);
+        let _ = self.connections.acquire_many(all).await;
+    }
+
+    /// Ends every connection at once.
+    pub(crate) async fn cut(&self) {
+        self.cut.send_replace(true);
+        let _ = tokio::time::timeout(CUT_GRACE, self.drained()).await;
+    }
+
+    /// Returns the number of open connections.
+    pub(crate) fn open(&self) -> usize {
+        self.connections_most - self.connections.available_permits()
+    }
+
+    fn knowledge(&self) -> MutexGuard<'_, Knowledge> {
+        self.knowledge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn knows(&self, fact: Fact) -> bool {
+        self.knowledge().has(fact, Instant::now())
+    }
+
+    fn note(&self, fact: Fact) {
+        self.knowledge().note(fact, Instant::now());
+    }
+
+    /// Returns the fact that a server has no path, which is a request target.
+    fn no_path(&self, server: IpAddr, target: &str) -> Fact {
+        Fact::NoPath(server, self.hash(target))
+    }
+
+    fn hash(&self, text: &str) -> u64 {
+        self.hasher.hash_one(text)
+    }
+}

@@ -1,0 +1,63 @@
+//! Addresses of this machine: connections to them and from them are loops.
+
+use std::{
+    collections::HashSet,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Time after which the addresses of the interfaces are read again.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// The addresses of this machine's interfaces.
+#[derive(Debug, Default)]
+pub(super) struct OwnAddresses {
+    /// The addresses, and when they were read. A lock: taken for a look-up.
+    known: Mutex<Option<(Instant, HashSet<IpAddr>)>>,
+}
+
+impl OwnAddresses {
+    /// Tells whether an address is one of this machine. Addresses that are no single host's count as such too.
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        if address.is_loopback() || address.is_unspecified() || address.is_multicast() {
+            return true;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|(read, _)| read.elapsed() >= FRESH) {
+            *known = Some((Instant::now(), of_interfaces()));
+        }
+        known.as_ref().is_some_and(|(_, addresses)| addresses.contains(&address))
+    }
+}
+
+fn of_interfaces() -> HashSet<IpAddr> {
+    let interfaces = match nix::ifaddrs::getifaddrs() {
+        Ok(interfaces) => interfaces,
+        Err(error) => {
+            tracing::warn!(%error, "the addresses of this machine can't be read");
+            return HashSet::new();
+        }
+    };
+    let address = |interface: nix::ifaddrs::InterfaceAddress| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+    };
+    interfaces.filter_map(address).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_this_machine_and_documentation_is_not() {
+        let own = OwnAddresses::default();
+        for address in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "0.0.0.0", "224.0.0.1"] {
+            assert!(own.contains(address.parse().unwrap()), "{address}");
+        }
+        assert!(!own.contains("192.0.2.1".parse().unwrap()) && !own.contains("2001:db8::1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,161 @@
+//! Settings of interception.
+
+use super::Network;
+use crate::settings::{
+    ConfigError, Host, Setting, Settings, Sources,
+    value::{self, BadValue, Form, show_duration},
+};
+use std::{net::SocketAddr, time::Duration};
+
+/// Bounds of `intercept-memory`.
+const MEMORY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
+
+/// Settings of interception.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterceptSettings {
+    /// Address of the listener; `None` where nothing is intercepted.
+    pub address: Option<SocketAddr>,
+    /// Networks of the servers whose connections are taken.
+    pub networks: Vec<Network>,
+    /// Port of RTSP on those servers.
+    pub rtsp_port: u16,
+    /// Whether servers see the client's address on connections that are passed on.
+    pub keeps_client: bool,
+    /// Mark of outgoing connections (socket(7), `SO_MARK`); `None` sets none.
+    pub mark: Option<u32>,
+    /// Longest silence of a connection that is passed on.
+    pub idle: Duration,
+    /// Highest number of connections of one client.
+    pub per_client: usize,
+    /// Time for which a server without RTSP, and a path that it doesn't have, is remembered.
+    pub memory: Duration,
+}
+
+impl Settings for InterceptSettings {
+    const LIST: &'static [Setting<Self>] = LIST;
+
+    fn defaults(host: &Host<'_>) -> Self {
+        Self {
+            address: None,
+            networks: Vec::new(),
+            rtsp_port: 554,
+            keeps_client: true,
+            mark: None,
+            idle: Duration::from_secs(300),
+            per_client: (host.machine.default_connections() / 2).max(1),
+            memory: Duration::from_secs(60),
+        }
+    }
+
+    fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
+        let reason = match (self.address, self.networks.is_empty()) {
+            (Some(_), true) => {
+                "intercept needs intercept-networks: the networks of the servers, such as \"10.2.0.0/16\""
+            }
+            _ => return Vec::new(),
+        };
+        vec![sources.conflict("intercept", reason)]
+    }
+}
+
+const LIST: &[Setting<InterceptSettings>] = &[
+    Setting {
+        name: "intercept",
+        form: Form::Address,
+        default: "off",
+        help: "Address that gets connections to other servers from rules of TPROXY, such as 0.0.0.0:8081, or [::]:8081 for IPv6 \
+               too; it needs CAP_NET_ADMIN",
+        apply: |intercept, text| value::address(text).map(|v| intercept.address = Some(v)),
+        show: |intercept| intercept.address.map(|address| address.to_string()),
+    },
+    Setting {
+        name: "intercept-networks",
+        form: Form::List,
+        default: "none",
+        help: "Networks of the servers whose connections are taken, such as 10.2.0.0/16 or 2001:db8::/32; others are closed",
+        apply: |intercept, text| networks(text).map(|v| intercept.networks = v),
+        show: |intercept| {
+            let networks: Vec<_> = intercept.networks.iter().map(Network::to_string).collect();
+            (!networks.is_empty()).then(|| networks.join(","))
+        },
+    },
+    Setting {
+        name: "intercept-rtsp-port",
+        form: Form::Count,
+        default: "554",
+        help: "Port of RTSP on the servers of intercepted connections",
+        apply: |intercept, text| port(text).map(|v| intercept.rtsp_port = v),
+        show: |intercept| Some(intercept.rtsp_port.to_string()),
+    },
+    Setting {
+        name: "intercept-keep-client",
+        form: Form::Switch,
+        default: "true",
+        help: "Servers see the client's address on connections that are passed on; RTP over UDP needs it",
+        apply: |intercept, text| value::switch(text).map(|v| intercept.keeps_client = v),
+        show: |intercept| Some(intercept.keeps_client.to_string()),
+    },
+    Setting {
+        name: "intercept-mark",
+        form: Form::Count,
+        default: "0: none",
+        help: "Mark of connections to intercepted servers and RTSP sources (SO_MARK), by which rules of the firewall leave them alone",
+        apply: |intercept, text| mark(text).map(|v| intercept.mark = v),
+        show: |intercept| Some(intercept.mark.unwrap_or_default().to_string()),
+    },
+    Setting {
+        name: "intercept-idle-timeout",
+        form: Form::Duration,
+        default: "300s",
+        help: "Close a connection that is passed on when no byte was passed in either direction for this time",
+        apply: |intercept, text| value::timeout(text).map(|v| intercept.idle = v),
+        show: |intercept| Some(show_duration(intercept.idle)),
+    },
+    Setting {
+        name: "intercept-per-client",
+        form: Form::Count,
+        default: "half of the default of max-connections",
+        help: "Highest number of intercepted connections of one client address (IPv6: of one /64 network)",
+        apply: |intercept, text| value::count(text, 1).map(|v| intercept.per_client = v),
+        show: |intercept| Some(intercept.per_client.to_string()),
+    },
+    Setting {
+        name: "intercept-memory",
+        form: Form::Duration,
+        default: "60s",
+        help: "Time for which a server without RTSP, and a path that it doesn't have by RTSP, is not asked again",
+        apply: |intercept, text| value::duration_in(text, MEMORY.0, MEMORY.1).map(|v| intercept.memory = v),
+        show: |intercept| Some(show_duration(intercept.memory)),
+    },
+];
+
+fn networks(text: &str) -> Result<Vec<Network>, BadValue> {
+    let networks: Option<Vec<_>> = value::list(text).iter().map(|text| Network::parse(text)).collect();
+    networks.ok_or_else(|| {
+        BadValue::new("networks such as \"10.2.0.0/16\" or \"2001:db8::/32\", without bits behind the prefix")
+    })
+}
+
+fn port(text: &str) -> Result<u16, BadValue> {
+    let port = text.parse().ok().filter(|port: &u16| *port > 0);
+    port.ok_or_else(|| BadValue::new("a port from 1 to 65535 such as 554"))
+}
+
+fn mark(text: &str) -> Result<Option<u32>, BadValue> {
+    let mark = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
+    let mark: u32 = mark.ok_or_else(|| BadValue::new("a number of 32 bits such as 2 or \"0x2\""))?;
+    Ok((mark > 0).then_some(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked() {
+        assert_eq!((port("554"), mark("0x10"), mark("0")), (Ok(554), Ok(Some(16)), Ok(None)));
+        assert!(port("0").is_err() && port("70000").is_err() && mark("x").is_err() && mark("4294967296").is_err());
+        assert_eq!(networks("10.2.0.0/16, ::1").unwrap().len(), 2);
+        assert!(networks("10.2.0.1/16").is_err());
+    }
+}
