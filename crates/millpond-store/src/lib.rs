@@ -74,7 +74,7 @@ pub use origin::neighbours::NeighbourStats;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
 pub use origin::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, Version};
 pub use path::{ObjectPath, PathError};
-pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, Titles, build};
+pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, RtspUrls, Titles, build};
 pub use prefetch::Watch;
 pub use reader::{Chunk, Reader};
 pub use scattered::Scattered;

@@ -2,6 +2,7 @@
 
 mod build;
 mod options;
+mod rtsp_urls;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use url::Url;
 
 pub use build::build;
 pub use options::{OriginOptions, Titles};
+pub use rtsp_urls::RtspUrls;
 
 /// A place whose streams are pushed, as operators write it.
 const PUBLISH: &str = "publish:";
@@ -43,8 +45,8 @@ pub enum PlaceSource {
         /// Common prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
-    /// An RTSP server, `rtsp` or `rtsps`, with live streams instead of objects. User, password and query are secrets.
-    Rtsp(Url),
+    /// RTSP servers, `rtsp` or `rtsps`, with live streams instead of objects. User, password and query are secrets.
+    Rtsp(RtspUrls),
     /// Live streams that publishers push: `publish:`.
     Publish,
     /// An address that an MPEG transport stream arrives at, `udp` or `rtp`, with live streams instead of objects.
@@ -55,7 +57,8 @@ impl fmt::Display for PlaceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, bucket, prefix) = match self {
             Self::Folder(folder) => return write!(f, "{}", folder.display()),
-            Self::Http(url) | Self::Rtsp(url) | Self::Transport(url) => return f.write_str(&without_secrets(url)),
+            Self::Http(url) | Self::Transport(url) => return f.write_str(&without_secrets(url)),
+            Self::Rtsp(urls) => return urls.fmt(f),
             Self::Publish => return f.write_str(PUBLISH),
             Self::S3 { bucket, prefix } => ("s3", bucket, prefix),
             Self::Gs { bucket, prefix } => ("gs", bucket, prefix),
@@ -204,7 +207,7 @@ fn is_name(text: &str) -> bool {
 fn remote(text: &str, scheme: &str, rest: &str) -> Result<PlaceSource, PlaceError> {
     match scheme.to_ascii_lowercase().as_str() {
         "http" | "https" => url(text).map(PlaceSource::Http),
-        "rtsp" | "rtsps" => hosted(text).map(PlaceSource::Rtsp),
+        "rtsp" | "rtsps" => RtspUrls::parse(text).map(PlaceSource::Rtsp),
         "udp" | "rtp" => hosted(text).map(PlaceSource::Transport),
         "s3" => bucket(text, rest).map(|(bucket, prefix)| PlaceSource::S3 { bucket, prefix }),
         "gs" => bucket(text, rest).map(|(bucket, prefix)| PlaceSource::Gs { bucket, prefix }),

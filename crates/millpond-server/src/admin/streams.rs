@@ -33,6 +33,7 @@ fn shown(stream: &StreamReport) -> Value {
         ("path", json!(*stream.path)),
         ("kind", json!(stream.source.split(':').next())),
         ("source", json!(stream.source)),
+        ("server", json!(stream.server.as_deref())),
         // As text, because not every reader of JSON has integers of 64 bits.
         ("run", json!(stream.run.map(|run| format!("{run:016x}")))),
         ("epoch", json!(epoch)),

@@ -110,9 +110,7 @@ impl Reader<'_> {
             let at = self.at(key.span().start);
             let key: &str = key.get_ref();
             if key == "url" {
-                if let Some(url) = self.text_of("url", Form::Text, value, &at) {
-                    place.text = url;
-                }
+                place.text = self.url(value, &at).unwrap_or_default();
             } else if let Some(setting) = PlaceSetting::find(key) {
                 self.place_setting(setting, &mut place, value, at);
             } else if let Some(setting) = Lifetimes::find(key) {
@@ -132,6 +130,24 @@ impl Reader<'_> {
             let reason = format!("place {name:?} needs a url such as \"s3://bucket/films\" or \"/data/films\"");
             self.errors.push(ConfigError::Place { at, reason });
         }
+    }
+
+    /// The text of a place's location; of several servers of live streams their URLs with commas between them.
+    fn url(&mut self, value: &Spanned<DeValue<'_>>, at: &Source) -> Option<String> {
+        let DeValue::Array(items) = value.get_ref() else { return self.text_of("url", Form::Text, value, at) };
+        let is_rtsp = |url: &str| url.starts_with("rtsp://") || url.starts_with("rtsps://");
+        let urls = items.iter().map(|item| item.get_ref().as_str().filter(|url| is_rtsp(url)));
+        let urls: Option<Vec<_>> = urls.collect();
+        if let Some(urls) = urls.filter(|urls| !urls.is_empty()) {
+            return Some(urls.join(","));
+        }
+        self.errors.push(ConfigError::Value {
+            at: at.clone(),
+            key: "url".to_owned(),
+            expected: "one location, or several of rtsp and rtsps such as [\"rtsp://a/\", \"rtsp://b/\"]".to_owned(),
+            found: found(value.get_ref()),
+        });
+        None
     }
 
     fn place_setting(

@@ -123,7 +123,7 @@ impl Intercept {
         source.timeout = self.sources.timeout;
         source.policies.after_end = AfterEnd::Close;
         let linger = Linger::For(Duration::ZERO);
-        Ok(LiveRequest { path: name, source: Source::Rtsp(source), linger, shift: None })
+        Ok(LiveRequest { path: name, source: Source::Rtsp(source.into()), linger, shift: None })
     }
 
     /// Decides whether a request whose stream can't be played is for the HTTP server.

@@ -7,13 +7,14 @@ use super::{
 };
 use crate::library::{Asset, Library, LibraryError, Places, live_name};
 use millpond_rtp::client::ClientError;
-use millpond_store::{PlaceSource, ring::RingLimits};
+use millpond_store::{PlaceSource, RtspUrls, ring::RingLimits};
 use millpond_stream::{
     Linger, LiveRequest, Manager, Source, StoredMedia,
     live::{LadderId, ShiftOptions, WindowOptions},
-    reception::{RtspSource, TransportSource, TransportUrlError},
+    reception::{Alternatives, RtspSource, TransportSource, TransportUrlError},
 };
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+use url::Url;
 
 /// Finds what the engine plays at a path.
 pub(crate) struct Sources {
@@ -80,13 +81,7 @@ impl LivePlace {
         folder: &Path,
     ) -> Result<Option<Self>, LivePlaceError> {
         let source = match location {
-            PlaceSource::Rtsp(url) => {
-                let mut source = RtspSource::new(url.as_str())?;
-                source.transport = settings.transport;
-                source.retransmission = settings.retransmission;
-                source.timeout = settings.timeout;
-                Source::Rtsp(source)
-            }
+            PlaceSource::Rtsp(urls) => Source::Rtsp(alternatives(urls, settings)?),
             PlaceSource::Transport(url) => {
                 let mut source = TransportSource::new(url.as_str())?;
                 source.timeout = settings.timeout;
@@ -126,6 +121,18 @@ impl LivePlace {
         let window = WindowOptions { ladder, ..shift.window };
         Some(Arc::new(ShiftOptions { window, ..(**shift).clone() }))
     }
+}
+
+/// Returns the sources of a place's servers, of which there is one at least.
+fn alternatives(urls: &RtspUrls, settings: &LiveSettings) -> Result<Alternatives, ClientError> {
+    let source = |url: &Url| {
+        let mut source = RtspSource::new(url.as_str())?;
+        source.transport = settings.transport;
+        source.retransmission = settings.retransmission;
+        source.timeout = settings.timeout;
+        Ok(source)
+    };
+    Ok(Alternatives::new(source(urls.first())?, urls.others().iter().map(source).collect::<Result<_, _>>()?))
 }
 
 /// The number of a programme, from 1, as it is written without zeros before it.

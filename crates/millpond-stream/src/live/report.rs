@@ -85,6 +85,8 @@ pub struct Reporter {
     cues: watch::Sender<Cues>,
     /// A lock: taken for a copy.
     counts: Arc<Mutex<SourceCounts>>,
+    /// Address of the server that was asked last. A lock: taken for a copy.
+    server: Arc<Mutex<Option<Arc<str>>>>,
     totals: Arc<LiveTotals>,
 }
 
@@ -95,6 +97,7 @@ impl Default for Reporter {
             splicer: Arc::new(Splicer::new(Arc::default())),
             cues: watch::Sender::default(),
             counts: Arc::default(),
+            server: Arc::default(),
             totals: Arc::default(),
         }
     }
@@ -116,6 +119,17 @@ impl Reporter {
             }
             is_new
         });
+    }
+
+    /// Tells the address of the server that is asked from now on, without credentials.
+    pub fn asks(&self, server: String) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.into());
+    }
+
+    /// The address of the server that was asked last; `None` where a source has no servers.
+    #[must_use]
+    pub fn server(&self) -> Option<Arc<str>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Tells that frames stopped. The source is tried again.

@@ -3,15 +3,15 @@
 use super::{ChannelSource, Desk, Reporter, ShiftOptions, stream::Means};
 use crate::{
     graph::Module,
-    reception::{ADDRESS, PublishedReception, RtspReception, RtspSource, TransportReception, TransportSource},
+    reception::{ADDRESS, Alternatives, PublishedReception, RtspReception, TransportReception, TransportSource},
 };
 use std::{fmt, sync::Arc, time::Duration};
 
 /// Where the frames of a stream come from.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Source {
-    /// An RTSP server.
-    Rtsp(RtspSource),
+    /// An RTSP server, or several with the same streams.
+    Rtsp(Alternatives),
     /// Whoever publishes under the name of the stream. It exists while it is published; viewers that come before wait.
     Published,
     /// A programme of an MPEG transport stream.
@@ -48,11 +48,11 @@ pub struct LiveRequest {
 impl Source {
     /// Returns the modules that receive the source. Publishers meet them at `desk`.
     pub(super) fn modules(&self, means: Means<'_>, reporter: Reporter, desk: &Arc<Desk>) -> SourceModules {
-        let Means { connector, turns, resources, .. } = means;
+        let Means { connector, turns, balance, resources, .. } = means;
         let source: Box<dyn Module> = match self {
             Self::Rtsp(source) => {
                 let reception = RtspReception::new(source.clone(), connector.clone(), reporter);
-                Box::new(reception.with_turns(turns.clone()))
+                Box::new(reception.with_turns(turns.clone(), balance.clone()))
             }
             Self::Published => Box::new(PublishedReception::new(desk.clone(), reporter)),
             Self::Transport(source) => Box::new(TransportReception::new(source.clone(), reporter)),

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     graph::{Fork, Graph, LiveMemory, Registry, Shared, Takers},
-    reception::{Connector, SourceError, SourceErrorKind, Turns},
+    reception::{Balance, Connector, SourceError, SourceErrorKind, Turns},
     resources::Resources,
 };
 use std::{
@@ -67,6 +67,7 @@ pub(super) struct Means<'a> {
     pub(super) registry: &'a Registry,
     pub(super) connector: &'a Arc<dyn Connector>,
     pub(super) turns: &'a Turns,
+    pub(super) balance: &'a Balance,
     pub(super) memory: &'a LiveMemory,
     pub(super) resources: &'a Resources,
 }
@@ -86,6 +87,8 @@ pub struct StreamReport {
     pub path: Arc<str>,
     /// Address of its source, without passwords.
     pub source: String,
+    /// Address of the server that its frames come from, without passwords; `None` where the source has no servers.
+    pub server: Option<Arc<str>>,
     /// State of its source.
     pub state: StreamState,
     /// Number of the run; `None` while the graph does not run.
@@ -183,6 +186,7 @@ impl LiveStream {
         StreamReport {
             path: self.path.clone(),
             source: self.source.to_string(),
+            server: run.as_ref().and_then(|(run, _)| run.reporter.server()),
             state,
             run: run.as_ref().map(|(run, _)| run.id),
             received: run.as_ref().map(|(run, _)| run.reporter.counts()).unwrap_or_default(),

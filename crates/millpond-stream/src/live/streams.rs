@@ -8,7 +8,7 @@ use super::{
 use crate::{
     CannotOpen, Manager, Program,
     graph::{Fork, LiveMemory},
-    reception::{SourceError, Turns},
+    reception::{Balance, SourceError, Turns},
 };
 use std::{
     collections::BTreeMap,
@@ -29,6 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Streams {
     memory: LiveMemory,
     turns: Turns,
+    balance: Balance,
     /// A lock: taken for a look-up.
     by_path: Mutex<BTreeMap<Arc<str>, Arc<LiveStream>>>,
     insertions: Insertions,
@@ -37,7 +38,8 @@ pub(crate) struct Streams {
 impl Streams {
     /// No stream is known yet. The frames of all are counted in `memory`.
     pub(crate) fn new(memory: LiveMemory) -> Self {
-        Self { memory, turns: Turns::default(), by_path: Mutex::default(), insertions: Insertions::default() }
+        let (turns, balance) = (Turns::default(), Balance::default());
+        Self { memory, turns, balance, by_path: Mutex::default(), insertions: Insertions::default() }
     }
 
     /// Totals of all streams since the start.
@@ -230,6 +232,7 @@ impl Manager {
             registry: self.registry(),
             connector: &self.options().connector,
             turns: &self.live_streams().turns,
+            balance: &self.live_streams().balance,
             memory: &self.live_streams().memory,
             resources: self.resources(),
         }

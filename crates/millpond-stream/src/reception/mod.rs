@@ -6,9 +6,11 @@
 //! [`Reporter`](crate::live::Reporter) what becomes of the source. Publishers push instead: their [`AnnouncedMedia`] is received
 //! with the same state machines.
 
+mod alternatives;
 mod announced;
 mod assembly;
 mod backoff;
+mod balance;
 mod connector;
 mod disposable;
 mod error;
@@ -31,7 +33,9 @@ mod turns;
 mod udp;
 mod wire;
 
+pub use alternatives::Alternatives;
 pub use announced::{AnnouncedMedia, Backchannel};
+pub(crate) use balance::Balance;
 pub use connector::{Connection, Connector, TcpConnector};
 pub use error::{SourceError, SourceErrorKind};
 pub use format::{FormatError, StreamFormat, Unreceivable};

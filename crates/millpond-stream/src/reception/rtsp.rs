@@ -1,9 +1,9 @@
 //! Reception of an RTSP source.
 
 use super::{
-    SourceError, SourceErrorKind,
+    Alternatives, SourceError,
     assembly::Assembly,
-    backoff::Backoff,
+    balance::{Balance, Choice, Servers},
     connector::Connector,
     link::{Link, Stopwatch},
     session::{End, Session},
@@ -20,6 +20,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use tokio::time::{Instant, sleep_until};
 
 pub(crate) const KIND: ModuleKind =
     ModuleKind { name: "reception", about: "receives frames from an RTSP source", inputs: 0, outputs: 1 };
@@ -27,85 +28,107 @@ pub(crate) const KIND: ModuleKind =
 /// Length of a session after which a loss is a new one: attempts begin with the shortest delay again.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// Delay after a refused password: cameras lock accounts after some attempts.
-const UNAUTHORIZED: Duration = Duration::from_secs(60);
-
 /// Receives the frames of an RTSP source, and tells by a [`Reporter`] what becomes of it.
 ///
-/// It connects again whenever the source is lost, with growing delays, until nobody takes its frames. Each session is an
-/// epoch. Dropping its future tears the session down: a task of its own sends TEARDOWN, for 2 s at most.
+/// It connects again whenever the source is lost, with growing delays, until nobody takes its frames. Where several servers have the
+/// source, another one is tried at once. Each session is an epoch. Dropping its future tears the session down: a task of its own sends TEARDOWN, for 2 s at most.
 #[derive(Debug)]
 pub struct RtspReception {
-    source: RtspSource,
+    sources: Alternatives,
     connector: Arc<dyn Connector>,
     reporter: Reporter,
     turns: Turns,
+    balance: Balance,
 }
 
 impl RtspReception {
     /// Creates a reception, which connects when it runs.
     #[must_use]
-    pub fn new(source: RtspSource, connector: Arc<dyn Connector>, reporter: Reporter) -> Self {
-        Self { source, connector, reporter, turns: Turns::default() }
+    pub fn new(sources: impl Into<Alternatives>, connector: Arc<dyn Connector>, reporter: Reporter) -> Self {
+        let (turns, balance) = (Turns::default(), Balance::default());
+        Self { sources: sources.into(), connector, reporter, turns, balance }
     }
 
-    /// Opens each session when it has a turn.
-    pub(crate) fn with_turns(self, turns: Turns) -> Self {
-        Self { turns, ..self }
+    /// Opens each session when it has a turn, on a server that `balance` favours.
+    pub(crate) fn with_turns(self, turns: Turns, balance: Balance) -> Self {
+        Self { turns, balance, ..self }
     }
 
     /// Receives until nobody takes frames any more.
     async fn receive(&self, output: &Output) {
         let watch = Stopwatch::start();
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut assembly = Assembly::new(self.reporter.clone(), self.source.policies.after_loss, began);
-        let mut transport = self.source.first_transport();
-        let mut backoff = Backoff::new();
+        let policies = self.sources.first().policies;
+        let mut assembly = Assembly::new(self.reporter.clone(), policies.after_loss, began);
+        let mut servers = Servers::new(&self.sources, self.balance.clone(), Instant::now());
         loop {
-            let turn = self.turns.take(&self.source.server()).await;
-            let started = watch.now();
-            let frames = assembly.frames();
-            let end = match Link::new(&self.source, self.connector.clone(), watch) {
-                Ok(link) => Session::new(&self.source, transport, &mut assembly, watch, (link, turn)).run(output).await,
-                Err(error) => End::Lost(SourceError::of(&error, &self.source)),
-            };
-            let is_refused = matches!(&end, End::Lost(error) if error.kind == SourceErrorKind::Unauthorized);
-            match end {
-                End::Closed => return,
-                End::Unheard => {
-                    tracing::info!(source = %self.source, "no packet by UDP, so media uses the connection");
-                    transport = SourceTransport::Tcp;
-                    continue;
-                }
-                End::Lost(error) => {
-                    self.lost(error, assembly.frames() > 0);
-                    // A session that gave frames is followed by one attempt at least.
-                    let is_gone = frames > 0 && assembly.frames() == frames;
-                    if is_gone && self.source.policies.after_end == AfterEnd::Close {
+            let (number, load) = match servers.choose(Instant::now()) {
+                Choice::Now(number, load) => (number, load),
+                Choice::Later(at) => {
+                    sleep_until(at).await;
+                    if matches!(output, Output::Fork(fork) if fork.is_closed()) {
                         return;
                     }
+                    continue;
                 }
-            }
+            };
+            let candidate = servers.get(number);
+            let (started, frames) = (watch.now(), assembly.frames());
+            let end = self.session((&candidate.source, candidate.transport), &mut assembly, watch, output).await;
+            drop(load);
             if assembly.frames() > frames && watch.now() >= started + STEADY {
-                backoff.succeeded();
+                servers.succeeded(number);
             }
-            let delay = if is_refused { UNAUTHORIZED } else { backoff.failed(fastrand::f64()) };
-            tokio::time::sleep(delay).await;
-            if matches!(output, Output::Fork(fork) if fork.is_closed()) {
+            let error = match end {
+                End::Closed => return,
+                End::Unheard => {
+                    let candidate = servers.get(number);
+                    tracing::info!(source = %candidate.source, "no packet by UDP, so media uses the connection");
+                    candidate.transport = SourceTransport::Tcp;
+                    continue;
+                }
+                End::Lost(error) => error,
+            };
+            servers.failed(number, error.kind, Instant::now(), fastrand::f64());
+            self.lost(error, assembly.frames() > 0, &servers);
+            // A session that gave frames is followed by one attempt at least.
+            let is_gone = frames > 0 && assembly.frames() == frames;
+            if is_gone && policies.after_end == AfterEnd::Close {
                 return;
             }
         }
     }
 
-    fn lost(&self, error: SourceError, had_frames: bool) {
-        if had_frames || self.source.policies.after_end == AfterEnd::Reconnect {
-            tracing::warn!(source = %self.source, %error, "source lost");
+    /// Receives one session with a server.
+    async fn session(
+        &self,
+        (source, transport): (&RtspSource, SourceTransport),
+        assembly: &mut Assembly,
+        watch: Stopwatch,
+        output: &Output,
+    ) -> End {
+        let turn = self.turns.take(&source.server()).await;
+        self.reporter.asks(source.to_string());
+        match Link::new(source, self.connector.clone(), watch) {
+            Ok(link) => Session::new(source, transport, assembly, watch, (link, turn)).run(output).await,
+            Err(error) => End::Lost(SourceError::of(&error, source)),
+        }
+    }
+
+    fn lost(&self, error: SourceError, had_frames: bool, servers: &Servers) {
+        let source = &error.address;
+        if had_frames || self.sources.first().policies.after_end == AfterEnd::Reconnect {
+            tracing::warn!(source, %error, "source lost");
         } else {
             // The path is whatever a client asked for.
-            tracing::debug!(source = %self.source, %error, "no such source");
+            tracing::debug!(source, %error, "no such source");
         }
-        let error = Arc::new(error);
-        if had_frames { self.reporter.lost(error) } else { self.reporter.failed(error) }
+        if had_frames {
+            self.reporter.lost(Arc::new(error));
+        } else if !servers.has_another(Instant::now()) {
+            // Viewers wait for the servers that were not tried.
+            self.reporter.failed(Arc::new(error));
+        }
     }
 }
 

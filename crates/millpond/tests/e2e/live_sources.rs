@@ -32,7 +32,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    fn start(port: u16, pipelines: &[(&str, String)]) -> Self {
+    pub(crate) fn start(port: u16, pipelines: &[(&str, String)]) -> Self {
         Self::with_retransmission(port, pipelines, "none")
     }
 

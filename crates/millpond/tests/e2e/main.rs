@@ -21,6 +21,7 @@ mod http1_conformance;
 mod http2;
 mod intercept;
 mod library;
+mod live_balance;
 mod live_channels;
 mod live_cues;
 mod live_hls;
