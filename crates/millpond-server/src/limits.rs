@@ -4,7 +4,11 @@ use crate::settings::{
     Host, Setting, Settings,
     value::{self, BadValue, Form, show_duration, show_size},
 };
+use millpond_stream::Dropping;
 use std::time::Duration;
+
+/// Bounds of `viewer-queue`: below them a single large picture is too late, above them nobody watches live.
+const VIEWER_QUEUE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(60));
 
 /// Limits of connections, streams and threads.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +21,10 @@ pub struct LimitSettings {
     pub max_streams: usize,
     /// Most bytes of memory for the frames of one live stream.
     pub stream_memory: u64,
+    /// Longest time of frames that wait for one viewer of a live stream.
+    pub viewer_queue: Duration,
+    /// Which frames a viewer loses, for whom too many wait.
+    pub dropping: Dropping,
     /// Timeouts of each connection.
     pub timeouts: ConnectionTimeouts,
     /// Time for responses in progress on shutdown.
@@ -44,6 +52,8 @@ impl Settings for LimitSettings {
             max_connections: host.machine.default_connections(),
             max_streams: 1000,
             stream_memory: 64 << 20,
+            viewer_queue: seconds(3),
+            dropping: Dropping::LeastNeeded,
             timeouts: ConnectionTimeouts { idle: seconds(75), head: seconds(10), write: seconds(60) },
             shutdown_grace: seconds(30),
         }
@@ -84,6 +94,22 @@ const LIST: &[Setting<LimitSettings>] = &[
         show: |limits| Some(show_size(limits.stream_memory)),
     },
     Setting {
+        name: "viewer-queue",
+        form: Form::Duration,
+        default: "3s",
+        help: "Longest time of pictures that wait for one viewer of a live stream, 200ms to 60s; from a quarter of it on pictures that no other one needs are dropped",
+        apply: |limits, text| value::duration_in(text, VIEWER_QUEUE.0, VIEWER_QUEUE.1).map(|v| limits.viewer_queue = v),
+        show: |limits| Some(show_duration(limits.viewer_queue)),
+    },
+    Setting {
+        name: "drop",
+        form: Form::Choice(&Dropping::NAMES),
+        default: "least-needed",
+        help: "Which frames of live streams slow viewers lose: those that are needed least, or (\"blind\") those that arrive while too many wait",
+        apply: |limits, text| dropping(text).map(|v| limits.dropping = v),
+        show: |limits| Some(limits.dropping.name().to_owned()),
+    },
+    Setting {
         name: "idle-timeout",
         form: Form::Duration,
         default: "75s",
@@ -116,6 +142,10 @@ const LIST: &[Setting<LimitSettings>] = &[
         show: |limits| Some(show_duration(limits.shutdown_grace)),
     },
 ];
+
+fn dropping(text: &str) -> Result<Dropping, BadValue> {
+    Dropping::named(text).ok_or_else(|| Form::Choice(&Dropping::NAMES).into())
+}
 
 fn stream_memory(text: &str) -> Result<u64, BadValue> {
     match value::size(text)? {

@@ -1,6 +1,6 @@
 //! Format of one track, independent of its origin.
 
-use millpond_media::{movie::Track, sample_table::SampleTable};
+use millpond_media::{Importance, movie::Track, sample_table::SampleTable};
 use millpond_package::{MediaKind, PresentedTrack};
 use millpond_rtp::{
     description::{Described, FIRST_PAYLOAD_TYPE},
@@ -68,6 +68,16 @@ impl Format {
     #[must_use]
     pub fn is_video(&self) -> bool {
         self.kind == MediaKind::Video
+    }
+
+    /// How far later frames depend on a frame. That of an encrypted track can't be told.
+    #[must_use]
+    pub fn importance(&self, frame: &[u8]) -> Importance {
+        match (self.is_encrypted, self.is_video()) {
+            (true, true) => Importance::BASE,
+            (_, true) => Importance::of(&self.track.codec, frame),
+            (_, false) => Importance::SOUND,
+        }
     }
 
     /// How the track is sent by RTP; `None` where its codec has no payload format. `number` is its index in the feed.

@@ -1,6 +1,7 @@
 //! One access unit, and runs of them.
 
 use bytes::Bytes;
+use millpond_media::Importance;
 use std::{sync::Arc, time::Duration};
 
 /// One access unit of one track, as stored; PCM as it is in packets.
@@ -18,9 +19,8 @@ pub struct Frame {
     pub epoch: u32,
     /// Whether decoding can begin with it.
     pub is_sync: bool,
-    /// Whether no other frame refers to it: `nal_ref_idc` is 0 (H.264 7.4.1), or the picture is a sub-layer non-reference one
-    /// (H.265 7.4.2.2). Frames of stored titles have `false`.
-    pub is_disposable: bool,
+    /// How far later frames depend on it. Frames of stored titles have [`Importance::BASE`].
+    pub importance: Importance,
     /// Its bytes, shared by all that hold the frame.
     pub data: Bytes,
 }

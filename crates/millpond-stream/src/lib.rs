@@ -10,6 +10,7 @@
 
 pub mod admission;
 mod counters;
+mod dropping;
 mod feed;
 mod format;
 pub mod fragmenter;
@@ -29,6 +30,7 @@ pub mod transport_stream;
 
 pub use admission::{Admitted, Bounds, ClientAddress, Full};
 pub use counters::{CounterCollector, Counters};
+pub use dropping::Dropping;
 pub use feed::Feed;
 pub use format::Format;
 pub use frame::{Frame, Run};

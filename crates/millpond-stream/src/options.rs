@@ -1,6 +1,6 @@
 //! Settings of an engine.
 
-use crate::{Bounds, Groups, Lateness, reception::Connector};
+use crate::{Bounds, Dropping, Groups, Lateness, reception::Connector};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 /// Settings of an engine.
@@ -27,6 +27,10 @@ pub struct Options {
     /// Most bytes of memory for the frames of one live stream: those of its window, those since the last key frame, and those
     /// that wait for viewers. A stream that sends more in 4 s is closed.
     pub stream_memory: u64,
+    /// Longest time from the first picture that waits for a viewer of a live stream to the last one.
+    pub viewer_queue: Duration,
+    /// Which frames a viewer of a live stream loses, for whom too many wait.
+    pub dropping: Dropping,
     /// Opens connections to live sources.
     pub connector: Arc<dyn Connector>,
     /// Multicast groups of channels.

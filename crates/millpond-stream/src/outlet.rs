@@ -11,6 +11,10 @@ use std::{fmt, net::SocketAddr};
 /// Calls come from a sending thread, which serves many subscribers: none of them may wait. An outlet that uses sockets of the
 /// sending thread adds packets to `datagrams`, which are sent together at the end of a round; others leave it alone.
 pub trait Outlet: fmt::Debug + Send + Sync {
+    /// Keeps little in the system's buffers from now on: frames that the receiver can't take in time wait in the graph, where
+    /// those that are needed least are dropped.
+    fn keep_buffers_short(&self) {}
+
     /// How far the receiver is behind.
     fn backlog(&self) -> Backlog {
         Backlog::Low
@@ -40,10 +44,12 @@ pub trait Outlet: fmt::Debug + Send + Sync {
 }
 
 /// How far a receiver is behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Backlog {
     /// It keeps up.
     Low,
+    /// Frames that can wait should: what waits here can't be chosen from any more.
+    Medium,
     /// So much waits for it that frames are dropped.
     High,
     /// It reads nothing, or has left.

@@ -187,9 +187,8 @@ fn access_units_are_independent_of_pes_packets() {
     let rest = [nal(&second), nal(&other)].concat();
     let (found, faults, _) = frames(StreamCoding::Avc, &[(Some(900), &packet.concat()), (Some(12_000), &rest)]);
     assert_eq!(faults, []);
-    let seen: Vec<_> = found.iter().map(|f| (f.pts, f.is_estimated, f.is_sync, f.is_disposable)).collect();
-    let expected =
-        [(900, false, true, false), (4500, true, false, true), (8100, true, true, false), (12_000, false, false, true)];
+    let seen: Vec<_> = found.iter().map(|f| (f.pts, f.is_estimated, f.is_sync)).collect();
+    let expected = [(900, false, true), (4500, true, false), (8100, true, true), (12_000, false, false)];
     assert_eq!(seen, expected);
     assert_eq!(found[0].data, [sized(&first), sized(&second)].concat());
     assert_eq!(found[2].data, [sized(&first), sized(&second)].concat());
@@ -224,8 +223,8 @@ fn hevc_pictures_and_their_flags() {
     // IDR with two slice segments, then TRAIL_N, then TRAIL_R; first_slice_segment_in_pic_flag is the first bit.
     let bytes = [[0x26, 1, 0x80], [0x26, 1, 0x01], [0x00, 1, 0x80], [0x02, 1, 0x80]].map(|unit| nal(&unit)).concat();
     let (found, _, _) = frames(StreamCoding::Hevc, &[(Some(0), &bytes)]);
-    let seen: Vec<_> = found.iter().map(|f| (f.is_sync, f.is_disposable, f.data.len())).collect();
-    assert_eq!(seen, [(true, false, 14), (false, true, 7), (false, false, 7)]);
+    let seen: Vec<_> = found.iter().map(|f| (f.is_sync, f.data.len())).collect();
+    assert_eq!(seen, [(true, 14), (false, 7), (false, 7)]);
 }
 
 #[test]

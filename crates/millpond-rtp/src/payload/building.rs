@@ -2,6 +2,7 @@
 
 use super::PayloadError;
 use bytes::Bytes;
+use millpond_media::Importance;
 use std::fmt::Debug;
 
 /// A unit under construction, and the units that the last packet completed.
@@ -115,20 +116,22 @@ pub(super) trait Join: Debug + Send + Sync {
 
     /// Describes a whole unit. Sound consists of key frames only.
     fn content(&self, _unit: &Bytes) -> Content {
-        Content { is_key: true, parameter_sets: Vec::new() }
+        Content::picture(true)
     }
 }
 
 /// Content of a unit that receivers act on.
 pub(super) struct Content {
     pub(super) is_key: bool,
+    /// Where payload descriptors state it.
+    pub(super) importance: Option<Importance>,
     pub(super) parameter_sets: Vec<Bytes>,
 }
 
 impl Content {
     /// Describes a picture of a codec whose key frames contain all that decoders need.
     pub(super) fn picture(is_key: bool) -> Self {
-        Self { is_key, parameter_sets: Vec::new() }
+        Self { is_key, importance: None, parameter_sets: Vec::new() }
     }
 }
 

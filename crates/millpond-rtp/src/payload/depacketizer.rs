@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{packet::Header, payload::Packetizer, sdp_reader::MediaDescription};
 use bytes::Bytes;
+use millpond_media::Importance;
 
 /// Default limit on the size of a unit, in bytes.
 pub const MOST_UNIT_BYTES: usize = 16 * 1024 * 1024;
@@ -28,6 +29,8 @@ pub struct Unit {
     pub lost_before: bool,
     /// Whether decoding can begin here, given parameter sets.
     pub is_key: bool,
+    /// How far later frames depend on the unit, where its payload descriptors state that: those of VP8 and VP9 do.
+    pub importance: Option<Importance>,
     /// H.264 and HEVC parameter sets in the unit, as NAL units without lengths. They are in `bytes` too. For AAC in LATM its
     /// `AudioSpecificConfig`, which is not.
     pub parameter_sets: Vec<Bytes>,
@@ -78,8 +81,8 @@ impl Depacketizer {
             Packetizer::Avc(length_size) => Box::new(NalJoin::<Avc>::new(length_size)),
             Packetizer::Hevc(length_size) => Box::new(NalJoin::<Hevc>::new(length_size)),
             Packetizer::Av1 => Box::new(Av1Join::default()),
-            Packetizer::Vp8 => Box::new(Vp8Join),
-            Packetizer::Vp9 => Box::new(Vp9Join),
+            Packetizer::Vp8 => Box::new(Vp8Join::default()),
+            Packetizer::Vp9 => Box::new(Vp9Join::default()),
             Packetizer::Aac => Box::new(AacJoin::default()),
             Packetizer::Mpa => Box::new(MpaJoin::default()),
             Packetizer::Opus => Box::new(OpusJoin),
@@ -305,9 +308,9 @@ impl Depacketizer {
         let (lost, format) = (&mut self.lost, &self.format);
         units.extend(self.unit.done().map(|(bytes, after)| {
             let bytes = Bytes::from(bytes);
-            let Content { is_key, parameter_sets } = format.content(&bytes);
+            let Content { is_key, importance, parameter_sets } = format.content(&bytes);
             let lost_before = std::mem::take(lost);
-            Unit { timestamp: timestamp.wrapping_add(after), lost_before, is_key, parameter_sets, bytes }
+            Unit { timestamp: timestamp.wrapping_add(after), lost_before, is_key, importance, parameter_sets, bytes }
         }));
     }
 

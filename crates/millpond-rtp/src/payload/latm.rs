@@ -81,7 +81,7 @@ impl Join for LatmJoin {
     }
 
     fn content(&self, _unit: &Bytes) -> Content {
-        Content { is_key: true, parameter_sets: self.configuration.iter().cloned().collect() }
+        Content { parameter_sets: self.configuration.iter().cloned().collect(), ..Content::picture(true) }
     }
 }
 

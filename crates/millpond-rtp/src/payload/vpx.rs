@@ -6,6 +6,7 @@ use super::{
     parts,
 };
 use bytes::Bytes;
+use millpond_media::Importance;
 
 /// Writes the descriptor's one required byte (RFC 7741 4.2); S marks the start of the frame's only partition.
 pub(super) fn cut_vp8(frame: &[u8], most: usize, pieces: &mut Vec<Piece>) {
@@ -87,42 +88,64 @@ fn join(begins: bool, media: &[u8], unit: &mut Building) -> Result<Progress, Pay
     Ok(Progress::Open)
 }
 
-/// Returns whether the frame begins here, and its bytes (RFC 7741 4.2).
-fn vp8(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
+/// What a packet states of its frame.
+struct Part<'a> {
+    /// Whether the frame begins here.
+    begins: bool,
+    importance: Option<Importance>,
+    media: &'a [u8],
+}
+
+/// Reads a packet (RFC 7741 4.2).
+fn vp8(payload: &[u8]) -> Result<Part<'_>, PayloadError> {
     let mut descriptor = Descriptor::new(payload);
     let first = descriptor.byte()?;
+    let mut layer = None;
     if first & 0x80 != 0 {
         let extensions = descriptor.byte()?;
         if extensions & 0x80 != 0 {
             descriptor.picture_id()?;
         }
-        // Skips TL0PICIDX; then TID and KEYIDX, which share a byte.
-        descriptor.skip(usize::from(extensions & 0x40 != 0) + usize::from(extensions & 0x30 != 0))?;
+        // Skips TL0PICIDX.
+        descriptor.skip(usize::from(extensions & 0x40 != 0))?;
+        // TID and KEYIDX share a byte.
+        if extensions & 0x30 != 0 {
+            layer = Some(descriptor.byte()? >> 6).filter(|_| extensions & 0x20 != 0);
+        }
+    }
+    let mut importance = layer.map(Importance::of_layer);
+    if first & 0x20 != 0 {
+        // N: no frame refers to it.
+        importance = Some(Importance { layer: layer.unwrap_or(0), ..Importance::DISPOSABLE });
     }
     // S bit, of partition 0.
-    Ok((first & 0x17 == 0x10, descriptor.media()?))
+    Ok(Part { begins: first & 0x17 == 0x10, importance, media: descriptor.media()? })
 }
 
-#[derive(Debug)]
-pub(super) struct Vp8Join;
+#[derive(Debug, Default)]
+pub(super) struct Vp8Join {
+    importance: Option<Importance>,
+}
 
 impl Join for Vp8Join {
     fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
-        vp8(payload).map(|(begins, _)| Start::known(begins))
+        vp8(payload).map(|part| Start::known(part.begins))
     }
 
     fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
-        let (begins, media) = vp8(payload)?;
-        join(begins, media, unit)
+        let part = vp8(payload)?;
+        self.importance = part.importance;
+        join(part.begins, part.media, unit)
     }
 
     fn content(&self, unit: &Bytes) -> Content {
-        Content::picture(unit.first().is_some_and(|first| first & 1 == 0))
+        let is_key = unit.first().is_some_and(|first| first & 1 == 0);
+        Content { importance: self.importance, ..Content::picture(is_key) }
     }
 }
 
-/// Returns whether the frame begins here, and its bytes (RFC 9628 4.2).
-fn vp9(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
+/// Reads a packet (RFC 9628 4.2).
+fn vp9(payload: &[u8]) -> Result<Part<'_>, PayloadError> {
     let mut descriptor = Descriptor::new(payload);
     let first = descriptor.byte()?;
     let has = |bit: u8| first & bit != 0;
@@ -130,8 +153,13 @@ fn vp9(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
     if id {
         descriptor.picture_id()?;
     }
+    let mut importance = None;
     if layers {
         let indices = descriptor.byte()?;
+        // TID and U: from a switching point on, no frame of a higher layer refers to earlier frames of them.
+        let layer = indices >> 5;
+        let resumes = if indices & 0x10 != 0 { layer + 1 } else { Importance::BASE.resumes };
+        importance = Some(Importance { resumes, ..Importance::of_layer(layer) });
         // Files have the frames of all spatial layers in a superframe with an index, which packets lack.
         if indices >> 1 & 7 != 0 {
             let found = format!("spatial layer {}", indices >> 1 & 7);
@@ -145,7 +173,7 @@ fn vp9(payload: &[u8]) -> Result<(bool, &[u8]), PayloadError> {
     if has(0x02) {
         scalability(&mut descriptor)?;
     }
-    Ok((has(0x08), descriptor.media()?))
+    Ok(Part { begins: has(0x08), importance, media: descriptor.media()? })
 }
 
 /// Skips up to three P_DIFF.
@@ -174,20 +202,24 @@ fn scalability(descriptor: &mut Descriptor<'_>) -> Result<(), PayloadError> {
     Ok(())
 }
 
-#[derive(Debug)]
-pub(super) struct Vp9Join;
+#[derive(Debug, Default)]
+pub(super) struct Vp9Join {
+    importance: Option<Importance>,
+}
 
 impl Join for Vp9Join {
     fn start(&self, payload: &[u8]) -> Result<Start, PayloadError> {
-        vp9(payload).map(|(begins, _)| Start::known(begins))
+        vp9(payload).map(|part| Start::known(part.begins))
     }
 
     fn join(&mut self, payload: &[u8], unit: &mut Building) -> Result<Progress, PayloadError> {
-        let (begins, media) = vp9(payload)?;
-        join(begins, media, unit)
+        let part = vp9(payload)?;
+        self.importance = part.importance;
+        join(part.begins, part.media, unit)
     }
 
     fn content(&self, unit: &Bytes) -> Content {
-        Content::picture(unit.first().is_some_and(|first| is_vp9_key(*first)))
+        let is_key = unit.first().is_some_and(|first| is_vp9_key(*first));
+        Content { importance: self.importance, ..Content::picture(is_key) }
     }
 }

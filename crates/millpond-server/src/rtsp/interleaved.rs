@@ -42,6 +42,10 @@ impl Wire {
 }
 
 impl Outlet for Interleaved {
+    fn keep_buffers_short(&self) {
+        self.wire.bound_unsent();
+    }
+
     fn backlog(&self) -> Backlog {
         self.wire.backlog()
     }

@@ -285,6 +285,8 @@ impl RtspSettings {
             channels: self.channels.iter().map(|channel| channel.name.clone()).collect(),
             max_streams: limits.max_streams,
             stream_memory: limits.stream_memory,
+            viewer_queue: limits.viewer_queue,
+            dropping: limits.dropping,
             connector,
             groups: self.multicast,
         }

@@ -12,10 +12,14 @@ use std::{
 use tokio::{net::TcpStream, sync::Notify, time::timeout};
 use tokio_rustls::server::TlsStream;
 
+/// Queued bytes above which frames of live streams wait in their graph.
+const SOME: usize = 16 << 10;
 /// Queued bytes above which frames are dropped.
 const ENOUGH: usize = 256 << 10;
 /// Queued bytes above which the client counts as stuck.
 const MOST: usize = 1 << 20;
+/// Most bytes of live streams that wait in the kernel for room in the client's window.
+const UNSENT_BYTES: u32 = 32 << 10;
 /// Size of the read buffer: most requests fit.
 const READ: usize = 2048;
 
@@ -119,6 +123,12 @@ impl Wire {
         let backlog = backlog(pending.len());
         self.release(outgoing);
         backlog
+    }
+
+    /// Bounds the bytes that wait in the kernel before they are sent (tcp(7), TCP_NOTSENT_LOWAT), from now on.
+    pub(super) fn bound_unsent(&self) {
+        // An error only means older media for slow clients.
+        let _ = socket2::SockRef::from(&self.stream).set_tcp_notsent_lowat(UNSENT_BYTES);
     }
 
     /// Returns how far the client is behind.
@@ -234,8 +244,10 @@ fn force(stream: &TcpStream, pending: &mut Vec<u8>) -> io::Result<bool> {
 }
 
 pub(super) fn backlog(waiting: usize) -> Backlog {
-    if waiting <= ENOUGH {
+    if waiting <= SOME {
         Backlog::Low
+    } else if waiting <= ENOUGH {
+        Backlog::Medium
     } else if waiting <= MOST {
         Backlog::High
     } else {

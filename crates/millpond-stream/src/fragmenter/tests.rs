@@ -2,6 +2,7 @@ mod start;
 
 use super::*;
 use millpond_media::{
+    Importance,
     codec::Codec,
     index_bytes,
     movie::{Movie, Track, TrackKind},
@@ -61,7 +62,7 @@ impl Feed {
         let (pts, due) = (i64::from(shown) * 512, Duration::from_millis(40) * number);
         let data = Bytes::from(vec![number as u8; 100]);
         let is_sync = number.is_multiple_of(50);
-        Frame { track: self.video, number, due, pts, epoch: 0, is_sync, is_disposable: false, data }
+        Frame { track: self.video, number, due, pts, epoch: 0, is_sync, importance: Importance::BASE, data }
     }
 
     /// Frame of sound: 1024 samples.
@@ -69,7 +70,7 @@ impl Feed {
         let pts = i64::from(number) * 1024;
         let due = Duration::from_nanos(pts as u64 * 1_000_000_000 / 48_000);
         let data = Bytes::from(vec![0xaa; 10]);
-        Frame { track: self.audio, number, due, pts, epoch: 0, is_sync: true, is_disposable: false, data }
+        Frame { track: self.audio, number, due, pts, epoch: 0, is_sync: true, importance: Importance::BASE, data }
     }
 
     /// Pictures `pictures` and the sound of their time, by due times.

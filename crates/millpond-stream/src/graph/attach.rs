@@ -1,7 +1,7 @@
 //! Modules that take the frames of a channel beside its viewers.
 
 use super::{
-    Branch, CannotOpen, Closed, Inputs, Manager, Module, ModuleError, Output, Program,
+    Branch, CannotOpen, Closed, Inputs, Manager, Module, ModuleError, Output, Program, QueueLimits,
     module::{Running, start},
     shared::Shared,
 };
@@ -50,7 +50,7 @@ impl Manager {
         runtime.spawn(async move {
             {
                 let run = pin!(async {
-                    let Branch { reader, .. } = shared.branch(node.id(), None).await?;
+                    let Branch { reader, .. } = shared.branch(node.id(), None, QueueLimits::MODULE).await?;
                     module.run(vec![reader], Output::None).await
                 });
                 let lease = pin!(lease);
@@ -70,7 +70,7 @@ impl Manager {
     /// last key frame on. The channel starts, unless it runs, and keeps running until the module ends. `label` names the
     /// module among others.
     ///
-    /// A module that is slow loses whole runs. The channel and its viewers never wait for it.
+    /// A module that is slow loses frames. The channel and its viewers never wait for it.
     ///
     /// # Errors
     /// The channel has ended, or has no key frame for long.
@@ -82,7 +82,8 @@ impl Manager {
     ) -> Result<Attached, CannotOpen> {
         let shared = program.shared.clone();
         let node = self.registry().add(module.kind(), format!("{} {label}", program.path()));
-        let branch = shared.branch(node.id(), None).await.map_err(|Closed| CannotOpen::Ended)?;
+        let branch = shared.branch(node.id(), None, QueueLimits::MODULE).await;
+        let branch = branch.map_err(|Closed| CannotOpen::Ended)?;
         let module = Box::new(Attachment { module, shared });
         Ok(Attached(start(module, node, (vec![branch.reader], Output::None), program.path())))
     }

@@ -1,11 +1,13 @@
 //! One stream of frames for many pipes.
 
 use super::{
-    branch::{BranchWriter, QueueLimits},
+    branch::BranchWriter,
     kept::{Kept, KeptLimits},
+    key_interval::KeyInterval,
     lead::Lead,
     live_memory::LiveMemory,
     pipe::{Closed, PipeReader},
+    queue_limits::QueueLimits,
     rate::Rate,
     registry::{NodeGuard, NodeId, Registry},
     session::BranchSplicer,
@@ -23,31 +25,19 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Bounds of what a fork keeps, and of what waits for each of its branches.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ForkLimits {
-    pub(crate) kept: KeptLimits,
-    pub(crate) queue: QueueLimits,
-}
-
-impl ForkLimits {
-    /// Those of a live source: a run may be one frame.
-    pub(crate) const LIVE: Self = Self {
-        kept: KeptLimits { runs: 4096, bytes: 16 << 20, span: Duration::from_secs(20) },
-        queue: QueueLimits { runs: 4096, bytes: 8 << 20, span: Duration::from_secs(5) },
-    };
-}
+/// Bounds of what the fork of a live source keeps: a run may be one frame.
+const KEPT: KeptLimits = KeptLimits { runs: 4096, bytes: 16 << 20, span: Duration::from_secs(20) };
 
 /// Sends runs to all branches, by reference. A branch that is full loses frames; the others never wait for it.
 ///
-/// A branch loses disposable frames first, then all, and then those of each track up to the next one that can be decoded by
-/// itself.
+/// A branch loses the frames first that are needed least.
 #[derive(Debug)]
 pub struct Fork {
     registry: Registry,
     node: NodeId,
     lead: Arc<Lead>,
-    limits: ForkLimits,
+    /// Bounds of what branches begin with.
+    limits: KeptLimits,
     /// Counts the frames; `None` where their source does.
     memory: Option<LiveMemory>,
     /// Puts clips in the place of frames; `None` where that can't be.
@@ -65,8 +55,7 @@ struct Inner {
     branches: Vec<BranchWriter>,
     /// Sending threads with branches: each is told of new frames once.
     alarms: Vec<Alarm>,
-    /// Bytes of the largest key frame.
-    largest: usize,
+    keys: KeyInterval,
     figures: Figures,
     rate: Rate,
     is_closed: bool,
@@ -105,15 +94,15 @@ impl Inner {
         let keys = || of_lead().filter(|frame| frame.is_sync);
         let has_key = run.is_ok() && keys().next().is_some();
         let bytes = given.iter().map(|frame| frame.data.len()).sum();
-        self.largest = keys().map(|frame| frame.data.len()).max().unwrap_or(0).max(self.largest);
+        keys().for_each(|frame| self.keys.take(frame.due, frame.data.len()));
         if run.is_ok() {
             self.kept.push(given, bytes, has_key, limits);
             of_lead().for_each(|frame| self.tempo.take(frame, timescale.unwrap_or(1)));
         }
-        let (largest, mut lost) = (self.largest, 0);
+        let (keys, mut lost) = (self.keys, 0);
         self.branches.retain_mut(|branch| {
             let frames = match run {
-                Ok(run) => branch.pass(run, (bytes, largest), splicer),
+                Ok(run) => branch.pass(run, (bytes, &keys), splicer),
                 Err(run) => branch.lose(run),
             };
             lost += frames.unwrap_or(0);
@@ -148,15 +137,15 @@ pub struct Branch {
 
 impl Fork {
     /// Makes the fork of a module.
-    pub(crate) fn new(registry: &Registry, node: &NodeGuard, lead: Arc<Lead>, limits: ForkLimits) -> Self {
+    pub(crate) fn new(registry: &Registry, node: &NodeGuard, lead: Arc<Lead>, limits: KeptLimits) -> Self {
         let (inner, keys) = (Mutex::default(), watch::Sender::new(0));
         Self { registry: registry.clone(), node: node.id(), lead, limits, memory: None, splicer: None, inner, keys }
     }
 
     /// Makes the fork of a live source, whose frames are counted in `memory`. They pass a splicer first.
     pub(crate) fn live(registry: &Registry, node: &NodeGuard, splicer: Arc<Splicer>, memory: LiveMemory) -> Self {
-        let mut limits = ForkLimits::LIVE;
-        limits.kept.bytes = limits.kept.bytes.min(usize::try_from(memory.kept_bytes()).unwrap_or(usize::MAX));
+        let most = usize::try_from(memory.kept_bytes()).unwrap_or(usize::MAX);
+        let limits = KeptLimits { bytes: KEPT.bytes.min(most), ..KEPT };
         let new = Self::new(registry, node, splicer.lead().clone(), limits);
         Self { memory: Some(memory), splicer: Some(splicer), ..new }
     }
@@ -218,14 +207,14 @@ impl Fork {
             return Some(());
         };
         let mut inner = self.lock();
-        let largest = inner.largest;
+        let keys = inner.keys;
         let branch = inner.branches.iter_mut().find(|branch| branch.to() == session)?;
         let splicer = branch.splicer().get().cloned()?;
         let branch = RefCell::new(branch);
         act(&splicer, &|run| {
             let held = self.memory.as_ref().map_or_else(|| Some(run.clone()), |memory| memory.hold(run));
             match held {
-                Some(run) => branch.borrow_mut().give_again(&run, largest),
+                Some(run) => branch.borrow_mut().give_again(&run, &keys),
                 None => branch.borrow_mut().lose(run).unwrap_or(0),
             }
         });
@@ -259,7 +248,7 @@ impl Fork {
                 })
             }
         };
-        let (has_key, lost) = inner.put(held.as_ref().ok_or(run), lead, (&self.limits.kept, self.splicer.as_deref()));
+        let (has_key, lost) = inner.put(held.as_ref().ok_or(run), lead, (&self.limits, self.splicer.as_deref()));
         inner.alarms.iter().for_each(Alarm::ring);
         let rate = inner.rate.measured();
         drop(inner);
@@ -273,22 +262,32 @@ impl Fork {
         lost
     }
 
-    /// Adds a branch to a module. It begins with the last key frame, or with the next one where that was too long ago. The
-    /// sending thread of `transmitter` is told of each run. Cancel safe.
+    /// Adds a branch to a module, for which frames wait within `limits`. It begins with the last key frame, or with the next one
+    /// where that was too long ago. The sending thread of `transmitter` is told of each run. Cancel safe.
     ///
     /// # Errors
     /// The fork is closed.
-    pub(crate) async fn join(&self, to: NodeId, transmitter: Option<&Transmitter>) -> Result<Branch, Closed> {
+    pub(crate) async fn join(
+        &self,
+        to: NodeId,
+        transmitter: Option<&Transmitter>,
+        limits: QueueLimits,
+    ) -> Result<Branch, Closed> {
         let mut keys = self.keys.subscribe();
         loop {
-            if let Some(branch) = self.try_join(to, transmitter)? {
+            if let Some(branch) = self.try_join(to, transmitter, limits)? {
                 return Ok(branch);
             }
             keys.changed().await.map_err(|_| Closed)?;
         }
     }
 
-    fn try_join(&self, to: NodeId, transmitter: Option<&Transmitter>) -> Result<Option<Branch>, Closed> {
+    fn try_join(
+        &self,
+        to: NodeId,
+        transmitter: Option<&Transmitter>,
+        limits: QueueLimits,
+    ) -> Result<Option<Branch>, Closed> {
         let mut inner = self.lock();
         if inner.is_closed {
             return Err(Closed);
@@ -297,7 +296,7 @@ impl Fork {
         let Some(first) = inner.kept.first().filter(begins).cloned() else { return Ok(None) };
         let kept = inner.kept.runs();
         let (runs, span, tempo) = (kept.len(), inner.kept.span(), inner.tempo.tempo());
-        let (writer, reader) = BranchWriter::new(&self.registry, (self.id(), to), self.limits.queue, kept);
+        let (writer, reader) = BranchWriter::new(&self.registry, (self.id(), to), limits, kept);
         let splicer = writer.splicer().clone();
         inner.branches.push(writer);
         if let Some(transmitter) = transmitter

@@ -183,7 +183,7 @@ impl Group {
             let shared = self.program.shared.clone();
             let node = manager.registry().add("multicast", self.program.feed.path());
             let mut tracks = self.tracks.clone();
-            let way = (node.id(), Some(&self.transmitter));
+            let way = (node.id(), Some(&self.transmitter), manager.viewer_limits());
             let joined = shared.join(way, &self.program.feed, &mut tracks).await;
             let Joined { frames, begins, span, feed } = joined.map_err(|Closed| CannotOpen::Ended)?;
             self.transmitter.play(Transmission {

@@ -151,6 +151,7 @@ mod tests {
         graph::{Registry, fork::Fork},
         live::StreamState,
     };
+    use millpond_media::Importance;
     use millpond_store::{Memory, policy::PolicyName};
     use std::time::Duration;
 
@@ -174,11 +175,11 @@ mod tests {
             pts: 0,
             epoch: 0,
             is_sync: number == 0,
-            is_disposable: false,
+            importance: Importance::BASE,
             data: vec![0; 4 << 10].into(),
         };
         fork.put(&[frame(0)].into_iter().collect());
-        let slow = fork.join(node.id(), None).await.unwrap();
+        let slow = fork.join(node.id(), None, crate::graph::QueueLimits::MODULE).await.unwrap();
         for number in 1..10_000 {
             fork.put(&[frame(number)].into_iter().collect());
             assert!(fork.figures().held <= MOST, "{:?} after {number}", fork.figures());

@@ -1,7 +1,7 @@
 //! The graph manager: finds a graph for a request, forks it, or builds one (AMPS, row A3).
 
 use super::{
-    CannotOpen, Closed, LiveMemory, Output, Played, PlayedPart, Playing, Registry,
+    CannotOpen, Closed, LiveMemory, Output, Played, PlayedPart, Playing, QueueLimits, Registry,
     group::{Group, Program},
     module::start,
     opened::{Opened, Request, Source, Start},
@@ -122,6 +122,11 @@ impl Manager {
     /// Milliseconds of the engine's clock, which [`Progress::heard`] tells.
     pub fn now(&self) -> u64 {
         self.clock.elapsed().as_millis() as u64
+    }
+
+    /// Bounds of the frames of a live stream that wait for a viewer.
+    pub(super) fn viewer_limits(&self) -> QueueLimits {
+        QueueLimits::viewer(self.options.viewer_queue, self.options.dropping)
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -298,7 +303,7 @@ impl Manager {
         let shared = program.shared.clone();
         let (id, transmitter) = (subscriber.id, subscriber.transmitter.clone());
         let node = self.registry.add("transmission", format!("{} {id:x}", program.feed.path()));
-        let way = (node.id(), Some(&transmitter));
+        let way = (node.id(), Some(&transmitter), self.viewer_limits());
         subscriber.tracks.iter_mut().for_each(|sender| sender.passed = None);
         let joined = shared.join(way, &program.feed, &mut subscriber.tracks).await;
         let Joined { frames, begins, span, feed } = joined.map_err(|Closed| CannotOpen::Ended)?;

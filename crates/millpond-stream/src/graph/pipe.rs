@@ -172,6 +172,7 @@ impl Drop for PipeReader {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use millpond_media::Importance;
     use std::time::Duration;
 
     fn run(tracks: &[u16]) -> Run {
@@ -182,7 +183,7 @@ mod tests {
             pts: 0,
             epoch: 0,
             is_sync: true,
-            is_disposable: false,
+            importance: Importance::BASE,
             data: Bytes::new(),
         };
         tracks.iter().map(frame).collect()

@@ -1,10 +1,10 @@
 //! Runs that wait between two modules, and the sum of their weights.
 
 use super::pipe::Closed;
-use crate::Run;
+use crate::{Frame, Run};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::sync::Notify;
@@ -14,6 +14,9 @@ const KEPT: usize = 32;
 
 /// A run in a queue, and what it adds to the queue's load.
 pub(super) type Parcel = (Run, Weight);
+
+/// What stands in the place of a run that was dropped.
+static DROPPED: LazyLock<Run> = LazyLock::new(|| Run::from([]));
 
 /// Bytes and duration of a run that counts in the load of a branch. Runs from before its beginning have none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +34,11 @@ impl Weight {
     pub(super) fn and(self, other: Self) -> Self {
         let Self { bytes, micros, runs } = self;
         Self { bytes: bytes + other.bytes, micros: micros + other.micros, runs: runs + other.runs }
+    }
+
+    /// The same time with other bytes.
+    pub(super) fn with_bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
     }
 
     fn without(self, other: Self) -> Self {
@@ -52,12 +60,97 @@ struct Queue {
 
 #[derive(Debug)]
 struct State {
-    runs: VecDeque<Parcel>,
-    load: Weight,
+    waiting: Waiting,
     has_writer: bool,
     has_reader: bool,
     /// Whether the reader waits.
     is_awaited: bool,
+}
+
+/// Runs that wait, and their load.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    runs: VecDeque<Parcel>,
+    load: Weight,
+    /// Time of the newest runs that were dropped: it counts for the next one.
+    owed: u64,
+}
+
+impl Waiting {
+    /// The sum of the weights of all runs that wait. Its span is the time from the first one to the last one.
+    pub(super) fn load(&self) -> Weight {
+        self.load
+    }
+
+    /// The runs, in their order.
+    pub(super) fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> {
+        self.runs.iter().map(|(run, _)| run)
+    }
+
+    /// Adds a run behind the others.
+    pub(super) fn push(&mut self, (run, mut weight): Parcel) {
+        weight.micros = if self.runs.is_empty() { 0 } else { weight.micros + self.owed };
+        self.owed = 0;
+        self.load = self.load.and(weight);
+        self.runs.push_back((run, weight));
+    }
+
+    fn pop(&mut self) -> Option<Run> {
+        let (run, weight) = self.runs.pop_front()?;
+        self.load = self.load.without(weight);
+        self.begin();
+        if self.runs.is_empty() && self.runs.capacity() > KEPT {
+            self.runs = VecDeque::new();
+        }
+        Some(run)
+    }
+
+    /// The first run has no time before it.
+    fn begin(&mut self) {
+        if let Some((_, first)) = self.runs.front_mut() {
+            self.load.micros -= std::mem::take(&mut first.micros);
+        }
+    }
+
+    /// Drops the frames that `keeps` returns `false` for. It is called for all frames, the newest first.
+    pub(super) fn retain_newest_first(&mut self, mut keeps: impl FnMut(&Frame) -> bool) {
+        let (mut newer, mut is_changed, mut kept) = (None, false, Vec::new());
+        for at in (0..self.runs.len()).rev() {
+            let (run, weight) = &mut self.runs[at];
+            kept.clear();
+            kept.extend(run.iter().rev().map(&mut keeps));
+            if !kept.contains(&false) {
+                newer = Some(at);
+                continue;
+            }
+            let rest = run.iter().zip(kept.iter().rev()).filter(|(_, kept)| **kept).map(|(frame, _)| frame.clone());
+            let rest: Run = rest.collect();
+            let is_counted = weight.runs > 0;
+            let bytes = if is_counted { rest.iter().map(|frame| frame.data.len()).sum() } else { 0 };
+            self.load.bytes = self.load.bytes - weight.bytes + bytes;
+            weight.bytes = bytes;
+            if !rest.is_empty() {
+                *run = rest;
+                newer = Some(at);
+                continue;
+            }
+            *run = DROPPED.clone();
+            let micros = std::mem::take(&mut weight.micros);
+            self.load.runs -= std::mem::take(&mut weight.runs);
+            is_changed = true;
+            match newer {
+                Some(newer) => self.runs[newer].1.micros += micros,
+                None => {
+                    self.owed += micros;
+                    self.load.micros -= micros;
+                }
+            }
+        }
+        if is_changed {
+            self.runs.retain(|(run, _)| !run.is_empty());
+            self.begin();
+        }
+    }
 }
 
 impl Queue {
@@ -76,35 +169,38 @@ pub(super) struct QueueReader(Arc<Queue>);
 
 /// Returns the ends of a queue.
 pub(super) fn queue() -> (QueueWriter, QueueReader) {
-    let state =
-        State { runs: VecDeque::new(), load: Weight::default(), has_writer: true, has_reader: true, is_awaited: false };
+    let state = State { waiting: Waiting::default(), has_writer: true, has_reader: true, is_awaited: false };
     let queue = Arc::new(Queue { state: Mutex::new(state), arrived: Notify::new() });
     (QueueWriter(queue.clone()), QueueReader(queue))
 }
 
 impl QueueWriter {
-    /// The sum of the weights of all runs that wait.
+    /// Whether the reader was not dropped.
+    pub(super) fn has_reader(&self) -> bool {
+        self.0.lock().has_reader
+    }
+
+    /// Changes what waits, and tells the reader of it.
     ///
     /// # Errors
     /// The reader was dropped.
-    pub(super) fn load(&self) -> Result<Weight, Closed> {
-        let state = self.0.lock();
-        if state.has_reader { Ok(state.load) } else { Err(Closed) }
-    }
-
-    /// Gives a run. Without a reader it is dropped.
-    pub(super) fn send(&self, (run, weight): Parcel) {
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Waiting) -> T) -> Result<T, Closed> {
         let mut state = self.0.lock();
         if !state.has_reader {
-            return;
+            return Err(Closed);
         }
-        state.load = state.load.and(weight);
-        state.runs.push_back((run, weight));
-        let is_awaited = std::mem::take(&mut state.is_awaited);
+        let changed = change(&mut state.waiting);
+        let is_awaited = !state.waiting.runs.is_empty() && std::mem::take(&mut state.is_awaited);
         drop(state);
         if is_awaited {
             self.0.arrived.notify_one();
         }
+        Ok(changed)
+    }
+
+    /// Gives a run. Without a reader it is dropped.
+    pub(super) fn send(&self, parcel: Parcel) {
+        let _ = self.change(|waiting| waiting.push(parcel));
     }
 }
 
@@ -122,14 +218,8 @@ impl QueueReader {
     /// All runs were taken and the writer was dropped.
     pub(super) fn try_take(&self) -> Result<Option<Run>, Closed> {
         let mut state = self.0.lock();
-        match state.runs.pop_front() {
-            Some((run, weight)) => {
-                state.load = state.load.without(weight);
-                if state.runs.is_empty() && state.runs.capacity() > KEPT {
-                    state.runs = VecDeque::new();
-                }
-                Ok(Some(run))
-            }
+        match state.waiting.pop() {
+            Some(run) => Ok(Some(run)),
             None if state.has_writer => Ok(None),
             None => Err(Closed),
         }
@@ -137,7 +227,7 @@ impl QueueReader {
 
     /// Whether no run waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().runs.is_empty()
+        self.0.lock().waiting.runs.is_empty()
     }
 
     /// Waits for the next run and takes it. Cancel safe.
@@ -158,7 +248,7 @@ impl QueueReader {
     /// Asks to be told of the next run. Returns whether there is none yet.
     fn waits(&self) -> bool {
         let mut state = self.0.lock();
-        state.is_awaited = state.runs.is_empty() && state.has_writer;
+        state.is_awaited = state.waiting.runs.is_empty() && state.has_writer;
         state.is_awaited
     }
 }
@@ -167,9 +257,9 @@ impl Drop for QueueReader {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.has_reader = false;
-        let runs = std::mem::take(&mut state.runs);
+        let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        drop(runs);
+        drop(waiting);
     }
 }
 
@@ -178,6 +268,7 @@ mod tests {
     use super::*;
     use crate::Frame;
     use bytes::Bytes;
+    use millpond_media::Importance;
 
     fn run(number: u32) -> Run {
         [Frame {
@@ -187,7 +278,7 @@ mod tests {
             pts: 0,
             epoch: 0,
             is_sync: true,
-            is_disposable: false,
+            importance: Importance::BASE,
             data: Bytes::new(),
         }]
         .into()
@@ -224,21 +315,52 @@ mod tests {
         assert_eq!(waiting.await.unwrap(), Err(Closed));
     }
 
+    fn load(writer: &QueueWriter) -> Result<(usize, usize, Duration), Closed> {
+        writer.change(|waiting| (waiting.load.runs, waiting.load.bytes, waiting.load.span()))
+    }
+
     #[test]
     fn the_load_is_that_of_the_runs_that_wait() {
         let (writer, reader) = queue();
         (0..1000).for_each(|number| writer.send((run(number), weight())));
-        assert_eq!(
-            writer.load().map(|load| (load.runs, load.bytes, load.span())),
-            Ok((1000, 10_000, Duration::from_secs(40)))
-        );
-        (0..1000).for_each(|_| assert!(reader.try_take().unwrap().is_some()));
+        // From the first one to the last one.
+        assert_eq!(load(&writer), Ok((1000, 10_000, Duration::from_millis(40) * 999)));
+        assert!(reader.try_take().unwrap().is_some());
+        assert_eq!(load(&writer), Ok((999, 9990, Duration::from_millis(40) * 998)));
+        (0..999).for_each(|_| assert!(reader.try_take().unwrap().is_some()));
         assert_eq!(reader.try_take(), Ok(None));
-        assert_eq!(writer.load().map(|load| load.runs), Ok(0));
-        assert!(reader.0.lock().runs.capacity() <= KEPT, "the memory of a long queue is given back");
+        assert_eq!(load(&writer), Ok((0, 0, Duration::ZERO)));
+        assert!(reader.0.lock().waiting.runs.capacity() <= KEPT, "the memory of a long queue is given back");
         writer.send((run(0), weight()));
         drop(reader);
-        assert_eq!(writer.load().map(|load| load.runs), Err(Closed));
-        assert!(writer.0.lock().runs.is_empty(), "nobody takes them");
+        assert_eq!(load(&writer), Err(Closed));
+        assert!(writer.0.lock().waiting.runs.is_empty(), "nobody takes them");
+    }
+
+    #[test]
+    fn dropped_runs_leave_their_time_to_the_next_ones() {
+        let (writer, reader) = queue();
+        (0..10).for_each(|number| writer.send((run(number), weight())));
+        let drops = |numbers: &[u32]| {
+            writer.change(|waiting| waiting.retain_newest_first(|frame| !numbers.contains(&frame.number))).unwrap();
+            load(&writer).unwrap()
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(drops(&[3, 4, 8]), (7, 70, ms(360)));
+        assert_eq!(drops(&[9]), (6, 60, ms(280)), "up to 7");
+        writer.send((run(10), weight()));
+        assert_eq!(load(&writer), Ok((7, 70, ms(400))));
+        assert_eq!(drops(&[0, 1]), (5, 50, ms(320)), "from 2 on");
+        let left: Vec<u32> = std::iter::from_fn(|| reader.try_take().unwrap()).map(|run| run[0].number).collect();
+        assert_eq!((left, load(&writer).unwrap().2), (vec![2, 5, 6, 7, 10], Duration::ZERO));
+    }
+
+    #[test]
+    fn runs_lose_some_of_their_frames() {
+        let (writer, reader) = queue();
+        let both: Run = [run(1)[0].clone(), run(2)[0].clone()].into();
+        writer.send((both, weight()));
+        writer.change(|waiting| waiting.retain_newest_first(|frame| frame.number == 2)).unwrap();
+        assert_eq!(reader.try_take().unwrap().unwrap()[..], run(2)[..]);
     }
 }

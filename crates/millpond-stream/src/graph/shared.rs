@@ -1,7 +1,7 @@
 //! Graphs that many subscribers share.
 
 use super::{
-    Branch, Closed, Fork, Inputs, Module, ModuleError, NodeId, Output, PipeReader, Registry,
+    Branch, Closed, Fork, Inputs, Module, ModuleError, NodeId, Output, PipeReader, QueueLimits, Registry,
     fork::Figures,
     live_memory::LiveMemory,
     module::{Running, start},
@@ -138,12 +138,18 @@ impl Shared {
         self.graph.id()
     }
 
-    /// Adds a branch to a module. Waits until there is a key frame. The sending thread of `transmitter` is told of each run.
+    /// Adds a branch to a module, for which frames wait within `limits`. Waits until there is a key frame. The sending thread of
+    /// `transmitter` is told of each run.
     ///
     /// # Errors
     /// The graph has ended, or there is no key frame for long.
-    pub(super) async fn branch(&self, to: NodeId, transmitter: Option<&Transmitter>) -> Result<Branch, Closed> {
-        tokio::time::timeout(PATIENCE, self.graph.fork.join(to, transmitter)).await.unwrap_or(Err(Closed))
+    pub(super) async fn branch(
+        &self,
+        to: NodeId,
+        transmitter: Option<&Transmitter>,
+        limits: QueueLimits,
+    ) -> Result<Branch, Closed> {
+        tokio::time::timeout(PATIENCE, self.graph.fork.join(to, transmitter, limits)).await.unwrap_or(Err(Closed))
     }
 
     /// Adds a branch for a subscriber's tracks of a feed, which are set to the key frame that it begins with. Waits until there
@@ -153,11 +159,11 @@ impl Shared {
     /// The graph has ended, or there is no key frame for long.
     pub(super) async fn join(
         &self,
-        (to, transmitter): (NodeId, Option<&Transmitter>),
+        (to, transmitter, limits): (NodeId, Option<&Transmitter>, QueueLimits),
         feed: &Arc<dyn Feed>,
         tracks: &mut [TrackSender],
     ) -> Result<Joined, Closed> {
-        let Branch { reader, first, runs, span, splicer, .. } = self.branch(to, transmitter).await?;
+        let Branch { reader, first, runs, span, splicer, .. } = self.branch(to, transmitter, limits).await?;
         let is_lead = |track| self.graph.fork.lead() == Some(track);
         let key = first.iter().find(|frame| is_lead(frame.track) && frame.is_sync).ok_or(Closed)?;
         let timescale = feed.format(key.track).map_or(1, |format| format.timescale().max(1));

@@ -61,13 +61,14 @@ impl TempoMeter {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use millpond_media::Importance;
 
     const TIMESCALE: u32 = 1000;
 
     /// A frame with its decode and presentation times in milliseconds.
     fn frame(number: u32, due: u64, pts: i64, is_sync: bool) -> Frame {
         let due = Duration::from_millis(due);
-        Frame { track: 0, number, due, pts, epoch: 0, is_sync, is_disposable: false, data: Bytes::new() }
+        Frame { track: 0, number, due, pts, epoch: 0, is_sync, importance: Importance::BASE, data: Bytes::new() }
     }
 
     fn measured(frames: impl IntoIterator<Item = Frame>) -> Option<Tempo> {

@@ -33,8 +33,7 @@ impl Viewing {
         self.reader.is_drained()
     }
 
-    /// Waits for the next frames. A reader that is slow loses frames: disposable ones first, then all of a track
-    /// up to the next one that can be decoded by itself. Cancel safe.
+    /// Waits for the next frames. A reader that is slow loses frames: those that are needed least first. Cancel safe.
     ///
     /// # Errors
     /// The channel has ended.
@@ -51,7 +50,8 @@ impl Manager {
     /// The channel has ended, or has no key frame for 10 s.
     pub async fn branch(&self, program: &Program, label: &str) -> Result<Viewing, CannotOpen> {
         let node = self.registry().add(KIND, format!("{} {label}", program.path()));
-        let branch = program.shared.branch(node.id(), None).await.map_err(|Closed| CannotOpen::Ended)?;
+        let branch = program.shared.branch(node.id(), None, self.viewer_limits()).await;
+        let branch = branch.map_err(|Closed| CannotOpen::Ended)?;
         let feed = Arc::new(SessionFeed { feed: program.feed.clone(), splicer: branch.splicer });
         let program = Program { feed, ..program.clone() };
         Ok(Viewing { reader: branch.reader, program, tempo: branch.tempo, _node: node })

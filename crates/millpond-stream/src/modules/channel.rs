@@ -112,7 +112,12 @@ impl Channel {
                 Some(frame.epoch) != self.turn || (self.is_moved && frame.is_sync && Some(frame.track) == lead)
             };
             let count = 1 + rest[1..].iter().take_while(|frame| !begins(frame)).count();
-            let run: Run = rest[..count].iter().map(|frame| Frame { epoch: number, ..frame.clone() }).collect();
+            let of_epoch = |frame: &Frame| {
+                let format = epoch.formats.get(usize::from(frame.track)).and_then(Option::as_ref);
+                let importance = format.map_or(frame.importance, |format| format.importance(&frame.data));
+                Frame { epoch: number, importance, ..frame.clone() }
+            };
+            let run: Run = rest[..count].iter().map(of_epoch).collect();
             let lost = output.send(run).await?;
             self.counters.dropped_frames.fetch_add(lost as u64, Ordering::Relaxed);
             rest = &rest[count..];

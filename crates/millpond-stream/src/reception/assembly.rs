@@ -1,6 +1,6 @@
 //! Makes the frames of a stream of what its sessions receive.
 
-use super::{disposable::is_disposable, source::AfterLoss};
+use super::source::AfterLoss;
 use crate::{
     Format, Frame, Run,
     live::{
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use bytes::Bytes;
-use millpond_media::{Codec, NalSyntax, PictureSequence, Timescale, ts::SpliceSection};
+use millpond_media::{Codec, Importance, NalSyntax, PictureSequence, Timescale, ts::SpliceSection};
 use millpond_package::live::Cue;
 use millpond_rtp::{payload::Unit, rtcp::SenderReport};
 use std::{sync::Arc, time::Duration};
@@ -48,7 +48,8 @@ pub(super) struct Arrived {
     /// Time by which decoding precedes presentation, in 90 kHz; `None` where the source does not state it.
     pub(super) reordered: Option<u32>,
     pub(super) is_key: bool,
-    pub(super) is_disposable: bool,
+    /// Where the packets told it; `None` where the frame does.
+    pub(super) importance: Option<Importance>,
     /// Whether frames of the track before this one were lost.
     pub(super) lost_before: bool,
     pub(super) bytes: Bytes,
@@ -231,13 +232,11 @@ impl Assembly {
 
     /// Adds the frame of a unit that arrived just now to the run, as [`frame`](Self::frame) does.
     pub(super) fn unit(&mut self, track: u16, unit: Unit, arrival: Duration) {
-        let Some(format) = self.formats.get(usize::from(track)).and_then(Option::as_ref) else { return };
-        let syntax = NalSyntax::of(&format.track.codec);
         let arrived = Arrived {
             timestamp: Wrapped::rtp(unit.timestamp),
             reordered: None,
             is_key: unit.is_key,
-            is_disposable: syntax.is_some_and(|(syntax, size)| is_disposable(syntax, size, &unit.bytes)),
+            importance: unit.importance,
             lost_before: unit.lost_before,
             bytes: unit.bytes,
         };
@@ -250,6 +249,7 @@ impl Assembly {
         let place = usize::from(track);
         let Some(format) = self.formats.get(place).and_then(Option::as_ref) else { return };
         let is_video = format.is_video();
+        let importance = arrived.importance.unwrap_or_else(|| format.importance(&arrived.bytes));
         let line = &mut self.lines[place];
         line.awaits_key |= arrived.lost_before && is_video && self.after_loss == AfterLoss::Wait;
         if line.awaits_key && !arrived.is_key {
@@ -277,7 +277,7 @@ impl Assembly {
             pts: stamp.pts,
             epoch: stamp.epoch,
             is_sync: arrived.is_key,
-            is_disposable: arrived.is_disposable,
+            importance,
             data: arrived.bytes,
         });
     }

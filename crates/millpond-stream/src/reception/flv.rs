@@ -6,7 +6,6 @@ mod sound_times;
 use super::{
     SourceError, SourceErrorKind,
     assembly::{Arrived, Assembly},
-    disposable::is_disposable,
     published::ADDRESS,
     transport::Faults,
 };
@@ -14,7 +13,7 @@ use crate::{Format, live::clock::Wrapped};
 use bytes::Bytes;
 use lane::Lane;
 use millpond_media::{
-    MediaError, NalSyntax,
+    MediaError,
     flv::{FlvContent, FlvTag},
 };
 use std::{sync::Arc, time::Duration};
@@ -198,13 +197,11 @@ impl FlvFrames {
                 (Wrapped::rtp(presented), lane.reordered(frame.composition))
             }
         };
-        let syntax = lane.codec().syntax();
         let arrived = Arrived {
             timestamp,
             reordered: Some(reordered),
             is_key: frame.is_key,
-            is_disposable: syntax
-                .is_some_and(|syntax: NalSyntax| is_disposable(syntax, lane::LENGTH_SIZE, &frame.bytes)),
+            importance: None,
             lost_before: false,
             bytes: frame.bytes,
         };

@@ -3,14 +3,13 @@
 use super::{
     SourceError, SourceErrorKind,
     assembly::{Arrived, Assembly},
-    disposable::is_disposable,
     published::ADDRESS,
     transport::Faults,
 };
 use crate::{Format, live::clock::Wrapped};
 use bytes::Bytes;
 use millpond_media::{
-    NalSyntax, SampleTable, Timescale, Track, TrackKind,
+    SampleTable, Timescale, Track, TrackKind,
     fragment_stream::{FragmentEvent, FragmentStream, StreamedSample},
 };
 use millpond_package::{MediaKind, language};
@@ -227,12 +226,11 @@ impl FragmentFrames {
         let rate = i64::from(lane.source.timescale.get());
         let pts = sample.pts.saturating_sub(lane.start);
         let base = *self.base.get_or_insert(pts.div_euclid(rate));
-        let syntax = NalSyntax::of(&lane.source.codec);
         let arrived = Arrived {
             timestamp: Wrapped::whole(pts.saturating_sub(base.saturating_mul(rate)) as u64),
             reordered: Some(lane.reordered(&sample)),
             is_key: sample.is_sync || !lane.is_video(),
-            is_disposable: syntax.is_some_and(|(syntax, size)| is_disposable(syntax, size, &sample.data)),
+            importance: None,
             lost_before: false,
             bytes: sample.data,
         };

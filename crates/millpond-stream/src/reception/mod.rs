@@ -12,7 +12,6 @@ mod assembly;
 mod backoff;
 mod balance;
 mod connector;
-mod disposable;
 mod error;
 mod flv;
 mod format;

@@ -3,6 +3,7 @@
 use super::{BlockLength, MediaReader, StoredMedia};
 use crate::{Frame, Run};
 use bytes::Bytes;
+use millpond_media::Importance;
 use millpond_package::{ObjectIndex, ObjectRange, PresentedTrack, timeline::Timed};
 use millpond_rtp::payload::Conversion;
 use millpond_store::{Hold, OriginError};
@@ -201,7 +202,7 @@ impl Planned {
         });
         let data = self.conversion.apply(data.unwrap_or_default());
         let Self { track, number, due, pts, is_sync, .. } = *self;
-        Frame { track, number, due, pts, epoch: 0, is_sync, is_disposable: false, data }
+        Frame { track, number, due, pts, epoch: 0, is_sync, importance: Importance::BASE, data }
     }
 }
 

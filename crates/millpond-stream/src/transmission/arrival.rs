@@ -2,6 +2,7 @@
 
 use super::{
     Now,
+    allowance::Allowance,
     packets::{Packetizing, Sent},
     sending::{Next, Sending},
 };
@@ -103,6 +104,14 @@ impl Sending {
                 transmission.frames.advance();
                 continue;
             };
+            if !arrival.has_begun {
+                track.outlet.keep_buffers_short();
+            }
+            if let (Allowance::Later(at), 0) = (Allowance::of(track, now.at), self.sent) {
+                let position = position(epochs.current(), now, last);
+                self.report_in_time(position, now, packets);
+                return Next::At(at);
+            }
             // Frames that are missing were dropped so that the others can be decoded: there is nothing to skip.
             let sent = if track.has_ended { Sent::Whole } else { packets.frame(track, frame, &mut self.sent) };
             match sent {

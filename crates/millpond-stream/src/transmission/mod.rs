@@ -4,6 +4,7 @@
 //! no clock. Each subscriber on it is a [`Sending`](sending::Sending), which sends the frames of a [`Transmission`] through
 //! the outlets of its [`TrackSender`]s.
 
+mod allowance;
 mod arrival;
 mod batch;
 mod deadline;

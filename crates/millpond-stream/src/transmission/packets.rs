@@ -74,7 +74,7 @@ impl Packetizing {
     pub(super) fn frame(&mut self, track: &mut TrackSender, frame: &Frame, sent: &mut usize) -> Sent {
         // Frames for a receiver that is behind are dropped, then pictures up to the next one that can be decoded by itself.
         let backlog = track.outlet.backlog();
-        track.skips = backlog != Backlog::Low || (track.skips && !frame.is_sync);
+        track.skips = backlog > Backlog::Medium || (track.skips && !frame.is_sync);
         if backlog == Backlog::Stuck {
             return Sent::Stuck;
         }

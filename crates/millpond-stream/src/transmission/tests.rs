@@ -11,6 +11,7 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::{
+    Importance,
     codec::Codec,
     movie::{Track, TrackKind},
     sample_table::SampleTable,
@@ -195,7 +196,7 @@ fn picture(number: u32, size: usize) -> Frame {
         pts: i64::from(number) * 3600,
         epoch: 0,
         is_sync: number.is_multiple_of(KEYS),
-        is_disposable: false,
+        importance: Importance::BASE,
         data: Bytes::from(data),
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use bytes::Bytes;
 use millpond_media::{
-    index_bytes,
+    Importance, index_bytes,
     movie::{Track, TrackKind},
     sample_table::SampleTable,
 };
@@ -41,7 +41,7 @@ fn picture(number: u32, step: u64) -> Frame {
         pts: clock(at),
         epoch: 0,
         is_sync: number.is_multiple_of(50),
-        is_disposable: false,
+        importance: Importance::BASE,
         data: data.into(),
     }
 }
@@ -49,7 +49,7 @@ fn picture(number: u32, step: u64) -> Frame {
 fn sound(number: u32) -> Frame {
     let due = Duration::from_nanos(u64::from(number) * 1024 * 1_000_000_000 / 48_000);
     let (pts, data) = (i64::from(number) * 1024, Bytes::from(vec![7; 300]));
-    Frame { track: 1, number, due, pts, epoch: 0, is_sync: true, is_disposable: false, data }
+    Frame { track: 1, number, due, pts, epoch: 0, is_sync: true, importance: Importance::BASE, data }
 }
 
 /// Pictures and sound of some time, by their due times.

@@ -33,6 +33,7 @@ mod live_put;
 mod live_reports;
 mod live_rtmp;
 mod live_rtsp;
+mod live_slow;
 mod live_sound;
 mod live_sources;
 mod live_transport;

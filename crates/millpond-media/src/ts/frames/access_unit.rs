@@ -64,16 +64,6 @@ fn is_base_layer(unit: &[u8]) -> bool {
     matches!(unit, [first, second, ..] if first & 1 == 0 && second & 0xf8 == 0)
 }
 
-/// Whether no other picture (H.265: of the same sub-layer) refers to the slice's one.
-pub(super) fn is_unreferenced(syntax: NalSyntax, slice: &[u8]) -> bool {
-    let first = slice.first().copied().unwrap_or_default();
-    match syntax {
-        NalSyntax::Avc => first & 0x60 == 0,
-        // Even types up to 14 are sub-layer non-reference pictures.
-        NalSyntax::Hevc => matches!(first >> 1 & 0x3f, kind if kind <= 14 && kind % 2 == 0),
-    }
-}
-
 /// An access unit that is being assembled.
 #[derive(Debug, Default)]
 pub(super) struct AccessUnit {
@@ -83,8 +73,6 @@ pub(super) struct AccessUnit {
     pub(super) data: Vec<u8>,
     pub(super) has_slice: bool,
     pub(super) is_sync: bool,
-    /// Whether another picture may refer to a slice.
-    pub(super) is_referenced: bool,
     /// Whether the first slice is missing.
     pub(super) lacks_start: bool,
     /// The field that it codes, where it is no frame.
@@ -98,7 +86,6 @@ impl AccessUnit {
             self.lacks_start |= !self.has_slice && !begins_picture(syntax, unit);
             self.has_slice = true;
             self.is_sync |= syntax.is_entry_slice(unit);
-            self.is_referenced |= !is_unreferenced(syntax, unit);
         }
         self.is_sync |= syntax.is_recovery_point(unit);
         // Units are limited to far less than 32 bits.
@@ -109,7 +96,6 @@ impl AccessUnit {
     /// Appends the second field of the frame.
     pub(super) fn join(&mut self, second: &Self) {
         self.data.extend_from_slice(&second.data);
-        self.is_referenced |= second.is_referenced;
     }
 }
 

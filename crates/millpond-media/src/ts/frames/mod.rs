@@ -37,8 +37,6 @@ pub struct TsFrame {
     pub data: Bytes,
     /// Whether decoding can begin here.
     pub is_sync: bool,
-    /// Whether no other picture needs this one (`nal_ref_idc` 0; HEVC: sub-layer non-reference).
-    pub is_disposable: bool,
     /// Whether the stream has no time for this picture, so that both times continue at the last distance. Times of
     /// sound follow from its sampling rate and are exact.
     pub is_estimated: bool,

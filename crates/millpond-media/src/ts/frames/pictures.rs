@@ -220,7 +220,6 @@ impl Pictures {
             dts,
             data: Bytes::from(unit.data),
             is_sync: unit.is_sync,
-            is_disposable: !unit.is_referenced,
             is_estimated,
         }));
     }

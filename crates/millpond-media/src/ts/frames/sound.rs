@@ -186,8 +186,8 @@ impl<C: SoundCode> SoundFrames<C> {
                 continue;
             };
             let pts = clock.step(&frame);
-            let (is_sync, is_disposable, is_estimated) = (true, false, false);
-            out.push(Framed::Frame(TsFrame { pts, dts: pts, data: frame.data, is_sync, is_disposable, is_estimated }));
+            let (is_sync, is_estimated) = (true, false);
+            out.push(Framed::Frame(TsFrame { pts, dts: pts, data: frame.data, is_sync, is_estimated }));
         }
     }
 }

@@ -18,7 +18,9 @@ const GATHER_CHUNKS: usize = 64;
 const GATHER_BYTES: usize = 512 << 10;
 /// Most bytes of a body that is made while it is sent which wait in the kernel for room in the client's window: what a slow
 /// client gets next is that old. Bodies of a fixed length may fill the socket's buffer.
-const UNSENT_BYTES: u32 = 128 << 10;
+const UNSENT_BYTES: u32 = 32 << 10;
+/// Number of queued bytes of such a body from which `writev` is called: what waits behind can still be dropped.
+const GATHER_STREAM_BYTES: usize = 16 << 10;
 
 /// Writes one body.
 pub(super) struct BodyWriter<'a> {
@@ -35,6 +37,8 @@ pub(super) struct BodyWriter<'a> {
     chunked: bool,
     /// Most bytes that are encrypted at a time, over TLS.
     encrypted: Option<usize>,
+    /// Number of queued bytes from which they are written.
+    gathers: usize,
     /// Whether each file range is sent alone.
     alone: bool,
 }
@@ -43,7 +47,8 @@ impl<'a> BodyWriter<'a> {
     /// Creates a writer. `encrypted` is the most bytes that are encrypted at a time, over TLS.
     pub(super) fn new(socket: &'a mut ClientSocket, chunked: bool, encrypted: Option<usize>) -> Self {
         let queue = Vec::new();
-        Self { socket, queue, queued_bytes: 0, files: 0, is_corked: false, chunked, encrypted, alone: false }
+        let gathers = encrypted.unwrap_or(GATHER_BYTES);
+        Self { socket, queue, queued_bytes: 0, files: 0, is_corked: false, chunked, encrypted, gathers, alone: false }
     }
 
     /// Sends a head and the body after it.
@@ -53,6 +58,7 @@ impl<'a> BodyWriter<'a> {
     pub(super) async fn run(mut self, head: Vec<u8>, mut body: Body) -> Result<(), SendError> {
         if body.is_stream() {
             self.socket.bound_unsent(UNSENT_BYTES);
+            self.gathers = self.gathers.min(GATHER_STREAM_BYTES);
         }
         self.queue.push(Chunk::Owned(head));
         while let Some(chunk) = self.next(&mut body).await? {
@@ -122,8 +128,7 @@ impl<'a> BodyWriter<'a> {
         let is_owned = matches!(chunk, Chunk::Owned(_));
         self.queued_bytes += chunk.len() as usize;
         self.queue.push(chunk);
-        let most_bytes = self.encrypted.unwrap_or(GATHER_BYTES);
-        if is_owned || self.queue.len() >= GATHER_CHUNKS || self.queued_bytes >= most_bytes {
+        if is_owned || self.queue.len() >= GATHER_CHUNKS || self.queued_bytes >= self.gathers {
             self.flush(Some(body)).await?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::{
     moved, nanos, ticks,
 };
 use crate::Frame;
-use millpond_media::units::Timescale;
+use millpond_media::{Importance, units::Timescale};
 use millpond_package::live::SegmentNumber;
 use std::{collections::VecDeque, time::Duration};
 
@@ -109,7 +109,7 @@ impl Lane {
             pts,
             epoch,
             is_sync: sample.is_sync,
-            is_disposable: false,
+            importance: Importance::BASE,
             data: sample.data,
         };
         let end = moved_by(sample.pts.saturating_add(sample.duration));

@@ -346,15 +346,16 @@ impl Line {
         let mut passing = Vec::new();
         for frame in frames {
             for placed in given.plan().place(frame.track, frame.pts, cut.from) {
+                let format = formats.get(usize::from(placed.track)).and_then(Option::as_ref);
+                let scale = format.map(|format| format.track.timescale);
                 let moved = Frame {
                     track: placed.track,
                     pts: placed.pts,
                     due: cut.from.saturating_add(frame.due),
                     epoch,
+                    importance: format.map_or(frame.importance, |format| format.importance(&frame.data)),
                     ..frame.clone()
                 };
-                let scale = formats.get(usize::from(placed.track)).and_then(Option::as_ref);
-                let scale = scale.map(|format| format.track.timescale);
                 passing.extend(self.passed(placed.track).take(moved, placed.is_video, scale));
             }
         }

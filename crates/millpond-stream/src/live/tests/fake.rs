@@ -10,6 +10,7 @@ use crate::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use millpond_media::{
+    Importance,
     codec::{Codec, Color, Vp9Config},
     movie::{Track, TrackKind},
     sample_table::SampleTable,
@@ -155,7 +156,7 @@ pub(in crate::live) fn picture(number: u32) -> Frame {
         pts: 900_000 + 3600 * i64::from(number),
         epoch: 0,
         is_sync: number.is_multiple_of(10),
-        is_disposable: false,
+        importance: Importance::BASE,
         data: Bytes::copy_from_slice(&number.to_be_bytes()),
     }
 }
@@ -206,6 +207,8 @@ pub(super) fn manager() -> Arc<Manager> {
         origin_bandwidth: None,
     };
     let options = Options {
+        viewer_queue: Duration::from_secs(3),
+        dropping: crate::Dropping::LeastNeeded,
         address: Ipv4Addr::LOCALHOST.into(),
         threads: 1,
         on_thread_start: || {},

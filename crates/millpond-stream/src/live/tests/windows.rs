@@ -7,6 +7,7 @@ use crate::{
 };
 use bytes::Bytes;
 use millpond_media::{
+    Importance,
     fragment_stream::{FragmentEvent, FragmentStream},
     index_bytes,
     movie::{Track, TrackKind},
@@ -66,7 +67,7 @@ pub(super) fn picture(number: u32) -> Frame {
         pts: 90_000 * START as i64 + 3600 * i64::from(shown + 1),
         epoch: 0,
         is_sync: number.is_multiple_of(25),
-        is_disposable: false,
+        importance: Importance::BASE,
         data: Bytes::from(format!("picture {number}")),
     }
 }
@@ -81,7 +82,7 @@ pub(super) fn sound(number: u32) -> Frame {
         pts,
         epoch: 0,
         is_sync: true,
-        is_disposable: false,
+        importance: Importance::BASE,
         data: Bytes::from(format!("sound {number}")),
     }
 }

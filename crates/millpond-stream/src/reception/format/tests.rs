@@ -171,6 +171,7 @@ fn another_size_in_a_key_frame_is_another_format() {
         timestamp: 0,
         lost_before: false,
         is_key: true,
+        importance: None,
         parameter_sets: Vec::new(),
         bytes: Bytes::from(vec![0x30, 0x59, 0, 0x9d, 1, 0x2a, width, 1, 0xb6, 0, 0, 7]),
     };

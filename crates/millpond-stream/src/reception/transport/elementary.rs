@@ -152,7 +152,7 @@ impl Elementary {
             timestamp: Wrapped::mpeg(frame.pts),
             reordered: Some(if reordered > MOST_REORDERED { 0 } else { reordered as u32 }),
             is_key: frame.is_sync,
-            is_disposable: frame.is_disposable,
+            importance: None,
             lost_before: std::mem::take(&mut self.is_broken),
             bytes: frame.data,
         }));

@@ -1,0 +1,65 @@
+//! How much may wait for one branch of a fork, and how urgent it is to drop frames.
+
+use super::{key_interval::KeyInterval, queue::Weight};
+use crate::Dropping;
+use std::time::Duration;
+
+/// Bounds of the frames that wait for one branch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLimits {
+    pub(crate) runs: usize,
+    pub(crate) bytes: usize,
+    /// Longest time from the first picture that waits to the last one.
+    pub(crate) span: Duration,
+    pub(crate) dropping: Dropping,
+}
+
+/// What a branch can't keep, from nothing to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pressure {
+    None,
+    /// Pictures without which the base layer can be decoded.
+    Layers,
+    /// The rest of the group of pictures too.
+    Group,
+    /// All pictures before the newest key frame.
+    Late,
+    /// Frames that arrive, sound too.
+    Full,
+}
+
+impl QueueLimits {
+    /// Those of a module that may not lose frames because of a short delay.
+    pub(crate) const MODULE: Self =
+        Self { runs: 4096, bytes: 8 << 20, span: Duration::from_secs(10), dropping: Dropping::LeastNeeded };
+
+    /// Those of a viewer, for whom frames of a time wait.
+    pub(crate) fn viewer(span: Duration, dropping: Dropping) -> Self {
+        Self { span, dropping, ..Self::MODULE }
+    }
+
+    /// The pressure where `load` waits with a run that is due at `due`. An empty queue has room for any run.
+    ///
+    /// A group of pictures loses its end: the later in its group a frame is, the less time may wait. So each group loses a
+    /// little, instead of one group nearly all.
+    pub(super) fn pressure(&self, load: Weight, due: Duration, keys: &KeyInterval) -> Pressure {
+        if load.runs <= 1 {
+            return Pressure::None;
+        }
+        let Self { runs, span, .. } = *self;
+        // Two of the largest key frames always fit.
+        let bytes = self.bytes.max(keys.largest.saturating_mul(2));
+        let waits = load.span();
+        if load.runs <= runs / 2 && load.bytes <= bytes / 2 && waits <= span / 4 {
+            Pressure::None
+        } else if load.runs > runs || load.bytes > bytes || waits > span * 2 {
+            Pressure::Full
+        } else if waits > span {
+            Pressure::Late
+        } else if load.runs > runs / 4 * 3 || load.bytes > bytes / 4 * 3 || waits > keys.share_left(due, span) {
+            Pressure::Group
+        } else {
+            Pressure::Layers
+        }
+    }
+}

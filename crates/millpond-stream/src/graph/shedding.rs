@@ -1,0 +1,127 @@
+//! Drops frames that wait in a queue: those that are needed least first, the newest first among equals.
+
+use super::{
+    losses::Losses,
+    queue::{Waiting, Weight},
+    queue_limits::Pressure,
+};
+use crate::{Frame, Run};
+
+/// Bytes of a run that are dropped for each byte that arrives while too many wait.
+const TIMES: usize = 2;
+
+/// Gives a run to a queue under pressure, or those of its frames that can be decoded, and then drops what is needed least.
+/// Returns whether frames were given, and the number of those that were lost. What waits can be decoded as before, and `losses`
+/// tells which frames that arrive later can't.
+pub(super) fn give(
+    waiting: &mut Waiting,
+    (run, weight): (&Run, Weight),
+    pressure: Pressure,
+    losses: &mut Losses,
+) -> (bool, usize) {
+    let mut rest = Vec::new();
+    for frame in run.iter() {
+        if pressure == Pressure::Full || !losses.admits(frame) {
+            losses.lose(frame);
+        } else {
+            rest.push(frame.clone());
+        }
+    }
+    let lost = run.len() - rest.len();
+    if rest.is_empty() {
+        return (false, lost);
+    }
+    let bytes = rest.iter().map(|frame| frame.data.len()).sum();
+    let has_key = rest.iter().any(|frame| frame.is_sync && frame.importance.is_picture);
+    waiting.push((rest.into(), weight.with_bytes(bytes)));
+    let shed = match pressure {
+        Pressure::None | Pressure::Full => 0,
+        Pressure::Late if has_key => before_key(waiting, losses),
+        Pressure::Layers => least_needed(waiting, 1, bytes, losses),
+        Pressure::Group | Pressure::Late => least_needed(waiting, 0, bytes, losses),
+    };
+    (true, lost + shed)
+}
+
+/// Drops pictures that layers from `lowest` on need, because `bytes` have arrived. Returns their number.
+fn least_needed(waiting: &mut Waiting, lowest: u8, bytes: usize, losses: &mut Losses) -> usize {
+    let (mut lost, mut left) = (0, bytes.saturating_mul(TIMES));
+    let mut rank = greatest(waiting, lowest, None);
+    while let Some(of) = rank.filter(|_| left > 0) {
+        lost += newest(waiting, of, &mut left, losses);
+        rank = greatest(waiting, lowest, Some(of));
+    }
+    lost
+}
+
+/// Whether a frame is dropped before the key frames.
+fn is_spare(frame: &Frame) -> bool {
+    frame.importance.is_picture && !frame.is_sync
+}
+
+/// The greatest layer that needs a picture which waits, from `lowest` on and below `under`.
+fn greatest(waiting: &Waiting, lowest: u8, under: Option<u8>) -> Option<u8> {
+    let spare = waiting.runs().flat_map(|run| run.iter()).filter(|frame| is_spare(frame));
+    let ranks = spare.map(|frame| frame.importance.needed_by);
+    ranks.filter(|rank| *rank >= lowest && under.is_none_or(|under| *rank < under)).max()
+}
+
+/// Drops pictures that layer `rank` needs, the newest first, until `left` bytes were dropped.
+fn newest(waiting: &mut Waiting, rank: u8, left: &mut usize, losses: &mut Losses) -> usize {
+    let (mut keys, mut lost) = (Keys::default(), 0);
+    waiting.retain_newest_first(|frame| {
+        let drops = *left > 0 && is_spare(frame) && frame.importance.needed_by == rank;
+        if drops {
+            *left = left.saturating_sub(frame.data.len().max(1));
+            lost += 1;
+            keys.lost(frame, losses);
+        }
+        keys.pass(frame);
+        !drops
+    });
+    lost
+}
+
+/// Drops all pictures before the newest key frame of their track.
+fn before_key(waiting: &mut Waiting, losses: &mut Losses) -> usize {
+    let (mut all, mut passed, mut lost) = (Keys::default(), Keys::default(), 0);
+    waiting.runs().rev().flat_map(|run| run.iter().rev()).for_each(|frame| all.pass(frame));
+    waiting.retain_newest_first(|frame| {
+        let leads = is_spare(frame) && all.newest(frame.track).is_some_and(|key| frame.pts < key);
+        let is_before = frame.importance.is_picture && passed.newest(frame.track).is_some();
+        if is_before {
+            passed.lost(frame, losses);
+        }
+        passed.pass(frame);
+        lost += usize::from(leads || is_before);
+        !leads && !is_before
+    });
+    lost
+}
+
+/// The newest key frame of each track of pictures, seen from the end of a queue.
+#[derive(Default)]
+struct Keys(Vec<(u16, i64)>);
+
+impl Keys {
+    fn newest(&self, track: u16) -> Option<i64> {
+        self.0.iter().find(|(of, _)| *of == track).map(|(_, pts)| *pts)
+    }
+
+    fn pass(&mut self, frame: &Frame) {
+        if frame.is_sync && frame.importance.is_picture && self.newest(frame.track).is_none() {
+            self.0.push((frame.track, frame.pts));
+        }
+    }
+
+    /// Notes what later frames miss: those of its group, or those that lead the next one.
+    fn lost(&self, frame: &Frame, losses: &mut Losses) {
+        match self.newest(frame.track) {
+            None => losses.lose(frame),
+            Some(key) => losses.lose_before(frame, key),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
