@@ -31,12 +31,13 @@ const RTSP: u16 = 554;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SourceOptions {
     transport: SourceTransport,
+    retransmission: bool,
     timeout: Duration,
 }
 
 impl SourceOptions {
     pub(super) fn new(live: &LiveSettings) -> Self {
-        Self { transport: live.transport, timeout: live.timeout }
+        Self { transport: live.transport, retransmission: live.retransmission, timeout: live.timeout }
     }
 }
 
@@ -120,6 +121,7 @@ impl Intercept {
             AnswerError::Source { path: name.to_string(), error: Arc::new(error) }
         })?;
         source.transport = self.sources.transport;
+        source.retransmission = self.sources.retransmission;
         source.timeout = self.sources.timeout;
         source.policies.after_end = AfterEnd::Close;
         let linger = Linger::For(Duration::ZERO);
