@@ -40,6 +40,15 @@ def allow(congestion: str):
         file.write_text(f"{file.read_text().strip()} {congestion}")
 
 
+def hasten(process: subprocess.Popen):
+    """Has a process that leads a session run before others. Between sessions nice values do not count (sched(7), autogroup)."""
+    try:
+        Path(f"/proc/{process.pid}/autogroup").write_text("-15")
+    except OSError:
+        # It has ended, or the kernel has no such groups.
+        pass
+
+
 class Namespace:
     """One end. All its processes see only its own loopback and the link."""
 
@@ -50,17 +59,28 @@ class Namespace:
         """The command that runs another one inside."""
         return [str(word) for word in ("ip", "netns", "exec", self.name, *words)]
 
-    def run(self, *words, check: bool = True, **options) -> subprocess.CompletedProcess:
-        """Runs a command to its end."""
-        return subprocess.run(self.command(*words), check=check, **{"capture_output": True, "text": True, **options})
+    def run(self, *words, check: bool = True, timeout: float | None = None) -> subprocess.CompletedProcess:
+        """Runs a command to its end, which is preferred on a busy machine."""
+        with subprocess.Popen(self.command(*words), stdout=-1, stderr=-1, text=True, start_new_session=True) as process:
+            hasten(process)
+            try:
+                out, errors = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        ran = subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+        if check:
+            ran.check_returncode()
+        return ran
 
     def start(self, *words, log: Path | None = None, **options) -> subprocess.Popen:
-        """Starts a command, which ends with the namespace. Its output goes to `log`, where given."""
+        """Starts a command, which ends with the namespace and is preferred on a busy machine. Its output goes to `log`, where given."""
         if log:
             log.parent.mkdir(parents=True, exist_ok=True)
             output = log.open("wb")
             options = {"stdout": output, "stderr": output, **options}
-        process = subprocess.Popen(self.command(*words), **{"stdin": subprocess.DEVNULL, **options})
+        process = subprocess.Popen(self.command(*words), start_new_session=True, **{"stdin": subprocess.DEVNULL, **options})
+        hasten(process)
         self.started.append(process)
         return process
 
@@ -98,7 +118,9 @@ class Pair:
         self.both, self.report = both, {}
         ends = [f"{end.name}={end.address}/24" for end in (self.a, self.b)]
         command = [binary(), *ends, f"--both={both}", f"--ab={ab}", f"--ba={ba}", f"--seed={seed}", "--stdin"]
-        self.link = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = [str(word) for word in command]
+        self.link = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        hasten(self.link)
         if self.link.stdout.readline().strip() != "ready":
             raise RuntimeError(f"millpond-link ended with {self.link.wait()}")
         try:
