@@ -124,7 +124,7 @@ impl BranchWriter {
                 return (true, 0);
             }
             match limits.dropping {
-                Dropping::LeastNeeded => shedding::give(waiting, (run, weight), pressure, losses),
+                Dropping::LeastNeeded => shedding::give(waiting, (run, weight), (pressure, keys), losses),
                 Dropping::Blind if pressure >= Pressure::Late => (false, run.len()),
                 Dropping::Blind => {
                     waiting.push((run.clone(), weight));

@@ -94,7 +94,7 @@ impl Inner {
         let keys = || of_lead().filter(|frame| frame.is_sync);
         let has_key = run.is_ok() && keys().next().is_some();
         let bytes = given.iter().map(|frame| frame.data.len()).sum();
-        keys().for_each(|frame| self.keys.take(frame.due, frame.data.len()));
+        keys().for_each(|frame| self.keys.take(frame));
         if run.is_ok() {
             self.kept.push(given, bytes, has_key, limits);
             of_lead().for_each(|frame| self.tempo.take(frame, timescale.unwrap_or(1)));

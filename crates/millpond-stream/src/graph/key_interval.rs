@@ -1,5 +1,6 @@
-//! Distance and size of the key frames of a stream.
+//! Distance and size of the key frames of a stream, and which pictures lead the newest one.
 
+use crate::Frame;
 use std::time::Duration;
 
 /// Longest distance of key frames that is believed.
@@ -12,16 +13,24 @@ pub(super) struct KeyInterval {
     pub(super) largest: usize,
     /// Due time of the newest one.
     last: Option<Duration>,
+    /// Its track and presentation time.
+    shown: Option<(u16, i64)>,
     /// Time between the last two.
     interval: Option<Duration>,
 }
 
 impl KeyInterval {
     /// Takes a key frame.
-    pub(super) fn take(&mut self, due: Duration, bytes: usize) {
-        self.largest = self.largest.max(bytes);
-        let interval = self.last.replace(due).and_then(|last| due.checked_sub(last));
+    pub(super) fn take(&mut self, key: &Frame) {
+        self.largest = self.largest.max(key.data.len());
+        self.shown = Some((key.track, key.pts));
+        let interval = self.last.replace(key.due).and_then(|last| key.due.checked_sub(last));
         self.interval = interval.filter(|interval| !interval.is_zero() && *interval < LONGEST);
+    }
+
+    /// Whether a frame after the newest key frame is shown before it: later ones do not refer to it.
+    pub(super) fn is_led_by(&self, frame: &Frame) -> bool {
+        self.shown.is_some_and(|(track, pts)| track == frame.track && frame.pts < pts)
     }
 
     /// A share of a time: all of it at the beginning of a group of pictures, down to half of it at its end; three quarters
@@ -36,20 +45,29 @@ impl KeyInterval {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
+    use millpond_media::Importance;
+
+    fn key(due: Duration, bytes: usize) -> Frame {
+        let (pts, data) = (due.as_millis() as i64, Bytes::from(vec![0; bytes]));
+        Frame { track: 0, number: 0, due, pts, epoch: 0, is_sync: true, importance: Importance::BASE, data }
+    }
 
     #[test]
     fn the_end_of_a_group_has_half_of_the_time() {
         let ms = Duration::from_millis;
         let (mut keys, time) = (KeyInterval::default(), ms(1000));
         assert_eq!(keys.share_left(ms(0), time), ms(750));
-        keys.take(ms(0), 500);
+        keys.take(&key(ms(0), 500));
         assert_eq!(keys.share_left(ms(100), time), ms(750), "of the first group nothing is known");
-        keys.take(ms(2000), 300);
+        keys.take(&key(ms(2000), 300));
         assert_eq!([2000, 3000, 4000, 9000].map(|due| keys.share_left(ms(due), time)), [1000, 750, 500, 500].map(ms));
         assert_eq!(keys.largest, 500);
-        keys.take(ms(2000), 300);
+        assert!(keys.is_led_by(&key(ms(1999), 1)) && !keys.is_led_by(&key(ms(2000), 1)));
+        assert!(!keys.is_led_by(&Frame { track: 1, ..key(ms(0), 1) }));
+        keys.take(&key(ms(2000), 300));
         assert_eq!(keys.share_left(ms(2500), time), ms(750), "times that stand still");
-        keys.take(ms(100), 300);
+        keys.take(&key(ms(100), 300));
         assert_eq!(keys.share_left(ms(100), time), ms(750), "times that go back");
     }
 }

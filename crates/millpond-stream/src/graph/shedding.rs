@@ -1,6 +1,7 @@
 //! Drops frames that wait in a queue: those that are needed least first, the newest first among equals.
 
 use super::{
+    key_interval::KeyInterval,
     losses::Losses,
     queue::{Waiting, Weight},
     queue_limits::Pressure,
@@ -16,14 +17,14 @@ const TIMES: usize = 2;
 pub(super) fn give(
     waiting: &mut Waiting,
     (run, weight): (&Run, Weight),
-    pressure: Pressure,
+    (pressure, keys): (Pressure, &KeyInterval),
     losses: &mut Losses,
 ) -> (bool, usize) {
     let mut rest = Vec::new();
     for frame in run.iter() {
-        if pressure == Pressure::Full || !losses.admits(frame) {
-            losses.lose(frame);
-        } else {
+        if pressure == Pressure::Full {
+            lose(frame, keys, losses);
+        } else if losses.admits(frame) {
             rest.push(frame.clone());
         }
     }
@@ -37,21 +38,28 @@ pub(super) fn give(
     let shed = match pressure {
         Pressure::None | Pressure::Full => 0,
         Pressure::Late if has_key => before_key(waiting, losses),
-        Pressure::Layers => least_needed(waiting, 1, bytes, losses),
-        Pressure::Group | Pressure::Late => least_needed(waiting, 0, bytes, losses),
+        Pressure::Layers => least_needed(waiting, (1, bytes), keys, losses),
+        Pressure::Group | Pressure::Late => least_needed(waiting, (0, bytes), keys, losses),
     };
     (true, lost + shed)
 }
 
 /// Drops pictures that layers from `lowest` on need, because `bytes` have arrived. Returns their number.
-fn least_needed(waiting: &mut Waiting, lowest: u8, bytes: usize, losses: &mut Losses) -> usize {
+fn least_needed(waiting: &mut Waiting, (lowest, bytes): (u8, usize), keys: &KeyInterval, losses: &mut Losses) -> usize {
     let (mut lost, mut left) = (0, bytes.saturating_mul(TIMES));
     let mut rank = greatest(waiting, lowest, None);
     while let Some(of) = rank.filter(|_| left > 0) {
-        lost += newest(waiting, of, &mut left, losses);
+        lost += newest(waiting, (of, &mut left), keys, losses);
         rank = greatest(waiting, lowest, Some(of));
     }
     lost
+}
+
+/// Notes what later frames of the newest group miss without one of its frames.
+fn lose(frame: &Frame, keys: &KeyInterval, losses: &mut Losses) {
+    if !keys.is_led_by(frame) {
+        losses.lose(frame);
+    }
 }
 
 /// Whether a frame is dropped before the key frames.
@@ -67,16 +75,19 @@ fn greatest(waiting: &Waiting, lowest: u8, under: Option<u8>) -> Option<u8> {
 }
 
 /// Drops pictures that layer `rank` needs, the newest first, until `left` bytes were dropped.
-fn newest(waiting: &mut Waiting, rank: u8, left: &mut usize, losses: &mut Losses) -> usize {
-    let (mut keys, mut lost) = (Keys::default(), 0);
+fn newest(waiting: &mut Waiting, (rank, left): (u8, &mut usize), keys: &KeyInterval, losses: &mut Losses) -> usize {
+    let (mut passed, mut lost) = (Keys::default(), 0);
     waiting.retain_newest_first(|frame| {
         let drops = *left > 0 && is_spare(frame) && frame.importance.needed_by == rank;
         if drops {
             *left = left.saturating_sub(frame.data.len().max(1));
             lost += 1;
-            keys.lost(frame, losses);
+            match passed.newest(frame.track) {
+                None => lose(frame, keys, losses),
+                Some(key) => losses.lose_before(frame, key),
+            }
         }
-        keys.pass(frame);
+        passed.pass(frame);
         !drops
     });
     lost
@@ -89,8 +100,8 @@ fn before_key(waiting: &mut Waiting, losses: &mut Losses) -> usize {
     waiting.retain_newest_first(|frame| {
         let leads = is_spare(frame) && all.newest(frame.track).is_some_and(|key| frame.pts < key);
         let is_before = frame.importance.is_picture && passed.newest(frame.track).is_some();
-        if is_before {
-            passed.lost(frame, losses);
+        if let Some(key) = passed.newest(frame.track).filter(|_| is_before) {
+            losses.lose_before(frame, key);
         }
         passed.pass(frame);
         lost += usize::from(leads || is_before);
@@ -111,14 +122,6 @@ impl Keys {
     fn pass(&mut self, frame: &Frame) {
         if frame.is_sync && frame.importance.is_picture && self.newest(frame.track).is_none() {
             self.0.push((frame.track, frame.pts));
-        }
-    }
-
-    /// Notes what later frames miss: those of its group, or those that lead the next one.
-    fn lost(&self, frame: &Frame, losses: &mut Losses) {
-        match self.newest(frame.track) {
-            None => losses.lose(frame),
-            Some(key) => losses.lose_before(frame, key),
         }
     }
 }

@@ -67,7 +67,7 @@ fn slow(limits: QueueLimits, rate: u32, count: u32) -> Vec<(Frame, u32)> {
     for number in 0..count {
         let picture = picture(number);
         if picture.is_sync {
-            keys.take(picture.due, 100);
+            keys.take(&picture);
         }
         give(&mut writer, picture, &keys);
         give(&mut writer, frame(1, number), &keys);
@@ -183,7 +183,7 @@ fn large_key_frames_and_what_a_branch_begins_with_always_fit() {
     let limits = QueueLimits { bytes: 1000, ..LIMITS };
     let (_registry, mut writer, mut reader) = pair(limits, &kept);
     let mut keys = KeyInterval::default();
-    keys.take(Duration::ZERO, 5000);
+    keys.take(&large(0));
     assert_eq!(give(&mut writer, large(100), &keys), 0, "an empty queue takes any run");
     assert_eq!(give(&mut writer, frame(0, 101), &keys), 0, "two of the largest fit");
     assert_eq!(taken(&mut reader, 1000).len(), 102);

@@ -48,12 +48,12 @@ fn the_least_needed_go_first_and_the_newest_of_them() {
     for _ in 0..4 {
         let before = numbers(&all);
         // 50 bytes arrive: at least 100 are dropped.
-        assert_eq!(least_needed(&mut all, 1, 50, &mut losses), 1);
+        assert_eq!(least_needed(&mut all, (1, 50), &KeyInterval::default(), &mut losses), 1);
         dropped.extend(before.into_iter().filter(|number| !numbers(&all).contains(number)));
     }
     assert_eq!(dropped, [5, 2, 1, 4]);
-    assert_eq!(least_needed(&mut all, 1, 50, &mut losses), 0, "the base layer stays");
-    assert_eq!(least_needed(&mut all, 0, 5000, &mut losses), 1, "key frames and sound stay");
+    assert_eq!(least_needed(&mut all, (1, 50), &KeyInterval::default(), &mut losses), 0, "the base layer stays");
+    assert_eq!(least_needed(&mut all, (0, 5000), &KeyInterval::default(), &mut losses), 1, "key frames and sound stay");
     assert_eq!((numbers(&all), all.load().bytes), (vec![0, 3], 200));
     assert!(!losses.admits(&frame(7, BASE)) && losses.admits(&key(8)));
 }
@@ -62,7 +62,7 @@ fn the_least_needed_go_first_and_the_newest_of_them() {
 fn frames_of_an_older_group_are_not_missed_by_the_newest_one() {
     let mut losses = Losses::default();
     let mut all = waiting(&[key(0), frame(1, BASE), frame(2, BASE), key(5)]);
-    assert_eq!(least_needed(&mut all, 0, 50, &mut losses), 1);
+    assert_eq!(least_needed(&mut all, (0, 50), &KeyInterval::default(), &mut losses), 1);
     assert_eq!(numbers(&all), [0, 1, 5]);
     assert!(!losses.admits(&frame(4, D)), "it leads the key frame");
     assert!(losses.admits(&frame(6, BASE)) && losses.is_empty());
@@ -74,12 +74,34 @@ fn a_late_key_frame_takes_the_place_of_all_pictures_before_it() {
     let sound = |number| frame(number, Importance::SOUND);
     let mut all = waiting(&[key(0), frame(1, BASE), sound(2), key(3), frame(4, BASE), sound(5)]);
     let arrives: Run = [key(8)].into();
-    let (is_given, lost) =
-        give(&mut all, (&arrives, Weight::new(100, Duration::from_millis(120))), Pressure::Late, &mut losses);
+    let (is_given, lost) = give(
+        &mut all,
+        (&arrives, Weight::new(100, Duration::from_millis(120))),
+        (Pressure::Late, &KeyInterval::default()),
+        &mut losses,
+    );
     assert!(is_given && lost == 4);
     assert_eq!(numbers(&all), [2, 5, 8]);
     assert_eq!(all.load().span(), Duration::from_millis(240));
     // It waits already, and needs what was dropped.
     all.push(([frame(7, D)].into(), Weight::new(100, Duration::ZERO)));
     assert_eq!((before_key(&mut all, &mut losses), numbers(&all)), (1, vec![2, 5, 8]));
+}
+
+#[test]
+fn pictures_that_lead_a_key_frame_take_nothing_else_with_them() {
+    let (mut losses, mut keys, mut all) =
+        (Losses::default(), KeyInterval::default(), waiting(&[key(0), frame(1, BASE)]));
+    losses.lose(&frame(2, BASE));
+    keys.take(&key(8));
+    let mut arrives = |frame: Frame| {
+        let weight = Weight::new(100, Duration::from_millis(40));
+        give(&mut all, (&[frame].into(), weight), (Pressure::None, &keys), &mut losses).0
+    };
+    // One that others refer to, of an open group.
+    assert_eq!([key(8), frame(6, BASE), frame(5, D), frame(12, BASE)].map(&mut arrives), [true, false, false, true]);
+    // Without a loss they wait, and are dropped alone.
+    all.push(([frame(7, BASE)].into(), Weight::new(100, Duration::ZERO)));
+    assert_eq!(least_needed(&mut all, (0, 50), &keys, &mut losses), 1);
+    assert!(losses.is_empty() && losses.admits(&frame(13, BASE)));
 }
