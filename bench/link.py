@@ -140,7 +140,8 @@ def judge(name: str, impairments: str, got: dict, report: dict) -> list:
         return ["1 %", f"{got[kind] / got['sent']:.2%} ({got[kind]} of {got['sent']})", wrong]
     delay = float(asked.get("delay", "0ms").removesuffix("ms"))
     jitter = float(asked.get("jitter", "0ms").removesuffix("ms"))
-    if got["least-ms"] < delay - jitter or (not jitter and got["p50-ms"] - delay > 1):
+    # A busy machine is late, at times for most packets, but not for all.
+    if got["least-ms"] < delay - jitter or got["least-ms"] > delay - jitter + 1 + jitter / 5:
         wrong.append("the delay is off")
     expected = f"{delay:g} ms" + (f", deviation {jitter / 3**0.5:.2f} ms" if jitter else "")
     spread = f", deviation {got['deviation-ms']:.2f} ms" if jitter else f", p99 {got['p99-ms']:.2f} ms"

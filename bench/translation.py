@@ -5,7 +5,6 @@
     bench/translation.py 3          # Fig. 3: bandwidth over loss and delay between server and proxy
     bench/translation.py 4          # Fig. 4: loss and delay between proxy and client
     bench/translation.py 5          # Fig. 5: interarrival times of packets, over the same network as Fig. 4
-    bench/translation.py narrow     # frames shown where the network is too narrow: by what is dropped, and against HLS
     bench/translation.py 3 --quick
 
 Two namespaces are joined by a bad network (millpond-link). Fig. 3: a server on the far side, on the near side Millpond and a viewer
@@ -26,20 +25,19 @@ import arrivals
 import media
 import translation_figures
 from compare import TARGET
-from translation_runs import FPS, RATE, WORK, ClientSide, Narrow, Run, ServerSide
+from translation_runs import FPS, RATE, WORK, ClientSide, Run, ServerSide
 
-KINDS = {"3": ServerSide, "4": ClientSide, "5": ClientSide, "narrow": Narrow}
+KINDS = {"3": ServerSide, "4": ClientSide, "5": ClientSide}
 
 
-def clip(seconds: int, between: int) -> tuple:
-    """Pictures that are all different at 2 Mbit/s, a key frame a second: as a file for gst-rtsp-server and as fragments of a frame.
-    `between` is the number of pictures in a row that no other one needs."""
-    file, fragments = WORK / f"site{seconds}-{between}/clip.mp4", WORK / f"clip{seconds}-{between}.mp4"
+def clip(seconds: int) -> tuple:
+    """Pictures that are all different at 2 Mbit/s, a key frame a second: as a file for gst-rtsp-server and as fragments of a frame."""
+    file, fragments = WORK / f"site{seconds}/clip.mp4", WORK / f"clip{seconds}.frag.mp4"
     if not fragments.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         media.ffmpeg(
             "-f", "lavfi", "-i", f"testsrc2=s=640x360:r={FPS},noise=alls=30:allf=t", "-t", seconds, "-c:v", "libx264", "-preset", "veryfast",
-            "-pix_fmt", "yuv420p", "-bf", between, "-b_strategy", 0, "-b-pyramid", "none", "-g", FPS, "-keyint_min", FPS, "-sc_threshold", 0,
+            "-pix_fmt", "yuv420p", "-bf", 0, "-g", FPS, "-keyint_min", FPS, "-sc_threshold", 0,
             "-b:v", RATE, "-minrate", RATE, "-maxrate", RATE, "-bufsize", RATE // 4, "-movflags", "+faststart", file,
         )
         media.ffmpeg("-i", file, "-c", "copy", "-movflags", "empty_moov+default_base_moof+frag_every_frame", fragments)
@@ -51,10 +49,7 @@ def grid(options) -> list:
     kind = KINDS[options.figure]
     known = kind.ways(options.bin)
     ways = [way for way in (options.ways.split(",") if options.ways else kind.WAYS) if way in known]
-    if options.figure == "narrow":
-        points = [{"rate": float(rate)} for rate in options.rates.split(",")]
-    else:
-        points = [{"delay": int(delay), "loss": float(loss)} for delay in options.delays.split(",") for loss in options.losses.split(",")]
+    points = [{"delay": int(delay), "loss": float(loss)} for delay in options.delays.split(",") for loss in options.losses.split(",")]
     every = itertools.product(points, range(1, options.runs + 1), ways)
     return [kind(way, point, number, options) for point, number, way in every]
 
@@ -75,12 +70,11 @@ def run_all(cells: list, options) -> list:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figure", choices=list(KINDS), help="number of the figure, or narrow")
+    parser.add_argument("figure", choices=list(KINDS), help="number of the figure")
     parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="millpond's binary (%(default)s)")
-    parser.add_argument("--ways", help="of cubic, bbr, and for Fig. 3 plain, rtx, else stream, hls, rtp, tfrc; for narrow aware, blind, hls, cubic (all)")
+    parser.add_argument("--ways", help="of cubic, bbr, and for Fig. 3 plain, rtx, else stream, hls, rtp, tfrc (all)")
     parser.add_argument("--delays", default="0,50,100,150,200", help="milliseconds each way (%(default)s)")
     parser.add_argument("--losses", default="0,0.25,0.5,0.75,1", help="percent (%(default)s)")
-    parser.add_argument("--rates", default="1,1.25,1.5,1.75,2,2.5", help="Mbit/s of the narrow network (%(default)s)")
     parser.add_argument("--round-trip", action="store_true", help="delays are those of the round trip")
     parser.add_argument("--seconds", type=float, default=32, help="measured of each (%(default)s)")
     parser.add_argument("--runs", type=int, default=1, help="of each, with other seeds (%(default)s)")
@@ -93,8 +87,8 @@ def main():
     parser.add_argument("--out", type=Path, default=WORK / "plots", help="folder of the plots (%(default)s)")
     options = parser.parse_args()
     if options.quick:
-        options.delays, options.losses, options.rates, options.seconds = "0,200", "0,1", "1.5", 12
-    options.clip, options.fragments = clip(max(60, int(options.seconds) + 20), 2 if options.figure == "narrow" else 0)
+        options.delays, options.losses, options.seconds = "0,200", "0,1", 12
+    options.clip, options.fragments = clip(max(60, int(options.seconds) + 20))
     results = [one for file in options.from_json for one in json.loads(file.read_text())] if options.from_json else run_all(grid(options), options)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

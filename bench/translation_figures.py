@@ -9,7 +9,6 @@ import svg
 NAMES = {
     "cubic": "HTTP end to end, cubic", "bbr": "HTTP end to end, BBR", "plain": "translated, no retransmission", "rtx": "translated, retransmission",
     "stream": "translated, stream.mp4 by cubic", "hls": "translated, HLS by cubic", "rtp": "RTP by UDP, no rate control", "tfrc": "RTP by UDP, TFRC",
-    "aware": "stream.mp4, least needed frames dropped", "blind": "stream.mp4, dropped blindly",
 }
 # The paper has no numbers beside its plots; these are its statements (sections 5.1 and 5.2).
 PAPER = {
@@ -116,22 +115,8 @@ def smoothness(results: list) -> str:
     return " ".join(lines)
 
 
-def draw_narrow(results: list, out: Path):
-    """Frames shown in time, over the rate of a narrow network."""
-    rates = axis(results, "rate")
-    for title, key, form, factor in BANDWIDTH:
-        lines = over(results, key, "rate", factor if factor != 1 else 100 if "%" in form else 1)
-        svg.lines(out / f"narrow-{key}.svg", f"{title} over the network's rate", "%" if "%" in form else "", [f"{rate:g} Mbit/s" for rate in rates], lines)
-        print(f"\n{title}\n\n| | " + " | ".join(f"{rate:g} Mbit/s" for rate in rates) + " |\n|" + "---|" * (len(rates) + 1))
-        for way in ways(results):
-            print(f"| {NAMES[way]} | " + " | ".join(cell(mean(results, key, way=way, rate=rate), form, factor) for rate in rates) + " |")
-    print(f"\nplots: {out}")
-
-
 def draw(figure: str, results: list, out: Path):
     """Writes the plots of a figure, and prints its tables."""
-    if figure == "narrow":
-        return draw_narrow(results, out)
     plots = Plots(figure, results, out)
     print(f"{PAPER[figure]}.")
     if figure == "3":

@@ -152,12 +152,3 @@ class ClientSide(Run):
         judged = arrivals.judge(source, self.body, self.options.seconds, 6 if self.way == "hls" else BUFFER)
         found = packets.figures(self.work / "packets.pcap", self.options.seconds)
         return {**found, **{name: judged[name] for name in ("whole", "whole-in-time", "shown-in-time")}}
-
-
-class Narrow(ClientSide):
-    """The network between proxy and viewer has less room than the media needs, without random loss."""
-
-    WAYS = {"aware": ("drop", "least-needed"), "blind": ("drop", "blind"), "hls": (), "cubic": ()}
-
-    def link(self) -> dict:
-        return {"both": "delay=20ms", "ab": f"rate={self.point['rate']}Mbit,queue=200ms"}
