@@ -15,7 +15,7 @@ RATE, FPS, PORT, RTSP = 2_000_000, 25, 8000, 8554
 WORK = TARGET / "bench/translation"
 SYSTEM_PYTHON = "/usr/bin/python3"
 # Seconds of media in a player's buffer.
-BUFFER = 1.0
+BUFFER = 3.0
 # Seconds for which the source keeps packets for retransmission.
 KEPT = 3
 
