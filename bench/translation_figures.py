@@ -93,7 +93,7 @@ BANDWIDTH = [
     ("Bandwidth, Mbit/s", "mean", "{:.2f}", 1e-6),
     ("Variation of the bandwidth (coefficient over 1 s)", "variation", "{:.3f}", 1),
     ("Frames that arrived whole", "whole", "{:.2%}", 1),
-    ("Frames shown exactly and in time, with a second of buffer", "shown-in-time", "{:.1%}", 1),
+    ("Frames shown exactly and in time", "shown-in-time", "{:.1%}", 1),
 ]
 GAPS = [
     ("Mean interarrival time, ms", "gap-mean", "{:.1f}", 1e3),
