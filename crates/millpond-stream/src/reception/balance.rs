@@ -50,8 +50,12 @@ impl Balance {
 
     /// Notes that a server sends media.
     fn recovered(&self, server: &str) {
-        if let Some(server) = self.lock().get_mut(server) {
-            server.failing = None;
+        let mut servers = self.lock();
+        if let Some(known) = servers.get_mut(server) {
+            known.failing = None;
+            if known.streams == 0 {
+                servers.remove(server);
+            }
         }
     }
 }
@@ -140,7 +144,10 @@ impl Servers {
         let candidate = &mut self.candidates[number];
         let delay = if kind == Unauthorized { UNAUTHORIZED } else { candidate.backoff.failed(random) };
         candidate.until = now + delay;
-        if matches!(kind, Unreachable | TimedOut | Protocol | Refused(453 | 500..)) {
+        // Where there is no choice nobody asks, and clients may name the server.
+        let has_choice = self.candidates.len() > 1;
+        let candidate = &self.candidates[number];
+        if has_choice && matches!(kind, Unreachable | TimedOut | Protocol | Refused(453 | 500..)) {
             self.balance.failed(&candidate.source.server(), now, random);
         }
     }
