@@ -15,8 +15,10 @@ const MOST_ASKS: u8 = 3;
 const TOLERANCE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 /// Least time between two requests, whose lists are joined (RFC 4585 3.6.2: feedback is a small part of the bandwidth).
 const PACE: Duration = Duration::from_millis(10);
-/// Least time from a request to the next one for the same packet.
-const RETRY: Duration = Duration::from_millis(20);
+/// Least time from a request to the next one for the same packet: a near sender may be busy.
+const RETRY: Duration = Duration::from_millis(50);
+/// Least wait for the answer to the last request, for the same reason.
+const LAST: Duration = Duration::from_millis(250);
 /// Time within which second answers arrive, and number of packets that are remembered for them.
 const ECHO: (Duration, usize) = (Duration::from_secs(4), 1024);
 /// Packets in a row that stay missing though asked for, after which a sender that never repaired any is asked no more.
@@ -162,8 +164,8 @@ impl Repairs {
     pub(super) fn until(&self, sequence: u16) -> Option<Duration> {
         let missing = &self.missing[self.find(sequence)?];
         let last = match self.next_request(missing) {
-            Some(next) => next + self.retry(),
-            None if missing.asked > 0 => missing.at + self.retry(),
+            Some(next) => next + self.retry().max(LAST),
+            None if missing.asked > 0 => missing.at + self.retry().max(LAST),
             None => return None,
         };
         Some(last.min(missing.noticed + LONGEST))
@@ -267,13 +269,13 @@ mod tests {
     fn packets_are_asked_for_again_after_one_and_a_half_round_trips() {
         let mut repairs = repairs(None, Some(97));
         repairs.gap(65_535, 2, at(1000));
-        assert_eq!(repairs.until(0), Some(at(1160)));
+        assert_eq!(repairs.until(0), Some(at(1260)));
         assert!(!repairs.repaired(0, at(1001)), "nobody asked");
         assert_eq!(requests(&mut repairs, 1100), [(1010, vec![65_535, 0])]);
         assert!(repairs.repaired(65_535, at(1110)) && !repairs.repaired(65_535, at(1110)));
-        assert_eq!((repairs.until(65_535), repairs.until(0)), (None, Some(at(1310))));
+        assert_eq!((repairs.until(65_535), repairs.until(0)), (None, Some(at(1410))));
         assert_eq!(requests(&mut repairs, 9999), [(1160, vec![0]), (1310, vec![0])]);
-        assert_eq!(repairs.until(0), Some(at(1460)), "no more often");
+        assert_eq!(repairs.until(0), Some(at(1560)), "no more often");
         repairs.give_up(1);
         assert_eq!(repairs.counts(), RepairCounts { asked: 2, repaired: 1, too_late: 1 });
         assert_eq!((repairs.wake(), repairs.until(0)), (None, None));
