@@ -5,7 +5,10 @@ use crate::{
     live_rtsp::{CLIP, relayed, watch as play},
     support::{Server, clips, relay::sockets, rtsp::Client},
 };
-use std::{net::UdpSocket, time::Duration};
+use std::{
+    net::UdpSocket,
+    time::{Duration, Instant},
+};
 
 #[test]
 fn a_source_that_loses_packets() {
@@ -28,8 +31,10 @@ fn nack(source: [u8; 4], sequence: [u8; 2]) -> Vec<u8> {
 
 /// Returns the next packet with a payload type.
 fn next(socket: &UdpSocket, payload_type: u8) -> Option<Vec<u8>> {
-    let mut bytes = [0; 2048];
-    while let Ok(length) = socket.recv(&mut bytes) {
+    let (mut bytes, began) = ([0; 2048], Instant::now());
+    while let Ok(length) = socket.recv(&mut bytes)
+        && began.elapsed() < Duration::from_secs(20)
+    {
         if bytes[1] & 0x7f == payload_type {
             return Some(bytes[..length].to_vec());
         }
