@@ -7,6 +7,7 @@
 //! - [`description`] writes the SDP of an asset's tracks, and [`payload`] divides frames into packets.
 //! - [`packet`] and [`rtcp`] have the packet formats of RFC 3550, [`feedback`] those of RFC 4585, and [`rtx`] that of
 //!   RFC 4588.
+//! - [`tfrc`] computes the rate that is fair beside TCP.
 //! - [`srtp`] encrypts packets, and [`key_management`] exchanges its keys.
 //! - For receivers, [`sdp_reader`] reads an SDP, [`reception`] keeps the statistics of a source, and a
 //!   [`payload::Depacketizer`] joins packets to frames. [`client::RtspClient`] is the client of a session, and a
@@ -31,6 +32,7 @@ pub mod rtx;
 pub mod sdp_reader;
 pub mod setup;
 pub mod srtp;
+pub mod tfrc;
 pub mod tunnel;
 
 pub use rtsp_types as message;
