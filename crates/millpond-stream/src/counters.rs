@@ -39,6 +39,10 @@ pub struct Counters {
     pub(crate) foreign_feedback: AtomicU64,
     pub(crate) reports: AtomicU64,
     pub(crate) lost_packets: AtomicU64,
+    /// Loss events of rate control.
+    pub(crate) loss_events: AtomicU64,
+    /// Frames that rate control dropped.
+    pub(crate) held_frames: AtomicU64,
     /// Reports arrive once in some seconds from each receiver: the locks of these are no burden.
     jitter: Histogram,
     round_trip: Histogram,
@@ -79,6 +83,8 @@ impl Default for Counters {
             foreign_feedback: zero(),
             reports: zero(),
             lost_packets: zero(),
+            loss_events: zero(),
+            held_frames: zero(),
             jitter: Histogram::new(NETWORK_SECONDS),
             round_trip: Histogram::new(NETWORK_SECONDS),
             playing: zero(),
@@ -161,6 +167,16 @@ const COUNTERS: &[Field] = &[
     }),
     ("rtcp_reports", "Receiver reports that came", |counters| &counters.reports),
     ("rtcp_lost_packets", "Packets that receivers say they did not get", |counters| &counters.lost_packets),
+    (
+        "rtp_loss_events",
+        "Loss events that rate control found in reports: losses of one round trip are one",
+        |counters| &counters.loss_events,
+    ),
+    (
+        "rtp_held_frames",
+        "Frames of stored titles and of the past dropped because the allowed rate would make them too late",
+        |counters| &counters.held_frames,
+    ),
 ];
 
 /// Shows the counters of an engine in metrics.

@@ -50,4 +50,6 @@ pub use options::Options;
 pub use resources::Resources;
 pub use stored::{HeavyWork, StoredMedia};
 pub use subscriber::Subscriber;
-pub use transmission::{Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, TrackSender, Udp, ntp};
+pub use transmission::{
+    Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, TrackSender, Udp, ntp,
+};

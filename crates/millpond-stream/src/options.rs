@@ -1,6 +1,6 @@
 //! Settings of an engine.
 
-use crate::{Bounds, Dropping, Groups, Lateness, reception::Connector};
+use crate::{Bounds, Dropping, Groups, Lateness, RateRule, reception::Connector};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 /// Settings of an engine.
@@ -20,6 +20,8 @@ pub struct Options {
     pub window: Duration,
     /// How far deadlines move after a missed one.
     pub lateness: Lateness,
+    /// Rule for the rate of RTP over UDP.
+    pub rate_rule: RateRule,
     /// Paths of the assets that play as channels.
     pub channels: Vec<String>,
     /// Most live streams that are known at a time.

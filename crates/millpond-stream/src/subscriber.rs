@@ -5,7 +5,7 @@ use crate::{
     admission::Booking,
     modules::supported_scale,
     outlet::Outlet,
-    transmission::{Progress, Protection, Stopped, TrackSender, Transmitter},
+    transmission::{Pace, Progress, Protection, Stopped, TrackSender, Transmitter},
 };
 use millpond_package::MediaKind;
 use millpond_rtp::description::Described;
@@ -21,14 +21,22 @@ pub struct Subscriber {
     /// While it plays, the sending thread has copies of these, and returns them at the end.
     pub(crate) tracks: Vec<TrackSender>,
     pub(crate) progress: Arc<Progress>,
+    /// Rate control; `None` where it is off. Like the tracks, the sending thread has a copy while it plays.
+    pub(crate) pace: Option<Box<Pace>>,
     pub(crate) transmitter: Transmitter,
     /// Bandwidth that was promised to it, once it has played.
     pub(crate) booking: Option<Booking>,
 }
 
 impl Subscriber {
-    pub(crate) fn new(id: u64, progress: Progress, transmitter: Transmitter) -> Self {
-        Self { id, tracks: Vec::new(), progress: Arc::new(progress), transmitter, booking: None }
+    pub(crate) fn new(id: u64, progress: Progress, pace: Option<Box<Pace>>, transmitter: Transmitter) -> Self {
+        Self { id, tracks: Vec::new(), progress: Arc::new(progress), pace, transmitter, booking: None }
+    }
+
+    /// Its rate control, where its receiver reports to the sending thread. Others are sent by TCP, which has its own.
+    pub(crate) fn pace(&self) -> Option<Box<Pace>> {
+        let reports = self.tracks.iter().any(|track| track.outlet.reports_from().is_some());
+        self.pace.clone().filter(|_| reports)
     }
 
     /// Its number, which no other one has.
@@ -93,19 +101,18 @@ impl Subscriber {
 
     /// Takes tracks back that a stop, for which nobody waited, has left.
     pub(crate) fn recover(&mut self) {
-        if let Some(Stopped { tracks, .. }) = self.progress.take_ended() {
-            self.tracks = tracks;
+        if let Some(stopped) = self.progress.take_ended() {
+            self.tracks = stopped.tracks;
+            self.pace = stopped.pace.or(self.pace.take());
         }
     }
 
     /// Stops its transmission and takes the tracks back. Returns the due time of the next frame, or `end` where all were sent.
     pub(crate) async fn stop(&mut self, end: Duration) -> Duration {
         let stopped = self.transmitter.stop(self.id).await;
-        let stopped = stopped.map_or_else(
-            || Some((self.progress.take_ended()?.tracks, end)),
-            |stopped| Some((stopped.tracks, stopped.position)),
-        );
-        let Some((mut tracks, position)) = stopped else { return end };
+        let stopped = stopped.or_else(|| Some(Stopped { position: end, ..self.progress.take_ended()? }));
+        let Some(Stopped { mut tracks, pace, position }) = stopped else { return end };
+        self.pace = pace.or(self.pace.take());
         // Reports that came another way were counted here.
         for (track, known) in tracks.iter_mut().zip(&self.tracks) {
             track.lost = track.lost.max(known.lost);

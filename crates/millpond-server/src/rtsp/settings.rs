@@ -7,7 +7,7 @@ use crate::settings::{
     ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
-use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options, ROUND, reception::Connector};
+use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options, ROUND, RateRule, reception::Connector};
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, SocketAddr},
@@ -34,6 +34,8 @@ pub struct RtspSettings {
     pub window: Duration,
     /// How far deadlines move after a missed one.
     pub lateness: Lateness,
+    /// Rule for the rate of RTP over UDP.
+    pub rate_rule: RateRule,
     /// Interval between the rounds in which packets are sent.
     pub round: Duration,
     /// Limits of admission.
@@ -90,6 +92,7 @@ impl Settings for RtspSettings {
             session_timeout: Duration::from_secs(60),
             window: Duration::from_secs(10),
             lateness: Lateness::default(),
+            rate_rule: RateRule::default(),
             round: ROUND,
             bounds: Bounds {
                 sessions: 16_384,
@@ -164,6 +167,14 @@ const LIST: &[Setting<RtspSettings>] = &[
         help: "How far RTSP playback shifts, in periods of 200 ms, when the origin is late; \"all\" shifts by the whole delay",
         apply: |rtsp, text| lateness(text).map(|v| rtsp.lateness = v),
         show: |rtsp| Some(rtsp.lateness.name().to_owned()),
+    },
+    Setting {
+        name: "rtsp-rate-control",
+        form: Form::Choice(&RateRule::NAMES),
+        default: "off",
+        help: "Rate control of RTP over UDP: \"tfrc\" sends to each viewer no more than TCP would (RFC 5348) and drops frames that would be late",
+        apply: |rtsp, text| rate_rule(text).map(|v| rtsp.rate_rule = v),
+        show: |rtsp| Some(rtsp.rate_rule.name().to_owned()),
     },
     Setting {
         name: "rtsp-round",
@@ -243,6 +254,10 @@ fn lateness(text: &str) -> Result<Lateness, BadValue> {
     Lateness::named(text).ok_or_else(|| Form::Choice(&Lateness::NAMES).into())
 }
 
+fn rate_rule(text: &str) -> Result<RateRule, BadValue> {
+    RateRule::named(text).ok_or_else(|| Form::Choice(&RateRule::NAMES).into())
+}
+
 fn channels(text: &str) -> Result<Vec<ChannelConfig>, BadValue> {
     let bad = || BadValue::new("paths of assets, and lists such as \"news=films/a.mp4 films/b.mp4\", each name once");
     let parse = |text: String| ChannelConfig::parse(&text);
@@ -282,6 +297,7 @@ impl RtspSettings {
             round: self.round,
             window: self.window,
             lateness: self.lateness,
+            rate_rule: self.rate_rule,
             channels: self.channels.iter().map(|channel| channel.name.clone()).collect(),
             max_streams: limits.max_streams,
             stream_memory: limits.stream_memory,

@@ -189,6 +189,7 @@ impl Group {
             self.transmitter.play(Transmission {
                 id: self.id,
                 tracks,
+                pace: None,
                 frames,
                 position: begins,
                 to: Duration::MAX,

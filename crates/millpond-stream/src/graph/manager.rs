@@ -180,7 +180,7 @@ impl Manager {
         let (id, transmitter) = self.sender();
         let progress = Progress::new(observe(id));
         progress.set_heard(self.now());
-        Subscriber::new(id, progress, transmitter)
+        Subscriber::new(id, progress, self.options.rate_rule.pace(self.clock), transmitter)
     }
 
     /// Whether a client could be sent tracks of a feed now. `read` is the title that they would have to be read from; those of
@@ -277,6 +277,7 @@ impl Manager {
         let transmission = Transmission {
             id,
             tracks: subscriber.tracks.clone(),
+            pace: subscriber.pace(),
             frames,
             position,
             to: until,
@@ -315,6 +316,7 @@ impl Manager {
         let transmission = Transmission {
             id,
             tracks: subscriber.tracks.clone(),
+            pace: subscriber.pace(),
             frames,
             position: begins,
             to: Duration::MAX,

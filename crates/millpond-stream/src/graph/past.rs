@@ -63,6 +63,7 @@ impl Manager {
         let transmission = Transmission {
             id,
             tracks: subscriber.tracks.clone(),
+            pace: subscriber.pace(),
             frames,
             position: begun.due,
             to: Duration::MAX,

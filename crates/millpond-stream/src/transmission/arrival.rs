@@ -113,7 +113,11 @@ impl Sending {
                 return Next::At(at);
             }
             // Frames that are missing were dropped so that the others can be decoded: there is nothing to skip.
-            let sent = if track.has_ended { Sent::Whole } else { packets.frame(track, frame, &mut self.sent) };
+            let pace = (transmission.pace.as_deref_mut(), transmission.progress.heard());
+            let sent = match track.has_ended {
+                true => Sent::Whole,
+                false => packets.paced(track, pace, (frame, &mut self.sent), now.at),
+            };
             match sent {
                 Sent::Whole => {
                     track.passed(frame);
@@ -123,6 +127,12 @@ impl Sending {
                     transmission.frames.advance();
                 }
                 Sent::Part => return Next::Round,
+                Sent::Later(at) => {
+                    // Frames wait in the queue of the branch, which drops those that wait for too long.
+                    let position = position(epochs.current(), now, last);
+                    self.report_in_time(position, now, packets);
+                    return Next::At(at);
+                }
                 Sent::Stuck => {
                     transmission.progress.set_stuck();
                     return Next::Over;

@@ -39,6 +39,8 @@ pub(super) struct Packetizing {
 pub(super) enum Sent {
     Whole,
     Part,
+    /// Nothing: the rate lets no packet leave before this moment.
+    Later(Instant),
     /// Nothing: the receiver reads nothing.
     Stuck,
 }
@@ -70,8 +72,8 @@ impl Packetizing {
         Ok(())
     }
 
-    /// Sends the packets of a frame from number `sent` on.
-    pub(super) fn frame(&mut self, track: &mut TrackSender, frame: &Frame, sent: &mut usize) -> Sent {
+    /// Sends the packets of a frame from number `sent` on, up to `most`.
+    pub(super) fn frame(&mut self, track: &mut TrackSender, frame: &Frame, sent: &mut usize, most: usize) -> Sent {
         // Frames for a receiver that is behind are dropped, then pictures up to the next one that can be decoded by itself.
         let backlog = track.outlet.backlog();
         track.skips = backlog > Backlog::Medium || (track.skips && !frame.is_sync);
@@ -90,7 +92,8 @@ impl Packetizing {
             return Sent::Whole;
         }
         let all = self.pieces.len();
-        let range = *sent..all.min(sent.saturating_add(track.outlet.burst(all).saturating_mul(self.bursts)));
+        let burst = track.outlet.burst(all).saturating_mul(self.bursts).min(most);
+        let range = *sent..all.min(sent.saturating_add(burst));
         let end = range.end;
         let message = track.orientation.clone().filter(|_| frame.is_sync);
         let slice = message.as_ref().and_then(|_| track.packetizer.first_slice(&frame.data, &self.pieces));

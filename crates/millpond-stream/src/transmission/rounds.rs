@@ -1,7 +1,7 @@
 //! The state machine of a sending thread: many subscribers, in rounds.
 
 use super::{
-    Arrival, Now, Progress, Stopped, TrackSender, Transmission,
+    Arrival, Now, Pace, Progress, Stopped, TrackSender, Transmission,
     batch::Datagrams,
     packets::Packetizing,
     sending::{Next, ROUND, Sending},
@@ -183,9 +183,9 @@ impl Rounds {
             Command::Stop(id, reply) => {
                 let Some(mut sending) = self.remove(id) else { return };
                 let position = sending.resumes_at();
-                let Transmission { tracks, progress, .. } = sending.transmission;
+                let Transmission { tracks, pace, progress, .. } = sending.transmission;
                 // Where nobody waits for it, the next PLAY finds it there.
-                if let Err(stopped) = reply.send(Stopped { tracks, position }) {
+                if let Err(stopped) = reply.send(Stopped { tracks, pace, position }) {
                     progress.leave(stopped);
                 }
             }
@@ -267,7 +267,7 @@ impl Rounds {
                 let Some(Sending { transmission, last, .. }) = self.remove(id) else { return };
                 // Its client may have been silent while it played. It has the full time-out to ask for more.
                 transmission.progress.set_heard(self.milliseconds(now.at));
-                let stopped = Stopped { tracks: transmission.tracks, position: last };
+                let stopped = Stopped { tracks: transmission.tracks, pace: transmission.pace, position: last };
                 transmission.progress.leave(stopped);
             }
         }
@@ -306,26 +306,30 @@ impl Rounds {
         // Encrypted reports are recognized by their address, others by the source that they are about.
         let encrypted = self.encrypted.get(&from).copied();
         let open = match encrypted {
-            Some(ssrc) => self.track(ssrc, from).and_then(|(track, _)| track.open(packet)),
+            Some(ssrc) => self.track(ssrc, from).and_then(|(track, ..)| track.open(packet)),
             None => Some(&*packet),
         };
         for report in open.and_then(|packet| rtcp::parse(packet).ok()).unwrap_or_default() {
             match report {
                 RtcpItem::Reception(reception) => self.count(&reception, from, encrypted.is_some(), now),
-                RtcpItem::Nack(nack) => self.repeat(&nack, from, now),
+                RtcpItem::Nack(nack) => self.repeat(&nack, from, encrypted.is_some(), now),
                 RtcpItem::Sender(_) | RtcpItem::Bye(_) => {}
             }
         }
     }
 
-    /// Sends packets again. Requests that are not of the receiver of that source are counted and ignored.
-    fn repeat(&mut self, nack: &GenericNack, from: SocketAddr, now: Now) {
+    /// Sends packets again. Requests that are not of the receiver of that source are counted and ignored. The pace learns of lost
+    /// packets earlier from requests than from reports.
+    fn repeat(&mut self, nack: &GenericNack, from: SocketAddr, is_encrypted: bool, now: Now) {
         let heard = self.milliseconds(now.at);
         self.packets.now = now.at;
         let Self { sources, subscribers, packets, .. } = self;
         match track(sources, subscribers, nack.source, from) {
-            Some((track, progress)) => {
+            Some((track, progress, pace)) => {
                 progress.set_heard(heard);
+                if let Some(pace) = pace.filter(|_| track.protection.is_some() == is_encrypted) {
+                    pace.miss(nack, now.at, &packets.counters);
+                }
                 packets.repeat(track, nack.sequences().take(MOST_ASKED));
             }
             None => _ = packets.counters.foreign_feedback.fetch_add(1, Ordering::Relaxed),
@@ -333,17 +337,20 @@ impl Rounds {
     }
 
     /// The track of a source, where its receiver is at that address.
-    fn track(&mut self, ssrc: u32, from: SocketAddr) -> Option<(&mut TrackSender, &Progress)> {
+    fn track(&mut self, ssrc: u32, from: SocketAddr) -> Option<(&mut TrackSender, &Progress, Option<&mut Pace>)> {
         track(&self.sources, &mut self.subscribers, ssrc, from)
     }
 
     fn count(&mut self, reception: &ReportBlock, from: SocketAddr, is_encrypted: bool, now: Now) {
         let heard = self.milliseconds(now.at);
         let counters = self.packets.counters.clone();
-        let Some((track, progress)) = self.track(reception.ssrc, from) else { return };
+        let Some((track, progress, pace)) = self.track(reception.ssrc, from) else { return };
         if track.protection.is_some() == is_encrypted {
             track.count(reception, now.wall, &counters);
             progress.set_heard(heard);
+            if let Some(pace) = pace {
+                pace.report(reception, now.at, &counters);
+            }
         }
     }
 }
@@ -354,11 +361,11 @@ fn track<'a>(
     subscribers: &'a mut HashMap<u64, Scheduled>,
     ssrc: u32,
     from: SocketAddr,
-) -> Option<(&'a mut TrackSender, &'a Progress)> {
+) -> Option<(&'a mut TrackSender, &'a Progress, Option<&'a mut Pace>)> {
     let scheduled = sources.get(&ssrc).and_then(|id| subscribers.get_mut(id))?;
-    let Transmission { tracks, progress, .. } = &mut scheduled.sending.transmission;
+    let Transmission { tracks, progress, pace, .. } = &mut scheduled.sending.transmission;
     let is_theirs = |track: &&mut TrackSender| {
         track.ssrc == ssrc && track.outlet.reports_from().is_some_and(|known| known.ip() == from.ip())
     };
-    Some((tracks.iter_mut().find(is_theirs)?, progress))
+    Some((tracks.iter_mut().find(is_theirs)?, progress, pace.as_deref_mut()))
 }

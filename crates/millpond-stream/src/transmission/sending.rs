@@ -1,7 +1,7 @@
 //! Sends the frames of one subscriber when they are due.
 
 use super::{
-    Arrival, Epochs, Lateness, Now, Progress, TrackSender,
+    Arrival, Epochs, Lateness, Now, Pace, Progress, TrackSender, ntp, pace,
     packets::{Packetizing, Sent},
 };
 use crate::{
@@ -18,6 +18,9 @@ use std::{
 pub const ROUND: Duration = Duration::from_millis(5);
 /// Time between two sender reports of a track (RFC 3550 6.2: at least 5 s).
 const REPORTS: Duration = Duration::from_secs(5);
+/// The same with rate control: each round trip is measured by a report, and the network's queue changes it quickly (RFC 3550
+/// 6.2: 360 / (kbit/s) seconds are enough).
+const PACED_REPORTS: Duration = Duration::from_millis(500);
 /// Delay above which a frame is late.
 const LATE: Duration = Duration::from_millis(100);
 /// Time from the last frame to the end of the source: a receiver that reads the report first would miss the frame.
@@ -27,6 +30,8 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(crate) struct Transmission {
     pub(crate) id: u64,
     pub(crate) tracks: Vec<TrackSender>,
+    /// Rate control; `None` where frames leave when they are due.
+    pub(crate) pace: Option<Box<Pace>>,
     pub(crate) frames: PipeReader,
     /// Due time at which it begins to play.
     pub(crate) position: Duration,
@@ -139,7 +144,16 @@ impl Sending {
             }
             *last = frame.due;
             let late = position - frame.due;
+            let is_held = transmission.pace.as_mut().is_some_and(|pace| pace.holds(late, LATE));
+            if is_held && *sent == 0 && pace::drops(frame, track, late) {
+                packets.counters.held_frames.fetch_add(1, Ordering::Relaxed);
+                track.passed(frame);
+                transmission.frames.advance();
+                continue;
+            }
             match self.supply {
+                // It was loaded in time.
+                _ if is_held => {}
                 Supply::Empty if late > LATE => {
                     self.supply = Supply::Behind;
                     packets.counters.missed_deadlines.fetch_add(1, Ordering::Relaxed);
@@ -154,13 +168,15 @@ impl Sending {
                 _ if late <= LATE => self.supply = Supply::Steady,
                 _ => {}
             }
-            if let (Some(origin), 0) = (&transmission.origin, *sent) {
+            if let (Some(origin), 0, false) = (&transmission.origin, *sent, is_held) {
                 origin.count(late > LATE && self.supply != Supply::Steady);
             }
-            if *sent == 0 && late > LATE {
+            if *sent == 0 && late > LATE && !is_held {
                 packets.counters.late_frames.fetch_add(1, Ordering::Relaxed);
             }
-            let result = if track.has_ended { Sent::Whole } else { packets.frame(track, frame, sent) };
+            let pace = (transmission.pace.as_deref_mut(), transmission.progress.heard());
+            let result =
+                if track.has_ended { Sent::Whole } else { packets.paced(track, pace, (frame, &mut *sent), now.at) };
             match result {
                 Sent::Whole => {
                     track.passed(frame);
@@ -168,6 +184,7 @@ impl Sending {
                     transmission.frames.advance();
                 }
                 Sent::Part => return Next::Round,
+                Sent::Later(at) => return Next::At(at),
                 Sent::Stuck => {
                     transmission.progress.set_stuck();
                     return Next::Over;
@@ -215,12 +232,13 @@ impl Sending {
 
     /// Sends reports where it is time for them. Returns the time of the next ones.
     pub(super) fn report_in_time(&mut self, position: Duration, now: Now, packets: &mut Packetizing) -> Instant {
-        if let Some(reported) = self.reported.filter(|at| now.at.saturating_duration_since(*at) < REPORTS) {
-            return reported + REPORTS;
+        let interval = if self.transmission.pace.is_some() { PACED_REPORTS } else { REPORTS };
+        if let Some(reported) = self.reported.filter(|at| now.at.saturating_duration_since(*at) < interval) {
+            return reported + interval;
         }
         self.reported = Some(now.at);
         self.report(position, now, packets, None);
-        now.at + REPORTS
+        now.at + interval
     }
 
     pub(super) fn end(&mut self, position: Duration, now: Now, packets: &mut Packetizing) -> Next {
@@ -233,9 +251,13 @@ impl Sending {
     }
 
     fn report(&mut self, position: Duration, now: Now, packets: &mut Packetizing, ends: Option<&str>) {
-        for track in self.transmission.tracks.iter_mut().filter(|track| !track.has_ended) {
+        let Transmission { tracks, pace, .. } = &mut self.transmission;
+        for track in tracks.iter_mut().filter(|track| !track.has_ended) {
             if let Some(bytes) = track.rtcp(position, now.wall, ends) {
                 track.outlet.send_reports(&mut packets.datagrams, &bytes);
+                if let Some(pace) = pace {
+                    pace.reported(track.ssrc, (ntp(now.wall) >> 16) as u32, now.at);
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A sending thread's state machine beside a simulated network, on a virtual clock.
 
 mod live;
+mod paced;
 mod repeats;
 
 use super::{rounds::Rounds, sending::ROUND, transmitter::Command, *};
@@ -73,6 +74,7 @@ struct Simulation {
     start: Instant,
     wall: SystemTime,
     gone: Duration,
+    pace: Option<Box<Pace>>,
     progress: Arc<Progress>,
     writer: Option<PipeWriter>,
     got: Vec<Got>,
@@ -93,6 +95,7 @@ impl Simulation {
             start,
             wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
             gone: Duration::ZERO,
+            pace: None,
             progress: Arc::default(),
             writer: None,
             got: Vec::new(),
@@ -122,6 +125,7 @@ impl Simulation {
         let transmission = Transmission {
             id: 1,
             tracks,
+            pace: self.pace.take(),
             frames,
             position,
             to: Duration::MAX,
@@ -305,7 +309,7 @@ fn timestamps_and_sequence_numbers_go_on_after_a_seek() {
     net.load(0..100, 100);
     net.run(1000 * MS);
     let before = *net.got.last().unwrap();
-    let Stopped { mut tracks, position } = net.stop();
+    let Stopped { mut tracks, position, .. } = net.stop();
     assert_eq!(position, INTERVAL * net.got.len() as u32, "the next picture");
     net.run(60_000 * MS);
     assert_eq!(before, *net.got.last().unwrap(), "nothing is sent while it is paused");

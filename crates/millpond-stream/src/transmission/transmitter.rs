@@ -1,6 +1,6 @@
 //! A sending thread: sockets and clock around [`Rounds`].
 
-use super::{Datagrams, Now, TrackSender, Transmission, rounds::Rounds, thread_time};
+use super::{Datagrams, Now, Pace, TrackSender, Transmission, rounds::Rounds, thread_time};
 use crate::{Counters, graph::NodeId};
 use rustix::thread::Pid;
 use std::{
@@ -24,6 +24,7 @@ const REPORTS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pub(crate) tracks: Vec<TrackSender>,
+    pub(crate) pace: Option<Box<Pace>>,
     /// Due time of the next frame.
     pub(crate) position: Duration,
 }

@@ -2,7 +2,7 @@
 
 use super::super::{Epoch, EpochReason, Linger, LiveRequest, Reporter, Source};
 use crate::{
-    Bounds, Counters, Format, Frame, HeavyWork, Lateness, Manager, Options, ROUND,
+    Bounds, Counters, Format, Frame, HeavyWork, Lateness, Manager, Options, ROUND, RateRule,
     graph::{Inputs, Module, ModuleError, Output},
     outlet::{Datagrams, Outlet, Packets},
     reception::{SourceError, SourceErrorKind, TcpConnector},
@@ -216,6 +216,7 @@ pub(super) fn manager() -> Arc<Manager> {
         round: ROUND,
         window: Duration::ZERO,
         lateness: Lateness::None,
+        rate_rule: RateRule::Off,
         channels: Vec::new(),
         max_streams: 2,
         stream_memory: 64 << 20,

@@ -1,0 +1,160 @@
+//! The pace of one subscriber: which packets TCP-friendly rate control lets leave (RFC 5348).
+
+use super::{
+    TrackSender,
+    packets::{Packetizing, Sent},
+};
+use crate::{Counters, Frame};
+use millpond_rtp::{
+    feedback::GenericNack,
+    packet::HEADER,
+    rtcp::ReportBlock,
+    tfrc::{RateControl, Start},
+};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+/// Time that a frame may wait to be sent. Pictures that are later are dropped up to the next one that can be decoded by itself.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The same for key frames and sound.
+const SYNC_PATIENCE: Duration = PATIENCE.saturating_mul(2);
+/// The same for pictures that no other picture refers to.
+const DISPOSABLE_PATIENCE: Duration = Duration::from_millis(250);
+
+/// Rule for the rate of RTP over UDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateRule {
+    /// Frames leave when they are due.
+    #[default]
+    Off,
+    /// TCP-friendly rate control.
+    Tfrc,
+}
+
+impl RateRule {
+    /// All rules, in the order of their names.
+    const EACH: [Self; 2] = [Self::Off, Self::Tfrc];
+    /// Names of the rules.
+    pub const NAMES: [&'static str; 2] = ["off", "tfrc"];
+
+    /// Finds a rule by its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::EACH.into_iter().find(|rule| rule.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The pace of a new subscriber. `clock` is the moment from which the engine's clock counts.
+    pub(crate) fn pace(self, clock: Instant) -> Option<Box<Pace>> {
+        let new = || Pace { control: RateControl::new(Start::Media, clock.elapsed()), clock, is_held: false };
+        (self == Self::Tfrc).then(|| Box::new(new()))
+    }
+}
+
+/// The pace of one subscriber: rate control, on the engine's clock.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    control: RateControl,
+    clock: Instant,
+    /// Whether the rate has held a frame back since the last frame in time.
+    is_held: bool,
+}
+
+/// What may leave now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// This number of packets, above 0.
+    Packets(usize),
+    /// Nothing before this moment.
+    At(Instant),
+}
+
+impl Pace {
+    /// What may leave now. The subscriber's receiver was `heard` at this time of the engine's clock, in milliseconds.
+    pub(super) fn turn(&mut self, heard: u64, now: Instant) -> Turn {
+        let at = self.at(now);
+        self.control.refresh(Duration::from_millis(heard), at);
+        match self.control.packets() {
+            0 => {
+                self.is_held = true;
+                Turn::At(now + self.control.wait(at).min(SYNC_PATIENCE))
+            }
+            packets => Turn::Packets(packets),
+        }
+    }
+
+    /// Whether the rate has held back a frame that is `late`. Frames that are in time end that.
+    pub(super) fn holds(&mut self, late: Duration, in_time: Duration) -> bool {
+        self.is_held &= late > in_time;
+        self.is_held
+    }
+
+    /// Notes packets of a source that were sent. `sequence` is the number of the first one.
+    pub(super) fn sent(&mut self, ssrc: u32, sequence: u16, packets: (usize, usize), now: Instant) {
+        self.control.sent(ssrc, sequence, packets, self.at(now));
+    }
+
+    /// Notes a sender report. `ntp` has the middle 32 bits of its time.
+    pub(super) fn reported(&mut self, ssrc: u32, ntp: u32, now: Instant) {
+        self.control.reported(ssrc, ntp, self.at(now));
+    }
+
+    /// Takes a report of the receiver.
+    pub(super) fn report(&mut self, report: &ReportBlock, now: Instant, counters: &Counters) {
+        let known = self.control.loss_events();
+        self.control.report(report, self.at(now));
+        counters.loss_events.fetch_add(self.control.loss_events() - known, Ordering::Relaxed);
+    }
+
+    /// Takes a request of the receiver for lost packets.
+    pub(super) fn miss(&mut self, nack: &GenericNack, now: Instant, counters: &Counters) {
+        let known = self.control.loss_events();
+        self.control.missing(nack.source, nack.sequences(), self.at(now));
+        counters.loss_events.fetch_add(self.control.loss_events() - known, Ordering::Relaxed);
+    }
+
+    fn at(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.clock)
+    }
+}
+
+impl Packetizing {
+    /// Sends packets of a frame from number `sent` on, as far as a pace lets them leave. The receiver was `heard` at this time of
+    /// the engine's clock, in milliseconds.
+    pub(super) fn paced(
+        &mut self,
+        track: &mut TrackSender,
+        (pace, heard): (Option<&mut Pace>, u64),
+        (frame, sent): (&Frame, &mut usize),
+        now: Instant,
+    ) -> Sent {
+        let is_skipped = track.skips && !frame.is_sync;
+        let Some(pace) = pace.filter(|_| !is_skipped) else { return self.frame(track, frame, sent, usize::MAX) };
+        let most = match pace.turn(heard, now) {
+            Turn::Packets(most) => most,
+            Turn::At(at) => return Sent::Later(at),
+        };
+        let (sequence, known, octets) = (track.sequence, track.packets, track.octets);
+        let result = self.frame(track, frame, sent, most);
+        let packets = (track.packets - known) as usize;
+        pace.sent(track.ssrc, sequence, (packets, (track.octets - octets) as usize + HEADER * packets), now);
+        result
+    }
+}
+
+/// Whether a frame that is `late` is dropped, so that those after it are in time. Pictures after it that need it follow it.
+pub(super) fn drops(frame: &Frame, track: &mut TrackSender, late: Duration) -> bool {
+    let patience = match (frame.is_sync, frame.is_disposable) {
+        (true, _) => SYNC_PATIENCE,
+        (false, true) => DISPOSABLE_PATIENCE,
+        (false, false) => PATIENCE,
+    };
+    let is_too_late = late > patience;
+    track.skips |= is_too_late && !frame.is_disposable;
+    is_too_late || (track.skips && !frame.is_sync)
+}
