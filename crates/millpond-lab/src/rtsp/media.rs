@@ -9,6 +9,7 @@ use super::{
 use millpond_rtp::{
     reception::{Arrival, SourceStatistics},
     rtcp::{self, RtcpItem},
+    tfrc::Receiver,
 };
 use std::time::Duration;
 
@@ -55,6 +56,13 @@ enum State {
     Over,
 }
 
+/// Reports as feedback of rate control: their interval, and what finds loss events, after which one is sent at once.
+#[derive(Debug)]
+struct Feedback {
+    interval: Duration,
+    receiver: Receiver,
+}
+
 #[derive(Debug)]
 struct Track {
     clock_rate: u32,
@@ -66,12 +74,15 @@ struct Track {
     /// Packets from this time on are of another PLAY.
     anew: Option<Duration>,
     ended: bool,
+    /// `None` where reports leave every few seconds.
+    feedback: Option<Feedback>,
 }
 
 impl Media {
-    /// Tracks by the clock rates of their timestamps. `patience` is how long the first packet may take.
-    pub(crate) fn new(clock_rates: &[u32], patience: Duration) -> Self {
-        let tracks = clock_rates.iter().map(|rate| Track::new(*rate)).collect();
+    /// Tracks by the clock rates of their timestamps. `patience` is how long the first packet may take, `reports` the interval
+    /// of reports that are feedback of rate control.
+    pub(crate) fn new(clock_rates: &[u32], patience: Duration, reports: Option<Duration>) -> Self {
+        let tracks = clock_rates.iter().map(|rate| Track::new(*rate, reports)).collect();
         Self { tracks, patience, state: State::Idle, since: Duration::ZERO, first: None, last: None, event: None }
     }
 
@@ -165,6 +176,17 @@ impl Media {
         Some((self.since, event))
     }
 
+    /// Whether a report is due as feedback.
+    pub(crate) fn is_feedback_due(&mut self, track: usize, now: Duration) -> bool {
+        let feedback = self.tracks.get_mut(track).and_then(|track| track.feedback.as_mut());
+        let Some(Feedback { receiver, .. }) = feedback else { return false };
+        let is_due = receiver.feedback_at().is_some_and(|at| at <= now);
+        if is_due {
+            receiver.feedback(now);
+        }
+        is_due
+    }
+
     /// A receiver report for a track, where there is something to report.
     pub(crate) fn report(&mut self, track: usize, now: Duration) -> Option<Vec<u8>> {
         let track = self.tracks.get_mut(track)?;
@@ -184,9 +206,10 @@ impl Media {
 }
 
 impl Track {
-    fn new(clock_rate: u32) -> Self {
+    fn new(clock_rate: u32, reports: Option<Duration>) -> Self {
         Self {
             clock_rate,
+            feedback: reports.map(|interval| Feedback { interval, receiver: Receiver::default() }),
             ssrc: None,
             source: SourceStatistics::announced(clock_rate),
             schedule: Schedule::new(clock_rate),
@@ -208,10 +231,16 @@ impl Track {
     ) -> bool {
         if self.anew.is_some_and(|since| arrival >= since) || self.ssrc.is_some_and(|known| known != ssrc) {
             self.finish(figures);
-            *self = Self::new(self.clock_rate);
+            *self = Self::new(self.clock_rate, self.feedback.as_ref().map(|feedback| feedback.interval));
         }
         self.ssrc = Some(ssrc);
         let place = self.source.packet(sequence, timestamp, arrival);
+        if let (Some(Feedback { interval, receiver }), Arrival::Next { .. }) = (&mut self.feedback, place) {
+            // A receiver of RTP does not know the round trip: the interval stands for it.
+            if receiver.packet(self.source.highest().into(), length, *interval, arrival) {
+                receiver.hasten(arrival);
+            }
+        }
         let timing = match place {
             Arrival::Next { .. } => self.schedule.next(timestamp, arrival),
             Arrival::Restart => {
@@ -252,7 +281,7 @@ mod tests {
 
     impl Play {
         fn new(tracks: usize) -> Self {
-            Self { media: Media::new(&vec![90_000; tracks], millis(10_000)), figures: MediaFigures::default() }
+            Self { media: Media::new(&vec![90_000; tracks], millis(10_000), None), figures: MediaFigures::default() }
         }
 
         fn packet(&mut self, track: usize, sequence: u16, timestamp: u32, at: u64) -> Option<Event> {
@@ -333,6 +362,23 @@ mod tests {
         assert_eq!((play.figures.counts.foreign, play.media.event()), (2, None));
         play.media.rtcp(0, &[1, 2, 3], millis(1));
         assert_eq!(play.media.report(0, millis(2)), None, "nothing to report");
+    }
+
+    #[test]
+    fn feedback_is_due_once_in_an_interval_and_after_a_loss() {
+        let mut media = Media::new(&[90_000], millis(10_000), Some(millis(100)));
+        let mut figures = MediaFigures::default();
+        media.play(millis(0));
+        let mut due = Vec::new();
+        for at in 1..500_u16 {
+            let header = Header { sequence: at + u16::from(at > 350), ssrc: 7, ..Header::default() };
+            media.rtp(0, &header.to_bytes(), 1000, millis(at.into()), &mut figures);
+            if media.is_feedback_due(0, millis(at.into())) {
+                due.push(at);
+            }
+        }
+        assert_eq!(due.len(), 6, "{due:?}");
+        assert!(due.contains(&353), "three packets after the loss: {due:?}");
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub struct Options {
     pub once: bool,
     /// The longest time for a connection, a reply or the first packet. Default: 10 s.
     pub timeout: Duration,
+    /// Longest interval of receiver reports, which are then feedback of rate control (RFC 5348): one also follows a loss.
+    /// Default: `None`, a report every 5 s.
+    pub reports: Option<Duration>,
     /// Threads of signalling, each with one that receives. Default: 1.
     pub threads: usize,
     /// Where random numbers start, so that a run can be repeated. Default: 1.
@@ -104,6 +107,7 @@ impl Options {
             mute: false,
             once: false,
             timeout: Duration::from_secs(10),
+            reports: None,
             threads: 1,
             seed: 1,
         }
@@ -127,6 +131,8 @@ impl Options {
             "seeks and pauses a minute must be 0 or more".to_owned()
         } else if self.mute && self.transport == Transport::Tcp {
             "mute leaves out the media, which over TCP comes on the connection itself: use UDP".to_owned()
+        } else if self.reports.is_some_and(|interval| interval < Duration::from_millis(20)) {
+            "reports must be 20ms apart or more".to_owned()
         } else if self.threads == 0 || self.timeout.is_zero() {
             "threads must be 1 or more, and the timeout above 0".to_owned()
         } else {
@@ -166,7 +172,7 @@ mod tests {
     fn each_nonsense_is_named() {
         let http = vec![Url::parse("http://h/a").unwrap()];
         let nobody = Audience::Places { clients: 0, ramp_up: Duration::ZERO };
-        let table: [(&str, Options); 10] = [
+        let table: [(&str, Options); 11] = [
             ("http://h/a", Options { urls: http, ..options() }),
             ("one URL", Options { urls: Vec::new(), ..options() }),
             ("Zipf", Options { zipf: -1.0, ..options() }),
@@ -174,6 +180,7 @@ mod tests {
             ("start fraction", Options { start_within: f64::NAN, ..options() }),
             ("seeks", Options { seeks: f64::INFINITY, ..options() }),
             ("mute", Options { mute: true, transport: Transport::Tcp, ..options() }),
+            ("reports", Options { reports: Some(Duration::ZERO), ..options() }),
             ("threads", Options { threads: 0, ..options() }),
             ("clients", Options { audience: nobody, ..options() }),
             ("duration", Options { audience: Audience::Rate(1.0), ..options() }),

@@ -218,6 +218,7 @@ impl Looking {
     fn look(&mut self) {
         for stream in self.streams.values_mut() {
             stream.look(self.clock, &mut self.packets, &mut self.figures);
+            stream.feed_back(self.clock, &mut self.control);
             stream.tell();
         }
         self.counters.add(&mut self.told, self.figures.counts);
@@ -245,15 +246,31 @@ impl ClientMedia {
         }
     }
 
+    /// Sends the reports that are due as feedback, after the sender reports that they answer were read.
+    fn feed_back(&mut self, clock: Clock, batch: &mut Batch<8>) {
+        let now = clock.now();
+        let due: Vec<usize> = (0..self.ports.len()).filter(|track| self.media.is_feedback_due(*track, now)).collect();
+        if due.is_empty() {
+            return;
+        }
+        self.control(clock, batch);
+        due.into_iter().for_each(|track| self.report_track(track, now));
+    }
+
     fn look_around(&mut self, clock: Clock, batch: &mut Batch<8>) {
+        self.control(clock, batch);
+        self.media.check(clock.now());
+        self.tell();
+    }
+
+    /// Reads RTCP.
+    fn control(&mut self, clock: Clock, batch: &mut Batch<8>) {
         for (track, (ports, _)) in self.ports.iter().enumerate() {
             batch.receive(&ports.rtcp, |packet| {
                 let arrival = packet.stamp.map_or_else(|| clock.now(), |stamp| clock.at(stamp));
                 self.media.rtcp(track, packet.bytes, arrival);
             });
         }
-        self.media.check(clock.now());
-        self.tell();
     }
 
     fn tell(&mut self) {
@@ -271,11 +288,14 @@ impl ClientMedia {
     }
 
     fn report(&mut self, now: Duration) {
-        for (track, (ports, to)) in self.ports.iter().enumerate() {
-            if let (Some(to), Some(report)) = (to, self.media.report(track, now)) {
-                // A report that can't be sent is one that was lost.
-                let _ = ports.rtcp.send_to(&report, to);
-            }
+        (0..self.ports.len()).for_each(|track| self.report_track(track, now));
+    }
+
+    fn report_track(&mut self, track: usize, now: Duration) {
+        let (ports, to) = &self.ports[track];
+        if let (Some(to), Some(report)) = (to, self.media.report(track, now)) {
+            // A report that can't be sent is one that was lost.
+            let _ = ports.rtcp.send_to(&report, to);
         }
     }
 }

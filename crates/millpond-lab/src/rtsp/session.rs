@@ -209,7 +209,7 @@ impl Session {
         if self.common.options.mute {
             return Ok(());
         }
-        let media = Media::new(clock_rates, self.common.options.timeout);
+        let media = Media::new(clock_rates, self.common.options.timeout, self.common.options.reports);
         self.sink = match self.common.options.transport {
             Transport::Tcp => Sink::Tcp(Interleaved::new(media, channels, self.common.figures.clone())),
             Transport::Udp => Sink::Udp(self.common.receive(media, self.ports.iter().cloned().zip(senders).collect())),

@@ -196,3 +196,20 @@ fn what_goes_wrong_is_told() {
         other.join().unwrap();
     }
 }
+
+#[test]
+fn rate_control_holds_nothing_back_from_a_healthy_viewer() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("load-rtsp-1");
+    std::fs::create_dir_all(&folder).unwrap();
+    clips::make(&folder.join(CLIP), "V S -c:v libx264 -bf 0 -g 50 -c:a aac");
+    let server = Server::start(&["--rtsp-rate-control", "tfrc", folder.to_str().unwrap()]);
+    let (report, succeeded) = load(&url(&server), "--clients 5 --reports 50ms --watch 5s --once");
+    assert!(succeeded);
+    assert_eq!(number(&report, "/sessions/done"), 5.0);
+    // A busy machine may lose packets, which lower the rate; but not for long.
+    let held = server.metric("millpond_rtp_held_frames_total", "");
+    assert!(held == 0.0 || number(&report, "/media/lost") > 0.0, "{held} in {:#}", report["media"]);
+    // Two tracks of five clients, every 50 ms: far more than one in 5 s.
+    assert!(server.metric("millpond_rtcp_reports_total", "") > 200.0);
+    assert_nobody_is_left(&server);
+}

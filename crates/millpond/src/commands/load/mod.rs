@@ -15,7 +15,7 @@ use std::{fmt::Display, time::Duration};
 const HTTP_ONLY: &[&str] = &["pace", "buffer", "abr", "ranges", "trace", "block", "http2", "plain", "live", "insecure"];
 /// Options that mean nothing to HTTP.
 const RTSP_ONLY: &[&str] =
-    &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "once"];
+    &["rate", "watch", "watch-distribution", "zipf", "transport", "mute", "seeks", "pauses", "reports", "once"];
 
 pub(crate) fn command() -> Command {
     let command = Command::new("load").about("Loads any HLS, DASH or RTSP server with many simulated clients").arg(
@@ -109,6 +109,7 @@ fn rtsp_options() -> Vec<Arg> {
             .value_parser(value_parser!(f64)),
         option("pauses", "NUMBER", "0", "Pauses of some seconds, for each client and minute")
             .value_parser(value_parser!(f64)),
+        optional("reports", "DURATION", "Longest interval of receiver reports, as for rate control [default: 5s]"),
         flag("once", "Clients that leave are not replaced"),
     ]
 }

@@ -41,6 +41,7 @@ fn options(given: &Given<'_>) -> Result<Options, String> {
     options.seeks = given.number("seeks").unwrap_or(options.seeks);
     options.pauses = given.number("pauses").unwrap_or(options.pauses);
     options.transport = if given.text("transport") == "tcp" { Transport::Tcp } else { Transport::Udp };
+    options.reports = given.optional_duration("reports")?;
     options.mute = given.flag("mute");
     options.once = given.flag("once");
     options.threads = given.number("threads").unwrap_or(1);
