@@ -39,6 +39,12 @@ impl Importance {
         Self { layer, needed_by: layer, ..Self::BASE }
     }
 
+    /// Whether no other frame refers to it.
+    #[must_use]
+    pub const fn is_disposable(self) -> bool {
+        self.needed_by == NO_LAYER
+    }
+
     /// Returns the importance of a track's frame, as stored in MP4 files. A picture that can't be read counts as one that all
     /// others need.
     #[must_use]

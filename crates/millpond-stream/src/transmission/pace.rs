@@ -149,12 +149,12 @@ impl Packetizing {
 
 /// Whether a frame that is `late` is dropped, so that those after it are in time. Pictures after it that need it follow it.
 pub(super) fn drops(frame: &Frame, track: &mut TrackSender, late: Duration) -> bool {
-    let patience = match (frame.is_sync, frame.is_disposable) {
+    let patience = match (frame.is_sync, frame.importance.is_disposable()) {
         (true, _) => SYNC_PATIENCE,
         (false, true) => DISPOSABLE_PATIENCE,
         (false, false) => PATIENCE,
     };
     let is_too_late = late > patience;
-    track.skips |= is_too_late && !frame.is_disposable;
+    track.skips |= is_too_late && !frame.importance.is_disposable();
     is_too_late || (track.skips && !frame.is_sync)
 }
