@@ -46,7 +46,7 @@ pub struct Datagrams {
 
 impl Datagrams {
     pub(super) fn new() -> Self {
-        Self { rtp: Batch::new(), rtcp: Batch::new(), again: Batch { cuts: false, ..Batch::new() }, buffer: Vec::new() }
+        Self { rtp: Batch::new(), rtcp: Batch::new(), again: Batch::uncut(), buffer: Vec::new() }
     }
 
     /// An empty buffer, for an outlet that sends at once. It keeps its memory from one frame to the next.
@@ -80,16 +80,29 @@ struct Message {
 
 impl Batch {
     pub(super) fn new() -> Self {
-        let space = nix::cmsg_space!(u16);
+        Self::with(true)
+    }
+
+    /// One whose messages are packets.
+    fn uncut() -> Self {
+        Self::with(false)
+    }
+
+    fn with(cuts: bool) -> Self {
         Self {
             heads: Vec::new(),
             frames: vec![Bytes::new()],
             parts: Vec::new(),
             messages: Vec::new(),
-            headers: MultiHeaders::preallocate(MESSAGES, Some(space)),
-            cuts: true,
+            headers: Self::headers(cuts),
+            cuts,
             failed: 0,
         }
+    }
+
+    /// Space of control messages that stays empty would be sent with the others, and refused (EINVAL).
+    fn headers(cuts: bool) -> MultiHeaders<SockaddrStorage> {
+        MultiHeaders::preallocate(MESSAGES, cuts.then(|| nix::cmsg_space!(u16)))
     }
 
     /// Returns the number of messages that could not be sent since the last call.
@@ -205,6 +218,7 @@ impl Batch {
                 Err(nix::errno::Errno::EIO | nix::errno::Errno::EINVAL) if *cuts => {
                     // This kernel or this route can't cut: from the next round on packets are sent one by one.
                     *cuts = false;
+                    *headers = Self::headers(false);
                     *failed += (messages.len() - sent) as u64;
                     return;
                 }
