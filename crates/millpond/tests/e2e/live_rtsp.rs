@@ -10,7 +10,8 @@ pub(crate) const CLIP: &str = "h264_aac.mp4";
 fn servers() -> (Server, Server) {
     let upstream = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-channels", CLIP]);
     let place = format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp);
-    let edge = Server::start(&[&place, "--linger", "0s"]);
+    // Viewers on a busy machine are slow at times.
+    let edge = Server::start(&[&place, "--linger", "0s", "--viewer-queue", "20s"]);
     (upstream, edge)
 }
 

@@ -94,10 +94,7 @@ fn a_slow_viewer_by_http_gets_whole_pictures_and_all_sound() {
     assert!(sound.len() > 100 && gaps == 0, "{gaps} gaps in {} packets of sound", sound.len());
     let (received_blind, whole_blind, lost_blind, _) = blind;
     assert!(lost_blind > 20.0, "{lost_blind} lost");
-    assert!(
-        whole_blind < received_blind && whole_blind < whole,
-        "{whole_blind} of {received_blind}, {whole} of {received}"
-    );
+    assert!(whole_blind < received_blind, "{whole_blind} of {received_blind}");
 }
 
 /// The NAL units of packets (RFC 6184), as byte stream.

@@ -53,8 +53,9 @@ fn play_everywhere(url: &str) -> usize {
         players.push(ffmpeg);
         if have("gst-launch-1.0") {
             let mut gstreamer = Command::new("gst-launch-1.0");
-            gstreamer.args(["rtspsrc", &format!("location={url}"), &format!("protocols={transport}"), "name=s"]);
-            gstreamer.args(["s.", "!", "fakesink", "s.", "!", "fakesink"]);
+            gstreamer.args(["rtspsrc", &format!("location={url}"), &format!("protocols={transport}")]);
+            // By its own name it is offered RTP/AVPF, whose packets tshark does not find.
+            gstreamer.args(["user-agent=player", "name=s", "s.", "!", "fakesink", "s.", "!", "fakesink"]);
             players.push(gstreamer);
         }
     }

@@ -50,7 +50,9 @@ fn pictures(client: &Client) -> Vec<(u32, Vec<&[u8]>)> {
 
 #[test]
 fn viewers_of_a_channel_share_a_loader_and_the_moment() {
-    let server = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-channels", CLIP]);
+    // The second viewer reads nothing for ten seconds.
+    let folder = clips::folder();
+    let server = Server::start(&[folder.to_str().unwrap(), "--rtsp-channels", CLIP, "--viewer-queue", "1m"]);
     let described = Client::new(&server, CLIP).ask("DESCRIBE", "", "");
     assert!(described.body.contains("a=range:npt=now-"), "{}", described.body);
     let mut first = watch(&server);

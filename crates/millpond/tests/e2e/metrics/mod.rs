@@ -44,6 +44,8 @@ pub(crate) enum By {
     Repairs,
     /// A viewer that asks for packets again (`repairs`).
     Repeats,
+    /// A viewer whose link is too narrow, with rate control (`repairs`).
+    Paced,
     /// A live source with more bits than a stream may have (`live`).
     HugeSource,
     /// A live stream whose past is kept (`live`).
@@ -160,8 +162,10 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_rtp_dropped_frames_total", By::Streams),
     ("millpond_rtp_failed_sends_total", By::NoNetwork),
     ("millpond_rtp_frames_total", By::Streams),
+    ("millpond_rtp_held_frames_total", By::Paced),
     ("millpond_rtp_lagging_frames_total", By::Streams),
     ("millpond_rtp_late_frames_total", By::Streams),
+    ("millpond_rtp_loss_events_total", By::Paced),
     ("millpond_rtp_missed_deadlines_total", By::LateOrigin),
     ("millpond_rtp_packets_total", By::Streams),
     ("millpond_rtp_refused_repeats_total", By::Repeats),

@@ -82,3 +82,48 @@ fn a_viewer_that_loses_packets() {
     assert!(server.metric("millpond_rtp_repeated_packets_total", "") <= 3.0);
     assert_eq!(server.metric("millpond_rtcp_foreign_feedback_total", ""), 1.0);
 }
+
+/// A receiver report (RFC 3550 6.4.2) of a source, with a fifth of its packets lost, in reply to a sender report.
+fn report(sender: &[u8], highest: u16, lost: u32) -> Vec<u8> {
+    let mut report = vec![0x81, 201, 0, 7, 0, 0, 0, 5];
+    report.extend(&sender[4..8]);
+    report.push(51);
+    report.extend(&lost.to_be_bytes()[1..]);
+    report.extend(u32::from(highest).to_be_bytes());
+    report.extend([0; 4]);
+    report.extend(&sender[10..14]);
+    report.extend([0; 4]);
+    report
+}
+
+#[test]
+fn a_viewer_whose_link_is_too_narrow() {
+    let server = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-rate-control", "tfrc"]);
+    let watch = Watch::begin(&server);
+    let mut client = Client::new(&server, CLIP);
+    let (port, [rtp, rtcp]) = sockets();
+    let reply = client.set_up("v1", &format!("RTP/AVP;unicast;client_port={port}-{}", port + 1));
+    let transport = &reply.headers["transport"];
+    let ports = transport.split("server_port=").nth(1).and_then(|rest| rest.split(['-', ';']).nth(1)).unwrap();
+    let server_rtcp: u16 = ports.parse().unwrap();
+    assert_eq!(client.ask("PLAY", "", "").status, 200);
+    rtp.set_nonblocking(true).unwrap();
+    rtcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let (mut highest, mut received) = (0, 0_u32);
+    let mut reply = || {
+        let mut bytes = [0; 2048];
+        let length = rtcp.recv(&mut bytes).unwrap();
+        while rtp.recv(&mut bytes[length..]).is_ok() {
+            (highest, received) = (u16::from_be_bytes([bytes[length + 2], bytes[length + 3]]), received + 1);
+        }
+        if bytes[1] == 200 && received > 0 {
+            // It claims to have replied at once: a round trip of 0.3 s.
+            std::thread::sleep(Duration::from_millis(300));
+            rtcp.send_to(&report(&bytes[..length], highest, received / 5), ("127.0.0.1", server_rtcp)).unwrap();
+        }
+    };
+    for family in ["millpond_rtp_loss_events_total", "millpond_rtp_held_frames_total"] {
+        watch.until(family, &mut reply);
+    }
+    watch.end(By::Paced, &server);
+}
