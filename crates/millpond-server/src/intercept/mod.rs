@@ -1,6 +1,6 @@
 //! Interception: connections to other servers that arrive here by rules of the firewall (Linux TPROXY).
 //!
-//! [`listen`] accepts them; their local address is the original destination. [`connection`] decides what becomes of each. A GET
+//! `listen` accepts them; their local address is the original destination. `connection` decides what becomes of each. A GET
 //! becomes a live stream of the server's RTSP port (`translation`), which HTTP answers with one long response. All else is
 //! passed on by `relay`. Destinations outside of [`Network`]s are closed, and so are loops.
 

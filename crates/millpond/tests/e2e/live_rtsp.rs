@@ -10,8 +10,7 @@ pub(crate) const CLIP: &str = "h264_aac.mp4";
 fn servers() -> (Server, Server) {
     let upstream = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-channels", CLIP]);
     let place = format!("cams=rtsp://127.0.0.1:{}/", upstream.rtsp);
-    // Viewers on a busy machine are slow at times.
-    let edge = Server::start(&[&place, "--linger", "0s", "--viewer-queue", "20s"]);
+    let edge = Server::start(&[&place, "--linger", "0s"]);
     (upstream, edge)
 }
 

@@ -113,7 +113,7 @@ async fn fills(client: Box<dyn Client>, wire: Arc<Wire>) {
             break;
         }
     }
-    assert_eq!(seen, [Backlog::Low, Backlog::High, Backlog::Stuck]);
+    assert_eq!(seen, [Backlog::Low, Backlog::Medium, Backlog::High, Backlog::Stuck]);
     assert!(wire.lock().pending.len() < MOST + 2 * piece.len(), "what waits is bounded");
     drop(client);
     assert!(timeout(Duration::from_secs(5), wire.drain(Duration::from_secs(60))).await.unwrap().is_err());

@@ -133,6 +133,8 @@ impl Server {
         let log = cache.path().join("log.txt");
         let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
         command.arg("serve").args(args);
+        // Players on a busy machine are slow at times. They lose frames only where a test sets another value.
+        command.env("MILLPOND_VIEWER_QUEUE", "20s");
         command.args(["--http", &format!("127.0.0.1:{port}"), "--admin", &format!("127.0.0.1:{admin}")]);
         command.args(["--rtsp", &format!("127.0.0.1:{rtsp}")]);
         if args.iter().any(|arg| arg.starts_with("--tls-")) {
