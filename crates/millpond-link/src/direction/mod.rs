@@ -21,7 +21,7 @@ use fastrand::Rng;
 use loss::Loss;
 use std::time::Duration;
 
-/// What happens to a packet.
+/// Fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The packet is delivered.

@@ -29,7 +29,7 @@ pub enum TrackTransport {
     },
 }
 
-/// What the reply to an offer states.
+/// Transport that the reply to an offer states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
     pub(super) transport: TrackTransport,

@@ -88,7 +88,7 @@ fn join(begins: bool, media: &[u8], unit: &mut Building) -> Result<Progress, Pay
     Ok(Progress::Open)
 }
 
-/// What a packet states of its frame.
+/// Properties of a frame that its packet states.
 struct Part<'a> {
     /// Whether the frame begins here.
     begins: bool,

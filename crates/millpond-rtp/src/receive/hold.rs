@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(super) const LONGEST: Duration = Duration::from_secs(2);
 /// Time without such a long repair after which the hold shrinks.
 const KEPT: Duration = Duration::from_secs(60);
-/// The hold shrinks by one in so many seconds: what is played faster by 2 % nobody sees.
+/// Inverse of the rate at which the hold shrinks: 2 % of faster playback is invisible.
 const SHRINK: u32 = 50;
 
 /// The hold. It grows at once to the time that a repair takes, and shrinks slowly when repairs are faster or not needed.

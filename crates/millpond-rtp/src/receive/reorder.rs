@@ -66,7 +66,7 @@ impl<T> ReorderBuffer<T> {
         (self.next, self.bytes) = (next, 0);
     }
 
-    /// Takes a packet of so many bytes; returns whether it is of use. A repeated packet, and one that is no longer waited for, is not.
+    /// Takes a packet with its length in bytes. Returns whether it is of use: repeated packets and those given up are not.
     pub fn push(&mut self, sequence: u16, arrival: Duration, bytes: usize, packet: T) -> bool {
         let next = *self.next.get_or_insert(sequence);
         let distance = sequence.wrapping_sub(next);

@@ -232,7 +232,7 @@ impl TrackReceiver {
         Some(compound)
     }
 
-    /// Time that packets are held at `now`, because repairs of this track take so long.
+    /// Time for which packets are held at `now`: that which repairs of this track take.
     pub fn hold(&mut self, now: Duration) -> Duration {
         self.repairs.as_mut().map_or(Duration::ZERO, |repairs| repairs.hold(now))
     }

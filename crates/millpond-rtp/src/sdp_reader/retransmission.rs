@@ -1,4 +1,4 @@
-//! What a description says about early feedback and retransmission (RFC 4585 4.2, RFC 4588 8).
+//! Early feedback and retransmission in descriptions (RFC 4585 4.2, RFC 4588 8).
 
 use super::{MediaDescription, of_format, parameters, rtpmap};
 use crate::setup::RtpProfile;

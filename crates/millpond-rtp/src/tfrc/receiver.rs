@@ -15,7 +15,7 @@ const GAP: u64 = 4096;
 /// Shortest time over which packets are counted for a receive rate.
 const RATE_TIME: Duration = Duration::from_millis(100);
 
-/// What a receiver tells (RFC 5348 3.2.2).
+/// Feedback of a receiver (RFC 5348 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReceiverFeedback {
     /// Number of the newest packet.

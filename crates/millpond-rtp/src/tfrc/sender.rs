@@ -25,7 +25,7 @@ const PACKET: (f64, f64) = (64.0, 65_535.0);
 /// Packet size before the first packet, in bytes.
 const FIRST_PACKET: f64 = 1400.0;
 
-/// What is allowed before the first feedback.
+/// Rate that is allowed before the first feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The initial window of TCP in each round trip (RFC 3390), or one packet a second while the round trip is unknown
@@ -221,7 +221,7 @@ impl Sender {
         let is_slow = if self.loss_event_rate > 0.0 { receive_rate < recover } else { self.rate < 2.0 * recover };
         let is_idle = self.sent.0 == 0.0;
         if is_idle && is_slow && self.heard.is_some() {
-            // What it may send after the pause is little.
+            // Little may be sent after the pause.
         } else if self.loss_event_rate == 0.0 {
             // Without any feedback the rate may be above all that was ever sent.
             let elapsed = now.saturating_sub(self.sent.1).as_secs_f64().max(0.1);

@@ -1,4 +1,4 @@
-//! What was sent of one track, and when.
+//! Sent packets of one track, with their times.
 
 use std::{collections::VecDeque, time::Duration};
 

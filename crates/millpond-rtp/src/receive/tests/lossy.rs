@@ -23,7 +23,7 @@ struct Network {
     seed: u64,
 }
 
-/// What came out of a receiver.
+/// Output of a receiver.
 struct Output {
     units: Vec<Unit>,
     /// Time at which each unit came out, in milliseconds.
