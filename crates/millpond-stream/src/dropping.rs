@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dropping {
     /// Frames that no other frame needs are dropped first, then those of higher temporal layers, then the end of a group of
-    /// pictures. What is left can be decoded.
+    /// pictures. The others can be decoded.
     #[default]
     LeastNeeded,
     /// Frames that arrive while too many wait are dropped, whatever others need them: to compare with.

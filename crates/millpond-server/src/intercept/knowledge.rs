@@ -1,4 +1,4 @@
-//! What is known of servers for a while: whether they have RTSP, and which paths they don't have by it.
+//! Short-lived knowledge of servers: whether they have RTSP, and which paths they do not have by it.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -6,7 +6,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// What became of an intercepted connection.
+/// Outcome of an intercepted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Outcome {
     /// A stream was sent in reply to its request.

@@ -4,7 +4,7 @@ use crate::http::request::head::{self, ParsedHead, RequestHead};
 use http::{HeaderMap, Method, header};
 use millpond_package::hls::Container;
 
-/// What the first bytes of a client are.
+/// Protocol of the first bytes of a client.
 #[derive(Debug)]
 pub(super) enum First {
     /// The beginning of a GET.

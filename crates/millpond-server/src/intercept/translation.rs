@@ -41,7 +41,7 @@ impl SourceOptions {
     }
 }
 
-/// What became of a GET.
+/// Outcome of a GET.
 pub(super) enum Translated {
     /// The server has the stream.
     Found(Program),

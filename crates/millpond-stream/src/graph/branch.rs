@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// Gives runs to one branch, within limits.
 ///
-/// A slow branch loses the frames that are needed least: of those that wait too. What is left can always be decoded, unless it
+/// A slow branch loses the frames that are needed least: of those that wait too. The others can always be decoded, unless it
 /// drops frames [blindly](Dropping::Blind).
 #[derive(Debug)]
 pub(super) struct BranchWriter {

@@ -1,4 +1,4 @@
-//! What the tracks of a branch have lost, and which frames need that.
+//! Lost frames of each track of a branch, and the frames that need them.
 
 use crate::Frame;
 

@@ -15,7 +15,7 @@ const KEPT: usize = 32;
 /// A run in a queue, and what it adds to the queue's load.
 pub(super) type Parcel = (Run, Weight);
 
-/// What stands in the place of a run that was dropped.
+/// Placeholder of a dropped run.
 static DROPPED: LazyLock<Run> = LazyLock::new(|| Run::from([]));
 
 /// Bytes and duration of a run that counts in the load of a branch. Runs from before its beginning have none.

@@ -14,7 +14,7 @@ pub(crate) struct QueueLimits {
     pub(crate) dropping: Dropping,
 }
 
-/// What a branch can't keep, from nothing to all.
+/// Degree to which a branch must drop frames, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pressure {
     None,

@@ -12,7 +12,7 @@ use crate::{Frame, Run};
 const TIMES: usize = 2;
 
 /// Gives a run to a queue under pressure, or those of its frames that can be decoded, and then drops what is needed least.
-/// Returns whether frames were given, and the number of those that were lost. What waits can be decoded as before, and `losses`
+/// Returns whether frames were given, and the number of those that were lost. Waiting frames can be decoded as before, and `losses`
 /// tells which frames that arrive later can't.
 pub(super) fn give(
     waiting: &mut Waiting,

@@ -51,7 +51,7 @@ pub struct SourcePolicies {
     pub after_loss: AfterLoss,
     /// Whether sessions end with TEARDOWN.
     pub teardown: TeardownPolicy,
-    /// What follows the end of the media.
+    /// Reaction to the end of the media.
     pub after_end: AfterEnd,
 }
 

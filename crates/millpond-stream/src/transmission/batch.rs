@@ -231,3 +231,27 @@ impl Batch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_arrive_whether_the_kernel_cuts_or_not() {
+        let [from, to] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        to.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        let address = to.local_addr().unwrap();
+        for mut batch in [Batch::new(), Batch::uncut()] {
+            let cuts = batch.cuts;
+            for number in 0..3 {
+                batch.add_whole(address, &[number; PACKET]);
+            }
+            batch.flush(&from);
+            assert_eq!(batch.failures(), 0, "cuts: {cuts}");
+            for number in 0..3 {
+                let mut buffer = [0; 2 * PACKET];
+                assert_eq!((to.recv(&mut buffer).unwrap(), buffer[0]), (PACKET, number), "cuts: {cuts}");
+            }
+        }
+    }
+}

@@ -184,7 +184,7 @@ fn samples(window: &LiveWindow, track: usize, epoch: u32, segments: &[SegmentNum
     events.into_iter().filter_map(sample).collect()
 }
 
-/// What the samples of frames must be, from the first picture on. Sound begins with the frame that lasts over that.
+/// Samples that frames must become, from the first picture on. Sound begins with the frame that lasts over that.
 fn expected<'a>(frames: impl IntoIterator<Item = &'a Frame>, track: u16) -> Vec<(i64, i64, bool, Bytes)> {
     let mut frames = frames.into_iter().peekable();
     // The first picture is shown a frame after its due time.
