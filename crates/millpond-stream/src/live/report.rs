@@ -4,7 +4,7 @@ use super::{Cues, Epoch, LiveTotals, Splicer};
 use crate::reception::SourceError;
 use millpond_package::live::Cue;
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::{Instant, SystemTime},
 };
 use tokio::sync::watch;
@@ -79,40 +79,60 @@ impl std::ops::AddAssign for SourceCounts {
 /// [`failed`](Self::failed) when an attempt fails before any frame arrived. After both of the latter it tries again until its
 /// output is closed or its future is dropped.
 #[derive(Clone, Debug)]
-pub struct Reporter {
+pub struct Reporter(Arc<Reported>);
+
+/// A [`Reporter`] that keeps nothing that was reported.
+#[derive(Clone, Debug)]
+pub(super) struct WeakReporter(Weak<Reported>);
+
+/// What was reported of a run.
+#[derive(Debug)]
+struct Reported {
     state: watch::Sender<StreamState>,
     splicer: Arc<Splicer>,
     cues: watch::Sender<Cues>,
     /// A lock: taken for a copy.
-    counts: Arc<Mutex<SourceCounts>>,
+    counts: Mutex<SourceCounts>,
     /// Address of the server that was asked last. A lock: taken for a copy.
-    server: Arc<Mutex<Option<Arc<str>>>>,
+    server: Mutex<Option<Arc<str>>>,
     totals: Arc<LiveTotals>,
 }
 
 impl Default for Reporter {
     fn default() -> Self {
-        Self {
-            state: watch::Sender::new(StreamState::Waiting),
-            splicer: Arc::new(Splicer::new(Arc::default())),
-            cues: watch::Sender::default(),
-            counts: Arc::default(),
-            server: Arc::default(),
-            totals: Arc::default(),
-        }
+        Self::new(Arc::default())
+    }
+}
+
+impl WeakReporter {
+    /// The reporter, while the run or somebody else has it.
+    pub(super) fn upgrade(&self) -> Option<Reporter> {
+        self.0.upgrade().map(Reporter)
     }
 }
 
 impl Reporter {
     /// Makes one whose counts are also added to `totals`.
     pub(super) fn new(totals: Arc<LiveTotals>) -> Self {
-        Self { splicer: Arc::new(Splicer::new(totals.clone())), totals, ..Self::default() }
+        Self(Arc::new(Reported {
+            state: watch::Sender::new(StreamState::Waiting),
+            splicer: Arc::new(Splicer::new(totals.clone())),
+            cues: watch::Sender::default(),
+            counts: Mutex::default(),
+            server: Mutex::default(),
+            totals,
+        }))
+    }
+
+    /// Makes one that keeps nothing.
+    pub(super) fn downgrade(&self) -> WeakReporter {
+        WeakReporter(Arc::downgrade(&self.0))
     }
 
     /// Tells that frames of a new epoch follow.
     pub fn begin(&self, epoch: Epoch) {
-        self.splicer.begin(epoch);
-        self.state.send_if_modified(|state| {
+        self.0.splicer.begin(epoch);
+        self.0.state.send_if_modified(|state| {
             let is_new = !matches!(state, StreamState::Running { .. });
             if is_new {
                 *state = StreamState::Running { since: SystemTime::now() };
@@ -123,19 +143,19 @@ impl Reporter {
 
     /// Tells the address of the server that is asked from now on, without credentials.
     pub fn asks(&self, server: String) {
-        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.into());
+        *self.0.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.into());
     }
 
     /// The address of the server that was asked last; `None` where a source has no servers.
     #[must_use]
     pub fn server(&self) -> Option<Arc<str>> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Tells that frames stopped. The source is tried again.
     pub fn lost(&self, why: Arc<SourceError>) {
-        self.splicer.lose();
-        self.state.send_modify(|state| {
+        self.0.splicer.lose();
+        self.0.state.send_modify(|state| {
             let since = if let StreamState::Lost { since, .. } = state { *since } else { SystemTime::now() };
             *state = StreamState::Lost { since, why };
         });
@@ -143,46 +163,46 @@ impl Reporter {
 
     /// Tells that an attempt failed before any frame arrived. The source is tried again.
     pub fn failed(&self, why: Arc<SourceError>) {
-        self.state.send_replace(StreamState::Failed { at: Instant::now(), why });
+        self.0.state.send_replace(StreamState::Failed { at: Instant::now(), why });
     }
 
     /// Tells of a cue. A repeated one changes nothing.
     pub fn cue(&self, cue: Cue) {
-        if self.cues.send_if_modified(|cues| cues.push(cue)) {
-            self.totals.cue();
+        if self.0.cues.send_if_modified(|cues| cues.push(cue)) {
+            self.0.totals.cue();
         }
     }
 
     /// The cues so far.
     pub fn cues(&self) -> watch::Receiver<Cues> {
-        self.cues.subscribe()
+        self.0.cues.subscribe()
     }
 
     /// Tells what was counted since the run began.
     pub fn count(&self, counts: SourceCounts) {
-        let mut told = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        self.totals.counted(&told, &counts);
+        let mut told = self.0.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.totals.counted(&told, &counts);
         *told = counts;
     }
 
     /// The counts that were told last.
     #[must_use]
     pub fn counts(&self) -> SourceCounts {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Joins the frames of the source and of clips.
     pub(crate) fn splicer(&self) -> &Arc<Splicer> {
-        &self.splicer
+        &self.0.splicer
     }
 
     /// The state that was told last.
     pub fn state(&self) -> watch::Receiver<StreamState> {
-        self.state.subscribe()
+        self.0.state.subscribe()
     }
 
     /// The last 64 epochs, the newest one last.
     pub fn epochs(&self) -> watch::Receiver<Arc<[Epoch]>> {
-        self.splicer.epochs()
+        self.0.splicer.epochs()
     }
 }

@@ -5,9 +5,10 @@ use super::{
     ShiftReport, Source, SourceCounts, StreamState,
     desk::NoEntry,
     publication::{Conflict, PublishedMedia},
+    report::WeakReporter,
 };
 use crate::{
-    graph::{Fork, Graph, LiveMemory, Registry, Shared, Takers},
+    graph::{Fork, Graph, Lead, LiveMemory, Registry, Shared, Takers},
     reception::{Balance, Connector, SourceError, SourceErrorKind, Turns},
     resources::Resources,
 };
@@ -19,6 +20,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use tokio::sync::watch;
 
 /// Time after a failure within which the source is not tried again.
 const NEGATIVE: Duration = Duration::from_secs(1);
@@ -52,7 +54,12 @@ struct Inner {
 #[derive(Debug)]
 struct Run {
     id: u64,
-    reporter: Reporter,
+    /// The state that was told last.
+    state: watch::Receiver<StreamState>,
+    /// All else that was told. It lasts as long as the graph.
+    reporter: WeakReporter,
+    /// The frames that viewers begin with.
+    lead: Arc<Lead>,
     /// The graph, which lingers.
     graph: Weak<Graph>,
     /// The share of the graph that viewers hold.
@@ -169,7 +176,7 @@ impl LiveStream {
     /// State of its source.
     pub fn state(&self) -> StreamState {
         let inner = self.lock();
-        let state = inner.run.as_ref().map(|run| (run.reporter.state().borrow().clone(), run.graph().is_some()));
+        let state = inner.run.as_ref().map(|run| (run.state.borrow().clone(), run.graph().is_some()));
         match state {
             Some((state, true)) => state,
             Some((state @ StreamState::Failed { .. }, false)) => state,
@@ -183,14 +190,15 @@ impl LiveStream {
         let inner = self.lock();
         let run = inner.run.as_ref().and_then(|run| Some((run, run.graph()?)));
         let figures = run.as_ref().map(|(_, graph)| graph.figures()).unwrap_or_default();
+        let reporter = run.as_ref().and_then(|(run, _)| run.reporter.upgrade());
         StreamReport {
             path: self.path.clone(),
             source: self.source.to_string(),
-            server: run.as_ref().and_then(|(run, _)| run.reporter.server()),
+            server: reporter.as_ref().and_then(Reporter::server),
             state,
             run: run.as_ref().map(|(run, _)| run.id),
-            received: run.as_ref().map(|(run, _)| run.reporter.counts()).unwrap_or_default(),
-            epoch: run.as_ref().and_then(|(run, _)| run.reporter.epochs().borrow().last().cloned()),
+            received: reporter.as_ref().map(Reporter::counts).unwrap_or_default(),
+            epoch: reporter.as_ref().and_then(|reporter| reporter.epochs().borrow().last().cloned()),
             branches: figures.branches,
             viewers: run.as_ref().and_then(|(_, graph)| takers.get(&graph.id())).cloned().unwrap_or_default(),
             frames: figures.frames,
@@ -199,7 +207,7 @@ impl LiveStream {
             bit_rate: figures.bit_rate,
             memory: figures.held,
             memory_limit: memory.most(),
-            cues: run.as_ref().map_or(0, |(run, _)| run.reporter.cues().borrow().count()),
+            cues: reporter.as_ref().map_or(0, |reporter| reporter.cues().borrow().count()),
             silence: figures.last.map(|last| last.elapsed()),
             shift: None,
             shift_failure: run.as_ref().and(inner.no_past.as_ref()).map(|(_, why)| why.clone()),
@@ -218,7 +226,7 @@ impl LiveStream {
     /// Whether its graph runs, or its last run gave frames.
     pub(super) fn is_known(&self) -> bool {
         let inner = self.lock();
-        inner.run.as_ref().is_some_and(|run| run.graph().is_some() || run.reporter.splicer().lead().track().is_some())
+        inner.run.as_ref().is_some_and(|run| run.graph().is_some() || run.lead.track().is_some())
     }
 
     /// The fork of its graph, while that runs.
@@ -250,9 +258,9 @@ impl LiveStream {
         if let Some(run) = &mut inner.run {
             let known = run.shared.upgrade().filter(|shared| !shared.is_over());
             let known = known.or_else(|| Some(Arc::new(Shared::new(run.graph()?, linger))));
-            if let Some(shared) = known {
+            if let Some((shared, reporter)) = known.and_then(|shared| Some((shared, run.reporter.upgrade()?))) {
                 run.shared = Arc::downgrade(&shared);
-                return Ok(Opened { id: run.id, reporter: run.reporter.clone(), shared, desk: run.desk.clone() });
+                return Ok(Opened { id: run.id, reporter, shared, desk: run.desk.clone() });
             }
             if let Some(why) = run.failed() {
                 return Err(why);
@@ -266,7 +274,10 @@ impl LiveStream {
         let id = fastrand::u64(..);
         let shared = Arc::new(Shared::new(graph.clone(), linger));
         let (graph, weak) = (Arc::downgrade(&graph), Arc::downgrade(&shared));
-        inner.run = Some(Run { id, reporter: reporter.clone(), graph, shared: weak, desk: desk.clone() });
+        let (state, lead) = (reporter.state(), reporter.splicer().lead().clone());
+        let desk_of_run = desk.clone();
+        inner.run =
+            Some(Run { id, state, reporter: reporter.downgrade(), lead, graph, shared: weak, desk: desk_of_run });
         Ok(Opened { id, reporter, shared, desk })
     }
 
@@ -345,7 +356,7 @@ impl LiveStream {
 impl Run {
     /// The failure of a source that is not tried again yet.
     fn failed(&self) -> Option<Arc<SourceError>> {
-        match &*self.reporter.state().borrow() {
+        match &*self.state.borrow() {
             StreamState::Failed { at, why } if at.elapsed() < NEGATIVE => Some(why.clone()),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! A source that gives what a test tells it to, and an engine for it.
 
-use super::super::{Epoch, EpochReason, Linger, LiveRequest, Reporter, Source};
+use super::super::{Epoch, EpochReason, Linger, LiveRequest, Reporter, Source, report::WeakReporter};
 use crate::{
     Bounds, Counters, Format, Frame, HeavyWork, Lateness, Manager, Options, ROUND, RateRule,
     graph::{Inputs, Module, ModuleError, Output},
@@ -86,6 +86,11 @@ impl Fake {
 
     pub(super) fn reporter(&self) -> Reporter {
         self.0.lock().unwrap().reporter.clone().unwrap()
+    }
+
+    /// Keeps nothing of what was reported any longer.
+    pub(super) fn forget_reporter(&self) -> WeakReporter {
+        self.0.lock().unwrap().reporter.take().unwrap().downgrade()
     }
 
     /// Ends its module.

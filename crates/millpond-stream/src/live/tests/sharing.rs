@@ -62,6 +62,9 @@ async fn all_viewers_share_one_source_which_ends_with_the_last_one() {
     until(|| !fake.is_open() && manager.registry().snapshot().modules.is_empty()).await;
     assert!(manager.registry().snapshot().pipes.is_empty());
     assert!(matches!(stream.state(), StreamState::Waiting));
+    assert!(stream.is_known());
+    let told = fake.forget_reporter();
+    until(|| told.upgrade().is_none()).await;
 }
 
 #[tokio::test]
