@@ -184,8 +184,13 @@ impl Repairs {
                 continue;
             }
             self.counts.asked += u64::from(missing.asked == 0);
-            self.hold.need(now.saturating_sub(missing.noticed) + within, now);
-            self.missing[place] = Missing { asked: missing.asked + 1, at: now, ..missing };
+            let asked = Missing { asked: missing.asked + 1, at: now, ..missing };
+            self.missing[place] = asked;
+            self.hold.begin(now.saturating_sub(missing.noticed) + within, now);
+            // On a network with loss requests and answers are lost too, soon.
+            if let Some(next) = self.next_request(&asked).filter(|_| missing.asked == 0) {
+                self.hold.need(next.saturating_sub(missing.noticed) + within, now);
+            }
             due.push(missing.sequence);
         }
         if self.repeats {
@@ -205,7 +210,7 @@ impl Repairs {
 
     /// Time that all packets are held, so that repaired ones are in order and the others don't wait for them alone.
     pub(super) fn hold(&mut self, now: Duration) -> Duration {
-        self.hold.shrink(now)
+        self.hold.at(now)
     }
 
     pub(super) fn counts(&self) -> RepairCounts {
@@ -280,7 +285,8 @@ mod tests {
         assert_eq!(repairs.counts(), RepairCounts { asked: 2, repaired: 1, too_late: 1 });
         assert_eq!((repairs.wake(), repairs.until(0)), (None, None));
         assert!(!repairs.repaired(0, at(1470)));
-        assert!(repairs.hold(at(1470)) >= at(400));
+        assert_eq!(repairs.hold(at(1310)), at(135 + 30), "the first answer, and a tenth of the time since then");
+        assert!(repairs.hold(at(9000)) >= at(400));
     }
 
     #[test]
