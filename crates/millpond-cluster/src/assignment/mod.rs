@@ -1,0 +1,82 @@
+//! Which dispenser serves an object.
+
+mod answer;
+mod best;
+mod round_robin;
+mod sosd;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, Candidate, Standing};
+pub(crate) use best::Best;
+pub use round_robin::RoundRobin;
+pub use sosd::Sosd;
+
+use super::{Bitrate, Loads, ObjectKey};
+use std::{fmt, str::FromStr};
+
+/// A stream that a dispenser is wanted for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What it plays.
+    pub key: &'a ObjectKey,
+    /// Its bandwidth.
+    pub rate: Bitrate,
+    /// Number of the request at its manager, for round robin.
+    pub turn: u64,
+}
+
+/// A rule that assigns streams to dispensers. It has no state: all nodes get the same answer from the same loads.
+pub trait Assignment: fmt::Debug + Send + Sync {
+    /// Its name.
+    fn name(&self) -> AssignmentName;
+
+    /// The dispensers for a stream, the best first. Nodes that drain are not among them.
+    fn assign(&self, loads: &Loads, request: &Request<'_>) -> Answer;
+}
+
+/// The rules by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]
+pub enum AssignmentName {
+    /// [`Sosd`].
+    #[default]
+    Sosd,
+    /// [`RoundRobin`].
+    RoundRobin,
+}
+
+impl AssignmentName {
+    /// All rules.
+    pub const ALL: [Self; 2] = [Self::Sosd, Self::RoundRobin];
+
+    /// The name as text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sosd => "sosd",
+            Self::RoundRobin => "rr",
+        }
+    }
+
+    /// The rule, with its defaults.
+    pub fn rule(self) -> Box<dyn Assignment> {
+        match self {
+            Self::Sosd => Box::new(Sosd::default()),
+            Self::RoundRobin => Box::new(RoundRobin),
+        }
+    }
+}
+
+impl fmt::Display for AssignmentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for AssignmentName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|name| name.as_str() == text);
+        found.ok_or_else(|| format!("{text:?}: expected sosd or rr"))
+    }
+}

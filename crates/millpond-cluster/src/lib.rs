@@ -1,0 +1,49 @@
+//! The decisions of a cluster: which nodes there are, which of them serves an object, and whether a stream fits.
+//!
+//! Pure: no socket, no clock and no etcd. A caller reads registrations from etcd and makes a [`View`] of them. An
+//! [`Assignment`] names the dispensers of an object in such a view; [`homes`] names the nodes that keep a part of it. A
+//! [`Book`] says whether a stream fits its node and its storages for its whole playback. All nodes with the same view give the
+//! same answers.
+//!
+//! What this crate does not do: move media, keep leases, or write to etcd.
+//!
+//! ```
+//! use millpond_cluster::{Assignment, Bitrate, Entry, Loads, Node, ObjectKey, Request, Sosd, View};
+//!
+//! let nodes = ["a", "b", "c"].map(|name| Node::new(name.parse().unwrap(), Bitrate::from_mbps(1000)));
+//! let written: Vec<_> = nodes.iter().map(|node| (format!("/millpond/nodes/{}/1", node.name), node.to_json())).collect();
+//! let entries = written.iter().map(|(key, value)| Entry { key, value: value.as_bytes(), created: 1 });
+//! let view = View::read("/millpond/", 7, entries);
+//! assert!(view.problems().is_empty());
+//!
+//! let loads = Loads::new(view.into());
+//! let key = ObjectKey::new("films", "ducks.mp4");
+//! let answer = Sosd::default().assign(&loads, &Request { key: &key, rate: Bitrate::from_mbps(4), turn: 0 });
+//! assert_eq!(answer.candidates.len(), 3);
+//! ```
+#![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
+mod assignment;
+mod bitrate;
+mod hash;
+mod home;
+mod key;
+mod load;
+mod loads;
+mod name;
+mod node;
+mod role;
+mod view;
+mod wire;
+
+pub use assignment::{Answer, Assignment, AssignmentName, Candidate, Request, RoundRobin, Sosd, Standing};
+pub use bitrate::Bitrate;
+pub use home::{RangeGroup, homes};
+pub use key::ObjectKey;
+pub use load::Load;
+pub use loads::Loads;
+pub use name::{InvalidName, NodeName};
+pub use node::{Addresses, Node};
+pub use role::{InvalidRole, Role, Roles};
+pub use view::{Entry, Problem, ProblemKind, View, node_key};
+pub use wire::NodeError;

@@ -1,0 +1,12 @@
+//! What a node publishes of its load.
+
+use super::Bitrate;
+
+/// The load of a node, as the node published it last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Bandwidth of all streams and responses that are under way.
+    pub rate: Bitrate,
+    /// Number of sessions.
+    pub sessions: u32,
+}

@@ -1,0 +1,149 @@
+//! A registration as JSON.
+//!
+//! Fields that this version does not know are skipped, fields that are absent have defaults: versions of Millpond share a
+//! cluster while it is upgraded.
+
+use super::{Addresses, Bitrate, Load, Node, NodeName, Role, Roles};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use url::Url;
+
+/// Most bytes of a registration.
+const LONGEST: usize = 8 << 10;
+/// Largest capacity and load: a petabit per second. Larger ones are mistakes, and their sums would overflow.
+const FASTEST: Bitrate = Bitrate::from_mbps(1_000_000_000);
+/// Most sessions of a node.
+const MOST_SESSIONS: u32 = 100_000_000;
+
+/// Why a value is no registration.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// More bytes than a registration may have.
+    #[error("{0} bytes, expected at most {LONGEST}")]
+    TooLong(usize),
+    /// No JSON, or a field of another type.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// An address that viewers can't be sent to.
+    #[error("{field} {found:?}: expected {expected} and a host, without credentials, path or query")]
+    Address {
+        /// Name of the field.
+        field: &'static str,
+        /// The value, cut.
+        found: String,
+        /// The URL's schemes.
+        expected: &'static str,
+    },
+    /// A number beyond its range.
+    #[error("{field} {found}: expected {least} to {most}")]
+    Number {
+        /// Name of the field.
+        field: &'static str,
+        /// The value.
+        found: u64,
+        /// Least value.
+        least: u64,
+        /// Greatest value.
+        most: u64,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireNode {
+    name: NodeName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    http: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rtsp: Option<String>,
+    capacity: u64,
+    /// Names; those that this version does not know are skipped. Absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    roles: Option<Vec<String>>,
+    #[serde(default)]
+    draining: bool,
+    #[serde(default)]
+    load: WireLoad,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct WireLoad {
+    #[serde(default)]
+    rate: u64,
+    #[serde(default)]
+    sessions: u64,
+}
+
+impl Node {
+    /// The registration as JSON.
+    ///
+    /// # Panics
+    /// Never: a registration has no maps and no numbers that JSON lacks.
+    pub fn to_json(&self) -> String {
+        let text = |address: &Option<Arc<str>>| address.as_deref().map(str::to_owned);
+        let wire = WireNode {
+            name: self.name.clone(),
+            http: text(&self.addresses.http),
+            rtsp: text(&self.addresses.rtsp),
+            capacity: self.capacity.bps(),
+            roles: Some(self.roles.iter().map(|role| role.to_string()).collect()),
+            draining: self.draining,
+            load: WireLoad { rate: self.load.rate.bps(), sessions: self.load.sessions.into() },
+        };
+        serde_json::to_string(&wire).expect("plain structs are JSON")
+    }
+
+    /// Reads a registration.
+    ///
+    /// # Errors
+    /// A value that is too long, no JSON, or has a field out of its range.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, NodeError> {
+        if bytes.len() > LONGEST {
+            return Err(NodeError::TooLong(bytes.len()));
+        }
+        let wire: WireNode = serde_json::from_slice(bytes)?;
+        let roles = match &wire.roles {
+            None => Roles::ALL,
+            Some(names) => names.iter().filter_map(|name| name.parse::<Role>().ok()).collect(),
+        };
+        let addresses = Addresses {
+            http: address("http", wire.http, &["http", "https"], "http:// or https://")?,
+            rtsp: address("rtsp", wire.rtsp, &["rtsp", "rtsps"], "rtsp:// or rtsps://")?,
+        };
+        let capacity = rate("capacity", wire.capacity, 1)?;
+        let sessions = number("load.sessions", wire.load.sessions, 0, MOST_SESSIONS.into())?;
+        let load = Load {
+            rate: rate("load.rate", wire.load.rate, 0)?,
+            sessions: u32::try_from(sessions).unwrap_or(MOST_SESSIONS),
+        };
+        Ok(Self { name: wire.name, addresses, capacity, roles, draining: wire.draining, load })
+    }
+}
+
+fn rate(field: &'static str, found: u64, least: u64) -> Result<Bitrate, NodeError> {
+    number(field, found, least, FASTEST.bps()).map(Bitrate::from_bps)
+}
+
+fn number(field: &'static str, found: u64, least: u64, most: u64) -> Result<u64, NodeError> {
+    (least..=most).contains(&found).then_some(found).ok_or(NodeError::Number { field, found, least, most })
+}
+
+/// Checks an address. Viewers are redirected to it, so it can't carry anything but a scheme, a host and a port.
+fn address(
+    field: &'static str,
+    text: Option<String>,
+    schemes: &[&str],
+    expected: &'static str,
+) -> Result<Option<Arc<str>>, NodeError> {
+    let Some(text) = text else { return Ok(None) };
+    let plain = |url: &Url| {
+        schemes.contains(&url.scheme())
+            && url.host_str().is_some_and(|host| !host.is_empty())
+            && (url.username().is_empty() && url.password().is_none())
+            && matches!(url.path(), "" | "/")
+            && (url.query().is_none() && url.fragment().is_none())
+    };
+    match Url::parse(&text).ok().filter(plain) {
+        Some(url) => Ok(Some(url.as_str().trim_end_matches('/').into())),
+        None => Err(NodeError::Address { field, found: text.chars().take(200).collect(), expected }),
+    }
+}
