@@ -25,6 +25,10 @@
 
 mod assignment;
 mod bitrate;
+mod book;
+#[cfg(test)]
+mod book_tests;
+mod booking;
 mod hash;
 mod home;
 mod key;
@@ -38,6 +42,8 @@ mod wire;
 
 pub use assignment::{Answer, Assignment, AssignmentName, Candidate, Request, RoundRobin, Sosd, Standing};
 pub use bitrate::Bitrate;
+pub use book::{Book, CLOCKS_DIFFER, Shortage};
+pub use booking::{Booking, BookingError, InvalidResource, Resource};
 pub use home::{RangeGroup, homes};
 pub use key::ObjectKey;
 pub use load::Load;

@@ -35,6 +35,8 @@ mod error;
 mod flight;
 mod freshness;
 mod hold;
+#[cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+pub mod intervals;
 mod memory;
 mod named_origin;
 mod object;

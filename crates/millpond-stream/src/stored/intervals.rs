@@ -1,17 +1,16 @@
 //! Interval caching (Srinilta and Choudhary 3.2, row C5): frames that one session has read stay in memory for sessions that
 //! follow it closely.
 //!
-//! There is a pool for each asset and choice of tracks. The first session in a pool, the owner, reads; a session within the
-//! caching window behind another one finds the blocks in memory. A block stays while a session will reach it within the
-//! window. A pool is open while a session is within one window of the beginning: its blocks of that window stay then, for
-//! sessions that begin later. Blocks lie in the memory that all parts of the server share, under its budget; an evicted block
-//! is read again by the next session.
+//! [`IntervalPools`] decide which blocks stay. There is a pool for each asset and choice of tracks. Blocks lie in the memory that
+//! all parts of the server share, under its budget; an evicted block is read again by the next session.
 
 use super::{Block, BlockLength, StoredMedia};
 use crate::{Counters, Feed};
-use millpond_store::Cache;
+use millpond_store::{
+    Cache,
+    intervals::{IntervalPools, Window},
+};
 use std::{
-    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::Duration,
@@ -42,62 +41,11 @@ const SLACK: Duration = Duration::from_secs(1);
 /// All pools.
 pub(crate) struct Intervals {
     /// A lock: taken for a few steps, for each block that a session reaches.
-    pools: Mutex<HashMap<Subject, Pool>>,
+    pools: Mutex<IntervalPools<Subject>>,
     blocks: Cache<(Subject, u64), Cell>,
     /// The caching window. At 0 nothing is shared.
     window: Duration,
     counters: Arc<Counters>,
-}
-
-/// The positions of the sessions in an asset's tracks.
-#[derive(Debug)]
-struct Pool {
-    /// Number of sessions by their next block.
-    sessions: BTreeMap<u64, u32>,
-    /// The caching window in blocks.
-    window: u64,
-    /// The window plus [`SLACK`] in blocks.
-    reach: u64,
-}
-
-impl Pool {
-    fn new(window: Duration, length: BlockLength) -> Self {
-        Self { sessions: BTreeMap::new(), window: length.count(window), reach: length.count(window + SLACK) }
-    }
-
-    fn enter(&mut self, block: u64) {
-        *self.sessions.entry(block).or_default() += 1;
-    }
-
-    fn leave(&mut self, block: u64) {
-        if let Some(count) = self.sessions.get_mut(&block) {
-            *count -= 1;
-            if *count == 0 {
-                self.sessions.remove(&block);
-            }
-        }
-    }
-
-    /// Whether a session is within the window, plus [`SLACK`], of the beginning.
-    fn is_open(&self) -> bool {
-        self.sessions.keys().next().is_some_and(|last| *last <= self.reach)
-    }
-
-    /// Whether a session will reach `block` within the caching window plus [`SLACK`].
-    fn wants(&self, block: u64) -> bool {
-        let furthest = block.saturating_sub(self.reach);
-        self.sessions.range(furthest..=block).next().is_some() || (block < self.reach && self.is_open())
-    }
-
-    /// Whether a session is ahead of `block` by no more than the window.
-    fn follows(&self, block: u64) -> bool {
-        self.sessions.range(block + 1..=block.saturating_add(self.window)).next().is_some()
-    }
-
-    /// Whether a session is at `block`, or ahead of it by no more than the window.
-    fn leads(&self, block: u64) -> bool {
-        self.sessions.range(block..=block.saturating_add(self.window)).next().is_some()
-    }
 }
 
 impl Intervals {
@@ -108,24 +56,24 @@ impl Intervals {
     /// Adds a session at the block of a time.
     pub(crate) fn enter(self: &Arc<Self>, subject: Subject, at: Duration) -> PoolReader {
         let block = subject.length.block_of(at);
-        let pool = || Pool::new(self.window, subject.length);
-        self.pools().entry(subject.clone()).or_insert_with(pool).enter(block);
+        let count = |time| subject.length.count(time);
+        let window = Window { blocks: count(self.window), reach: count(self.window + SLACK) };
+        self.pools().enter(&subject, window, block);
         PoolReader { intervals: self.clone(), subject, next: block }
     }
 
     /// Whether a session that begins at a time finds its block in memory or waits for another session's read: one is at that
     /// block, or ahead of it by no more than the window.
     pub(crate) fn is_led(&self, subject: &Subject, at: Duration) -> bool {
-        let leads = |pool: &Pool| pool.leads(subject.length.block_of(at));
-        !self.window.is_zero() && self.pools().get(subject).is_some_and(leads)
+        !self.window.is_zero() && self.pools().leads(subject, subject.length.block_of(at))
     }
 
-    fn pools(&self) -> MutexGuard<'_, HashMap<Subject, Pool>> {
+    fn pools(&self) -> MutexGuard<'_, IntervalPools<Subject>> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn drop_unwanted(&self, subject: &Subject, pool: &Pool, blocks: std::ops::Range<u64>) {
-        for block in blocks.filter(|block| !pool.wants(*block)) {
+    fn drop_unwanted(&self, subject: &Subject, blocks: Vec<u64>) {
+        for block in blocks {
             self.blocks.remove(&(subject.clone(), block));
         }
     }
@@ -176,7 +124,7 @@ impl PoolReader {
             Ok(Arc::new(load().await?))
         });
         let loaded = loaded.await?.clone();
-        let wants = intervals.pools().get(&self.subject).is_some_and(|pool| pool.wants(block));
+        let wants = intervals.pools().wants(&self.subject, block);
         if !wants {
             intervals.blocks.remove(&key);
         } else if !is_hit {
@@ -199,37 +147,19 @@ impl PoolReader {
 
     /// Moves behind a block. Returns whether another session is ahead there.
     fn advance(&mut self, block: u64) -> bool {
-        let next = block.saturating_add(1);
         let mut pools = self.intervals.pools();
-        let Some(pool) = pools.get_mut(&self.subject) else { return false };
-        let follows = pool.follows(block);
-        let was_open = pool.is_open();
-        pool.leave(self.next);
-        pool.enter(next);
-        // Blocks that it skipped, and those of an open pool, stay only if another session wants them.
-        let closes = was_open && !pool.is_open();
-        if closes {
-            self.intervals.drop_unwanted(&self.subject, pool, 0..pool.reach);
-        }
-        if self.next != block {
-            self.intervals.drop_unwanted(&self.subject, pool, self.next..self.next.saturating_add(pool.reach));
-        }
-        self.next = next;
-        follows
+        let advance = pools.advance(&self.subject, self.next, block);
+        self.intervals.drop_unwanted(&self.subject, advance.unwanted);
+        self.next = block.saturating_add(1);
+        advance.follows
     }
 }
 
 impl Drop for PoolReader {
     fn drop(&mut self) {
         let mut pools = self.intervals.pools();
-        let Some(pool) = pools.get_mut(&self.subject) else { return };
-        let was_open = pool.is_open();
-        pool.leave(self.next);
-        let from = if was_open { 0 } else { self.next };
-        self.intervals.drop_unwanted(&self.subject, pool, from..self.next.saturating_add(pool.reach));
-        if pool.sessions.is_empty() {
-            pools.remove(&self.subject);
-        }
+        let unwanted = pools.leave(&self.subject, self.next);
+        self.intervals.drop_unwanted(&self.subject, unwanted);
     }
 }
 
@@ -310,7 +240,7 @@ mod tests {
         }
         assert!(loads(&mut follower, 100).await);
         drop((follower, late));
-        assert_eq!((intervals.blocks.len(), intervals.pools().len()), (0, 0));
+        assert_eq!(intervals.blocks.len(), 0);
     }
 
     #[tokio::test]
