@@ -7,6 +7,7 @@
 //! `millpond_store::schedule`.
 
 mod belady;
+pub mod cluster;
 mod compare;
 mod generate;
 mod link_model;
