@@ -4,19 +4,15 @@
 use libfuzzer_sys::fuzz_target;
 use millpond_rtp::{
     rtcp::ReportBlock,
-    tfrc::{RateControl, Receiver, Start},
+    tfrc::{RateControl, Receiver},
 };
 use std::time::Duration;
 
 fuzz_target!(|bytes: &[u8]| {
+    // The first byte is the second at which the session begins.
     let Some((start, mut rest)) = bytes.split_first() else { return };
-    let start = match start {
-        0..64 => Start::Media,
-        64..128 => Start::Window(None),
-        _ => Start::Window(Some(Duration::from_millis(u64::from(*start) * u64::from(*start)))),
-    };
-    let (mut now, mut sequence) = (Duration::ZERO, 0_u16);
-    let (mut control, mut receiver) = (RateControl::new(start, now), Receiver::default());
+    let (mut now, mut sequence) = (Duration::from_secs((*start).into()), 0_u16);
+    let (mut control, mut receiver) = (RateControl::new(now), Receiver::default());
     while let [act, a, b, c, d, after @ ..] = rest {
         rest = after;
         let (short, word) = (u16::from_be_bytes([*a, *b]), u32::from_be_bytes([*a, *b, *c, *d]));
@@ -30,9 +26,15 @@ fuzz_target!(|bytes: &[u8]| {
                     control.sent(ssrc, sequence, (1, usize::from(short)), now);
                     sequence = sequence.wrapping_add(1);
                 }
-                let _ = control.wait(now);
+                control.limited(now);
+                let _ = control.wait();
             }
-            3 => control.reported(ssrc, word, now),
+            3 => {
+                control.reported(ssrc, word, now);
+                if control.repeats() > 0 {
+                    control.repeated(usize::from(act >> 6), usize::from(short));
+                }
+            }
             4 => control.missing(ssrc, [short, u16::from_be_bytes([*c, *d])], now),
             5 => {
                 receiver.packet(word.into(), usize::from(*d), Duration::from_millis(u64::from(*act)), now);

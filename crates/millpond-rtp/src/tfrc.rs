@@ -27,4 +27,4 @@ pub use equation::{loss_event_rate, throughput};
 pub use events::LossEvents;
 pub use receiver::{Receiver, ReceiverFeedback};
 pub use reports::ReportReader;
-pub use sender::{Feedback, Sender, Start};
+pub use sender::{Feedback, Sender};

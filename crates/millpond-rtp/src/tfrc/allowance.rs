@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Shortest time for which unused credit is kept: two rounds of a sending thread.
+/// Shortest time for which unused credit is kept: two rounds of a sending thread. Round trips below it are those of a local
+/// network, where RFC 5348 4.6 would allow bursts of less than a round.
 const SHORTEST: Duration = Duration::from_millis(10);
 /// Longest time for it.
 const LONGEST: Duration = Duration::from_millis(100);
@@ -11,7 +12,7 @@ const LEAST: f64 = 2.0 * 1500.0;
 
 /// Credit of bytes, which grows at a rate.
 ///
-/// Unused credit is kept for one round trip (RFC 5348 8.3), so that a large frame of a stream below its rate leaves quickly.
+/// Unused credit is kept for one round trip (RFC 5348 4.6), so that a large frame of a stream below its rate leaves quickly.
 #[derive(Clone, Debug)]
 pub struct Allowance {
     credit: f64,
@@ -28,8 +29,7 @@ impl Allowance {
 
     /// Adds the credit of the time since the last call at `rate` bytes per second.
     pub fn grow(&mut self, rate: f64, round_trip: Option<Duration>, now: Duration) {
-        let kept = round_trip.unwrap_or(LONGEST).clamp(SHORTEST, LONGEST);
-        let most = (rate * kept.as_secs_f64()).max(LEAST);
+        let (kept, most) = Self::bounds(rate, round_trip);
         let elapsed = self.at.map_or(kept, |at| now.saturating_sub(at));
         self.at = Some(self.at.map_or(now, |at| at.max(now)));
         self.credit = (self.credit + rate * elapsed.as_secs_f64()).min(most);
@@ -51,6 +51,19 @@ impl Allowance {
     pub fn packets(&self, size: usize) -> usize {
         // The cast saturates: nothing below 0.
         (self.credit / size.max(1) as f64).ceil() as usize
+    }
+
+    /// Number of packets of `size` bytes that may leave now where the credit of a round trip ahead counts too.
+    #[must_use]
+    pub fn ahead(&self, rate: f64, round_trip: Option<Duration>, size: usize) -> usize {
+        let (_, most) = Self::bounds(rate, round_trip);
+        ((self.credit + most) / size.max(1) as f64).ceil() as usize
+    }
+
+    /// Time for which credit is kept, and its bytes.
+    fn bounds(rate: f64, round_trip: Option<Duration>) -> (Duration, f64) {
+        let kept = round_trip.unwrap_or(LONGEST).clamp(SHORTEST, LONGEST);
+        (kept, (rate * kept.as_secs_f64()).max(LEAST))
     }
 
     /// Time until a packet may leave at `rate` bytes per second.
@@ -87,6 +100,16 @@ mod tests {
         let wait = allowance.wait(100_000.0);
         assert!(wait > Duration::ZERO && wait <= 11 * MS, "{wait:?}");
         assert_eq!(allowance.packets(1000), 0);
+    }
+
+    #[test]
+    fn credit_ahead_is_that_of_one_round_trip() {
+        let mut allowance = Allowance::new();
+        allowance.grow(1e6, Some(50 * MS), Duration::ZERO);
+        allowance.spend(50_000);
+        assert_eq!((allowance.packets(1000), allowance.ahead(1e6, Some(50 * MS), 1000)), (0, 50));
+        allowance.spend(50_000);
+        assert_eq!(allowance.ahead(1e6, Some(50 * MS), 1000), 0);
     }
 
     #[test]

@@ -31,6 +31,13 @@ pub fn loss_event_rate(packet: f64, round_trip: Duration, rate: f64) -> f64 {
     f64::midpoint(low, high).exp()
 }
 
+/// Length of the interval before the first loss event: the one at which the equation gives the largest receive rate so far, and at least
+/// half a packet per round trip (RFC 5348 6.3.1).
+pub(super) fn first_interval(packet: f64, round_trip: Duration, largest: f64) -> f64 {
+    let round_trip = round_trip.max(Duration::from_millis(1));
+    1.0 / loss_event_rate(packet, round_trip, largest.max(0.5 * packet / round_trip.as_secs_f64()))
+}
+
 /// f(p): round trips from one packet to the next.
 fn round_trips_a_packet(p: f64) -> f64 {
     (2.0 * p / 3.0).sqrt() + 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
@@ -79,6 +86,30 @@ mod tests {
             );
         }
         assert_eq!(throughput(1460.0, Duration::from_millis(10), 0.0), f64::INFINITY);
+    }
+
+    /// f(p) of some loss event rates, as Linux has them in a table for DCCP (net/dccp/ccids/lib/tfrc_equation.c, scaled by a million).
+    const LINUX: [(f64, f64); 12] = [
+        (1e-4, 8172.0),
+        (5e-4, 18_339.0),
+        (0.001, 26_052.0),
+        (0.002, 37_172.0),
+        (0.005, 60_335.0),
+        (0.01, 89_021.0),
+        (0.02, 136_520.0),
+        (0.03, 180_704.0),
+        (0.05, 271_305.0),
+        (0.08, 431_270.0),
+        (0.1, 564_939.0),
+        (1.0, 243_315_981.0),
+    ];
+
+    #[test]
+    fn the_equation_agrees_with_the_table_of_linux_to_one_percent() {
+        for (loss_events, expected) in LINUX {
+            let found = round_trips_a_packet(loss_events) * 1e6;
+            assert!((found / expected - 1.0).abs() < 0.01, "{loss_events}: {found}, not {expected}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// Weights of the last intervals, the newest first (RFC 5348 5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 /// Lower bound of the discount factor (RFC 5348 5.5).
-const THRESHOLD: f64 = 0.5;
+const THRESHOLD: f64 = 0.25;
 
 /// The last loss intervals: packets from one loss event to the next.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,8 @@ impl LossIntervals {
             return 0.0;
         }
         let discount = self.discount();
-        let older = self.closed.iter().zip(&WEIGHTS[1..]);
+        // As many intervals as without the open one: the oldest is left out (k in RFC 5348 5.4).
+        let older = self.closed.iter().take(self.closed.len() - 1).zip(&WEIGHTS[1..]);
         let with_open = older.fold((self.open, WEIGHTS[0]), |(total, weights), (interval, weight)| {
             let weight = weight * interval.discount * discount;
             (total + interval.packets * weight, weights + weight)
@@ -126,6 +127,16 @@ mod tests {
     }
 
     #[test]
+    fn the_open_interval_takes_the_place_of_the_oldest_one() {
+        let mut some = intervals(&[100; 2]);
+        some.add(150);
+        assert!((some.loss_event_rate() - 1.0 / 125.0).abs() < 1e-9);
+        let mut one = intervals(&[100]);
+        one.add(150);
+        assert!((one.loss_event_rate() - 1.0 / 150.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn a_long_time_without_loss_discounts_the_past() {
         let mut some = intervals(&[100; 8]);
         some.add(300);
@@ -134,11 +145,11 @@ mod tests {
         assert!((some.loss_event_rate() - 1.0 / mean).abs() < 1e-9);
         some.add(10_000);
         // DF is at its threshold.
-        let mean = (10_300.0 + 5.0 * 100.0 * 0.5) / (1.0 + 5.0 * 0.5);
+        let mean = (10_300.0 + 5.0 * 100.0 * 0.25) / (1.0 + 5.0 * 0.25);
         assert!((some.loss_event_rate() - 1.0 / mean).abs() < 1e-9);
         some.close();
         // The discount stays with the intervals that had it.
-        let mean = (10_300.0 + 5.0 * 100.0 * 0.5) / (1.0 + 5.0 * 0.5);
+        let mean = (10_300.0 + 5.0 * 100.0 * 0.25) / (1.0 + 5.0 * 0.25);
         assert!((some.loss_event_rate() - 1.0 / mean).abs() < 1e-9);
     }
 

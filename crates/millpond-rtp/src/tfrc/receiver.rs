@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{LossEvents, equation::loss_event_rate};
+use super::{LossEvents, equation::first_interval};
 use std::{collections::VecDeque, time::Duration};
 
 /// NDUPACK: packets that arrive after a missing one before it counts as lost (RFC 5348 5.1).
@@ -41,6 +41,8 @@ pub struct Receiver {
     /// Bytes since the receive rate was computed, and the time at which it was.
     counted: (f64, Duration),
     receive_rate: f64,
+    /// Largest receive rate so far.
+    largest: f64,
     /// Expiry of the feedback timer.
     due: Option<Duration>,
 }
@@ -106,6 +108,7 @@ impl Receiver {
         let elapsed = now.saturating_sub(since);
         if elapsed >= RATE_TIME.max(self.round_trip) {
             self.receive_rate = bytes / elapsed.as_secs_f64();
+            self.largest = self.largest.max(self.receive_rate);
             self.counted = (0.0, now);
         }
         Some(ReceiverFeedback {
@@ -147,17 +150,14 @@ impl Receiver {
     }
 
     fn count(&mut self, gap: &Gap) -> bool {
-        let Self { events, round_trip, packet, receive_rate, .. } = self;
+        let Self { events, round_trip, packet, largest, .. } = self;
         let mut is_event = false;
         let steps = gap.after.number.saturating_sub(gap.before.number).max(1) as f64;
         for number in gap.first..gap.end.min(gap.first + GAP) {
             // Its time lies on the line between its neighbours (RFC 5348 5.2).
             let share = number.saturating_sub(gap.before.number) as f64 / steps;
             let at = gap.before.at + gap.after.at.saturating_sub(gap.before.at).mul_f64(share.min(1.0));
-            let first = || {
-                let round_trip = (*round_trip).max(Duration::from_millis(1));
-                1.0 / loss_event_rate(*packet, round_trip, receive_rate.max(*packet))
-            };
+            let first = || first_interval(*packet, *round_trip, *largest);
             is_event |= events.lost(at, *round_trip, first);
         }
         is_event

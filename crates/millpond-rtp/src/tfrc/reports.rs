@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{LossEvents, equation::loss_event_rate, sender::Feedback, sent::Sent};
+use super::{LossEvents, equation::first_interval, sender::Feedback, sent::Sent};
 use crate::rtcp::ReportBlock;
 use std::{collections::VecDeque, time::Duration};
 
@@ -25,8 +25,12 @@ const PLACED: u64 = 256;
 pub struct ReportReader {
     tracks: Vec<Track>,
     events: LossEvents,
+    /// Number of loss events at the last feedback.
+    told: u64,
     /// The last round trip, in the average that groups losses to events.
     round_trip: Option<Duration>,
+    /// Largest receive rate of all tracks together so far.
+    largest: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -98,11 +102,12 @@ impl ReportReader {
         track.measure(end, lost, now);
         let unnamed = lost.saturating_sub(std::mem::take(&mut track.named));
         track.reported = end;
+        self.largest = self.largest.max(self.receive_rate().unwrap_or_default());
         self.count(place, end, unnamed, packet);
         let track = &mut self.tracks[place];
         let covers = track.sent.time(end - 1);
         track.sent.forget(track.window.first.min(end - 1));
-        Some(self.to_feedback(sample, covers))
+        Some(self.next_feedback(sample, covers))
     }
 
     /// Takes sequence numbers that a receiver misses (generic NACK). Returns feedback where a loss event begins with them.
@@ -119,7 +124,7 @@ impl ReportReader {
             self.lose(place, number, packet);
         }
         let covers = self.tracks[place].sent.time(self.tracks[place].counted.saturating_sub(1));
-        (self.events.count() > known).then(|| self.to_feedback(None, covers))
+        (self.events.count() > known).then(|| self.next_feedback(None, covers))
     }
 
     /// Number of loss events.
@@ -151,24 +156,24 @@ impl ReportReader {
     fn lose(&mut self, place: usize, number: u64, packet: f64) {
         let at = self.tracks[place].sent.time(number);
         let round_trip = self.round_trip.unwrap_or_default();
-        let Self { events, tracks, .. } = self;
+        let Self { events, largest, .. } = self;
         let first = || {
-            let round_trip = round_trip.max(Duration::from_millis(1));
-            let rate: f64 = tracks.iter().filter_map(|track| track.receive_rate).sum();
-            // Before the first rate: a window of four packets.
-            let rate = if rate > 0.0 { rate } else { 4.0 * packet / round_trip.as_secs_f64() };
-            1.0 / loss_event_rate(packet, round_trip, rate)
+            // Before the first rate: the window of four packets with which TCP begins.
+            let window = 4.0 * packet / round_trip.max(Duration::from_millis(1)).as_secs_f64();
+            first_interval(packet, round_trip, if *largest > 0.0 { *largest } else { window })
         };
         events.lost(at, round_trip, first);
     }
 
-    fn to_feedback(&self, round_trip: Option<Duration>, covers: Duration) -> Feedback {
-        Feedback {
-            round_trip,
-            receive_rate: self.tracks.iter().map(|track| track.receive_rate).sum::<Option<f64>>(),
-            loss_event_rate: self.events.rate(),
-            covers,
-        }
+    fn next_feedback(&mut self, round_trip: Option<Duration>, covers: Duration) -> Feedback {
+        let has_new_loss = std::mem::replace(&mut self.told, self.events.count()) < self.events.count();
+        let (receive_rate, loss_event_rate) = (self.receive_rate(), self.events.rate());
+        Feedback { round_trip, receive_rate, loss_event_rate, has_new_loss, covers }
+    }
+
+    /// X_recv of all tracks together; `None` while it is unknown of one.
+    fn receive_rate(&self) -> Option<f64> {
+        self.tracks.iter().map(|track| track.receive_rate).sum()
     }
 
     fn track(&mut self, ssrc: u32) -> Option<&mut Track> {

@@ -25,17 +25,6 @@ const PACKET: (f64, f64) = (64.0, 65_535.0);
 /// Packet size before the first packet, in bytes.
 const FIRST_PACKET: f64 = 1400.0;
 
-/// Rate that is allowed before the first feedback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// The initial window of TCP in each round trip (RFC 3390), or one packet a second while the round trip is unknown
-    /// (RFC 5348 4.2). Fits receivers that send feedback once per round trip.
-    Window(Option<Duration>),
-    /// The pace of the media. Fits receivers of RTP, whose first report may take seconds: until then a stream would be slower
-    /// than it plays, whatever the network can carry.
-    Media,
-}
-
 /// Feedback of a receiver (RFC 5348 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
@@ -45,11 +34,17 @@ pub struct Feedback {
     pub receive_rate: Option<f64>,
     /// p: loss event rate, from 0 to 1.
     pub loss_event_rate: f64,
+    /// Whether it tells of a loss event that earlier feedback did not tell of.
+    pub has_new_loss: bool,
     /// Time at which the newest packet that it covers was sent.
     pub covers: Duration,
 }
 
 /// The sender's state. It owns no timer: call [`expire`](Self::expire) at the time that [`expires`](Self::expires) gives.
+///
+/// Before the first feedback the pace of the media is the limit, not the initial window of RFC 5348 4.2: the first report of an
+/// RTP receiver may take seconds. Until then a stream would be slower than it plays, whatever the network can carry. For the same
+/// reason the first no-feedback timer runs for four intervals of RTCP, not for 2 s.
 ///
 /// Call [`sent`](Self::sent) for packets, [`limited`](Self::limited) whenever the rate holds packets back, and
 /// [`feedback`](Self::feedback) for feedback. Then [`rate`](Self::rate) is the allowed rate.
@@ -93,7 +88,7 @@ struct Limited {
 impl Sender {
     /// A sender that begins at `now`.
     #[must_use]
-    pub fn new(start: Start, now: Duration) -> Self {
+    pub fn new(now: Duration) -> Self {
         let mut sender = Self {
             packet: FIRST_PACKET,
             rate: MOST,
@@ -109,14 +104,6 @@ impl Sender {
             sent: (0.0, now),
             limited: Limited { new: now, next: now, ..Limited::default() },
         };
-        match start {
-            Start::Media => {}
-            Start::Window(None) => sender.rate = sender.packet,
-            Start::Window(Some(round_trip)) => {
-                sender.rate = sender.window() / clamp(round_trip).as_secs_f64();
-                sender.interval = clamp(round_trip);
-            }
-        }
         sender.set_timer(now);
         sender
     }
@@ -186,7 +173,7 @@ impl Sender {
         }
         let loss_event_rate = sane(feedback.loss_event_rate).min(1.0);
         let receive_rate = feedback.receive_rate.map(|rate| sane(rate).min(MOST));
-        let has_more_loss = loss_event_rate > self.loss_event_rate;
+        let has_more_loss = feedback.has_new_loss || loss_event_rate > self.loss_event_rate;
         let round_trip = self.round_trip_or_default();
         let limit = match (receive_rate, self.is_data_limited(feedback.covers, now), has_more_loss) {
             (None, ..) => 2.0 * self.received.largest(),
@@ -255,7 +242,8 @@ impl Sender {
         self.roots = Some((sample, self.roots.map_or(root, |(_, old)| mix(old, root, OLD_ROOT))));
     }
 
-    /// Whether the data limited the sender all the time that feedback covers (RFC 5348 8.2.1).
+    /// Whether the data limited the sender all the time that feedback covers (RFC 5348 8.2.1). That time begins where the last
+    /// feedback ended, not one round trip ago: reports cover all packets since the last one.
     fn is_data_limited(&mut self, covers: Duration, now: Duration) -> bool {
         let Limited { first, second, new, next } = &mut self.limited;
         let old = std::mem::replace(new, covers.min(now));

@@ -5,12 +5,7 @@ use super::{
     packets::{Packetizing, Sent},
 };
 use crate::{Counters, Frame};
-use millpond_rtp::{
-    feedback::GenericNack,
-    packet::HEADER,
-    rtcp::ReportBlock,
-    tfrc::{RateControl, Start},
-};
+use millpond_rtp::{feedback::GenericNack, packet::HEADER, rtcp::ReportBlock, tfrc::RateControl};
 use std::{
     sync::atomic::Ordering,
     time::{Duration, Instant},
@@ -51,7 +46,7 @@ impl RateRule {
 
     /// The pace of a new subscriber. `clock` is the moment from which the engine's clock counts.
     pub(crate) fn pace(self, clock: Instant) -> Option<Box<Pace>> {
-        let new = || Pace { control: RateControl::new(Start::Media, clock.elapsed()), clock, is_held: false };
+        let new = || Pace { control: RateControl::new(clock.elapsed()), clock, is_held: false };
         (self == Self::Tfrc).then(|| Box::new(new()))
     }
 }
@@ -81,11 +76,17 @@ impl Pace {
         self.control.refresh(Duration::from_millis(heard), at);
         match self.control.packets() {
             0 => {
-                self.is_held = true;
-                Turn::At(now + self.control.wait(at).min(SYNC_PATIENCE))
+                self.limited(now);
+                Turn::At(now + self.control.wait().min(SYNC_PATIENCE))
             }
             packets => Turn::Packets(packets),
         }
+    }
+
+    /// Notes that the rate holds packets back.
+    fn limited(&mut self, now: Instant) {
+        self.is_held = true;
+        self.control.limited(self.at(now));
     }
 
     /// Whether the rate has held back a frame that is `late`. Frames that are in time end that.
@@ -97,6 +98,16 @@ impl Pace {
     /// Notes packets of a source that were sent. `sequence` is the number of the first one.
     pub(super) fn sent(&mut self, ssrc: u32, sequence: u16, packets: (usize, usize), now: Instant) {
         self.control.sent(ssrc, sequence, packets, self.at(now));
+    }
+
+    /// Number of packets that may be sent again now.
+    pub(super) fn repeats(&self) -> usize {
+        self.control.repeats()
+    }
+
+    /// Notes packets that were sent again, with their bytes.
+    pub(super) fn repeated(&mut self, (packets, bytes): (usize, usize)) {
+        self.control.repeated(packets, bytes);
     }
 
     /// Notes a sender report. `ntp` has the middle 32 bits of its time.
@@ -143,6 +154,9 @@ impl Packetizing {
         let result = self.frame(track, frame, sent, most);
         let packets = (track.packets - known) as usize;
         pace.sent(track.ssrc, sequence, (packets, (track.octets - octets) as usize + HEADER * packets), now);
+        if matches!(result, Sent::Part) && packets >= most {
+            pace.limited(now);
+        }
         result
     }
 }

@@ -131,18 +131,28 @@ impl Packetizing {
         self.extra = pieces;
     }
 
-    /// Sends packets of a track again that its receiver asks for. Those that can't be sent again are counted.
-    pub(super) fn repeat(&mut self, track: &mut TrackSender, asked: impl Iterator<Item = u16>) {
+    /// Sends packets of a track again that its receiver asks for, `most` at most. Those that can't be sent again are counted. Returns the
+    /// number of packets that were sent, and their bytes.
+    pub(super) fn repeat(
+        &mut self,
+        track: &mut TrackSender,
+        asked: impl Iterator<Item = u16>,
+        most: usize,
+    ) -> (usize, usize) {
         let TrackSender { history, outlet, .. } = track;
+        let mut all = (0, 0);
         for sequence in asked {
             self.sealed.clear();
+            let mut history = history.as_mut().filter(|_| all.0 < most);
             let is_sent = history.as_mut().is_some_and(|history| history.repeat(sequence, self.now, &mut self.sealed));
             if is_sent {
                 outlet.send_again(&mut self.datagrams, &self.sealed);
+                all = (all.0 + 1, all.1 + self.sealed.len());
             }
             let count = if is_sent { &self.counters.repeated_packets } else { &self.counters.refused_repeats };
             count.fetch_add(1, Ordering::Relaxed);
         }
+        all
     }
 
     /// Sends some of the pieces that `data` was cut into.

@@ -327,10 +327,15 @@ impl Rounds {
         match track(sources, subscribers, nack.source, from) {
             Some((track, progress, pace)) => {
                 progress.set_heard(heard);
-                if let Some(pace) = pace.filter(|_| track.protection.is_some() == is_encrypted) {
+                let mut pace = pace.filter(|_| track.protection.is_some() == is_encrypted);
+                if let Some(pace) = &mut pace {
                     pace.miss(nack, now.at, &packets.counters);
                 }
-                packets.repeat(track, nack.sequences().take(MOST_ASKED));
+                let most = pace.as_ref().map_or(usize::MAX, |pace| pace.repeats());
+                let repeated = packets.repeat(track, nack.sequences().take(MOST_ASKED), most);
+                if let Some(pace) = pace {
+                    pace.repeated(repeated);
+                }
             }
             None => _ = packets.counters.foreign_feedback.fetch_add(1, Ordering::Relaxed),
         }

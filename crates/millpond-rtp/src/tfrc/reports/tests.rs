@@ -57,7 +57,7 @@ fn reports_once_in_a_round_trip_give_what_a_receiver_tells() {
         flow.send(50);
         last = flow.report();
     }
-    let Feedback { loss_event_rate, receive_rate, covers, round_trip } = last.unwrap();
+    let Feedback { loss_event_rate, receive_rate, covers, round_trip, .. } = last.unwrap();
     let receive_rate = receive_rate.unwrap();
     assert!((loss_event_rate * 200.0 - 1.0).abs() < 0.15, "{loss_event_rate}");
     assert!((receive_rate / 1e6 - 1.0).abs() < 0.05, "{receive_rate}");

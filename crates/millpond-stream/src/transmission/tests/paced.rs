@@ -158,3 +158,52 @@ fn a_request_for_a_lost_packet_is_a_loss_event_at_once() {
     }
     assert_eq!(net.count(|c| &c.loss_events), 1);
 }
+
+#[test]
+fn reports_and_requests_of_strangers_change_nothing() {
+    let mut net = paced();
+    let mut network = Network::new(8e5);
+    network.run(&mut net, 2200 * MS, 500 * MS);
+    let newest = net.got[net.got.len() - 5].1;
+    let loss = |ssrc| ReportBlock {
+        ssrc,
+        fraction_lost: 255,
+        lost: 1000,
+        highest: newest.into(),
+        jitter: 0,
+        last_report: 0,
+        delay: 0,
+    };
+    let stranger = ([192, 0, 2, 9], 5001).into();
+    for (ssrc, from) in [(SSRC, stranger), (SSRC + 1, receiver_at(5001))] {
+        let mut compound = rtcp::receiver_report(99, &[loss(ssrc)], "liar");
+        GenericNack::new(99, ssrc, [newest]).append_to(&mut compound);
+        let now = net.now();
+        net.rounds.hear(&mut compound, from, now);
+    }
+    assert_eq!(net.count(|c| &c.loss_events), 0);
+    let mut own = rtcp::receiver_report(99, &[loss(SSRC)], "viewer");
+    let now = net.now();
+    net.rounds.hear(&mut own, receiver_at(5001), now);
+    assert!(net.count(|c| &c.loss_events) > 0);
+}
+
+#[test]
+fn packets_are_repeated_within_the_credit() {
+    let mut net = Simulation::new();
+    net.pace = RateRule::Tfrc.pace(net.start);
+    let mut sender = track(udp());
+    sender.keep_packets(127);
+    net.play(vec![sender], Duration::ZERO, Lateness::None);
+    net.load(0..1500, PICTURE);
+    // A narrow network: the rate is low, and so is the credit of a round trip.
+    let mut network = Network::new(5e4);
+    network.run(&mut net, 20_000 * MS, 100 * MS);
+    let before = net.got.len();
+    let sequences: Vec<u16> = net.got[before - 15..].iter().map(|got| got.1).collect();
+    let (mut request, now) = (rtcp::receiver_report(99, &[], "viewer"), net.now());
+    GenericNack::new(99, SSRC, sequences).append_to(&mut request);
+    net.rounds.hear(&mut request, receiver_at(5001), now);
+    let (repeated, refused) = (net.count(|c| &c.repeated_packets), net.count(|c| &c.refused_repeats));
+    assert!(repeated > 0 && refused > 0 && repeated + refused == 15, "{repeated} {refused}");
+}
