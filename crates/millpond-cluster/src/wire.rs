@@ -147,3 +147,65 @@ fn address(
         None => Err(NodeError::Address { field, found: text.chars().take(200).collect(), expected }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_absent_has_defaults_and_what_is_new_is_skipped() {
+        let text =
+            r#"{"name":"a","capacity":5,"roles":["storage","critic"],"colour":"red","load":{"rate":7,"heat":1}}"#;
+        let node = Node::from_json(text.as_bytes()).unwrap();
+        assert!(node.roles.contains(Role::Storage) && !node.roles.contains(Role::Manager) && !node.draining);
+        assert_eq!((node.load.rate, node.addresses), (Bitrate::from_bps(7), Addresses::default()));
+        assert_eq!(Node::from_json(br#"{"name":"a","capacity":5}"#).unwrap().roles, Roles::ALL);
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        for (fields, told) in [
+            (r#""capacity":0"#, "capacity 0: expected 1 to"),
+            (r#""capacity":1e30"#, "invalid type: floating point"),
+            (r#""capacity":-1"#, "invalid value: integer `-1`"),
+            (r#""capacity":1,"load":{"rate":18446744073709551615}"#, "load.rate 18446744073709551615: expected 0 to"),
+            (r#""capacity":1,"load":{"sessions":100000001}"#, "load.sessions 100000001"),
+            (r#""capacity":1,"http":"ftp://a""#, "http \"ftp://a\": expected http:// or https://"),
+            (r#""capacity":1,"http":"http://user:word@a""#, "without credentials"),
+            (r#""capacity":1,"http":"http://a/path""#, "without credentials, path or query"),
+            (r#""capacity":1,"http":"http://a?x""#, "without credentials, path or query"),
+            (r#""capacity":1,"rtsp":"rtsp:///a""#, "expected rtsp:// or rtsps:// and a host"),
+            (r#""capacity":1,"rtsp":"http://a""#, "expected rtsp:// or rtsps:// and a host"),
+        ] {
+            let error = Node::from_json(format!("{{\"name\":\"a\",{fields}}}").as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(told), "{fields}: {error}");
+        }
+        assert!(Node::from_json(br#"{"name":"a/b","capacity":1}"#).unwrap_err().to_string().contains("node name"));
+        assert!(matches!(Node::from_json(&[b' '; LONGEST + 1]), Err(NodeError::TooLong(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            name in "[a-zA-Z0-9][a-zA-Z0-9._-]{0,20}",
+            capacity in 1_u64..1_000_000_000_000_000,
+            (rate, sessions) in (0_u64..1_000_000_000_000_000, 0_u32..1000),
+            roles in 0_usize..8,
+            draining: bool,
+            port in 1_u16..,
+        ) {
+            let node = Node {
+                addresses: Addresses {
+                    http: (port != 80).then(|| format!("http://10.0.0.1:{port}").into()),
+                    rtsp: draining.then(|| format!("rtsps://[::1]:{port}").into()),
+                },
+                roles: Role::ALL.into_iter().enumerate().filter(|(bit, _)| roles >> bit & 1 == 1).map(|(_, role)| role).collect(),
+                draining,
+                load: Load { rate: Bitrate::from_bps(rate), sessions },
+                ..Node::new(name.parse().unwrap(), Bitrate::from_bps(capacity))
+            };
+            prop_assert_eq!(Node::from_json(node.to_json().as_bytes()).unwrap(), node);
+        }
+    }
+}

@@ -1,5 +1,9 @@
 //! `millpond simulate`: what a policy, a mode or a larger cache would change, before it is bought.
 
+mod cluster;
+mod dispensers;
+mod lists;
+
 use super::Outcome as Done;
 use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -20,6 +24,9 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).default_value(default).help(help)
     };
     Command::new("simulate")
+        .args_conflicts_with_subcommands(true)
+        .subcommand(cluster::command())
+        .subcommand(dispensers::command())
         .about("Plays a workload against the cache's own policies and prefetch modes")
         .long_about(
             "Plays a workload against the cache's own policies and prefetch modes, on a virtual clock and a modelled \
@@ -68,6 +75,11 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run_command(matches: &ArgMatches) -> Done {
+    match matches.subcommand() {
+        Some(("cluster", matches)) => return cluster::run_command(matches),
+        Some(("dispensers", matches)) => return dispensers::run_command(matches),
+        _ => {}
+    }
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let factor = |name: &str| {
         let factor = matches.get_one::<f64>(name).copied().unwrap_or(1.0);

@@ -286,6 +286,33 @@ fn simulate_finds_again_what_the_sproxy_paper_found() {
 }
 
 #[test]
+fn simulate_plays_clusters() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plots = scratch.path().join("plots");
+    let few = ["--streams", "450,550", "--skew", "1.2", "--delay", "0,1", "--unit", "512KiB"];
+    let (code, out, err) =
+        millpond(&[&["simulate", "dispensers", "--plot", plots.to_str().unwrap()], &few[..]].concat());
+    assert_eq!(code, 0, "{err}");
+    assert!(out.lines().any(|line| line.contains("sosd, 20MiB, delay 1") && line.contains("550   +22 %")), "{out}");
+    for plot in ["cached-1500k-512KiB", "delayed-1500k-512KiB", "missed-skew-1.2-1500k-512KiB"] {
+        assert!(std::fs::read_to_string(plots.join(format!("{plot}.svg"))).unwrap().contains("</svg>"), "{plot}");
+    }
+    let (code, out, err) =
+        millpond(&["simulate", "cluster", "--nodes", "10", "--assignment", "sosd,rr", "--json", "-"]);
+    assert_eq!(code, 0, "{err}");
+    let runs: Vec<serde_json::Value> = serde_json::from_str(&out).unwrap();
+    let figure = |run: usize, name: &str| runs[run][name].as_f64().unwrap_or_else(|| panic!("{name}: {out}"));
+    assert!(figure(0, "most-over-mean") < 1.3 && figure(0, "moved-leaving") < 1.3, "{out}");
+    assert!(figure(0, "led-share") > figure(1, "led-share"), "{out}");
+    for (kind, wrong) in
+        [("cluster", ["--nodes", "0"]), ("cluster", ["--assignment", "best"]), ("dispensers", ["--unit", "3KB"])]
+    {
+        let (code, _, err) = millpond(&["simulate", kind, wrong[0], wrong[1]]);
+        assert!(code == 1 && err.contains(wrong[0]) && err.contains(wrong[1]), "{wrong:?}: {err}");
+    }
+}
+
+#[test]
 fn simulate_reads_traces_and_names_what_is_wrong() {
     let scratch = tempfile::tempdir().unwrap();
     let file = scratch.path().join("trace.csv");

@@ -1,0 +1,49 @@
+//! Registrations and bookings of a cluster: what is read and written again is the same, no entry spoils a view, and every view gives
+//! answers. An input is one value, or several that a byte 0 ends.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use millpond_cluster::{
+    AssignmentName, Bitrate, Book, Booking, Entry, Loads, Node, ObjectKey, RangeGroup, Request, View, homes, node_key,
+};
+use std::time::Duration;
+
+const PREFIX: &str = "/millpond/";
+
+fuzz_target!(|bytes: &[u8]| {
+    let values: Vec<&[u8]> = bytes.split(|byte| *byte == 0).take(64).collect();
+    let mut keys = Vec::new();
+    // Clocks agree: otherwise bookings that fit one after the other may not fit all at once.
+    let mut book = Book::new(Duration::ZERO);
+    for (number, value) in values.iter().enumerate() {
+        // A key of the node's own name, and one that is whatever the input says.
+        keys.push((String::from_utf8_lossy(value).into_owned(), *value));
+        if let Ok(node) = Node::from_json(value) {
+            assert_eq!(Node::from_json(node.to_json().as_bytes()).expect("what was written"), node);
+            keys.push((node_key(PREFIX, &node.name, number as u64), *value));
+        }
+        if let Ok(booking) = Booking::from_json(value) {
+            assert_eq!(Booking::from_json(booking.to_json().as_bytes()).expect("what was written"), booking);
+            book.set_capacity(booking.shares[0].0.clone(), Some(Bitrate::from_mbps(100)));
+            if book.fits(&booking).is_ok() {
+                book.insert(booking);
+            }
+        }
+    }
+    for booking in book.bookings().filter(|booking| booking.until != Some(booking.from)) {
+        assert!(book.fits(booking).is_ok(), "it fits beside the others");
+    }
+    let entries = keys.iter().enumerate();
+    let view = View::read(PREFIX, 1, entries.map(|(at, (key, value))| Entry { key, value, created: at as u64 % 3 }));
+    assert_eq!(view.nodes().len() + view.problem_count(), keys.len());
+    assert!(view.nodes().is_sorted_by(|one, other| one.name < other.name));
+    let key = ObjectKey::new("films", "a.mp4");
+    assert!(homes(&view, &key, RangeGroup::of(0), 2).len() <= 2);
+    let loads = Loads::new(view.into());
+    for name in AssignmentName::ALL {
+        let request = Request { key: &key, rate: Bitrate::from_mbps(4), turn: values.len() as u64 };
+        let answer = name.rule().assign(&loads, &request);
+        assert!(answer.candidates.iter().all(|found| loads.view().node(found.name.as_str()).is_some_and(|node| !node.draining)));
+        assert!(answer.candidates.is_sorted_by_key(|found| found.standing));
+    }
+});
