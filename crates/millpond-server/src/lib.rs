@@ -6,6 +6,7 @@
 //! caching policy.
 
 mod admin;
+mod cluster;
 pub mod config;
 mod doubts;
 mod engine;

@@ -3,6 +3,7 @@
 
 use crate::{
     admin,
+    cluster::{self, Cluster, JoinError, LoadMeter},
     config::{Config, LadderConfig, PlaceConfig},
     engine,
     http::{Front, FrontOptions, Service, accept_plain, accept_tls},
@@ -58,6 +59,9 @@ pub enum ServeError {
     /// The system gives no threads.
     #[error("starting threads: {0}")]
     Threads(io::Error),
+    /// The cluster's settings can't be used, or another node has this node's name.
+    #[error("cluster: {0}")]
+    Cluster(String),
     /// A configured value can't be sent in a header field.
     #[error("cors-origin {0:?}: not a value for a header field")]
     CorsOrigin(String),
@@ -80,6 +84,8 @@ pub struct Server {
     pool: Arc<WorkPool>,
     library: Arc<Library>,
     sources: Arc<Sources>,
+    /// The cluster and the tasks of this node, where it is one.
+    cluster: Option<(Arc<Cluster>, cluster::Tasks)>,
 }
 
 impl Server {
@@ -149,7 +155,9 @@ impl Server {
         let live = live_places(&config)?;
         let assets = (library.clone(), places.clone());
         let sources = Arc::new(Sources::new(assets, live, windows, &config.rtsp.channels, manager));
-        let rtsp = Rtsp::new(sources.clone(), rtsp_options, &metrics.rtsp).map_err(no_rtsp)?;
+        let own = (http.local_addr().ok(), listeners.plain.local_addr().ok());
+        let cluster = node(&config, own, &metrics)?;
+        let rtsp = Rtsp::new((sources.clone(), cluster.clone()), rtsp_options, &metrics.rtsp).map_err(no_rtsp)?;
         let rtmp = Rtmp::new(sources.clone(), rtsp.publishers(), &config.limits, config.log.access, &metrics.rtmp);
         let options = FrontOptions {
             cors_origin,
@@ -157,6 +165,7 @@ impl Server {
             folder: config.storage.folder.clone(),
             lifetimes,
             publishers: rtsp.publishers(),
+            cluster: cluster.clone(),
             rtsp_ports: (
                 port(&listeners.plain).unwrap_or(config.rtsp.address.port()),
                 listeners.secure.as_ref().and_then(|(listener, _)| port(listener)),
@@ -172,6 +181,14 @@ impl Server {
             (listener, Arc::new(intercept))
         });
         let (rtsp, rtmp) = ((listeners, rtsp), (rtmp_listeners, rtmp));
+        let cluster = match cluster {
+            Some(cluster) => {
+                let tasks = cluster.join(load_meter(&metrics)).await;
+                let tasks = tasks.map_err(|error: JoinError| ServeError::Cluster(error.to_string()))?;
+                Some((cluster, tasks))
+            }
+            None => None,
+        };
         Ok(Self {
             config,
             http,
@@ -187,6 +204,7 @@ impl Server {
             pool,
             library,
             sources,
+            cluster,
         })
     }
 
@@ -271,7 +289,10 @@ impl Server {
             pool,
             library: _,
             sources,
+            cluster,
         } = self;
+        let (cluster, tasks) = cluster.unzip();
+        let stop = until_retired(stop, cluster.clone());
         // Live sources are asked when viewers come, not before.
         let stored = || places.iter().filter(|place| !sources.is_live(place));
         let readiness = Arc::new(admin::Readiness::new(stored().map(|p| p.to_string())));
@@ -283,6 +304,7 @@ impl Server {
             front,
             manager: sources.manager().clone(),
             sources: sources.clone(),
+            cluster: cluster.clone(),
             recordings: recordings.clone(),
             serving: tokio::runtime::Handle::current(),
             hosts: admin::AllowedHosts::new(config.admin.address, &config.admin.hosts),
@@ -319,6 +341,9 @@ impl Server {
             tokio::spawn(accept_tls(listener, acceptor, service.clone(), stop.clone()))
         });
         readiness.listening();
+        if let Some(cluster) = &cluster {
+            cluster.serves();
+        }
         let _ = plain.await;
         service.front.end_streams();
         let _ = streams.await;
@@ -347,12 +372,51 @@ impl Server {
                 intercept.cut().await;
             }
         }
+        if let Some(tasks) = tasks {
+            tasks.leave().await;
+        }
         pool.stop();
         let _ = admin_stop.send(true);
         if let Ok(ended) = admin_ended {
             let _ = timeout(Duration::from_secs(2), ended).await;
         }
     }
+}
+
+/// The cluster of this node, where it is one of a cluster. Nothing is asked of etcd yet.
+fn node(
+    config: &Config,
+    (http, rtsp): (Option<SocketAddr>, Option<SocketAddr>),
+    metrics: &Metrics,
+) -> Result<Option<Arc<Cluster>>, ServeError> {
+    if !config.cluster.is_on() {
+        return Ok(None);
+    }
+    let (http, rtsp) = (http.unwrap_or(config.http.address), rtsp.unwrap_or(config.rtsp.address));
+    let addresses = cluster::addresses(&config.cluster, http, rtsp);
+    let cluster = Cluster::new(&config.cluster, addresses, metrics.cluster.clone());
+    cluster.map(Some).map_err(ServeError::Cluster)
+}
+
+/// Measures what this server sends.
+fn load_meter(metrics: &Metrics) -> LoadMeter {
+    let (http, streams) = (metrics.http.clone(), metrics.rtsp.streams.clone());
+    LoadMeter::new(move || {
+        let playing = u32::try_from(streams.playing()).unwrap_or(u32::MAX);
+        (http.sent_bytes() + streams.sent_bytes(), http.responses().saturating_add(playing))
+    })
+}
+
+/// Turns true when `stop` has, and the other nodes know that this one leaves.
+fn until_retired(mut stop: watch::Receiver<bool>, cluster: Option<Arc<Cluster>>) -> watch::Receiver<bool> {
+    let Some(cluster) = cluster else { return stop };
+    let (retired, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        let _ = stop.wait_for(|stop| *stop).await;
+        cluster.retire().await;
+        retired.send_replace(true);
+    });
+    stopped
 }
 
 /// Asks a place until it answers once: then it is ready.

@@ -109,6 +109,16 @@ impl Counters {
         }
     }
 
+    /// Bytes that were sent since the start.
+    pub fn sent_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Number of subscribers that play now.
+    pub fn playing(&self) -> u64 {
+        self.playing.load(Ordering::Relaxed)
+    }
+
     /// Counts a receiver report.
     pub(crate) fn report(&self, lost: u64, jitter: Duration, round_trip: Option<Duration>) {
         self.reports.fetch_add(1, Ordering::Relaxed);

@@ -1,11 +1,12 @@
 //! Metrics and health, on an address of their own.
 //!
 //! `/livez` says that the process runs, `/readyz` that it can serve, `/metrics` what it did, `/cache` what is cached, and
-//! `/explain` what a request needs. `/streams` lists live streams. `/record` starts and stops recordings, and
-//! `/insert` puts clips into live streams. The listener is plain HTTP/1.1 and meant for the machine, its operator and its
+//! `/explain` what a request needs. `/streams` lists live streams. `/record` starts and stops recordings,
+//! `/insert` puts clips into live streams, and `/cluster` shows the cluster's nodes. The listener is plain HTTP/1.1 and meant for the machine, its operator and its
 //! orchestrator, not for viewers.
 
 mod cache;
+mod cluster;
 mod hosts;
 mod insert;
 mod readiness;
@@ -31,6 +32,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
+use crate::cluster::Cluster;
 use crate::http::{Front, Kind};
 use crate::limits::ConnectionTimeouts;
 use crate::live::Sources;
@@ -72,6 +74,8 @@ pub(crate) struct AdminState {
     pub(crate) manager: Arc<Manager>,
     /// Paths as the engine plays them.
     pub(crate) sources: Arc<Sources>,
+    /// The cluster, where this server is a node of one.
+    pub(crate) cluster: Option<Arc<Cluster>>,
     /// Recordings of channels; `None` where recording is off.
     pub(crate) recordings: Option<Arc<Recordings>>,
     /// The threads that serve viewers. Media is read there, and not on the admin thread.
@@ -194,7 +198,10 @@ async fn counted<B>(request: &Request<B>, state: &AdminState) -> Response<Full<B
 /// else.
 async fn steered<B>(request: &Request<B>, state: &AdminState) -> Option<Reply> {
     let path = request.uri().path();
-    if !matches!(path, "/explain" | "/cache" | "/record" | "/insert") && !path.starts_with("/cache/") {
+    if !matches!(path, "/explain" | "/cache" | "/record" | "/insert" | "/cluster")
+        && !path.starts_with("/cache/")
+        && !path.starts_with("/cluster/")
+    {
         return None;
     }
     let (method, path) = (request.method().clone(), path.to_owned());
@@ -203,6 +210,7 @@ async fn steered<B>(request: &Request<B>, state: &AdminState) -> Option<Reply> {
     let mut task = Task(state.serving.spawn(async move {
         match &*path {
             "/insert" => Some(insert::answer(&method, &query, &owned).await),
+            path if path.starts_with("/cluster") => cluster::answer(&method, path, &query, &owned).await,
             "/record" => Some(record::answer(&method, &query, &owned).await),
             path => cache::answer(&method, path, &query, &owned).await,
         }
@@ -233,6 +241,7 @@ const INDEX: &str = "\
 <li><a href=\"/streams\">/streams</a> live streams: their sources, states and viewers
 <li><a href=\"/record\">/record</a> recordings of channels
 <li><a href=\"/insert\">/insert</a> clips in live streams
+<li><a href=\"/cluster\">/cluster</a> nodes of the cluster
 <li><a href=\"/graph\">/graph</a> modules and pipes of the RTSP streams, and in the <a href=\"/graph.dot\">language of Graphviz</a>
 </ul>
 ";
@@ -240,7 +249,7 @@ const INDEX: &str = "\
 fn answer(method: &Method, path: &str, headers: &HeaderMap, state: &AdminState) -> Response<Full<Bytes>> {
     if !matches!(path, "/" | "/metrics" | "/livez" | "/readyz" | "/streams" | "/graph" | "/graph.dot") {
         return refuse(Problem::new(StatusCode::NOT_FOUND).detail(
-            "there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /streams, /record, /insert, /graph and /graph.dot",
+            "there are /metrics, /livez, /readyz, /cache, /cache/objects, /explain, /streams, /record, /insert, /cluster, /graph and /graph.dot",
         ));
     }
     // hyper leaves the body out of replies to HEAD.

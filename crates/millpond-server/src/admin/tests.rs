@@ -32,6 +32,7 @@ fn state() -> AdminState {
         rtsp_ports: (8554, None),
         lifetimes: vec![Default::default()],
         publishers: None,
+        cluster: None,
     };
     let host = Host { machine: Machine::detect(), variable: &|_| None };
     let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));
@@ -44,7 +45,7 @@ fn state() -> AdminState {
     let wait = Duration::from_millis(300);
     let limits = ConnectionTimeouts { idle: wait, head: wait, write: wait };
     let serving = Handle::current();
-    AdminState { metrics, readiness, front, manager, sources, recordings: None, serving, hosts, limits }
+    AdminState { metrics, readiness, front, manager, sources, cluster: None, recordings: None, serving, hosts, limits }
 }
 
 async fn text(response: Response<Full<Bytes>>) -> String {

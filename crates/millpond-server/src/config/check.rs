@@ -258,7 +258,7 @@ fn strangers(environment: &HashMap<String, String>) -> Vec<String> {
         .keys()
         .filter_map(|variable| {
             let name = variable.strip_prefix("MILLPOND_")?.to_ascii_lowercase().replace('_', "-");
-            let extra = ["places", "config"];
+            let extra = ["places", "config", "cluster-password"];
             if known.contains(&name.as_str()) || extra.contains(&name.as_str()) || from_kubernetes(&name) {
                 return None;
             }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 pub use crate::{
     admin::AdminSettings,
+    cluster::ClusterSettings,
     http::{HttpSettings, Lifetimes},
     intercept::InterceptSettings,
     limits::{ConnectionTimeouts, LimitSettings},
@@ -115,6 +116,8 @@ compose! {
     log: LogSettings,
     /// TLS.
     tls: TlsSettings,
+    /// The cluster.
+    cluster: ClusterSettings,
     /// Connections and threads.
     limits: LimitSettings,
 }

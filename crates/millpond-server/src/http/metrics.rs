@@ -10,7 +10,10 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
-use std::{sync::atomic::AtomicI64, time::Duration};
+use std::{
+    sync::atomic::{AtomicI64, AtomicU64, Ordering},
+    time::Duration,
+};
 
 /// Kind of resource of a response, in metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,6 +165,8 @@ pub struct HttpMetrics {
     kinds: [PerKind; Kind::ALL.len()],
     places: Vec<PlaceBytes>,
     in_flight: Gauge,
+    /// Bytes of all bodies.
+    sent_bytes: AtomicU64,
     stream_viewers: Gauge,
     plain: Gauge,
     tls: Gauge,
@@ -184,6 +189,7 @@ impl HttpMetrics {
             kinds,
             places,
             in_flight: Gauge::default(),
+            sent_bytes: AtomicU64::new(0),
             stream_viewers: Gauge::default(),
             plain: open("plain"),
             tls: open("tls"),
@@ -227,9 +233,20 @@ impl HttpMetrics {
     /// Counts bytes of a response body; `place` where they are from one.
     pub fn sent(&self, kind: Kind, place: Option<&PlaceBytes>, bytes: u64) {
         self.kinds[kind as usize].bytes.inc_by(bytes);
+        self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(place) = place {
             place.add(bytes);
         }
+    }
+
+    /// Bytes of all bodies sent since the start.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Number of responses under way.
+    pub(crate) fn responses(&self) -> u32 {
+        u32::try_from(self.in_flight.get()).unwrap_or(0)
     }
 
     /// The handle of a place, to be looked up once an asset and not once a request.

@@ -3,6 +3,7 @@
 mod channels;
 mod connector;
 mod ladders;
+mod object_key;
 mod publishers;
 mod settings;
 mod sources;

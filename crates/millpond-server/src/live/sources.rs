@@ -20,9 +20,9 @@ use url::Url;
 pub(crate) struct Sources {
     shelf: Arc<Shelf>,
     channels: Channels,
-    places: Places,
+    pub(super) places: Places,
     /// Places with live streams, by name.
-    live: HashMap<Arc<str>, LivePlace>,
+    pub(super) live: HashMap<Arc<str>, LivePlace>,
     /// How streams of each place are cut.
     windows: Vec<WindowOptions>,
     manager: Arc<Manager>,
@@ -51,10 +51,10 @@ fn shift_options(settings: &LiveSettings, folder: &Path) -> Option<Arc<ShiftOpti
 #[derive(Clone, Debug)]
 pub(crate) struct LivePlace {
     /// Source of the empty name. The streams of a server, and the programmes of a transport stream, lie below it.
-    source: Source,
+    pub(super) source: Source,
     linger: Linger,
     shift: Option<Arc<ShiftOptions>>,
-    ladders: Ladders,
+    pub(super) ladders: Ladders,
     /// Longest silence of a publisher.
     patience: Duration,
 }

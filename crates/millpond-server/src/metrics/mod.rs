@@ -13,6 +13,7 @@ mod tests;
 mod text;
 
 use crate::{
+    cluster::ClusterMetrics,
     http::HttpMetrics,
     intercept::InterceptMetrics,
     rtmp::RtmpMetrics,
@@ -44,6 +45,8 @@ pub struct Metrics {
     pub(crate) rtmp: RtmpMetrics,
     /// Metrics of interception.
     pub(crate) intercept: InterceptMetrics,
+    /// Metrics of the cluster.
+    pub(crate) cluster: ClusterMetrics,
     /// Metrics of TLS.
     pub tls: TlsMetrics,
 }
@@ -70,8 +73,9 @@ impl Metrics {
         let version = Info::new(VersionLabels { version: env!("CARGO_PKG_VERSION") });
         own.register("build", "What runs", version);
         let intercept = InterceptMetrics::register(own);
+        let cluster = ClusterMetrics::register(own);
         let tls = TlsMetrics::register(own);
-        Self { registry, http, rtsp, rtmp, intercept, tls }
+        Self { registry, http, rtsp, rtmp, intercept, cluster, tls }
     }
 
     /// All metrics in a text format.

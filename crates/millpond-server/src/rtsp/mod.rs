@@ -35,6 +35,7 @@ pub(crate) use metrics::RtspMetrics;
 pub use settings::{RtspSettings, RtspUsers};
 pub use users::{BadLine, Users, UsersError};
 
+use crate::cluster::Cluster;
 use crate::limits::{ConnectionTimeouts, LimitSettings};
 use crate::live::{PublishSettings, Sources};
 use access::Access;
@@ -72,6 +73,8 @@ pub(crate) struct RtspOptions {
 pub(crate) struct Rtsp {
     manager: Arc<Manager>,
     sources: Arc<Sources>,
+    /// The cluster, where this server is a node of one.
+    cluster: Option<Arc<Cluster>>,
     settings: RtspSettings,
     /// Each session has a lock of its own: its requests come one after another.
     sessions: Sessions<Party>,
@@ -93,7 +96,11 @@ pub(crate) struct Rtsp {
 }
 
 impl Rtsp {
-    pub(crate) fn new(sources: Arc<Sources>, options: RtspOptions, metrics: &RtspMetrics) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(
+        (sources, cluster): (Arc<Sources>, Option<Arc<Cluster>>),
+        options: RtspOptions,
+        metrics: &RtspMetrics,
+    ) -> io::Result<Arc<Self>> {
         let guard = |users| random::bytes().map(|key| Arc::new(Access::new(users, &key)));
         let RtspOptions { settings, publish, limits, access_log } = options;
         let publishers =
@@ -105,6 +112,7 @@ impl Rtsp {
             clock: manager.clock(),
             manager,
             sources,
+            cluster,
             sessions: Sessions::new(settings.session_timeout),
             settings,
             refused: metrics.refused.clone(),

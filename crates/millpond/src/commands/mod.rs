@@ -3,6 +3,7 @@
 mod admin;
 mod cache;
 mod check;
+mod cluster;
 mod explain;
 mod export;
 mod index;
@@ -33,6 +34,7 @@ pub(crate) fn cli() -> Command {
             probe::command(),
             index::command(),
             cache::command(),
+            cluster::command(),
             record::command(),
             insert::command(),
             export::command(),
@@ -55,6 +57,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("probe", matches)) => probe::run(matches),
         Some(("index", matches)) => index::run(matches),
         Some(("cache", matches)) => cache::run(matches),
+        Some(("cluster", matches)) => cluster::run(matches),
         Some(("record", matches)) => record::run(matches),
         Some(("insert", matches)) => insert::run(matches),
         Some(("export", matches)) => export::run(matches),

@@ -8,6 +8,7 @@ mod support;
 mod assets;
 mod cache;
 mod cli;
+mod cluster;
 mod crowd;
 mod damage;
 mod downstream_cache;

@@ -9,6 +9,7 @@ use super::{
     viewers::{ConnectionViewers, Viewers},
 };
 use crate::{
+    cluster::Cluster,
     http::{
         HttpMetrics, Kind, Lifetimes,
         body::BodyError,
@@ -47,6 +48,8 @@ pub(crate) struct FrontOptions {
     pub(crate) lifetimes: Vec<Lifetimes>,
     /// Admission of publishers; `None` where no stream is pushed.
     pub(crate) publishers: Option<Arc<Publishers>>,
+    /// The cluster, where this server is a node of one.
+    pub(crate) cluster: Option<Arc<Cluster>>,
 }
 
 /// The HTTP front end.
@@ -127,6 +130,11 @@ impl Front {
         self.options.publishers.as_deref()
     }
 
+    /// Returns the cluster; `None` where this server is no node of one.
+    pub(super) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.options.cluster.as_ref()
+    }
+
     /// Tells whether each request is logged.
     pub(crate) fn logs_requests(&self) -> bool {
         self.options.access_log
@@ -157,9 +165,9 @@ impl Front {
         self.is_cut.load(Ordering::Relaxed)
     }
 
-    /// Registers a new connection.
-    pub(crate) fn connected(&self, peer: SocketAddr) -> ConnectionViewers {
-        self.viewers.connected(peer.ip())
+    /// Registers a new connection. `is_secure` is whether it has TLS.
+    pub(crate) fn connected(&self, peer: SocketAddr, is_secure: bool) -> ConnectionViewers {
+        self.viewers.connected(peer.ip(), is_secure)
     }
 
     /// Returns the facts about a reply that is in progress from now on.
@@ -237,6 +245,8 @@ impl Front {
             Err(AnswerError::Loop(path.to_string()))
         } else if request.contains(header::CACHE_CONTROL, "only-if-cached") {
             self.cached_file(&path, request, info)
+        } else if let Some(redirect) = self.redirect(&path, request, viewers.is_secure()).await {
+            return redirect;
         } else if let Some(live) = self.live_path(&path) {
             return match self.live(&live, request, info).await {
                 Ok(reply) => reply,

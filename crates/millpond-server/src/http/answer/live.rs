@@ -27,6 +27,11 @@ pub(super) struct LivePath<'a> {
 }
 
 impl LivePath<'_> {
+    /// Returns the resource of the stream; `None` where there is none of that form.
+    pub(super) fn resource(&self) -> Option<&LiveResource<'_>> {
+        self.resource.as_ref()
+    }
+
     /// Returns the error of a resource that the stream doesn't have.
     pub(super) fn without(&self, what: impl Into<String>) -> AnswerError {
         LibraryError::NoResource { asset: self.stream.to_owned(), what: what.into() }.into()

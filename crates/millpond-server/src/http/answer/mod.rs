@@ -26,6 +26,7 @@ mod publish;
 mod reply;
 mod representation;
 mod split;
+mod steer;
 mod translated;
 mod upload;
 mod viewers;

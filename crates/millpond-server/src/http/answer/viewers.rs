@@ -89,6 +89,7 @@ pub(crate) struct ConnectionViewers {
     viewers: Arc<Viewers>,
     number: u64,
     address: IpAddr,
+    is_secure: bool,
     /// The lock is taken for each segment, by requests of one connection.
     ids: Mutex<HashSet<ViewerId>>,
 }
@@ -135,10 +136,10 @@ impl Viewers {
         Arc::new(Self { table: Mutex::new(table), connections: AtomicU64::new(0) })
     }
 
-    /// Registers a new connection from an address.
-    pub(super) fn connected(self: &Arc<Self>, address: IpAddr) -> ConnectionViewers {
+    /// Registers a new connection from an address. `is_secure` is whether it has TLS.
+    pub(super) fn connected(self: &Arc<Self>, address: IpAddr, is_secure: bool) -> ConnectionViewers {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        ConnectionViewers { viewers: self.clone(), number, address, ids: Mutex::default() }
+        ConnectionViewers { viewers: self.clone(), number, address, is_secure, ids: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -147,6 +148,11 @@ impl Viewers {
 }
 
 impl ConnectionViewers {
+    /// Tells whether the connection has TLS.
+    pub(super) fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
     /// Records a request for a segment. The caller drops the receipt after sending it.
     pub(super) fn segment_requested(
         &self,

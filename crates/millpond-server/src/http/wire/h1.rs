@@ -40,7 +40,7 @@ pub(super) async fn serve(
     service: &Service,
     stop: &mut watch::Receiver<bool>,
 ) -> ConnectionEnd {
-    let viewers = service.front.connected(peer);
+    let viewers = service.front.connected(peer, socket.is_secure());
     let mut connection = Connection { socket, peer, viewers, service, input: BytesMut::new() };
     loop {
         let read = match connection.next_request(stop).await {

@@ -88,7 +88,7 @@ where
     };
     let timeouts = service.timeouts;
     let budget = service.budget.of_connection();
-    let viewers = service.front.connected(peer);
+    let viewers = service.front.connected(peer, is_secure);
     run(connection, Arc::new(ConnectionState { service, budget, viewers, peer, is_secure }), timeouts, stop).await;
 }
 

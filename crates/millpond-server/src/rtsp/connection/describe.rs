@@ -1,6 +1,6 @@
 //! DESCRIBE: the tracks of a medium, and how they can be received (RFC 2326 10.2).
 
-use super::{Connection, failed, refused};
+use super::{Connection, failed, found, refused};
 use crate::rtsp::{
     medium::Medium,
     reply::Reply,
@@ -9,10 +9,7 @@ use crate::rtsp::{
 };
 use millpond_rtp::{
     description::{self, Repeats},
-    message::{
-        StatusCode,
-        headers::{CONTENT_TYPE, LOCATION},
-    },
+    message::{StatusCode, headers::CONTENT_TYPE},
     setup::RtpProfile,
 };
 use millpond_stream::{PACKETS_KEPT, ntp};
@@ -58,7 +55,7 @@ impl Connection<'_> {
         if let Some(elsewhere) = elsewhere
             && !self.rtsp.manager.has_room(self.peer.ip(), feed, &numbers, stored.map(|media| &**media))
         {
-            return Outcome::Refused(Reply::new(StatusCode::Found).with(LOCATION, elsewhere));
+            return found(elsewhere);
         }
         let keys = match self.promise(path, &numbers) {
             Ok(keys) => keys,

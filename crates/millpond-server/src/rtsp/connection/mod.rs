@@ -4,6 +4,7 @@ mod announce;
 mod describe;
 mod play;
 mod set_up;
+mod steer;
 
 use super::{
     Rtsp,
@@ -20,7 +21,10 @@ use crate::library::LibraryError;
 use announce::Announced;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode as HttpStatus;
-use millpond_rtp::{message::StatusCode, setup::Mode};
+use millpond_rtp::{
+    message::{StatusCode, headers::LOCATION},
+    setup::Mode,
+};
 use millpond_stream::{Full, Program, reception::SourceErrorKind};
 use std::{
     io,
@@ -61,6 +65,7 @@ pub(super) async fn serve(
         dialogue,
         waiting,
         promises,
+        has_described: false,
         described: None,
         announced: None,
     };
@@ -82,6 +87,8 @@ struct Connection<'a> {
     waiting: Arc<AtomicUsize>,
     /// Keys that were sent on the connection.
     promises: Promises,
+    /// Whether a medium was described here: its tracks are set up here.
+    has_described: bool,
     /// The channel or live stream that was described last, until it is set up.
     described: Option<Program>,
     /// The stream that was announced last, until it is set up.
@@ -160,11 +167,18 @@ impl Connection<'_> {
     /// Performs an action, and sends the reply to its request.
     async fn perform(&mut self, action: Action<Party>) {
         let outcome = match action {
-            Action::Describe { path, most, elsewhere, agent } => {
-                self.describe(&path, most, (elsewhere, agent.as_deref())).await
-            }
+            Action::Describe { path, query, most, elsewhere, agent } => match self.steer(&path, "", &query).await {
+                Some(location) => found(location),
+                None => {
+                    self.has_described = true;
+                    self.describe(&path, most, (elsewhere, agent.as_deref())).await
+                }
+            },
             Action::SetUp(set_up) if set_up.mode == Mode::Record => self.set_up_to_record(set_up).await,
-            Action::SetUp(set_up) => self.set_up(set_up).await,
+            Action::SetUp(set_up) => match self.steer_set_up(&set_up).await {
+                Some(location) => found(location),
+                None => self.set_up(set_up).await,
+            },
             Action::Announce(announce) => self.announce(announce),
             Action::Record(named) => self.record(named).await,
             Action::Play(Named { session, .. }, asked) => match session.viewer() {
@@ -205,6 +219,11 @@ fn failure(ended: Ended) -> io::Error {
         Ended::Silent | Ended::Incomplete | Ended::Unread => io::ErrorKind::TimedOut,
     };
     io::Error::new(kind, ended)
+}
+
+/// The reply that sends a client to another server (RFC 2326 11.3.2).
+fn found(location: String) -> Outcome<'static> {
+    Outcome::Refused(Reply::new(StatusCode::Found).with(LOCATION, location))
 }
 
 /// The outcome of a request that is refused with a status.

@@ -41,6 +41,8 @@ pub(in crate::rtsp) enum Action<T> {
         path: String,
         /// Bits a second that the client can receive (RFC 2326 12.6).
         most: Option<u64>,
+        /// Query of the URL.
+        query: String,
         /// URL of the same asset elsewhere, for a client without room here.
         elsewhere: Option<String>,
         /// The client's program as it calls itself.
@@ -76,6 +78,8 @@ pub(in crate::rtsp) struct SetUp<T> {
     /// Path of the asset.
     pub(in crate::rtsp) path: String,
     pub(in crate::rtsp) track: String,
+    /// Query of the URL.
+    pub(in crate::rtsp) query: String,
     /// The session that gets another track; `None` for a new session.
     pub(in crate::rtsp) session: Option<Named<T>>,
     /// Direction of the media.

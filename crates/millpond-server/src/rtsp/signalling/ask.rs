@@ -65,6 +65,11 @@ pub(super) fn path(request: &Request<Vec<u8>>) -> Option<String> {
     (!path.contains('\0')).then_some(path)
 }
 
+/// The query of a request's URL.
+pub(super) fn query(request: &Request<Vec<u8>>) -> String {
+    request.request_uri().and_then(Url::query).unwrap_or_default().to_owned()
+}
+
 /// Bits a second that the client can receive (RFC 2326 12.6).
 pub(super) fn bandwidth(request: &Request<Vec<u8>>) -> Option<u64> {
     header(request, &BANDWIDTH)?.trim().parse().ok()
@@ -111,7 +116,8 @@ pub(super) fn set_up<T>(request: &Request<Vec<u8>>, session: Option<Named<T>>) -
     let offers = setup::offers(transport, mode);
     let key = HeaderName::try_from(carriage::HEADER).ok();
     let key = key.and_then(|name| header(request, &name)).map(str::to_owned);
-    Ok(SetUp { path: path.to_owned(), track: track.to_owned(), session, mode, offers, key, agent: agent(request) })
+    let (path, track, query) = (path.to_owned(), track.to_owned(), query(request));
+    Ok(SetUp { path, track, query, session, mode, offers, key, agent: agent(request) })
 }
 
 /// The parameters of a PLAY.

@@ -304,7 +304,8 @@ impl Dialogue {
             Method::Describe => {
                 let path = ask::path(request).ok_or_else(|| Reply::new(StatusCode::BadRequest))?;
                 let elsewhere = ask::elsewhere(request, self.terms.overflow.as_ref(), self.terms.is_secure);
-                Action::Describe { path, most: ask::bandwidth(request), elsewhere, agent: ask::agent(request) }
+                let (most, agent) = (ask::bandwidth(request), ask::agent(request));
+                Action::Describe { path, query: ask::query(request), most, elsewhere, agent }
             }
             Method::Setup => Action::SetUp(ask::set_up(request, known)?),
             Method::Play => Action::Play(known_or(known)?, ask::play(request)?),

@@ -70,6 +70,8 @@ pub(crate) enum By {
     SlowRecording,
     /// Intercepted connections (`intercept`).
     Intercepted,
+    /// Nodes of a cluster (`cluster`).
+    Cluster,
     /// A machine without a network (`streams`).
     NoNetwork,
     /// Nothing: its value is checked (`constants_are_what_they_say`).
@@ -80,6 +82,15 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_asset_cache_hits_total", By::Web),
     ("millpond_asset_cache_misses_total", By::Web),
     ("millpond_build_info", By::Constant),
+    ("millpond_cluster_etcd_failures_total", By::Cluster),
+    ("millpond_cluster_following", By::Cluster),
+    ("millpond_cluster_lost_leases_total", By::Cluster),
+    ("millpond_cluster_member", By::Cluster),
+    ("millpond_cluster_nodes", By::Cluster),
+    ("millpond_cluster_problems", By::Cluster),
+    ("millpond_cluster_puts_total", By::Cluster),
+    ("millpond_cluster_redirects_total", By::Cluster),
+    ("millpond_cluster_unreachable_total", By::Cluster),
     ("millpond_collapsed_requests_total", By::Remote),
     ("millpond_connections", By::Web),
     ("millpond_connections_accepted_total", By::Web),

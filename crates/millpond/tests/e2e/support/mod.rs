@@ -5,6 +5,7 @@
 pub mod cbcs;
 pub mod clips;
 pub mod decode;
+pub mod etcd;
 pub mod namespaces;
 #[macro_use]
 pub mod origins;

@@ -1,0 +1,320 @@
+//! The client: requests to members, one after another until one answers.
+
+use crate::{
+    error::EtcdError,
+    message::{
+        Base64, Failure, Int, KeyValue, LeaseId, LeaseReply, Nothing, RangeReply, Revision, Streamed, TokenReply,
+        WatchReply, end_of, parse,
+    },
+    options::Options,
+    transaction::Transaction,
+    watch::Watch,
+};
+use reqwest::{Certificate, Identity, Response, header::AUTHORIZATION, redirect};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::timeout;
+use url::Url;
+
+/// Longest reply, in bytes.
+const LONGEST: usize = 32 << 20;
+/// Longest reply that is a refusal, in bytes.
+const LONGEST_REFUSAL: usize = 64 << 10;
+
+/// A client of one etcd. Its clones share connections and token.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    options: Options,
+    http: reqwest::Client,
+    /// Index of the member that is asked first.
+    first: AtomicUsize,
+    /// A lock, held briefly: requests run at the same time.
+    token: Mutex<Option<String>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.0.options).finish()
+    }
+}
+
+/// The keys of a prefix at one revision.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    /// Keys with their values, in order.
+    pub pairs: Vec<KeyValue>,
+    /// Revision of etcd at which they were read.
+    pub revision: Revision,
+    /// Whether there are more keys than were asked for.
+    pub is_cut: bool,
+}
+
+#[derive(Deserialize)]
+struct TransactionReply {
+    #[serde(default)]
+    succeeded: bool,
+}
+
+impl Client {
+    /// Creates a client; nothing is asked yet.
+    ///
+    /// # Errors
+    /// A fault of the options, in words: no member, or a certificate that can't be read.
+    pub fn new(options: Options) -> Result<Self, String> {
+        if options.members.is_empty() {
+            return Err("no address of a member of etcd".to_owned());
+        }
+        let mut builder = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(options.timeout)
+            .tcp_nodelay(true);
+        if let Some(pem) = &options.tls.authorities {
+            let certificates = Certificate::from_pem_bundle(pem).map_err(|error| chain(&error))?;
+            builder = builder.tls_certs_only(certificates);
+        }
+        if let Some(pem) = &options.tls.identity {
+            builder = builder.identity(Identity::from_pem(pem).map_err(|error| chain(&error))?);
+        }
+        let http = builder.build().map_err(|error| chain(&error))?;
+        Ok(Self(Arc::new(Inner { options, http, first: AtomicUsize::new(0), token: Mutex::default() })))
+    }
+
+    /// Asks another member first from now on.
+    pub fn rotate(&self) {
+        self.0.first.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reads the keys of a prefix, at most `most`.
+    ///
+    /// # Errors
+    /// No member answers, or etcd refuses.
+    pub async fn range(&self, prefix: &[u8], most: usize) -> Result<Range, EtcdError> {
+        let body = json!({
+            "key": Base64(prefix.to_vec()),
+            "range_end": Base64(end_of(prefix)),
+            "limit": Int(i64::try_from(most).unwrap_or(i64::MAX)),
+        });
+        let reply: RangeReply = self.ask("kv/range", &body).await?;
+        Ok(Range {
+            pairs: reply.kvs.into_iter().map(KeyValue::from).collect(),
+            revision: reply.header.revision.0,
+            is_cut: reply.more,
+        })
+    }
+
+    /// Reads one key.
+    ///
+    /// # Errors
+    /// No member answers, or etcd refuses.
+    pub async fn get(&self, key: &[u8]) -> Result<Option<KeyValue>, EtcdError> {
+        let reply: RangeReply = self.ask("kv/range", &json!({ "key": Base64(key.to_vec()) })).await?;
+        Ok(reply.kvs.into_iter().next().map(KeyValue::from))
+    }
+
+    /// Makes changes if all conditions hold; tells whether they did. After a timeout, the changes may or may not have been made.
+    ///
+    /// # Errors
+    /// No member answers, or etcd refuses.
+    pub async fn commit(&self, transaction: &Transaction) -> Result<bool, EtcdError> {
+        let reply: TransactionReply = self.ask("kv/txn", &transaction.request()).await?;
+        Ok(reply.succeeded)
+    }
+
+    /// Begins a lease; etcd may give another time to live than was asked for.
+    ///
+    /// # Errors
+    /// No member answers, or etcd refuses.
+    pub async fn grant(&self, ttl: Duration) -> Result<(LeaseId, Duration), EtcdError> {
+        let seconds = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
+        let reply: LeaseReply = self.ask("lease/grant", &json!({ "TTL": Int(seconds) })).await?;
+        Ok((LeaseId(reply.id.0), Duration::from_secs(u64::try_from(reply.ttl.0).unwrap_or(0))))
+    }
+
+    /// Renews a lease; returns its time to live, or `None` where it is over.
+    ///
+    /// # Errors
+    /// No member answers, or etcd refuses.
+    pub async fn keep_alive(&self, LeaseId(id): LeaseId) -> Result<Option<Duration>, EtcdError> {
+        let reply: Streamed<LeaseReply> = self.ask("lease/keepalive", &json!({ "ID": Int(id) })).await?;
+        let seconds = reply.result.map_or(0, |reply| reply.ttl.0);
+        Ok(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs))
+    }
+
+    /// Ends a lease, and deletes its keys.
+    ///
+    /// # Errors
+    /// No member answers, or etcd refuses.
+    pub async fn revoke(&self, LeaseId(id): LeaseId) -> Result<(), EtcdError> {
+        let Nothing {} = self.ask("lease/revoke", &json!({ "ID": Int(id) })).await?;
+        Ok(())
+    }
+
+    /// Watches the keys of a prefix, from a revision on.
+    ///
+    /// # Errors
+    /// No member answers, etcd refuses, or the revision is compacted.
+    pub async fn watch(&self, prefix: &[u8], from: Revision) -> Result<Watch, EtcdError> {
+        let body = json!({ "create_request": {
+            "key": Base64(prefix.to_vec()),
+            "range_end": Base64(end_of(prefix)),
+            "start_revision": Int(from),
+        } });
+        let limit = self.0.options.timeout;
+        let response = self.send("watch", &body).await?;
+        let member = member(response.url());
+        let mut watch = Watch::new(response, member.clone());
+        let created: WatchReply = timeout(limit, watch.message())
+            .await
+            .map_err(|_| EtcdError::TimedOut { member: member.clone(), limit })??;
+        match created.created && !created.canceled {
+            true => Ok(watch),
+            false => Err(EtcdError::Malformed { member, reason: "the watch was not created".to_owned() }),
+        }
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, call: &str, body: &Value) -> Result<T, EtcdError> {
+        let response = self.send(call, body).await?;
+        let (member, limit) = (member(response.url()), self.0.options.timeout);
+        let text = timeout(limit, read(response, LONGEST)).await;
+        let text = text.map_err(|_| EtcdError::TimedOut { member: member.clone(), limit })?;
+        let text = text.map_err(|reason| EtcdError::Unreachable { member: member.clone(), reason })?;
+        parse(&text).map_err(|reason| EtcdError::Malformed { member, reason })
+    }
+
+    /// Sends a request, with a token where there is a user, and signs in again where that is no longer valid.
+    async fn send(&self, call: &str, body: &Value) -> Result<Response, EtcdError> {
+        let Some(user) = &self.0.options.user else { return self.send_to_any(call, body, None).await };
+        let known = self.token();
+        let token = match known {
+            Some(token) => token,
+            None => self.sign_in(user).await?,
+        };
+        match self.send_to_any(call, body, Some(&token)).await {
+            Err(error) if error.is_of_token() => {
+                let token = self.sign_in(user).await?;
+                self.send_to_any(call, body, Some(&token)).await
+            }
+            sent => sent,
+        }
+    }
+
+    fn token(&self) -> Option<String> {
+        self.0.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn sign_in(&self, (name, password): &(String, String)) -> Result<String, EtcdError> {
+        let body = json!({ "name": name, "password": password });
+        let response = self.send_to_any("auth/authenticate", &body, None).await?;
+        let member = member(response.url());
+        let text = read(response, LONGEST_REFUSAL).await;
+        let text = text.map_err(|reason| EtcdError::Unreachable { member: member.clone(), reason })?;
+        // The fault in a reply with a token is not told: it could show the token.
+        let reply: TokenReply = parse(&text).map_err(|_| EtcdError::Malformed {
+            member,
+            reason: "the reply to a name and password has no token".to_owned(),
+        })?;
+        *self.0.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply.token.clone());
+        Ok(reply.token)
+    }
+
+    /// Asks each member once, until one answers. The one that does is asked first from then on.
+    async fn send_to_any(&self, call: &str, body: &Value, token: Option<&str>) -> Result<Response, EtcdError> {
+        let members = &self.0.options.members;
+        let first = self.0.first.load(Ordering::Relaxed);
+        let mut last = None;
+        for turn in 0..members.len() {
+            let index = first.wrapping_add(turn);
+            match self.send_to(&members[index % members.len()], call, body, token).await {
+                Err(error) if error.is_of_member() => {
+                    tracing::debug!(%error, call, "a member of etcd did not answer");
+                    last = Some(error);
+                }
+                sent => {
+                    let _ = self.0.first.compare_exchange(first, index, Ordering::Relaxed, Ordering::Relaxed);
+                    return sent;
+                }
+            }
+        }
+        // There is at least one member.
+        Err(last.unwrap_or_else(|| EtcdError::Unreachable { member: String::new(), reason: "no member".to_owned() }))
+    }
+
+    async fn send_to(&self, url: &Url, call: &str, body: &Value, token: Option<&str>) -> Result<Response, EtcdError> {
+        let (name, limit) = (member(url), self.0.options.timeout);
+        let mut address = url.clone();
+        address.set_path(&format!("/v3/{call}"));
+        let mut request = self.0.http.post(address).body(body.to_string());
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let response = match timeout(limit, request.send()).await {
+            Err(_) => return Err(EtcdError::TimedOut { member: name, limit }),
+            Ok(Err(error)) => {
+                return Err(EtcdError::Unreachable { member: name, reason: chain(&error.without_url()) });
+            }
+            Ok(Ok(response)) => response,
+        };
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(refusal(name, response, limit).await),
+        }
+    }
+}
+
+/// The error of a reply that is no success.
+async fn refusal(member: String, response: Response, limit: Duration) -> EtcdError {
+    let status = response.status();
+    let text = timeout(limit, read(response, LONGEST_REFUSAL)).await;
+    let failure: Option<Failure> = text.ok().and_then(Result::ok).and_then(|text| parse(&text).ok());
+    match failure {
+        Some(Failure { code: Int(code), message, .. }) if !message.is_empty() => {
+            EtcdError::Refused { member, code, message }
+        }
+        _ if status == reqwest::StatusCode::NOT_FOUND => {
+            let reason = "no JSON gateway: etcd needs --enable-grpc-gateway=true where a file configures it".to_owned();
+            EtcdError::Malformed { member, reason }
+        }
+        _ => EtcdError::Malformed { member, reason: format!("status {status}") },
+    }
+}
+
+/// Reads a reply to its end.
+async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, String> {
+    let mut all = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| chain(&error.without_url()))? {
+        if all.len() + chunk.len() > most {
+            return Err(format!("a reply of more than {most} bytes"));
+        }
+        all.extend_from_slice(&chunk);
+    }
+    Ok(all)
+}
+
+/// The address of a member without secrets.
+fn member(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("");
+    url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// An error with its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

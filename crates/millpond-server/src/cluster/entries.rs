@@ -1,0 +1,116 @@
+//! The keys of a cluster in etcd, as they were read last. Pure.
+
+use millpond_cluster::{Entry, NodeName, View};
+use millpond_etcd::{Event, KeyValue, Revision};
+use std::collections::BTreeMap;
+
+/// Most bytes of keys and values that are kept: strangers may write under the prefix.
+const MOST_BYTES: usize = 32 << 20;
+
+/// The key by which an operator asks a node to drain.
+pub(super) fn drain_key(prefix: &str, node: &NodeName) -> Vec<u8> {
+    format!("{prefix}drain/{node}").into_bytes()
+}
+
+/// The keys of a cluster.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    all: BTreeMap<Vec<u8>, KeyValue>,
+    bytes: usize,
+    revision: Revision,
+}
+
+impl Entries {
+    /// Replaces all keys; tells whether any differs.
+    pub(super) fn replace(&mut self, pairs: Vec<KeyValue>, revision: Revision) -> bool {
+        let old = std::mem::take(self);
+        pairs.into_iter().for_each(|pair| self.put(pair));
+        self.revision = revision;
+        self.all != old.all
+    }
+
+    /// Applies changes.
+    pub(super) fn apply(&mut self, events: Vec<Event>, revision: Revision) {
+        for event in events {
+            match event {
+                Event::Put(pair) => self.put(pair),
+                Event::Delete { key, .. } => self.remove(&key),
+            }
+        }
+        self.revision = self.revision.max(revision);
+    }
+
+    fn put(&mut self, pair: KeyValue) {
+        self.remove(&pair.key);
+        let size = pair.key.len() + pair.value.len();
+        if self.bytes + size <= MOST_BYTES {
+            self.bytes += size;
+            self.all.insert(pair.key.clone(), pair);
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        if let Some(old) = self.all.remove(key) {
+            self.bytes -= old.key.len() + old.value.len();
+        }
+    }
+
+    /// Revision of the last change that was read.
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Whether an operator has asked a node to drain.
+    pub(super) fn drains(&self, prefix: &str, node: &NodeName) -> bool {
+        self.all.contains_key(&drain_key(prefix, node))
+    }
+
+    /// The nodes.
+    pub(super) fn view(&self, prefix: &str) -> View {
+        let nodes = format!("{prefix}nodes/").into_bytes();
+        let of_nodes = self.all.range(nodes.clone()..).take_while(|(key, _)| key.starts_with(&nodes));
+        let entries = of_nodes.map(|(key, pair)| Entry {
+            // A key that is no text is none of ours; the view says so.
+            key: std::str::from_utf8(key).unwrap_or("a key that is no text"),
+            value: &pair.value,
+            created: u64::try_from(pair.created).unwrap_or(0),
+        });
+        View::read(prefix, u64::try_from(self.revision).unwrap_or(0), entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_cluster::{Bitrate, Node, node_key};
+
+    fn pair(key: &str, value: &str, revision: Revision) -> KeyValue {
+        KeyValue { key: key.as_bytes().to_vec(), value: value.as_bytes().to_vec(), revision, created: revision }
+    }
+
+    #[test]
+    fn changes_make_the_view_that_a_new_reading_makes() {
+        let node = |name: &str| Node::new(name.parse().unwrap(), Bitrate::from_mbps(10));
+        let put = |name: &str, revision| pair(&node_key("/m/", &node(name).name, 1), &node(name).to_json(), revision);
+        let mut entries = Entries::default();
+        assert!(entries.replace(vec![put("a", 1), pair("/m/nodes/garbage", "{", 2), pair("/m/drain/b", "{}", 2)], 2));
+        let view = entries.view("/m/");
+        assert_eq!((view.nodes().len(), view.problem_count(), view.revision()), (1, 1, 2));
+        assert!(entries.drains("/m/", &node("b").name) && !entries.drains("/m/", &node("a").name));
+        let key = node_key("/m/", &node("a").name, 1).into_bytes();
+        entries.apply(vec![Event::Put(put("b", 3)), Event::Delete { key, revision: 3 }], 3);
+        let view = entries.view("/m/");
+        assert_eq!((view.nodes(), view.revision()), (&[node("b")][..], 3));
+        assert!(!entries.replace(vec![put("b", 3), pair("/m/nodes/garbage", "{", 2), pair("/m/drain/b", "{}", 2)], 9));
+    }
+
+    #[test]
+    fn what_strangers_write_is_bounded() {
+        let mut entries = Entries::default();
+        let long = "x".repeat(1 << 20);
+        entries.replace((0..40).map(|n| pair(&format!("/m/nodes/{n}"), &long, n)).collect(), 40);
+        assert!(entries.bytes <= MOST_BYTES && entries.all.len() == 31);
+        entries.apply(vec![Event::Put(pair("/m/nodes/0", "y", 41))], 41);
+        assert_eq!(entries.all.len(), 31);
+    }
+}

@@ -1,0 +1,84 @@
+//! Joining the cluster at the start, and leaving it at the end.
+
+use super::{Cluster, LoadMeter, state::Membership};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep_until},
+};
+
+/// Time for etcd to answer at the start. Without an answer the server serves alone, and joins when etcd answers.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why a node can't join.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JoinError {
+    /// Another node has its name.
+    #[error("the node {by} of the cluster has the name {name:?} too: choose another one with --node")]
+    Taken {
+        /// The name.
+        name: String,
+        /// Address of the other node.
+        by: String,
+    },
+}
+
+/// The tasks of a node. [`leave`](Self::leave) ends them.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    stop: watch::Sender<bool>,
+    registers: JoinHandle<()>,
+}
+
+impl Tasks {
+    /// Revokes the node's lease, and ends the tasks.
+    pub(crate) async fn leave(self) {
+        self.stop.send_replace(true);
+        let _ = self.registers.await;
+    }
+}
+
+impl Cluster {
+    /// Starts the tasks that register the node and follow the others. Returns when the node is registered, or etcd has not answered
+    /// for a while.
+    ///
+    /// # Errors
+    /// Another node has the name, and keeps its lease alive.
+    pub(crate) async fn join(self: &Arc<Self>, meter: LoadMeter) -> Result<Tasks, JoinError> {
+        let (stop, stopped) = watch::channel(false);
+        let registers = tokio::spawn(self.clone().register(meter, stopped.clone()));
+        tokio::spawn(self.clone().follow(stopped));
+        let tasks = Tasks { stop, registers };
+        let mut membership = self.state.membership();
+        let mut end = Instant::now() + PATIENCE;
+        let mut taken = None;
+        loop {
+            let now = membership.borrow_and_update().clone();
+            match now {
+                Membership::Member => return Ok(tasks),
+                Membership::Taken { by } if taken.is_none() => {
+                    // The lease of a node that is dead ends meanwhile.
+                    end = Instant::now() + self.settings.lease + PATIENCE;
+                    taken = Some(by);
+                }
+                _ => {}
+            }
+            tokio::select! {
+                _ = membership.changed() => {}
+                () = sleep_until(end) => break,
+            }
+        }
+        let now = membership.borrow().clone();
+        match now {
+            Membership::Taken { by } => {
+                tasks.leave().await;
+                Err(JoinError::Taken { name: self.name().to_string(), by })
+            }
+            _ => {
+                tracing::warn!("etcd does not answer: this node serves alone until it does");
+                Ok(tasks)
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The tasks that keep this node registered, and follow the others.
+
+use super::{
+    Cluster, LoadMeter,
+    entries::Entries,
+    registration::{Registration, Step},
+    state::Membership,
+};
+use millpond_cluster::{Node, node_key};
+use millpond_etcd::{Compare, EtcdError, KeyValue, LeaseId, Operation, Transaction};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+/// Most keys that are read.
+const MOST_KEYS: usize = 40_000;
+/// Pause after a failure; half of it is random.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Pause before another look whether the name is free.
+const TAKEN_PAUSE: Duration = Duration::from_millis(500);
+/// Silence of a watch after which the keys are read, to tell a quiet etcd from a member that hangs.
+const QUIET: Duration = Duration::from_secs(10);
+/// Least time between two views: many nodes may publish at once.
+const BATCH: Duration = Duration::from_millis(100);
+/// Longest wait before the load is looked at again.
+const LOOK: Duration = Duration::from_secs(1);
+/// Time limit for leaving.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// The outcome of an attempt to register.
+enum Registered {
+    Done,
+    /// Another node has the name.
+    Taken(String),
+    /// Keys changed meanwhile.
+    Raced,
+}
+
+impl Cluster {
+    /// Keeps the node registered until `stop` turns true; then revokes its lease.
+    pub(super) async fn register(self: Arc<Self>, mut meter: LoadMeter, mut stop: watch::Receiver<bool>) {
+        let mut registration = Registration::default();
+        let mut leaves = self.leaves.subscribe();
+        loop {
+            if *stop.borrow() {
+                break;
+            }
+            let node = self.published(meter.measure(self.now()));
+            let pause = match self.step(&mut registration, node).await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    tracing::debug!(%error, "registration");
+                    self.metrics.failures.inc();
+                    if error.is_not_found() {
+                        registration.lost();
+                    }
+                    PAUSE / 2 + PAUSE.mul_f64(fastrand::f64() / 2.0)
+                }
+            };
+            let mut views = self.views.subscribe();
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+                // Draining is published at once.
+                Ok(()) = leaves.changed() => {}
+                Ok(()) = views.changed() => {}
+            }
+        }
+        if let Some(lease) = registration.lease()
+            && let Ok(Err(error)) = timeout(LEAVE, self.client.revoke(lease)).await
+        {
+            tracing::warn!(%error, "this node's lease was not revoked: the cluster keeps the node until it is over");
+        }
+    }
+
+    /// Does the next step; returns the pause behind it.
+    async fn step(&self, registration: &mut Registration, node: Node) -> Result<Duration, EtcdError> {
+        let asked = self.now();
+        let is_seen = self.view().incarnation(self.name().as_str()) == Some(self.incarnation);
+        match registration.next(asked, &node, is_seen) {
+            Step::Grant => {
+                if *self.state.membership().borrow() == Membership::Member {
+                    self.metrics.lost_leases.inc();
+                    self.set_membership(Membership::Lost);
+                }
+                let (lease, ttl) = self.client.grant(self.settings.lease).await?;
+                registration.granted(lease, ttl, asked);
+            }
+            Step::Register(lease) => match self.write(&node, lease).await? {
+                Registered::Done => {
+                    registration.written(node, self.now());
+                    self.set_membership(Membership::Member);
+                }
+                Registered::Taken(by) => {
+                    self.set_membership(Membership::Taken { by });
+                    return Ok(TAKEN_PAUSE);
+                }
+                Registered::Raced => return Ok(PAUSE),
+            },
+            Step::Publish(lease) => {
+                let put = Transaction { conditions: Vec::new(), changes: vec![self.put(&node, lease)] };
+                self.metrics.puts.inc();
+                self.client.commit(&put).await?;
+                registration.written(node, self.now());
+            }
+            Step::Renew(lease) => {
+                let ttl = self.client.keep_alive(lease).await?;
+                registration.renewed(ttl, asked);
+            }
+            Step::Wait(pause) => return Ok(pause.min(LOOK)),
+        }
+        Ok(Duration::ZERO)
+    }
+
+    fn set_membership(&self, membership: Membership) {
+        self.metrics.member.set(i64::from(membership == Membership::Member));
+        self.state.set_membership(membership);
+    }
+
+    fn put(&self, node: &Node, lease: LeaseId) -> Operation {
+        let key = node_key(&self.settings.prefix, &node.name, self.incarnation).into_bytes();
+        Operation::Put { key, value: node.to_json().into_bytes(), lease: Some(lease) }
+    }
+
+    /// Registers the node, if no other one has its name. A run of this node that ended without leaving is replaced.
+    async fn write(&self, node: &Node, lease: LeaseId) -> Result<Registered, EtcdError> {
+        let below = format!("{}nodes/{}/", self.settings.prefix, node.name).into_bytes();
+        let own = node_key(&self.settings.prefix, &node.name, self.incarnation).into_bytes();
+        let found = self.client.range(&below, MOST_KEYS).await?.pairs;
+        let mut changes = vec![self.put(node, lease)];
+        let mut conditions: Vec<_> =
+            found.iter().map(|pair| Compare::Unchanged(pair.key.clone(), pair.revision)).collect();
+        if found.is_empty() {
+            conditions.push(Compare::NoneBelow(below));
+        }
+        for other in found.iter().filter(|pair| pair.key != own) {
+            match self.of_other(other) {
+                Some(by) => return Ok(Registered::Taken(by)),
+                None => changes.push(Operation::Delete(other.key.clone())),
+            }
+        }
+        self.metrics.puts.inc();
+        let is_done = self.client.commit(&Transaction { conditions, changes }).await?;
+        Ok(if is_done { Registered::Done } else { Registered::Raced })
+    }
+
+    /// The address of another node with this node's name. `None` where the key is of an earlier run of this node, which listened
+    /// where this one does, or is no node.
+    fn of_other(&self, pair: &KeyValue) -> Option<String> {
+        let node = Node::from_json(&pair.value).ok()?;
+        let address = |node: &Node| node.addresses.http.clone();
+        (address(&node) != address(&self.own)).then(|| address(&node).as_deref().unwrap_or("no address").to_owned())
+    }
+
+    /// Follows the keys of the cluster until `stop` turns true.
+    pub(super) async fn follow(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut entries = Entries::default();
+        loop {
+            let followed = tokio::select! {
+                error = self.read_and_watch(&mut entries) => error,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            match followed {
+                // Nothing is wrong: the keys are read again.
+                Ok(()) | Err(EtcdError::Compacted { .. }) => {}
+                Err(error) => {
+                    self.metrics.following.set(0);
+                    self.metrics.failures.inc();
+                    self.state.is_away(&error);
+                    self.client.rotate();
+                    sleep(PAUSE / 2 + PAUSE.mul_f64(fastrand::f64() / 2.0)).await;
+                }
+            }
+        }
+    }
+
+    /// Reads the keys, and watches them from there.
+    async fn read_and_watch(&self, entries: &mut Entries) -> Result<(), EtcdError> {
+        let prefix = self.settings.prefix.as_bytes();
+        let range = self.client.range(prefix, MOST_KEYS).await?;
+        if range.is_cut {
+            tracing::warn!(MOST_KEYS, "there are more keys under the cluster's prefix than are read");
+        }
+        let mut revision = range.revision;
+        entries.replace(range.pairs, revision);
+        self.show(entries);
+        let mut watch = self.client.watch(prefix, revision + 1).await?;
+        self.metrics.following.set(1);
+        self.state.follows(self.view().nodes().len());
+        loop {
+            match timeout(QUIET, watch.next()).await {
+                Ok(changes) => {
+                    let (events, at) = changes?;
+                    entries.apply(events, at);
+                    self.gather(&mut watch, entries).await?;
+                    revision = entries.revision();
+                    self.show(entries);
+                }
+                Err(_) => {
+                    let range = self.client.range(prefix, MOST_KEYS).await?;
+                    if range.pairs.iter().any(|pair| pair.revision > revision) {
+                        self.client.rotate();
+                        return Ok(());
+                    }
+                    if entries.replace(range.pairs, range.revision) {
+                        self.show(entries);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Applies changes that come within a moment of the first.
+    async fn gather(&self, watch: &mut millpond_etcd::Watch, entries: &mut Entries) -> Result<(), EtcdError> {
+        let end = tokio::time::Instant::now() + BATCH;
+        while let Ok(changes) = tokio::time::timeout_at(end, watch.next()).await {
+            let (events, at) = changes?;
+            entries.apply(events, at);
+        }
+        Ok(())
+    }
+
+    /// Makes the view of the keys.
+    fn show(&self, entries: &Entries) {
+        let prefix = &self.settings.prefix;
+        let drains = entries.drains(prefix, self.name());
+        if self.is_asked.swap(drains, std::sync::atomic::Ordering::Relaxed) != drains {
+            tracing::info!(drains, "an operator changed whether this node drains");
+        }
+        let view = entries.view(prefix);
+        let old = self.view();
+        for problem in view.problems() {
+            let is_new = !old.problems().iter().any(|known| known.key == problem.key);
+            if is_new {
+                tracing::warn!(%problem, "a key under the cluster's prefix is no node");
+            }
+        }
+        self.set_view(view);
+    }
+}

@@ -1,0 +1,76 @@
+//! Metrics of the cluster.
+
+use millpond_cluster::View;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProtocolLabels {
+    protocol: &'static str,
+}
+
+/// The metrics of the cluster. All are 0 where the server is no node of one.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterMetrics {
+    nodes: Gauge,
+    problems: Gauge,
+    /// 1 while the keys are followed.
+    pub(super) following: Gauge,
+    /// 1 while this node is registered.
+    pub(super) member: Gauge,
+    /// Leases that ended against the node's will.
+    pub(super) lost_leases: Counter,
+    /// Changes of keys that were asked of etcd.
+    pub(super) puts: Counter,
+    /// Requests to etcd that failed.
+    pub(super) failures: Counter,
+    /// Viewers sent elsewhere by HTTP.
+    pub(super) http: Counter,
+    /// Viewers sent elsewhere by RTSP.
+    pub(super) rtsp: Counter,
+    /// Nodes that were assigned and could not be reached.
+    pub(super) unreachable: Counter,
+}
+
+impl ClusterMetrics {
+    /// Registers the metrics.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let redirects = Family::<ProtocolLabels, Counter>::default();
+        let of = |protocol| redirects.get_or_create_owned(&ProtocolLabels { protocol });
+        let metrics = Self {
+            nodes: Gauge::default(),
+            problems: Gauge::default(),
+            following: Gauge::default(),
+            member: Gauge::default(),
+            lost_leases: Counter::default(),
+            puts: Counter::default(),
+            failures: Counter::default(),
+            http: of("http"),
+            rtsp: of("rtsp"),
+            unreachable: Counter::default(),
+        };
+        registry.register("cluster_nodes", "Nodes of the cluster in the last view", metrics.nodes.clone());
+        let help = "Keys under the cluster's prefix that are no nodes";
+        registry.register("cluster_problems", help, metrics.problems.clone());
+        let help = "1 while the cluster's keys in etcd are followed, 0 while the last view is used";
+        registry.register("cluster_following", help, metrics.following.clone());
+        registry.register("cluster_member", "1 while this node is registered in the cluster", metrics.member.clone());
+        let help = "Leases of this node that ended before it left";
+        registry.register("cluster_lost_leases", help, metrics.lost_leases.clone());
+        registry.register("cluster_puts", "Changes of keys that this node asked of etcd", metrics.puts.clone());
+        registry.register("cluster_etcd_failures", "Requests to etcd that failed", metrics.failures.clone());
+        registry.register("cluster_redirects", "Viewers that were sent to another node", redirects);
+        let help = "Times that a node of an assignment could not be reached, so that the next one was chosen";
+        registry.register("cluster_unreachable", help, metrics.unreachable.clone());
+        metrics
+    }
+
+    /// Notes a new view.
+    pub(super) fn view(&self, view: &View) {
+        self.nodes.set(i64::try_from(view.nodes().len()).unwrap_or(i64::MAX));
+        self.problems.set(i64::try_from(view.problem_count()).unwrap_or(i64::MAX));
+    }
+}

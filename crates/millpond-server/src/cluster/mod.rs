@@ -1,0 +1,171 @@
+//! The cluster that this server is a node of.
+//!
+//! [`Cluster`] has the last view of the nodes and answers where a request is served. Its tasks keep the node registered in etcd and
+//! follow the other nodes. Nothing that serves viewers waits for etcd: without it, all goes on with the last view.
+
+mod addresses;
+mod entries;
+mod join;
+mod load_meter;
+mod membership;
+mod metrics;
+mod reach;
+mod registration;
+mod settings;
+mod state;
+mod status;
+mod steering;
+
+pub(crate) use addresses::addresses;
+pub(crate) use join::{JoinError, Tasks};
+pub(crate) use load_meter::LoadMeter;
+pub(crate) use metrics::ClusterMetrics;
+pub use settings::ClusterSettings;
+pub(crate) use steering::{MARK, Protocol, Start, marked};
+
+use millpond_cluster::{Addresses, Assignment, Bitrate, Load, Loads, Node, NodeName, View};
+use millpond_etcd::{Client, EtcdError, Operation, Transaction};
+use reach::Reach;
+use state::State;
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::sync::watch;
+
+/// The cluster, as its node sees it.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    settings: ClusterSettings,
+    /// The node without its load.
+    own: Node,
+    /// Tells this run of the node from others of the same name.
+    incarnation: u64,
+    client: Client,
+    views: watch::Sender<Arc<View>>,
+    /// Loads of the view's dispensers. A lock, held for one assignment.
+    loads: Mutex<Loads>,
+    /// The dispensers of the view as if they had no load: live streams keep their owner.
+    idle: Mutex<Arc<Loads>>,
+    rule: Box<dyn Assignment>,
+    reach: Reach,
+    state: State,
+    metrics: ClusterMetrics,
+    /// Streams that were assigned, for round robin.
+    turns: AtomicU64,
+    /// Whether this server leaves. Turns true once.
+    leaves: watch::Sender<bool>,
+    /// Whether an operator asked this node to drain.
+    is_asked: AtomicBool,
+    /// Whether this server accepts connections.
+    is_serving: AtomicBool,
+    clock: Instant,
+}
+
+impl Cluster {
+    /// Creates the cluster of a node; nothing is asked of etcd yet. `addresses` are the node's.
+    ///
+    /// # Errors
+    /// A file or certificate of the settings can't be used.
+    pub(crate) fn new(
+        settings: &ClusterSettings,
+        addresses: Addresses,
+        metrics: ClusterMetrics,
+    ) -> Result<Arc<Self>, String> {
+        let name = settings.name()?;
+        let client = Client::new(settings.client_options()?)?;
+        let (capacity, roles) = (Bitrate::from_mbps(settings.mbps), settings.roles);
+        let own = Node { addresses, roles, ..Node::new(name, capacity) };
+        let view = Arc::new(View::default());
+        Ok(Arc::new(Self {
+            settings: settings.clone(),
+            own,
+            incarnation: fastrand::u64(1..),
+            client,
+            loads: Mutex::new(Loads::new(view.clone())),
+            idle: Mutex::new(Arc::new(Loads::new(view.clone()))),
+            views: watch::Sender::new(view),
+            rule: settings.assignment.rule(),
+            reach: Reach::default(),
+            state: State::default(),
+            metrics,
+            turns: AtomicU64::new(0),
+            leaves: watch::Sender::new(false),
+            is_asked: AtomicBool::new(false),
+            is_serving: AtomicBool::new(false),
+            clock: Instant::now(),
+        }))
+    }
+
+    /// The node's name.
+    pub(crate) fn name(&self) -> &NodeName {
+        &self.own.name
+    }
+
+    /// The last view.
+    pub(crate) fn view(&self) -> Arc<View> {
+        self.views.borrow().clone()
+    }
+
+    /// Time since the start.
+    fn now(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// Notes that the server accepts connections: from now on the node takes work.
+    pub(crate) fn serves(&self) {
+        self.is_serving.store(true, Ordering::Relaxed);
+        // The task that registers the node wakes.
+        self.leaves.send_modify(|_| {});
+    }
+
+    /// Whether the node takes no new work.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.leaves.borrow() || self.is_asked.load(Ordering::Relaxed) || !self.is_serving.load(Ordering::Relaxed)
+    }
+
+    /// The node as it is published.
+    fn published(&self, load: Load) -> Node {
+        Node { draining: self.is_draining(), load, ..self.own.clone() }
+    }
+
+    /// Replaces the view.
+    fn set_view(&self, view: View) {
+        let view = Arc::new(view);
+        let without_load = view.nodes().iter().map(|node| Node { load: Load::default(), ..node.clone() });
+        let idle = Loads::new(Arc::new(View::of(view.revision(), without_load)));
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(idle);
+        self.loads.lock().unwrap_or_else(PoisonError::into_inner).update(view.clone(), self.now());
+        self.metrics.view(&view);
+        self.views.send_replace(view);
+    }
+
+    /// Asks a node to drain, or to take work again.
+    ///
+    /// # Errors
+    /// etcd does not answer, or refuses.
+    pub(crate) async fn drain(&self, node: &NodeName, drains: bool) -> Result<(), EtcdError> {
+        let key = entries::drain_key(&self.settings.prefix, node);
+        let change = match drains {
+            true => Operation::Put { key, value: b"{}".to_vec(), lease: None },
+            false => Operation::Delete(key),
+        };
+        self.client.commit(&Transaction { conditions: Vec::new(), changes: vec![change] }).await.map(drop)
+    }
+
+    /// Stops taking work, and waits until the other nodes can know it, at most a second.
+    pub(crate) async fn retire(&self) {
+        /// Time for the other nodes to hear of it.
+        const HEARD: Duration = Duration::from_millis(200);
+        self.leaves.send_replace(true);
+        let mut views = self.views.subscribe();
+        let is_known = |view: &Arc<View>| view.node(self.name().as_str()).is_none_or(|node| node.draining);
+        let known = views.wait_for(is_known);
+        if tokio::time::timeout(Duration::from_secs(1), known).await.is_ok() {
+            tokio::time::sleep(HEARD).await;
+        }
+    }
+}

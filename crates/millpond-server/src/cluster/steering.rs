@@ -1,0 +1,115 @@
+//! Where a request is served: here, or at another node.
+
+use super::Cluster;
+use millpond_cluster::{Answer, Assignment as _, Bitrate, Candidate, Node, ObjectKey, Request, Role, Sosd};
+use std::sync::{Arc, PoisonError, atomic::Ordering};
+
+/// Parameter of the query of requests that another node has sent here. The node that it names serves them itself: so no request is
+/// sent on twice, whatever the nodes' views are.
+pub(crate) const MARK: &str = "_millpond_node";
+
+/// Bandwidth that a stream counts with until its node publishes its load.
+const RATE: Bitrate = Bitrate::from_mbps(4);
+
+/// Whether a query has the mark of another node.
+pub(crate) fn marked(query: &str) -> bool {
+    query.split('&').any(|pair| pair.split('=').next() == Some(MARK))
+}
+
+/// The kind of a request that may be served elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// A viewer begins to play a stored asset.
+    Stored,
+    /// A viewer goes on with a stored asset: only a node that leaves sends it elsewhere.
+    Follows,
+    /// A live stream or channel, begun or gone on with. It has one node, whatever that node's load: so its source is read once.
+    Live,
+}
+
+/// The protocol of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP.
+    Http,
+    /// RTSP.
+    Rtsp,
+}
+
+impl Cluster {
+    /// The URL of a request's node, without a path; `None` where it is served here. `is_secure` is whether the request came over TLS.
+    pub(crate) async fn elsewhere(
+        &self,
+        key: &ObjectKey,
+        start: Start,
+        (protocol, is_secure): (Protocol, bool),
+    ) -> Option<Arc<str>> {
+        if !self.settings.redirects || !self.own.roles.contains(Role::Manager) {
+            return None;
+        }
+        if start == Start::Follows && !self.is_draining() {
+            return None;
+        }
+        let view = self.view();
+        for candidate in self.answer(key, start, true).candidates {
+            if candidate.name == *self.name() {
+                self.count(&candidate, start);
+                return None;
+            }
+            let Some(base) = view.node(candidate.name.as_str()).and_then(|node| base(node, protocol, is_secure)) else {
+                continue;
+            };
+            if self.reach.is_up(&base).await {
+                self.count(&candidate, start);
+                match protocol {
+                    Protocol::Http => self.metrics.http.inc(),
+                    Protocol::Rtsp => self.metrics.rtsp.inc(),
+                };
+                return Some(base);
+            }
+            tracing::debug!(node = %candidate.name, "a node can't be reached: the next one is chosen");
+            self.metrics.unreachable.inc();
+        }
+        None
+    }
+
+    /// The nodes for a request, the best first. `is_real` is whether a viewer asks.
+    pub(super) fn answer(&self, key: &ObjectKey, start: Start, is_real: bool) -> Answer {
+        if start == Start::Live {
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return Sosd::default().assign(&idle, &Request { key, rate: Bitrate::ZERO, turn: 0 });
+        }
+        let turn = self.turns.fetch_add(u64::from(is_real), Ordering::Relaxed);
+        let loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rule.assign(&loads, &Request { key, rate: RATE, turn })
+    }
+
+    /// Counts a stream until its node publishes its load.
+    fn count(&self, candidate: &Candidate, start: Start) {
+        if start == Start::Stored {
+            self.loads.lock().unwrap_or_else(PoisonError::into_inner).add(&candidate.name, RATE, self.now());
+        }
+    }
+}
+
+/// The address of a node. Clients that came over TLS are sent to TLS only, and browsers that did not are not.
+fn base(node: &Node, protocol: Protocol, is_secure: bool) -> Option<Arc<str>> {
+    let (address, secure) = match protocol {
+        Protocol::Http => (&node.addresses.http, "https:"),
+        Protocol::Rtsp => (&node.addresses.rtsp, "rtsps:"),
+    };
+    address.clone().filter(|address| !is_secure || address.starts_with(secure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_whole_parameters() {
+        assert!(marked("_millpond_node=a") && marked("x=1&_millpond_node=b&y") && marked("_millpond_node"));
+        assert!(
+            !marked("") && !marked("x_millpond_node=a") && !marked("x=_millpond_node") && !marked("_millpond_nodes=a")
+        );
+    }
+}

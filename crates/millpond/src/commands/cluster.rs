@@ -1,0 +1,124 @@
+//! `millpond cluster`: the nodes of a cluster, by the admin address of one of them.
+
+use super::{Outcome, admin};
+use crate::out::say;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use reqwest::Method;
+use serde_json::Value;
+use std::{collections::BTreeMap, error::Error, time::Duration};
+
+/// Interval between two looks of `watch`.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(crate) fn command() -> Command {
+    let status =
+        Command::new("status").about("Shows the nodes, their load, and how this node stands with etcd").arg(json());
+    let assign = Command::new("assign")
+        .about("Explains which nodes serve an asset or stream, and why")
+        .arg(Arg::new("path").required(true).value_name("PATH").help("Path as in URLs, such as /films/ducks.mp4"))
+        .arg(json());
+    let watch = Command::new("watch").about("Prints a line for each change of the nodes, until it is interrupted");
+    let drain = Command::new("drain")
+        .about("Makes a node drain: it finishes what it plays, and gets nothing new")
+        .arg(Arg::new("node").required(true).value_name("NODE").help("Name of the node"))
+        .arg(Arg::new("undo").long("undo").action(ArgAction::SetTrue).help("Makes the node take work again"));
+    Command::new("cluster")
+        .about("Shows and steers the cluster of a running server")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([status, assign, watch, drain].map(|command| command.arg(admin::address())))
+}
+
+fn json() -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON")
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    match matches.subcommand() {
+        Some(("status", matches)) => status(matches),
+        Some(("assign", matches)) => assign(matches),
+        Some(("watch", matches)) => watch(matches),
+        Some(("drain", matches)) => {
+            let node = matches.get_one::<String>("node").map(String::as_str).unwrap_or_default();
+            let method = if matches.get_flag("undo") { Method::DELETE } else { Method::POST };
+            admin::print(matches, method, "/cluster/drain", &[("node", node)])
+        }
+        _ => Err("no such command".into()),
+    }
+}
+
+fn ask(matches: &ArgMatches, path: &str, query: &[(&str, &str)]) -> Result<Value, Box<dyn Error>> {
+    Ok(serde_json::from_str(&admin::ask(matches, Method::GET, path, query)?)?)
+}
+
+fn status(matches: &ArgMatches) -> Outcome {
+    if matches.get_flag("json") {
+        return admin::print(matches, Method::GET, "/cluster", &[]);
+    }
+    let all = ask(matches, "/cluster", &[])?;
+    let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
+    let mut etcd = text(&all["etcd"]["state"]);
+    if let Some(error) = all["etcd"]["error"].as_str() {
+        etcd = format!("away for {} s: {error}", all["etcd"]["seconds"]);
+    }
+    say!("node {}: {}; etcd: {etcd}; revision {}", text(&all["node"]), text(&all["membership"]), all["revision"])?;
+    say!("{:<20} {:>10} {:>10} {:>8} {:<28} {:<28} ROLES", "NODE", "LOAD", "CAPACITY", "SESSIONS", "HTTP", "RTSP")?;
+    for node in all["nodes"].as_array().into_iter().flatten() {
+        let mbps = |name: &str| format!("{:.1}M", node[name].as_f64().unwrap_or(0.0) / 1e6);
+        let roles: Vec<_> = node["roles"].as_array().into_iter().flatten().map(text).collect();
+        let mut roles = roles.join(",");
+        if node["draining"] == true {
+            roles.push_str(" (drains)");
+        }
+        let (load, capacity, sessions) = (mbps("load_bps"), mbps("capacity_bps"), &node["sessions"]);
+        let (name, http, rtsp) = (text(&node["name"]), text(&node["http"]), text(&node["rtsp"]));
+        say!("{name:<20} {load:>10} {capacity:>10} {sessions:>8} {http:<28} {rtsp:<28} {roles}")?;
+    }
+    for problem in all["problems"].as_array().into_iter().flatten() {
+        say!("no node: {}", text(problem))?;
+    }
+    Ok(())
+}
+
+fn assign(matches: &ArgMatches) -> Outcome {
+    let path = matches.get_one::<String>("path").map(String::as_str).unwrap_or_default();
+    if matches.get_flag("json") {
+        return admin::print(matches, Method::GET, "/cluster/assign", &[("path", path)]);
+    }
+    let answer = ask(matches, "/cluster/assign", &[("path", path)])?;
+    let text = |name: &str| answer[name].as_str().unwrap_or("").to_owned();
+    let homes: Vec<_> = answer["homes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    say!("{} ({}, {}, revision {})", text("object"), text("kind"), text("assignment"), answer["revision"])?;
+    say!("{}", text("text"))?;
+    say!("homes of its first bytes: {}", if homes.is_empty() { "none".to_owned() } else { homes.join(", ") })
+}
+
+/// What `watch` compares: the state of this node, and a line for each node.
+fn lines(all: &Value) -> BTreeMap<String, String> {
+    let own =
+        format!("{}, etcd {}", all["membership"].as_str().unwrap_or(""), all["etcd"]["state"].as_str().unwrap_or(""));
+    let node = |node: &Value| {
+        let state = if node["draining"] == true { "drains" } else { "takes work" };
+        let address = node["http"].as_str().unwrap_or("no HTTP");
+        (format!("node {}", node["name"].as_str().unwrap_or("")), format!("{state}, {address}"))
+    };
+    let nodes = all["nodes"].as_array().into_iter().flatten().map(node);
+    nodes.chain([("this node".to_owned(), own)]).collect()
+}
+
+fn watch(matches: &ArgMatches) -> Outcome {
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    loop {
+        let now = lines(&ask(matches, "/cluster", &[])?);
+        for (what, state) in &now {
+            if known.get(what) != Some(state) {
+                say!("{what}: {state}")?;
+            }
+        }
+        for gone in known.keys().filter(|what| !now.contains_key(*what)) {
+            say!("{gone}: gone")?;
+        }
+        known = now;
+        std::thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,182 @@
+//! Three nodes on an etcd of three members.
+
+use crate::metrics::{By, watch::Watch};
+use crate::support::{Response, Server, clips, etcd::Etcd, free_port, get, request, rtsp::Client};
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const LEASE: &str = "3s";
+
+fn node(etcd: &Etcd, name: &str) -> Server {
+    let folder = clips::folder().to_str().unwrap();
+    Server::start(&[folder, "--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", LEASE])
+}
+
+/// Waits for something, with a limit that a busy machine keeps.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn status(server: &Server) -> serde_json::Value {
+    serde_json::from_str(&get(server.admin, "/cluster", &[]).text()).unwrap()
+}
+
+/// Names of the nodes that take work, as a server sees them.
+fn taking(server: &Server) -> Vec<String> {
+    let all = status(server);
+    let nodes = all["nodes"].as_array().unwrap().iter().filter(|node| node["draining"] == false);
+    nodes.map(|node| node["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The node of a manifest: the port that a server redirects to, or its own.
+fn owner(server: &Server, path: &str) -> u16 {
+    let reply = server.get(path);
+    match reply.status {
+        200 => server.port,
+        307 => port(&reply),
+        status => panic!("{path}: {status}"),
+    }
+}
+
+fn port(reply: &Response) -> u16 {
+    let location = reply.header("location").unwrap();
+    location.strip_prefix("http://127.0.0.1:").unwrap().split('/').next().unwrap().parse().unwrap()
+}
+
+fn assets() -> Vec<String> {
+    clips::CLIPS.iter().map(|clip| format!("{}/index.m3u8", clip.name)).collect()
+}
+
+#[test]
+fn any_address_plays_everything_and_dead_nodes_are_replaced() {
+    let Some(mut etcd) = Etcd::start() else { return };
+    let mut nodes = vec![node(&etcd, NAMES[0])];
+    let watch = Watch::begin(&nodes[0]);
+    nodes.extend(NAMES[1..].iter().map(|name| node(&etcd, name)));
+    wait_for("three nodes", || nodes.iter().all(|node| taking(node) == NAMES));
+
+    // All nodes agree on the owner, which serves what it is asked.
+    let assets = assets();
+    let owners: Vec<u16> = assets.iter().map(|asset| owner(&nodes[0], asset)).collect();
+    for node in &nodes {
+        let same: Vec<u16> = assets.iter().map(|asset| owner(node, asset)).collect();
+        assert_eq!(same, owners);
+    }
+    assert!(nodes.iter().all(|node| owners.contains(&node.port)), "{owners:?}");
+    let at = owners.iter().position(|port| *port != nodes[0].port).unwrap();
+    let (asset, owner_port) = (&assets[at], owners[at]);
+    let reply = get(nodes[0].port, &format!("/{asset}?token=7"), &[]);
+    let location = reply.header("location").unwrap().to_owned();
+    assert!(location.ends_with("?token=7&_millpond_node=a") && reply.header("cache-control") == Some("no-store"));
+    let target = location.strip_prefix(&format!("http://127.0.0.1:{owner_port}")).unwrap();
+    let marked = get(owner_port, target, &[]);
+    assert_eq!(marked.status, 200);
+    // A marked request is served by whoever gets it: no loop, whatever the views are.
+    let here = get(nodes[0].port, target, &[]);
+    assert_eq!((here.status, here.body), (200, marked.body));
+
+    // RTSP: 302 to the same node, which describes and sets up.
+    let clip = asset.strip_suffix("/index.m3u8").unwrap();
+    let owning = nodes.iter().position(|node| node.port == owner_port).unwrap();
+    let reply = Client::new(&nodes[0], clip).ask("DESCRIBE", "", "");
+    let expected = format!("rtsp://127.0.0.1:{}/{clip}?_millpond_node=a", nodes[owning].rtsp);
+    assert_eq!((reply.status, &reply.headers["location"]), (302, &expected));
+    let reply = Client::new(&nodes[0], clip).ask("SETUP", "/v1", "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n");
+    assert_eq!(reply.status, 302);
+    let mut client = Client::new(&nodes[owning], clip);
+    assert_eq!(client.ask("DESCRIBE", "", "").status, 200);
+    assert_eq!(client.set_up("v1", "RTP/AVP/TCP").status, 200);
+
+    // Garbage under the prefix is told and ignored.
+    assert!(etcd.ctl(&["put", "/millpond/nodes/garbage", "{"]));
+    assert!(etcd.ctl(&["put", "/millpond/nodes/d/1", r#"{"name":"d","http":"http://u@h/x","capacity":9}"#]));
+    wait_for("problems", || nodes.iter().all(|node| status(node)["problem_count"] == 2));
+    assert_eq!(taking(&nodes[0]), NAMES);
+
+    // Another node with a name that is taken does not start.
+    let mut second = Command::new(env!("CARGO_BIN_EXE_millpond"));
+    second.args(["serve", "--cluster", &etcd.addresses(), "--node", "b", "--cluster-lease", LEASE]);
+    for flag in ["--http", "--rtsp", "--admin"] {
+        second.args([flag, &format!("127.0.0.1:{}", free_port())]);
+    }
+    let refused = second.stdout(Stdio::null()).output().unwrap();
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && words.contains("has the name \"b\" too"), "{words}");
+
+    // The owner is killed: others are sent to another node at once, and the view follows within the lease.
+    let killed = nodes.remove(owning);
+    drop(killed);
+    let next = owner(&nodes[0], asset);
+    assert!(next != owner_port && nodes.iter().any(|node| node.port == next));
+    wait_for("two nodes", || nodes.iter().all(|node| taking(node).len() == 2));
+    assert_eq!(owner(&nodes[0], asset), owner(&nodes[1], asset));
+
+    // Without etcd all goes on, also beyond the lease.
+    (0..3).for_each(|member| etcd.kill(member));
+    wait_for("etcd is away", || nodes.iter().all(|node| status(node)["etcd"]["state"] == "away"));
+    wait_for("the lease is over", || nodes.iter().all(|node| status(node)["membership"] == "lost"));
+    assert!(nodes.iter().all(|node| taking(node).len() == 2 && node.metric("millpond_cluster_following", "") == 0.0));
+    assert_eq!(owner(&nodes[0], asset), owner(&nodes[1], asset));
+    (0..3).for_each(|member| etcd.revive(member));
+    let is_back = |node: &Server| {
+        let all = status(node);
+        all["etcd"]["state"] == "following" && all["membership"] == "member"
+    };
+    wait_for("etcd is back", || nodes.iter().all(is_back));
+    wait_for("both registered again", || nodes.iter().all(|node| taking(node).len() == 2));
+
+    // A node comes back under its name.
+    nodes.push(node(&etcd, NAMES[owning]));
+    wait_for("three nodes again", || nodes.iter().all(|node| taking(node) == NAMES));
+    assert_eq!(owner(&nodes[0], asset), nodes[2].port);
+    watch.end(By::Cluster, &nodes[0]);
+}
+
+#[test]
+fn nodes_drain_and_leave() {
+    let Some(etcd) = Etcd::start() else { return };
+    // The lease is long: what follows does not wait for its end.
+    let folder = clips::folder().to_str().unwrap();
+    let start =
+        |name| Server::start(&[folder, "--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "60s"]);
+    let (first, mut second) = (start("a"), start("b"));
+    wait_for("two nodes", || [&first, &second].iter().all(|node| taking(node).len() == 2));
+    let assets = assets();
+    let of_second = assets.iter().find(|asset| owner(&first, asset) == second.port).unwrap();
+
+    let command = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        let output =
+            command.arg("cluster").args(args).args(["--admin", &format!("127.0.0.1:{}", first.admin)]).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let explained = command(&["assign", of_second]);
+    assert!(explained.contains("1. b: has room") && explained.contains("homes of its first bytes"), "{explained}");
+    assert!(command(&["status"]).contains("node a: member; etcd: following"));
+
+    // A node that drains sends new viewers away, also those who ask it.
+    command(&["drain", "b"]);
+    wait_for("b drains", || [&first, &second].iter().all(|node| taking(node) == ["a"]));
+    assert_eq!((owner(&first, of_second), owner(&second, of_second)), (first.port, first.port));
+    command(&["drain", "b", "--undo"]);
+    wait_for("b takes work", || [&first, &second].iter().all(|node| taking(node).len() == 2));
+    assert_eq!(owner(&first, of_second), second.port);
+    let missing = request(first.admin, "POST", "/cluster/drain?node=nobody", &[("Content-Length", "0")]);
+    assert_eq!(missing.status, 404);
+
+    // SIGTERM: the lease is revoked, and the others know at once.
+    let id = rustix::process::Pid::from_child(&second.process.0);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    wait_for("b has left", || status(&first)["nodes"].as_array().unwrap().len() == 1);
+    assert!(second.process.0.wait().unwrap().success());
+    assert_eq!(owner(&first, of_second), first.port);
+}
