@@ -3,7 +3,7 @@
 
 use crate::{
     admin,
-    cluster::{self, Cluster, JoinError, LoadMeter},
+    cluster::{self, Cluster, JoinError, LaterCluster, LoadMeter, PlaceHomes},
     config::{Config, LadderConfig, PlaceConfig},
     engine,
     http::{Front, FrontOptions, Service, accept_plain, accept_tls},
@@ -18,7 +18,7 @@ use crate::{
     work::{PoolOptions, WorkPool},
 };
 use http::HeaderValue;
-use millpond_store::{ErrorKind, ObjectPath, OriginError, PlaceSource, Store};
+use millpond_store::{ErrorKind, Homes, ObjectPath, OriginError, PlaceSource, Store};
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -95,7 +95,11 @@ impl Server {
     /// The first thing that stands in the way.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
         let places: Vec<_> = config.places.iter().map(|place| (&place.spec, &place.options)).collect();
-        let (store, names) = storage::open(&config.storage, &places)?;
+        let later = LaterCluster::default();
+        let homes = |place: &str| -> Option<Arc<dyn Homes>> {
+            config.cluster.is_on().then(|| Arc::new(PlaceHomes::new(later.clone(), place)) as Arc<dyn Homes>)
+        };
+        let (store, names) = storage::open(&config.storage, &places, homes)?;
         let places = Places::new(names);
         let http = listen("http", config.http.address)?;
         let admin = listen("admin", config.admin.address)?;
@@ -157,6 +161,9 @@ impl Server {
         let sources = Arc::new(Sources::new(assets, live, windows, &config.rtsp.channels, manager));
         let own = (http.local_addr().ok(), listeners.plain.local_addr().ok());
         let cluster = node(&config, own, &metrics)?;
+        if let Some(cluster) = &cluster {
+            let _ = later.set(cluster.clone());
+        }
         let rtsp = Rtsp::new((sources.clone(), cluster.clone()), rtsp_options, &metrics.rtsp).map_err(no_rtsp)?;
         let rtmp = Rtmp::new(sources.clone(), rtsp.publishers(), &config.limits, config.log.access, &metrics.rtmp);
         let options = FrontOptions {

@@ -5,6 +5,7 @@
 
 mod addresses;
 mod entries;
+mod homes;
 mod join;
 mod load_meter;
 mod membership;
@@ -17,6 +18,7 @@ mod status;
 mod steering;
 
 pub(crate) use addresses::addresses;
+pub(crate) use homes::{LaterCluster, PlaceHomes};
 pub(crate) use join::{JoinError, Tasks};
 pub(crate) use load_meter::LoadMeter;
 pub(crate) use metrics::ClusterMetrics;

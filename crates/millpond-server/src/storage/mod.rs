@@ -6,7 +6,7 @@ mod settings;
 pub use metrics::PlaceBytes;
 pub(crate) use metrics::{ReadStats, StorageCollector};
 use millpond_store::{
-    DiskOptions, MemoryOrigin, OriginOptions, PlaceError, PlaceSpec, Store, StoreError, StoreOptions,
+    DiskOptions, Homes, MemoryOrigin, OriginOptions, PlaceError, PlaceSpec, Store, StoreError, StoreOptions,
 };
 pub use settings::StorageSettings;
 use std::sync::Arc;
@@ -50,13 +50,14 @@ fn store(settings: &StorageSettings, is_remote: bool) -> Result<Store, StoreErro
 }
 
 /// Opens the store and adds the places, or the sample where there is none; returns the names of the places too. Those with
-/// live streams are none of the store's.
+/// live streams are none of the store's. `homes` gives the nodes of a cluster that are asked before a place's origin.
 ///
 /// # Errors
 /// The store or a place can't be opened.
 pub(crate) fn open(
     settings: &StorageSettings,
     places: &[(&PlaceSpec, &OriginOptions)],
+    homes: impl Fn(&str) -> Option<Arc<dyn Homes>>,
 ) -> Result<(Store, Vec<Arc<str>>), StorageError> {
     let store = store(settings, places.iter().any(|(spec, _)| spec.is_remote()))?;
     let mut names = Vec::new();
@@ -71,7 +72,7 @@ pub(crate) fn open(
     for (spec, options) in places {
         let name = spec.name.as_str();
         if !spec.is_live() {
-            store.add_place(name, millpond_store::build(spec, options)?);
+            store.add_place(name, millpond_store::build_with_homes(spec, options, homes(name))?);
         }
         names.push(Arc::from(name));
     }

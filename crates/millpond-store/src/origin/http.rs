@@ -15,6 +15,7 @@ use reqwest::{Client, Response};
 use url::Url;
 
 use super::exact::exact;
+use super::homes::HOME_HEADER;
 use super::http_reply::{self, Asked, Condition};
 use super::index_page;
 use super::timed::{first_byte, stalling};
@@ -70,6 +71,12 @@ impl HttpOrigin {
     pub(crate) fn sibling(base: &Url, timeouts: Timeouts) -> Result<Self, String> {
         let only = HeaderMap::from_iter([(CACHE_CONTROL, HeaderValue::from_static("only-if-cached"))]);
         Self::with_headers(base, timeouts, &[], only)
+    }
+
+    /// Creates the cache of a home below a URL.
+    pub(crate) fn home(base: &Url, timeouts: Timeouts) -> Result<Self, String> {
+        let marks = HeaderMap::from_iter([(HeaderName::from_static(HOME_HEADER), HeaderValue::from_static("1"))]);
+        Self::with_headers(base, timeouts, &[], marks)
     }
 
     fn with_headers(

@@ -21,6 +21,7 @@ mod cloud_client;
 pub(crate) mod cloud_error;
 pub(crate) mod disk;
 mod exact;
+pub(crate) mod homes;
 pub(crate) mod http;
 pub(crate) mod http_reply;
 pub(crate) mod index_page;

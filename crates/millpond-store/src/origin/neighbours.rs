@@ -40,6 +40,18 @@ pub(crate) struct NeighbourCounters {
 }
 
 impl NeighbourCounters {
+    pub(super) fn hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn miss(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn snapshot(&self) -> NeighbourStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NeighbourStats { hits: read(&self.hits), misses: read(&self.misses), failures: read(&self.failures) }
@@ -57,32 +69,36 @@ pub(crate) struct NeighbourOrigin {
 }
 
 #[derive(Debug)]
-struct Sibling {
-    cache: Arc<dyn Origin>,
+pub(super) struct Sibling {
+    pub(super) cache: Arc<dyn Origin>,
     /// Failures in a row, and the end of the pause. A lock, held briefly.
     rest: Mutex<(u32, Option<Instant>)>,
 }
 
 impl Sibling {
-    fn is_resting(&self) -> bool {
+    pub(super) fn new(cache: Arc<dyn Origin>) -> Self {
+        Self { cache, rest: Mutex::default() }
+    }
+
+    pub(super) fn is_resting(&self) -> bool {
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         rest.1.is_some_and(|until| Instant::now() < until)
     }
 
-    fn failed(&self) {
+    pub(super) fn failed(&self) {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = REST.saturating_mul(1 << rest.0.min(10)).min(LONGEST_REST);
         *rest = (rest.0.saturating_add(1), Some(Instant::now() + pause));
     }
 
-    fn answered(&self) {
+    pub(super) fn answered(&self) {
         *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = (0, None);
     }
 }
 
 impl NeighbourOrigin {
     pub(crate) fn new(siblings: Vec<Arc<dyn Origin>>, origin: Arc<dyn Origin>, patience: Duration) -> Self {
-        let siblings = siblings.into_iter().map(|cache| Sibling { cache, rest: Mutex::default() }).collect();
+        let siblings = siblings.into_iter().map(Sibling::new).collect();
         Self { siblings, origin, patience, counters: Arc::default() }
     }
 
@@ -92,7 +108,7 @@ impl NeighbourOrigin {
             match timeout(self.patience, sibling.cache.read(path, range.clone(), Some(expected))).await {
                 Ok(Ok(fetched)) if fetched.range == *range => {
                     sibling.answered();
-                    self.counters.hits.fetch_add(1, Ordering::Relaxed);
+                    self.counters.hit();
                     return Some(fetched);
                 }
                 // The sibling works, but has no copy, another version, or less than the range.
@@ -100,23 +116,23 @@ impl NeighbourOrigin {
                 Ok(Err(error)) if is_a_miss(&error) => sibling.answered(),
                 Ok(Err(error)) => {
                     tracing::debug!(sibling = %sibling.cache.describe(), %error, "a sibling cache failed");
-                    self.counters.failures.fetch_add(1, Ordering::Relaxed);
+                    self.counters.failure();
                     sibling.failed();
                 }
                 Err(_) => {
                     tracing::debug!(sibling = %sibling.cache.describe(), "a sibling cache was too slow");
-                    self.counters.failures.fetch_add(1, Ordering::Relaxed);
+                    self.counters.failure();
                     sibling.failed();
                 }
             }
         }
-        self.counters.misses.fetch_add(1, Ordering::Relaxed);
+        self.counters.miss();
         None
     }
 }
 
 /// 504 is the reply to `only-if-cached` without a copy (RFC 9111 5.2.1.7); 508 is the end of a loop.
-fn is_a_miss(error: &OriginError) -> bool {
+pub(super) fn is_a_miss(error: &OriginError) -> bool {
     error.is_not_found() || error.is_changed() || matches!(error, OriginError::Status { code: 504 | 508, .. })
 }
 

@@ -9,6 +9,7 @@ use url::Url;
 use super::{OriginOptions, PlaceError, PlaceSource, PlaceSpec};
 use crate::origin::cloud::{CloudKind, CloudOrigin};
 use crate::origin::disk::DiskOrigin;
+use crate::origin::homes::{HomeOrigin, Homes};
 use crate::origin::http::HttpOrigin;
 use crate::origin::neighbours::NeighbourOrigin;
 use crate::origin::retry::{RetryOrigin, RetryPolicy};
@@ -22,11 +23,28 @@ use crate::origin::{Origin, Timeouts};
 ///
 /// A folder does not exist, a client cannot be made, or the place has live streams. A remote origin is not asked yet.
 pub fn build(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
-    let origin = with_hidden_names(spec, options)?;
+    build_with_homes(spec, options, None)
+}
+
+/// As [`build`], with the nodes of a cluster that are asked before a remote origin. Siblings of the place are then not asked.
+///
+/// # Errors
+///
+/// As `build`.
+pub fn build_with_homes(
+    spec: &PlaceSpec,
+    options: &OriginOptions,
+    homes: Option<Arc<dyn Homes>>,
+) -> Result<Arc<dyn Origin>, PlaceError> {
+    let origin = with_hidden_names(spec, options, homes)?;
     Ok(if options.hidden_files == Some(true) { origin } else { Arc::new(VisibleOrigin::new(origin)) })
 }
 
-fn with_hidden_names(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
+fn with_hidden_names(
+    spec: &PlaceSpec,
+    options: &OriginOptions,
+    homes: Option<Arc<dyn Homes>>,
+) -> Result<Arc<dyn Origin>, PlaceError> {
     let timeouts = options.timeouts();
     let client = |detail: String| PlaceError::Client { place: spec.source.to_string(), detail };
     let origin: Arc<dyn Origin> = match &spec.source {
@@ -48,9 +66,13 @@ fn with_hidden_names(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dy
             Arc::new(CloudOrigin::new(CloudKind::Az, container, prefix, options, timeouts).map_err(client)?)
         }
     };
-    let origin = match options.siblings.as_slice() {
-        [] => origin,
-        siblings => Arc::new(NeighbourOrigin::new(
+    let origin: Arc<dyn Origin> = match (homes, options.siblings.as_slice()) {
+        (Some(homes), _) => {
+            let options = options.clone();
+            Arc::new(HomeOrigin::new(homes, origin, Box::new(move |base| home(base, &options))))
+        }
+        (None, []) => origin,
+        (None, siblings) => Arc::new(NeighbourOrigin::new(
             siblings.iter().map(|url| sibling(url, options).map_err(client)).collect::<Result<_, _>>()?,
             origin,
             options.sibling_timeout,
@@ -65,6 +87,13 @@ fn sibling(url: &Url, options: &OriginOptions) -> Result<Arc<dyn Origin>, String
     let begin = options.sibling_timeout;
     let timeouts = Timeouts { connect: begin, first_byte: begin, stall: begin.max(options.stall_timeout / 5) };
     Ok(Arc::new(HttpOrigin::sibling(url, timeouts)?))
+}
+
+fn home(base: &str, options: &OriginOptions) -> Result<Arc<dyn Origin>, String> {
+    let url = Url::parse(base).map_err(|error| error.to_string())?;
+    let stall = options.stall_timeout / 2;
+    let timeouts = Timeouts { connect: options.sibling_timeout, first_byte: options.first_byte_timeout, stall };
+    Ok(Arc::new(HttpOrigin::home(&url, timeouts)?))
 }
 
 fn disk(folder: PathBuf) -> Result<Arc<dyn Origin>, PlaceError> {

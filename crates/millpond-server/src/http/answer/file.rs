@@ -48,6 +48,29 @@ impl Front {
         if is_cached { Ok(self.unchanged(index, &object, inside)) } else { Err(absent()) }
     }
 
+    /// Selects an object that another node asks for, because this one is its home.
+    pub(super) async fn of_home(
+        &self,
+        path: &str,
+        request: &Request,
+        info: &mut ReplyInfo,
+    ) -> Result<SelectedRepresentation, AnswerError> {
+        let not_home = || AnswerError::Loop(path.to_owned());
+        let (index, place, inside) = self.place(path).ok_or_else(not_home)?;
+        self.attribute(index, Kind::File, info);
+        let range = match range::parse(request.single(header::RANGE).valid(), u64::MAX) {
+            RequestedRange::Bytes(range) => range,
+            _ => return Err(not_home()),
+        };
+        // Nodes with different views would ask each other in circles.
+        if !self.cluster().is_some_and(|cluster| cluster.is_home(place, inside, range.start)) {
+            return Err(not_home());
+        }
+        let path = ObjectPath::parse(inside).map_err(|_| not_home())?;
+        let object = self.store.open_for(place, &path, range).await?;
+        Ok(self.unchanged(index, &object, path.file_name()))
+    }
+
     /// Selects a file.
     pub(super) async fn file(
         &self,

@@ -23,7 +23,7 @@ use crate::{
     storage::PlaceBytes,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use millpond_store::Store;
+use millpond_store::{HOME_HEADER, Store};
 use std::{
     net::SocketAddr,
     sync::{
@@ -245,6 +245,8 @@ impl Front {
             Err(AnswerError::Loop(path.to_string()))
         } else if request.contains(header::CACHE_CONTROL, "only-if-cached") {
             self.cached_file(&path, request, info)
+        } else if request.headers.contains_key(HOME_HEADER) {
+            self.of_home(&path, request, info).await
         } else if let Some(redirect) = self.redirect(&path, request, viewers.is_secure()).await {
             return redirect;
         } else if let Some(live) = self.live_path(&path) {

@@ -1,0 +1,247 @@
+//! Homes: nodes of a cluster that read a part of each object from the origin for all others.
+//!
+//! Each range group of an object has a home. A node asks the home, which asks the origin, so that the origin sends each byte once for the
+//! whole cluster. Requests to homes are plain HTTP with [`HOME_HEADER`]; a node that is not the home refuses them, so that nodes
+//! with different views don't ask in circles. A home that fails is not asked for a while: the origin is asked.
+
+use super::neighbours::{NeighbourCounters, NeighbourStats, Sibling, is_a_miss};
+use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
+use crate::error::OriginError;
+use crate::path::ObjectPath;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Header of requests to homes. A node that is no home of the first byte refuses them.
+pub const HOME_HEADER: &str = "millpond-home";
+
+/// Most homes whose connections are kept. Beyond it, all are closed.
+const MOST_HOMES: usize = 1024;
+/// Time limit for the first byte of a home's reply, which may have to wait for the origin.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The homes of the objects of a place.
+pub trait Homes: fmt::Debug + Send + Sync {
+    /// Returns the URL of the place at the home of a byte of an object; `None` where this node asks the origin itself.
+    fn home(&self, path: &ObjectPath, offset: u64) -> Option<Arc<str>>;
+
+    /// Returns the bytes around one that have the same home.
+    fn group(&self, offset: u64) -> Range<u64>;
+}
+
+/// Makes the cache at a URL.
+pub(crate) type MakeCache = Box<dyn Fn(&str) -> Result<Arc<dyn Origin>, String> + Send + Sync>;
+
+/// An origin whose homes are asked first.
+#[derive(Clone)]
+pub(crate) struct HomeOrigin(Arc<Inner>);
+
+struct Inner {
+    homes: Arc<dyn Homes>,
+    origin: Arc<dyn Origin>,
+    make: MakeCache,
+    /// Caches by URL. A lock, held for a look-up.
+    known: Mutex<HashMap<Arc<str>, Arc<Sibling>>>,
+    counters: NeighbourCounters,
+}
+
+impl fmt::Debug for HomeOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HomeOrigin").field("origin", &self.0.origin).finish_non_exhaustive()
+    }
+}
+
+impl HomeOrigin {
+    pub(crate) fn new(homes: Arc<dyn Homes>, origin: Arc<dyn Origin>, make: MakeCache) -> Self {
+        let (known, counters) = Default::default();
+        Self(Arc::new(Inner { homes, origin, make, known, counters }))
+    }
+}
+
+impl Inner {
+    fn cache(&self, base: &Arc<str>) -> Option<Arc<Sibling>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sibling) = known.get(base) {
+            return Some(sibling.clone());
+        }
+        if known.len() >= MOST_HOMES {
+            known.clear();
+        }
+        let cache = (self.make)(base).inspect_err(|error| tracing::debug!(%error, home = %base, "no client")).ok()?;
+        let sibling = Arc::new(Sibling::new(cache));
+        known.insert(base.clone(), sibling.clone());
+        Some(sibling)
+    }
+
+    /// Asks the home of a range within one group.
+    async fn ask(&self, path: &ObjectPath, range: &Range<u64>, expected: &ObjectMeta) -> Option<Fetched> {
+        let range = &(range.start..range.end.min(expected.len));
+        let base = self.homes.home(path, range.start)?;
+        let home = self.cache(&base).filter(|home| !home.is_resting())?;
+        match timeout(PATIENCE, home.cache.read(path, range.clone(), Some(expected))).await {
+            Ok(Ok(fetched)) if fetched.range == *range => {
+                home.answered();
+                self.counters.hit();
+                return Some(fetched);
+            }
+            // It works, but knows another version or another home.
+            Ok(Ok(_)) => home.answered(),
+            Ok(Err(error)) if is_a_miss(&error) => home.answered(),
+            failed => {
+                let error = failed.map_or_else(
+                    |_| "no reply in time".to_owned(),
+                    |read| read.map_or_else(|error| error.to_string(), |_| String::new()),
+                );
+                tracing::debug!(home = %base, error, "a home failed: the origin is asked");
+                self.counters.failure();
+                home.failed();
+                return None;
+            }
+        }
+        self.counters.miss();
+        None
+    }
+
+    /// Reads a range within one group.
+    async fn read(&self, path: &ObjectPath, range: Range<u64>, expected: &ObjectMeta) -> Result<Fetched, OriginError> {
+        if !range.is_empty()
+            && let Some(fetched) = self.ask(path, &range, expected).await
+        {
+            return Ok(fetched);
+        }
+        self.origin.read(path, range, Some(expected)).await
+    }
+
+    /// The end of the part of a range that has one home.
+    fn border(&self, range: &Range<u64>) -> u64 {
+        range.end.min(self.homes.group(range.start).end).max(range.start)
+    }
+}
+
+impl Origin for HomeOrigin {
+    fn describe(&self) -> String {
+        self.0.origin.describe()
+    }
+
+    fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>> {
+        self.0.origin.head(path)
+    }
+
+    fn read<'a>(
+        &'a self,
+        path: &'a ObjectPath,
+        range: Range<u64>,
+        expected: Option<&'a ObjectMeta>,
+    ) -> BoxFuture<'a, Result<Fetched, OriginError>> {
+        Box::pin(async move {
+            // Only the origin knows the current version.
+            let expected = match expected {
+                Some(meta) => meta.clone(),
+                None => self.0.origin.head(path).await?,
+            };
+            let border = self.0.border(&range);
+            let first = self.0.read(path, range.start..border, &expected).await?;
+            let end = range.end.min(expected.len);
+            if border >= end {
+                return Ok(Fetched { meta: expected, ..first });
+            }
+            // The rest has other homes. Each is asked when the part before it has been read.
+            let (inner, path, meta) = (self.0.clone(), path.clone(), expected.clone());
+            let rest = stream::try_unfold(border, move |start| {
+                let (inner, path, meta) = (inner.clone(), path.clone(), meta.clone());
+                async move {
+                    if start >= end {
+                        return Ok::<_, OriginError>(None);
+                    }
+                    let border = inner.border(&(start..end));
+                    let part = inner.read(&path, start..border, &meta).await?;
+                    Ok(Some((part.body, border)))
+                }
+            });
+            let body = first.body.chain(rest.try_flatten()).boxed();
+            Ok(Fetched { range: first.range.start..end, meta: expected, body })
+        })
+    }
+
+    fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
+        self.0.origin.list(folder)
+    }
+
+    fn open_file<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<Option<OpenFile>, OriginError>> {
+        self.0.origin.open_file(path)
+    }
+
+    fn is_local(&self) -> bool {
+        self.0.origin.is_local()
+    }
+
+    fn stores_whole(&self) -> bool {
+        self.0.origin.stores_whole()
+    }
+
+    fn retries(&self) -> u64 {
+        self.0.origin.retries()
+    }
+
+    fn neighbours(&self) -> Option<NeighbourStats> {
+        Some(self.0.counters.snapshot())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::origin::memory::MemoryOrigin;
+
+    const GROUP: u64 = 1000;
+
+    /// Even groups have their home elsewhere.
+    #[derive(Debug)]
+    struct Halves;
+
+    impl Homes for Halves {
+        fn home(&self, _: &ObjectPath, offset: u64) -> Option<Arc<str>> {
+            (offset / GROUP % 2 == 0).then(|| "http://home".into())
+        }
+
+        fn group(&self, offset: u64) -> Range<u64> {
+            let start = offset / GROUP * GROUP;
+            start..start + GROUP
+        }
+    }
+
+    async fn read(origin: &HomeOrigin, range: Range<u64>) -> Vec<u8> {
+        let path = ObjectPath::parse("a").unwrap();
+        let fetched = origin.read(&path, range.clone(), None).await.unwrap();
+        let length = fetched.range.end - fetched.range.start;
+        let pieces: Vec<bytes::Bytes> = fetched.body.try_collect().await.unwrap();
+        let all = pieces.concat();
+        assert_eq!(all.len() as u64, length);
+        all
+    }
+
+    #[tokio::test]
+    async fn each_part_of_a_range_comes_from_its_home() {
+        let bytes: Vec<u8> = (0..3500_u32).map(|n| (n % 251) as u8).collect();
+        let [home, storage] = [(); 2].map(|()| {
+            let origin = MemoryOrigin::new("memory");
+            origin.put("a", bytes.clone().into());
+            Arc::new(origin)
+        });
+        let cache = home.clone();
+        let origin = HomeOrigin::new(Arc::new(Halves), storage.clone(), Box::new(move |_| Ok(cache.clone())));
+        for range in [0..3500, 10..20, 999..1001, 1500..9000, 3499..3500] {
+            let found = read(&origin, range.clone()).await;
+            assert_eq!(found, bytes[range.start as usize..(range.end as usize).min(bytes.len())], "{range:?}");
+        }
+        let stats = origin.neighbours().unwrap();
+        assert_eq!((stats.hits, stats.misses, stats.failures), (5, 0, 0));
+        // Without the home the origin has all.
+        home.remove("a");
+        assert_eq!(read(&origin, 0..3500).await, bytes);
+    }
+}
