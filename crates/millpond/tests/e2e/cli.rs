@@ -293,7 +293,7 @@ fn simulate_plays_clusters() {
     let (code, out, err) =
         millpond(&[&["simulate", "dispensers", "--plot", plots.to_str().unwrap()], &few[..]].concat());
     assert_eq!(code, 0, "{err}");
-    assert!(out.lines().any(|line| line.contains("sosd, 20MiB, delay 1") && line.contains("550   +22 %")), "{out}");
+    assert!(out.lines().any(|line| line.contains("sosd, 20MiB, delay 1") && line.contains("550  +22 %")), "{out}");
     for plot in ["cached-1500k-512KiB", "delayed-1500k-512KiB", "missed-skew-1.2-1500k-512KiB"] {
         assert!(std::fs::read_to_string(plots.join(format!("{plot}.svg"))).unwrap().contains("</svg>"), "{plot}");
     }

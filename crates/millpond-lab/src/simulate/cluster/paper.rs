@@ -9,7 +9,6 @@ use super::{
 use crate::simulate::generate::Zipf;
 use fastrand::Rng;
 use millpond_cluster::{Assignment, AssignmentName, Bitrate, Load, Loads, Node, ObjectKey, Request, View};
-use serde::Serialize;
 use std::{sync::Arc, time::Duration};
 
 /// How often dispensers publish their load.
@@ -72,10 +71,9 @@ impl Default for PaperSetting {
 }
 
 /// The results of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PaperOutcome {
-    /// Units that streams needed, and those of them that were in memory.
+    /// Units that streams needed.
     pub requests: u64,
     /// Units that were in memory, or on the way there.
     pub cached: u64,

@@ -9,7 +9,6 @@ use millpond_lab::simulate::{
     cluster::{PaperOutcome, PaperSetting, serve},
 };
 use millpond_server::config::value;
-use serde::Serialize;
 use std::{error::Error, path::Path};
 
 /// Share of missed packets below which streams are carried.
@@ -51,10 +50,7 @@ pub(super) fn command() -> Command {
 }
 
 /// A run, and its results.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
 struct Run {
-    #[serde(skip)]
     setting: PaperSetting,
     rate: u64,
     unit: u64,
@@ -66,7 +62,6 @@ struct Run {
     cached_share: f64,
     missed_share: f64,
     delayed_share: f64,
-    #[serde(flatten)]
     outcome: PaperOutcome,
 }
 
@@ -94,6 +89,16 @@ impl Run {
         let cache = if self.cache == 0 { "no cache".to_owned() } else { value::show_size(self.cache) };
         let delay = if self.delay == 0.0 { "no delay".to_owned() } else { format!("delay {}", self.delay) };
         format!("{}, {cache}, {delay}", self.assignment)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let PaperOutcome { requests, cached, packets, missed, delayed, balance } = self.outcome;
+        serde_json::json!({
+            "rate": self.rate, "unit": self.unit, "skew": self.skew, "assignment": self.assignment, "cache": self.cache,
+            "delay": self.delay, "streams": self.streams, "cached-share": self.cached_share,
+            "missed-share": self.missed_share, "delayed-share": self.delayed_share, "requests": requests,
+            "cached": cached, "packets": packets, "missed": missed, "delayed": delayed, "balance": balance,
+        })
     }
 
     /// What plots and gains have apart.
@@ -143,7 +148,8 @@ pub(super) fn run_command(matches: &ArgMatches) -> Done {
     if !quiet {
         gains(&runs)?;
     }
-    write_json(matches, &serde_json::to_string_pretty(&runs)?)?;
+    let all: Vec<_> = runs.iter().map(Run::json).collect();
+    write_json(matches, &serde_json::to_string_pretty(&all)?)?;
     if let Some(folder) = matches.get_one::<String>("plot") {
         plots(Path::new(folder), &runs)?;
     }
