@@ -21,6 +21,7 @@ import threading
 import time
 import urllib.request
 from pathlib import Path
+from urllib.parse import urljoin
 
 TOP = Path(__file__).resolve().parent
 SECONDS = 60
@@ -133,7 +134,7 @@ def view_stream(url: str, ends: float):
     data = b""
     while b"\r\n\r\n" not in data:
         data += connection.recv(4096)
-    fragments, data = Fragments(), data.partition(b"\r\n\r\n")[2]
+    fragments, data = Fragments(), data.partition(b"\r\n\r\n")[2] or connection.recv(16384)
     while time.time() < ends and data:
         for sample in fragments.push(data):
             told(sample)
@@ -141,11 +142,12 @@ def view_stream(url: str, ends: float):
 
 
 def view_hls(url: str, ends: float):
-    base = url.rsplit("/", 1)[0] + "/"
-    read = lambda path: urllib.request.urlopen(base + path, timeout=60).read()  # noqa: E731
-    text = read("index.m3u8").decode()
+    read = lambda path: urllib.request.urlopen(path, timeout=60).read()  # noqa: E731
+    text = read(url).decode()
     media = [line for line in text.splitlines() if line and not line.startswith("#")][:1]
     media += [line.split('URI="')[1].split('"')[0] for line in text.splitlines() if line.startswith("#EXT-X-MEDIA:TYPE=AUDIO")][:1]
+    # Names of segments begin with `..`, which urllib sends as it is.
+    media = [urljoin(url, path) for path in media]
     seen = {path: None for path in media}
     while time.time() < ends:
         for path in media:
@@ -153,7 +155,7 @@ def view_hls(url: str, ends: float):
             # It begins three segments before the end.
             at = lines.index(seen[path]) + 1 if seen[path] in lines else (max(0, len(lines) - 3) if seen[path] is None else 0)
             for line in lines[at : at + 1]:
-                data = read(path.rsplit("/", 1)[0] + "/" + line if "/" in path else line)
+                data = read(urljoin(path, line))
                 seen[path] = line
                 for sample in Fragments().push(data):
                     told(sample)
