@@ -248,6 +248,16 @@ pub enum OriginError {
         /// Error of the system.
         detail: String,
     },
+    /// No store gives a unit of a striped object.
+    #[error("{at}: unit {unit}: {last}")]
+    Unit {
+        /// The striped object.
+        at: At,
+        /// Number of the unit, from 0 on.
+        unit: u64,
+        /// Failure of the store that was asked last.
+        last: Box<OriginError>,
+    },
     /// All attempts failed.
     #[error("{last} (tried {tries} times)")]
     TooManyRetries {
@@ -341,7 +351,7 @@ impl OriginError {
             Self::Dns { .. } | Self::Tls { .. } | Self::Connect { .. } => ErrorKind::Connect,
             Self::OutOfRange { .. } | Self::Unsupported { .. } => ErrorKind::Request,
             Self::Io { .. } => ErrorKind::Io,
-            Self::TooManyRetries { last, .. } => last.kind(),
+            Self::TooManyRetries { last, .. } | Self::Unit { last, .. } => last.kind(),
         }
     }
 
@@ -357,7 +367,10 @@ impl OriginError {
 
     /// Returns whether the failure may be temporary, with or without a retry.
     pub fn may_pass(&self) -> bool {
-        self.is_retryable() || matches!(self, Self::TooManyRetries { .. })
+        match self {
+            Self::Unit { last, .. } => last.may_pass(),
+            _ => self.is_retryable() || matches!(self, Self::TooManyRetries { .. }),
+        }
     }
 
     /// Returns the HTTP status for a client (RFC 9110 15).
@@ -383,6 +396,11 @@ impl OriginError {
             | Self::Tls { .. }
             | Self::Connect { .. }
             | Self::Redirect { .. } => 502,
+            // The object is there, whatever its store says about the unit.
+            Self::Unit { last, .. } => match last.status() {
+                status @ (503 | 504) => status,
+                _ => 502,
+            },
             Self::TooManyRetries { last, .. } => last.status(),
         }
     }
@@ -422,5 +440,9 @@ mod tests {
         let last = OriginError::TooManyRetries { tries: 3, last: Box::new(busy) };
         assert!(!last.is_retryable());
         assert_eq!((last.status(), last.kind()), (503, ErrorKind::Status));
+        let gone = OriginError::NotFound { at: At::new("s3://a", "stripe-0/0000000017") };
+        let unit = OriginError::Unit { at: At::new("/films", "a.mp4"), unit: 17, last: Box::new(gone) };
+        assert_eq!(unit.to_string(), "a.mp4 in /films: unit 17: stripe-0/0000000017 in s3://a: not found");
+        assert!(unit.status() == 502 && !unit.is_not_found() && !unit.is_retryable() && !unit.may_pass());
     }
 }

@@ -57,6 +57,7 @@ mod slices;
 mod speculation;
 mod stats;
 mod store;
+mod stripe;
 mod waits;
 
 pub use cache::Cache;
@@ -75,7 +76,7 @@ pub use origin::index_page::entries as index_page_entries;
 pub use origin::memory::MemoryOrigin;
 pub use origin::neighbours::NeighbourStats;
 pub use origin::retry::{RetryOrigin, RetryPolicy};
-pub use origin::{Body, BoxFuture, Entry, Fetched, Listing, ObjectMeta, OpenFile, Origin, Version};
+pub use origin::{Body, BoxFuture, Entry, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, Version};
 pub use path::{ObjectPath, PathError};
 pub use place::{OriginOptions, PlaceError, PlaceSource, PlaceSpec, RtspUrls, Titles, build, build_with_homes};
 pub use prefetch::Watch;
@@ -85,4 +86,8 @@ pub use single_flight::SingleFlight;
 pub use slab::{ObjectName, SlabError};
 pub use stats::{PlaceStats, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
+pub use stripe::{
+    Layout, LayoutError, MAP_SUFFIX, MapError, MapTarget, Piece, StoreNameError, StripeError, StripeMap, StripePlan,
+    StripeSource, StripeStore, StripeStoreStats, Striped, remove, remove_striped, stripe, unstripe,
+};
 pub use waits::{BOUNDS as WAIT_BOUNDS, WaitCounts};

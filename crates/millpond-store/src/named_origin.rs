@@ -31,6 +31,8 @@ pub(crate) struct NamedOrigin {
     /// A lock: taken for each piece that arrives.
     meter: Mutex<Meter>,
     started: Instant,
+    /// Bytes of a slice.
+    slice: u64,
 }
 
 impl NamedOrigin {
@@ -44,6 +46,7 @@ impl NamedOrigin {
             speculation: Speculation::default(),
             meter: Mutex::default(),
             started: Instant::now(),
+            slice,
         }
     }
 
@@ -54,7 +57,11 @@ impl NamedOrigin {
 
     /// Returns the state of the link to the origin.
     pub(crate) fn link(&self) -> LinkState {
-        self.meter().state()
+        let width = self.origin.lanes().map(|lanes| {
+            let slices = usize::try_from(lanes.unit.div_ceil(self.slice.max(1))).unwrap_or(usize::MAX);
+            lanes.units.saturating_mul(slices)
+        });
+        LinkState { width, ..self.meter().state() }
     }
 
     fn meter(&self) -> MutexGuard<'_, Meter> {

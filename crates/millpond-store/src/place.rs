@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+pub(crate) use build::store;
 pub use build::{build, build_with_homes};
 pub use options::{OriginOptions, Titles};
 pub use rtsp_urls::RtspUrls;

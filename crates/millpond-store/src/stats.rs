@@ -6,6 +6,7 @@ use crate::disk_tier::DiskStats;
 use crate::error::{ErrorKind, OriginError};
 use crate::memory::CacheCounters;
 use crate::origin::neighbours::NeighbourStats;
+use crate::stripe::StripeStoreStats;
 use crate::waits::{WaitCounts, Waits};
 
 /// A snapshot of the store's counters, from its creation on.
@@ -66,6 +67,8 @@ pub struct PlaceStats {
     pub misses: WaitCounts,
     /// Counters of its sibling caches, if there are any.
     pub neighbours: Option<NeighbourStats>,
+    /// Counters of the stores of its striping group.
+    pub stripes: Vec<StripeStoreStats>,
 }
 
 /// The live counters of a place.

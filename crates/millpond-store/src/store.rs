@@ -344,6 +344,7 @@ impl Store {
             let (used, unused) = source.speculation.bytes();
             PlaceStats {
                 neighbours: source.origin.neighbours(),
+                stripes: source.origin.stripes(),
                 prefetched_bytes: used + unused,
                 prefetched_unused_bytes: unused,
                 watched: source.scheduler.viewers(),

@@ -16,6 +16,17 @@ pub(crate) struct Opened {
 
 /// Opens the place that an object or a folder lies in.
 pub(crate) fn open(target: &str) -> Result<Opened, Box<dyn Error>> {
+    let (folder, name) = split(target);
+    let store = Store::new(&StoreOptions::default())?;
+    // Whoever runs the command may name any file.
+    let options = OriginOptions { hidden_files: Some(true), ..OriginOptions::default() };
+    store.add_place("", build(&PlaceSpec::parse(&folder)?, &options)?);
+    let path = if name.is_empty() { ObjectPath::root() } else { ObjectPath::parse(&name)? };
+    Ok(Opened { store, path })
+}
+
+/// Splits a target into its place and the name there, which is empty for a folder.
+pub(crate) fn split(target: &str) -> (String, String) {
     let local = !target.contains("://");
     let whole = target.trim_end_matches('/');
     let is_folder = (local && std::path::Path::new(target).is_dir()) || target.ends_with('/');
@@ -26,12 +37,7 @@ pub(crate) fn open(target: &str) -> Result<Opened, Box<dyn Error>> {
         None => (".", whole),
     };
     let folder = if local && !folder.starts_with(['/', '.']) { format!("./{folder}") } else { folder.to_owned() };
-    let store = Store::new(&StoreOptions::default())?;
-    // Whoever runs the command may name any file.
-    let options = OriginOptions { hidden_files: Some(true), ..OriginOptions::default() };
-    store.add_place("", build(&PlaceSpec::parse(&folder)?, &options)?);
-    let path = if name.is_empty() { ObjectPath::root() } else { ObjectPath::parse(name)? };
-    Ok(Opened { store, path })
+    (folder, name.to_owned())
 }
 
 /// An index and what it took to make it.

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use millpond_package::KeyAddress;
-use millpond_store::{OriginOptions, PlaceSpec, Titles};
+use millpond_store::{OriginOptions, PlaceSpec, StripeStore, Titles};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use url::Url;
 
@@ -258,6 +258,35 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
             place.options.sibling_timeout = value::duration_in(text, SIBLING_TIMEOUT.0, SIBLING_TIMEOUT.1)?;
             Ok(())
         },
+    },
+    PlaceSetting {
+        name: "stripe-over",
+        form: Form::List,
+        help: "Stores of striped objects (millpond stripe), such as [\"a=s3://units-a\", \"b=http://10.0.0.7/units\"]: a map \
+               NAME.stripe in the place appears as NAME, and may name these stores only",
+        apply: |place, text| {
+            let bad = || BadValue::new("stores such as \"a=s3://units-a\", each under one name");
+            let stores: Result<Vec<_>, _> = value::list(text).iter().map(|text| StripeStore::parse(text)).collect();
+            let stores = stores.map_err(|_| bad())?;
+            let mut names = HashSet::new();
+            if !stores.iter().all(|store| names.insert(store.name())) {
+                return Err(bad());
+            }
+            place.options.stripe_over = stores;
+            Ok(())
+        },
+    },
+    PlaceSetting {
+        name: "stripe-batch",
+        form: Form::Count,
+        help: "Units of a striped object that are read at the same time; 0 is twice the number of its stores",
+        apply: |place, text| value::count(text, 0).map(|v| place.options.stripe_batch = v),
+    },
+    PlaceSetting {
+        name: "stripe-timeout",
+        form: Form::Duration,
+        help: "Longest silence of a store before another copy of its unit is read",
+        apply: |place, text| value::timeout(text).map(|v| place.options.stripe_timeout = v),
     },
     PlaceSetting {
         name: "hidden-files",

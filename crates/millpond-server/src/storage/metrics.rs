@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use millpond_store::{CacheCounters, PlaceStats, Stats, WAIT_BOUNDS};
+use millpond_store::{CacheCounters, PlaceStats, Stats, StripeStoreStats, WAIT_BOUNDS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -140,6 +140,7 @@ impl Collector for StorageCollector {
             }
         }
         errors(&stats, &mut encoder)?;
+        stripes(&stats, &mut encoder)?;
         self.bytes_out(&mut encoder)?;
         self.efficiency(&stats, &mut encoder)?;
         for (name, help, value) in GAUGES {
@@ -222,6 +223,37 @@ fn kinds(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
             match form {
                 MetricType::Gauge => ConstGauge::new(signed(value)).encode(family.encode_family(&labels)?)?,
                 _ => ConstCounter::new(value).encode(family.encode_family(&labels)?)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One figure of a store: name, help, whether it only grows, value.
+type StripeField = (&'static str, &'static str, MetricType, fn(&StripeStoreStats) -> u64);
+
+/// Stores of striped objects.
+fn stripes(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let fields: [StripeField; 5] = [
+        ("stripe_requests", "Requests to a store for units", MetricType::Counter, |store| store.requests),
+        ("stripe_bytes", "Bytes of units that a store sent", MetricType::Counter, |store| store.bytes),
+        ("stripe_failures", "Requests for units that a store failed", MetricType::Counter, |store| store.failures),
+        ("stripe_requests_in_flight", "Requests for units under way", MetricType::Gauge, |store| store.in_flight),
+        ("stripe_resting", "Whether a store is left alone after a failure", MetricType::Gauge, |store| {
+            u64::from(store.is_resting)
+        }),
+    ];
+    for (name, help, form, value) in fields {
+        let mut family = encoder.encode_descriptor(name, help, None, form)?;
+        for place in &stats.places {
+            for store in &place.stripes {
+                let labels = [("place", place.name.as_str()), ("store", store.store.as_str())];
+                match form {
+                    MetricType::Gauge => {
+                        ConstGauge::new(signed(value(store))).encode(family.encode_family(&labels)?)?
+                    }
+                    _ => ConstCounter::new(value(store)).encode(family.encode_family(&labels)?)?,
+                }
             }
         }
     }

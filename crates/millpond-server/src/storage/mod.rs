@@ -59,7 +59,8 @@ pub(crate) fn open(
     places: &[(&PlaceSpec, &OriginOptions)],
     homes: impl Fn(&str) -> Option<Arc<dyn Homes>>,
 ) -> Result<(Store, Vec<Arc<str>>), StorageError> {
-    let store = store(settings, places.iter().any(|(spec, _)| spec.is_remote()))?;
+    let store =
+        store(settings, places.iter().any(|(spec, options)| spec.is_remote() || !options.stripe_over.is_empty()))?;
     let mut names = Vec::new();
     if places.is_empty() {
         let sample = MemoryOrigin::new("the bundled sample");

@@ -10,7 +10,7 @@ use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectStore};
+use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt};
 
 use super::cloud_client::{BucketClient, az, gs, s3};
 use super::cloud_error::Request;
@@ -25,6 +25,9 @@ use crate::place::OriginOptions;
 
 /// Factor on the first-byte time limit for a listing, which arrives in whole pages.
 const LISTING: u32 = 6;
+
+/// Factor on the time limits of a reply for a request that writes an object.
+const WRITING: u32 = 6;
 
 /// Highest number of entries of one folder; later ones are left out.
 const MOST_ENTRIES: usize = 65_536;
@@ -231,6 +234,34 @@ impl CloudOrigin {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Writes an object, whole or not at all.
+    pub(crate) async fn put(&self, path: &ObjectPath, bytes: bytes::Bytes) -> Result<(), OriginError> {
+        let key = self.key(path)?;
+        self.write(path, self.store.put(&key, bytes.into())).await.map(drop)
+    }
+
+    /// Removes an object. One that does not exist is no error.
+    pub(crate) async fn remove(&self, path: &ObjectPath) -> Result<(), OriginError> {
+        let key = self.key(path)?;
+        match self.write(path, self.store.delete(&key)).await {
+            Err(OriginError::NotFound { .. }) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    async fn write<T>(
+        &self,
+        path: &ObjectPath,
+        work: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T, OriginError> {
+        let at = self.at(path);
+        let Timeouts { connect, first_byte: reply, stall } = self.timeouts;
+        let request = Request { at: &at, bucket: &self.bucket, start: 0, expected: None, connect };
+        let limit = reply.saturating_add(stall).saturating_mul(WRITING);
+        let result = first_byte(work, &at, connect, limit).await?;
+        result.map_err(|error| self.explained(request.error(error)))
     }
 
     async fn list_now(&self, folder: &ObjectPath) -> Result<Vec<Entry>, OriginError> {

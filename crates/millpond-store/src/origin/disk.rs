@@ -169,7 +169,7 @@ impl DiskOrigin {
 }
 
 /// Checks version and bounds, for origins that know the metadata before they read.
-pub(super) fn check(
+pub(crate) fn check(
     at: &At,
     meta: &ObjectMeta,
     range: Range<u64>,

@@ -5,9 +5,10 @@
 //! with different views don't ask in circles. A home that fails is not asked for a while: the origin is asked.
 
 use super::neighbours::{NeighbourCounters, NeighbourStats, Sibling, is_a_miss};
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
+use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
+use crate::stripe::StripeStoreStats;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use std::collections::HashMap;
 use std::fmt;
@@ -189,6 +190,14 @@ impl Origin for HomeOrigin {
 
     fn neighbours(&self) -> Option<NeighbourStats> {
         Some(self.0.counters.snapshot())
+    }
+
+    fn stripes(&self) -> Vec<StripeStoreStats> {
+        self.0.origin.stripes()
+    }
+
+    fn lanes(&self) -> Option<Lanes> {
+        self.0.origin.lanes()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::error::OriginError;
 use crate::freshness::Freshness;
 use crate::origin::neighbours::NeighbourStats;
 use crate::path::ObjectPath;
+use crate::stripe::StripeStoreStats;
 
 pub(crate) mod aws_profile;
 pub(crate) mod cloud;
@@ -226,6 +227,25 @@ pub trait Origin: Send + Sync + fmt::Debug {
     fn neighbours(&self) -> Option<NeighbourStats> {
         None
     }
+
+    /// Returns the counters of the stores of its striping group; empty without one.
+    fn stripes(&self) -> Vec<StripeStoreStats> {
+        Vec::new()
+    }
+
+    /// Returns how much it can read at the same time, where objects are striped over several stores.
+    fn lanes(&self) -> Option<Lanes> {
+        None
+    }
+}
+
+/// Work that the stores of a striping group share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lanes {
+    /// Units that are read at the same time.
+    pub units: usize,
+    /// Length of a unit in bytes.
+    pub unit: u64,
 }
 
 /// Time limits of origins on a network.

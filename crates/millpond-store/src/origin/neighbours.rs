@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
+use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
+use crate::stripe::StripeStoreStats;
 
 /// First pause after a failure of a sibling. It doubles with each failure in a row, up to [`LONGEST_REST`].
 const REST: Duration = Duration::from_secs(1);
@@ -185,5 +186,13 @@ impl Origin for NeighbourOrigin {
 
     fn neighbours(&self) -> Option<NeighbourStats> {
         Some(self.counters.snapshot())
+    }
+
+    fn stripes(&self) -> Vec<StripeStoreStats> {
+        self.origin.stripes()
+    }
+
+    fn lanes(&self) -> Option<Lanes> {
+        self.origin.lanes()
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 
 use super::neighbours::NeighbourStats;
-use super::{Body, BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin};
+use super::{Body, BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
+use crate::stripe::StripeStoreStats;
 
 /// Longest pause between two attempts.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -210,6 +211,14 @@ impl Origin for RetryOrigin {
 
     fn neighbours(&self) -> Option<NeighbourStats> {
         self.inner.neighbours()
+    }
+
+    fn stripes(&self) -> Vec<StripeStoreStats> {
+        self.inner.stripes()
+    }
+
+    fn lanes(&self) -> Option<Lanes> {
+        self.inner.lanes()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BoxFuture, Fetched, Listing, ObjectMeta, OpenFile, Origin, neighbours::NeighbourStats};
+use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, neighbours::NeighbourStats};
 use crate::error::{At, OriginError};
 use crate::path::ObjectPath;
+use crate::stripe::StripeStoreStats;
 
 /// An origin whose hidden files and folders are not there for anyone: a path with a component that begins with a dot
 /// is answered as a missing one, without asking the origin.
@@ -86,6 +87,14 @@ impl Origin for VisibleOrigin {
 
     fn neighbours(&self) -> Option<NeighbourStats> {
         self.0.neighbours()
+    }
+
+    fn stripes(&self) -> Vec<StripeStoreStats> {
+        self.0.stripes()
+    }
+
+    fn lanes(&self) -> Option<Lanes> {
+        self.0.lanes()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The origin of a place: storage, siblings, retries and hidden names, each a wrapper of the one before.
+//! The origin of a place: storage, stripes, siblings, retries and hidden names, each a wrapper of the one before.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ use crate::origin::retry::{RetryOrigin, RetryPolicy};
 use crate::origin::single::{Single, SingleOrigin};
 use crate::origin::visible::VisibleOrigin;
 use crate::origin::{Origin, Timeouts};
+use crate::stripe::origin::StripedOrigin;
 
 /// Creates the origin of a place. Remote ones repeat requests after transient failures.
 ///
@@ -45,10 +46,37 @@ fn with_hidden_names(
     options: &OriginOptions,
     homes: Option<Arc<dyn Homes>>,
 ) -> Result<Arc<dyn Origin>, PlaceError> {
+    let client = |detail: String| PlaceError::Client { place: spec.source.to_string(), detail };
+    let origin = match (store(spec, options)?, options.stripe_over.as_slice()) {
+        (origin, []) => origin,
+        (origin, _) => Arc::new(StripedOrigin::new(origin, options)?),
+    };
+    if matches!(spec.source, PlaceSource::Folder(_)) {
+        return Ok(origin);
+    }
+    let origin: Arc<dyn Origin> = match (homes, options.siblings.as_slice()) {
+        (Some(homes), _) => {
+            let options = options.clone();
+            Arc::new(HomeOrigin::new(homes, origin, Box::new(move |base| home(base, &options))))
+        }
+        (None, []) => origin,
+        (None, siblings) => Arc::new(NeighbourOrigin::new(
+            siblings.iter().map(|url| sibling(url, options).map_err(client)).collect::<Result<_, _>>()?,
+            origin,
+            options.sibling_timeout,
+        )),
+    };
+    // Around the siblings: a body that breaks off at one of them is resumed from another one or from the origin.
+    let policy = RetryPolicy { tries: options.retries.saturating_add(1), base: options.retry_base };
+    Ok(Arc::new(RetryOrigin::new(origin, policy)))
+}
+
+/// Creates the bare storage of a place.
+pub(crate) fn store(spec: &PlaceSpec, options: &OriginOptions) -> Result<Arc<dyn Origin>, PlaceError> {
     let timeouts = options.timeouts();
     let client = |detail: String| PlaceError::Client { place: spec.source.to_string(), detail };
-    let origin: Arc<dyn Origin> = match &spec.source {
-        PlaceSource::Folder(folder) => return disk(folder.clone()),
+    Ok(match &spec.source {
+        PlaceSource::Folder(folder) => disk(folder.clone())?,
         PlaceSource::Http(url) => {
             let allowed = &options.follow_redirects_to;
             Arc::new(HttpOrigin::new(url, timeouts, allowed).map_err(client)?)
@@ -65,22 +93,7 @@ fn with_hidden_names(
         PlaceSource::Az { container, prefix } => {
             Arc::new(CloudOrigin::new(CloudKind::Az, container, prefix, options, timeouts).map_err(client)?)
         }
-    };
-    let origin: Arc<dyn Origin> = match (homes, options.siblings.as_slice()) {
-        (Some(homes), _) => {
-            let options = options.clone();
-            Arc::new(HomeOrigin::new(homes, origin, Box::new(move |base| home(base, &options))))
-        }
-        (None, []) => origin,
-        (None, siblings) => Arc::new(NeighbourOrigin::new(
-            siblings.iter().map(|url| sibling(url, options).map_err(client)).collect::<Result<_, _>>()?,
-            origin,
-            options.sibling_timeout,
-        )),
-    };
-    // Around the siblings: a body that breaks off at one of them is resumed from another one or from the origin.
-    let policy = RetryPolicy { tries: options.retries.saturating_add(1), base: options.retry_base };
-    Ok(Arc::new(RetryOrigin::new(origin, policy)))
+    })
 }
 
 fn sibling(url: &Url, options: &OriginOptions) -> Result<Arc<dyn Origin>, String> {

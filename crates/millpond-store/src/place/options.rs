@@ -6,6 +6,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::origin::Timeouts;
+use crate::stripe::StripeStore;
 
 /// The rule by which media files of a folder are renditions of one title.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +50,12 @@ pub struct OriginOptions {
     pub siblings: Vec<Url>,
     /// Time limit for the first byte of a sibling's reply.
     pub sibling_timeout: Duration,
+    /// Stores that the maps of striped objects may name. Without one, maps are files like others.
+    pub stripe_over: Vec<StripeStore>,
+    /// Units of a striped object that are read at the same time; 0 is twice the number of its stores.
+    pub stripe_batch: usize,
+    /// Longest pause of a store while another copy of its unit is left.
+    pub stripe_timeout: Duration,
     /// Whether files and folders whose names begin with a dot can be read; by default not. They are never listed.
     pub hidden_files: Option<bool>,
     /// The rule by which files of a folder are one title.
@@ -87,6 +94,9 @@ impl Default for OriginOptions {
             follow_redirects_to: Vec::new(),
             siblings: Vec::new(),
             sibling_timeout: Duration::from_millis(100),
+            stripe_over: Vec::new(),
+            stripe_batch: 0,
+            stripe_timeout: Duration::from_secs(1),
             hidden_files: None,
             titles: Titles::default(),
             s3_endpoint: None,
@@ -116,7 +126,7 @@ impl fmt::Debug for OriginOptions {
 }
 
 impl OriginOptions {
-    pub(super) fn timeouts(&self) -> Timeouts {
+    pub(crate) fn timeouts(&self) -> Timeouts {
         Timeouts { connect: self.connect_timeout, first_byte: self.first_byte_timeout, stall: self.stall_timeout }
     }
 }

@@ -34,6 +34,9 @@ pub struct LinkState {
     pub busy: Seconds,
     /// Seconds from a request to its first byte on an idle link.
     pub least_delay: Seconds,
+    /// Slices that may be on their way ahead of viewers, where several stores send them; `None` where one link carries
+    /// all.
+    pub width: Option<usize>,
 }
 
 /// The estimate before anything was measured: 1 MB/s and 100 ms.
@@ -155,7 +158,7 @@ impl Meter {
     pub fn state(&self) -> LinkState {
         let estimate = self.estimate();
         let busy = self.outstanding as f64 / estimate.bandwidth;
-        LinkState { estimate, busy, least_delay: self.least.unwrap_or(UNKNOWN.delay) }
+        LinkState { estimate, busy, least_delay: self.least.unwrap_or(UNKNOWN.delay), width: None }
     }
 }
 

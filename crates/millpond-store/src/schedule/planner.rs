@@ -8,6 +8,8 @@ const AT_ONCE: usize = 8;
 /// Longest queue of the link, in seconds, that permits another prefetch. Bytes that readers wait for come first, and
 /// the link does not run idle. A link with a longer delay may have a queue of that delay.
 const QUEUE: Seconds = 0.05;
+/// Most slices that are prefetched at a time from several stores.
+const WIDEST: usize = 64;
 /// Least time between two calls of [`Planner::plan`]: changes within it are planned together.
 pub const SPACING: Seconds = 0.005;
 
@@ -29,6 +31,8 @@ struct Limits {
     slices: usize,
     /// Longest queue of the link that permits one more slice.
     queue: Seconds,
+    /// Slices that are permitted whatever the queue, because several stores send them.
+    beside: usize,
 }
 
 /// A viewer, and the number of the object that it watches.
@@ -98,9 +102,12 @@ impl Planner {
         under_way: usize,
         here: impl Fn(ViewerId, u64) -> bool,
     ) -> (Vec<Fetch>, Option<Seconds>) {
-        let LinkState { estimate, busy, least_delay } = link;
+        let LinkState { estimate, busy, least_delay, width } = link;
         let delay = estimate.delay + estimate.start(least_delay, self.slice);
-        let limits = Limits { slices: AT_ONCE.saturating_sub(under_way), queue: QUEUE.max(least_delay) };
+        // What one store sends measures a quarter of four stores. So their number counts, not the queue.
+        let slices = width.map_or(AT_ONCE, |width| width.clamp(1, WIDEST)).saturating_sub(under_way);
+        let beside = if width.is_some() { slices } else { 0 };
+        let limits = Limits { slices, queue: QUEUE.max(least_delay), beside };
         self.plan_within(limits, now, LinkEstimate { delay, ..estimate }, busy, here)
     }
 
@@ -114,7 +121,10 @@ impl Planner {
         here: impl Fn(ViewerId, u64) -> bool,
     ) -> (Vec<Fetch>, Option<Seconds>) {
         let takes = self.slice as f64 / link.bandwidth;
-        let fits = |count: usize| count < limits.slices && busy + count as f64 * takes <= limits.queue;
+        let fits = |count: usize| {
+            let is_short = || busy + count as f64 * takes <= limits.queue;
+            count < limits.slices && (count < limits.beside || is_short())
+        };
         let (fetches, wake) = match self.mode.ahead() {
             Some(ahead) => self.windows(now, ahead, fits, here),
             None => self.active(now, link, busy, fits, here),
@@ -190,7 +200,7 @@ mod tests {
     use crate::schedule::Course;
 
     const LINK: LinkEstimate = LinkEstimate { bandwidth: 1250.0, delay: 0.0 };
-    const LIMITS: Limits = Limits { slices: 9, queue: 99.0 };
+    const LIMITS: Limits = Limits { slices: 9, queue: 99.0, beside: 0 };
 
     fn at(planner: &mut Planner, id: ViewerId, from: u64, asked: u64, now: Seconds) {
         planner.viewer(id).unwrap().moves(Course::constant(from, 100_000, 100.0), asked, now);
@@ -213,6 +223,10 @@ mod tests {
         // A link with a long queue gets no more.
         let (fetches, wake) = planner.plan_within(Limits { queue: 2.0, ..LIMITS }, 5.0, LINK, 6.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(9.0)));
+        // Several stores get one slice more than the queue permits.
+        let (fetches, _) =
+            planner.plan_within(Limits { queue: 2.0, beside: 1, ..LIMITS }, 5.0, LINK, 99.0, |_, _| false);
+        assert_eq!(fetches.len(), 1);
         planner.leave(late);
         planner.leave(early);
         assert_eq!(planner.plan_within(LIMITS, 99.0, LINK, 0.0, |_, _| false), (vec![], None));

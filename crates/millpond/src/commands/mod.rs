@@ -13,6 +13,7 @@ mod probe;
 mod record;
 mod serve;
 mod simulate;
+mod stripe;
 
 use clap::{ArgMatches, Command};
 use std::{error::Error, ffi::OsString};
@@ -38,6 +39,8 @@ pub(crate) fn cli() -> Command {
             record::command(),
             insert::command(),
             export::command(),
+            stripe::command(),
+            stripe::undo_command(),
             explain::command(),
             load::command(),
             simulate::command(),
@@ -61,6 +64,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("record", matches)) => record::run(matches),
         Some(("insert", matches)) => insert::run(matches),
         Some(("export", matches)) => export::run(matches),
+        Some(("stripe", matches)) => stripe::run(matches),
+        Some(("unstripe", matches)) => stripe::undo(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("load", matches)) => load::run(matches),
         Some(("simulate", matches)) => simulate::run_command(matches),

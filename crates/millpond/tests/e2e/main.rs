@@ -61,6 +61,7 @@ mod rtsp_secure;
 mod rtsp_shift;
 mod rtsp_srtp;
 mod slow_clients;
+mod stripe;
 mod time_shift;
 mod time_shift_clips;
 mod traffic;

@@ -6,7 +6,7 @@
 mod format;
 mod heavy;
 mod live;
-mod origin;
+pub(crate) mod origin;
 mod recordings;
 mod remote;
 mod repairs;
@@ -36,6 +36,8 @@ pub(crate) enum By {
     FullDisk,
     /// Sibling caches (`remote`).
     Siblings,
+    /// Striped objects, and a store that fails (`remote`).
+    Stripes,
     /// A channel by HTTP (`live`).
     Live,
     /// A live source with a bad connection, and a slow viewer (`live`).
@@ -198,6 +200,11 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_slice_miss_duration_seconds", By::Remote),
     ("millpond_slice_misses_total", By::Remote),
     ("millpond_stale_opens_total", By::Remote),
+    ("millpond_stripe_bytes_total", By::Stripes),
+    ("millpond_stripe_failures_total", By::Stripes),
+    ("millpond_stripe_requests_in_flight", By::Stripes),
+    ("millpond_stripe_requests_total", By::Stripes),
+    ("millpond_stripe_resting", By::Stripes),
     ("millpond_tls_certificate_expiry_timestamp", By::Constant),
     ("millpond_tls_handshakes_failed_total", By::Tls),
     ("millpond_watched_tracks", By::Viewers),

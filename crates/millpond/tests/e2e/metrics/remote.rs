@@ -2,6 +2,7 @@
 
 use super::origin::{Manner, Origin, noise};
 use super::{By, watch::Watch};
+use crate::stripe::units;
 use crate::support::{Server, free_port, get, read_response, small_disk::SmallDisk};
 use std::{
     fs::OpenOptions,
@@ -135,6 +136,27 @@ fn siblings() {
     drop(first);
     watch.until("millpond_sibling_failures_total", || drop(second.get("films/c.bin")));
     watch.end(By::Siblings, &second);
+}
+
+#[test]
+fn stripes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    ["place", "a", "b"].iter().for_each(|name| std::fs::create_dir(path(name)).unwrap());
+    std::fs::write(path("large.bin"), noise(SIZE)).unwrap();
+    let (over, map) = (format!("a={},b={}", path("a"), path("b")), path("place/large.bin.stripe"));
+    let args = ["stripe", &path("large.bin"), "--over", &over, "--copies", "2", "--map", &map];
+    assert!(std::process::Command::new(env!("CARGO_BIN_EXE_millpond")).args(args).status().unwrap().success());
+    let web = Origin::start(units(&path("b")));
+    let over = format!("\"a={}\", \"b={}\"", path("a"), web.url());
+    let text = format!("[places.films]\nurl = {:?}\nstripe-over = [{over}]\n", path("place"));
+    std::fs::write(path("config.toml"), text).unwrap();
+    let server = Server::start(&["--config", &path("config.toml"), "--memory", "8MiB", "--cache-size", "0"]);
+    let watch = Watch::begin(&server);
+    watch.until("millpond_stripe_requests_in_flight", || drop(server.get("films/large.bin")));
+    web.behaves(Manner::Fails);
+    watch.until("millpond_stripe_resting", || assert_eq!(server.get("films/large.bin").body.len(), SIZE));
+    watch.end(By::Stripes, &server);
 }
 
 #[test]

@@ -1,0 +1,28 @@
+//! Striping: an object cut into units, which lie on the stores of a striping group in turn (section 2.2 of Srinilta and
+//! Choudhary, "Performance Enhancement Using Intra-server Caching in a Continuous Media Server").
+//!
+//! A [`StripeMap`] beside the place's other objects says how the units lie. [`StripedOrigin`](origin::StripedOrigin) presents
+//! a striped object as an ordinary one, and reads units of several stores at the same time. A map names its stores; where
+//! they are, only the operator says: `docs/decisions/0022-striping.md`.
+
+mod batch;
+pub(crate) mod group;
+mod layout;
+mod map;
+pub(crate) mod origin;
+mod sink;
+mod store_name;
+mod turns;
+mod unstriping;
+mod writing;
+
+#[cfg(test)]
+mod tests;
+
+pub use group::StripeStoreStats;
+pub use layout::{Layout, LayoutError, Piece};
+pub use map::{MAP_SUFFIX, MapError, StripeMap, StripeSource};
+pub use sink::{MapTarget, StripeError};
+pub use store_name::{StoreNameError, StripeStore};
+pub use unstriping::{remove_striped, unstripe};
+pub use writing::{StripePlan, Striped, remove, stripe};

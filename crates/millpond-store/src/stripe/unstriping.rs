@@ -1,0 +1,70 @@
+//! Reads a striped object back, and compares its checksum.
+
+use std::io;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use sha2::{Digest, Sha256};
+
+use super::map::{MAP_SUFFIX, StripeMap, map_path};
+use super::origin::StripedOrigin;
+use super::sink::{MapTarget, StripeError};
+use super::store_name::StripeStore;
+use super::writing::{hex, read_small, remove};
+use crate::error::OriginError;
+use crate::origin::Origin;
+use crate::place::{OriginOptions, store};
+
+/// Reads a striped object, as a server does, and hands its bytes to `out` in order. Returns its map.
+///
+/// # Errors
+///
+/// There is no map, it names a store that is not one of `stores`, a unit cannot be read, the bytes are not those that were
+/// striped, or `out` fails.
+pub async fn unstripe(
+    target: &MapTarget,
+    stores: &[StripeStore],
+    options: &OriginOptions,
+    mut out: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<StripeMap, StripeError> {
+    let options = OriginOptions { stripe_over: stores.to_vec(), ..options.clone() };
+    let place = store(&target.spec, &options)?;
+    let map = map_path(&target.path).ok_or_else(|| StripeError::Name { name: target.to_string() })?;
+    let Some(text) = read_small(&*place, &map).await? else {
+        let at = crate::error::At::new(&place.describe(), map.as_str());
+        return Err(OriginError::NotFound { at }.into());
+    };
+    let wrong = |error| StripeError::Map { at: target.to_string(), error };
+    let map = StripeMap::parse(&text).map_err(wrong)?;
+    let origin = Arc::new(StripedOrigin::new(place, &options)?);
+    let fetched = origin.read(&target.path, 0..u64::MAX, None).await?;
+    let mut hash = Sha256::new();
+    let mut body = fetched.body;
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes?;
+        hash.update(&bytes);
+        out(&bytes)?;
+    }
+    let found = hex(&hash.finalize());
+    if found != map.sha256() {
+        let at = target.to_string().trim_end_matches(MAP_SUFFIX).to_owned();
+        return Err(StripeError::Checksum { at, expected: map.sha256().to_owned(), found });
+    }
+    Ok(map)
+}
+
+/// Removes a map, then its units.
+///
+/// # Errors
+///
+/// A store is not one of `stores`, or something cannot be removed.
+pub async fn remove_striped(
+    target: &MapTarget,
+    map: &StripeMap,
+    stores: &[StripeStore],
+    options: &OriginOptions,
+) -> Result<(), StripeError> {
+    let path = map_path(&target.path).ok_or_else(|| StripeError::Name { name: target.to_string() })?;
+    target.sink(options)?.remove(&path).await?;
+    remove(map, stores, options).await
+}

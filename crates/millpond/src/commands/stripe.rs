@@ -1,0 +1,182 @@
+//! `millpond stripe` and `millpond unstripe`: objects in units on several stores, and back.
+
+use super::{Outcome, runtime};
+use crate::out::{note, progress, say};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use millpond_server::settings::value;
+use millpond_store::{
+    MAP_SUFFIX, MapTarget, ObjectPath, OriginOptions, PlaceSpec, StripeMap, StripePlan, StripeStore, build, remove,
+    stripe, unstripe,
+};
+use std::{
+    error::Error,
+    fs::{self, File},
+    io::{BufWriter, Write},
+    path::PathBuf,
+};
+
+/// Length of a unit where none is given.
+const UNIT: &str = "1MiB";
+
+pub(crate) fn command() -> Command {
+    Command::new("stripe")
+        .about("Writes an object in units to several stores in turn, and a map for places with stripe-over")
+        .arg_required_else_help(true)
+        .arg(Arg::new("object").required(true).value_name("OBJECT").help("File to stripe; a path or a URL"))
+        .arg(over())
+        .arg(
+            Arg::new("factor")
+                .long("factor")
+                .value_name("N")
+                .value_parser(value_parser!(usize))
+                .help("Number of stores that take units of this object [default: all]"),
+        )
+        .arg(
+            Arg::new("unit")
+                .long("unit")
+                .value_name("SIZE")
+                .default_value(UNIT)
+                .help("Length of a unit, 64KiB to 16MiB"),
+        )
+        .arg(
+            Arg::new("copies")
+                .long("copies")
+                .value_name("N")
+                .value_parser(value_parser!(usize))
+                .default_value("1")
+                .help("Copies of each unit, on different stores"),
+        )
+        .arg(
+            Arg::new("map")
+                .long("map")
+                .value_name("MAP")
+                .help("Map to write, a path or a URL that ends in .stripe [default: OBJECT.stripe]"),
+        )
+        .arg(
+            Arg::new("remove-former")
+                .long("remove-former")
+                .action(ArgAction::SetTrue)
+                .help("Removes the units of the map that is replaced; whoever still plays that version gets an error"),
+        )
+}
+
+pub(crate) fn undo_command() -> Command {
+    Command::new("unstripe")
+        .about("Reads a striped object back into a file, and compares its checksum")
+        .arg_required_else_help(true)
+        .arg(Arg::new("map").required(true).value_name("MAP").help("Map of the object; a path or a URL"))
+        .arg(over())
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("File to write, which must not exist [default: the object's name, in the working folder]"),
+        )
+        .arg(
+            Arg::new("remove")
+                .long("remove")
+                .action(ArgAction::SetTrue)
+                .help("Removes the map and the units once the file is there"),
+        )
+}
+
+fn over() -> Arg {
+    Arg::new("over").long("over").required(true).value_name("STORES").value_delimiter(',').help(
+        "Stores: folders, s3://, gs:// or az:// buckets, each with NAME= before it where the server reaches it by another \
+         location, and with ?endpoint=URL behind a bucket that has its own",
+    )
+}
+
+/// Returns the stores of `--over`.
+fn stores(matches: &ArgMatches) -> Result<Vec<StripeStore>, Box<dyn Error>> {
+    let texts = matches.get_many::<String>("over").into_iter().flatten();
+    Ok(texts.map(|text| StripeStore::parse(text)).collect::<Result<_, _>>()?)
+}
+
+/// Whoever runs the command may name any file.
+fn options() -> OriginOptions {
+    OriginOptions { hidden_files: Some(true), ..OriginOptions::default() }
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    runtime()?.block_on(write(matches))
+}
+
+async fn write(matches: &ArgMatches) -> Outcome {
+    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let object = text("object");
+    let map = matches.get_one::<String>("map").cloned().unwrap_or_else(|| format!("{object}{MAP_SUFFIX}"));
+    let target = MapTarget::parse(&map)?;
+    let unit =
+        value::size(text("unit")).map_err(|bad| format!("--unit {}: expected {}", text("unit"), bad.expected))?;
+    let plan = StripePlan {
+        stores: stores(matches)?,
+        factor: matches.get_one("factor").copied(),
+        unit,
+        copies: matches.get_one("copies").copied().unwrap_or(1),
+    };
+    // The object's folder is a place, as the map's is.
+    let (folder, name) = crate::target::split(object);
+    let source = build(&PlaceSpec::parse(&folder)?, &options())?;
+    let path = ObjectPath::parse(&name)?;
+    let told = |bytes: u64| progress(&format!("{} read", value::show_size(bytes)));
+    let striped = stripe(&source, &path, &target, &plan, &options(), told).await;
+    progress("");
+    let striped = striped?;
+    let layout = striped.map.layout();
+    say!(
+        "{target}: {} bytes in {} units of {} on {} ({})",
+        layout.length(),
+        layout.units(),
+        value::show_size(layout.unit()),
+        striped.map.stores().join(", "),
+        if layout.copies() == 1 { "one copy".to_owned() } else { format!("{} copies", layout.copies()) },
+    )?;
+    match striped.former {
+        Some(former) if matches.get_flag("remove-former") => remove(&former, &plan.stores, &options()).await?,
+        Some(former) => note!("millpond: the units of the former map stay, as stripe-{} in each store", former.id()),
+        None => {}
+    }
+    Ok(())
+}
+
+pub(crate) fn undo(matches: &ArgMatches) -> Outcome {
+    let target = MapTarget::parse(matches.get_one::<String>("map").map_or("", String::as_str))?;
+    let output = matches.get_one::<PathBuf>("output").cloned().unwrap_or_else(|| PathBuf::from(target.name()));
+    if output.exists() {
+        return Err(format!("{}: it exists", output.display()).into());
+    }
+    let part = output.with_added_extension("part");
+    let read = runtime()?.block_on(read(matches, &target, &part));
+    progress("");
+    let map = match read {
+        Ok(map) => map,
+        Err(error) => {
+            let _ = fs::remove_file(&part);
+            return Err(error);
+        }
+    };
+    fs::rename(&part, &output)?;
+    say!("{}: {} bytes, SHA-256 {}", output.display(), map.layout().length(), map.sha256())?;
+    if matches.get_flag("remove") {
+        runtime()?.block_on(millpond_store::remove_striped(&target, &map, &stores(matches)?, &options()))?;
+    }
+    Ok(())
+}
+
+/// Reads a striped object into a file.
+async fn read(matches: &ArgMatches, target: &MapTarget, file: &PathBuf) -> Result<StripeMap, Box<dyn Error>> {
+    let failed = |error: std::io::Error| format!("{}: {error}", file.display());
+    let mut out = BufWriter::new(File::create(file).map_err(failed)?);
+    let mut bytes = 0;
+    let written = |piece: &[u8]| {
+        bytes += piece.len() as u64;
+        progress(&format!("{} written", value::show_size(bytes)));
+        out.write_all(piece)
+    };
+    let map = unstripe(target, &stores(matches)?, &options(), written).await?;
+    out.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+    Ok(map)
+}
