@@ -238,7 +238,7 @@ mod tests {
         let bytes: Vec<u8> = (0..3500_u32).map(|n| (n % 251) as u8).collect();
         let [home, storage] = [(); 2].map(|()| {
             let origin = MemoryOrigin::new("memory");
-            origin.put("a", bytes.clone().into());
+            origin.put("a", bytes.clone());
             Arc::new(origin)
         });
         let cache = home.clone();
