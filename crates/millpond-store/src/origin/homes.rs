@@ -214,7 +214,7 @@ mod tests {
 
     impl Homes for Halves {
         fn home(&self, _: &ObjectPath, offset: u64) -> Option<Arc<str>> {
-            (offset / GROUP % 2 == 0).then(|| "http://home".into())
+            (offset / GROUP).is_multiple_of(2).then(|| "http://home".into())
         }
 
         fn group(&self, offset: u64) -> Range<u64> {
