@@ -215,7 +215,8 @@ fn grouped<'a, K: PartialEq>(runs: impl Iterator<Item = &'a Run>, key: impl Fn(&
 
 /// Prints how many streams each combination carries.
 fn gains(runs: &[Run]) -> Done {
-    say!("\nstreams carried with less than {:.0} % of packets missed:", 100.0 * CARRIED)?;
+    say!("")?;
+    say!("streams carried with less than {:.0} % of packets missed:", 100.0 * CARRIED)?;
     for ((rate, unit, skew), group) in grouped(runs.iter(), Run::workload) {
         let mut none = None;
         for (techniques, group) in grouped(group.into_iter(), Run::techniques) {
