@@ -1,7 +1,7 @@
 //! Same object, same dispenser (Srinilta and Choudhary 3.1, SOSD), with bounded loads (Mirrokni, Thorup and Zadimoghaddam 2018).
 
 use super::{Answer, Assignment, AssignmentName, Best, Candidate, Request, Standing};
-use crate::{Bitrate, Loads, hash, loads::Dispenser};
+use crate::{Bitrate, Loads, hash};
 
 /// Most candidates of an answer.
 pub(super) const CANDIDATES: usize = 8;
@@ -26,14 +26,11 @@ impl Default for Sosd {
 }
 
 impl Sosd {
-    /// Load up to which a dispenser gets streams, where all dispensers have `total` of load and capacity.
-    fn bound(self, dispenser: &Dispenser, total: (Bitrate, Bitrate)) -> Bitrate {
-        let capacity = u128::from(dispenser.capacity.bps());
-        let whole = u128::from(total.1.bps()).max(1);
-        let share = capacity * u128::from(total.0.bps()) / whole * u128::from(self.spread) / 1000;
-        let idle = capacity * u128::from(self.idle) / 1000;
-        let bound = share.max(idle).min(capacity);
-        Bitrate::from_bps(u64::try_from(bound).unwrap_or(u64::MAX))
+    /// Share of its capacity up to which a dispenser gets streams, where all dispensers have `total` of load and capacity.
+    fn bound(self, total: (Bitrate, Bitrate)) -> f64 {
+        let mean = total.0.bps() as f64 / total.1.bps().max(1) as f64;
+        let [spread, idle] = [self.spread, self.idle].map(|thousandths| thousandths as f64 / 1000.0);
+        (mean * spread).max(idle).min(1.0)
     }
 }
 
@@ -43,12 +40,12 @@ impl Assignment for Sosd {
     }
 
     fn assign(&self, loads: &Loads, request: &Request<'_>) -> Answer {
-        let total = loads.totals(request.rate);
+        let share = self.bound(loads.totals(request.rate));
         let mut ranks =
             [Standing::Room, Standing::AboveBound, Standing::Full].map(|rank| (rank, Best::new(CANDIDATES)));
         for dispenser in loads.dispensers() {
             let load = dispenser.load.plus(request.rate);
-            let bound = self.bound(dispenser, total);
+            let bound = Bitrate::from_bps((dispenser.capacity.bps() as f64 * share) as u64);
             let rank = match load {
                 load if load <= bound => 0,
                 load if load <= dispenser.capacity => 1,
