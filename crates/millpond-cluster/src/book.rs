@@ -21,7 +21,7 @@ pub struct Book {
     resources: BTreeMap<Resource, Usage>,
 }
 
-/// What is booked of a resource, over time.
+/// Bandwidth that is booked of a resource, over time.
 #[derive(Clone, Debug, Default)]
 struct Usage {
     /// `None` is unbounded.
@@ -30,7 +30,7 @@ struct Usage {
     changes: BTreeMap<Duration, Change>,
 }
 
-/// What changes at a time. It stays while bookings begin or end there, even where their changes are 0 together: without one of them
+/// The change of the booked bandwidth at a time. It stays while bookings begin or end there, even where their changes are 0 together: without one of them
 /// they are not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Change {

@@ -3,7 +3,7 @@
 use super::hash;
 use std::fmt;
 
-/// What is assigned: the path of an asset, stream or object in its place. Versions do not count, so that a new version has the
+/// The object of an assignment: the path of an asset, stream or object in its place. Versions do not count, so that a new version has the
 /// dispenser of the old one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey {

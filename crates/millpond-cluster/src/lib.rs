@@ -5,7 +5,7 @@
 //! [`Book`] says whether a stream fits its node and its storages for its whole playback. All nodes with the same view give the
 //! same answers.
 //!
-//! What this crate does not do: move media, keep leases, or write to etcd.
+//! The crate moves no media, keeps no leases and does not write to etcd.
 //!
 //! ```
 //! use millpond_cluster::{Assignment, Bitrate, Entry, Loads, Node, ObjectKey, Request, Sosd, View};

@@ -1,4 +1,4 @@
-//! What a node publishes of its load.
+//! The load that a node publishes.
 
 use super::Bitrate;
 

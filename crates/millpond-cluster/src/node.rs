@@ -21,7 +21,7 @@ pub struct Node {
     pub addresses: Addresses,
     /// Bandwidth that it can send. Its share of all objects is in proportion.
     pub capacity: Bitrate,
-    /// What it does.
+    /// Roles of the node.
     pub roles: Roles,
     /// Whether it leaves: it finishes its streams and gets nothing new.
     pub draining: bool,

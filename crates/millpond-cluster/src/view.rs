@@ -1,4 +1,4 @@
-//! What a node knows of its cluster.
+//! The view: the nodes of a cluster, as one of them knows them.
 
 use super::{Node, NodeError, NodeName, Role, hash};
 
@@ -30,7 +30,7 @@ pub struct View {
     problem_count: usize,
 }
 
-/// What a view knows of a node beside its registration.
+/// Facts of a node in a view beside its registration.
 #[derive(Clone, Debug)]
 struct Member {
     incarnation: u64,
@@ -43,11 +43,11 @@ struct Member {
 pub struct Problem {
     /// Its key; the beginning of a long one.
     pub key: String,
-    /// What is wrong with it.
+    /// The fault of the entry.
     pub kind: ProblemKind,
 }
 
-/// What is wrong with an entry.
+/// The fault of an entry.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ProblemKind {
     /// The key has another form than [`node_key`] gives.

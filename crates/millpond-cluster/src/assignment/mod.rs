@@ -18,7 +18,7 @@ use std::{fmt, str::FromStr};
 /// A stream that a dispenser is wanted for.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// What it plays.
+    /// The object that the stream plays.
     pub key: &'a ObjectKey,
     /// Its bandwidth.
     pub rate: Bitrate,

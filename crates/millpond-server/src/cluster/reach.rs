@@ -20,7 +20,7 @@ const MOST: usize = 1024;
 /// The last answer of an address. Callers that come while it is asked wait for the answer.
 type Known = Arc<Mutex<Option<(Instant, bool)>>>;
 
-/// What is known of the nodes' addresses.
+/// Addresses of nodes that could be reached, and those that could not.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     /// A lock, held for a look-up.

@@ -11,14 +11,14 @@ const WORTH: u64 = 50;
 /// Time after a publication in which the view may not show it yet.
 const UNSEEN: Duration = Duration::from_secs(3);
 
-/// What is to be done next.
+/// The next step of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A lease is asked for.
     Grant,
     /// The node is registered, under a new lease.
     Register(LeaseId),
-    /// What has changed is published.
+    /// The changed registration is published.
     Publish(LeaseId),
     /// The lease is renewed.
     Renew(LeaseId),

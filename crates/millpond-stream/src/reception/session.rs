@@ -13,6 +13,7 @@ use super::{
 use crate::graph::Output;
 use millpond_rtp::{
     client::{ClientTrack, TrackTransport},
+    play::NptRange,
     sdp_reader::SessionDescription,
     setup::Offer,
 };
@@ -22,6 +23,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const STALL: Duration = Duration::from_secs(5);
 /// The same after all of its tracks said BYE. Some servers say it, and go on.
 const AFTER_BYE: Duration = Duration::from_secs(1);
+/// Time by which the last frame may come before the end that the description states.
+const EARLY_END: Duration = Duration::from_secs(1);
 /// Time after PLAY within which the first UDP packet must arrive.
 const UNHEARD: Duration = Duration::from_secs(3);
 /// Time between two receiver reports, and between two looks at the clock.
@@ -38,6 +41,8 @@ pub(super) struct Session<'a> {
     /// Kept until the session plays.
     turn: Option<Turn>,
     chosen: Vec<Chosen>,
+    /// Length of the media, where the description states it.
+    length: Option<Duration>,
     /// Shortest time from a request to its reply.
     round_trip: Option<Duration>,
     udp: UdpMedia,
@@ -80,6 +85,7 @@ impl<'a> Session<'a> {
             assembly,
             watch,
             chosen: Vec::new(),
+            length: None,
             round_trip: None,
             udp: UdpMedia::default(),
             tracks: None,
@@ -186,6 +192,7 @@ impl<'a> Session<'a> {
     fn described(&mut self, description: &SessionDescription) -> Result<(), End> {
         (self.tracks, self.playing, self.udp, self.is_heard) = (None, None, UdpMedia::default(), false);
         self.chosen = choose(description, self.assembly);
+        self.length = description.range.and_then(|range| length(&range));
         if self.chosen.is_empty() {
             let found: Vec<&str> = description.streams.iter().map(|stream| stream.encoding.as_str()).collect();
             return Err(self.lost(SourceErrorKind::NoMedia, format!("no supported track among {found:?}")));
@@ -265,7 +272,7 @@ impl<'a> Session<'a> {
             return Err(End::Unheard);
         }
         if now >= self.silent(playing) {
-            if self.source.policies.after_end == AfterEnd::Close && self.have_ended() {
+            if self.source.policies.after_end == AfterEnd::Close && (self.have_ended() || self.is_played(playing)) {
                 return Err(End::Closed);
             }
             let silence = now.saturating_sub(self.heard(playing)).as_secs_f64();
@@ -292,11 +299,19 @@ impl<'a> Session<'a> {
         self.tracks.as_ref().is_some_and(Tracks::have_ended)
     }
 
+    /// Whether media whose length is known has been played to its end. Servers that could seek in it send no BYE.
+    fn is_played(&self, playing: Duration) -> bool {
+        self.length.is_some_and(|length| self.heard(playing).saturating_sub(playing) + EARLY_END >= length)
+    }
+
     /// Time at which a source that remains silent is lost.
     fn silent(&self, playing: Duration) -> Duration {
         match self.tracks.as_ref().and_then(|tracks| Some((tracks, tracks.rhythm()?))) {
             None => playing + self.source.timeout,
             Some((tracks, (last, _))) if tracks.have_ended() => last + AFTER_BYE,
+            Some((_, (last, _))) if self.source.policies.after_end == AfterEnd::Close && self.is_played(playing) => {
+                last + AFTER_BYE
+            }
             Some((_, (last, longest))) => last + STALL.max(3 * longest),
         }
     }
@@ -334,4 +349,10 @@ impl Drop for Session<'_> {
             );
         }
     }
+}
+
+/// The length of a time range; `None` where it has no end, and where that is not after its beginning.
+fn length(range: &NptRange) -> Option<Duration> {
+    let seconds = range.to? - range.from.unwrap_or(0.0);
+    Duration::try_from_secs_f64(seconds).ok().filter(|length| !length.is_zero())
 }

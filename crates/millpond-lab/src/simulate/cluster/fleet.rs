@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// What a viewer or manager waits for a dead node, once.
+/// Time that a viewer or manager waits for a dead node, once.
 const DEAD: Duration = Duration::from_secs(1);
 /// Dispensers that a manager tries for a viewer.
 const TRIES: usize = 16;

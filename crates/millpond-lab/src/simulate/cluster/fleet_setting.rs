@@ -1,4 +1,4 @@
-//! What a fleet is like, and what happens to it.
+//! The nodes of a simulated fleet, its load and its events.
 
 use millpond_cluster::{AssignmentName, Bitrate};
 use std::time::Duration;

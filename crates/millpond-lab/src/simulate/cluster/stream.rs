@@ -24,7 +24,7 @@ pub(super) struct Stream {
     delay: f64,
 }
 
-/// What was delivered of a half.
+/// The delivered part of a half.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Delivered {
     pub(super) packets: u64,

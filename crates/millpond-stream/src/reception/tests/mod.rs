@@ -294,3 +294,26 @@ async fn reports_are_sent_and_bye_ends() {
     assert!(viewer.error().await.1);
     assert!(ended.elapsed() <= Duration::from_secs(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_film_without_a_bye_ends_at_the_length_that_its_description_states() {
+    let film = SDP.replace("a=control:*", "a=control:*\r\na=range:npt=0-8.000");
+    for (seconds, is_whole) in [(8_u8, true), (5, false)] {
+        let (mut server, connector) = server();
+        let mut viewer = start(connector, |source| source.policies.after_end = AfterEnd::Close);
+        let mut peer = server.play(&film).await;
+        for number in 0..seconds {
+            peer.frame(0, &picture(if number == 0 { 0x65 } else { 0x41 }, number), 90_000 * u32::from(number)).await;
+            peer.frame(1, &[number; 40], 48_000 * u32::from(number)).await;
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(viewer.take(2 * usize::from(seconds)).await.len(), 2 * usize::from(seconds));
+        if is_whole {
+            let silent = Instant::now();
+            timeout(Duration::from_secs(100), viewer.task).await.expect("the end").unwrap();
+            assert!(silent.elapsed() <= Duration::from_secs(2), "{:?}", silent.elapsed());
+        } else {
+            assert!(viewer.error().await.1, "a source that stops before its end is lost");
+        }
+    }
+}
