@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 COLOURS = ["#1b6ca8", "#e08214", "#4d9221", "#b2182b", "#762a83", "#666666", "#35978f", "#a6611a"]
 DASHES = ["", "7 4", "2 3", "9 3 2 3"]
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 420, 80, 220, 50, 60
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 880, 420, 80, 240, 50, 60
 
 
 def ticks(most: float) -> list:
