@@ -52,8 +52,9 @@ def client(name: str, url: str, out: Path) -> list:
         # It refuses root.
         return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cvlc", "-q", "-I", "dummy", "--play-and-exit", url,
                 "--sout", f"#standard{{access=file,mux=ts,dst={out}}}"]
+    # live555 does not tell the end of a file that it could seek in.
     return ["ffmpeg", "-v", "error", "-y", "-nostdin", "-rtsp_transport", name.removeprefix("rtsp-"), "-i", url.replace("http:", "rtsp:"),
-            "-c", "copy", out]
+            "-c", "copy", "-frames:v", SECONDS * 25, out]
 
 
 def pair(way: Routed, of_client: str, of_server: str, file: Path) -> dict:

@@ -189,6 +189,10 @@ pub(crate) struct Streamed<T> {
 /// # Errors
 /// The fault, in words.
 pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    // A list would be taken for the fields of a reply in their order.
+    if !text.trim_ascii_start().starts_with(b"{") {
+        return Err("not a reply of etcd's JSON gateway: expected an object".to_owned());
+    }
     serde_json::from_slice(text).map_err(|error| format!("not a reply of etcd's JSON gateway: {error}"))
 }
 

@@ -171,7 +171,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "node",
         form: Form::Text,
-        default: "the machine's name",
+        default: "none; the machine's name",
         help: "Name of this node; no other node of the cluster may have it",
         apply: |cluster, text| name(text).map(|v| cluster.node = Some(v)),
         show: |cluster| cluster.node.clone(),
