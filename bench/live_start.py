@@ -5,6 +5,8 @@ The source is a channel of another millpond. While a crowd of viewers plays the 
 the time from its request for media (GET, or PLAY) to the first bytes of media, and from its connection on. MediaMTX has no long
 responses by HTTP, so only RTSP is compared. It is measured where `--mediamtx` names its program.
 
+With `--cold` nobody else plays: each probe opens the stream at the source, and closes it. Probes of the source itself take turns with it.
+
     cargo build --release -p millpond
     bench/live_start.py --mediamtx FOLDER/mediamtx
 """
@@ -25,6 +27,8 @@ from live_fanout import MEDIAMTX, OFF, source
 from rtsp_capacity import CLIPS, Rtsp, make
 
 GOAL_MS = 5.0
+# Beyond the source's own start.
+COLD_GOAL_MS = 100.0
 
 
 def edge(name: str, upstream: Rtsp, options, work: Path) -> Rtsp:
@@ -33,6 +37,7 @@ def edge(name: str, upstream: Rtsp, options, work: Path) -> Rtsp:
     if name == "millpond":
         command = [options.bin, "serve", f"cams=rtsp://127.0.0.1:{upstream.port}/", "--http", f"127.0.0.1:{http}", "--admin", "127.0.0.1:0"]
         command += ["--rtsp", f"127.0.0.1:{port}", "--access-log=false", "--cache", work / "cache", "--source-transport", "tcp"]
+        command += ["--linger", "0s"] if options.cold else []
     else:
         rtp = 2 * (servers.free_port() // 2)
         config = work / "mediamtx.yml"
@@ -89,9 +94,9 @@ def by_http(server: Rtsp, way: str, options) -> tuple:
     return now - asked, now - began
 
 
-def by_rtsp(server: Rtsp, options) -> tuple:
-    """Seconds from PLAY and from the connection to the first packet on the connection."""
-    url = f"rtsp://127.0.0.1:{server.port}/cams/{options.clip}.mp4"
+def by_rtsp(server: Rtsp, options, way: str = "rtsp") -> tuple:
+    """Seconds from PLAY and from the connection to the first packet on the connection. The way `source` asks the source itself."""
+    url = f"rtsp://127.0.0.1:{server.port}/{'' if way == 'source' else 'cams/'}{options.clip}.mp4"
     began = time.perf_counter()
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as link:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -153,7 +158,31 @@ def trial(name: str, way: str, options) -> dict:
     return {"server": name, "way": way, "asked": percentiles(asked), "connected": percentiles(connected)}
 
 
+def cold(options) -> dict:
+    """Times from the connection to the first media of a stream that nobody else plays, beside those of the source itself."""
+    work = TARGET / "bench/live-start"
+    work.mkdir(parents=True, exist_ok=True)
+    make(options.clip, options.media)
+    times = {way: [] for way in ("source", "rtsp", "mp4", "ts")}
+    with source(options, work) as upstream, edge("millpond", upstream, options, work) as server:
+        for _ in range(options.cold):
+            for way, of in times.items():
+                probe = by_http(server, way, options) if way in ("mp4", "ts") else by_rtsp(server if way == "rtsp" else upstream, options, way)
+                of.append(probe[1])
+                # The stream is torn down at its source.
+                time.sleep(0.3)
+    results = {way: percentiles(of) for way, of in times.items()}
+    print("| way | p50, ms | p99, ms | more than the source, p50 and p99 | goal |\n|---|---|---|---|---|")
+    for way, (half, tail) in results.items():
+        more = half - results["source"][0], tail - results["source"][1]
+        goal = "" if way == "source" else "met" if max(more) <= COLD_GOAL_MS else "missed"
+        print(f"| {way} | {half:.1f} | {tail:.1f} | {more[0]:.1f}, {more[1]:.1f} | {goal} |")
+    return {"cold": results}
+
+
 def run(options) -> dict:
+    if options.cold:
+        return cold(options)
     make(options.clip, options.media)
     trials = [("millpond", way) for way in ("mp4", "ts", "rtsp")] + ([("mediamtx", "rtsp")] if options.mediamtx else [])
     results = []
@@ -183,6 +212,7 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="millpond's binary (%(default)s)")
     parser.add_argument("--mediamtx", type=Path, help="MediaMTX's binary")
     parser.add_argument("--viewers", type=int, default=100, help="(%(default)s)")
+    parser.add_argument("--cold", type=int, help="viewers of each way that open the source, instead of the crowd")
     parser.add_argument("--probes", type=int, default=300, help="viewers that are timed in each trial (%(default)s)")
     parser.add_argument("--pause", type=float, default=0.05, help="seconds between two probes (%(default)s)")
     parser.add_argument("--clip", choices=list(CLIPS), default="V1024", help="(%(default)s)")

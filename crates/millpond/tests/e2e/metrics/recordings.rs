@@ -5,7 +5,7 @@ use crate::support::{Running, Server, have, request, skip, small_disk::SmallDisk
 use std::{
     path::Path,
     process::{Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// A server with a channel and a folder for its recordings.
@@ -44,8 +44,19 @@ fn a_recording_onto_a_full_disk() {
     watch.end(By::FullRecording, &server);
 }
 
-/// The thread of a server that writes a recording.
-fn recorder(server: &Server) -> Option<String> {
+/// The thread of a server that writes a recording. It begins when the stream does.
+fn recorder(server: &Server) -> String {
+    let began = Instant::now();
+    loop {
+        match find_recorder(server) {
+            Some(thread) => return thread,
+            None => assert!(began.elapsed() < Duration::from_secs(40), "no recorder"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn find_recorder(server: &Server) -> Option<String> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.0.id())).unwrap();
     let is_recorder = |task: &std::fs::DirEntry| {
         std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "recorder")
@@ -74,7 +85,7 @@ fn a_recording_onto_a_slow_disk() {
     let server = serve(&noise, folder.path());
     let watch = Watch::begin(&server);
     record(&server, &noise);
-    let thread = recorder(&server).expect("a recorder");
+    let thread = recorder(&server);
     // Each write takes a minute longer.
     let mut strace = Command::new("strace");
     strace.args(["-qq", "-p", &thread, "-o", "/dev/null", "-e", "trace=writev"]);
