@@ -187,7 +187,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-http",
         form: Form::Text,
-        default: "the address of http; where that is any address, the one by which this machine reaches etcd",
+        default: "none; the address of http; where that is any address, the one by which this machine reaches etcd",
         help: "URL by which viewers and other nodes reach this node by HTTP",
         apply: |cluster, text| base(text, &["http", "https"]).map(|v| cluster.http = Some(v)),
         show: |cluster| cluster.http.as_ref().map(shown),
@@ -195,7 +195,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-rtsp",
         form: Form::Text,
-        default: "the address of rtsp, likewise",
+        default: "none; the address of rtsp, likewise",
         help: "URL by which viewers reach this node by RTSP",
         apply: |cluster, text| base(text, &["rtsp", "rtsps"]).map(|v| cluster.rtsp = Some(v)),
         show: |cluster| cluster.rtsp.as_ref().map(shown),
@@ -270,7 +270,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-ca",
         form: Form::Path,
-        default: "the system's authorities",
+        default: "none; the system's authorities",
         help: "PEM file with the authorities of etcd's certificates",
         apply: |cluster, text| value::path(text).map(|v| cluster.ca = Some(v)),
         show: |cluster| cluster.ca.as_ref().map(|path| path.display().to_string()),
