@@ -9,7 +9,8 @@
 //!
 //! A frame waits for the next one of its track, which tells its duration. Where the [`Tempo`] of the stream is known, the first
 //! fragment need not wait ([`Fragmenter::start`]): its last picture lasts for the usual interval. The picture behind it is decoded
-//! at the end of that, and presented at its own time, so decode times have neither a hole nor an overlap.
+//! at the end of that, and presented at its own time, so decode times have neither a hole nor an overlap. Where only the
+//! reordering is known, the first fragment ends with the last picture but one.
 
 use crate::{Format, Frame, Tempo, frame::ticks};
 use bytes::Bytes;
@@ -58,7 +59,7 @@ pub struct Fragmenter {
     has_init: bool,
     /// Whether holes in the numbers of frames need no key frame.
     has_clean_holes: bool,
-    /// What earlier frames of the stream have shown.
+    /// What is known of the stream's frames.
     tempo: Option<Tempo>,
 }
 
@@ -152,7 +153,7 @@ impl Fragmenter {
         Self { has_clean_holes: true, ..self }
     }
 
-    /// Notes what the earlier frames of the stream have shown. Frames follow.
+    /// Notes what earlier frames of the stream have shown, or what its format states. Frames follow; they may contradict it.
     pub fn expect(&mut self, tempo: Tempo) {
         if let Some(lead) = self.lanes.first_mut().filter(|lead| lead.track == tempo.track && lead.format.is_video()) {
             lead.reorder = tempo.reorder;
@@ -160,14 +161,22 @@ impl Fragmenter {
         self.tempo = Some(tempo);
     }
 
-    /// Ends the first fragment, with all frames of the leading track that were taken. `None` after the first one, and where the
-    /// tempo of the stream is not [known](Self::expect).
+    /// Ends the first fragment, with all frames of the leading track that were taken; all but the last one where the interval of
+    /// frames is not known. `None` after the first fragment, and where the tempo of the stream is not [known](Self::expect).
     pub fn start(&mut self) -> Option<Fragment> {
         let tempo = self.tempo.filter(|_| !self.has_init && self.state == State::Open)?;
         let (lead, others) = self.lanes.split_first_mut()?;
         let is_known = lead.track == tempo.track && !others.iter().any(|lane| lane.format.is_video());
-        is_known.then(|| lead.assume(tempo.interval))?;
-        self.cut(self.began, Extent::Lead)
+        let extent = match (is_known, tempo.interval) {
+            (false, _) => return None,
+            (true, Some(interval)) => {
+                lead.assume(interval);
+                Extent::Lead
+            }
+            (true, None) if lead.waiting.len() > 1 => Extent::Known,
+            (true, None) => return None,
+        };
+        self.cut(self.began, extent)
     }
 
     /// Takes a frame. Returns the fragment that ends before it, where one does. Frames of other tracks are ignored.

@@ -129,7 +129,7 @@ pub struct Branch {
     pub runs: usize,
     /// Due time from the first run in the pipe to the last one.
     pub span: Duration,
-    /// Frame interval and reordering; `None` in the first group of pictures of an epoch.
+    /// Frame interval and reordering; `None` where neither frames nor formats tell them yet.
     pub tempo: Option<Tempo>,
     /// Clips for its viewer alone.
     pub(super) splicer: BranchSplicer,
@@ -250,8 +250,11 @@ impl Fork {
         };
         let (has_key, lost) = inner.put(held.as_ref().ok_or(run), lead, (&self.limits, self.splicer.as_deref()));
         inner.alarms.iter().for_each(Alarm::ring);
-        let rate = inner.rate.measured();
+        let (rate, measured) = (inner.rate.measured(), inner.tempo.measured().filter(|_| has_key));
         drop(inner);
+        if let Some(tempo) = measured {
+            self.lead.learn(tempo);
+        }
         if self.memory.as_ref().is_some_and(|memory| memory.refuses(rate)) {
             self.close();
             return lost;
@@ -295,7 +298,7 @@ impl Fork {
         let begins = |run: &&Run| run.first().is_some_and(|frame| self.lead.admits(frame.epoch));
         let Some(first) = inner.kept.first().filter(begins).cloned() else { return Ok(None) };
         let kept = inner.kept.runs();
-        let (runs, span, tempo) = (kept.len(), inner.kept.span(), inner.tempo.tempo());
+        let (runs, span, tempo) = (kept.len(), inner.kept.span(), inner.tempo.tempo(self.lead.expected()));
         let (writer, reader) = BranchWriter::new(&self.registry, (self.id(), to), limits, kept);
         let splicer = writer.splicer().clone();
         inner.branches.push(writer);

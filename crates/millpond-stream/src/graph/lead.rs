@@ -1,6 +1,11 @@
 //! The frames that branches of a fork begin with.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use super::{expectation::Expectation, tempo::Tempo};
+use crate::Format;
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
 
 /// No track: indexes of tracks have 16 bits.
 const NONE: u32 = u32::MAX;
@@ -16,11 +21,19 @@ pub(crate) struct Lead {
     epoch: AtomicU32,
     /// Whether the source was lost: frames from before the loss begin no branch.
     is_lost: AtomicBool,
+    /// A lock: taken when an epoch begins, for each key frame, and when a branch joins.
+    expectation: Mutex<Expectation>,
 }
 
 impl Default for Lead {
     fn default() -> Self {
-        Self { track: NONE.into(), timescale: 1.into(), epoch: 0.into(), is_lost: false.into() }
+        Self {
+            track: NONE.into(),
+            timescale: 1.into(),
+            epoch: 0.into(),
+            is_lost: false.into(),
+            expectation: Mutex::default(),
+        }
     }
 }
 
@@ -40,6 +53,31 @@ impl Lead {
         }
         self.epoch.store(epoch, Ordering::Release);
         self.is_lost.store(false, Ordering::Release);
+    }
+
+    /// Notes the format of the leading track. Its frames follow.
+    pub(crate) fn describe(&self, track: u16, format: &Format) {
+        self.lock().describe(track, format);
+    }
+
+    /// Notes what frames of the leading track have shown.
+    pub(super) fn learn(&self, tempo: Tempo) {
+        self.lock().learn(tempo);
+    }
+
+    /// Takes over what the frames of an earlier run have shown.
+    pub(crate) fn recall(&self, earlier: &Self) {
+        let known = earlier.lock().clone();
+        self.lock().recall(known);
+    }
+
+    /// What is known of the leading track before its frames tell.
+    pub(super) fn expected(&self) -> Option<Tempo> {
+        self.lock().tempo()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Expectation> {
+        self.expectation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the source was lost.

@@ -2,6 +2,7 @@
 
 mod attach;
 mod branch;
+mod expectation;
 mod fork;
 mod group;
 mod kept;

@@ -23,7 +23,7 @@ impl Viewing {
         &self.program
     }
 
-    /// Frame interval and reordering of the stream when the reader joined; `None` in the first group of pictures of an epoch.
+    /// Frame interval and reordering of the stream when the reader joined; `None` where nothing told them yet.
     pub fn tempo(&self) -> Option<Tempo> {
         self.tempo
     }

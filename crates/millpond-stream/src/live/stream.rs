@@ -275,6 +275,9 @@ impl LiveStream {
         let shared = Arc::new(Shared::new(graph.clone(), linger));
         let (graph, weak) = (Arc::downgrade(&graph), Arc::downgrade(&shared));
         let (state, lead) = (reporter.state(), reporter.splicer().lead().clone());
+        if let Some(earlier) = &inner.run {
+            lead.recall(&earlier.lead);
+        }
         let desk_of_run = desk.clone();
         inner.run =
             Some(Run { id, state, reporter: reporter.downgrade(), lead, graph, shared: weak, desk: desk_of_run });

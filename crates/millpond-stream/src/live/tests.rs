@@ -5,6 +5,7 @@ pub(super) mod fake;
 mod past;
 mod sharing;
 mod sources;
+mod tempo;
 mod windows;
 
 #[expect(unreachable_pub, reason = "a variant of a public type has it")]

@@ -12,7 +12,7 @@ const SHORT: FragmentLimits =
     FragmentLimits { least: Duration::ZERO, most: Duration::from_millis(100), bytes: 4 << 20 };
 
 fn tempo(feed: &Feed) -> Tempo {
-    Tempo { track: feed.video, interval: Duration::from_millis(40), reorder: REORDER }
+    Tempo { track: feed.video, interval: Some(Duration::from_millis(40)), reorder: REORDER }
 }
 
 fn fragmenter(feed: &Feed, lead: u16, tempo: Tempo) -> Fragmenter {
@@ -164,9 +164,37 @@ fn reordering_that_grows_is_presented_before_it_is_decoded() {
 }
 
 #[test]
+fn more_reordering_than_there_is_changes_no_time() {
+    let feed = Feed::new();
+    let pictures: Vec<_> = (0..50).map(|number| feed.picture(number)).collect();
+    for reorder in [REORDER, 3 * REORDER, 16 * i64::from(12_800)] {
+        let claimed = Tempo { reorder, ..tempo(&feed) };
+        let all = fragments(&mut fragmenter(&feed, feed.video, claimed), &pictures[..1], &pictures[1..]);
+        assert_joined(&all);
+        assert_eq!(stated(&all[0], 1).unwrap().0, 0, "decode times begin with 0");
+        let file = file(&all);
+        assert_eq!(shown(&file), pictures.iter().map(|frame| frame.pts).collect::<Vec<_>>());
+        let movie = index_bytes(&file).unwrap();
+        assert!(movie.tracks.iter().all(|track| track.samples.iter().all(|sample| sample.composition >= 0)));
+    }
+}
+
+#[test]
+fn without_an_interval_the_second_picture_ends_the_first_fragment() {
+    let feed = Feed::new();
+    let pictures: Vec<_> = (0..50).map(|number| feed.picture(number)).collect();
+    let mut fragmenter = fragmenter(&feed, feed.video, Tempo { interval: None, ..tempo(&feed) });
+    assert!(fragmenter.push(&pictures[0]).is_none() && fragmenter.start().is_none());
+    let all = fragments(&mut fragmenter, &pictures[1..2], &pictures[2..]);
+    assert_eq!((all[0].frames.len(), stated(&all[0], 1)), (1, Some((0, INTERVAL))));
+    assert_joined(&all);
+    assert_eq!(shown(&file(&all)), pictures.iter().map(|frame| frame.pts).collect::<Vec<_>>());
+}
+
+#[test]
 fn sound_alone_starts_with_one_frame() {
     let feed = Feed::new();
-    let interval = feed.sound(1).due;
+    let interval = Some(feed.sound(1).due);
     let tempo = Tempo { track: feed.audio, interval, reorder: 0 };
     let frames: Vec<_> = (500..600).map(|number| feed.sound(number)).collect();
     let formats = feed.formats.iter().filter(|(track, _)| *track == feed.audio);

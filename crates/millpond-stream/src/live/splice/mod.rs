@@ -175,8 +175,11 @@ impl Splicer {
     }
 
     fn announce(&self, epoch: Epoch) {
-        let lead = epoch.lead().and_then(|track| Some((track, epoch.timescale(track)?.get())));
-        self.lead.begin(epoch.number, lead);
+        let lead = epoch.lead().and_then(|track| Some((track, epoch.formats.get(usize::from(track))?.as_ref()?)));
+        if let Some((track, format)) = lead {
+            self.lead.describe(track, format);
+        }
+        self.lead.begin(epoch.number, lead.map(|(track, format)| (track, format.timescale())));
         if !self.is_branch {
             self.totals.epoch();
         }
