@@ -34,6 +34,8 @@ pub struct Variant {
     pub bandwidth: u64,
     /// GROUP-ID of its audio renditions.
     pub audio: Option<String>,
+    /// PATHWAY-ID, the name of its server among those that content steering knows (draft-pantos-hls-rfc8216bis 4.4.6.2).
+    pub pathway: Option<String>,
     /// Whether RESOLUTION is there, which says that it has video.
     pub has_resolution: bool,
 }
@@ -192,12 +194,14 @@ impl Parser {
 
     fn stream_inf(&mut self, number: usize, value: &str) -> Result<(), M3u8Error> {
         self.saw_variant = true;
-        let mut variant = Variant { uri: String::new(), bandwidth: 0, audio: None, has_resolution: false };
+        let mut variant =
+            Variant { uri: String::new(), bandwidth: 0, audio: None, pathway: None, has_resolution: false };
         let mut bandwidth = None;
         for (name, value) in attributes(number, value)? {
             match name {
                 "BANDWIDTH" => bandwidth = value.parse().ok(),
                 "AUDIO" => variant.audio = Some(value.to_owned()),
+                "PATHWAY-ID" => variant.pathway = Some(value.to_owned()),
                 "RESOLUTION" => variant.has_resolution = true,
                 _ => {}
             }

@@ -167,6 +167,8 @@ pub struct Stalls {
     pub seconds: f64,
     /// How many viewers had one.
     pub viewers: u64,
+    /// Longest sum of the stalls of one viewer, in seconds.
+    pub longest: f64,
 }
 
 /// Lateness of the parts of live streams, over all viewers.
@@ -181,7 +183,7 @@ pub struct Late {
     pub age: Latency,
 }
 
-/// Changes of rendition, over all viewers.
+/// Changes of rendition and of server, over all viewers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SwitchReport {
@@ -189,6 +191,8 @@ pub struct SwitchReport {
     pub up: u64,
     /// To a lower bandwidth.
     pub down: u64,
+    /// To another server that the manifest lists, after a request failed.
+    pub servers: u64,
 }
 
 /// How viewers fared. A place whose viewer has left is taken by a new one while the run lasts.
@@ -255,13 +259,14 @@ impl Report {
                 count: tally.stalls,
                 seconds: tally.stalled.as_secs_f64(),
                 viewers: tally.stalled_viewers,
+                longest: tally.longest_stalled.as_secs_f64(),
             },
             late: Late {
                 percent: 100.0 * tally.late as f64 / tally.lateness.count().max(1) as f64,
                 delay: Latency::from(&tally.lateness),
                 age: Latency::from(&tally.ages),
             },
-            switches: SwitchReport { up: tally.switches.up, down: tally.switches.down },
+            switches: SwitchReport { up: tally.switches.up, down: tally.switches.down, servers: tally.moves },
             viewers: Viewers {
                 started: tally.done + tally.failed + tally.cut_off,
                 done: tally.done,
@@ -365,7 +370,8 @@ impl Report {
             "startup   p50 {:.1} ms, p95 {:.1} ms, p99 {:.1} ms, of {} viewers",
             startup.p50, startup.p95, startup.p99, startup.count
         )?;
-        writeln!(f, "stalls    {} ({:.1} s), at {} viewers", stalls.count, stalls.seconds, stalls.viewers)?;
+        let Stalls { count, seconds, viewers: stalled, longest } = stalls;
+        writeln!(f, "stalls    {count} ({seconds:.1} s), at {stalled} viewers, at most {longest:.1} s")?;
         if late.delay.count > 0 {
             let Late { percent, delay, age } = late;
             writeln!(
@@ -374,7 +380,7 @@ impl Report {
                 delay.count, delay.p50, delay.p99, age.p50, age.p99
             )?;
         }
-        writeln!(f, "switches  {} up, {} down", switches.up, switches.down)?;
+        writeln!(f, "switches  {} up, {} down, {} to another server", switches.up, switches.down, switches.servers)?;
         writeln!(
             f,
             "viewers   {} started, {} done, {} failed, {} cut off by the end of the run",

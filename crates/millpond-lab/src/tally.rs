@@ -170,6 +170,10 @@ pub(crate) struct Tally {
     pub(crate) stalls: u64,
     pub(crate) stalled: Duration,
     pub(crate) stalled_viewers: u64,
+    /// Longest sum of the stalls of one viewer.
+    pub(crate) longest_stalled: Duration,
+    /// Number of times that players went on at another server.
+    pub(crate) moves: u64,
     /// Delays of parts behind the earliest one of their track.
     pub(crate) lateness: Histogram,
     pub(crate) late: u64,
@@ -220,6 +224,7 @@ impl Tally {
         self.stalls += outcome.stalls;
         self.stalled += outcome.stalled;
         self.stalled_viewers += u64::from(outcome.stalls > 0);
+        self.longest_stalled = self.longest_stalled.max(outcome.stalled);
         self.switches.up += switches.up;
         self.switches.down += switches.down;
     }
@@ -243,6 +248,8 @@ impl Tally {
         self.stalls += other.stalls;
         self.stalled += other.stalled;
         self.stalled_viewers += other.stalled_viewers;
+        self.longest_stalled = self.longest_stalled.max(other.longest_stalled);
+        self.moves += other.moves;
         self.lateness.merge(&other.lateness);
         self.late += other.late;
         self.ages.merge(&other.ages);
@@ -275,6 +282,7 @@ mod tests {
         left.ended(Ending::Done);
         right.ended(Ending::CutOff);
         let outcome = Outcome { startup: Some(Duration::ZERO), stalls: 2, stalled: Duration::from_secs(1) };
+        (left.moves, right.moves) = (1, 2);
         left.watched(outcome, Switches { up: 1, down: 0 });
         right.watched(Outcome::default(), Switches { up: 1, down: 2 });
         left.merge(right);
@@ -289,6 +297,7 @@ mod tests {
         let broken = &left.errors[&ErrorKind::Status(500)];
         assert_eq!((broken.count, broken.examples.len()), (5, 1));
         assert_eq!((left.startup.count(), left.stalls, left.stalled_viewers), (1, 2, 1));
+        assert_eq!((left.longest_stalled, left.moves), (Duration::from_secs(1), 3));
         assert_eq!(left.switches, Switches { up: 2, down: 2 });
         assert_eq!((left.done, left.cut_off), (1, 1));
         let counts = counters.read();

@@ -8,13 +8,18 @@ use crate::m3u8::{self, M3u8Error, Multivariant, Part, Playlist};
 use crate::mpd::{self, AdaptationSet, ContentType, Mpd, MpdError, Period};
 use crate::resource::Resource;
 
+/// Most servers of a title that are told apart.
+const MOST_SERVERS: usize = 8;
+
 /// A title as its top manifest describes it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Title {
     /// By rising bandwidth; there is at least one.
     pub(crate) ladder: Vec<Rendition>,
     /// Audio fetched beside the ladder.
     pub(crate) audio: Vec<Rendition>,
+    /// The same at other servers, with as many rungs, in the order of the manifest.
+    pub(crate) elsewhere: Vec<Title>,
 }
 
 /// One rung of the ladder, or one audio rendition.
@@ -131,7 +136,7 @@ impl Document {
             Self::Title(title) => title,
             Self::Track(track) => {
                 let only = Rendition { bandwidth: 0, media: Media::Track(track), audio: None };
-                Rc::new(Title { ladder: vec![only], audio: Vec::new() })
+                Rc::new(Title { ladder: vec![only], ..Title::default() })
             }
         }
     }
@@ -142,6 +147,18 @@ impl Document {
             Self::Track(track) => Ok(track),
             Self::Title(_) => Err(TitleError::Nested),
         }
+    }
+}
+
+impl Title {
+    /// Number of servers that have it.
+    pub(crate) fn servers(&self) -> usize {
+        1 + self.elsewhere.len()
+    }
+
+    /// The title at a server: 0 is the first one of the manifest.
+    pub(crate) fn at(&self, server: usize) -> &Self {
+        server.checked_sub(1).and_then(|other| self.elsewhere.get(other)).unwrap_or(self)
     }
 }
 
@@ -164,14 +181,32 @@ fn join(base: &Url, reference: &str) -> Result<Url, TitleError> {
     base.join(reference).map_err(|source| TitleError::Url { reference: reference.to_owned(), source })
 }
 
+/// The variants of the first pathway, and those of others.
+fn from_multivariant(list: &Multivariant, base: &Url) -> Result<Title, TitleError> {
+    let mut pathways: Vec<&Option<String>> = Vec::new();
+    for variant in &list.variants {
+        if !pathways.contains(&&variant.pathway) && pathways.len() < MOST_SERVERS {
+            pathways.push(&variant.pathway);
+        }
+    }
+    let of = |pathway: &Option<String>| from_variants(list, pathway, base);
+    let mut title = of(pathways.first().ok_or(TitleError::Empty("variants"))?)?;
+    let others = pathways[1..].iter().map(|pathway| of(pathway)).collect::<Result<Vec<_>, _>>()?;
+    let (rungs, audio) = (title.ladder.len(), title.audio.len());
+    title.elsewhere = others;
+    title.elsewhere.retain(|other| other.ladder.len() == rungs && other.audio.len() == audio);
+    Ok(title)
+}
+
 /// RFC 8216 4.3.4: the ladder is the variants with video where there are any, each URI once (it comes again with
 /// other audio groups); each rung plays with its group's default audio.
-fn from_multivariant(list: &Multivariant, base: &Url) -> Result<Title, TitleError> {
-    let with_video = list.variants.iter().any(|variant| variant.has_resolution);
-    let mut title = Title { ladder: Vec::new(), audio: Vec::new() };
+fn from_variants(list: &Multivariant, pathway: &Option<String>, base: &Url) -> Result<Title, TitleError> {
+    let variants = || list.variants.iter().filter(|variant| variant.pathway == *pathway);
+    let with_video = variants().any(|variant| variant.has_resolution);
+    let mut title = Title::default();
     let mut seen = std::collections::HashSet::new();
     let mut audio_of = std::collections::HashMap::new();
-    for variant in list.variants.iter().filter(|variant| variant.has_resolution == with_video) {
+    for variant in variants().filter(|variant| variant.has_resolution == with_video) {
         if !seen.insert(&variant.uri) {
             continue;
         }
@@ -273,7 +308,7 @@ fn from_mpd(mpd: Mpd) -> Result<Title, TitleError> {
         return Err(TitleError::Empty("video or audio"));
     }
     let audio = audio.into_iter().map(|row| rendition(row, None)).collect::<Result<_, _>>()?;
-    Ok(Title { ladder, audio })
+    Ok(Title { ladder, audio, ..Title::default() })
 }
 
 /// Adds a period's representations to the tracks so far, the leanest to the leanest and so on. A period with
@@ -348,6 +383,26 @@ mod tests {
         let ladder: Vec<_> = title.ladder.iter().map(|r| (path(&r.media), r.bandwidth, r.audio)).collect();
         assert_eq!(ladder, [("/f/low".to_owned(), 2, Some(0)), ("/f/high".to_owned(), 3, Some(0))]);
         assert_eq!(title.audio.iter().map(|r| path(&r.media)).collect::<Vec<_>>(), ["/f/en"]);
+    }
+
+    #[test]
+    fn pathways_are_servers_of_one_title() {
+        let title = title(
+            "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",URI=\"en\"\n\
+             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a-2\",URI=\"http://i/en\"\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=3,RESOLUTION=2x2,AUDIO=\"a\",PATHWAY-ID=\"1\"\nhigh\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=2,RESOLUTION=1x1,AUDIO=\"a\",PATHWAY-ID=\"1\"\nlow\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=3,RESOLUTION=2x2,AUDIO=\"a-2\",PATHWAY-ID=\"2\"\nhttp://i/high\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=2,RESOLUTION=1x1,AUDIO=\"a-2\",PATHWAY-ID=\"2\"\nhttp://i/low\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=9,RESOLUTION=1x1,AUDIO=\"a\",PATHWAY-ID=\"poor\"\nonly\n",
+        );
+        assert_eq!(title.servers(), 2, "the third has other rungs");
+        for (server, paths) in [(0, ["/f/low", "/f/high", "/f/en"]), (1, ["/low", "/high", "/en"])] {
+            let at = title.at(server);
+            let found: Vec<_> = at.ladder.iter().chain(&at.audio).map(|rendition| path(&rendition.media)).collect();
+            assert_eq!(found, paths);
+            assert_eq!(at.ladder[0].audio, Some(0));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One viewer: the request sequence of a player from its manifest to leaving.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -39,6 +39,10 @@ pub(crate) struct Viewer<'a> {
     watch: f64,
     /// Filled when the title is known; the streams take turns with it and never hold it over a wait.
     session: RefCell<Option<Session>>,
+    /// Server of the title that it plays from.
+    server: Cell<usize>,
+    /// Number of times that it went on at another server.
+    moves: Cell<u64>,
 }
 
 /// Playback of a title that is known.
@@ -51,12 +55,13 @@ struct Session {
 /// One stream of a player: the ladder or a single audio rendition, and its buffer.
 struct TrackPlayback<'t> {
     index: usize,
-    renditions: &'t [Rendition],
-    /// Whether the rendition is the ladder's choice, or always the first.
-    adaptive: bool,
-    tracks: HashMap<usize, Rc<Track>>,
-    /// Init segments at hand, by rendition and index.
-    inits: HashSet<(usize, usize)>,
+    title: &'t Title,
+    /// Its place in [`Title::audio`]; without it the rendition is the ladder's choice.
+    audio: Option<usize>,
+    /// By server and rendition.
+    tracks: HashMap<(usize, usize), Rc<Track>>,
+    /// Init segments at hand, by server, rendition and index.
+    inits: HashSet<(usize, usize, usize)>,
 }
 
 impl<'a> Viewer<'a> {
@@ -70,6 +75,8 @@ impl<'a> Viewer<'a> {
             // x^k of a uniform x has the mean 1 / (k + 1).
             watch: rng.f64().powf(1.0 / mean_watch - 1.0),
             session: RefCell::new(None),
+            server: Cell::new(0),
+            moves: Cell::new(0),
         }
     }
 
@@ -80,15 +87,13 @@ impl<'a> Viewer<'a> {
         let ladder = Ladder::new(self.common.options.abr, rungs);
         let rung = ladder.current();
         let Some(rendition) = title.ladder.get(rung) else { return Ok(()) };
-        let audio = rendition.audio.and_then(|index| title.audio.get(index));
-
-        let mut video = TrackPlayback::new(0, &title.ladder, true);
+        let mut video = TrackPlayback::new(0, &title, None);
         let mut streams = Vec::new();
-        let track = match audio {
-            None => self.track(&mut video, rung).await?,
-            Some(audio) => {
-                let mut stream = TrackPlayback::new(1, std::slice::from_ref(audio), false);
-                let (track, _) = try_join(self.track(&mut video, rung), self.track(&mut stream, 0)).await?;
+        let track = match rendition.audio {
+            None => self.first(&mut video, rung).await?,
+            Some(_) => {
+                let mut stream = TrackPlayback::new(1, &title, rendition.audio);
+                let (track, _) = try_join(self.first(&mut video, rung), self.first(&mut stream, 0)).await?;
                 streams.push(stream);
                 track
             }
@@ -108,6 +113,7 @@ impl<'a> Viewer<'a> {
     pub(crate) fn leave(&self, ending: Ending) {
         let mut tally = self.common.meter.tally.borrow_mut();
         tally.ended(ending);
+        tally.moves += self.moves.get();
         if let Some(session) = self.session.borrow_mut().as_mut() {
             tally.watched(session.playout.outcome(self.now()), session.ladder.switches());
         }
@@ -136,12 +142,34 @@ impl<'a> Viewer<'a> {
         failure
     }
 
+    /// The segments of a rendition, from any server of the title.
+    async fn first(&self, stream: &mut TrackPlayback<'_>, rung: usize) -> Result<Rc<Track>, Failure> {
+        let mut tries = 1;
+        loop {
+            let server = self.server.get();
+            match self.track(stream, rung).await {
+                Err(_) if tries < stream.title.servers() => self.leave_server(stream.title, server),
+                result => return result,
+            }
+            tries += 1;
+        }
+    }
+
+    /// Goes on at the next server, unless the other stream has left this one already.
+    fn leave_server(&self, title: &Title, server: usize) {
+        if self.server.get() == server {
+            self.server.set((server + 1) % title.servers());
+            self.moves.set(self.moves.get() + 1);
+        }
+    }
+
     /// The segments of a rendition, whose playlist is fetched the first time.
     async fn track(&self, stream: &mut TrackPlayback<'_>, rung: usize) -> Result<Rc<Track>, Failure> {
-        if let Some(track) = stream.tracks.get(&rung) {
+        let server = self.server.get();
+        if let Some(track) = stream.tracks.get(&(server, rung)) {
             return Ok(track.clone());
         }
-        let track = match stream.renditions.get(rung).map(|rendition| &rendition.media) {
+        let track = match stream.rendition(server, rung).map(|rendition| &rendition.media) {
             None => Rc::default(),
             Some(Media::Track(track)) => track.clone(),
             Some(Media::Playlist(url)) => {
@@ -150,7 +178,7 @@ impl<'a> Viewer<'a> {
                 document.and_then(|document| document.track()).map_err(|error| self.not_playable(url, &error))?
             }
         };
-        stream.tracks.insert(rung, track.clone());
+        stream.tracks.insert((server, rung), track.clone());
         Ok(track)
     }
 
@@ -161,14 +189,27 @@ impl<'a> Viewer<'a> {
             match self.with(Action::Done, |session, now| session.playout.next(index, now)) {
                 Action::Done => return Ok(()),
                 Action::WaitUntil(time) => tokio::time::sleep_until((self.began + time).into()).await,
-                Action::Fetch(from) => self.segment(&mut stream, from).await?,
+                Action::Fetch(from) => self.any_segment(&mut stream, from).await?,
             }
         }
     }
 
+    /// Fetches a segment from this server, or else from others.
+    async fn any_segment(&self, stream: &mut TrackPlayback<'_>, from: f64) -> Result<(), Failure> {
+        let mut tries = 1;
+        loop {
+            let server = self.server.get();
+            match self.segment(stream, from).await {
+                Err(_) if tries < stream.title.servers() => self.leave_server(stream.title, server),
+                result => return result,
+            }
+            tries += 1;
+        }
+    }
+
     async fn segment(&self, stream: &mut TrackPlayback<'_>, from: f64) -> Result<(), Failure> {
-        let index = stream.index;
-        let rung = if stream.adaptive {
+        let (index, server, is_adaptive) = (stream.index, self.server.get(), stream.audio.is_none());
+        let rung = if is_adaptive {
             self.with(0, |session, now| {
                 let ahead = session.playout.ahead(index, now);
                 session.ladder.choose(ahead)
@@ -182,14 +223,15 @@ impl<'a> Viewer<'a> {
             return Ok(());
         };
         if let Some(init) = segment.init
-            && stream.inits.insert((rung, init))
+            && !stream.inits.contains(&(server, rung, init))
             && let Some(resource) = track.inits.get(init)
         {
             self.client.resource(RequestKind::Init, resource).await?;
+            stream.inits.insert((server, rung, init));
         }
         let answered = self.client.resource(RequestKind::Segment, &segment.resource).await?;
         self.with((), |session, now| {
-            if stream.adaptive {
+            if is_adaptive {
                 session.ladder.sample(answered.bytes, answered.total);
             }
             session.playout.arrived(index, segment.end, now);
@@ -199,7 +241,15 @@ impl<'a> Viewer<'a> {
 }
 
 impl<'t> TrackPlayback<'t> {
-    fn new(index: usize, renditions: &'t [Rendition], adaptive: bool) -> Self {
-        Self { index, renditions, adaptive, tracks: HashMap::new(), inits: HashSet::new() }
+    fn new(index: usize, title: &'t Title, audio: Option<usize>) -> Self {
+        Self { index, title, audio, tracks: HashMap::new(), inits: HashSet::new() }
+    }
+
+    fn rendition(&self, server: usize, rung: usize) -> Option<&'t Rendition> {
+        let title = self.title.at(server);
+        match self.audio {
+            None => title.ladder.get(rung),
+            Some(audio) => title.audio.get(audio),
+        }
     }
 }

@@ -107,6 +107,25 @@ async fn dash_as_three_players_ask_for_it() {
 }
 
 #[tokio::test]
+async fn players_go_on_at_the_next_server_of_the_manifest() {
+    let server = Server::start(|path| match path {
+        "/index.m3u8" => Answer::text(
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,RESOLUTION=1x1,PATHWAY-ID=\"a\"\na/index.m3u8\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=1,RESOLUTION=1x1,PATHWAY-ID=\"b\"\nb/index.m3u8\n",
+        ),
+        path if path.ends_with(".m3u8") => Answer::text(&playlist(3, 4.0)),
+        "/a/2.m4s" | "/a/3.m4s" => Answer::hang_up(),
+        _ => Answer::bytes(1000),
+    })
+    .await;
+    let report = report(options(&server, "/index.m3u8")).await;
+    assert_eq!((report.switches.servers, report.viewers.done, report.viewers.failed), (3, 3, 0), "{report}");
+    assert_eq!((server.asked("/a/1.m4s"), server.asked("/a/3.m4s")), (3, 0));
+    assert_eq!((server.asked("/b/init.mp4"), server.asked("/b/2.m4s"), server.asked("/b/3.m4s")), (3, 3, 3));
+    assert_eq!(report.error_count(), 3);
+}
+
+#[tokio::test]
 async fn byte_ranges_of_one_file() {
     let server = Server::start(|path| match path {
         "/one.m3u8" => Answer::text(

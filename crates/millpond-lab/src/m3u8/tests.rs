@@ -33,6 +33,7 @@ fn multivariant_with_audio_group() {
         "http://other/a.m3u8?x=1\r\n",
     ));
     let variant = |uri: &str, bandwidth, audio: Option<&str>, has_resolution| Variant {
+        pathway: None,
         uri: uri.to_owned(),
         bandwidth,
         audio: audio.map(str::to_owned),

@@ -11,7 +11,7 @@
 //! packet wakes a task. Over TCP packets arrive through the connection's task, and their time is that of the read.
 //!
 //! # What it does not do
-//! It decodes nothing, follows no redirects and knows no passwords.
+//! It decodes nothing and knows no passwords. Redirects are followed until a session has been set up.
 
 mod agenda;
 mod arrivals;

@@ -13,7 +13,9 @@ use super::{
     thread::Common,
 };
 use millpond_rtp::{
-    client::{ClientAction, ClientOptions, ClientTrack, RedirectPolicy, RequestKind, RtspClient, TrackTransport},
+    client::{
+        ClientAction, ClientOptions, ClientTrack, Endpoint, RedirectPolicy, RequestKind, RtspClient, TrackTransport,
+    },
     setup::Offer,
 };
 use std::{
@@ -58,35 +60,25 @@ pub(crate) struct Session {
 impl Session {
     /// Connects to the server of a URL.
     pub(crate) async fn connect(common: &Rc<Common>, url: &Url) -> Result<Self, Failure> {
-        let failure = |kind, why: &str| Failure::new(kind, url.as_str(), why);
-        let patience = common.options.timeout;
         let options = ClientOptions {
-            patience,
+            patience: common.options.timeout,
             most_unanswered: 0,
             falls_back: false,
-            redirects: RedirectPolicy::Refuse,
+            redirects: RedirectPolicy::AnyHost,
             ..ClientOptions::new(AGENT)
         };
-        let asked = common.clock.elapsed();
-        let client = RtspClient::new(url.as_str(), options, asked);
+        let client = RtspClient::new(url.as_str(), options, common.clock.elapsed());
         let mut client = client.map_err(|error| Failure::of_client(url.as_str(), &error))?;
         let Some(ClientAction::Connect(server)) = client.poll() else {
-            return Err(failure(FailureKind::Connect, "no server"));
+            return Err(Failure::new(FailureKind::Connect, url.as_str(), "no server"));
         };
-        let connecting = TcpStream::connect(format!("{}:{}", server.host, server.port));
-        let stream = match timeout(patience, connecting).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(failure(FailureKind::Connect, &error.to_string())),
-            Err(_) => return Err(failure(FailureKind::Timeout(RequestKind::Connect), "no connection")),
-        };
-        let now = common.clock.elapsed();
-        common.tally.borrow_mut().took(RequestKind::Connect, now.saturating_sub(asked));
-        client.connected(now);
+        let connection = dial(common, url.as_str(), &server).await?;
+        client.connected(common.clock.elapsed());
         Ok(Self {
             common: common.clone(),
             url: url.to_string(),
             client,
-            connection: Connection::new(stream, common.clock, common.scratch.clone()),
+            connection,
             sink: Sink::None,
             ports: Vec::new(),
             length: None,
@@ -101,8 +93,14 @@ impl Session {
     /// Gets the description of the title and sets up its tracks.
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         let presentation = loop {
-            if let ClientAction::Described(presentation) = self.action().await? {
-                break presentation;
+            match self.action().await? {
+                ClientAction::Described(presentation) => break presentation,
+                // A redirect.
+                ClientAction::Connect(server) => {
+                    self.connection = dial(&self.common, &self.url, &server).await?;
+                    self.client.connected(self.common.clock.elapsed());
+                }
+                _ => {}
             }
         };
         self.length = presentation.range.and_then(|part| Some(part.to? - part.from.unwrap_or(0.0)));
@@ -268,7 +266,12 @@ impl Session {
                 () = until(Some(next)) => self.client.tick(common.clock.elapsed()),
             }
             // Keep-alives and answers to the server: nothing that the session waits for.
-            while self.carry_out().await?.is_some() {}
+            while let Some(action) = self.carry_out().await? {
+                if let ClientAction::Connect(server) = action {
+                    let why = format!("REDIRECT to {}:{}", server.host, server.port);
+                    return Err(self.failure(FailureKind::Closed, &why));
+                }
+            }
             while let Some(due) = agenda.take(Instant::now()) {
                 if due == Due::Leave {
                     return Ok(());
@@ -380,6 +383,21 @@ impl Session {
         let _ = timeout(LEAVING, closed).await;
         Ok(())
     }
+}
+
+/// Connects to a server, and notes how long that takes.
+async fn dial(common: &Common, url: &str, server: &Endpoint) -> Result<Connection, Failure> {
+    let failure = |kind, why: &str| Failure::new(kind, url, why);
+    let asked = common.clock.elapsed();
+    let connecting = TcpStream::connect(format!("{}:{}", server.host, server.port));
+    let stream = match timeout(common.options.timeout, connecting).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(failure(FailureKind::Connect, &error.to_string())),
+        Err(_) => return Err(failure(FailureKind::Timeout(RequestKind::Connect), "no connection")),
+    };
+    let took = common.clock.elapsed().saturating_sub(asked);
+    common.tally.borrow_mut().took(RequestKind::Connect, took);
+    Ok(Connection::new(stream, common.clock, common.scratch.clone()))
 }
 
 /// Returns where receiver reports of a track are sent to, if the server states its ports.
