@@ -2,7 +2,8 @@
 //!
 //! Each range group of an object has a home. A node asks the home, which asks the origin, so that the origin sends each byte once for the
 //! whole cluster. Requests to homes are plain HTTP with [`HOME_HEADER`]; a node that is not the home refuses them, so that nodes
-//! with different views don't ask in circles. A home that fails is not asked for a while: the origin is asked.
+//! with different views don't ask in circles. A home that fails is not asked for a while: the origin is asked. A home that waits for a slow
+//! origin has not failed: it shows a sign of life, and is waited for. Otherwise all nodes would ask an origin that is too slow already.
 
 use super::neighbours::{NeighbourCounters, NeighbourStats, Sibling, is_a_miss};
 use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
@@ -22,8 +23,8 @@ pub const HOME_HEADER: &str = "millpond-home";
 
 /// Most homes whose connections are kept. Beyond it, all are closed.
 const MOST_HOMES: usize = 1024;
-/// Time limit for the first byte of a home's reply, which may have to wait for the origin.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time without a reply after which a home must show a sign of life, and the time that it has for that.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The homes of the objects of a place.
 pub trait Homes: fmt::Debug + Send + Sync {
@@ -83,20 +84,18 @@ impl Inner {
         let range = &(range.start..range.end.min(expected.len));
         let base = self.homes.home(path, range.start)?;
         let home = self.cache(&base).filter(|home| !home.is_resting())?;
-        match timeout(PATIENCE, home.cache.read(path, range.clone(), Some(expected))).await {
-            Ok(Ok(fetched)) if fetched.range == *range => {
+        match reply(&*home.cache, path, range, expected).await {
+            Some(Ok(fetched)) if fetched.range == *range => {
                 home.answered();
                 self.counters.hit();
                 return Some(fetched);
             }
             // It works, but knows another version or another home.
-            Ok(Ok(_)) => home.answered(),
-            Ok(Err(error)) if is_a_miss(&error) => home.answered(),
+            Some(Ok(_)) => home.answered(),
+            Some(Err(error)) if is_a_miss(&error) => home.answered(),
             failed => {
-                let error = failed.map_or_else(
-                    |_| "no reply in time".to_owned(),
-                    |read| read.map_or_else(|error| error.to_string(), |_| String::new()),
-                );
+                let error =
+                    failed.and_then(Result::err).map_or("no sign of life".to_owned(), |error| error.to_string());
                 tracing::debug!(home = %base, error, "a home failed: the origin is asked");
                 self.counters.failure();
                 home.failed();
@@ -121,6 +120,28 @@ impl Inner {
     fn border(&self, range: &Range<u64>) -> u64 {
         range.end.min(self.homes.group(range.start).end).max(range.start)
     }
+}
+
+/// Reads from a home; `None` where it does not answer in time and shows no sign of life.
+async fn reply(
+    home: &dyn Origin,
+    path: &ObjectPath,
+    range: &Range<u64>,
+    expected: &ObjectMeta,
+) -> Option<Result<Fetched, OriginError>> {
+    let mut reply = home.read(path, range.clone(), Some(expected));
+    if let Ok(reply) = timeout(PATIENCE, &mut reply).await {
+        return Some(reply);
+    }
+    // The reply itself is one.
+    let is_alive = async { timeout(PATIENCE, home.is_alive()).await.unwrap_or(false) };
+    tokio::select! {
+        biased;
+        reply = &mut reply => return Some(reply),
+        is_alive = is_alive => if !is_alive { return None },
+    }
+    // The home's own time limits of the origin end this.
+    Some(reply.await)
 }
 
 impl Origin for HomeOrigin {
@@ -252,5 +273,64 @@ mod tests {
         // Without the home the origin has all.
         home.remove("a");
         assert_eq!(read(&origin, 0..3500).await, bytes);
+    }
+
+    /// A home that is late, and works or hangs.
+    #[derive(Debug)]
+    struct Late(MemoryOrigin, bool);
+
+    impl Origin for Late {
+        fn describe(&self) -> String {
+            self.0.describe()
+        }
+
+        fn head<'a>(&'a self, path: &'a ObjectPath) -> BoxFuture<'a, Result<ObjectMeta, OriginError>> {
+            self.0.head(path)
+        }
+
+        fn read<'a>(
+            &'a self,
+            path: &'a ObjectPath,
+            range: Range<u64>,
+            expected: Option<&'a ObjectMeta>,
+        ) -> BoxFuture<'a, Result<Fetched, OriginError>> {
+            Box::pin(async move {
+                tokio::time::sleep(PATIENCE * 10).await;
+                self.0.read(path, range, expected).await
+            })
+        }
+
+        fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
+            self.0.list(folder)
+        }
+
+        fn is_alive(&self) -> BoxFuture<'_, bool> {
+            Box::pin(async {
+                if !self.1 {
+                    std::future::pending::<()>().await;
+                }
+                true
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_home_that_waits_is_waited_for_and_one_that_hangs_costs_one_time_limit() {
+        let storage = MemoryOrigin::new("memory");
+        storage.put("a", vec![7; 3 * GROUP as usize]);
+        for (is_alive, stats, took) in [(true, (2, 0), PATIENCE * 20), (false, (0, 1), PATIENCE * 2)] {
+            let make: MakeCache = {
+                let home = Arc::new(Late(storage.clone(), is_alive));
+                Box::new(move |_| Ok(home.clone()))
+            };
+            let origin = HomeOrigin::new(Arc::new(Halves), Arc::new(storage.clone()), make);
+            let began = tokio::time::Instant::now();
+            assert_eq!(read(&origin, 0..GROUP).await.len() as u64, GROUP);
+            // It is not asked for a while where it failed.
+            assert_eq!(read(&origin, 2 * GROUP..3 * GROUP).await.len() as u64, GROUP);
+            let found = origin.neighbours().unwrap();
+            assert_eq!((found.hits, found.failures), stats);
+            assert_eq!(began.elapsed().as_secs(), took.as_secs(), "{is_alive}");
+        }
     }
 }

@@ -62,6 +62,9 @@ struct Inner {
     headers: HeaderMap,
 }
 
+/// A path that a Millpond answers at once.
+const SIGN_OF_LIFE: &str = "/.millpond/time";
+
 impl HttpOrigin {
     pub(crate) fn new(base: &Url, timeouts: Timeouts, redirects: &[String]) -> Result<Self, String> {
         Self::with_headers(base, timeouts, redirects, HeaderMap::new())
@@ -394,6 +397,14 @@ impl Origin for HttpOrigin {
 
     fn list<'a>(&'a self, folder: &'a ObjectPath) -> BoxFuture<'a, Result<Listing, OriginError>> {
         Box::pin(self.list_now(folder))
+    }
+
+    fn is_alive(&self) -> BoxFuture<'_, bool> {
+        let mut url = self.0.base.clone();
+        url.set_path(SIGN_OF_LIFE);
+        // Any reply is one.
+        let request = self.0.client.head(url).headers(self.0.headers.clone());
+        Box::pin(async move { request.send().await.is_ok() })
     }
 }
 

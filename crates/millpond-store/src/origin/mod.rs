@@ -233,6 +233,11 @@ pub trait Origin: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
+    /// Returns whether its server answers at all. Asked when a reply is late: a server that works may be waiting itself.
+    fn is_alive(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async { true })
+    }
+
     /// Returns how much it can read at the same time, where objects are striped over several stores.
     fn lanes(&self) -> Option<Lanes> {
         None

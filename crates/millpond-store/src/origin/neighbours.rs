@@ -88,6 +88,10 @@ impl Sibling {
 
     pub(super) fn failed(&self) {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        // Requests that were under way together are one failure.
+        if rest.1.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
         let pause = REST.saturating_mul(1 << rest.0.min(10)).min(LONGEST_REST);
         *rest = (rest.0.saturating_add(1), Some(Instant::now() + pause));
     }

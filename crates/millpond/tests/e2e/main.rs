@@ -9,6 +9,7 @@ mod assets;
 mod cache;
 mod cli;
 mod cluster;
+mod cluster_homes;
 mod crowd;
 mod damage;
 mod downstream_cache;

@@ -1,0 +1,80 @@
+//! Homes of slices: the origin sends each byte once for all nodes.
+
+use crate::support::{Server, etcd::Etcd, get};
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::{Duration, Instant};
+
+/// Six range groups.
+const LENGTH: usize = 96 << 20;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Bytes that differ everywhere.
+fn bytes(seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut bytes = Vec::with_capacity(LENGTH);
+    while bytes.len() < LENGTH {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes
+}
+
+/// All of a file, from all of some nodes at the same time.
+fn fetch(nodes: &[Server], name: &str, expected: &[u8]) {
+    std::thread::scope(|scope| {
+        for node in nodes {
+            scope.spawn(|| {
+                let reply = get(node.port, &format!("/films/{name}"), &[]);
+                assert_eq!(reply.status, 200);
+                assert!(reply.body == expected, "{name}: other bytes");
+            });
+        }
+    });
+}
+
+fn sum(nodes: &[Server], metric: &str) -> f64 {
+    nodes.iter().map(|node| node.metric(metric, "")).sum()
+}
+
+#[test]
+fn the_origin_sends_each_byte_once_and_a_home_that_hangs_costs_one_time_limit() {
+    let Some(etcd) = Etcd::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let contents = [bytes(1), bytes(2)];
+    for (name, bytes) in ["first.bin", "second.bin"].iter().zip(&contents) {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let origin = Server::start(&[folder.path().to_str().unwrap()]);
+    let place = format!("films=http://127.0.0.1:{}", origin.port);
+    // The lease is long: nobody leaves the view.
+    let start = |name| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "60s"];
+        Server::start(&[&[place.as_str()], cluster.as_slice()].concat())
+    };
+    let mut nodes: Vec<_> = NAMES.into_iter().map(start).collect();
+    let began = Instant::now();
+    while nodes.iter().any(|node| get(node.admin, "/cluster", &[]).text().matches("\"http\":").count() < NAMES.len()) {
+        assert!(began.elapsed() < Duration::from_secs(60), "no three nodes");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let sent = || origin.metric("millpond_http_response_bytes_total", "");
+
+    let before = sent();
+    fetch(&nodes, "first.bin", &contents[0]);
+    let share = (sent() - before) / LENGTH as f64;
+    assert!((1.0..1.05).contains(&share), "the origin sent it {share} times");
+    assert!(sum(&nodes, "millpond_sibling_hits_total") >= 6.0);
+    assert_eq!(sum(&nodes, "millpond_sibling_failures_total"), 0.0);
+
+    // One node hangs: it is asked once by each of the others, and again after a pause that grows.
+    let hung = nodes.pop().unwrap();
+    let id = Pid::from_child(&hung.process.0);
+    kill_process(id, Signal::STOP).unwrap();
+    let before = sent();
+    fetch(&nodes, "second.bin", &contents[1]);
+    kill_process(id, Signal::CONT).unwrap();
+    let share = (sent() - before) / LENGTH as f64;
+    // What the hung node is home of is sent to both others.
+    assert!((1.05..2.0).contains(&share), "the origin sent it {share} times");
+    assert!(sum(&nodes, "millpond_sibling_failures_total") >= 1.0);
+}
