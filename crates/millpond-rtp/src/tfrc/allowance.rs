@@ -7,8 +7,8 @@ use std::time::Duration;
 const SHORTEST: Duration = Duration::from_millis(10);
 /// Longest time for it.
 const LONGEST: Duration = Duration::from_millis(100);
-/// Credit that can be kept at any rate: two packets.
-const LEAST: f64 = 2.0 * 1500.0;
+/// Credit that can be kept at any rate: one packet. A TFRC sender may be limited to less than one in a round trip.
+const LEAST: f64 = 1500.0;
 
 /// Credit of bytes, which grows at a rate.
 ///
@@ -53,11 +53,12 @@ impl Allowance {
         (self.credit / size.max(1) as f64).ceil() as usize
     }
 
-    /// Number of packets of `size` bytes that may leave now where the credit of a round trip ahead counts too.
+    /// Number of packets of `size` bytes that may leave now where the credit of a round trip ahead counts too. Unused credit does
+    /// not: a burst has no more than the packets of one round trip (RFC 5348 4.6).
     #[must_use]
     pub fn ahead(&self, rate: f64, round_trip: Option<Duration>, size: usize) -> usize {
         let (_, most) = Self::bounds(rate, round_trip);
-        ((self.credit + most) / size.max(1) as f64).ceil() as usize
+        ((self.credit.min(0.0) + most) / size.max(1) as f64).ceil() as usize
     }
 
     /// Time for which credit is kept, and its bytes.
@@ -106,6 +107,8 @@ mod tests {
     fn credit_ahead_is_that_of_one_round_trip() {
         let mut allowance = Allowance::new();
         allowance.grow(1e6, Some(50 * MS), Duration::ZERO);
+        let unused = allowance.ahead(1e6, Some(50 * MS), 1000);
+        assert_eq!((allowance.packets(1000), unused), (50, 50), "unused credit makes no longer burst");
         allowance.spend(50_000);
         assert_eq!((allowance.packets(1000), allowance.ahead(1e6, Some(50 * MS), 1000)), (0, 50));
         allowance.spend(50_000);

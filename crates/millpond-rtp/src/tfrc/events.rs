@@ -13,20 +13,28 @@ pub struct LossEvents {
 }
 
 impl LossEvents {
-    /// Counts packets that arrived.
-    pub fn received(&mut self, packets: u64) {
+    /// Counts packets of the sequence, whether they arrived or not: an interval has all packets from the first one of its loss
+    /// event to the one before the next event (RFC 5348 5.3).
+    pub fn count_packets(&mut self, packets: u64) {
         self.intervals.add(packets);
     }
 
-    /// Counts a lost packet of time `at`: the time at which it would have arrived, or that of sending for all packets.
-    /// Returns whether a loss event begins with it. `first_interval` gives the length of the interval before the
-    /// first event (RFC 5348 6.3.1).
-    pub fn lost(&mut self, at: Duration, round_trip: Duration, first_interval: impl FnOnce() -> f64) -> bool {
+    /// Notes that a packet is lost, which was counted already. Its time `at` is that at which it would have arrived, or the times
+    /// of all packets are those of sending. `tail` is the number of counted packets from this one to the newest. Returns
+    /// whether a loss event begins with it. `first_interval` gives the length of the interval before the first event
+    /// (RFC 5348 6.3.1).
+    pub fn lost(
+        &mut self,
+        at: Duration,
+        round_trip: Duration,
+        tail: u64,
+        first_interval: impl FnOnce() -> f64,
+    ) -> bool {
         let is_new = if !self.intervals.has_loss() {
-            self.intervals.close_with(first_interval());
+            self.intervals.close_with(first_interval(), tail);
             true
         } else if at > self.began + round_trip {
-            self.intervals.close();
+            self.intervals.close(tail);
             true
         } else {
             false
@@ -35,7 +43,6 @@ impl LossEvents {
             self.began = at;
             self.events += 1;
         }
-        self.intervals.add(1);
         is_new
     }
 
@@ -47,7 +54,7 @@ impl LossEvents {
 
     /// Number of loss events.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         self.events
     }
 }
@@ -62,16 +69,19 @@ mod tests {
     fn losses_within_a_round_trip_are_one_event() {
         let mut events = LossEvents::default();
         assert_eq!(events.rate(), 0.0);
-        events.received(1000);
-        assert!(events.lost(MS * 500, MS * 100, || 50.0));
+        events.count_packets(1000);
+        assert!(events.lost(MS * 500, MS * 100, 1, || 50.0));
         assert!((events.rate() - 0.02).abs() < 1e-9, "the first interval is the computed one");
         for time in [510, 550, 600] {
-            assert!(!events.lost(MS * time, MS * 100, || 0.0));
+            events.count_packets(1);
+            assert!(!events.lost(MS * time, MS * 100, 1, || 0.0));
         }
-        assert!(!events.lost(MS * 400, MS * 100, || 0.0), "a report that came late");
-        events.received(40);
-        assert!(events.lost(MS * 601, MS * 100, || 0.0));
-        assert_eq!(events.count(), 2);
+        events.count_packets(1);
+        assert!(!events.lost(MS * 400, MS * 100, 1, || 0.0), "a report that came late");
+        // The last four of these are a lost packet and three after it, by which the loss is known.
+        events.count_packets(44);
+        assert!(events.lost(MS * 601, MS * 100, 4, || 0.0));
+        assert_eq!(events.number(), 2);
         // 5 lost and 40 received packets from one event to the next.
         let mean = (45.0 + 50.0) / 2.0;
         assert!((events.rate() - 1.0 / mean).abs() < 1e-9, "{}", events.rate());

@@ -10,7 +10,7 @@ const THRESHOLD: f64 = 0.25;
 /// The last loss intervals: packets from one loss event to the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossIntervals {
-    /// Packets since the last loss event: the open interval.
+    /// Packets since the first one of the last loss event: I_0, the open interval.
     open: f64,
     /// Closed intervals, the newest first.
     closed: VecDeque<Interval>,
@@ -29,26 +29,26 @@ impl LossIntervals {
         !self.closed.is_empty()
     }
 
-    /// Adds packets to the open interval.
+    /// Adds packets of the sequence to the open interval, lost ones too (RFC 5348 5.3).
     pub(super) fn add(&mut self, packets: u64) {
         self.open += packets as f64;
     }
 
-    /// Closes the open interval at a loss event.
-    pub(super) fn close(&mut self) {
-        let packets = self.open.max(1.0);
-        self.close_with(packets);
+    /// Closes the open interval at a loss event. `tail` is the number of packets from the lost one to the newest: they are the
+    /// next interval's.
+    pub(super) fn close(&mut self, tail: u64) {
+        self.close_with(self.open - tail as f64, tail);
     }
 
     /// Closes the first interval, whose length is computed from the rate (RFC 5348 6.3.1).
-    pub(super) fn close_with(&mut self, packets: f64) {
+    pub(super) fn close_with(&mut self, packets: f64, tail: u64) {
         let discount = self.discount();
         for interval in &mut self.closed {
             interval.discount *= discount;
         }
         self.closed.push_front(Interval { packets: packets.max(1.0), discount: 1.0 });
         self.closed.truncate(WEIGHTS.len());
-        self.open = 0.0;
+        self.open = tail as f64;
     }
 
     /// Loss event rate p: 0 before the first loss event, else up to 1.
@@ -94,7 +94,7 @@ mod tests {
         let mut intervals = LossIntervals::default();
         for packets in all {
             intervals.add(*packets);
-            intervals.close();
+            intervals.close(0);
         }
         intervals
     }
@@ -147,7 +147,7 @@ mod tests {
         // DF is at its threshold.
         let mean = (10_300.0 + 5.0 * 100.0 * 0.25) / (1.0 + 5.0 * 0.25);
         assert!((some.loss_event_rate() - 1.0 / mean).abs() < 1e-9);
-        some.close();
+        some.close(0);
         // The discount stays with the intervals that had it.
         let mean = (10_300.0 + 5.0 * 100.0 * 0.25) / (1.0 + 5.0 * 0.25);
         assert!((some.loss_event_rate() - 1.0 / mean).abs() < 1e-9);

@@ -10,7 +10,7 @@ use std::{collections::VecDeque, time::Duration};
 const LATER: u32 = 3;
 /// Most gaps that wait for late packets.
 const GAPS: usize = 64;
-/// Longest gap that is counted packet by packet. In a longer one all packets are lost at the time of its end.
+/// Most packets of a gap whose times are compared with those of loss events. Of a longer gap they are a sample at even distances.
 const GAP: u64 = 4096;
 /// Shortest time over which packets are counted for a receive rate.
 const RATE_TIME: Duration = Duration::from_millis(100);
@@ -33,7 +33,10 @@ pub struct ReceiverFeedback {
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     events: LossEvents,
+    /// Packet with the highest number.
     newest: Option<Arrival>,
+    /// Packet that arrived last. Its number is lower than the highest one where it was late.
+    last: Option<Arrival>,
     gaps: VecDeque<Gap>,
     /// Average packet size in bytes.
     packet: f64,
@@ -59,7 +62,9 @@ struct Gap {
     first: u64,
     /// Number after the last one.
     end: u64,
+    /// S_before of RFC 5348 5.2: the last packet to arrive before one of a higher number did.
     before: Arrival,
+    /// S_after: the first packet of a higher number.
     after: Arrival,
     /// Packets that arrived since, up to three.
     later: u32,
@@ -73,7 +78,8 @@ impl Receiver {
         let size = bytes as f64;
         self.packet += (size - self.packet) * if self.packet == 0.0 { 1.0 } else { 0.1 };
         let arrival = Arrival { number, at };
-        let Some(newest) = self.newest else {
+        let before = self.last.replace(arrival);
+        let (Some(newest), Some(before)) = (self.newest, before) else {
             self.newest = Some(arrival);
             // The first packet is answered at once (RFC 5348 6.3).
             (self.counted, self.due) = ((0.0, at), Some(at));
@@ -82,15 +88,14 @@ impl Receiver {
         self.counted.0 += size;
         self.due = self.due.or(Some(at + round_trip));
         if number <= newest.number {
-            self.fill(number);
-        } else {
-            if number > newest.number + 1 {
-                let gap = Gap { first: newest.number + 1, end: number, before: newest, after: arrival, later: 0 };
-                self.gaps.push_back(gap);
-            }
-            self.events.received(1);
-            self.newest = Some(arrival);
+            // A packet that arrived twice is no sign that an earlier one is lost.
+            return self.fill(number) && self.lose(number);
         }
+        if number > newest.number + 1 {
+            self.gaps.push_back(Gap { first: newest.number + 1, end: number, before, after: arrival, later: 0 });
+        }
+        self.events.count_packets(number - newest.number);
+        self.newest = Some(arrival);
         self.lose(number)
     }
 
@@ -124,16 +129,16 @@ impl Receiver {
         self.due = Some(now);
     }
 
-    /// Takes a missing packet out of its gap.
-    fn fill(&mut self, number: u64) {
-        let Some(place) = self.gaps.iter().position(|gap| (gap.first..gap.end).contains(&number)) else { return };
-        self.events.received(1);
+    /// Takes a missing packet out of its gap. Returns whether it was missing.
+    fn fill(&mut self, number: u64) -> bool {
+        let Some(place) = self.gaps.iter().position(|gap| (gap.first..gap.end).contains(&number)) else { return false };
         let gap = self.gaps[place];
         let parts = [Gap { end: number, ..gap }, Gap { first: number + 1, ..gap }];
         self.gaps.remove(place);
         for part in parts.into_iter().rev().filter(|part| part.first < part.end) {
             self.gaps.insert(place, part);
         }
+        true
     }
 
     /// Counts packets as lost, after which enough others have arrived.
@@ -150,15 +155,19 @@ impl Receiver {
     }
 
     fn count(&mut self, gap: &Gap) -> bool {
-        let Self { events, round_trip, packet, largest, .. } = self;
+        let Self { events, newest, round_trip, packet, largest, .. } = self;
+        let newest = newest.map_or(gap.end, |newest| newest.number);
         let mut is_event = false;
-        let steps = gap.after.number.saturating_sub(gap.before.number).max(1) as f64;
-        for number in gap.first..gap.end.min(gap.first + GAP) {
+        let distance = gap.after.number.saturating_sub(gap.before.number).max(1) as f64;
+        let step = (gap.end - gap.first).div_ceil(GAP).max(1);
+        let mut number = gap.first;
+        while number < gap.end {
             // Its time lies on the line between its neighbours (RFC 5348 5.2).
-            let share = number.saturating_sub(gap.before.number) as f64 / steps;
+            let share = number.saturating_sub(gap.before.number) as f64 / distance;
             let at = gap.before.at + gap.after.at.saturating_sub(gap.before.at).mul_f64(share.min(1.0));
             let first = || first_interval(*packet, *round_trip, *largest);
-            is_event |= events.lost(at, *round_trip, first);
+            is_event |= events.lost(at, *round_trip, (newest - number).saturating_add(1), first);
+            number = number.saturating_add(step);
         }
         is_event
     }

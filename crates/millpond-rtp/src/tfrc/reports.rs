@@ -113,24 +113,23 @@ impl ReportReader {
     /// Takes sequence numbers that a receiver misses (generic NACK). Returns feedback where a loss event begins with them.
     pub fn missing(&mut self, ssrc: u32, sequences: impl IntoIterator<Item = u16>, packet: f64) -> Option<Feedback> {
         let place = self.tracks.iter().position(|track| track.ssrc == ssrc)?;
-        let known = self.events.count();
+        let known = self.events.number();
         for sequence in sequences {
             let track = &mut self.tracks[place];
             let Some(number) = track.number(sequence).filter(|number| *number >= track.counted) else { continue };
             track.named += 1;
-            let received = number - track.counted;
-            track.counted = number + 1;
-            self.events.received(received);
+            let counted = std::mem::replace(&mut track.counted, number + 1);
+            self.events.count_packets(number + 1 - counted);
             self.lose(place, number, packet);
         }
         let covers = self.tracks[place].sent.time(self.tracks[place].counted.saturating_sub(1));
-        (self.events.count() > known).then(|| self.next_feedback(None, covers))
+        (self.events.number() > known).then(|| self.next_feedback(None, covers))
     }
 
     /// Number of loss events.
     #[must_use]
     pub fn loss_events(&self) -> u64 {
-        self.events.count()
+        self.events.number()
     }
 
     /// Counts packets up to `end`, of which `lost` ones are lost somewhere.
@@ -139,18 +138,15 @@ impl ReportReader {
         let first = track.counted.min(end);
         track.counted = track.counted.max(end);
         let all = end - first;
-        let placed = lost.min(PLACED);
-        let lost = lost.min(all);
-        let mut received = all - lost;
+        let placed = lost.min(PLACED).min(all);
+        let mut next = first;
         for number in 0..placed {
-            // Those before this one that arrived; the last ones that do follow below.
-            let some = received / (placed - number + 1);
-            received -= some;
-            self.events.received(some);
             let number = first + all * (2 * number + 1) / (2 * placed);
-            self.lose(place, number.min(end - 1), packet);
+            self.events.count_packets(number + 1 - next);
+            next = number + 1;
+            self.lose(place, number, packet);
         }
-        self.events.received(received);
+        self.events.count_packets(end - next);
     }
 
     fn lose(&mut self, place: usize, number: u64, packet: f64) {
@@ -162,11 +158,11 @@ impl ReportReader {
             let window = 4.0 * packet / round_trip.max(Duration::from_millis(1)).as_secs_f64();
             first_interval(packet, round_trip, if *largest > 0.0 { *largest } else { window })
         };
-        events.lost(at, round_trip, first);
+        events.lost(at, round_trip, 1, first);
     }
 
     fn next_feedback(&mut self, round_trip: Option<Duration>, covers: Duration) -> Feedback {
-        let has_new_loss = std::mem::replace(&mut self.told, self.events.count()) < self.events.count();
+        let has_new_loss = std::mem::replace(&mut self.told, self.events.number()) < self.events.number();
         let (receive_rate, loss_event_rate) = (self.receive_rate(), self.events.rate());
         Feedback { round_trip, receive_rate, loss_event_rate, has_new_loss, covers }
     }
@@ -235,8 +231,9 @@ impl Track {
         if elapsed < RATE_TIME {
             return;
         }
-        let packets = (end - first).max(1) as f64;
-        let arrived = 1.0 - (self.window.lost as f64 / packets).min(1.0);
+        let packets = (end - first).max(1);
+        // The newest one arrived: the report names it.
+        let arrived = packets.saturating_sub(self.window.lost).max(1) as f64 / packets as f64;
         let bytes = self.sent.bytes_before(end) - self.sent.bytes_before(first);
         self.receive_rate = Some(bytes * arrived / elapsed.as_secs_f64());
         self.window = Window { first: end, began: Some(now), lost: 0 };

@@ -30,7 +30,7 @@ const FIRST_PACKET: f64 = 1400.0;
 pub struct Feedback {
     /// Round trip, where it was measured.
     pub round_trip: Option<Duration>,
-    /// X_recv in bytes per second: rate of the packets that arrived; `None` while too few were counted.
+    /// X_recv in bytes per second: rate of the packets that arrived; `None` or 0 while too few were counted.
     pub receive_rate: Option<f64>,
     /// p: loss event rate, from 0 to 1.
     pub loss_event_rate: f64,
@@ -172,7 +172,8 @@ impl Sender {
             self.sample(clamp(sample).as_secs_f64());
         }
         let loss_event_rate = sane(feedback.loss_event_rate).min(1.0);
-        let receive_rate = feedback.receive_rate.map(|rate| sane(rate).min(MOST));
+        // A rate of 0 is that of the first feedback: none was measured (RFC 5348 4.3).
+        let receive_rate = feedback.receive_rate.map(|rate| sane(rate).min(MOST)).filter(|rate| *rate > 0.0);
         let has_more_loss = feedback.has_new_loss || loss_event_rate > self.loss_event_rate;
         let round_trip = self.round_trip_or_default();
         let limit = match (receive_rate, self.is_data_limited(feedback.covers, now), has_more_loss) {

@@ -28,7 +28,7 @@ fn a_packet_is_lost_once_three_others_followed() {
     let mut receiver = Receiver::default();
     assert!(give(&mut receiver, [0, 1, 3, 4, 2, 5, 6, 7]).is_empty(), "it came late");
     assert_eq!(give(&mut receiver, [11, 9, 12, 13]), [12], "8 and 10 are lost");
-    assert_eq!(receiver.events.count(), 1);
+    assert_eq!(receiver.events.number(), 1);
 }
 
 #[test]
@@ -71,4 +71,57 @@ fn huge_gaps_and_repeated_packets_cost_little() {
     assert!(receiver.gaps.len() <= GAPS + 1);
     let feedback = receiver.feedback(2 * MS).unwrap();
     assert!((0.0..=1.0).contains(&feedback.loss_event_rate), "{feedback:?}");
+}
+
+/// Loss event rate of a receiver whose first loss event was of packet 100, whose interval has 4 packets then.
+fn first_loss(receiver: &mut Receiver) -> f64 {
+    assert_eq!(give(receiver, (0..104).filter(|number| *number != 100)), [103]);
+    receiver.events.rate()
+}
+
+#[test]
+fn a_packet_that_arrived_twice_does_not_prove_a_loss() {
+    let mut receiver = Receiver::default();
+    assert!(give(&mut receiver, [0, 1, 3, 3, 3, 1, 4]).is_empty());
+    assert_eq!(give(&mut receiver, [5]), [5]);
+}
+
+#[test]
+fn a_loss_interval_has_all_packets_from_one_event_to_the_next() {
+    // Numbers 100 to 299, of which 110 is lost in the same round trip as 100 (RFC 5348 5.3).
+    let mut receiver = Receiver::default();
+    let first = 1.0 / first_loss(&mut receiver);
+    let lost = |number: &u64| *number != 110 && *number != 300;
+    assert_eq!(give(&mut receiver, (104..304).filter(lost)), [303]);
+    let mean = (200.0 + first) / 2.0;
+    assert!((receiver.events.rate() - 1.0 / mean).abs() < 1e-9, "{}", receiver.events.rate());
+    // The open interval begins with the lost packet and has those after it: 300 to 499.
+    give(&mut receiver, 304..500);
+    let mean = (200.0 + 200.0) / 2.0;
+    assert!((receiver.events.rate() - 1.0 / mean).abs() < 1e-9, "{}", receiver.events.rate());
+}
+
+#[test]
+fn a_long_gap_counts_whole_and_has_an_event_in_each_round_trip() {
+    let mut receiver = Receiver::default();
+    give(&mut receiver, [0]);
+    for number in 100_001..100_004 {
+        // The gap has 10 s, and a round trip is 50 ms.
+        receiver.packet(number, 1000, ROUND_TRIP, 10_000 * MS + MS * (number - 100_001) as u32);
+    }
+    let events = receiver.events.number();
+    assert!((190..=200).contains(&events), "{events}");
+    let rate = receiver.events.rate();
+    assert!((rate - 1.0 / 500.0).abs() < 1e-4, "{rate}");
+}
+
+#[test]
+fn a_lost_packet_has_a_time_between_the_last_arrival_and_the_next_one() {
+    // 9 arrives late, at 60 ms: it is the last packet to arrive before 12 (RFC 5348 5.2). So 11 was lost after 60 ms, not within
+    // a round trip of the loss at 1 ms.
+    let mut receiver = Receiver::default();
+    for (number, at) in [(0, 0), (2, 2), (3, 3), (4, 4), (10, 9), (9, 60), (12, 61), (13, 62), (14, 63)] {
+        receiver.packet(number, 1000, ROUND_TRIP, MS * at);
+    }
+    assert_eq!(receiver.events.number(), 2);
 }

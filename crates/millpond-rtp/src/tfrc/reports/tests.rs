@@ -151,3 +151,21 @@ fn tracks_add_up() {
     let rate = reader.report(&block(8, 1999), SIZE, MS * 1000).unwrap().receive_rate.unwrap();
     assert!((rate / 1.2e6 - 1.0).abs() < 0.01, "{rate}");
 }
+
+#[test]
+fn intervals_count_all_packets_of_a_report_however_many_are_lost() {
+    let mut flow = Flow::new(0);
+    flow.reader.round_trip = Some(50 * MS);
+    flow.send(1000);
+    flow.report();
+    // Half of 2000 packets: an event begins with each packet that is lost a round trip of 50 packets after the last event.
+    flow.lost = (1000..3000).filter(|number| number % 2 == 0).collect();
+    flow.send(2000);
+    let rate = flow.report().unwrap().loss_event_rate;
+    assert!((rate * 54.0 - 1.0).abs() < 0.15, "{rate}");
+    // A report that says that all was lost names a packet that arrived.
+    flow.send(100);
+    let block = flow.block();
+    let told = flow.reader.report(&ReportBlock { lost: i32::MAX, ..block }, SIZE, flow.now());
+    assert!(told.and_then(|feedback| feedback.receive_rate).is_some_and(|rate| rate > 0.0));
+}

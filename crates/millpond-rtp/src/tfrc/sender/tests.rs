@@ -196,3 +196,13 @@ fn no_feedback_takes_the_rate_out_of_its_bounds() {
         let _ = sender.expires();
     }
 }
+
+#[test]
+fn a_first_feedback_without_a_receive_rate_limits_nothing() {
+    // A receiver's first feedback tells X_recv = 0 (RFC 5348 4.3 and 6.3).
+    let mut sender = Sender::new(Duration::ZERO);
+    sender.sent(10, 14_000);
+    sender.feedback(&feedback(0.0, 0.001, ROUND_TRIP), ROUND_TRIP);
+    let expected = throughput(sender.packet_size(), ROUND_TRIP, 0.001);
+    assert!((sender.rate() / expected - 1.0).abs() < 0.01, "{}", sender.rate());
+}
