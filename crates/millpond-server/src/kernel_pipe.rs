@@ -15,6 +15,7 @@ thread_local! {
 }
 
 /// A pipe of the kernel.
+#[derive(Debug)]
 pub(crate) struct KernelPipe {
     /// End from which bytes are taken.
     pub(crate) read: OwnedFd,

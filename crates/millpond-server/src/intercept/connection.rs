@@ -141,7 +141,7 @@ impl Connection<'_> {
     /// Passes the connection on to its server. Where that can't be reached, the client gets what RTSP said of its request, or a
     /// reset as it would without this server.
     async fn pass(self, outcome: Outcome, unfound: Option<Unfound>) -> Outcome {
-        let Self { peer, server, intercept, .. } = self;
+        let (peer, server, intercept) = (self.peer, self.server, self.intercept);
         let client = intercept.settings.keeps_client.then_some(peer.ip());
         let mut upstream = match intercept.upstream.connect(server, client).await {
             Ok(upstream) => upstream,
@@ -157,12 +157,12 @@ impl Connection<'_> {
         };
         let idle = intercept.settings.idle;
         let passed = Passed { to_server: &intercept.metrics.to_servers, to_client: &intercept.metrics.to_clients };
-        let early = self.read;
+        let Self { stream, read: early, .. } = self;
         passed.to_server.inc_by(early.len() as u64);
         let relayed = match timeout(idle, upstream.write_all(&early)).await {
             Ok(Ok(())) => {
                 drop(early);
-                relay(&self.stream, &upstream, idle, passed).await
+                relay(stream, upstream, idle, passed, &intercept.threads).await
             }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(io::ErrorKind::TimedOut.into()),

@@ -28,6 +28,7 @@ use clients::Clients;
 use knowledge::{Fact, Knowledge};
 use millpond_stream::Manager;
 use own_addresses::OwnAddresses;
+use relay::FastThreads;
 use std::{
     hash::{BuildHasher as _, RandomState},
     net::IpAddr,
@@ -57,6 +58,8 @@ pub(crate) struct Intercept {
     /// Hashes paths. Its keys are random, so that nobody can choose paths with one hash.
     hasher: RandomState,
     upstream: Upstream,
+    /// Threads of fast connections that are passed on.
+    threads: FastThreads,
     /// How streams of servers are received.
     sources: SourceOptions,
     /// Whether each connection is logged.
@@ -86,6 +89,7 @@ impl Intercept {
             knowledge: Mutex::new(Knowledge::new(settings.memory)),
             hasher: RandomState::new(),
             upstream: Upstream { mark: settings.mark, limit: config.live.timeout },
+            threads: FastThreads::new(),
             sources: SourceOptions::new(&config.live),
             access_log: config.log.access,
             cut: watch::Sender::new(false),
