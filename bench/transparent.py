@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Players and servers that know of no proxy, with an edge that intercepts between them: curl, ffmpeg and VLC ask by HTTP of gst-rtsp-server
-and live555, which speak RTSP only. Decoded pictures are compared with those of the file that the server plays.
+and live555, which speak RTSP only. Decoded pictures are compared with those of the file that the server plays; and their number with what the same player writes of the file.
 
-Client, edge and server have a network namespace each. Needs root, ffmpeg, curl, cvlc, nftables, GStreamer's RTSP server, and live555MediaServer
-(`--live555`, made from its sources).
+By RTSP ffmpeg and openRTSP ask, the client of live555, whose library VLC's RTSP client is made of. Client, edge and server have a network namespace
+each. Needs root, ffmpeg, curl, cvlc, nftables, GStreamer's RTSP server, and live555MediaServer (`--live555`, made from its sources).
 
     cargo build --release -p millpond
     bench/transparent.py --live555 live/mediaServer/live555MediaServer --json result.json
@@ -42,8 +42,13 @@ def pictures(path: Path) -> list:
     return [line.split(",")[5].strip() for line in text.splitlines() if not line.startswith("#")]
 
 
-def client(name: str, url: str, out: Path) -> list:
+def client(name: str, url: str, out: Path, openrtsp: Path | None = None) -> list:
     """A command that saves a stream as it comes."""
+    if name.startswith("openrtsp"):
+        # It names the file itself.
+        way = ["-t"] if name.endswith("tcp") else []
+        return ["sh", "-c", '"$@" && mv "$0"video-H264-1 "$0"', out, openrtsp, "-V", "-v", "-D", 2, "-d", SECONDS + 5, "-b", 1_000_000, *way, "-F", out,
+                url.replace("http:", "rtsp:")]
     if name == "curl":
         return ["curl", "-sS", "--max-time", "60", "-o", out, url]
     if name == "ffmpeg":
@@ -57,14 +62,26 @@ def client(name: str, url: str, out: Path) -> list:
             "-c", "copy", "-frames:v", SECONDS * 25, out]
 
 
-def pair(way: Routed, of_client: str, of_server: str, file: Path) -> dict:
+def written_of_file(way: Routed, of_client: str, file: Path) -> int:
+    """Number of pictures that a player writes of the file itself: VLC leaves out the last ones."""
+    if of_client != "vlc":
+        return len(pictures(file))
+    name = way.work / "out" / f"{file.suffix[1:]}-itself.ts"
+    name.unlink(missing_ok=True)
+    file.chmod(0o644)
+    subprocess.run([str(word) for word in client(of_client, str(file), name)], capture_output=True, stdin=subprocess.DEVNULL, timeout=SECONDS + 60)
+    return len(pictures(name))
+
+
+def pair(way: Routed, of_client: str, of_server: str, file: Path, openrtsp: Path | None) -> dict:
     out = way.work / "out"
     out.mkdir(exist_ok=True)
     out.chmod(0o777)
-    name = out / f"{of_client}-{of_server}.{'ts' if of_client == 'vlc' else 'mp4'}"
+    written = written_of_file(way, of_client, file)
+    name = out / f"{of_client}-{of_server}.{ {'vlc': 'ts', 'openrtsp': 'h264'}.get(of_client.split('-')[0], 'mp4') }"
     name.unlink(missing_ok=True)
     before = way.metrics()
-    command = way.command("client", *client(of_client, f"http://{SERVER}/{file.name}", name))
+    command = way.command("client", *client(of_client, f"http://{SERVER}/{file.name}", name, openrtsp))
     began = time.monotonic()
     # A player that doesn't see the end of the stream is a result too.
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as process:
@@ -74,15 +91,14 @@ def pair(way: Routed, of_client: str, of_server: str, file: Path) -> dict:
             process.terminate()
             _, said = process.communicate()
     seconds = time.monotonic() - began
-    outcome = "rtsp" if of_client.startswith("rtsp") else "translated"
+    outcome = "rtsp" if "rtsp" in of_client else "translated"
     key = f'millpond_intercepted_connections_total{{outcome="{outcome}"}}'
     deadline = time.monotonic() + 5
     while way.metrics()[key] <= before[key] and time.monotonic() < deadline:
         time.sleep(0.1)
     sent, got = pictures(file), pictures(name) if name.exists() else []
-    first = sent.index(got[0]) if got and got[0] in sent else None
-    exact = first is not None and got == sent[first:first + len(got)]
-    return {"client": of_client, "server": of_server, "pictures": len(got), "of": len(sent), "exact": exact, "from": first, "seconds": round(seconds, 1),
+    exact = got == sent[:written]
+    return {"client": of_client, "server": of_server, "pictures": len(got), "of": written, "exact": exact, "seconds": round(seconds, 1),
             "intercepted": way.metrics()[key] > before[key], "said": "" if exact else said[-500:]}
 
 
@@ -101,7 +117,10 @@ def measure(options) -> list:
             way.listens("server", 554)
             edge = way.intercept(options.bin)
             for of_client in options.clients.split(","):
-                results.append(pair(way, of_client, name, file))
+                openrtsp = options.live555 and options.live555.resolve().parent.parent / "testProgs/openRTSP"
+                if of_client.startswith("openrtsp") and not openrtsp:
+                    continue
+                results.append(pair(way, of_client, name, file, openrtsp))
                 print(results[-1], flush=True)
             way.stop(edge)
             way.route()
@@ -113,14 +132,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="(%(default)s)")
     parser.add_argument("--live555", type=Path, help="live555MediaServer")
-    parser.add_argument("--clients", default="curl,ffmpeg,vlc,rtsp-udp,rtsp-tcp", help="(%(default)s)")
+    parser.add_argument("--clients", default="curl,ffmpeg,vlc,rtsp-udp,rtsp-tcp,openrtsp-udp,openrtsp-tcp", help="(%(default)s)")
     parser.add_argument("--json", type=Path, help="file of the result")
     options = parser.parse_args()
     results = measure(options)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
-    bad = [result for result in results if not (result["exact"] and result["intercepted"] and result["pictures"] == result["of"])]
-    print(f"{len(results) - len(bad)} of {len(results)} pairs have every picture, exactly")
+    bad = [result for result in results if not (result["exact"] and result["intercepted"])]
+    print(f"{len(results) - len(bad)} of {len(results)} pairs have every picture that the player has of the file itself, exactly")
     return 1 if bad else 0
 
 
