@@ -5,6 +5,7 @@
 //! and moves its bytes. `rtsp` is the other front end, with sessions and threads that send; `rtmp` takes streams. The crate knows no box layouts and no
 //! caching policy.
 
+pub mod access;
 mod admin;
 mod cluster;
 pub mod config;

@@ -2,6 +2,7 @@
 //! responses under way.
 
 use crate::{
+    access::Gates,
     admin,
     cluster::{self, Cluster, JoinError, LaterCluster, LoadMeter, PlaceHomes},
     config::{Config, LadderConfig, PlaceConfig},
@@ -62,6 +63,9 @@ pub enum ServeError {
     /// The cluster's settings can't be used, or another node has this node's name.
     #[error("cluster: {0}")]
     Cluster(String),
+    /// A file of users or of keys can't be used.
+    #[error("access: {0}")]
+    Access(String),
     /// A configured value can't be sent in a header field.
     #[error("cors-origin {0:?}: not a value for a header field")]
     CorsOrigin(String),
@@ -84,6 +88,7 @@ pub struct Server {
     pool: Arc<WorkPool>,
     library: Arc<Library>,
     sources: Arc<Sources>,
+    gates: Arc<Gates>,
     /// The cluster and the tasks of this node, where it is one.
     cluster: Option<(Arc<Cluster>, cluster::Tasks)>,
 }
@@ -144,7 +149,13 @@ impl Server {
         let rtmp_listeners = rtmp::Listeners { plain, secure: rtmps };
         let listeners = rtsp::Listeners { plain: listen("rtsp", config.rtsp.address)?, secure: rtsps };
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).ok();
+        let own: Vec<_> = config.places.iter().map(|place| &place.access).collect();
+        // The built-in sample has the rules of the server.
+        let own = if own.is_empty() { vec![&config.access; places.iter().count()] } else { own };
+        let gates = Gates::open(places.clone(), (&own, &config.access), &metrics.access);
+        let gates = Arc::new(gates.map_err(|error| ServeError::Access(error.to_string()))?);
         let rtsp_options = RtspOptions {
+            gates: gates.clone(),
             settings: config.rtsp.clone(),
             publish: config.publish.clone(),
             limits: config.limits,
@@ -172,6 +183,7 @@ impl Server {
             folder: config.storage.folder.clone(),
             lifetimes,
             publishers: rtsp.publishers(),
+            gates: gates.clone(),
             cluster: cluster.clone(),
             rtsp_ports: (
                 port(&listeners.plain).unwrap_or(config.rtsp.address.port()),
@@ -211,6 +223,7 @@ impl Server {
             pool,
             library,
             sources,
+            gates,
             cluster,
         })
     }
@@ -296,10 +309,12 @@ impl Server {
             pool,
             library: _,
             sources,
+            gates,
             cluster,
         } = self;
         let (cluster, tasks) = cluster.unzip();
         let stop = until_retired(stop, cluster.clone());
+        gates.watch(&stop);
         // Live sources are asked when viewers come, not before.
         let stored = || places.iter().filter(|place| !sources.is_live(place));
         let readiness = Arc::new(admin::Readiness::new(stored().map(|p| p.to_string())));

@@ -3,6 +3,7 @@ use millpond_store::{Store, StoreOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+use crate::access::Gates;
 use crate::engine;
 use crate::http::FrontOptions;
 use crate::library::{Library, LibraryOptions, Places};
@@ -32,6 +33,7 @@ fn state() -> AdminState {
         rtsp_ports: (8554, None),
         lifetimes: vec![Default::default()],
         publishers: None,
+        gates: Arc::new(Gates::none()),
         cluster: None,
     };
     let host = Host { machine: Machine::detect(), variable: &|_| None };

@@ -1,8 +1,8 @@
 //! From what was given to what runs: sources in their order, defaults, and whether settings go together.
 
 use super::{
-    Config, ConfigError, ConfigErrors, Declaration, Form, Given, Host, Lifetimes, LiveSettings, PlaceConfig,
-    PlaceOptions, Source, file,
+    AccessSettings, Config, ConfigError, ConfigErrors, Declaration, Form, Given, Host, Lifetimes, LiveSettings,
+    PlaceConfig, PlaceOptions, Source, file,
     machine::Machine,
     nearest::nearest,
     show::{place_text, toml_literal},
@@ -11,7 +11,7 @@ use super::{
 use crate::settings::Sources;
 use millpond_store::PlaceSpec;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
 };
@@ -145,7 +145,8 @@ fn effective(config: &Config, sources: &Sources, given: Vec<PlaceOptions>) -> Ve
 /// Completes the configuration by defaults that depend on settings, and checks that settings go together.
 fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> Vec<ConfigError> {
     let mut errors = Vec::new();
-    config.places = places(given, (config.lifetimes, config.live), &mut errors);
+    config.places = places(given, (config.lifetimes, &config.access, config.live), &mut errors);
+    errors.extend(unusable(config, sources));
     for place in &mut config.places {
         place.options.hidden_files.get_or_insert(config.storage.hidden_files);
     }
@@ -196,7 +197,7 @@ fn same_address(config: &Config, sources: &Sources, errors: &mut Vec<ConfigError
 
 fn places(
     given: Vec<PlaceOptions>,
-    (lifetimes, live): (Lifetimes, LiveSettings),
+    (lifetimes, access, live): (Lifetimes, &AccessSettings, LiveSettings),
     errors: &mut Vec<ConfigError>,
 ) -> Vec<PlaceConfig> {
     let several = given.len() > 1;
@@ -205,9 +206,10 @@ fn places(
         let key_address = place.key_address();
         match named(&place, several, &places).and_then(|spec| Ok((spec, key_address?))) {
             Ok((spec, key_address)) => {
-                let (lifetimes, live) = (place.lifetimes(lifetimes), place.live(live));
+                let (lifetimes, access, live) =
+                    (place.lifetimes(lifetimes), place.access(access.clone()), place.live(live));
                 let (options, ladders) = (place.options, place.ladders);
-                places.push(PlaceConfig { spec, options, key_address, lifetimes, live, ladders });
+                places.push(PlaceConfig { spec, options, key_address, lifetimes, access, live, ladders });
             }
             Err(reason) => errors.push(ConfigError::Place { at: place.source, reason }),
         }
@@ -236,9 +238,23 @@ fn named(place: &PlaceOptions, several: bool, others: &[PlaceConfig]) -> Result<
     }
 }
 
+/// Files of users and of keys that can't be used.
+fn unusable(config: &Config, sources: &Sources) -> Vec<ConfigError> {
+    let mut seen = HashSet::new();
+    let all = config.places.iter().map(|place| &place.access).chain([&config.access]);
+    all.flat_map(AccessSettings::faults)
+        .filter(|(_, path, _)| seen.insert(path.clone()))
+        .map(|(key, path, reason)| ConfigError::File { at: sources.of(key), key, path, reason })
+        .collect()
+}
+
 /// Says that passwords of RTSP protect nothing from those who ask by HTTP.
 fn open_http(config: &Config) -> Option<String> {
     let users = config.rtsp.users.as_ref()?;
+    let has_open = config.places.iter().any(|place| place.access.is_open());
+    if !has_open && !config.access.is_open() {
+        return None;
+    }
     // From this machine alone, as behind a proxy that asks for passwords itself.
     let is_open = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
     let open =

@@ -48,8 +48,9 @@ fn page() -> String {
         writeln!(page, "| `{}` | {value} | {default} | {} |", setting.name, cell(setting.help)).unwrap();
     }
     page += "\n## Options of one place\n\nThey stand below `[places.NAME]`, beside the place's `url`. ";
-    let own =
-        Lifetimes::LIST.iter().map(|setting| setting.name).chain(LiveSettings::LIST.iter().map(|setting| setting.name));
+    let own = Lifetimes::LIST.iter().map(|setting| setting.name);
+    let own = own.chain(AccessSettings::LIST.iter().map(|setting| setting.name));
+    let own = own.chain(LiveSettings::LIST.iter().map(|setting| setting.name));
     let own: Vec<_> = own.map(|name| format!("`{name}`")).collect();
     writeln!(page, "A place may also have its own {}.\n", own.join(", ")).unwrap();
     page += "| option | value | is |\n|---|---|---|\n";

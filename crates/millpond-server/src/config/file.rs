@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::nearest::nearest;
 use super::{
-    BadValue, Config, ConfigError, Declaration, Form, Given, Host, Lifetimes, LiveSettings, PLACE_SETTINGS,
-    PlaceOptions, PlaceSetting, Setting, Settings, Source, machine::Machine,
+    AccessSettings, BadValue, Config, ConfigError, Declaration, Form, Given, Host, Lifetimes, LiveSettings,
+    PLACE_SETTINGS, PlaceOptions, PlaceSetting, Setting, Settings, Source, machine::Machine,
 };
 
 /// Reads the text of a configuration file into `config` and `given`; returns all that is wrong with it.
@@ -116,11 +116,15 @@ impl Reader<'_> {
             } else if let Some(setting) = Lifetimes::find(key) {
                 let own = self.own_setting(setting, value, at);
                 place.own.extend(own.map(|text| (setting, text)));
+            } else if let Some(setting) = AccessSettings::find(key) {
+                let own = self.own_setting(setting, value, at);
+                place.own_access.extend(own.map(|text| (setting, text)));
             } else if let Some(setting) = LiveSettings::find(key) {
                 let own = self.own_setting(setting, value, at);
                 place.own_live.extend(own.map(|text| (setting, text)));
             } else {
-                let own = Lifetimes::LIST.iter().map(|s| s.name).chain(LiveSettings::LIST.iter().map(|s| s.name));
+                let own = Lifetimes::LIST.iter().map(|s| s.name).chain(AccessSettings::LIST.iter().map(|s| s.name));
+                let own = own.chain(LiveSettings::LIST.iter().map(|s| s.name));
                 self.unknown(at, key, PLACE_SETTINGS.iter().map(|s| s.name).chain(own).chain(["url"]));
             }
         }

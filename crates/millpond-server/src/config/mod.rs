@@ -20,6 +20,7 @@ use millpond_store::{OriginOptions, PlaceSpec};
 use std::sync::Arc;
 
 pub use crate::{
+    access::AccessSettings,
     admin::AdminSettings,
     cluster::ClusterSettings,
     http::{HttpSettings, Lifetimes},
@@ -96,6 +97,8 @@ compose! {
     http: HttpSettings,
     /// Lifetimes of replies, where a place has none of its own.
     lifetimes: Lifetimes,
+    /// Who may play, where a place has no rules of its own.
+    access: AccessSettings,
     /// The admin address.
     admin: AdminSettings,
     /// RTSP and the stream engine.
@@ -150,6 +153,8 @@ pub struct PlaceConfig {
     pub key_address: Option<Arc<KeyAddress>>,
     /// Lifetimes of replies.
     pub lifetimes: Lifetimes,
+    /// Who may play.
+    pub access: AccessSettings,
     /// Settings of its live sources.
     pub live: LiveSettings,
     /// Ladders of its live streams.

@@ -1,6 +1,6 @@
 //! Places as given, and the options of one place.
 
-use super::{Lifetimes, LiveSettings, Source};
+use super::{AccessSettings, Lifetimes, LiveSettings, Source};
 use crate::{
     library::live_name,
     settings::{
@@ -28,6 +28,8 @@ pub struct PlaceOptions {
     pub key_format: Option<String>,
     /// Its own lifetimes: settings of [`Lifetimes`] and the texts of their values, which parse.
     pub own: Vec<(&'static Setting<Lifetimes>, String)>,
+    /// The same of [`AccessSettings`].
+    pub own_access: Vec<(&'static Setting<AccessSettings>, String)>,
     /// The same of [`LiveSettings`].
     pub own_live: Vec<(&'static Setting<LiveSettings>, String)>,
     /// Ladders of its live streams.
@@ -61,8 +63,9 @@ impl PlaceOptions {
     /// A place with the default options.
     pub fn new(text: impl Into<String>, source: Source) -> Self {
         let options = OriginOptions::default();
-        let (own, own_live, ladders) = (Vec::new(), Vec::new(), Vec::new());
-        Self { name: None, text: text.into(), options, key_uri: None, key_format: None, own, own_live, ladders, source }
+        let (own, own_access, own_live, ladders) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (text, key_uri, key_format) = (text.into(), None, None);
+        Self { name: None, text, options, key_uri, key_format, own, own_access, own_live, ladders, source }
     }
 
     /// A place of the key of a table.
@@ -77,6 +80,15 @@ impl PlaceOptions {
             let _ = (setting.apply)(&mut lifetimes, text);
         }
         lifetimes
+    }
+
+    /// Who may play, where the rules of the server are `access`.
+    pub fn access(&self, mut access: AccessSettings) -> AccessSettings {
+        for (setting, text) in &self.own_access {
+            // The text was parsed before.
+            let _ = (setting.apply)(&mut access, text);
+        }
+        access
     }
 
     /// Settings of its live sources, where those of the server are `live`.

@@ -11,7 +11,7 @@ pub(crate) mod state;
 mod sweep;
 mod titles;
 
-pub(crate) use crate::rtsp::{HttpPublisher, HttpRefusal, OpenRefusal, Publishers};
+pub(crate) use crate::rtsp::{HttpClient, HttpRefusal, OpenRefusal, Publishers};
 pub use channels::ChannelConfig;
 pub(crate) use connector::SourceConnector;
 pub(crate) use ladders::{LadderAt, Ladders};

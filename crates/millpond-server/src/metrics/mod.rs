@@ -13,6 +13,7 @@ mod tests;
 mod text;
 
 use crate::{
+    access::AccessMetrics,
     cluster::ClusterMetrics,
     http::HttpMetrics,
     intercept::InterceptMetrics,
@@ -45,6 +46,8 @@ pub struct Metrics {
     pub(crate) rtmp: RtmpMetrics,
     /// Metrics of interception.
     pub(crate) intercept: InterceptMetrics,
+    /// Metrics of access.
+    pub(crate) access: AccessMetrics,
     /// Metrics of the cluster.
     pub(crate) cluster: ClusterMetrics,
     /// Metrics of TLS.
@@ -73,9 +76,10 @@ impl Metrics {
         let version = Info::new(VersionLabels { version: env!("CARGO_PKG_VERSION") });
         own.register("build", "What runs", version);
         let intercept = InterceptMetrics::register(own);
+        let access = AccessMetrics::register(own);
         let cluster = ClusterMetrics::register(own);
         let tls = TlsMetrics::register(own);
-        Self { registry, http, rtsp, rtmp, intercept, cluster, tls }
+        Self { registry, http, rtsp, rtmp, intercept, access, cluster, tls }
     }
 
     /// All metrics in a text format.

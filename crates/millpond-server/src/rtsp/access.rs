@@ -1,6 +1,7 @@
 //! Admits requests of known users (Digest, RFC 7616) and refuses all others.
 
 use super::{
+    random,
     reply::Reply,
     settings::RtspUsers,
     users::{REALM, Users, UsersError},
@@ -32,7 +33,7 @@ const NONCES: usize = 16_384;
 
 /// The user file, and the state of Digest authentication.
 #[derive(Debug)]
-pub(super) struct Access {
+pub(crate) struct Access {
     guard: Guard,
     /// A lock: taken for each correct answer.
     replays: Mutex<Replays>,
@@ -88,9 +89,9 @@ impl Publishers {
     }
 }
 
-/// A publisher by HTTP.
+/// A client of HTTP that shows credentials.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HttpPublisher<'a> {
+pub(crate) struct HttpClient<'a> {
     pub(crate) address: IpAddr,
     /// Whether it is connected over TLS.
     pub(crate) is_secure: bool,
@@ -100,7 +101,7 @@ pub(crate) struct HttpPublisher<'a> {
     pub(crate) authorization: Option<&'a str>,
 }
 
-/// Why a publisher by HTTP is refused.
+/// Why a client of HTTP is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HttpRefusal {
     /// Only clients of this machine may publish.
@@ -112,28 +113,37 @@ pub(crate) enum HttpRefusal {
 }
 
 impl Publishers {
-    /// Checks the credentials of a publisher by HTTP at a time of the server's clock: Digest, or Basic where nobody can
+    /// Checks the credentials of a publisher by HTTP at a time of the server's clock.
+    ///
+    /// # Errors
+    /// The reason of the refusal.
+    pub(crate) fn admit_http(&self, asked: &HttpClient<'_>, now: Duration) -> Result<(), HttpRefusal> {
+        match self.admission(asked.address) {
+            Admission::Free => Ok(()),
+            Admission::Forbidden => Err(HttpRefusal::Forbidden),
+            Admission::Users(access) => access.admit_http(asked, now),
+        }
+    }
+}
+
+impl Access {
+    /// Checks the credentials of a client of HTTP at a time of the server's clock: Digest, or Basic where nobody can
     /// overhear it, which is over TLS and from the same machine.
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(crate) fn admit_http(&self, asked: &HttpPublisher<'_>, now: Duration) -> Result<(), HttpRefusal> {
-        let access = match self.admission(asked.address) {
-            Admission::Free => return Ok(()),
-            Admission::Forbidden => return Err(HttpRefusal::Forbidden),
-            Admission::Users(access) => access,
-        };
+    pub(crate) fn admit_http(&self, asked: &HttpClient<'_>, now: Duration) -> Result<(), HttpRefusal> {
         let takes_basic = asked.is_secure || asked.address.to_canonical().is_loopback();
         let basic = asked.authorization.and_then(|text| {
             let (scheme, value) = text.split_once(' ')?;
             scheme.eq_ignore_ascii_case("basic").then(|| value.trim())
         });
         let why = match basic {
-            Some(value) if takes_basic && access.knows_basic(value) => return Ok(()),
+            Some(value) if takes_basic && self.knows_basic(value) => return Ok(()),
             Some(_) => DigestRefusal::Anonymous,
             None => {
-                let HttpPublisher { method, target: uri, authorization, .. } = *asked;
-                match access.check_digest(&DigestRequest { method, uri, authorization }, now) {
+                let HttpClient { method, target: uri, authorization, .. } = *asked;
+                match self.check_digest(&DigestRequest { method, uri, authorization }, now) {
                     Ok(()) => return Ok(()),
                     Err(why) => why,
                 }
@@ -144,7 +154,7 @@ impl Publishers {
         {
             return Err(HttpRefusal::Malformed(error.to_string()));
         }
-        let mut challenges = access.guard.challenges(now, fastrand::u64(..), why.is_stale());
+        let mut challenges = self.guard.challenges(now, fastrand::u64(..), why.is_stale());
         if takes_basic {
             challenges.push(format!("Basic realm=\"{REALM}\", charset=\"UTF-8\""));
         }
@@ -197,6 +207,19 @@ pub(super) struct Refused {
 }
 
 impl Access {
+    /// Creates it with a secret key of its own.
+    ///
+    /// # Errors
+    /// The system provides no random bytes.
+    pub(crate) fn open(users: RtspUsers) -> std::io::Result<Self> {
+        random::bytes().map(|key| Self::new(users, &key))
+    }
+
+    /// Reads the users again when their file changes. Ends on shutdown.
+    pub(crate) async fn watch(self: Arc<Self>, shutdown: watch::Receiver<bool>) {
+        watch(self, shutdown).await;
+    }
+
     /// Creates it with a secret `key`, which signs nonces.
     pub(super) fn new(RtspUsers { path, users }: RtspUsers, key: &[u8; 32]) -> Self {
         let guard = Guard::new(REALM, &[Algorithm::Sha256, Algorithm::Md5], Nonces::new(key, LIFETIME));

@@ -29,16 +29,16 @@ mod tunnel;
 mod users;
 mod wire;
 
-pub(crate) use access::{HttpPublisher, HttpRefusal, OpenRefusal, Publishers};
+pub(crate) use access::{Access, HttpClient, HttpRefusal, OpenRefusal, Publishers};
 pub(crate) use listen::{Listeners, accept};
 pub(crate) use metrics::RtspMetrics;
 pub use settings::{RtspSettings, RtspUsers};
 pub use users::{BadLine, Users, UsersError};
 
+use crate::access::Gates;
 use crate::cluster::Cluster;
 use crate::limits::{ConnectionTimeouts, LimitSettings};
 use crate::live::{PublishSettings, Sources};
-use access::Access;
 use medium::Medium;
 use millpond_stream::{Full, Manager};
 use party::Party;
@@ -64,6 +64,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub(crate) struct RtspOptions {
     pub(crate) settings: RtspSettings,
     pub(crate) publish: PublishSettings,
+    pub(crate) gates: Arc<Gates>,
     pub(crate) limits: LimitSettings,
     /// Whether sessions and refusals are logged.
     pub(crate) access_log: bool,
@@ -82,6 +83,8 @@ pub(crate) struct Rtsp {
     refused: Counter,
     connections: Arc<Semaphore>,
     access: Option<Arc<Access>>,
+    /// Rules of access, per place.
+    gates: Arc<Gates>,
     /// Admission of publishers; `None` where no stream is pushed.
     publishers: Option<Arc<Publishers>>,
     /// Start of the clock of sessions, connections and nonces: the engine's.
@@ -102,7 +105,7 @@ impl Rtsp {
         metrics: &RtspMetrics,
     ) -> io::Result<Arc<Self>> {
         let guard = |users| random::bytes().map(|key| Arc::new(Access::new(users, &key)));
-        let RtspOptions { settings, publish, limits, access_log } = options;
+        let RtspOptions { settings, publish, gates, limits, access_log } = options;
         let publishers =
             sources.has_published().then(|| random::bytes().map(|key| Arc::new(Publishers::new(publish, &key))));
         let publishers = publishers.transpose()?;
@@ -118,6 +121,7 @@ impl Rtsp {
             refused: metrics.refused.clone(),
             connections: Arc::new(Semaphore::new(limits.max_connections)),
             access,
+            gates,
             publishers,
             tunnels: Arc::default(),
             timeouts: limits.timeouts,

@@ -12,6 +12,7 @@ mod load;
 mod probe;
 mod record;
 mod serve;
+mod sign;
 mod simulate;
 mod stripe;
 
@@ -40,6 +41,7 @@ pub(crate) fn cli() -> Command {
             insert::command(),
             export::command(),
             stripe::command(),
+            sign::command(),
             stripe::undo_command(),
             explain::command(),
             load::command(),
@@ -65,6 +67,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("insert", matches)) => insert::run(matches),
         Some(("export", matches)) => export::run(matches),
         Some(("stripe", matches)) => stripe::run(matches),
+        Some(("sign", matches)) => sign::run(matches),
         Some(("unstripe", matches)) => stripe::undo(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("load", matches)) => load::run(matches),

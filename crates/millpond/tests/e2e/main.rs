@@ -5,6 +5,7 @@
 #[macro_use]
 mod support;
 
+mod access;
 mod assets;
 mod cache;
 mod cli;

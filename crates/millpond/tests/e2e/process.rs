@@ -41,7 +41,7 @@ fn wait_for_log(server: &Server, text: &str) {
 fn signals_without_a_meaning_are_ignored_and_sigterm_ends() {
     let mut server = Server::start(&[]);
     for (number, said) in [
-        (Signal::HUP, "SIGHUP is ignored: neither"),
+        (Signal::HUP, "SIGHUP is ignored: none"),
         (Signal::USR1, "SIGUSR1 is ignored"),
         (Signal::USR2, "SIGUSR2 is ignored"),
     ] {
@@ -61,7 +61,7 @@ fn sighup_reads_users_again() {
     std::fs::write(&users, "ann:secret\n").unwrap();
     let mut server = Server::start(&["--rtsp-users", users.to_str().unwrap()]);
     signal(&server.process, Signal::HUP);
-    wait_for_log(&server, "SIGHUP: certificates and RTSP users are read again");
+    wait_for_log(&server, "SIGHUP: certificates, users and keys of tokens are read again");
     signal(&server.process, Signal::INT);
     assert!(end(&mut server.process).success());
 }

@@ -9,6 +9,7 @@ use super::{
     viewers::{ConnectionViewers, Viewers},
 };
 use crate::{
+    access::Gates,
     cluster::Cluster,
     http::{
         HttpMetrics, Kind, Lifetimes,
@@ -48,6 +49,8 @@ pub(crate) struct FrontOptions {
     pub(crate) lifetimes: Vec<Lifetimes>,
     /// Admission of publishers; `None` where no stream is pushed.
     pub(crate) publishers: Option<Arc<Publishers>>,
+    /// Rules of access, per place.
+    pub(crate) gates: Arc<Gates>,
     /// The cluster, where this server is a node of one.
     pub(crate) cluster: Option<Arc<Cluster>>,
 }
@@ -135,6 +138,11 @@ impl Front {
         self.options.cluster.as_ref()
     }
 
+    /// Returns the rules of access.
+    pub(super) fn gates(&self) -> &Gates {
+        &self.options.gates
+    }
+
     /// Tells whether each request is logged.
     pub(crate) fn logs_requests(&self) -> bool {
         self.options.access_log
@@ -191,6 +199,7 @@ impl Front {
             Method::OPTIONS => self.options(info.id),
             _ => self.unsupported_method(info.id, &request.method),
         };
+        self.keep_private(request, &mut reply.headers);
         self.add_common_headers(&mut reply.headers, info.id);
         (reply, info)
     }
@@ -238,6 +247,12 @@ impl Front {
         let Some(path) = uri::decode_path(raw) else {
             return self.problem(info.id, Problem::new(StatusCode::BAD_REQUEST).detail("the path is not UTF-8 text"));
         };
+        if let Err(refused) = self.admit(&path, query, request, viewers) {
+            return self.turned_away(info.id, &path, &refused);
+        }
+        if let Some(reply) = self.with_token_in_path(&path, query, request) {
+            return reply;
+        }
         let selected = if path == "/" || path.starts_with("/.millpond/") {
             info.kind = Kind::Page;
             self.page(&path, query, request).await

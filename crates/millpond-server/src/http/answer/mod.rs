@@ -4,6 +4,7 @@
 //! [`SelectedRepresentation`](representation::SelectedRepresentation) and becomes a [`Reply`] with a body that the
 //! connection pulls.
 
+mod admission;
 mod asset;
 mod caching;
 mod clip;

@@ -11,7 +11,7 @@ use crate::{
         request::{Request, uri},
     },
     library::LibraryError,
-    live::{HttpPublisher, HttpRefusal, Publishers},
+    live::{HttpClient, HttpRefusal, Publishers},
     logging::RequestId,
     problem::{self, Problem},
 };
@@ -158,11 +158,12 @@ impl Front {
         if request.headers.contains_key(header::ORIGIN) {
             return Err(PublishError::Page);
         }
-        let asked = HttpPublisher {
+        let written = request.written_target();
+        let asked = HttpClient {
             address: peer.ip(),
             is_secure,
             method: request.method.as_str(),
-            target: &request.target,
+            target: &written,
             authorization: request.header(header::AUTHORIZATION),
         };
         let now = self.sources.manager().clock().elapsed();

@@ -22,7 +22,8 @@ impl Front {
         let (key, start) = self.object_key(path)?;
         let base = cluster.elsewhere(&key, start, (Protocol::Http, is_secure)).await?;
         let query = if query.is_empty() { String::new() } else { format!("{query}&") };
-        let location = format!("{base}{}?{query}{MARK}={}", uri::encode(path), cluster.name());
+        let (token, path) = (request.prefix(), uri::encode(path));
+        let location = format!("{base}{token}{path}?{query}{MARK}={}", cluster.name());
         let mut headers = HeaderMap::new();
         headers.insert(header::LOCATION, HeaderValue::from_str(&location).ok()?);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

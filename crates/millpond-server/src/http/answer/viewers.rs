@@ -148,6 +148,11 @@ impl Viewers {
 }
 
 impl ConnectionViewers {
+    /// Returns the address of the client.
+    pub(super) fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// Tells whether the connection has TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.is_secure

@@ -111,7 +111,7 @@ mod tests {
         for field in fields {
             headers.append(header::ACCEPT_ENCODING, field.parse().unwrap());
         }
-        Coding::preferred(&Request { method: http::Method::GET, target: "/".to_owned(), headers })
+        Coding::preferred(&Request::new(http::Method::GET, "/".to_owned(), headers))
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         let mut headers = http::HeaderMap::new();
         headers.append(header::ACCEPT_ENCODING, "gzip".parse().unwrap());
         headers.append(header::RANGE, "bytes=0-1".parse().unwrap());
-        let request = Request { method: http::Method::GET, target: "/".to_owned(), headers };
+        let request = Request::new(http::Method::GET, "/".to_owned(), headers);
         assert_eq!(Coding::preferred(&request), None);
     }
 }

@@ -120,7 +120,7 @@ mod tests {
         for (name, value) in fields {
             headers.append(name, value.parse().unwrap());
         }
-        Request { method: http::Method::GET, target: "/".to_owned(), headers }
+        Request::new(http::Method::GET, "/".to_owned(), headers)
     }
 
     #[test]

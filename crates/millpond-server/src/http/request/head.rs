@@ -113,7 +113,7 @@ fn request(raw: &httparse::Request<'_, '_>, used: usize) -> Result<RequestHead, 
     let closes = names_token(&headers, header::CONNECTION, "close");
     let stays = names_token(&headers, header::CONNECTION, "keep-alive");
     let keep_alive = !closes && (stays || !http10);
-    Ok(RequestHead { request: Request { method, target, headers }, used, http10, keep_alive, has_body })
+    Ok(RequestHead { request: Request::new(method, target, headers), used, http10, keep_alive, has_body })
 }
 
 #[cfg(test)]

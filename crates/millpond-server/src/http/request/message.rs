@@ -1,6 +1,8 @@
 //! A request head, whichever version of HTTP carried it.
 
+use crate::access::token;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use std::borrow::Cow;
 
 /// A request head.
 #[derive(Clone, Debug)]
@@ -11,9 +13,42 @@ pub struct Request {
     pub target: String,
     /// Header fields.
     pub headers: HeaderMap,
+    /// The token that the path began with, which is not in `target`.
+    pub token: Option<String>,
 }
 
 impl Request {
+    /// Creates a request. A token at the beginning of the path is taken out of the target.
+    pub fn new(method: Method, target: String, headers: HeaderMap) -> Self {
+        let Some((token, rest)) = token::split(&target) else { return Self { method, target, headers, token: None } };
+        let slash = if rest.starts_with('/') { "" } else { "/" };
+        let (token, target) = (token.to_owned(), format!("{slash}{rest}"));
+        Self { method, target, headers, token: Some(token) }
+    }
+
+    /// What stands before the path in URLs for this client: nothing, or the token that its path began with.
+    pub fn prefix(&self) -> String {
+        self.token.as_ref().map(|token| format!("/~{token}")).unwrap_or_default()
+    }
+
+    /// The target for the log, without tokens.
+    pub fn logged_target(&self) -> Cow<'_, str> {
+        let (path, query) = self.split();
+        let is_inside = path.split('/').any(token::is_component);
+        if !is_inside && !query.split('&').any(token::is_parameter) {
+            return Cow::Borrowed(&self.target);
+        }
+        // A second token, behind the one that was taken out.
+        let path: Vec<&str> = path.split('/').map(|part| if token::is_component(part) { "~" } else { part }).collect();
+        let query: Vec<&str> = query.split('&').filter(|pair| !token::is_parameter(pair)).collect();
+        Cow::Owned(format!("{}?{}", path.join("/"), query.join("&")).trim_end_matches('?').to_owned())
+    }
+
+    /// The target as the client wrote it.
+    pub fn written_target(&self) -> String {
+        format!("{}{}", self.prefix(), self.target)
+    }
+
     /// Splits the target into its path, still percent-encoded, and its query. A fragment is dropped.
     pub fn split(&self) -> (&str, &str) {
         let target = self.target.split('#').next().unwrap_or("");

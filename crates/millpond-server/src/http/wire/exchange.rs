@@ -72,7 +72,7 @@ impl Exchange {
     fn record(&mut self, outcome: &Outcome<'_>) {
         self.is_recorded = true;
         let (metrics, elapsed, bytes) = (self.front.metrics(), self.started.elapsed(), self.meter.body());
-        let (peer, method, uri) = (&self.peer, &self.request.method, &self.request.target);
+        let (peer, method, uri) = (&self.peer, &self.request.method, self.request.logged_target());
         let (ended, error) = match outcome {
             Outcome::Complete => ("complete", None),
             Outcome::Broken(error) => {

@@ -162,7 +162,7 @@ async fn answer(
     let front = shared.service.front.clone();
     let (parts, mut body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
-    let request = Request { method: parts.method.clone(), target, headers: parts.headers.clone() };
+    let request = Request::new(parts.method.clone(), target, parts.headers.clone());
     let publishes = front.takes_body(&request);
     if !publishes && read_whole(&mut body, &parts.headers, shared.service.timeouts.head).await.is_err() {
         return;

@@ -53,6 +53,7 @@ pub(super) async fn serve(
         overflow: rtsp.settings.overflow.clone(),
         access_log: rtsp.access_log,
         access: rtsp.access.clone(),
+        gates: rtsp.gates.clone(),
         publishers: rtsp.publishers.clone(),
     };
     let dialogue = Dialogue::new(terms, input, rtsp.now());

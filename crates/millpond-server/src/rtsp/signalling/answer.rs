@@ -1,7 +1,7 @@
 //! Replies to requests whose actions were performed.
 
 use super::{action::Outcome, ask};
-use crate::rtsp::reply::Reply;
+use crate::{access::query_token, rtsp::reply::Reply};
 use millpond_rtp::message::{
     Request, StatusCode,
     headers::{CONTENT_BASE, CONTENT_TYPE, RANGE, RTP_INFO, SCALE, SESSION, SPEED, TRANSPORT},
@@ -12,6 +12,12 @@ use std::time::Duration;
 /// The URL of a request without its query and slashes at its end: clients append the names of tracks to it.
 fn base(request: &Request<Vec<u8>>) -> Option<String> {
     let mut url = request.request_uri()?.clone();
+    // A token of the query goes into the path, so that the URLs of tracks have it.
+    let in_query = ask::token(request).is_none().then(|| query_token(url.query().unwrap_or_default())).flatten();
+    if let Some(token) = in_query.filter(|token| token.starts_with("eyJ")) {
+        let path = format!("/~{token}{}", url.path());
+        url.set_path(&path);
+    }
     url.set_query(None);
     Some(url.as_str().trim_end_matches('/').to_owned())
 }

@@ -4,7 +4,7 @@ use super::{
     TimeRange,
     action::{Announce, Asked, Named, SetUp},
 };
-use crate::rtsp::reply::Reply;
+use crate::{access::token, rtsp::reply::Reply};
 use millpond_rtp::{
     key_management::carriage,
     message::{
@@ -58,9 +58,33 @@ pub(super) fn agent(request: &Request<Vec<u8>>) -> Option<String> {
     Some(header(request, &USER_AGENT)?.chars().take(AGENT).collect())
 }
 
-/// The path of a request's URL, decoded.
+/// The token that the path of a request's URL begins with, and the rest of the path.
+fn split(request: &Request<Vec<u8>>) -> Option<(Option<&str>, &str)> {
+    let path = request.request_uri()?.path();
+    Some(token::split(path).map_or((None, path), |(token, rest)| (Some(token), rest)))
+}
+
+/// The token in the path of a request's URL.
+pub(super) fn token(request: &Request<Vec<u8>>) -> Option<&str> {
+    split(request)?.0
+}
+
+/// The URL of a request for the log, without tokens.
+pub(super) fn logged(request: &Request<Vec<u8>>) -> Option<String> {
+    let mut url = request.request_uri()?.clone();
+    let rest = token::split(url.path()).map(|(_, rest)| rest.to_owned());
+    if let Some(rest) = rest {
+        url.set_path(&rest);
+    }
+    if url.query().is_some_and(|query| query.split('&').any(token::is_parameter)) {
+        url.set_query(None);
+    }
+    Some(url.into())
+}
+
+/// The path of a request's URL, decoded, without a token.
 pub(super) fn path(request: &Request<Vec<u8>>) -> Option<String> {
-    let path = request.request_uri()?.path().trim_matches('/').to_owned();
+    let path = split(request)?.1.trim_matches('/').to_owned();
     let path = percent_encoding::percent_decode_str(&path).decode_utf8().ok()?.into_owned();
     (!path.contains('\0')).then_some(path)
 }

@@ -6,6 +6,7 @@ use super::{
     channels::Channels,
     sessions::{Sessions, Viewer},
 };
+use crate::access::{Gates, Refusal, RtspDecision};
 use crate::limits::ConnectionTimeouts;
 use crate::rtsp::{
     access::{Access, Admission, Publishers},
@@ -43,6 +44,8 @@ pub(in crate::rtsp) struct Terms {
     pub(in crate::rtsp) access_log: bool,
     /// Credentials that clients must present; `None` admits everyone.
     pub(in crate::rtsp) access: Option<Arc<Access>>,
+    /// Rules of access, per place.
+    pub(in crate::rtsp) gates: Arc<Gates>,
     /// Admission of publishers; `None` where no stream is pushed.
     pub(in crate::rtsp) publishers: Option<Arc<Publishers>>,
 }
@@ -242,10 +245,18 @@ impl Dialogue {
     /// The reply to a request without valid credentials.
     fn refusal(&mut self, request: &Request<Vec<u8>>, now: Duration) -> Option<Reply> {
         let is_publishers = self.is_publishers(request);
-        let admission = match (&self.terms.publishers, &self.terms.access) {
-            (Some(publishers), _) if is_publishers => publishers.admission(self.terms.peer.ip()),
-            (_, Some(access)) => Admission::Users(access),
-            (_, None) => Admission::Free,
+        let ruled = if is_publishers { RtspDecision::Open } else { self.ruled(request) };
+        if let RtspDecision::Refused(refusal) = &ruled {
+            let (peer, why) = (self.terms.peer, refusal.to_string());
+            tracing::debug!(%peer, why, "RTSP request refused");
+            // A client without credentials may get a token from its user. Each wrong one counts.
+            self.wrong += usize::from(matches!(refusal, Refusal::Token(_)));
+            return Some(Reply::new(refused_status(refusal)).because(why));
+        }
+        let admission = match (&self.terms.publishers, &self.terms.access, &ruled) {
+            (Some(publishers), ..) if is_publishers => publishers.admission(self.terms.peer.ip()),
+            (_, _, RtspDecision::Users(access)) | (_, Some(access), RtspDecision::Open) => Admission::Users(access),
+            _ => Admission::Free,
         };
         let refused = match admission {
             Admission::Free => Ok(()),
@@ -265,6 +276,13 @@ impl Dialogue {
             tracing::warn!(%peer, %why, "RTSP request refused");
         }
         Some(refused.reply)
+    }
+
+    /// What the rules of a request's place ask for. Later requests of a session belong to whom it was given.
+    fn ruled(&self, request: &Request<Vec<u8>>) -> RtspDecision {
+        let Some(path) = ask::path(request) else { return RtspDecision::Open };
+        let begins = matches!(request.method(), Method::Describe | Method::Setup);
+        self.terms.gates.rtsp((&path, begins), self.terms.peer.ip(), (ask::token(request), &ask::query(request)))
     }
 
     /// Whether a request is that of a publisher. Requests that send media to the client never are.
@@ -345,10 +363,18 @@ impl Dialogue {
         tracing::debug!(%peer, method, status, "RTSP request");
         // A challenge is no refusal yet. Wrong answers are logged where they are found.
         if status >= 400 && reply.status != StatusCode::Unauthorized && self.terms.access_log {
-            let (uri, agent) = (request.request_uri().map(|uri| uri.to_string()), ask::agent(request));
+            let (uri, agent) = (ask::logged(request), ask::agent(request));
             tracing::info!(%peer, method, uri, status, agent, why = reply.why, "RTSP request refused");
         }
         reply.to_bytes(request)
+    }
+}
+
+fn refused_status(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::NoKeys => StatusCode::ServiceUnavailable,
+        // 401 asks for a scheme of RTSP, of which tokens are none.
+        _ => StatusCode::Forbidden,
     }
 }
 

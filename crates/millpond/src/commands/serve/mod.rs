@@ -9,7 +9,7 @@ use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config::{
-        self, Config, Inputs, Loaded, PLACE_SETTINGS, PlaceSetting, TlsSource,
+        self, AccessSettings, Config, Inputs, Loaded, PLACE_SETTINGS, PlaceSetting, TlsSource,
         value::{self, Form},
     },
     logging, priority,
@@ -118,6 +118,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     }
     let (stop, stopped) = watch::channel(false);
     let has_users = config.rtsp.users.is_some() || config.publish.users.is_some();
+    let has_rules = |access: &AccessSettings| access.users.is_some() || access.keys.is_some();
+    let has_users =
+        has_users || has_rules(&config.access) || config.places.iter().any(|place| has_rules(&place.access));
     let reloads = matches!(config.tls.source(), Some(TlsSource::Files { .. })) || has_users;
     signals::watch(reloads, config.limits.shutdown_grace, stop)?;
     heap::watch()?;

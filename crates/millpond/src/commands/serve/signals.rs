@@ -50,8 +50,8 @@ impl Signals {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
                 _ = self.hangup.recv() => match reloads {
-                    true => tracing::info!("SIGHUP: certificates and RTSP users are read again"),
-                    false => tracing::info!("SIGHUP is ignored: neither tls-cert nor rtsp-users nor publish-users is set"),
+                    true => tracing::info!("SIGHUP: certificates, users and keys of tokens are read again"),
+                    false => tracing::info!("SIGHUP is ignored: none of tls-cert, rtsp-users, publish-users, access-users and access-tokens is set"),
                 },
                 _ = user1.recv() => tracing::info!("SIGUSR1 is ignored: it means nothing here"),
                 _ = user2.recv() => tracing::info!("SIGUSR2 is ignored: it means nothing here"),

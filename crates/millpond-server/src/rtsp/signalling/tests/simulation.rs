@@ -3,6 +3,7 @@
 use super::super::{
     Action, Asked, Course, Dialogue, Ended, Named, Outcome, SetUp, Signs, Step, Terms, Viewer, sessions::Sessions,
 };
+use crate::access::Gates;
 use crate::limits::ConnectionTimeouts;
 use crate::rtsp::{record::End, reply::Reply, wire};
 use bytes::BytesMut;
@@ -206,6 +207,7 @@ impl World {
             overflow: None,
             access_log: false,
             access: None,
+            gates: Arc::new(Gates::none()),
             publishers: None,
         };
         set(&mut terms);

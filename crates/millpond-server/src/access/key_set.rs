@@ -1,0 +1,206 @@
+//! Keys of tokens that are read again: a file when it changes, a URL from time to time.
+
+use super::{
+    AccessMetrics, KeySource,
+    keys::{Keys, MOST_BYTES},
+    token::{self, Claims, Parties, TokenError},
+};
+use crate::files::{Looks, Stamp};
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, sleep_until, timeout},
+};
+use url::Url;
+
+/// How often a URL is read again.
+const PERIOD: Duration = Duration::from_secs(600);
+/// Least time between two readings of a URL.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Longest time of a reading.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most tokens whose signatures are remembered.
+const REMEMBERED: usize = 4096;
+
+/// Keys of tokens.
+pub(super) struct KeySet {
+    source: KeySource,
+    parties: Parties,
+    /// `None` while a URL was never read.
+    keys: RwLock<Option<Arc<Keys>>>,
+    /// Tokens that were right, so that the requests of a viewer do not check one signature over and over.
+    known: Mutex<HashMap<Box<str>, Arc<Claims>>>,
+    /// Asks for a reading of the URL, because a token has an unknown key.
+    wanted: Notify,
+    metrics: AccessMetrics,
+}
+
+/// Why a token can't be judged, or is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// The keys have not been read yet.
+    NoKeys,
+    Wrong(TokenError),
+}
+
+impl KeySet {
+    /// Creates it; a file is read at once.
+    ///
+    /// # Errors
+    /// The file can't be read, or has no keys.
+    pub(super) fn open(source: KeySource, parties: Parties, metrics: AccessMetrics) -> Result<Self, String> {
+        let keys = match &source {
+            KeySource::File(path) => Some(Arc::new(read_file(path)?)),
+            KeySource::Url(_) => None,
+        };
+        let (keys, known, wanted) = (RwLock::new(keys), Mutex::default(), Notify::new());
+        Ok(Self { source, parties, keys, known, wanted, metrics })
+    }
+
+    /// Reads a token at a time in seconds since 1970.
+    ///
+    /// # Errors
+    /// The reason of a refusal.
+    pub(super) fn read(&self, token: &str, now: u64) -> Result<Arc<Claims>, Unread> {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().get(token).cloned();
+        if let Some(claims) = found {
+            if claims.exp >= now {
+                return Ok(claims);
+            }
+            known().remove(token);
+        }
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Unread::NoKeys)?;
+        match token::read(token, &keys, &self.parties) {
+            Ok(claims) => {
+                let claims = Arc::new(claims);
+                let mut known = known();
+                if known.len() >= REMEMBERED {
+                    known.clear();
+                }
+                known.insert(token.into(), claims.clone());
+                Ok(claims)
+            }
+            Err(error) => {
+                if matches!(error, TokenError::Signature | TokenError::Algorithm) {
+                    self.wanted.notify_one();
+                }
+                Err(Unread::Wrong(error))
+            }
+        }
+    }
+
+    fn replace(&self, keys: Keys) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(keys));
+        // What an old key has signed counts no longer.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Keeps the keys new, until the server stops. Where they can't be read, the last good ones stay.
+    pub(super) async fn watch(self: Arc<Self>, stop: watch::Receiver<bool>) {
+        match &self.source {
+            KeySource::File(path) => self.watch_file(path, stop).await,
+            KeySource::Url(url) => self.watch_url(url, stop).await,
+        }
+    }
+
+    async fn watch_file(&self, path: &Path, stop: watch::Receiver<bool>) {
+        let mut looks = Looks::until(stop);
+        let mut seen = Stamp::of(path);
+        while looks.next().await {
+            let found = path.to_owned();
+            let read = move || {
+                let stamp = Stamp::of(&found);
+                (stamp != seen).then(|| (stamp, read_file(&found)))
+            };
+            match tokio::task::spawn_blocking(read).await {
+                Ok(None) => {}
+                Ok(Some((stamp, read))) => {
+                    seen = stamp;
+                    self.took(read);
+                }
+                Err(error) => tracing::error!(%error, "checking the keys of tokens failed"),
+            }
+        }
+    }
+
+    async fn watch_url(&self, url: &Url, mut stop: watch::Receiver<bool>) {
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+        let client = match client {
+            Ok(client) => client,
+            Err(error) => return tracing::error!(%error, "keys of tokens can't be read"),
+        };
+        loop {
+            let read = timeout(PATIENCE, read_url(&client, url)).await;
+            let read = read.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
+            let has_failed = read.is_err();
+            self.took(read);
+            let now = Instant::now();
+            let next = async {
+                sleep_until(now + PAUSE).await;
+                if !has_failed {
+                    tokio::select! {
+                        () = sleep_until(now + PERIOD) => {}
+                        () = self.wanted.notified() => {}
+                    }
+                }
+            };
+            tokio::select! {
+                () = next => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
+    fn took(&self, read: Result<Keys, String>) {
+        let source = &self.source;
+        match read {
+            Ok(keys) => {
+                tracing::info!(%source, ?keys, "keys of tokens read");
+                self.replace(keys);
+            }
+            Err(error) => {
+                self.metrics.key_failures.inc();
+                tracing::error!(%source, error, "keys of tokens can't be read, the last good ones stay");
+            }
+        }
+    }
+}
+
+/// Shows no keys and no tokens.
+impl std::fmt::Debug for KeySet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeySet").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// Reads a file with keys.
+pub(super) fn read_file(path: &Path) -> Result<Keys, String> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| format!("cannot read the file: {error}"))?;
+    let read = file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("cannot read the file: {error}"))?;
+    Keys::parse(&bytes).map_err(|error| error.to_string())
+}
+
+async fn read_url(client: &reqwest::Client, url: &Url) -> Result<Keys, String> {
+    let told = |error: reqwest::Error| error.without_url().to_string();
+    let mut reply = client.get(url.clone()).send().await.map_err(told)?;
+    if reply.status() != reqwest::StatusCode::OK {
+        return Err(format!("the status is {}", reply.status()));
+    }
+    let mut bytes = Vec::new();
+    while let Some(chunk) = reply.chunk().await.map_err(told)? {
+        if bytes.len() + chunk.len() > MOST_BYTES {
+            return Err(super::keys::KeyError::Large.to_string());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Keys::parse_set(&bytes).map_err(|error| error.to_string())
+}

@@ -1,0 +1,104 @@
+//! `millpond sign`: URLs with a token, for places with `access-tokens`.
+
+use super::Outcome;
+use crate::out::say;
+use clap::{Arg, ArgMatches, Command};
+use millpond_server::{
+    access::{Claims, keys::Secret, sign},
+    config::value,
+    http::request::uri,
+    intercept::Network,
+};
+use reqwest::Url;
+use std::time::{Duration, SystemTime};
+
+/// Longest time of a token: ten years.
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+
+pub(crate) fn command() -> Command {
+    Command::new("sign")
+        .about("Prints a URL with a signed token in its path, which playlists and segments carry on")
+        .arg_required_else_help(true)
+        .arg(
+            Arg::new("url")
+                .required(true)
+                .value_name("URL")
+                .help("URL of a playlist, manifest, stream or file: HTTP or RTSP"),
+        )
+        .arg(
+            Arg::new("key")
+                .long("key")
+                .required(true)
+                .value_name("FILE")
+                .help("File with the secret: the one of access-tokens, at least 32 bytes"),
+        )
+        .arg(
+            Arg::new("for").long("for").value_name("DURATION").default_value("4h").help("How long the URL may be used"),
+        )
+        .arg(
+            Arg::new("path")
+                .long("path")
+                .value_name("PATH")
+                .help("What the token is for, with all below it; by default the asset of the URL, \"/\" is everything"),
+        )
+        .arg(
+            Arg::new("network")
+                .long("network")
+                .value_name("NETWORK")
+                .help("Clients that may use it: an address, or a network such as 10.0.0.0/8"),
+        )
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let file = text("key").unwrap_or_default();
+    let bytes = std::fs::read(file).map_err(|error| format!("--key {file}: {error}"))?;
+    let secret = Secret::parse(&bytes).map_err(|error| format!("--key {file}: {error}"))?;
+    let period = value::duration_in(text("for").unwrap_or_default(), Duration::from_secs(1), LONGEST);
+    let period = period.map_err(|bad| format!("--for: expected {}", bad.expected))?;
+    if let Some(network) = text("network").filter(|text| Network::parse(text).is_none()) {
+        return Err(format!("--network {network}: expected an address, or a network such as 10.0.0.0/8").into());
+    }
+    let given = text("url").unwrap_or_default();
+    let mut url = Url::parse(given).map_err(|error| format!("{given}: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https" | "rtsp" | "rtsps") || !url.has_host() {
+        return Err(format!("{given}: expected a URL of http, https, rtsp or rtsps").into());
+    }
+    let decoded =
+        uri::decode_path(url.path()).ok_or_else(|| format!("{given}: the path is not UTF-8 text"))?.into_owned();
+    let path = text("path").unwrap_or_else(|| asset_of(&decoded)).trim_matches('/').to_owned();
+    let expires = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)? + period;
+    let claims = Claims { exp: expires.as_secs(), paths: Some(vec![path]), net: text("network").map(str::to_owned) };
+    let signed = format!("/~{}{}", sign(&claims, &secret)?, url.path());
+    url.set_path(&signed);
+    say!("{url}")?;
+    Ok(())
+}
+
+/// The path of the asset that a playlist, manifest or stream of a path is made of. For other paths it is the path itself.
+fn asset_of(path: &str) -> &str {
+    const MADE: [&str; 4] = ["index.m3u8", "index.mpd", "stream.mp4", "stream.ts"];
+    let Some((folder, name)) = path.rsplit_once('/') else { return path };
+    if !MADE.contains(&name) {
+        return path;
+    }
+    folder.strip_suffix("/ts").or(folder.strip_suffix("/live")).unwrap_or(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_token_is_for_the_asset() {
+        for (path, asset) in [
+            ("/films/a.mp4/index.m3u8", "/films/a.mp4"),
+            ("/films/a.mp4/ts/index.m3u8", "/films/a.mp4"),
+            ("/cams/door/index.mpd", "/cams/door"),
+            ("/cams/door/stream.mp4", "/cams/door"),
+            ("/films/a.mp4/live/index.m3u8", "/films/a.mp4"),
+            ("/films/a.mp4", "/films/a.mp4"),
+            ("/index.m3u8", ""),
+        ] {
+            assert_eq!(super::asset_of(path), asset);
+        }
+    }
+}
