@@ -6,6 +6,9 @@ const $ = id => document.getElementById(id);
 const video = $('video');
 const state = { asset: null, engine: 'hls', player: null, startup: null, problem: null };
 
+// What paths begin with where the page was opened with a token: /~TOKEN/.
+const prefix = (location.pathname.match(/^\/~[^/]+/) || [''])[0];
+
 async function getJson(url, signal) {
   const reply = await fetch(url, { signal });
   const body = await reply.json();
@@ -93,7 +96,7 @@ let listing = new AbortController();
 const lists = new Map();
 
 function folderList(folder, signal) {
-  return getJson(`/.millpond/assets?folder=${encodeURIComponent(folder)}`, signal);
+  return getJson(`${prefix}/.millpond/assets?folder=${encodeURIComponent(folder)}`, signal);
 }
 
 async function list() {
@@ -294,7 +297,7 @@ const durations = {
       const button = li.firstChild;
       const { path, key } = button.dataset;
       if (!this.known.has(key)) {
-        const told = await getJson(`/.millpond/duration?path=${encodeURIComponent(path)}`).catch(() => ({}));
+        const told = await getJson(`${prefix}/.millpond/duration?path=${encodeURIComponent(path)}`).catch(() => ({}));
         this.known.set(key, told.duration);
       }
       const duration = this.known.get(key);
@@ -318,7 +321,7 @@ async function select(path, engine) {
   $('problem').hidden = true;
   let asset;
   try {
-    asset = await getJson(`/.millpond/asset?path=${encodeURIComponent(path)}`);
+    asset = await getJson(`${prefix}/.millpond/asset?path=${encodeURIComponent(path)}`);
   } catch (error) {
     if (view.path === path) {
       await unload();
@@ -365,7 +368,7 @@ function showLive() {
 async function watchStream() {
   const { asset } = state;
   if (!asset || !asset.live || document.hidden) return;
-  const now = await getJson(`/.millpond/asset?path=${encodeURIComponent(asset.path)}`).catch(() => null);
+  const now = await getJson(`${prefix}/.millpond/asset?path=${encodeURIComponent(asset.path)}`).catch(() => null);
   if (!now || !now.live || state.asset !== asset) return;
   const isNew = JSON.stringify(now.tracks) !== JSON.stringify(asset.tracks);
   Object.assign(asset, now);
@@ -419,8 +422,8 @@ function showOutputs() {
 
 // RTSP has a port of its own on the host that the page is from.
 function address({ url, scheme, port, path }) {
-  if (scheme) return `${scheme}://${location.hostname}:${port}${path}`;
-  return url ? new URL(url, location).href : null;
+  if (scheme) return `${scheme}://${location.hostname}:${port}${prefix}${path}`;
+  return url ? new URL(prefix + url, location).href : null;
 }
 
 // Pages of plain HTTP from other machines have no clipboard but the old way.
@@ -464,7 +467,7 @@ function urlFor(engine) {
   const key = OUTPUTS[engine];
   const output = state.asset.outputs[key];
   if (!output || !output.url) throw new Error(`${key}: ${output ? output.reason : 'this asset is not one file'}`);
-  return output.url;
+  return prefix + output.url;
 }
 
 async function play(engine) {
@@ -739,7 +742,7 @@ $('open-stream').onsubmit = event => {
 
 window.millpond = {
   load: async (path, engine) => {
-    const asset = await getJson(`/.millpond/asset?path=${encodeURIComponent(path)}`);
+    const asset = await getJson(`${prefix}/.millpond/asset?path=${encodeURIComponent(path)}`);
     view = { ...view, path, engine };
     history.replaceState(null, '', hashOf(view));
     state.asset = asset;
