@@ -40,7 +40,7 @@ pub(crate) struct Gate {
     metrics: AccessMetrics,
 }
 
-/// Who asks by HTTP, and with what.
+/// A request by HTTP, with its credentials.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Viewer<'a> {
     /// The client.
@@ -107,7 +107,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What an RTSP request needs.
+/// Decision on a request by RTSP.
 #[derive(Debug)]
 pub(crate) enum RtspDecision {
     /// Nothing: the path has no rules.
@@ -168,8 +168,8 @@ impl Gates {
         Self { places: Places::new([]), outside: None, of: Vec::new() }
     }
 
-    /// The rules for a path, which is decoded; `None` where it is open. Slashes at its beginning do not count: what is looked for
-    /// elsewhere must not be more than what is checked here.
+    /// The rules for a path, which is decoded; `None` where it is open. Slashes at its beginning are ignored, so that no other lookup
+    /// finds a place that this one misses.
     pub(crate) fn of(&self, path: &str) -> Option<&Arc<Gate>> {
         match self.places.find(path.trim_start_matches('/')) {
             Some((place, ..)) => self.of.get(place)?.as_ref(),
@@ -177,7 +177,7 @@ impl Gates {
         }
     }
 
-    /// What a request by RTSP needs. `begins` tells whether it is one that begins to play: later ones belong to a session.
+    /// Decision on a request by RTSP. `begins` is true for DESCRIBE and SETUP; later requests belong to a session.
     pub(crate) fn rtsp(
         &self,
         (path, begins): (&str, bool),
@@ -271,7 +271,7 @@ impl Gate {
         RtspDecision::Refused(refused)
     }
 
-    /// What can be said without users: admitted, or not yet.
+    /// Decision by network and token alone: `true` admits the request, `false` leaves it to users.
     fn decide(&self, path: &str, client: IpAddr, token: Option<&str>) -> Result<bool, Refusal> {
         if !self.networks.is_empty() && !self.networks.iter().any(|network| network.contains(client)) {
             return Err(Refusal::Network);

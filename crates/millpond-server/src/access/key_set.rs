@@ -97,7 +97,7 @@ impl KeySet {
 
     fn replace(&self, keys: Keys) {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(keys));
-        // What an old key has signed counts no longer.
+        // Tokens of keys that are gone are no longer valid.
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 

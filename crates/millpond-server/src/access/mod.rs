@@ -1,4 +1,4 @@
-//! Who may play what: rules of each place, for HTTP and RTSP alike.
+//! Access rules of places, for HTTP and RTSP alike.
 //!
 //! A place without rules is open. [`settings`] has the rules, [`gate`] applies them. Credentials are a user's name and password,
 //! or a [`token`] that is signed by one of the [`keys`]. Tokens stand in a path (`/~TOKEN/films/a.mp4`), so that relative URLs of

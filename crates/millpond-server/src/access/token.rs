@@ -14,10 +14,10 @@ const LEEWAY: u64 = 5;
 const TRIES: usize = 8;
 /// Names of the query parameters that tokens may stand in.
 pub(super) const PARAMETERS: [&str; 2] = ["token", "jwt"];
-/// What stands before a token in a path. All tokens begin with `eyJ`, the base64 of `{"`.
+/// Beginning of a path component that is a token. All tokens begin with `eyJ`, the base64 of `{"`.
 const MARK: &str = "~eyJ";
 
-/// What a token says.
+/// Claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     /// Time after which it is worth nothing, in seconds since 1970 (RFC 7519 4.1.4).
