@@ -181,7 +181,7 @@ impl Timeline {
         }
         self.number(begins);
         let source = self.tracks[track].source(media)?;
-        let time = self.stream_time(&self.tracks[track], source);
+        let time = self.stream_time(&self.tracks[track], source).max(self.tracks[track].least(source));
         self.tracks[track].take(source, arrival);
         self.tracks[track].give(time);
         if leads {

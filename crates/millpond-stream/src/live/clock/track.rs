@@ -61,6 +61,8 @@ pub(super) struct TrackTimes {
     pub(super) reports: Reports,
     /// Greatest stream time given.
     given: Option<i64>,
+    /// Greatest stream time given in the present place.
+    given_here: Option<i64>,
     /// Least stream time that may be given.
     pub(super) floor: i64,
     /// Source time of the last frame, and the greatest one.
@@ -88,6 +90,7 @@ impl TrackTimes {
             start: None,
             reports: Reports::default(),
             given: None,
+            given_here: None,
             floor: 0,
             last: 0,
             greatest: 0,
@@ -149,6 +152,7 @@ impl TrackTimes {
         (self.slew, self.deviations) = (Slew::default(), Deviations::default());
         (self.last, self.greatest) = (media.saturating_add(offset), media.saturating_add(offset));
         (self.arrival, self.moved, self.repeated) = (arrival, arrival, 0);
+        self.given_here = None;
     }
 
     /// Removes the track's place. Times that it gives later are greater than those given.
@@ -225,6 +229,13 @@ impl TrackTimes {
     /// Takes the stream time given to a frame.
     pub(super) fn give(&mut self, time: i64) {
         self.given = self.given.max(Some(time));
+        self.given_here = self.given_here.max(Some(time));
+    }
+
+    /// Least stream time of a frame. Of a frame behind all others of its place it is the greatest one given: the correction keeps a
+    /// bounded past, and a track that was silent for longer would fall back.
+    pub(super) fn least(&self, source: i64) -> i64 {
+        self.given_here.filter(|_| source >= self.greatest).unwrap_or(i64::MIN)
     }
 
     /// Stream time after the last frame; `None` before the first.
@@ -248,6 +259,7 @@ impl TrackTimes {
         *offset = offset.saturating_add(by);
         self.last = self.last.saturating_add(by);
         self.greatest = self.greatest.saturating_add(by);
+        self.given_here = None;
     }
 
     /// Approaches a place that sender reports tell: `deviation` is its distance from the offset.

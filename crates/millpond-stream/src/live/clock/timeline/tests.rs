@@ -362,3 +362,20 @@ fn bursts_and_stalls_are_no_drift() {
     }
     assert_eq!(timeline.figures(), TimelineFigures::default());
 }
+
+#[test]
+fn a_track_that_was_silent_for_long_goes_on_and_not_back() {
+    for seconds in (300..4000).step_by(100) {
+        let mut timeline = timeline();
+        let before = stamp(&mut timeline, SOUND, 0, 0);
+        let mut ticks = 0_f64;
+        for second in 0..seconds {
+            // The clock is fast and slow in turn, so that its correction changes all the time.
+            let ppm = if second / 100 % 2 == 0 { 400e-6 } else { -400e-6 };
+            ticks += 90_000.0 * (1.0 + ppm);
+            stamp(&mut timeline, 0, ticks as u32, second * 1000);
+        }
+        let after = stamp(&mut timeline, SOUND, 480, seconds * 1000);
+        assert!(after.at >= before.at, "{seconds} s: {:?} after {:?}", after.at, before.at);
+    }
+}
