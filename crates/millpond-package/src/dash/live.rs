@@ -66,7 +66,7 @@ pub fn mpd(window: &Window, view: &ManifestView<'_>) -> Option<String> {
         None => head(&mut w, window, view),
     }
     for (index, period) in periods.iter().enumerate() {
-        let next = periods.get(index + 1).map(|next| next.began);
+        let next = periods.get(index + 1).map(Period::wall);
         period.write(&mut w, origin, next);
     }
     if end.is_none() {
@@ -177,7 +177,7 @@ impl<'a> Period<'a> {
         Some(Self { window, epoch, began, run: view.run, base: "", segments, part, target })
     }
 
-    /// Writes it. `origin` is the wall time at which the presentation begins, `next` the stream time at which another one follows.
+    /// Writes it. `origin` is the wall time at which the presentation begins, `next` the one at which another Period follows.
     fn write(&self, w: &mut Writer, origin: Duration, next: Option<Duration>) {
         w.start("Period").attribute("id", &micros(self.epoch.wall).to_string());
         w.attribute("start", &duration(micros(self.wall().saturating_sub(origin))));
@@ -192,11 +192,10 @@ impl<'a> Period<'a> {
         w.end();
     }
 
-    /// Writes its cues, up to the stream time at which another Period follows.
+    /// Writes its cues, up to the wall time at which another Period follows.
     fn events(&self, w: &mut Writer, next: Option<Duration>) {
-        // Stream times of other runs are others, and they have no cues.
-        if let Some(first) = self.segments.first().filter(|first| self.window.is_own(first)) {
-            events::write(w, self.window, &(self.began..next.unwrap_or(Duration::MAX)), first.wall);
+        if let Some(first) = self.segments.first() {
+            events::write(w, self.window, &(self.wall()..next.unwrap_or(Duration::MAX)), first.wall);
         }
     }
 

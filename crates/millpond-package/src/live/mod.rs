@@ -32,5 +32,5 @@ pub use measure::{TargetDuration, Targets};
 pub use part::{LiveSample, Part, SegmentNumber};
 pub use segment::{Segment, TrackSegment};
 pub use transport::{TransportCounters, TransportSegment};
-pub use window::{Cue, Edge, Extent, PartLookUp, PastSegment, PastTrack, Window, WindowLimits, WindowTrack};
+pub use window::{Cue, Edge, Extent, PartLookUp, PastCue, PastSegment, PastTrack, Window, WindowLimits, WindowTrack};
 pub(crate) use window::{CueAttribute, CuePoint, CueRange};

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{bandwidth::Bandwidth, track::MediaKind};
 use bytes::Bytes;
-pub use cues::Cue;
 use cues::Cues;
+pub use cues::{Cue, PastCue};
 pub(crate) use cues::{CueAttribute, CuePoint, CueRange};
 use millpond_media::units::Timescale;
 pub use past::{Extent, PastSegment, PastTrack};

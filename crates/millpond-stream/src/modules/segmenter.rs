@@ -237,7 +237,11 @@ impl Segmenter {
                 }
                 window.begin(epoch);
             }
-            cues.iter().for_each(|cue| window.cue(cue));
+            for cue in &cues {
+                if let (Some(taken), Some((past, run))) = (window.cue(cue), past) {
+                    past.cue(*run, taken, window);
+                }
+            }
             if is_short && window.in_memory() > FEWEST {
                 window.evict_oldest();
             }

@@ -242,10 +242,27 @@ pub(crate) fn push(port: u16, bytes: Vec<u8>) -> JoinHandle<()> {
 
 #[test]
 fn cues_by_put_are_events_of_playlists() {
-    let edge = Server::start(&["live=publish:", "--live-segment", "1s"]);
+    let folder = tempfile::tempdir().unwrap();
+    let shift = ["--time-shift", "1h", "--time-shift-size", "64MiB", "--time-shift-folder"];
+    let args = [&["live=publish:", "--live-segment", "1s"][..], &shift, &[folder.path().to_str().unwrap()]].concat();
+    let edge = Server::start(&args);
     let publisher = push(edge.port, film());
     assert_eq!(edge.get("live/tv/index.m3u8").status, 200);
     assert_seen(&edge, "live/tv");
+    let path = "live/tv/v1/index.m3u8?dvr";
+    let before = edge.get(path).text();
+    assert_events(&before, path);
+    // The server is killed, and nobody publishes afterwards.
     drop(edge);
     publisher.join().unwrap();
+    let edge = Server::start(&args);
+    let after = edge.get(path).text();
+    assert_eq!(tags(&after), tags(&before), "{after}");
+    assert!(after.contains("#EXT-X-ENDLIST"), "{after}");
+    let start = dates(&after)[0];
+    let date = |line: &str| line.strip_prefix("#EXT-X-PROGRAM-DATE-TIME:").map(str::to_owned);
+    let clip: Vec<_> = after.lines().filter_map(date).take(2).collect();
+    let clip = edge.get(&format!("live/tv/v1/index.m3u8?start={}&end={}", clip[0], clip[1])).text();
+    assert!(tags(&clip).is_empty() && dates(&clip)[0] == start, "a clip before the first event: {clip}");
+    assert_eq!(edge.get("live/tv/index.mpd?dvr").text().matches("<Binary>/DA").count(), 3);
 }

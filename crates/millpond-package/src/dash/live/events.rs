@@ -9,7 +9,7 @@ use bytes::Bytes;
 use millpond_media::Timescale;
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 
-/// Writes the cues of a Period that covers a stretch of stream time. Those that ended before the wall time `since` are left out.
+/// Writes the cues of a Period that covers a stretch of wall time. Those that ended before the wall time `since` are left out.
 pub(super) fn write(w: &mut Writer, window: &Window, period: &Range<Duration>, since: Duration) {
     let mut known = BTreeSet::new();
     for (point, duration) in window.cues_since(since).flat_map(points) {

@@ -22,26 +22,50 @@ pub struct Cue {
     pub section: Bytes,
 }
 
+/// A cue that a window has taken, for windows that are made later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastCue {
+    /// Wall time that it announces, since the Unix epoch.
+    pub at: Duration,
+    /// Wall time of the newest segment when it arrived.
+    pub edge: Duration,
+    /// The fields of the section.
+    pub splice: Arc<SpliceSection>,
+    /// The section, from `table_id` to its CRC.
+    pub section: Bytes,
+}
+
 /// The cues of a window.
 #[derive(Debug, Default)]
 pub(super) struct Cues(Ranges);
 
 impl Window {
-    /// Takes a cue whose time is in the newest epoch. Repeated ones change nothing. Playlists list an event until its end has
-    /// left them.
-    pub fn cue(&mut self, cue: &Cue) {
-        let Some(epoch) = self.newest_epoch() else { return };
-        let wall = epoch.wall_of(cue.at);
-        let edge = self.segments.back().map_or(cue.at, |last| last.start);
-        if self.cues.0.push(cue, wall, edge) {
+    /// Takes a cue whose time is in the newest epoch. Playlists list an event until its end has left them. Returns what a later
+    /// window needs of it; `None` where it changes nothing, such as a repeated one.
+    pub fn cue(&mut self, cue: &Cue) -> Option<PastCue> {
+        let at = self.newest_epoch()?.wall_of(cue.at);
+        let edge = self.segments.back().map_or(at, |last| last.wall);
+        let taken = PastCue { at, edge, splice: cue.splice.clone(), section: cue.section.clone() };
+        self.cues.0.push(&taken).then(|| {
             self.change(None);
+            taken
+        })
+    }
+
+    /// Takes the cues of earlier windows, in the order of their arrival, after [`restore`](Self::restore).
+    pub fn restore_cues(&mut self, cues: impl IntoIterator<Item = PastCue>) {
+        for cue in cues {
+            self.cues.0.settle(cue.edge);
+            self.cues.0.push(&cue);
         }
+        self.expire_cues();
+        self.change(None);
     }
 
     /// Forgets events that ended before the first segment, and ends breaks that return by themselves.
     pub(super) fn expire_cues(&mut self) {
         let Some((first, last)) = self.segments.front().zip(self.segments.back()) else { return };
-        self.cues.0.settle(last.start);
+        self.cues.0.settle(last.wall);
         self.cues.0.expire(first.wall);
     }
 

@@ -7,14 +7,16 @@ mod clip;
 mod entry;
 mod reader;
 mod recovery;
+mod stored_cues;
 mod stretch;
 
 pub use clip::Clip;
 use entry::{StoredEpoch, StoredSegment, StoredTrack, wall_now};
+use stored_cues::StoredCues;
 pub use stretch::NoClip;
 
 use millpond_package::live::{
-    Cut, PastSegment, SegmentNumber, TargetDuration, Window, WindowEpoch, WindowLimits, WindowTrack,
+    Cut, PastCue, PastSegment, SegmentNumber, TargetDuration, Window, WindowEpoch, WindowLimits, WindowTrack,
 };
 use millpond_store::{
     Chunk,
@@ -74,6 +76,7 @@ pub(crate) struct State {
     epochs: BTreeMap<(u64, u32), StoredEpoch>,
     /// By rising numbers.
     segments: VecDeque<StoredSegment>,
+    cues: StoredCues,
     target: Option<TargetDuration>,
     refreshed: Option<Instant>,
 }
@@ -124,8 +127,10 @@ impl TimeShift {
     /// Gives an empty window what was cut before, as far back as the tracks are the same. It keeps what leaves memory too.
     pub(crate) fn restore(&self, window: &mut Window) {
         self.keep(window);
-        let (epochs, segments) = self.lock().past(window.tracks());
+        let state = self.lock();
+        let (epochs, segments) = state.past(window.tracks());
         window.restore(epochs, segments);
+        state.cues.restore(window);
     }
 
     /// Returns a window of the newest segments with the same tracks, for a stream that does not run, and the name of its run. That
@@ -174,6 +179,15 @@ impl TimeShift {
             let record = RingRecord { kind: RingKind::Init, track, flags, ..record };
             self.ring.append(record, Arc::new([init.clone()]));
         }
+    }
+
+    /// Writes a cue that a window has taken. `run` is that of the window.
+    pub(crate) fn cue(&self, run: u64, cue: PastCue, window: &Window) {
+        let epoch = window.newest_epoch().map_or(0, |epoch| epoch.number);
+        let segment = window.segments().next_back().map_or(0, |segment| segment.number.0);
+        let record = stored_cues::record(&cue, (run, epoch, segment));
+        self.ring.append(record, Arc::new([cue.section.clone()]));
+        self.lock().cues.push(cue);
     }
 
     /// Gives a decision of the cutter to a window, and to the disk. `run` is that of the window.
@@ -318,7 +332,8 @@ impl TimeShift {
 
     /// Bytes of memory that it holds.
     pub(crate) fn memory(&self) -> u64 {
-        self.lock().segments.iter().map(StoredSegment::memory).sum()
+        let state = self.lock();
+        state.segments.iter().map(StoredSegment::memory).sum::<u64>() + state.cues.memory()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads the past of a stream from its ring.
 
 use super::{
-    DEFAULT, State,
+    DEFAULT, State, StoredCues,
     entry::{INDEPENDENT, StoredEpoch, StoredSegment, StoredTrack, ticks},
 };
 use millpond_media::{
@@ -42,7 +42,7 @@ pub(super) fn recover(ring: &Ring, found: &[Found]) -> State {
         formats: epoch.inits.iter().map(|init| format(ring, (*init)?)).collect(),
     };
     let epochs: BTreeMap<_, _> = epochs.into_iter().map(|(key, epoch)| (key, read(epoch))).collect();
-    let mut state = State { epochs, ..State::default() };
+    let mut state = State { epochs, cues: StoredCues::recover(ring, found), ..State::default() };
     let mut segments: BTreeMap<u64, StoredSegment> = BTreeMap::new();
     for Found { record, place, .. } in found {
         let Some(epoch) = state.epochs.get(&(record.run, record.epoch)) else { continue };

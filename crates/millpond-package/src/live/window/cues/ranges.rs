@@ -1,6 +1,6 @@
 //! Events of cues: a pair of cues is one range.
 
-use super::Cue;
+use super::PastCue;
 use bytes::Bytes;
 use millpond_media::ts::{SpliceEvent, SpliceKind, SpliceMeaning};
 use std::{collections::VecDeque, fmt::Write as _, time::Duration};
@@ -47,17 +47,17 @@ pub(crate) enum CueAttribute {
 /// A moment that a section announces.
 #[derive(Clone, Debug)]
 pub(crate) struct CuePoint {
-    /// Stream time.
+    /// Wall time, since the Unix epoch.
     pub(crate) at: Duration,
-    /// Wall time in whole milliseconds, since the Unix epoch.
+    /// The same in whole milliseconds.
     pub(crate) wall: Duration,
     /// The section; `None` for the end of a break that returned by itself.
     pub(crate) section: Option<Bytes>,
 }
 
 impl CuePoint {
-    fn new(at: Duration, wall: Duration, section: Option<Bytes>) -> Self {
-        Self { at, wall: whole_millis(wall), section }
+    fn new(at: Duration, section: Option<Bytes>) -> Self {
+        Self { at, wall: whole_millis(at), section }
     }
 
     fn is_near(&self, other: &Self) -> bool {
@@ -122,9 +122,9 @@ fn duration(ticks: u64) -> Duration {
 pub(super) struct Ranges(VecDeque<CueRange>);
 
 impl Ranges {
-    /// Takes a cue whose time is `wall`. The stream is as far as `edge`. Returns whether it changes anything.
-    pub(super) fn push(&mut self, cue: &Cue, wall: Duration, edge: Duration) -> bool {
-        let point = CuePoint::new(cue.at, wall, Some(cue.section.clone()));
+    /// Takes a cue. Returns whether it changes anything.
+    pub(super) fn push(&mut self, cue: &PastCue) -> bool {
+        let (point, edge) = (CuePoint::new(cue.at, Some(cue.section.clone())), cue.edge);
         let mut is_change = false;
         if cue.splice.events.is_empty() {
             is_change |= self.add(CueRange::command(cue.splice.command, point.clone()));
@@ -214,14 +214,13 @@ impl Ranges {
         self.0.len() != before
     }
 
-    /// Ends breaks that return by themselves and whose planned end lies before `edge`.
+    /// Ends breaks that return by themselves and whose planned end lies before the wall time `edge`.
     pub(super) fn settle(&mut self, edge: Duration) {
         for range in self.0.iter_mut().filter(|range| range.is_open() && range.returns) {
             let Some(planned) = range.planned.filter(|planned| range.begin.at + *planned + GRACE <= edge) else {
                 continue;
             };
-            let (at, wall) = (range.begin.at + planned, range.begin.wall + planned);
-            range.end = Some(CuePoint::new(at, wall, None));
+            range.end = Some(CuePoint::new(range.begin.at + planned, None));
         }
     }
 

@@ -6,13 +6,15 @@ use crate::{
         live::{PlaylistView, media},
     },
     live::{
-        CutRules, Extent, SegmentNumber,
+        CutRules, Extent, PastSegment, PastTrack, SegmentNumber,
         testing::{LIMITS, cut, epoch, film, rules, window},
     },
 };
 use millpond_media::ts::{SpliceEvent, SpliceKind, SpliceMeaning};
 
 const SECOND: u64 = 90_000;
+/// Wall time of stream time 10 s.
+const TEN_O_CLOCK: u64 = 1_795_341_600;
 const BREAK: SpliceEvent = SpliceEvent {
     number: 7,
     kind: SpliceKind::Insert,
@@ -125,7 +127,7 @@ fn cancelled_and_moved_breaks_leave() {
     window.cue(&cue(20_000, 1, &[BREAK]));
     window.cue(&cue(22_000, 2, &[BREAK]));
     let starts = |window: &Window| -> Vec<_> {
-        window.cues_since(Duration::ZERO).map(|range| range.begin.at.as_secs()).collect()
+        window.cues_since(Duration::ZERO).map(|range| range.begin.at.as_secs() - TEN_O_CLOCK + 10).collect()
     };
     assert_eq!(starts(&window), [22]);
     window.cue(&cue(12_000, 3, &[SpliceEvent { number: 8, ..cancelled }]));
@@ -226,4 +228,56 @@ fn manifests_have_events_in_their_periods() {
     assert!(text.contains("presentationTime=\"225000\" duration=\"2700000\""), "{text}");
     assert!(text.contains("<Event presentationTime=\"360000\" id="), "{text}");
     assert_eq!(text.matches("<EventStream").count(), 1);
+}
+
+/// A window with a segment of an earlier run, a minute before its own first one. Stream times of both runs are equal.
+fn continued(cues: Vec<PastCue>) -> Window {
+    let mut window = Window::new(LIMITS, crate::live::testing::tracks(), 7);
+    window.keep_past(Duration::from_secs(3600));
+    let (from, wall) = (Duration::from_secs(10), Duration::from_secs(TEN_O_CLOCK - 60));
+    let mut earlier = epoch(u32::MAX - 1, from);
+    earlier.wall = wall;
+    let tracks =
+        [SECOND as i64, 48_000].map(|scale| PastTrack { start: scale * 10, duration: scale * 60, bytes: 1000 });
+    let (number, epoch_of, discontinuity) = (SegmentNumber(99), u32::MAX - 1, 6);
+    let tracks = tracks.into();
+    let past = PastSegment { number, epoch: epoch_of, discontinuity, start: from, wall, is_independent: true, tracks };
+    window.restore(vec![earlier], vec![past]);
+    window.restore_cues(cues);
+    window.begin(epoch(0, from));
+    cut(rules(), film(5, 50)).into_iter().for_each(|one| window.push(one));
+    window
+}
+
+#[test]
+fn cues_of_an_earlier_run_are_those_of_its_segments() {
+    let mut first = watched(5);
+    let taken = |window: &mut Window, millis, byte, event| window.cue(&cue(millis, byte, &[event]));
+    assert!(taken(&mut first, 12_000, 1, RETURN).is_some() && taken(&mut first, 12_000, 1, RETURN).is_none());
+    let earlier = |seconds: u64, byte, events: &[SpliceEvent]| {
+        let Cue { splice, section, .. } = cue(0, byte, events);
+        let at = Duration::from_secs(TEN_O_CLOCK - 60 + seconds);
+        PastCue { at, edge: at - Duration::from_secs(1), splice, section }
+    };
+    // A break that had no end yet, one that returns by itself, and one from before all segments.
+    let returns = SpliceEvent { number: 9, duration: Some(2 * SECOND), returns: true, ..BREAK };
+    let old = PastCue { at: Duration::from_secs(TEN_O_CLOCK - 600), ..earlier(0, 3, &[RETURN]) };
+    let mut window = continued(vec![old, earlier(2, 1, &[BREAK]), earlier(8, 2, &[returns])]);
+    // The same stream time as that of the break.
+    window.cue(&cue(12_000, 4, &[RETURN]));
+    let view = PlaylistView { extent: Extent::Past, ..VIEW };
+    let of_break = "ID=\"insert-7-1795341542000\",START-DATE=\"2026-11-22T09:59:02.000Z\",END-DATE=\"2026-11-22T10:00:02.000Z\",\
+                    DURATION=60.000,PLANNED-DURATION=30.000,SCTE35-OUT=0xFC00000001,SCTE35-IN=0xFC00000004";
+    let of_other = "ID=\"insert-9-1795341548000\",START-DATE=\"2026-11-22T09:59:08.000Z\",END-DATE=\"2026-11-22T09:59:10.000Z\",\
+                    DURATION=2.000,PLANNED-DURATION=2.000,SCTE35-OUT=0xFC00000002";
+    assert_eq!(tags(&window, &view), [of_break, of_other]);
+    let (run, clock, zero) = ("0a1b", "/time", Duration::ZERO);
+    let manifest = ManifestView { run, clock, published: zero, away: zero, extent: Extent::Past };
+    let text = mpd(&window, &manifest).unwrap();
+    let (before, now) = text.split_once("</Period>").unwrap();
+    let times = |text: &str| -> Vec<u64> {
+        let events = text.split("<Event presentationTime=\"").skip(1);
+        events.map(|event| event.split_once('"').unwrap().0.parse::<u64>().unwrap() / SECOND).collect()
+    };
+    assert_eq!((times(before), times(now)), (vec![2, 8], vec![2]), "{text}");
 }
