@@ -2,6 +2,7 @@
 
 mod channels;
 mod connector;
+mod ladder_viewers;
 mod ladders;
 mod object_key;
 mod publishers;
@@ -14,6 +15,7 @@ mod titles;
 pub(crate) use crate::rtsp::{HttpClient, HttpRefusal, OpenRefusal, Publishers};
 pub use channels::ChannelConfig;
 pub(crate) use connector::SourceConnector;
+pub(crate) use ladder_viewers::CannotFollow;
 pub(crate) use ladders::{LadderAt, Ladders};
 pub use publishers::PublishSettings;
 pub use settings::LiveSettings;

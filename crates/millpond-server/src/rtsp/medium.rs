@@ -1,7 +1,7 @@
 //! The medium of a path, which a session plays.
 
 use super::Rtsp;
-use crate::library::LibraryError;
+use crate::{library::LibraryError, live::CannotFollow};
 use millpond_stream::{CannotOpen, Feed, Format, Program, StoredMedia, reception::SourceError};
 use std::{sync::Arc, time::Duration};
 
@@ -26,6 +26,16 @@ pub(super) enum NoMedium {
     Stream(#[from] CannotOpen),
     #[error(transparent)]
     Source(#[from] Arc<SourceError>),
+}
+
+impl From<CannotFollow> for NoMedium {
+    fn from(error: CannotFollow) -> Self {
+        match error {
+            CannotFollow::Library(error) => Self::Library(error),
+            CannotFollow::Stream(error) => Self::Stream(error),
+            CannotFollow::Source(error) => Self::Source(error),
+        }
+    }
 }
 
 impl Medium {
@@ -79,8 +89,11 @@ impl Medium {
 
 impl Rtsp {
     /// The medium of a path, and the rendition that its last part names, where it does. A live stream is opened; waits until its
-    /// formats are known.
+    /// formats are known. That of a ladder is for one viewer.
     pub(super) async fn medium(&self, path: &str) -> Result<(Medium, Option<String>), NoMedium> {
+        if let Some(program) = self.sources.follow(path).await? {
+            return Ok((Medium::Program(program), None));
+        }
         if let Some(request) = self.sources.stream(path).await? {
             let stream = self.manager.live(request)?;
             let feed = self.manager.live_feed(&stream, PATIENCE).await?;

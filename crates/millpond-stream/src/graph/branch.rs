@@ -10,7 +10,10 @@ use super::{
     session::BranchSplicer,
     shedding,
 };
-use crate::{Dropping, Run, live::Splicer};
+use crate::{
+    Dropping, Run,
+    live::{Splicer, Strain},
+};
 use std::{
     cell::RefCell,
     sync::{
@@ -37,6 +40,8 @@ pub(super) struct BranchWriter {
     losses: Losses,
     /// Number of frames lost.
     lost: Arc<AtomicU64>,
+    /// Number of reports in which the receiver of the frames missed many packets.
+    losses_reported: Arc<AtomicU64>,
     /// The module that takes the frames.
     to: NodeId,
     splicer: BranchSplicer,
@@ -61,9 +66,10 @@ impl BranchWriter {
     ) -> (Self, PipeReader) {
         let lost = Arc::new(AtomicU64::new(0));
         let edge = registry.connect(from, to, limits.runs, lost.clone());
-        let (queue, reader) = branch(edge);
+        let losses_reported = Arc::<AtomicU64>::default();
+        let (queue, reader) = branch(edge, losses_reported.clone());
         let splicer = BranchSplicer::default();
-        let mut new = Self { queue, limits, last: None, losses: Losses::default(), lost, to, splicer };
+        let mut new = Self { queue, limits, last: None, losses: Losses::default(), lost, losses_reported, to, splicer };
         for run in kept {
             new.last = run.last().map(|frame| frame.due).max(new.last);
             new.queue.send((run.clone(), Weight::default()));
@@ -74,6 +80,13 @@ impl BranchWriter {
     /// The module that takes the frames.
     pub(super) fn to(&self) -> NodeId {
         self.to
+    }
+
+    /// How hard it is for the reader to take the frames.
+    pub(super) fn strain(&self) -> Strain {
+        let waits = self.queue.change(|waiting| waiting.load().span()).unwrap_or_default();
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Strain { waits, dropped: of(&self.lost), losses: of(&self.losses_reported) }
     }
 
     /// Puts clips in the place of frames, where some were inserted for this viewer alone.

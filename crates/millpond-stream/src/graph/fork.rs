@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Frame, Run,
-    live::{Insertion, InsertionEnd, Splicer},
+    live::{Insertion, InsertionEnd, Splicer, Strain},
     transmission::{Alarm, Transmitter},
 };
 use std::{
@@ -140,6 +140,11 @@ impl Fork {
     pub(crate) fn new(registry: &Registry, node: &NodeGuard, lead: Arc<Lead>, limits: KeptLimits) -> Self {
         let (inner, keys) = (Mutex::default(), watch::Sender::new(0));
         Self { registry: registry.clone(), node: node.id(), lead, limits, memory: None, splicer: None, inner, keys }
+    }
+
+    /// Makes the fork of a module whose frames their own sources count.
+    pub(crate) fn uncounted(registry: &Registry, node: &NodeGuard, lead: Arc<Lead>) -> Self {
+        Self::new(registry, node, lead, KEPT)
     }
 
     /// Makes the fork of a live source, whose frames are counted in `memory`. They pass a splicer first.
@@ -331,6 +336,16 @@ impl Fork {
     pub(crate) async fn closed(&self) {
         let mut keys = self.keys.subscribe();
         while !self.is_closed() && keys.changed().await.is_ok() {}
+    }
+
+    /// How hard it is for its branches to take the frames: the sum of what they dropped, and the longest wait.
+    pub(crate) fn strain(&self) -> Strain {
+        let inner = self.lock();
+        inner.branches.iter().map(BranchWriter::strain).fold(Strain::default(), |sum, of| Strain {
+            waits: sum.waits.max(of.waits),
+            dropped: sum.dropped + of.dropped,
+            losses: sum.losses + of.losses,
+        })
     }
 
     /// What has passed.

@@ -3,6 +3,7 @@
 mod attach;
 mod branch;
 mod expectation;
+mod following;
 mod fork;
 mod group;
 mod kept;

@@ -1,7 +1,7 @@
 //! The module trait, and the start of modules.
 
 use super::{Closed, Fork, NodeGuard, PipeReader, PipeWriter};
-use crate::Run;
+use crate::{Run, live::Strain};
 use futures_util::future::BoxFuture;
 use std::{error::Error, sync::Arc};
 use tokio::task::AbortHandle;
@@ -44,6 +44,14 @@ impl Output {
             Self::Fork(fork) if fork.is_closed() => Err(Closed),
             Self::Fork(_) => Ok(()),
             Self::None => Err(Closed),
+        }
+    }
+
+    /// How hard it is for the branches of a fork to take the frames.
+    pub(crate) fn strain(&self) -> Strain {
+        match self {
+            Self::Fork(fork) => fork.strain(),
+            Self::Pipe(_) | Self::None => Strain::default(),
         }
     }
 

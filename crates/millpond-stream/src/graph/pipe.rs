@@ -5,7 +5,10 @@ use crate::{
     Frame, Run,
     graph::registry::{EdgeGuard, NodeId, Registry},
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 
 /// The module at the other end has left.
@@ -35,6 +38,8 @@ pub struct PipeReader {
     /// The current run, and the number of its frames that were taken.
     current: Option<(Run, usize)>,
     room: Room,
+    /// Counts reports in which the receiver of the frames missed many packets.
+    losses: Arc<AtomicU64>,
     _edge: EdgeGuard,
 }
 
@@ -62,13 +67,13 @@ pub(crate) fn pipe(registry: &Registry, from: NodeId, to: NodeId, depth: usize) 
     let edge = registry.connect(from, to, depth, Arc::default());
     let writer = PipeWriter { runs: sender, permits: permits.clone() };
     let room = Room::Permits { permits, owed: 0 };
-    (writer, PipeReader { runs, current: None, room, _edge: edge })
+    (writer, PipeReader { runs, current: None, room, losses: Arc::default(), _edge: edge })
 }
 
-/// Returns the ends of a branch's pipe.
-pub(super) fn branch(edge: EdgeGuard) -> (QueueWriter, PipeReader) {
+/// Returns the ends of a branch's pipe. `losses` counts [reports](PipeReader::report_loss) of its reader.
+pub(super) fn branch(edge: EdgeGuard, losses: Arc<AtomicU64>) -> (QueueWriter, PipeReader) {
     let (sender, runs) = queue();
-    (sender, PipeReader { runs, current: None, room: Room::Unbounded, _edge: edge })
+    (sender, PipeReader { runs, current: None, room: Room::Unbounded, losses, _edge: edge })
 }
 
 impl PipeWriter {
@@ -144,6 +149,11 @@ impl PipeReader {
         if let Some((_, taken)) = &mut self.current {
             *taken += 1;
         }
+    }
+
+    /// Tells the module that gives the frames of a report in which their receiver missed many packets.
+    pub(crate) fn report_loss(&self) {
+        self.losses.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether permits of taken runs were not returned yet.

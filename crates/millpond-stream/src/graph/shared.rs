@@ -1,7 +1,7 @@
 //! Graphs that many subscribers share.
 
 use super::{
-    Branch, Closed, Fork, Inputs, Module, ModuleError, NodeId, Output, PipeReader, QueueLimits, Registry,
+    Branch, Closed, Fork, Inputs, Module, ModuleError, NodeGuard, NodeId, Output, PipeReader, QueueLimits, Registry,
     fork::Figures,
     live_memory::LiveMemory,
     module::{Running, start},
@@ -70,6 +70,18 @@ impl Graph {
         let inputs = inputs.into_iter().collect();
         let module = start(module, node, (inputs, Output::Fork(fork.clone())), path);
         Self { fork, _modules: loader.into_iter().chain([module]).collect() }
+    }
+
+    /// Runs a module that gives its frames to a fork.
+    pub(crate) fn of_module(
+        fork: Arc<Fork>,
+        node: NodeGuard,
+        (module, inputs): (Box<dyn Module>, Inputs),
+        path: &str,
+    ) -> Self {
+        let module = Box::new(Ending { module, fork: Closing(fork.clone()) });
+        let module = start(module, node, (inputs, Output::Fork(fork.clone())), path);
+        Self { fork, _modules: vec![module] }
     }
 
     /// Gives its frames to all who take them.

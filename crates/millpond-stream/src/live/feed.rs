@@ -18,7 +18,7 @@ pub struct LiveFeed {
 }
 
 impl LiveFeed {
-    pub(super) fn new(path: Arc<str>, run: u64, epoch: Epoch, reporter: &Reporter, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(path: Arc<str>, run: u64, epoch: Epoch, reporter: &Reporter, shared: Arc<Shared>) -> Self {
         Self { path, run, epoch, epochs: reporter.epochs(), cues: reporter.cues(), shared }
     }
 

@@ -1,6 +1,7 @@
 //! The modules of a graph: each kind in one file, and in one line of [`KINDS`].
 
 mod channel;
+mod follower;
 mod key_frames;
 mod laps;
 mod loader;
@@ -10,6 +11,7 @@ mod segmenter;
 mod splice;
 
 pub(crate) use channel::Channel;
+pub(crate) use follower::LadderFollower;
 pub use key_frames::supported_scale;
 pub(crate) use key_frames::{KeyFrameLoader, KeyFrames};
 pub(crate) use laps::Laps;
@@ -44,6 +46,7 @@ pub const KINDS: &[ModuleKind] = &[
     recorder::KIND,
     segmenter::KIND,
     splice::KIND,
+    LadderFollower::KIND,
     crate::reception::KIND,
     crate::reception::PUBLISHED,
     crate::reception::TRANSPORT,

@@ -25,6 +25,8 @@ const REFILL: Duration = ROUND.saturating_mul(4);
 
 /// Rounds between two looks at what receivers say, while some may ask for packets again.
 const LISTEN: u64 = 2;
+/// Least share of lost packets in a report, in 1/256, of which the graph is told: 5 %.
+const MANY: u8 = 13;
 /// Most packets of one request that are looked for.
 const MOST_ASKED: usize = 512;
 
@@ -353,9 +355,19 @@ impl Rounds {
         if track.protection.is_some() == is_encrypted {
             track.count(reception, now.wall, &counters);
             progress.set_heard(heard);
-            if let Some(pace) = pace {
-                pace.report(reception, now.at, &counters);
+            match pace {
+                // Its rate is found by losses.
+                Some(pace) => pace.report(reception, now.at, &counters),
+                None if reception.fraction_lost >= MANY => self.report_loss(reception.ssrc),
+                None => {}
             }
+        }
+    }
+
+    /// Tells the graph of a source's subscriber that many packets were lost.
+    fn report_loss(&self, ssrc: u32) {
+        if let Some(scheduled) = self.sources.get(&ssrc).and_then(|id| self.subscribers.get(id)) {
+            scheduled.sending.transmission.frames.report_loss();
         }
     }
 }

@@ -98,7 +98,7 @@ fn a_slow_viewer_by_http_gets_whole_pictures_and_all_sound() {
 }
 
 /// The NAL units of packets (RFC 6184), as byte stream.
-fn byte_stream<'a>(packets: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+pub(crate) fn byte_stream<'a>(packets: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     const CODE: [u8; 4] = [0, 0, 0, 1];
     let mut bytes = Vec::new();
     for packet in packets {

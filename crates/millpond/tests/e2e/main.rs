@@ -31,6 +31,7 @@ mod live_hls;
 mod live_http;
 mod live_insert;
 mod live_ladder;
+mod live_ladder_viewers;
 mod live_publish;
 mod live_put;
 mod live_reports;

@@ -1,11 +1,14 @@
 //! Running streams, each in one long response.
 
 use super::{Front, Reply, ReplyInfo, live::LivePath, past::Past};
-use crate::http::{
-    AnswerError,
-    body::Body,
-    render::{LongResponse, Muxer, Sent},
-    request::Request,
+use crate::{
+    http::{
+        AnswerError,
+        body::Body,
+        render::{LongResponse, Muxer, Sent},
+        request::Request,
+    },
+    live::CannotFollow,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_media::movie::{Track, TrackKind};
@@ -38,7 +41,10 @@ impl Front {
             self.sources.live(path.stream)?;
             return Ok(Reply { status: StatusCode::OK, headers: headers(container, []), body: Body::unmade() });
         }
-        let program = self.live_program(path).await?;
+        let program = match self.followed(path).await? {
+            Some(program) => program,
+            None => self.live_program(path).await?,
+        };
         let muxer = Muxer::of(&program, container).ok_or_else(|| unfit(&program, container))?;
         // Nothing starts for a client that takes no media.
         if request.method == Method::HEAD {
@@ -46,6 +52,19 @@ impl Front {
             return Ok(Reply { status: StatusCode::OK, headers, body: Body::unmade() });
         }
         self.long_of(&program, (container, muxer), info).await
+    }
+
+    /// Returns the frames of a ladder for one viewer; `None` where the path is that of no ladder.
+    async fn followed(&self, path: &LivePath<'_>) -> Result<Option<Program>, AnswerError> {
+        if !path.is_source {
+            return Ok(None);
+        }
+        let named = || path.stream.to_owned();
+        self.sources.follow(path.stream).await.map_err(|error| match error {
+            CannotFollow::Library(error) => error.into(),
+            CannotFollow::Stream(error) => AnswerError::NotStarted { path: named(), error },
+            CannotFollow::Source(error) => AnswerError::Source { path: named(), error },
+        })
     }
 
     /// Begins the long response of a program.
