@@ -196,7 +196,8 @@ impl Server {
         let service = Arc::new(Service::new(front, config.limits.timeouts, config.limits.max_connections));
         let intercepted = config.intercept.address.map(|addr| listen("intercept", addr)).transpose()?;
         let intercept = intercepted.map(|listener| {
-            let intercept = Intercept::new(&config, sources.manager().clone(), service.clone(), &metrics.intercept);
+            let intercept =
+                Intercept::new(&config, sources.manager().clone(), (service.clone(), rtsp.clone()), &metrics.intercept);
             (listener, Arc::new(intercept))
         });
         let (rtsp, rtmp) = ((listeners, rtsp), (rtmp_listeners, rtmp));

@@ -163,7 +163,6 @@ impl Gates {
     }
 
     /// No rules.
-    #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self { places: Places::new([]), outside: None, of: Vec::new() }
     }

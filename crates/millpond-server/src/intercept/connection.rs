@@ -8,7 +8,10 @@ use super::{
     request::{First, classify, container},
     translation::{Translated, Unfound},
 };
-use crate::http::{AnswerError, Intercepted, answer_intercepted, request::head::RequestHead};
+use crate::{
+    http::{AnswerError, Intercepted, answer_intercepted, closed, request::head::RequestHead},
+    rtsp::{FirstRequest, SharedStream, first_request},
+};
 use bytes::BytesMut;
 use millpond_stream::Program;
 use socket2::SockRef;
@@ -75,11 +78,11 @@ fn refusal(peer: SocketAddr, server: SocketAddr, intercept: &Intercept) -> Optio
 impl Connection<'_> {
     async fn run(mut self) -> Outcome {
         if self.server.port() == self.intercept.settings.rtsp_port {
-            return self.pass(Outcome::Rtsp, None).await;
+            return self.rtsp().await;
         }
-        let head = match self.first().await {
-            Ok(First::Get(head)) => head,
-            Ok(First::Partial | First::Other) => return self.pass(Outcome::Passed, None).await,
+        let head = match self.first(classify, |first| matches!(first, First::Partial)).await {
+            Ok(Some(First::Get(head))) => head,
+            Ok(_) => return self.pass(Outcome::Passed, None).await,
             Err(_) => return Outcome::Left,
         };
         let started = Instant::now();
@@ -100,22 +103,51 @@ impl Connection<'_> {
         }
     }
 
-    /// Reads until the first bytes are a request or something else. A client that says nothing is something else.
-    async fn first(&mut self) -> io::Result<First> {
+    /// Serves a connection to a server's RTSP port: with a stream that others share, or by passing it on.
+    async fn rtsp(mut self) -> Outcome {
+        if !self.intercept.settings.shares_rtsp {
+            return self.pass(Outcome::Rtsp, None).await;
+        }
+        let first = self.first(first_request, |first| matches!(first, FirstRequest::Partial)).await;
+        let (path, target) = match first {
+            Ok(Some(FirstRequest::Stream { path, target })) => (path, target),
+            Ok(_) => return self.pass(Outcome::Rtsp, None).await,
+            Err(_) => return Outcome::Left,
+        };
+        let program = tokio::select! {
+            biased;
+            program = Box::pin(self.intercept.share(self.server.ip(), &target)) => program,
+            () = closed(&self.stream) => return Outcome::Left,
+        };
+        let Some(program) = program else { return self.pass(Outcome::Rtsp, None).await };
+        let served =
+            self.intercept.rtsp.serve_shared((self.stream, self.read), self.peer, SharedStream { path, program });
+        if let Err(error) = Box::pin(served).await {
+            tracing::debug!(peer = %self.peer, server = %self.server, %error, "shared RTSP connection ended");
+        }
+        Outcome::Shared
+    }
+
+    /// Reads until the class of the first bytes is known; `None` where they have none: a client that says nothing.
+    async fn first<T>(
+        &mut self,
+        classify: impl Fn(&[u8]) -> T,
+        is_partial: impl Fn(&T) -> bool,
+    ) -> io::Result<Option<T>> {
         let mut limit = Deadline::now() + SILENCE;
         loop {
             match timeout_at(limit, self.read_more()).await {
                 Ok(Ok(0)) if self.read.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(Ok(0)) | Err(_) => return Ok(First::Other),
+                Ok(Ok(0)) | Err(_) => return Ok(None),
                 Ok(Err(error)) => return Err(error),
                 Ok(Ok(count)) if count == self.read.len() => {
                     limit = Deadline::now() + self.intercept.service.timeouts.head;
                 }
                 Ok(Ok(_)) => {}
             }
-            match classify(&self.read) {
-                First::Partial => {}
-                known => return Ok(known),
+            let first = classify(&self.read);
+            if !is_partial(&first) {
+                return Ok(Some(first));
             }
         }
     }

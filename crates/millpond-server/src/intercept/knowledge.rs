@@ -18,6 +18,8 @@ pub(super) enum Fact {
     NoRtsp(IpAddr),
     /// It has nothing by RTSP under the path and query of a hash.
     NoPath(IpAddr, u64),
+    /// Its path of a hash is no live stream that clients of RTSP could share.
+    NotShared(IpAddr, u64),
 }
 
 /// Facts about servers, each known for the same time.

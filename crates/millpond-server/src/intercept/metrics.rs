@@ -25,12 +25,14 @@ pub(super) enum Outcome {
     Loop,
     /// Too many connections were open.
     Full,
+    /// Its client of RTSP got a live stream that others share.
+    Shared,
     /// Its client left before its server was known to have the stream.
     Left,
 }
 
 impl Outcome {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Translated,
         Self::Failed,
         Self::Passed,
@@ -39,6 +41,7 @@ impl Outcome {
         Self::Outside,
         Self::Loop,
         Self::Full,
+        Self::Shared,
         Self::Left,
     ];
 
@@ -53,6 +56,7 @@ impl Outcome {
             Self::Outside => "outside",
             Self::Loop => "loop",
             Self::Full => "full",
+            Self::Shared => "shared",
             Self::Left => "left",
         }
     }

@@ -23,7 +23,7 @@ pub use network::Network;
 pub use settings::InterceptSettings;
 pub(crate) use upstream::transparent;
 
-use crate::{config::Config, http::Service};
+use crate::{config::Config, http::Service, rtsp::Rtsp};
 use clients::Clients;
 use knowledge::{Fact, Knowledge};
 use millpond_stream::Manager;
@@ -47,6 +47,8 @@ pub(crate) struct Intercept {
     settings: InterceptSettings,
     manager: Arc<Manager>,
     service: Arc<Service>,
+    /// Serves clients of RTSP that share a stream.
+    rtsp: Arc<Rtsp>,
     metrics: InterceptMetrics,
     own: OwnAddresses,
     clients: Arc<Clients>,
@@ -69,11 +71,11 @@ pub(crate) struct Intercept {
 }
 
 impl Intercept {
-    /// Creates the state. `service` answers requests that become streams of `manager`.
+    /// Creates the state. `service` and `rtsp` answer requests that become streams of `manager`.
     pub(crate) fn new(
         config: &Config,
         manager: Arc<Manager>,
-        service: Arc<Service>,
+        (service, rtsp): (Arc<Service>, Arc<Rtsp>),
         metrics: &InterceptMetrics,
     ) -> Self {
         let settings = config.intercept.clone();
@@ -81,6 +83,7 @@ impl Intercept {
         Self {
             manager,
             service,
+            rtsp,
             metrics: metrics.clone(),
             own: OwnAddresses::default(),
             clients: Arc::new(Clients::new(settings.per_client)),

@@ -27,6 +27,8 @@ pub struct InterceptSettings {
     pub idle: Duration,
     /// Highest number of connections of one client.
     pub per_client: usize,
+    /// Whether clients of RTSP share the live streams of servers.
+    pub shares_rtsp: bool,
     /// Time for which a server without RTSP, and a path that it doesn't have, is remembered.
     pub memory: Duration,
 }
@@ -43,6 +45,7 @@ impl Settings for InterceptSettings {
             mark: None,
             idle: Duration::from_secs(300),
             per_client: (host.machine.default_connections() / 2).max(1),
+            shares_rtsp: false,
             memory: Duration::from_secs(60),
         }
     }
@@ -118,6 +121,15 @@ const LIST: &[Setting<InterceptSettings>] = &[
         help: "Highest number of intercepted connections of one client address (IPv6: of one /64 network)",
         apply: |intercept, text| value::count(text, 1).map(|v| intercept.per_client = v),
         show: |intercept| Some(intercept.per_client.to_string()),
+    },
+    Setting {
+        name: "intercept-share-rtsp",
+        form: Form::Switch,
+        default: "false",
+        help: "Clients of RTSP that ask a server for one live stream share one session of it; they get media on their connection, not \
+               by UDP",
+        apply: |intercept, text| value::switch(text).map(|v| intercept.shares_rtsp = v),
+        show: |intercept| Some(intercept.shares_rtsp.to_string()),
     },
     Setting {
         name: "intercept-memory",

@@ -10,7 +10,7 @@ use crate::{
 };
 use millpond_stream::{
     Linger, LiveRequest, Program, Source,
-    reception::{AfterEnd, RtspSource, SourceError, SourceErrorKind, SourceTransport},
+    reception::{AfterEnd, RtspSource, SourceError, SourceErrorKind, SourceTransport, StoredPolicy},
 };
 use std::{
     net::{IpAddr, SocketAddr},
@@ -74,7 +74,7 @@ impl Intercept {
                 if !self.has_rtsp(server).await {
                     return Translated::NotFound(None);
                 }
-                match self.play(server, &request.target).await {
+                match self.play(server, &request.target, StoredPolicy::Play).await {
                     Ok(program) => Translated::Found(program),
                     Err(error) => self.failed(server, unknown, error),
                 }
@@ -95,8 +95,22 @@ impl Intercept {
         probe.is_ok()
     }
 
-    async fn play(&self, server: IpAddr, target: &str) -> Result<Program, AnswerError> {
-        let request = self.request(server, target)?;
+    /// Opens a live stream of a server that clients of RTSP share; `None` where it has none of that path.
+    pub(super) async fn share(&self, server: IpAddr, target: &str) -> Option<Program> {
+        let unknown = Fact::NotShared(server, self.hash(target));
+        if self.knows(unknown) {
+            return None;
+        }
+        let played = self.play(server, target, StoredPolicy::Refuse).await;
+        if let Err(error) = &played {
+            tracing::debug!(%server, %error, "connections of RTSP for this path are passed on");
+            self.note(unknown);
+        }
+        played.ok()
+    }
+
+    async fn play(&self, server: IpAddr, target: &str, stored: StoredPolicy) -> Result<Program, AnswerError> {
+        let request = self.request(server, target, stored)?;
         let path = request.path.clone();
         let named = || path.to_string();
         let stream = self.manager.live(request).map_err(|error| AnswerError::NotStarted { path: named(), error })?;
@@ -105,16 +119,18 @@ impl Intercept {
     }
 
     /// Returns the stream of a server's path. All clients that ask for it share it.
-    fn request(&self, server: IpAddr, target: &str) -> Result<LiveRequest, AnswerError> {
+    fn request(&self, server: IpAddr, target: &str, stored: StoredPolicy) -> Result<LiveRequest, AnswerError> {
         let authority = match (SocketAddr::new(server, self.settings.rtsp_port), server) {
             (address, _) if address.port() != RTSP => address.to_string(),
             (_, IpAddr::V4(address)) => address.to_string(),
             (_, IpAddr::V6(address)) => format!("[{address}]"),
         };
         let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        // Clients of HTTP share stored titles too, those of RTSP do not.
+        let kind = if stored == StoredPolicy::Refuse { "~rtsp~" } else { "~" };
         // No place has such a name. Queries may contain passwords, and names are shown.
         let query = query.map(|query| format!("?{:016x}", self.hash(query))).unwrap_or_default();
-        let name: Arc<str> = format!("~{authority}{path}{query}").into();
+        let name: Arc<str> = format!("{kind}{authority}{path}{query}").into();
         let mut source = RtspSource::new(&format!("rtsp://{authority}{target}")).map_err(|error| {
             let words = error.to_string();
             let error = SourceError { kind: SourceErrorKind::NotFound, address: authority, words };
@@ -124,6 +140,7 @@ impl Intercept {
         source.retransmission = self.sources.retransmission;
         source.timeout = self.sources.timeout;
         source.policies.after_end = AfterEnd::Close;
+        source.policies.stored = stored;
         let linger = Linger::For(Duration::ZERO);
         Ok(LiveRequest { path: name, source: Source::Rtsp(source.into()), linger, shift: None })
     }

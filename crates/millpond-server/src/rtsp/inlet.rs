@@ -10,6 +10,8 @@ use std::{io, sync::Arc};
 pub(super) enum Inlet {
     /// The connection itself.
     Wire(Arc<Wire>),
+    /// A connection to another server.
+    Shared(Arc<Wire>),
     /// POST connections of an HTTP tunnel.
     Tunnel(Tunnel),
 }
@@ -21,7 +23,7 @@ impl Inlet {
     /// The connection failed, or the bytes are not valid.
     pub(super) async fn read(&mut self, input: &mut BytesMut) -> io::Result<usize> {
         match self {
-            Self::Wire(wire) => wire.read(input).await,
+            Self::Wire(wire) | Self::Shared(wire) => wire.read(input).await,
             Self::Tunnel(tunnel) => tunnel.read(input).await,
         }
     }

@@ -93,7 +93,9 @@ async fn serve(
     let mut arrival = Arrival::new(rtsp.timeouts, rtsp.now());
     match begin(&wire, &mut arrival, rtsp).await? {
         None => Ok(()),
-        Some(Kind::Rtsp) => connection::serve(wire.clone(), Inlet::Wire(wire), arrival.into_input(), peer, rtsp).await,
+        Some(Kind::Rtsp) => {
+            connection::serve(wire.clone(), Inlet::Wire(wire), (arrival.into_input(), None), peer, rtsp).await
+        }
         Some(Kind::Get { cookie }) => {
             let Some(mut tunnel) = rtsp.tunnels.get(&cookie, peer.ip(), wire.clone()) else {
                 return refuse(&wire, peer, "409 Conflict");
@@ -103,7 +105,7 @@ async fn serve(
             if timeout_at(until, tunnel.read(arrival.input())).await?? == 0 {
                 return Ok(());
             }
-            connection::serve(wire, Inlet::Tunnel(tunnel), arrival.into_input(), peer, rtsp).await
+            connection::serve(wire, Inlet::Tunnel(tunnel), (arrival.into_input(), None), peer, rtsp).await
         }
         Some(Kind::Post { cookie }) => {
             let input = arrival.into_input();

@@ -26,6 +26,8 @@ pub(super) enum NoMedium {
     Stream(#[from] CannotOpen),
     #[error(transparent)]
     Source(#[from] Arc<SourceError>),
+    #[error("the connection is for another stream")]
+    Other,
 }
 
 impl From<CannotFollow> for NoMedium {

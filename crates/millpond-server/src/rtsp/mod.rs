@@ -22,6 +22,7 @@ mod reply;
 mod secure;
 mod session;
 mod settings;
+mod shared;
 mod shift;
 mod signalling;
 mod srtp;
@@ -33,6 +34,7 @@ pub(crate) use access::{Access, HttpClient, HttpRefusal, OpenRefusal, Publishers
 pub(crate) use listen::{Listeners, accept};
 pub(crate) use metrics::RtspMetrics;
 pub use settings::{RtspSettings, RtspUsers};
+pub(crate) use shared::{FirstRequest, SharedStream, first_request};
 pub use users::{BadLine, Users, UsersError};
 
 use crate::access::Gates;

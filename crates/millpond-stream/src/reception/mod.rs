@@ -42,7 +42,9 @@ pub use millpond_rtp::client::Endpoint;
 pub(crate) use published::{ADDRESS, PUBLISHED, PublishedReception};
 pub(crate) use rtsp::KIND;
 pub use rtsp::RtspReception;
-pub use source::{AfterEnd, AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, TeardownPolicy};
+pub use source::{
+    AfterEnd, AfterLoss, RtpInfoPolicy, RtspSource, SourcePolicies, SourceTransport, StoredPolicy, TeardownPolicy,
+};
 pub(crate) use transport::KIND as TRANSPORT;
 pub use transport::{TransportReception, TransportSource, TransportUrlError};
 pub(crate) use turns::Turns;

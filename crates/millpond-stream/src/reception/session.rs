@@ -4,7 +4,7 @@ use super::{
     SourceError, SourceErrorKind,
     assembly::{Assembly, COUNT},
     link::{Link, LinkEvent, Stopwatch},
-    source::{AfterEnd, RtspSource, SourceTransport},
+    source::{AfterEnd, RtspSource, SourceTransport, StoredPolicy},
     teardown::TeardownGuard,
     tracks::{Chosen, Tracks, choose},
     turns::Turn,
@@ -193,6 +193,9 @@ impl<'a> Session<'a> {
         (self.tracks, self.playing, self.udp, self.is_heard) = (None, None, UdpMedia::default(), false);
         self.chosen = choose(description, self.assembly);
         self.length = description.range.and_then(|range| length(&range));
+        if self.length.is_some() && self.source.policies.stored == StoredPolicy::Refuse {
+            return Err(self.lost(SourceErrorKind::NoMedia, "it is a stored title, not a live stream"));
+        }
         if self.chosen.is_empty() {
             let found: Vec<&str> = description.streams.iter().map(|stream| stream.encoding.as_str()).collect();
             return Err(self.lost(SourceErrorKind::NoMedia, format!("no supported track among {found:?}")));

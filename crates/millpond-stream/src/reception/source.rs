@@ -53,6 +53,8 @@ pub struct SourcePolicies {
     pub teardown: TeardownPolicy,
     /// Reaction to the end of the media.
     pub after_end: AfterEnd,
+    /// Treatment of stored titles.
+    pub stored: StoredPolicy,
 }
 
 /// Use of the first packets that the reply to PLAY announces (`RTP-Info`, RFC 2326 12.33).
@@ -93,6 +95,16 @@ pub enum AfterEnd {
     Reconnect,
     /// The stream ends, as its viewers would see it without a server between.
     Close,
+}
+
+/// Treatment of stored titles: media whose description has a length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoredPolicy {
+    /// They play as live streams do.
+    #[default]
+    Play,
+    /// They are no streams: the error is [`NoMedia`](super::SourceErrorKind::NoMedia).
+    Refuse,
 }
 
 impl RtspSource {

@@ -55,7 +55,12 @@ impl Servers {
              ip daddr 10.2.0.3 tcp dport 554 reject with tcp reset; }}; }}'",
             namespace.id()
         ));
-        command.arg(rtsp).args([":::554", &format!("door=( {PICTURES} )")]);
+        let film = folder.join("film.mp4");
+        let film = format!(
+            "( filesrc location={} ! qtdemux ! rtph264pay name=pay0 pt=96 config-interval=-1 )",
+            film.display()
+        );
+        command.arg(rtsp).args([":::554", &format!("door=( {PICTURES} )"), &format!("film={film}")]);
         let mut rtsp = command.stdout(Stdio::piped()).spawn().unwrap();
         let (said, lines) = (Arc::<Mutex<Vec<String>>>::default(), BufReader::new(rtsp.stdout.take().unwrap()));
         let words = said.clone();
@@ -100,7 +105,7 @@ fn documented(language: &str) -> String {
     all
 }
 
-fn edge() -> Server {
+fn edge(more: &[&str]) -> Server {
     shell(&documented("sh"));
     let rules = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(rules.path(), documented("nft")).unwrap();
@@ -108,7 +113,7 @@ fn edge() -> Server {
     let networks = ["--intercept-networks", "10.2.0.0/24,fd00:2::/64"];
     // By UDP a busy machine may lose packets.
     let transport = ["--source-transport", "tcp"];
-    Server::start(&[&["--intercept", "[::]:8081", "--intercept-mark", "0x2"][..], &networks, &transport].concat())
+    Server::start(&[&["--intercept", "[::]:8081", "--intercept-mark", "0x2"][..], &networks, &transport, more].concat())
 }
 
 /// Decoded pictures of a URL, as hashes.
@@ -151,7 +156,7 @@ fn streams_are_translated_and_all_else_is_passed_on() {
     std::fs::write(folder.path().join("file.bin"), &file).unwrap();
     let (client, server) = routed();
     let servers = Servers::start(server, folder.path());
-    let edge = edge();
+    let edge = edge(&[]);
     let watch = Watch::begin(&edge);
 
     // Four viewers of three kinds: exact pictures, one session for those by HTTP.
@@ -207,5 +212,67 @@ fn streams_are_translated_and_all_else_is_passed_on() {
     let log = edge.log_text();
     assert!(log.contains("outside of intercept-networks") && log.contains("addressed to this machine itself"), "{log}");
     assert_eq!(edge.metric("millpond_intercepted_open", ""), 0.0);
+    watch.end(By::Intercepted, &edge);
+}
+
+#[test]
+fn clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves() {
+    if !is_alone(
+        "intercept::clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves",
+        &["nft", "nginx", "ffmpeg"],
+    ) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let film = folder.path().join("film.mp4");
+    let made =
+        "-v error -f lavfi -i testsrc2=s=176x144:r=25:d=3 -c:v libx264 -preset ultrafast -g 25 -bf 0 -pix_fmt yuv420p";
+    let made = Command::new("ffmpeg").args(made.split(' ')).arg(&film).status();
+    assert!(made.unwrap().success());
+    let (client, server) = routed();
+    let servers = Servers::start(server, folder.path());
+    let edge = edge(&["--intercept-share-rtsp=true"]);
+    let watch = Watch::begin(&edge);
+
+    let direct = player(&servers.namespace, &["-rtsp_transport", "tcp"], "rtsp://127.0.0.1/door", 250).spawn().unwrap();
+    servers.until("play /door", 1);
+    // It has decoded its first key frame before the edge gets one.
+    std::thread::sleep(Duration::from_secs(3));
+    // One of them asks for UDP first: it is refused, and asks for its connection.
+    let ways: [&[&str]; 3] = [&["-rtsp_transport", "tcp"], &["-rtsp_transport", "tcp"], &[]];
+    let viewers = ways.map(|way| player(&client, way, "rtsp://10.2.0.2/door", 50).spawn().unwrap());
+    let viewers = viewers.map(|player| hashes(&player.wait_with_output().unwrap()));
+    let direct = hashes(&direct.wait_with_output().unwrap());
+    servers.until("teardown /door", 2);
+    for (number, seen) in viewers.iter().enumerate() {
+        let at = direct.iter().position(|hash| *hash == seen[0]).unwrap_or_else(|| panic!("{number}: another picture"));
+        let both = seen.len().min(direct.len() - at);
+        assert!(both > 20 && seen[..both] == direct[at..at + both], "{number}");
+    }
+    assert_eq!(servers.count("play /door"), 2, "one session of the edge");
+    let until_ended = |shared: f64, passed: f64| {
+        let ended =
+            |outcome: &str| edge.metric("millpond_intercepted_connections_total", &format!("outcome=\"{outcome}\""));
+        let began = Instant::now();
+        while (ended("shared"), ended("rtsp")) != (shared, passed) {
+            assert!(
+                began.elapsed() < Duration::from_secs(40),
+                "{} {}: {}",
+                ended("shared"),
+                ended("rtsp"),
+                edge.log_text()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until_ended(3.0, 0.0);
+
+    // A stored title, from its beginning. What the server doesn't have, it says itself.
+    let itself = player(&client, &[], film.to_str().unwrap(), 50).output().unwrap();
+    let played = player(&client, &["-rtsp_transport", "tcp"], "rtsp://10.2.0.2/film", 50).output().unwrap();
+    assert_eq!(hashes(&played), hashes(&itself));
+    let none = player(&client, &["-rtsp_transport", "tcp"], "rtsp://10.2.0.2/none", 1).output().unwrap();
+    assert!(!none.status.success() && String::from_utf8_lossy(&none.stderr).contains("404"), "{none:?}");
+    until_ended(3.0, 2.0);
     watch.end(By::Intercepted, &edge);
 }

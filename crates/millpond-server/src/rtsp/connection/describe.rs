@@ -38,7 +38,7 @@ impl Connection<'_> {
         most: Option<u64>,
         (elsewhere, agent): (Option<String>, Option<&str>),
     ) -> Outcome<'static> {
-        let (medium, rendition) = match self.rtsp.medium(path).await {
+        let (medium, rendition) = match self.medium(path).await {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };

@@ -9,15 +9,16 @@ mod steer;
 use super::{
     Rtsp,
     inlet::Inlet,
-    medium::NoMedium,
+    medium::{Medium, NoMedium},
     party::Party,
     record::End,
     reply::Reply,
+    shared::SharedStream,
     signalling::{Action, Dialogue, Ended, Named, Outcome, Step, Terms, Viewer as _},
     srtp::Promises,
     wire::Wire,
 };
-use crate::library::LibraryError;
+use crate::{access::Gates, library::LibraryError};
 use announce::Announced;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode as HttpStatus;
@@ -34,27 +35,28 @@ use std::{
 use tokio::time::timeout_at;
 
 /// Serves a connection until it ends. Sessions whose packets go over it end with it, and those that never played. `input` has the
-/// bytes that came already.
+/// bytes that came already. Where the connection is for a shared stream, it is for nothing else, and admits everyone.
 ///
 /// # Errors
 /// The reason why it ended, where that was not the client.
 pub(super) async fn serve(
     wire: Arc<Wire>,
     inlet: Inlet,
-    input: BytesMut,
+    (input, shared): (BytesMut, Option<SharedStream>),
     peer: SocketAddr,
     rtsp: &Arc<Rtsp>,
 ) -> io::Result<()> {
+    let own = shared.is_none();
     let terms = Terms {
         peer,
         timeouts: rtsp.timeouts,
         is_secure: inlet.is_secure(),
         session_timeout: rtsp.settings.session_timeout,
-        overflow: rtsp.settings.overflow.clone(),
+        overflow: rtsp.settings.overflow.clone().filter(|_| own),
         access_log: rtsp.access_log,
-        access: rtsp.access.clone(),
-        gates: rtsp.gates.clone(),
-        publishers: rtsp.publishers.clone(),
+        access: rtsp.access.clone().filter(|_| own),
+        gates: if own { rtsp.gates.clone() } else { Arc::new(Gates::none()) },
+        publishers: rtsp.publishers.clone().filter(|_| own),
     };
     let dialogue = Dialogue::new(terms, input, rtsp.now());
     let (waiting, promises) = (Arc::default(), Promises::default());
@@ -66,6 +68,7 @@ pub(super) async fn serve(
         dialogue,
         waiting,
         promises,
+        shared,
         has_described: false,
         described: None,
         announced: None,
@@ -88,6 +91,8 @@ struct Connection<'a> {
     waiting: Arc<AtomicUsize>,
     /// Keys that were sent on the connection.
     promises: Promises,
+    /// The stream of another server that the connection is for.
+    shared: Option<SharedStream>,
     /// Whether a medium was described here: its tracks are set up here.
     has_described: bool,
     /// The channel or live stream that was described last, until it is set up.
@@ -150,6 +155,15 @@ impl Connection<'_> {
             Party::Publisher(publisher) => publisher.push(channel, packet).await.map_err(io::Error::other)?,
         }
         Ok(())
+    }
+
+    /// The medium of a path, and the rendition that its last part names, where it does.
+    async fn medium(&self, path: &str) -> Result<(Medium, Option<String>), NoMedium> {
+        match &self.shared {
+            None => self.rtsp.medium(path).await,
+            Some(shared) if shared.path == path => Ok((Medium::Program(shared.program.clone()), None)),
+            Some(_) => Err(NoMedium::Other),
+        }
     }
 
     fn send(&self, reply: &[u8]) {
@@ -236,6 +250,7 @@ fn failed(error: &NoMedium) -> Outcome<'static> {
     let status = match error {
         NoMedium::Library(error) => of_library(error),
         NoMedium::Stream(_) => StatusCode::ServiceUnavailable,
+        NoMedium::Other => StatusCode::NotFound,
         NoMedium::Source(error) => match error.kind {
             SourceErrorKind::NotFound => StatusCode::NotFound,
             SourceErrorKind::TimedOut => StatusCode::GatewayTimeout,

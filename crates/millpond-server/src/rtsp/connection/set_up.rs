@@ -25,7 +25,7 @@ const FIRST_PORT: u16 = 1024;
 impl Connection<'_> {
     pub(super) async fn set_up(&mut self, request: SetUp<Party>) -> Outcome<'static> {
         let SetUp { path, track, session, offers, key, agent, .. } = request;
-        let medium = match self.rtsp.medium(&path).await {
+        let medium = match self.medium(&path).await {
             Ok((medium, _)) => medium,
             Err(error) => return failed(&error),
         };

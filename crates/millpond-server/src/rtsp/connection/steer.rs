@@ -10,7 +10,7 @@ use crate::{
 impl Connection<'_> {
     /// The URL of a medium at the node that serves it; `None` where that is this one. `track` is appended to the path.
     pub(super) async fn steer(&self, path: &str, track: &str, query: &str) -> Option<String> {
-        let cluster = self.rtsp.cluster.as_ref()?;
+        let cluster = self.rtsp.cluster.as_ref().filter(|_| self.shared.is_none())?;
         if marked(query) {
             return None;
         }
