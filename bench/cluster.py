@@ -45,7 +45,7 @@ class Bench:
 
     def load(self, name: str, *arguments) -> tuple:
         report = WORK / f"{name}.json"
-        return load(self.binary, report, *arguments), report
+        return load(self.options.load or self.binary, report, *arguments), report
 
     def tell(self, part: str, row: dict):
         self.results.setdefault(part, []).append(row)
@@ -98,7 +98,8 @@ def killed(bench: Bench):
     with bench.nodes("killed", more=lambda name: steering) as nodes:
         dead = nodes[nodes["a"].assigned(TITLE)]
         alive = [node for node in nodes.values() if node is not dead]
-        seconds, at = 45, 20
+        # hls.js has up to half a minute ahead.
+        seconds, at = 90, 20
         options = ["--ramp-up", "5s", "--duration", f"{seconds}s"]
         # A hundred each, also of those whose first node is the one that dies.
         loads = {f"HTTP by {node.name}": bench.load(f"http-{node.name}", f"{node.url}/{MANIFEST}", "--clients", 100, *options)
@@ -262,6 +263,7 @@ def main():
     parts = {"once": once, "live": live, "killed": killed, "moves": moves, "overhead": overhead}
     parser.add_argument("parts", nargs="*", choices=[[], *parts], help="all without any")
     parser.add_argument("--server", type=Path, default=TARGET / "release/millpond", help="millpond's binary")
+    parser.add_argument("--load", type=Path, help="binary of the viewers, where it is another one")
     parser.add_argument("--viewers", type=int, default=1000, help="of the crowd (%(default)s)")
     parser.add_argument("--steering", default="", help="cluster-steering of `killed`")
     parser.add_argument("--json", type=Path, default=TARGET / "bench/cluster.json", help="all figures (%(default)s)")

@@ -37,15 +37,14 @@ TECHNIQUES = {
     "none": ("rr", False, "none"),
     "RR, cache": ("rr", True, "none"),
     "SOSD, cache": ("sosd", True, "none"),
-    "RR, cache, delay 1": ("rr", True, "one"),
     "all: SOSD, cache, delay 1": ("sosd", True, "one"),
 }
 # Numbers of streams that are tried for real, by rate in kbit/s and skew, for each technique.
 STREAMS = {
-    (1500, LOW): {"none": (150, 170), "RR, cache": (170, 190), "SOSD, cache": (190, 210), "all: SOSD, cache, delay 1": (195, 210, 230)},
-    (1500, HIGH): {"none": (150, 170), "RR, cache": (200, 220), "SOSD, cache": (260,), "all: SOSD, cache, delay 1": (210, 260, 300)},
-    (4000, LOW): {"none": (56, 64), "RR, cache": (64, 70), "SOSD, cache": (70, 78), "all: SOSD, cache, delay 1": (72, 78, 86)},
-    (4000, HIGH): {"none": (56, 64), "RR, cache": (74, 82), "SOSD, cache": (88,), "all: SOSD, cache, delay 1": (74, 88, 100)},
+    (1500, LOW): {"none": (150, 170, 190), "RR, cache": (180, 200), "SOSD, cache": (200, 220), "all: SOSD, cache, delay 1": (210, 230, 250)},
+    (1500, HIGH): {"none": (150, 170, 190), "RR, cache": (200, 220), "SOSD, cache": (260, 290), "all: SOSD, cache, delay 1": (260, 300, 340)},
+    (4000, LOW): {"none": (56, 64, 72), "RR, cache": (64, 72), "SOSD, cache": (72, 80), "all: SOSD, cache, delay 1": (72, 80, 88)},
+    (4000, HIGH): {"none": (56, 64, 72), "RR, cache": (76, 84), "SOSD, cache": (88, 96), "all: SOSD, cache, delay 1": (88, 100, 112)},
 }
 
 
