@@ -101,15 +101,16 @@ def killed(bench: Bench):
         # hls.js has up to half a minute ahead.
         seconds, at = 90, 20
         options = ["--ramp-up", "5s", "--duration", f"{seconds}s"]
+        # It is the first viewer, and so plays from the node that dies.
+        browser = chromium(alive[0])
+        if browser:
+            browser.stdout.readline()
+        began = time.monotonic()
         # A hundred each, also of those whose first node is the one that dies.
         loads = {f"HTTP by {node.name}": bench.load(f"http-{node.name}", f"{node.url}/{MANIFEST}", "--clients", 100, *options)
                  for node in nodes.values()}
         loads |= {f"RTSP by {node.name}": bench.load(f"rtsp-{node.name}", f"rtsp://127.0.0.1:{node.rtsp}/{TITLE}", "--clients", 50,
                                                      "--transport", "tcp", *options) for node in alive}
-        browser = chromium(alive[0])
-        began = time.monotonic()
-        if browser:
-            browser.stdout.readline()
         time.sleep(max(0.0, at - (time.monotonic() - began)))
         when = time.time() * 1e3
         dead.kill()

@@ -70,7 +70,7 @@ def measure(options, nodes: list) -> dict:
             report, node = WORK / f"load-{number}.json", nodes[number % len(nodes)]
             arguments = [f"{node.url}/films/{number}.mp4/index.m3u8", "--pace", "fast", "--clients", options.clients * len(nodes),
                          "--duration", f"{options.seconds + 12}s"]
-            loads.append((load(options.server, report, *arguments), report))
+            loads.append((load(options.load or options.server, report, *arguments), report))
         time.sleep(8)
         count = lambda: [node.sum("millpond_http_response_bytes_total") for node in nodes]
         cpu = lambda: [node.cpu_seconds() for node in nodes]
@@ -97,6 +97,7 @@ def tell(name: str, row: dict, base: float | None, nodes: int):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", type=Path, default=TARGET / "release/millpond", help="millpond's binary")
+    parser.add_argument("--load", type=Path, help="binary of the players, where it is another one")
     parser.add_argument("--share", type=float, default=0.08, help="of a processor, for each node (%(default)s)")
     parser.add_argument("--clients", type=int, default=2, help="players of each of 24 titles, for each node (%(default)s)")
     parser.add_argument("--seconds", type=float, default=15, help="of each measurement (%(default)s)")
