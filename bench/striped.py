@@ -2,10 +2,12 @@
 """Striped files: one stream from four stores, each throttled to a quarter of a rate (`tc tbf`, a network namespace for each store).
 
 Needs root. A film of a constant rate is striped into folders, which web servers behind the links serve. Each trial has a server and stores of its
-own, with nothing cached; all run at once:
+own, with nothing cached; some run at the same time:
 
 - `batch` and `one at a time` (`stripe-batch = 1`): the film's first bytes as one download, and the ratio of their rates;
-- the same, as one RTSP stream whose rate is 0.9 of the sum of the stores: frames that are late because they were not there;
+- `stream`: one RTSP stream whose rate is 0.9 or 0.95 of the sum of the stores: frames that are late because they were not there. `at once` is
+  the same without a delayed start (`stripe-start = 0`);
+- `HLS`, `stream.mp4`, `file`: one player of each. A player of HLS plays when it has a segment; the others when they have two seconds;
 - `killed`, `silent`: with two copies and stores that carry the stream at 0.9 of the sum of three; one store's server is killed, or its cable
   pulled, in the middle of the stream;
 - `killed, one copy`: what the server's log says then.
@@ -16,9 +18,9 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +35,8 @@ DOWNLOADED = 8 << 20
 # Of the links' rate what the heads of packets take.
 HEADS = 1.05
 FULL = 0.9
+# Seconds of media that a player of a file has before it plays.
+AHEAD = 2.0
 
 
 @dataclass
@@ -43,18 +47,28 @@ class Trial:
     batch: int = 0
     copies: int = 1
     stores: int = 4
-    """Stores that together have the stream's rate over `FULL`."""
+    """Stores that together have the stream's rate over `full`."""
     fault: str = ""
-    downloads: bool = False
+    plays: str = "rtsp"
+    """rtsp, hls, download, or the path of a file that is played as it arrives."""
+    full: float = FULL
+    start: str = "5s"
 
 
 TRIALS = [
-    Trial("batch, download", downloads=True),
-    Trial("one at a time, download", batch=1, downloads=True),
+    Trial("batch, download", plays="download"),
+    Trial("one at a time, download", batch=1, plays="download"),
     Trial("batch, stream"),
+    Trial("batch, stream at 0.95", full=0.95),
+    Trial("batch, stream at once", start="0s"),
     Trial("one at a time, stream", batch=1),
+    Trial("HLS", plays="hls"),
+    Trial("HLS at 0.95", plays="hls", full=0.95),
+    Trial("stream.mp4", plays="film.mp4/stream.mp4"),
+    Trial("file", plays="film.mp4"),
     Trial("killed, two copies", copies=2, stores=3, fault="killed"),
     Trial("silent, two copies", copies=2, stores=3, fault="silent"),
+    Trial("HLS, silent, two copies", copies=2, stores=3, fault="silent", plays="hls"),
     Trial("killed, one copy", fault="killed"),
 ]
 
@@ -84,7 +98,7 @@ class Scene:
 
     def __init__(self, number: int, trial: Trial, rate: float, folder: Path, work: Path, options):
         work.mkdir(parents=True)
-        each = rate / FULL / trial.stores
+        each = rate / trial.full / trial.stores
         self.first = options.base + 4 * number
         self.links = []
         for index, name in enumerate(NAMES):
@@ -92,7 +106,8 @@ class Scene:
             self.links.append(Link(self.first + index, each * HEADS, folder / name, work / name))
         over = ", ".join(f'"{name}={link.url}"' for name, link in zip(NAMES, self.links))
         config = work / "config.toml"
-        config.write_text(f'[places.films]\nurl = "{folder}/place"\nstripe-over = [{over}]\nstripe-batch = {trial.batch}\n')
+        config.write_text(f'[places.films]\nurl = "{folder}/place"\nstripe-over = [{over}]\nstripe-batch = {trial.batch}\n'
+                          f'stripe-start = "{trial.start}"\n')
         time.sleep(0.5)
         arguments = ["--config", config, "--workers", 2, "--cache-size", 0, "--rtsp-window", "0s", "--rtsp-deadlines", "none"]
         self.server = Edge(options.bin, work, *arguments)
@@ -131,6 +146,42 @@ def download(scene: Scene) -> dict:
     return {"bytes": length, "mbps": length * 8e-6 / (time.monotonic() - began)}
 
 
+def play(scene: Scene, trial: Trial, rate: float) -> dict:
+    """A player of a file that plays once it has `AHEAD`: its stalls."""
+    scene.server.get("/films/film.mp4/index.m3u8")
+    began, arrived, pieces = time.monotonic(), 0, []
+    with urllib.request.urlopen(f"{scene.server.url}/films/{trial.plays}", timeout=300) as reply:
+        while piece := reply.read1(1 << 16):
+            arrived += len(piece)
+            pieces.append((time.monotonic() - began, arrived))
+    total = pieces[-1][1]
+    bytes_a_second = total / SECONDS
+    start = next(at for at, count in pieces if count >= min(AHEAD * bytes_a_second, total))
+    plays, stalls, stalled, before = start, 0, 0.0, 0
+    for at, count in pieces:
+        # All before this piece was played at `plays` and the time that it takes.
+        if at > plays + before / bytes_a_second:
+            wait = at - plays - before / bytes_a_second
+            stalls, stalled, plays = stalls + 1, stalled + wait, plays + wait
+        before = count
+    return {"startup_ms": start * 1e3, "stalls": stalls, "stalled_ms": stalled * 1e3, "mbps": total * 8e-6 / pieces[-1][0]}
+
+
+def segments(scene: Scene, trial: Trial, work: Path, options) -> dict:
+    """A player of HLS: its stalls."""
+    scene.server.get("/films/film.mp4/index.m3u8")
+    report = work / "report.json"
+    command = [options.bin, "load", f"{scene.server.url}/films/film.mp4/index.m3u8", "--clients", 1, "--buffer", "30s", "--json", report]
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if trial.fault:
+        time.sleep(KILLED_AFTER)
+        scene.breaks(trial.fault)
+    process.wait()
+    found = json.loads(report.read_text())
+    return {"startup_ms": found["startup"]["max"], "stalls": found["stalls"]["count"], "stalled_ms": found["stalls"].get("total", 0),
+            "all": found["stalls"], "errors": found["errors"]}
+
+
 def stream(scene: Scene, trial: Trial, work: Path, options) -> dict:
     """One stream to its end, and what was late."""
     # Indexed before, as a film is that was played before.
@@ -158,7 +209,15 @@ def measure(number: int, trial: Trial, rate: float, folder: Path, options, resul
     work = TARGET / f"bench/striped/{number}"
     scene = Scene(number, trial, rate, folder, work, options)
     try:
-        results[trial.name] = download(scene) if trial.downloads else stream(scene, trial, work, options)
+        match trial.plays:
+            case "download":
+                results[trial.name] = download(scene)
+            case "rtsp":
+                results[trial.name] = stream(scene, trial, work, options)
+            case "hls":
+                results[trial.name] = segments(scene, trial, work, options)
+            case _:
+                results[trial.name] = play(scene, trial, rate)
     finally:
         scene.close()
 
@@ -168,6 +227,7 @@ def main():
     parser.add_argument("--bin", type=Path, default=TARGET / "release/millpond", help="millpond's binary (%(default)s)")
     parser.add_argument("--mbps", type=float, default=14, help="rate of the film (%(default)s)")
     parser.add_argument("--unit", default="1MiB", help="length of a unit (%(default)s)")
+    parser.add_argument("--together", type=int, default=4, help="trials at the same time (%(default)s)")
     parser.add_argument("--only", default="", help="trials whose names contain this")
     parser.add_argument("--base", type=int, default=200, help="number of the first namespace (%(default)s)")
     parser.add_argument("--json", type=Path, default=TARGET / "bench/striped.json", help="all figures (%(default)s)")
@@ -182,21 +242,19 @@ def main():
     folders = {copies: stripe(options, file, work, copies) for copies in (1, 2)}
     trials = [trial for trial in TRIALS if options.only in trial.name]
     results: dict = {}
-    threads = [
-        threading.Thread(target=measure, args=(number, trial, rate, folders[trial.copies], options, results)) for number, trial in enumerate(trials)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(options.together) as pool:
+        for number, trial in enumerate(trials):
+            pool.submit(measure, number, trial, rate, folders[trial.copies], options, results)
     options.json.write_text(json.dumps(results, indent=1))
     print(f"film of {rate / 1e6:.1f} Mbit/s; four stores of {rate / FULL / 4e6:.2f} Mbit/s each ({rate / FULL / 3e6:.2f} where one dies)")
     for trial in trials:
         row = results.get(trial.name)
         if row is None:
             print(f"{trial.name:26} failed")
-        elif trial.downloads:
+        elif trial.plays == "download":
             print(f"{trial.name:26} {row['mbps']:6.2f} Mbit/s")
+        elif trial.plays != "rtsp":
+            print(f"{trial.name:26} {row['stalls']} stalls of {row['stalled_ms']:.0f} ms together, start {row['startup_ms']:.0f} ms")
         else:
             late = row["late_frames"] - row["lagging_frames"]
             print(f"{trial.name:26} {row['frames']:5.0f} frames, {late:.0f} missed, {row['missed_deadlines']:.0f} missed deadlines, "

@@ -13,8 +13,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use crate::due::Due;
 use crate::error::OriginError;
 use crate::named_origin::Transfer;
 use crate::object::Object;
@@ -44,6 +45,8 @@ pub(crate) struct Flight {
     /// The furthest slice that a reader has reached.
     reached: AtomicU64,
     moved: Notify,
+    /// The time at which its first slice is needed.
+    due: Due,
 }
 
 #[derive(Debug)]
@@ -71,7 +74,8 @@ pub(crate) enum FlightBytes {
 }
 
 impl Flight {
-    pub(crate) fn new(indexes: Range<u64>, slice: u64) -> Self {
+    /// Creates a flight for slices of `slice` bytes, of which the first one is needed at `due`.
+    pub(crate) fn new(indexes: Range<u64>, slice: u64, due: Instant) -> Self {
         let progress =
             FlightProgress { index: indexes.start, filling: Arc::default(), previous: Arc::default(), end: None };
         Self {
@@ -81,6 +85,7 @@ impl Flight {
             given_up: Notify::new(),
             reached: AtomicU64::new(indexes.start),
             moved: Notify::new(),
+            due: Due::new(due),
             slice,
             indexes,
         }
@@ -97,6 +102,12 @@ impl Flight {
     /// flights.
     pub(crate) fn end_before(&self, index: u64) {
         self.until.fetch_min(index, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes of a slice that have arrived, from its start on; 0 where it does not fetch the slice now.
+    pub(crate) fn arrived(&self, index: u64) -> u64 {
+        let progress = self.progress.borrow();
+        if progress.index == index { progress.filling.filled() as u64 } else { 0 }
     }
 
     /// Returns whether it will fetch this slice without waiting for its readers.
@@ -195,6 +206,11 @@ impl Ticket {
         Self { object: object.clone(), flight: flight.clone(), news: flight.progress.subscribe(), ending: Ending::Left }
     }
 
+    /// Notes that its bytes are needed at an earlier time.
+    pub(crate) fn is_due(&self, at: Instant) {
+        self.flight.due.sooner(at);
+    }
+
     /// Returns the slices of the flight: fewer than requested, where this share was added while it was ending.
     pub(crate) fn indexes(&self) -> Range<u64> {
         self.flight.indexes.start..self.flight.until.load(Ordering::Relaxed)
@@ -252,7 +268,8 @@ pub(crate) fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc
     let mut transfer = Transfer::new(object.source_of(), opened.is_none());
     let first = slices.range(flight.indexes.start, object.meta().len);
     transfer.expects(first.end - first.start);
-    tokio::spawn(async move {
+    let due = flight.due.clone();
+    tokio::spawn(due.scope(async move {
         let counters = &object.source().counters;
         let counted = slices.flight();
         stats::add(&counters.in_flight, 1);
@@ -269,7 +286,7 @@ pub(crate) fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc
         // Off the list first: later readers start a new flight instead of getting an old failure.
         object.flights().retain(|other| !Arc::ptr_eq(other, &flight));
         flight.progress.send_modify(|progress| progress.end = Some(result));
-    });
+    }));
 }
 
 async fn fly(

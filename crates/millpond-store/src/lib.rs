@@ -31,6 +31,7 @@
 mod cache;
 mod contents;
 mod disk_tier;
+mod due;
 mod error;
 mod flight;
 mod freshness;
@@ -87,7 +88,8 @@ pub use slab::{ObjectName, SlabError};
 pub use stats::{PlaceStats, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
 pub use stripe::{
-    Layout, LayoutError, MAP_SUFFIX, MapError, MapTarget, Piece, StoreNameError, StripeError, StripeMap, StripePlan,
-    StripeSource, StripeStore, StripeStoreStats, Striped, remove, remove_striped, stripe, unstripe,
+    Layout, LayoutError, MAP_SUFFIX, MapError, MapTarget, Piece, StoreNameError, StoreRate, StripeError, StripeMap,
+    StripePlan, StripeSource, StripeStore, StripeStoreStats, Striped, Striping, remove, remove_striped, stripe,
+    unstripe,
 };
 pub use waits::{BOUNDS as WAIT_BOUNDS, WaitCounts};

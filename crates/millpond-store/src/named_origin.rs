@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -12,7 +13,7 @@ use crate::object::Object;
 use crate::origin::{Fetched, Origin};
 use crate::path::ObjectPath;
 use crate::prefetch::Scheduler;
-use crate::schedule::{LinkState, Meter, Mode, Seconds};
+use crate::schedule::{LinkLanes, LinkState, Meter, Mode, Seconds};
 use crate::speculation::Speculation;
 use crate::stats::{self, PlaceCounters};
 
@@ -55,13 +56,18 @@ impl NamedOrigin {
         self.started.elapsed().as_secs_f64()
     }
 
+    /// Returns the moment of a time on that clock.
+    pub(crate) fn at_time(&self, time: Seconds) -> Instant {
+        self.started + Duration::try_from_secs_f64(time).unwrap_or_default()
+    }
+
     /// Returns the state of the link to the origin.
     pub(crate) fn link(&self) -> LinkState {
-        let width = self.origin.lanes().map(|lanes| {
+        let lanes = self.origin.lanes().map(|lanes| {
             let slices = usize::try_from(lanes.unit.div_ceil(self.slice.max(1))).unwrap_or(usize::MAX);
-            lanes.units.saturating_mul(slices)
+            LinkLanes { slices: lanes.units.saturating_mul(slices), ..lanes.link() }
         });
-        LinkState { width, ..self.meter().state() }
+        LinkState { lanes, ..self.meter().state() }
     }
 
     fn meter(&self) -> MutexGuard<'_, Meter> {

@@ -266,14 +266,21 @@ impl Object {
     }
 
     /// Returns slice `index`. If it is neither cached nor on its way, fetches it and the missing slices behind it, at
-    /// most up to slice `until`.
+    /// most up to slice `until`. It is needed at `due`.
     ///
     /// The order matters. A flight puts a slice into the cache before it continues, so a slice that has left the flight
     /// is found in the cache. Under the lock no other flight starts.
-    pub(crate) fn acquire(self: &Arc<Self>, slices: &Arc<SliceCache>, index: u64, until: u64) -> Acquired {
+    pub(crate) fn acquire(
+        self: &Arc<Self>,
+        slices: &Arc<SliceCache>,
+        (index, until): (u64, u64),
+        due: Instant,
+    ) -> Acquired {
         let mut flights = self.flights();
         if let Some(flight) = flights.iter().find(|flight| flight.will_bring_soon(index, slices)) {
-            return Acquired::Ticket(Ticket::new(self, flight), true);
+            let ticket = Ticket::new(self, flight);
+            ticket.is_due(due);
+            return Acquired::Ticket(ticket, true);
         }
         // Other flights would reach this slice at the pace of their readers, much too late.
         flights.iter().filter(|flight| flight.will_bring(index)).for_each(|flight| flight.end_before(index));
@@ -285,7 +292,7 @@ impl Object {
             flights.iter().any(|flight| flight.will_bring(*index)) || slices.contains(self.slice_id(*index))
         };
         let end = (index + 1..limit).find(is_there).unwrap_or(limit);
-        let flight = Arc::new(Flight::new(index..end.max(index + 1), slices.slice()));
+        let flight = Arc::new(Flight::new(index..end.max(index + 1), slices.slice(), due));
         let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());
         drop(flights);
@@ -301,7 +308,7 @@ impl Object {
         if fetched.range != whole || fetched.range.is_empty() {
             return;
         }
-        let flight = Arc::new(Flight::new(indexes, slices.slice()));
+        let flight = Arc::new(Flight::new(indexes, slices.slice(), Instant::now()));
         let mut flights = self.flights();
         let ticket = Ticket::new(self, &flight);
         flights.push(flight.clone());
@@ -315,7 +322,7 @@ impl Object {
         let indexes = slices.indexes(range);
         let mut index = indexes.start;
         while index < indexes.end {
-            index = match self.acquire(slices, index, indexes.end) {
+            index = match self.acquire(slices, (index, indexes.end), Instant::now()) {
                 Acquired::Slice(_) => index + 1,
                 Acquired::Ticket(ticket, _) => {
                     let end = ticket.indexes().end;
@@ -324,6 +331,20 @@ impl Object {
                 }
             };
         }
+    }
+
+    /// Returns the number of bytes of a range that are neither cached nor arrived.
+    pub(crate) fn missing(&self, slices: &SliceCache, range: &Range<u64>) -> u64 {
+        let flights = self.flights();
+        let missing = |index: u64| {
+            let part = slices.range(index, self.meta.len);
+            let arrived = match slices.contains(self.slice_id(index)) {
+                true => part.end,
+                false => part.start + flights.iter().map(|flight| flight.arrived(index)).max().unwrap_or(0),
+            };
+            part.end.min(range.end).saturating_sub(arrived.max(range.start))
+        };
+        slices.indexes(range).map(missing).sum()
     }
 
     /// Returns whether each slice of a range is complete or will be soon.

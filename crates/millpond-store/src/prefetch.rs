@@ -17,6 +17,8 @@ use crate::store::Store;
 
 /// Planning takes at most one part in this many of a core's time. With many viewers it happens less often.
 const SHARE: u32 = 20;
+/// Shortest and longest time between two looks whether a viewer can play.
+const LOOK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(100));
 
 /// The viewers of a place.
 pub(crate) struct Scheduler {
@@ -103,6 +105,26 @@ impl Watch {
         scheduler.changed.notify_one();
     }
 
+    /// Waits until the viewer can play from its position on without a byte that is late, by what has arrived and by the measured
+    /// rates of the stores that send the rest; at most the place's `stripe-start`. Returns at once where one link carries
+    /// the object. Cancel safe.
+    pub async fn is_ready(&self) {
+        let source = self.object.source();
+        let course = source.scheduler.lock().planner.viewer(self.id).map(|viewer| viewer.course().clone());
+        let Some(course) = course else { return };
+        let began = Instant::now();
+        while let Some(striping) = source.origin.striping(self.object.path()) {
+            let delay = striping.delay(&course, |range| self.object.missing(&self.slices, &range));
+            let left = striping.longest.saturating_sub(began.elapsed());
+            tracing::trace!(path = %self.object.path(), ?delay, stores = ?striping.stores, "start");
+            if left.is_zero() || delay.is_some_and(|delay| delay <= 0.0) {
+                return;
+            }
+            let wait = Duration::try_from_secs_f64(delay.unwrap_or_default()).unwrap_or_default();
+            tokio::time::sleep(wait.clamp(LOOK.0, LOOK.1).min(left)).await;
+        }
+    }
+
     /// Notes that the viewer has all that it asked for. A waiting viewer plays from now on.
     pub fn received(&self) {
         let source = self.object.source();
@@ -179,12 +201,12 @@ fn look(state: &mut Schedule, slices: &Arc<SliceCache>) -> Option<f64> {
     let (now, link) = (source.now(), source.link());
     let (fetches, wake) = planner.plan(now, link, *under_way, here);
     tracing::trace!(place = %source.name, ?link, ?fetches, next = ?wake.map(|at| at - now), "look ahead");
-    for Fetch { viewer, index } in fetches {
+    for Fetch { viewer, index, due } in fetches {
         let Some(watched) = watched.get_mut(&viewer) else { continue };
         watched.fetches.retain(|fetch| !fetch.is_finished());
         let object = &watched.object;
         let range = slices.range(index, object.meta().len);
-        if let Acquired::Ticket(mut ticket, joined) = object.acquire(slices, index, index + 1) {
+        if let Acquired::Ticket(mut ticket, joined) = object.acquire(slices, (index, index + 1), source.at_time(due)) {
             if !joined {
                 source.speculation.begins(object.slice_id(index).key(), range.end - range.start);
             }

@@ -280,7 +280,7 @@ impl Reader {
             return;
         }
         let until = self.slices.indexes(&(self.position..self.end)).end;
-        match self.object.acquire(&self.slices, index, until) {
+        match self.object.acquire(&self.slices, (index, until), tokio::time::Instant::now()) {
             Acquired::Slice(slice) => self.held = Some((index, slice)),
             Acquired::Ticket(ticket, joined) => self.take(ticket, joined),
         }
@@ -330,7 +330,8 @@ impl Reader {
             !self.tickets.iter().any(comes) && !self.slices.contains(self.object.slice_id(*index))
         });
         if let Some(missing) = missing
-            && let Acquired::Ticket(ticket, joined) = self.object.acquire(&self.slices, missing, until)
+            && let Acquired::Ticket(ticket, joined) =
+                self.object.acquire(&self.slices, (missing, until), tokio::time::Instant::now())
         {
             self.take(ticket, joined);
         }

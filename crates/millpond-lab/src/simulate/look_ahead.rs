@@ -85,7 +85,7 @@ impl LookAhead {
         let visits = &self.visits;
         let is_here = |id: ViewerId, index: u64| visits.get(&id).is_none_or(|visit| here(visit, index));
         let (fetches, wake) = self.planner.plan(now, self.meter.state(), self.under_way, is_here);
-        let of = |Fetch { viewer, index }| Some((*visits.get(&viewer)?, index));
+        let of = |Fetch { viewer, index, .. }| Some((*visits.get(&viewer)?, index));
         (fetches.into_iter().filter_map(of).collect(), wake)
     }
 }

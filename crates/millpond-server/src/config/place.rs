@@ -150,6 +150,8 @@ impl std::fmt::Debug for PlaceSetting {
 
 /// Most streams of a ladder.
 const MOST_STREAMS: usize = 16;
+/// Upper bound of `stripe-start`.
+const LONGEST_START: Duration = Duration::from_secs(60);
 /// Bounds of `sibling-timeout`.
 const SIBLING_TIMEOUT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(24 * 3600));
 
@@ -299,6 +301,15 @@ pub const PLACE_SETTINGS: &[PlaceSetting] = &[
         form: Form::Duration,
         help: "Longest silence of a store before another copy of its unit is read",
         apply: |place, text| value::timeout(text).map(|v| place.options.stripe_timeout = v),
+    },
+    PlaceSetting {
+        name: "stripe-start",
+        form: Form::Duration,
+        help: "Longest delay of the start of an RTSP stream of a striped object, so that no unit is late; 0 starts at once",
+        apply: |place, text| {
+            place.options.stripe_start = value::duration_in(text, Duration::ZERO, LONGEST_START)?;
+            Ok(())
+        },
     },
     PlaceSetting {
         name: "hidden-files",

@@ -9,7 +9,7 @@ use super::neighbours::{NeighbourCounters, NeighbourStats, Sibling, is_a_miss};
 use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
-use crate::stripe::StripeStoreStats;
+use crate::stripe::{StripeStoreStats, Striping};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use std::collections::HashMap;
 use std::fmt;
@@ -219,6 +219,10 @@ impl Origin for HomeOrigin {
 
     fn lanes(&self) -> Option<Lanes> {
         self.0.origin.lanes()
+    }
+
+    fn striping(&self, path: &ObjectPath) -> Option<Striping> {
+        self.0.origin.striping(path)
     }
 }
 

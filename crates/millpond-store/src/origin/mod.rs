@@ -14,7 +14,8 @@ use crate::error::OriginError;
 use crate::freshness::Freshness;
 use crate::origin::neighbours::NeighbourStats;
 use crate::path::ObjectPath;
-use crate::stripe::StripeStoreStats;
+use crate::schedule::LinkLanes;
+use crate::stripe::{StripeStoreStats, Striping};
 
 pub(crate) mod aws_profile;
 pub(crate) mod cloud;
@@ -242,6 +243,12 @@ pub trait Origin: Send + Sync + fmt::Debug {
     fn lanes(&self) -> Option<Lanes> {
         None
     }
+
+    /// Returns how an object lies on several stores; `None` where one link carries it.
+    fn striping(&self, path: &ObjectPath) -> Option<Striping> {
+        let _ = path;
+        None
+    }
 }
 
 /// Work that the stores of a striping group share.
@@ -251,6 +258,22 @@ pub struct Lanes {
     pub units: usize,
     /// Length of a unit in bytes.
     pub unit: u64,
+    /// Number of stores.
+    pub stores: usize,
+    /// Longest silence of a store before another copy of its unit is read; `None` where units have no copies.
+    pub patience: Option<Duration>,
+}
+
+impl Lanes {
+    /// Returns what the planner must know of them. The number of slices is that of units.
+    pub(crate) fn link(&self) -> LinkLanes {
+        let stores = self.stores.max(1) as f64;
+        let (spare, patience) = match self.patience {
+            Some(patience) => (1.0 - 1.0 / stores, patience.as_secs_f64()),
+            None => (1.0, 0.0),
+        };
+        LinkLanes { slices: self.units, row: self.unit.saturating_mul(self.stores as u64), spare, patience }
+    }
 }
 
 /// Time limits of origins on a network.

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
-use crate::stripe::StripeStoreStats;
+use crate::stripe::{StripeStoreStats, Striping};
 
 /// First pause after a failure of a sibling. It doubles with each failure in a row, up to [`LONGEST_REST`].
 const REST: Duration = Duration::from_secs(1);
@@ -198,5 +198,9 @@ impl Origin for NeighbourOrigin {
 
     fn lanes(&self) -> Option<Lanes> {
         self.origin.lanes()
+    }
+
+    fn striping(&self, path: &ObjectPath) -> Option<Striping> {
+        self.origin.striping(path)
     }
 }

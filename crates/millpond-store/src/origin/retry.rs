@@ -11,7 +11,7 @@ use super::neighbours::NeighbourStats;
 use super::{Body, BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin};
 use crate::error::OriginError;
 use crate::path::ObjectPath;
-use crate::stripe::StripeStoreStats;
+use crate::stripe::{StripeStoreStats, Striping};
 
 /// Longest pause between two attempts.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -219,6 +219,10 @@ impl Origin for RetryOrigin {
 
     fn lanes(&self) -> Option<Lanes> {
         self.inner.lanes()
+    }
+
+    fn striping(&self, path: &ObjectPath) -> Option<Striping> {
+        self.inner.striping(path)
     }
 }
 

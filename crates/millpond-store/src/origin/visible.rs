@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{BoxFuture, Fetched, Lanes, Listing, ObjectMeta, OpenFile, Origin, neighbours::NeighbourStats};
 use crate::error::{At, OriginError};
 use crate::path::ObjectPath;
-use crate::stripe::StripeStoreStats;
+use crate::stripe::{StripeStoreStats, Striping};
 
 /// An origin whose hidden files and folders are not there for anyone: a path with a component that begins with a dot
 /// is answered as a missing one, without asking the origin.
@@ -95,6 +95,10 @@ impl Origin for VisibleOrigin {
 
     fn lanes(&self) -> Option<Lanes> {
         self.0.lanes()
+    }
+
+    fn striping(&self, path: &ObjectPath) -> Option<Striping> {
+        self.0.striping(path)
     }
 }
 

@@ -56,6 +56,8 @@ pub struct OriginOptions {
     pub stripe_batch: usize,
     /// Longest pause of a store while another copy of its unit is left.
     pub stripe_timeout: Duration,
+    /// Longest delay of the start of a stream of a striped object.
+    pub stripe_start: Duration,
     /// Whether files and folders whose names begin with a dot can be read; by default not. They are never listed.
     pub hidden_files: Option<bool>,
     /// The rule by which files of a folder are one title.
@@ -97,6 +99,7 @@ impl Default for OriginOptions {
             stripe_over: Vec::new(),
             stripe_batch: 0,
             stripe_timeout: Duration::from_secs(1),
+            stripe_start: Duration::from_secs(5),
             hidden_files: None,
             titles: Titles::default(),
             s3_endpoint: None,

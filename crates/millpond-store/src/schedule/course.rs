@@ -38,13 +38,13 @@ impl Course {
     }
 
     /// Returns whether all bytes between two points are needed at the time of the first.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.whole
     }
 
     /// Splits a range where its bytes are needed at different times. Each item has a length, and the times at which its
     /// first and last byte are needed.
-    pub(super) fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {
+    pub(crate) fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Seconds, Seconds)> + '_ {
         let mut at = range.start;
         std::iter::from_fn(move || {
             if at >= range.end {
@@ -62,17 +62,17 @@ impl Course {
     }
 
     /// Returns the first byte.
-    pub(super) fn start(&self) -> u64 {
+    pub(crate) fn start(&self) -> u64 {
         self.points.first().map_or(0, |first| first.0)
     }
 
     /// Returns the byte behind the last.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.points.last().map_or(0, |last| last.0)
     }
 
     /// Returns the time at which a byte is read. Bytes outside of the course have the time of its nearer end.
-    pub(super) fn time_at(&self, byte: u64) -> Seconds {
+    pub(crate) fn time_at(&self, byte: u64) -> Seconds {
         let next = self.points.partition_point(|point| point.0 <= byte);
         match (next.checked_sub(1).and_then(|last| self.points.get(last)), self.points.get(next)) {
             (Some(a), Some(b)) => a.1 + (byte - a.0) as f64 / (b.0 - a.0) as f64 * (b.1 - a.1),

@@ -34,9 +34,31 @@ pub struct LinkState {
     pub busy: Seconds,
     /// Seconds from a request to its first byte on an idle link.
     pub least_delay: Seconds,
-    /// Slices that may be on their way ahead of viewers, where several stores send them; `None` where one link carries
-    /// all.
-    pub width: Option<usize>,
+    /// The stores that send objects together; `None` where one link carries all.
+    pub lanes: Option<LinkLanes>,
+}
+
+/// Several stores that send one object together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkLanes {
+    /// Slices that may be on their way ahead of viewers.
+    pub slices: usize,
+    /// Bytes of a unit of each store. A unit arrives at the rate of its store, so all of them take as long as one.
+    pub row: u64,
+    /// Share of the bandwidth that is left without one store; 1 where units have no copies.
+    pub spare: f64,
+    /// Seconds after which another copy is read; 0 where units have no copies.
+    pub patience: Seconds,
+}
+
+impl LinkLanes {
+    /// Returns what may be expected of the link: that a unit takes the time of its store, and that a store fails whose units
+    /// have copies.
+    #[must_use]
+    pub fn expected(&self, link: LinkEstimate) -> LinkEstimate {
+        let bandwidth = link.bandwidth * self.spare.clamp(0.1, 1.0);
+        LinkEstimate { bandwidth, delay: link.delay + self.patience + self.row as f64 / bandwidth }
+    }
 }
 
 /// The estimate before anything was measured: 1 MB/s and 100 ms.
@@ -146,19 +168,24 @@ impl Meter {
         (self.time, self.bytes) = (0.0, 0);
     }
 
+    /// Returns the measured bandwidth in bytes a second; `None` before anything was measured.
+    pub fn measured(&self) -> Option<f64> {
+        let sampled = self.fast.zip(self.slow).map(|(fast, slow)| fast.min(slow));
+        sampled.or_else(|| self.at_once()).map(|bandwidth| bandwidth.max(1.0))
+    }
+
     /// Returns the current estimate.
     pub fn estimate(&self) -> LinkEstimate {
-        let sampled = self.fast.zip(self.slow).map(|(fast, slow)| fast.min(slow));
-        let bandwidth = sampled.or_else(|| self.at_once()).unwrap_or(UNKNOWN.bandwidth);
+        let bandwidth = self.measured().unwrap_or(UNKNOWN.bandwidth);
         let delay = self.delay.map_or(UNKNOWN.delay, |(mean, deviation)| mean + 2.0 * deviation);
-        LinkEstimate { bandwidth: bandwidth.max(1.0), delay }
+        LinkEstimate { bandwidth, delay }
     }
 
     /// Returns the state of the link for [`Planner::plan`](super::Planner::plan).
     pub fn state(&self) -> LinkState {
         let estimate = self.estimate();
         let busy = self.outstanding as f64 / estimate.bandwidth;
-        LinkState { estimate, busy, least_delay: self.least.unwrap_or(UNKNOWN.delay), width: None }
+        LinkState { estimate, busy, least_delay: self.least.unwrap_or(UNKNOWN.delay), lanes: None }
     }
 }
 

@@ -13,7 +13,7 @@ mod planner;
 mod viewer;
 
 pub use course::Course;
-pub use link::{LinkEstimate, LinkState, Meter};
+pub use link::{LinkEstimate, LinkLanes, LinkState, Meter};
 pub use mode::{BadMode, Mode};
 pub use planner::{Fetch, Planner, SPACING, ViewerId};
 pub use viewer::Viewer;

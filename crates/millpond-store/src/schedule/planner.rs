@@ -17,12 +17,14 @@ pub const SPACING: Seconds = 0.005;
 pub type ViewerId = u64;
 
 /// A slice to fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fetch {
     /// The viewer that will need it.
     pub viewer: ViewerId,
     /// Number of the slice in the viewer's object.
     pub index: u64,
+    /// Time at which its first byte is needed.
+    pub due: Seconds,
 }
 
 /// How much may be fetched ahead of viewers now.
@@ -102,11 +104,12 @@ impl Planner {
         under_way: usize,
         here: impl Fn(ViewerId, u64) -> bool,
     ) -> (Vec<Fetch>, Option<Seconds>) {
-        let LinkState { estimate, busy, least_delay, width } = link;
+        let LinkState { estimate, busy, least_delay, lanes } = link;
+        let estimate = lanes.map_or(estimate, |lanes| lanes.expected(estimate));
         let delay = estimate.delay + estimate.start(least_delay, self.slice);
         // What one store sends measures a quarter of four stores. So their number counts, not the queue.
-        let slices = width.map_or(AT_ONCE, |width| width.clamp(1, WIDEST)).saturating_sub(under_way);
-        let beside = if width.is_some() { slices } else { 0 };
+        let slices = lanes.map_or(AT_ONCE, |lanes| lanes.slices.clamp(1, WIDEST)).saturating_sub(under_way);
+        let beside = if lanes.is_some() { slices } else { 0 };
         let limits = Limits { slices, queue: QUEUE.max(least_delay), beside };
         self.plan_within(limits, now, LinkEstimate { delay, ..estimate }, busy, here)
     }
@@ -148,7 +151,8 @@ impl Planner {
                 break;
             }
             let (due, next) = viewer.window(ahead, now);
-            fetches.extend(due.filter(|index| !here(*id, *index)).map(|index| Fetch { viewer: *id, index }));
+            let missing = due.filter(|index| !here(*id, *index));
+            fetches.extend(missing.map(|index| Fetch { viewer: *id, index, due: viewer.needs(index, now) }));
             wake = [wake, next].into_iter().flatten().reduce(f64::min);
         }
         (fetches, wake)
@@ -187,7 +191,7 @@ impl Planner {
         for wish in self.wishes.iter().take(due) {
             let watching = self.viewers.get_mut(&wish.viewer).filter(|_| fits(fetches.len()));
             if watching.is_some_and(|watching| watching.viewer.handle(wish.index)) {
-                fetches.push(Fetch { viewer: wish.viewer, index: wish.index });
+                fetches.push(Fetch { viewer: wish.viewer, index: wish.index, due: wish.first });
             }
         }
         (fetches, wake)
@@ -216,10 +220,10 @@ mod tests {
         let (fetches, wake) = planner.plan_within(LIMITS, 0.0, LINK, 0.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(5.0)));
         let (fetches, wake) = planner.plan_within(LIMITS, 5.0, LINK, 0.0, |_, _| false);
-        assert_eq!((fetches, wake), (vec![Fetch { viewer: early, index: 1 }], Some(10.0)));
+        assert_eq!((fetches, wake), (vec![Fetch { viewer: early, index: 1, due: 5.0 }], Some(10.0)));
         // The link is busy for 6 s more: all slices needed until then are late already.
         let (fetches, _) = planner.plan_within(Limits { slices: 1, ..LIMITS }, 5.0, LINK, 6.0, |_, _| false);
-        assert_eq!(fetches, [Fetch { viewer: late, index: 1 }]);
+        assert_eq!(fetches, [Fetch { viewer: late, index: 1, due: 10.0 }]);
         // A link with a long queue gets no more.
         let (fetches, wake) = planner.plan_within(Limits { queue: 2.0, ..LIMITS }, 5.0, LINK, 6.0, |_, _| false);
         assert_eq!((fetches, wake), (vec![], Some(9.0)));
@@ -246,7 +250,7 @@ mod tests {
         let (fetches, wake) = planner.plan_within(LIMITS, 4.0, slow, 0.0, |_, _| false);
         assert!(fetches.is_empty() && wake.is_some_and(|at| at > 4.99), "just enough for one: {wake:?}");
         let (fetches, _) = planner.plan_within(LIMITS, 5.0, LINK, 0.0, |_, _| false);
-        assert_eq!(fetches, [Fetch { viewer: early, index: 1 }]);
+        assert_eq!(fetches, [Fetch { viewer: early, index: 1, due: 5.0 }]);
     }
 
     #[test]
@@ -257,6 +261,6 @@ mod tests {
         assert_eq!(planner.plan_within(LIMITS, 0.0, LINK, 0.0, |_, _| false), (vec![], None));
         planner.set_mode(Mode::Window(2.0));
         let (fetches, wake) = planner.plan_within(LIMITS, 0.0, LINK, 0.0, |_, index| index == 1);
-        assert_eq!((fetches, wake), (vec![Fetch { viewer: id, index: 2 }], None));
+        assert_eq!((fetches, wake), (vec![Fetch { viewer: id, index: 2, due: 20.0 }], None));
     }
 }

@@ -70,6 +70,16 @@ impl Viewer {
         if self.waits { self.begun.max(now) } else { self.begun }
     }
 
+    /// Returns the time at which the first byte of a slice is needed.
+    pub(super) fn needs(&self, index: u64, now: Seconds) -> Seconds {
+        self.begun(now) + self.since_begun(index.saturating_mul(self.slice))
+    }
+
+    /// Returns the course.
+    pub fn course(&self) -> &Course {
+        &self.course
+    }
+
     /// Returns the slices that a window of `ahead` slices newly covers, and the time at which it will cover the next
     /// one, if that is before the viewer's next request.
     pub(super) fn window(&mut self, ahead: f64, now: Seconds) -> (Range<u64>, Option<Seconds>) {

@@ -8,10 +8,13 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::group::{StripeGroup, Wanted};
 use super::layout::Piece;
 use super::map::StripeMap;
+use super::turns::PieceDue;
+use crate::due::Due;
 use crate::error::{At, OriginError};
 use crate::origin::Body;
 
@@ -40,6 +43,8 @@ pub(super) struct Batch {
     under_way: VecDeque<Coming>,
     /// Most pieces under way.
     most: usize,
+    due: Due,
+    began: Instant,
 }
 
 /// A piece on its way. Dropping it ends its transfer.
@@ -58,7 +63,7 @@ impl Drop for Coming {
 }
 
 impl Batch {
-    /// Creates a reader of `range` that has at most `most` pieces under way.
+    /// Creates a reader of `range` that has at most `most` pieces under way. Its deadline is that of the current read.
     pub(super) fn new(
         group: &Arc<StripeGroup>,
         memory: &ReadAhead,
@@ -68,7 +73,8 @@ impl Batch {
         most: usize,
     ) -> Self {
         let (group, memory, map) = (group.clone(), memory.clone(), map.clone());
-        Self { group, memory, map, at, rest: range, under_way: VecDeque::new(), most: most.max(1) }
+        let (due, began) = (Due::current(), Instant::now());
+        Self { group, memory, map, at, rest: range, under_way: VecDeque::new(), most: most.max(1), due, began }
     }
 
     /// Returns the bytes of the range, in order.
@@ -125,7 +131,8 @@ impl Batch {
 
     fn start(&self, piece: Piece, left: u64, memory: Option<OwnedSemaphorePermit>) -> Coming {
         let (to, bytes) = mpsc::unbounded_channel();
-        let wanted = Wanted { map: self.map.clone(), at: self.at.clone(), piece };
+        let due = PieceDue { read: self.due.clone(), after: self.began.elapsed() };
+        let wanted = Wanted { map: self.map.clone(), at: self.at.clone(), piece, due };
         let group = self.group.clone();
         let task = tokio::spawn(async move { group.bring(wanted, to).await }).abort_handle();
         Coming { bytes, task, left, _memory: memory }

@@ -12,8 +12,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 
 use super::layout::Piece;
+use super::lead::StoreRate;
 use super::map::StripeMap;
-use super::turns::Turns;
+use super::turns::{PieceDue, Turns};
 use crate::error::{At, OriginError, Phase};
 use crate::origin::{Fetched, Origin};
 
@@ -47,7 +48,7 @@ pub(super) struct GroupStore {
     plain: Arc<dyn Origin>,
     /// The store with retries: the only copy that is left.
     patient: Arc<dyn Origin>,
-    turns: Turns,
+    turns: Arc<Turns>,
     /// A lock, held briefly.
     rest: Mutex<Rest>,
     requests: AtomicU64,
@@ -61,7 +62,7 @@ pub(super) struct GroupStore {
 struct Rest {
     failures: u32,
     until: Option<Instant>,
-    /// Whether the pause ended, and a request is to show whether it is back.
+    /// Whether the pause ended, and a request shows whether it is back.
     is_tried: bool,
 }
 
@@ -89,9 +90,9 @@ impl GroupStore {
         self.rest().until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Notes that it is asked. Returns whether that shows if it is back: at the end of its pause others wait for the outcome, at
-    /// most `patience`.
-    fn is_tried(&self, patience: Duration) -> bool {
+    /// Returns whether its pause is over, and it is to be tried. It is left alone until the outcome is known, at most for
+    /// `patience`.
+    fn begins_trial(&self, patience: Duration) -> bool {
         let mut rest = self.rest();
         let is_over = rest.until.is_some_and(|until| Instant::now() >= until);
         if is_over {
@@ -158,6 +159,7 @@ pub(super) struct Wanted {
     /// The striped object, for errors.
     pub(super) at: At,
     pub(super) piece: Piece,
+    pub(super) due: PieceDue,
 }
 
 /// Where the bytes of a piece go.
@@ -170,15 +172,6 @@ enum Failure {
     Rests,
     /// The reader has left.
     Left,
-}
-
-/// One attempt to read a piece.
-#[derive(Clone, Copy)]
-struct Attempt {
-    /// Whether no other copy is left.
-    is_last: bool,
-    /// Whether it shows if a store that failed is back.
-    is_trial: bool,
 }
 
 impl From<OriginError> for Failure {
@@ -203,6 +196,19 @@ impl StripeGroup {
         self.stores.len()
     }
 
+    /// Returns the longest pause of a store while another copy is left.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Returns the rate of a store.
+    pub(super) fn rate(&self, name: &str) -> StoreRate {
+        match self.stores.get(name) {
+            Some(store) if !store.is_resting() => store.turns.rate().map_or(StoreRate::Unknown, StoreRate::Measured),
+            _ => StoreRate::Resting,
+        }
+    }
+
     pub(super) fn stats(&self) -> Vec<StripeStoreStats> {
         self.stores.values().map(|store| store.stats()).collect()
     }
@@ -214,13 +220,13 @@ impl StripeGroup {
 
     /// Reads a piece, from another copy where one fails.
     pub(super) async fn bring(&self, wanted: Wanted, to: Bring) {
-        let Wanted { map, at, piece } = &wanted;
+        let Wanted { at, piece, .. } = &wanted;
         let mut range = piece.range.clone();
         let mut last = None;
-        let stores = self.order(map, piece.unit);
+        let stores = self.order(&wanted);
         for (index, store) in stores.iter().enumerate() {
-            let (is_last, is_trial) = (index + 1 == stores.len(), store.is_tried(self.patience));
-            match self.copy(store, &wanted, &mut range, Attempt { is_last, is_trial }, &to).await {
+            let is_last = index + 1 == stores.len();
+            match self.copy(store, &wanted, &mut range, is_last, &to).await {
                 Ok(()) => return store.answered(),
                 Err(Failure::Left) => return,
                 Err(Failure::Rests) => {}
@@ -240,11 +246,15 @@ impl StripeGroup {
         let _ = to.send(Err(OriginError::Unit { at: at.clone(), unit: piece.unit, last }));
     }
 
-    /// Returns the stores with copies of a unit: resting ones last, busy ones behind idle ones.
-    fn order(&self, map: &StripeMap, unit: u64) -> Vec<Arc<GroupStore>> {
+    /// Returns the stores with copies of a piece's unit: resting ones last, busy ones behind idle ones.
+    fn order(&self, wanted: &Wanted) -> Vec<Arc<GroupStore>> {
+        let (map, unit) = (&wanted.map, wanted.piece.unit);
         let names = map.layout().stores_of(unit).filter_map(|index| map.stores().get(index));
         let mut stores: Vec<_> = names.filter_map(|name| self.stores.get(name)).cloned().collect();
         if stores.len() > 1 {
+            for store in stores.iter().filter(|store| store.begins_trial(self.patience)) {
+                tokio::spawn(try_again(store.clone(), wanted.clone(), self.patience));
+            }
             stores.sort_by_cached_key(|store| (store.is_resting(), store.in_flight.load(Ordering::Relaxed)));
         }
         stores
@@ -256,16 +266,15 @@ impl StripeGroup {
         store: &GroupStore,
         wanted: &Wanted,
         range: &mut Range<u64>,
-        attempt: Attempt,
+        is_last: bool,
         to: &Bring,
     ) -> Result<(), Failure> {
-        let Attempt { is_last, is_trial } = attempt;
         let unit = wanted.piece.unit;
         let Some(path) = wanted.map.unit_path(unit) else { return Err(Failure::Left) };
         let counted = UnderWay::new(store);
-        let mut turn = store.turns.take(range.end - range.start).await;
+        let mut turn = store.turns.take(range.end - range.start, wanted.due.clone()).await;
         // It may have failed while this request was in line.
-        if !is_last && !is_trial && store.is_resting() {
+        if !is_last && store.is_resting() {
             return Err(Failure::Rests);
         }
         store.requests.fetch_add(1, Ordering::Relaxed);
@@ -308,6 +317,22 @@ impl StripeGroup {
         }
         let after = self.patience;
         timeout(after, work).await.map_err(|_| OriginError::Timeout { at: at.clone(), phase, after })
+    }
+}
+
+/// Asks a store whose pause is over for one byte. It does so beside the readers, so that none of them waits for a store that is
+/// still gone.
+async fn try_again(store: Arc<GroupStore>, wanted: Wanted, patience: Duration) {
+    let Some(path) = wanted.map.unit_path(wanted.piece.unit) else { return };
+    let answer = async {
+        let mut fetched = store.plain.read(&path, 0..1, None).await?;
+        fetched.body.next().await.transpose()
+    };
+    match timeout(patience, answer).await {
+        // A store without this unit may have others.
+        Ok(Err(error)) if error.may_pass() => store.failed(),
+        Err(_) => store.failed(),
+        Ok(_) => store.answered(),
     }
 }
 

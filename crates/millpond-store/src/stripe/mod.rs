@@ -8,6 +8,7 @@
 mod batch;
 pub(crate) mod group;
 mod layout;
+mod lead;
 mod map;
 pub(crate) mod origin;
 mod sink;
@@ -21,6 +22,7 @@ mod tests;
 
 pub use group::StripeStoreStats;
 pub use layout::{Layout, LayoutError, Piece};
+pub use lead::{StoreRate, Striping};
 pub use map::{MAP_SUFFIX, MapError, StripeMap, StripeSource};
 pub use sink::{MapTarget, StripeError};
 pub use store_name::{StoreNameError, StripeStore};

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::StreamExt;
@@ -10,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::batch::{Batch, ReadAhead, read_ahead};
 use super::group::{GroupStore, StripeGroup, StripeStoreStats};
+use super::lead::Striping;
 use super::map::{LONGEST_MAP, MAP_SUFFIX, StripeMap, map_path};
 use crate::cache::Cache;
 use crate::error::{At, OriginError};
@@ -41,6 +43,10 @@ pub(crate) struct StripedOrigin {
     batch: usize,
     /// The largest unit of all maps read, in bytes.
     unit: AtomicU64,
+    /// The most copies of units of all maps read.
+    copies: AtomicUsize,
+    /// Longest delay of a start.
+    longest: Duration,
 }
 
 /// A map, and what it says about its object.
@@ -65,10 +71,10 @@ impl StripedOrigin {
         });
         let stores = stores.collect::<Result<Vec<_>, PlaceError>>()?;
         let group = StripeGroup::new(stores, options.stripe_timeout);
-        Ok(Self::over(inner, group, options.stripe_batch))
+        Ok(Self::over(inner, group, options.stripe_batch, options.stripe_start))
     }
 
-    pub(super) fn over(inner: Arc<dyn Origin>, group: StripeGroup, batch: usize) -> Self {
+    pub(super) fn over(inner: Arc<dyn Origin>, group: StripeGroup, batch: usize, longest: Duration) -> Self {
         Self {
             inner,
             group: Arc::new(group),
@@ -76,6 +82,8 @@ impl StripedOrigin {
             maps: Cache::new(MAPS),
             batch,
             unit: AtomicU64::new(0),
+            copies: AtomicUsize::new(1),
+            longest,
         }
     }
 
@@ -113,6 +121,7 @@ impl StripedOrigin {
         }
         let mapped = Arc::new(Mapped { meta: meta_of(&map, &text, fetched.meta), map: Arc::new(map) });
         self.unit.fetch_max(mapped.map.layout().unit(), Ordering::Relaxed);
+        self.copies.fetch_max(mapped.map.layout().copies(), Ordering::Relaxed);
         self.maps.insert(path.clone(), mapped.clone(), text.len() as u64 + 512);
         Ok(Some(mapped))
     }
@@ -250,7 +259,15 @@ impl Origin for StripedOrigin {
 
     fn lanes(&self) -> Option<Lanes> {
         let unit = self.unit.load(Ordering::Relaxed);
-        let units = if self.batch == 0 { 2 * self.group.len() } else { self.batch };
-        (unit > 0).then_some(Lanes { units, unit })
+        let stores = self.group.len();
+        let units = if self.batch == 0 { 2 * stores } else { self.batch };
+        let patience = (self.copies.load(Ordering::Relaxed) > 1).then(|| self.group.patience());
+        (unit > 0).then_some(Lanes { units, unit, stores, patience })
+    }
+
+    fn striping(&self, path: &ObjectPath) -> Option<Striping> {
+        let map = self.maps.get(path)?.map.clone();
+        let stores = map.stores().iter().map(|name| self.group.rate(name)).collect();
+        Some(Striping { layout: *map.layout(), stores, longest: self.longest })
     }
 }

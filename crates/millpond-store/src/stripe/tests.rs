@@ -122,7 +122,7 @@ impl Group {
             GroupStore::new(name.into(), store.clone(), patient)
         });
         let group = StripeGroup::new(named, Duration::from_secs(1));
-        let origin = StripedOrigin::over(Arc::new(place.clone()), group, batch);
+        let origin = StripedOrigin::over(Arc::new(place.clone()), group, batch, Duration::from_secs(5));
         Self { stores, place, origin }
     }
 

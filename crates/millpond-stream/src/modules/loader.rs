@@ -7,7 +7,7 @@ use crate::{
     resources::Resources,
     stored::{Lanes, LoadError, MediaReader, PlannedBlock, PoolReader, StoredMedia, Subject},
 };
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use millpond_store::{Store, Watch, schedule::Course};
 use std::{sync::Arc, time::Duration};
 
@@ -87,6 +87,9 @@ impl Loader {
             is_shared = true;
             next.clone_from(&block.next);
             following = block.following;
+            if given == 0 {
+                join_all(watches.iter().map(Watch::is_ready)).await;
+            }
             given += block.frames.len();
             if output.send(shift(&block.frames)).await.is_err() {
                 return Ok(None);

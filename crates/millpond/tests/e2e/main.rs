@@ -11,6 +11,7 @@ mod cache;
 mod cli;
 mod cluster;
 mod cluster_homes;
+mod cluster_examples;
 mod crowd;
 mod damage;
 mod downstream_cache;
