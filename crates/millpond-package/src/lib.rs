@@ -23,6 +23,7 @@ pub mod keys;
 pub mod ladder;
 pub mod language;
 pub mod live;
+pub mod pathway;
 pub mod plan;
 pub mod presentation;
 pub mod segmentation;

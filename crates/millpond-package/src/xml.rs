@@ -97,7 +97,7 @@ impl Writer {
 }
 
 /// Appends `text` with markup escaped. Characters that XML 1.0 (2.2) forbids are left out.
-fn escape(out: &mut String, text: &str) {
+pub(crate) fn escape(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
