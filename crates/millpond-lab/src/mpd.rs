@@ -13,11 +13,16 @@ pub(crate) use template::Addressing;
 /// Segments that are listed at most, of all representations together: a week of 4-second segments in six of them.
 const MAX_SEGMENTS: usize = 1_000_000;
 
+/// Base URLs of an MPD that are read beside the first one.
+const MAX_SERVERS: usize = 8;
+
 /// A static presentation.
 #[derive(Debug)]
 pub(crate) struct Mpd {
     /// In order; there is at least one.
     pub(crate) periods: Vec<Period>,
+    /// The same at the servers of the other base URLs of the MPD.
+    pub(crate) others: Vec<Mpd>,
 }
 
 /// One period (5.3.2).
@@ -88,8 +93,16 @@ pub(crate) fn parse(text: &str, location: &Url) -> Result<Mpd, MpdError> {
     if root.attribute("type") == Some("dynamic") {
         return Err(error(&root, "type=\"dynamic\": live presentations are not played"));
     }
-    let base = base_url(&root, location)?;
-    let total = optional_duration(&root, "mediaPresentationDuration")?;
+    let mut bases = root.children("BaseURL").map(|base| join(base, location, base.text.trim()));
+    let first = bases.next().transpose()?.unwrap_or_else(|| location.clone());
+    let mut mpd = at(&root, &first)?;
+    mpd.others = bases.take(MAX_SERVERS).map(|base| at(&root, &base?)).collect::<Result<_, _>>()?;
+    Ok(mpd)
+}
+
+/// Reads an MPD whose references are relative to `base`.
+fn at(root: &Element, base: &Url) -> Result<Mpd, MpdError> {
+    let total = optional_duration(root, "mediaPresentationDuration")?;
     let elements: Vec<&Element> = root.children("Period").collect();
     let mut periods = Vec::new();
     let mut end = 0.0;
@@ -107,12 +120,12 @@ pub(crate) fn parse(text: &str, location: &Url) -> Result<Mpd, MpdError> {
             _ => return Err(error(element, "no duration, and none follows from what comes after it")),
         };
         end = start + duration;
-        periods.push(period(element, &base, duration, &mut listed)?);
+        periods.push(period(element, base, duration, &mut listed)?);
     }
     if periods.is_empty() {
-        return Err(error(&root, "expected a Period"));
+        return Err(error(root, "expected a Period"));
     }
-    Ok(Mpd { periods })
+    Ok(Mpd { periods, others: Vec::new() })
 }
 
 fn period(element: &Element, base: &Url, duration: f64, listed: &mut usize) -> Result<Period, MpdError> {

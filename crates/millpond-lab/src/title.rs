@@ -272,6 +272,7 @@ impl Track {
 /// The first video set and the first audio set of each period, one period after the other; without video the
 /// audio is the ladder.
 fn from_mpd(mpd: Mpd) -> Result<Title, TitleError> {
+    let elsewhere = mpd.others.into_iter().map(from_mpd).collect::<Result<_, _>>()?;
     let mut video: Vec<(u64, Track)> = Vec::new();
     let mut audio: Vec<(u64, Track)> = Vec::new();
     for Period { duration, sets } in mpd.periods {
@@ -308,7 +309,7 @@ fn from_mpd(mpd: Mpd) -> Result<Title, TitleError> {
         return Err(TitleError::Empty("video or audio"));
     }
     let audio = audio.into_iter().map(|row| rendition(row, None)).collect::<Result<_, _>>()?;
-    Ok(Title { ladder, audio, ..Title::default() })
+    Ok(Title { ladder, audio, elsewhere })
 }
 
 /// Adds a period's representations to the tracks so far, the leanest to the leanest and so on. A period with

@@ -35,6 +35,17 @@ fn rows(expected: &[(&str, f64)]) -> Vec<(String, f64)> {
 }
 
 #[test]
+fn base_urls_are_servers_of_one_presentation() {
+    let text = "<MPD mediaPresentationDuration=\"PT8S\"><BaseURL>./</BaseURL><BaseURL>http://i/b/</BaseURL><Period>\
+        <AdaptationSet contentType=\"video\"><SegmentTemplate duration=\"4\" media=\"$Number$\"/>\
+        <Representation id=\"1\" bandwidth=\"1\"/></AdaptationSet></Period></MPD>";
+    let mpd = parse(text, &location()).unwrap();
+    assert_eq!(listed(only(&mpd)), rows(&[("1", 4.0), ("2", 4.0)]));
+    assert_eq!(mpd.others.len(), 1);
+    assert_eq!(listed(only(&mpd.others[0])), rows(&[("http://i/b/1", 4.0), ("http://i/b/2", 4.0)]));
+}
+
+#[test]
 fn addressing_forms() {
     type Row<'a> = (&'a str, Option<&'a str>, &'a [(&'a str, f64)]);
     let table: [Row<'_>; 8] = [
