@@ -4,9 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use millpond_cluster::{
-    AssignmentName, Bitrate, Book, Booking, Entry, Loads, Node, ObjectKey, RangeGroup, Request, View, homes, node_key,
+    AssignmentName, Bitrate, Book, Booking, Demand, Entry, Ledger, Loads, Node, ObjectKey, RangeGroup, Request, View,
+    homes, node_key,
 };
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 const PREFIX: &str = "/millpond/";
 
@@ -43,7 +44,30 @@ fuzz_target!(|bytes: &[u8]| {
     for name in AssignmentName::ALL {
         let request = Request { key: &key, rate: Bitrate::from_mbps(4), turn: values.len() as u64 };
         let answer = name.rule().assign(&loads, &request);
-        assert!(answer.candidates.iter().all(|found| loads.view().node(found.name.as_str()).is_some_and(|node| !node.draining)));
+        assert!(
+            answer
+                .candidates
+                .iter()
+                .all(|found| loads.view().node(found.name.as_str()).is_some_and(|node| !node.draining))
+        );
         assert!(answer.candidates.is_sorted_by_key(|found| found.standing));
     }
+    ledger(&values);
 });
+
+/// Bookings of other nodes: none of them gives this node more than it has, and all are gone with their keys.
+fn ledger(values: &[&[u8]]) {
+    let (rate, now) = (Bitrate::from_mbps(100), Duration::from_secs(1_790_000_000));
+    let mut ledger = Ledger::new("a".parse().expect("a name"), Some(rate), Some(rate));
+    for (number, value) in values.iter().enumerate() {
+        ledger.set_other(format!("key {}", number % 3).as_bytes(), number as u64 + 1, value);
+    }
+    let length = Some(Duration::from_secs(values.len() as u64 * 1000));
+    let demand = Demand { storage: Some("s3".into()), rate: Bitrate::from_mbps(60), length };
+    let demands = [demand.clone(), demand];
+    let plan = ledger.plan(&demands, now);
+    assert!(plan.answers.iter().filter(|answer| answer.is_ok()).count() <= 1);
+    ledger.written(plan, &demands);
+    ledger.keep_others(&BTreeSet::new());
+    assert!(ledger.all_booked(now).values().all(|booked| *booked <= rate));
+}

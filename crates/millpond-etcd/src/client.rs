@@ -3,8 +3,8 @@
 use crate::{
     error::EtcdError,
     message::{
-        Base64, Failure, Int, KeyValue, LeaseId, LeaseReply, Nothing, RangeReply, Revision, Streamed, TokenReply,
-        WatchReply, end_of, parse,
+        Base64, Failure, Header, Int, KeyValue, LeaseId, LeaseReply, Nothing, RangeReply, Revision, Streamed,
+        TokenReply, WatchReply, end_of, parse,
     },
     options::Options,
     transaction::Transaction,
@@ -61,6 +61,8 @@ pub struct Range {
 
 #[derive(Deserialize)]
 struct TransactionReply {
+    #[serde(default)]
+    header: Header,
     #[serde(default)]
     succeeded: bool,
 }
@@ -127,8 +129,16 @@ impl Client {
     /// # Errors
     /// No member answers, or etcd refuses.
     pub async fn commit(&self, transaction: &Transaction) -> Result<bool, EtcdError> {
+        self.commit_at(transaction).await.map(|revision| revision.is_some())
+    }
+
+    /// As [`commit`](Self::commit); returns the revision of the changes, or `None` where a condition does not hold.
+    ///
+    /// # Errors
+    /// No member answers, or etcd refuses.
+    pub async fn commit_at(&self, transaction: &Transaction) -> Result<Option<Revision>, EtcdError> {
         let reply: TransactionReply = self.ask("kv/txn", &transaction.request()).await?;
-        Ok(reply.succeeded)
+        Ok(reply.succeeded.then_some(reply.header.revision.0))
     }
 
     /// Begins a lease; etcd may give another time to live than was asked for.
