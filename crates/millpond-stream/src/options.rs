@@ -1,6 +1,9 @@
 //! Settings of an engine.
 
-use crate::{Bounds, Dropping, Groups, Lateness, RateRule, reception::Connector};
+use crate::{
+    Bounds, Dropping, Groups, Lateness, RateRule,
+    reception::{Connector, Relay},
+};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 /// Settings of an engine.
@@ -35,6 +38,8 @@ pub struct Options {
     pub dropping: Dropping,
     /// Opens connections to live sources.
     pub connector: Arc<dyn Connector>,
+    /// Finds other servers that receive a stream already.
+    pub relay: Option<Arc<dyn Relay>>,
     /// Multicast groups of channels.
     pub groups: Option<Groups>,
 }

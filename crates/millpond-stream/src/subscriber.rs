@@ -59,6 +59,11 @@ impl Subscriber {
         !self.tracks.is_empty()
     }
 
+    /// The indexes of its tracks in their feed.
+    pub fn set_up_tracks(&self) -> impl Iterator<Item = u16> + '_ {
+        self.tracks.iter().map(|sender| sender.track)
+    }
+
     /// Adds a track of a feed by its index, or sets it up again. `source` is its SSRC, and the keys where packets are encrypted.
     pub fn set_up(
         &mut self,

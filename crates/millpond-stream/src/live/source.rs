@@ -46,13 +46,20 @@ pub struct LiveRequest {
 }
 
 impl Source {
-    /// Returns the modules that receive the source. Publishers meet them at `desk`.
-    pub(super) fn modules(&self, means: Means<'_>, reporter: Reporter, desk: &Arc<Desk>) -> SourceModules {
-        let Means { connector, turns, balance, resources, .. } = means;
+    /// Returns the modules that receive the source of the stream at `path`. Publishers meet them at `desk`.
+    pub(super) fn modules(
+        &self,
+        path: &Arc<str>,
+        means: Means<'_>,
+        reporter: Reporter,
+        desk: &Arc<Desk>,
+    ) -> SourceModules {
+        let Means { connector, relay, turns, balance, resources, .. } = means;
         let source: Box<dyn Module> = match self {
             Self::Rtsp(source) => {
                 let reception = RtspReception::new(source.clone(), connector.clone(), reporter);
-                Box::new(reception.with_turns(turns.clone(), balance.clone()))
+                let relay = relay.map(|relay| (relay.clone(), path.clone()));
+                Box::new(reception.with_turns(turns.clone(), balance.clone()).with_relay(relay))
             }
             Self::Published => Box::new(PublishedReception::new(desk.clone(), reporter)),
             Self::Transport(source) => Box::new(TransportReception::new(source.clone(), reporter)),

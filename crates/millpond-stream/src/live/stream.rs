@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     graph::{Fork, Graph, Lead, LiveMemory, Registry, Shared, Takers},
-    reception::{Balance, Connector, SourceError, SourceErrorKind, Turns},
+    reception::{Balance, Connector, Relay, SourceError, SourceErrorKind, Turns},
     resources::Resources,
 };
 use std::{
@@ -73,6 +73,7 @@ struct Run {
 pub(super) struct Means<'a> {
     pub(super) registry: &'a Registry,
     pub(super) connector: &'a Arc<dyn Connector>,
+    pub(super) relay: Option<&'a Arc<dyn Relay>>,
     pub(super) turns: &'a Turns,
     pub(super) balance: &'a Balance,
     pub(super) memory: &'a LiveMemory,
@@ -267,7 +268,7 @@ impl LiveStream {
             }
         }
         let (reporter, desk) = (Reporter::new(memory.totals().clone()), Arc::<Desk>::default());
-        let modules = self.source.modules(means, reporter.clone(), &desk);
+        let modules = self.source.modules(&self.path, means, reporter.clone(), &desk);
         let memory = memory.of_stream(&self.source.to_string(), reporter.clone());
         let splicer = reporter.splicer().clone();
         let graph = Arc::new(Graph::live(registry, (&self.path, modules), splicer, memory));

@@ -231,6 +231,7 @@ impl Manager {
         Means {
             registry: self.registry(),
             connector: &self.options().connector,
+            relay: self.options().relay.as_ref(),
             turns: &self.live_streams().turns,
             balance: &self.live_streams().balance,
             memory: &self.live_streams().memory,

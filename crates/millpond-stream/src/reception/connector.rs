@@ -1,5 +1,6 @@
 //! Connections to sources.
 
+use super::RtspSource;
 use futures_util::future::BoxFuture;
 use millpond_rtp::client::Endpoint;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -25,6 +26,12 @@ pub trait Connector: Debug + Send + Sync + 'static {
     /// # Errors
     /// Those of the name look-up, the connection and the handshake.
     fn connect<'a>(&'a self, endpoint: &'a Endpoint) -> BoxFuture<'a, io::Result<Box<dyn Connection>>>;
+}
+
+/// Finds other servers that receive a stream already, such as nodes of a cluster: its source then has one session for all.
+pub trait Relay: Debug + Send + Sync + 'static {
+    /// Returns the stream at the server that should be asked for it; `None` where that is its own source.
+    fn source<'a>(&'a self, stream: &'a str) -> BoxFuture<'a, Option<RtspSource>>;
 }
 
 /// Connects by plain TCP; refuses endpoints with TLS.

@@ -35,7 +35,7 @@ mod wire;
 pub use alternatives::Alternatives;
 pub use announced::{AnnouncedMedia, Backchannel};
 pub(crate) use balance::Balance;
-pub use connector::{Connection, Connector, TcpConnector};
+pub use connector::{Connection, Connector, Relay, TcpConnector};
 pub use error::{SourceError, SourceErrorKind};
 pub use format::{FormatError, StreamFormat, Unreceivable};
 pub use millpond_rtp::client::Endpoint;

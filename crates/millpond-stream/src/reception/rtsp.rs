@@ -4,7 +4,7 @@ use super::{
     Alternatives, SourceError,
     assembly::Assembly,
     balance::{Balance, Choice, Servers},
-    connector::Connector,
+    connector::{Connector, Relay},
     link::{Link, Stopwatch},
     session::{End, Session},
     source::{AfterEnd, RtspSource, SourceTransport},
@@ -28,6 +28,9 @@ pub(crate) const KIND: ModuleKind =
 /// Length of a session after which a loss is a new one: attempts begin with the shortest delay again.
 const STEADY: Duration = Duration::from_secs(10);
 
+/// Pause before another server is looked up again.
+const RELAY_PAUSE: Duration = Duration::from_millis(300);
+
 /// Receives the frames of an RTSP source, and tells by a [`Reporter`] what becomes of it.
 ///
 /// It connects again whenever the source is lost, with growing delays, until nobody takes its frames. Where several servers have the
@@ -39,6 +42,8 @@ pub struct RtspReception {
     reporter: Reporter,
     turns: Turns,
     balance: Balance,
+    /// Other servers that may receive the stream of a path already.
+    relay: Option<(Arc<dyn Relay>, Arc<str>)>,
 }
 
 impl RtspReception {
@@ -46,12 +51,23 @@ impl RtspReception {
     #[must_use]
     pub fn new(sources: impl Into<Alternatives>, connector: Arc<dyn Connector>, reporter: Reporter) -> Self {
         let (turns, balance) = (Turns::default(), Balance::default());
-        Self { sources: sources.into(), connector, reporter, turns, balance }
+        Self { sources: sources.into(), connector, reporter, turns, balance, relay: None }
     }
 
     /// Opens each session when it has a turn, on a server that `balance` favours.
     pub(crate) fn with_turns(self, turns: Turns, balance: Balance) -> Self {
         Self { turns, balance, ..self }
+    }
+
+    /// Asks another server, where `relay` knows one that receives the stream of a path already.
+    pub(crate) fn with_relay(self, relay: Option<(Arc<dyn Relay>, Arc<str>)>) -> Self {
+        Self { relay, ..self }
+    }
+
+    /// The stream at another server that receives it already.
+    async fn relayed(&self) -> Option<RtspSource> {
+        let (relay, path) = self.relay.as_ref()?;
+        relay.source(path).await
     }
 
     /// Receives until nobody takes frames any more.
@@ -62,6 +78,19 @@ impl RtspReception {
         let mut assembly = Assembly::new(self.reporter.clone(), policies.after_loss, began);
         let mut servers = Servers::new(&self.sources, self.balance.clone(), Instant::now());
         loop {
+            if let Some(source) = self.relayed().await {
+                let frames = assembly.frames();
+                match self.session((&source, source.first_transport()), &mut assembly, watch, output).await {
+                    End::Closed => return,
+                    End::Unheard => {}
+                    End::Lost(error) => self.relay_lost(error, assembly.frames() > frames),
+                }
+                sleep_until(Instant::now() + RELAY_PAUSE).await;
+                if matches!(output, Output::Fork(fork) if fork.is_closed()) {
+                    return;
+                }
+                continue;
+            }
             let (number, load) = match servers.choose(Instant::now()) {
                 Choice::Now(number, load) => (number, load),
                 Choice::Later(at) => {
@@ -112,6 +141,16 @@ impl RtspReception {
         match Link::new(source, self.connector.clone(), watch) {
             Ok(link) => Session::new(source, transport, assembly, watch, (link, turn)).run(output).await,
             Err(error) => End::Lost(SourceError::of(&error, source)),
+        }
+    }
+
+    /// Notes that another server does not give the stream. It is looked up again.
+    fn relay_lost(&self, error: SourceError, had_frames: bool) {
+        tracing::info!(source = %error.address, %error, "the server that receives the stream does not give it");
+        if had_frames {
+            self.reporter.lost(Arc::new(error));
+        } else {
+            self.reporter.failed(Arc::new(error));
         }
     }
 

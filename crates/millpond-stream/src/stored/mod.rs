@@ -64,6 +64,11 @@ impl StoredMedia {
         self.presentation.tracks().get(usize::from(track))
     }
 
+    /// Whether its media is read from a storage that is not local.
+    pub fn is_remote(&self) -> bool {
+        self.objects().first().is_some_and(|object| object.file().is_none())
+    }
+
     pub(crate) fn objects(&self) -> &[Arc<Object>] {
         &self.objects
     }

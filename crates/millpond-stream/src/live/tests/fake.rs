@@ -226,6 +226,7 @@ pub(super) fn manager() -> Arc<Manager> {
         max_streams: 2,
         stream_memory: 64 << 20,
         connector: Arc::new(TcpConnector::default()),
+        relay: None,
         groups: None,
     };
     Arc::new(Manager::new(store, Arc::new(NoWork), [], options, &Arc::new(Counters::default())).unwrap())
