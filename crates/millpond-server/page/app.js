@@ -630,6 +630,11 @@ async function dashJs(url) {
   };
   player.on('fragmentLoadingCompleted', e => {
     if (e.request && e.request.mediaType === 'text') setTimeout(() => isTextChosen || chooseText(-1), 100);
+    // It has gone on, perhaps at another server.
+    if (e.request && e.request.type === 'MediaSegment' && !e.error) {
+      $('problem').hidden = true;
+      state.problem = null;
+    }
   });
   player.on('error', e => state.fail(`dash.js: ${e.error.code}: ${e.error.message} ${(e.error.data && e.error.data.request && e.error.data.request.url) || url}`));
   player.initialize(video, new URL(url, location).href, false);

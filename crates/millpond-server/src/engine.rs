@@ -11,10 +11,11 @@ use crate::{
 use futures_util::future::BoxFuture;
 use millpond_media::Work;
 use millpond_store::Store;
-use millpond_stream::{HeavyWork, Manager};
+use millpond_stream::{HeavyWork, Manager, reception::Relay};
 use std::{error::Error, fmt, io, sync::Arc};
 
-/// Starts the engine's threads. Heavy work runs on `pool`, `connector` connects to sources, and `metrics` count.
+/// Starts the engine's threads. Heavy work runs on `pool`, `connector` connects to sources, `relay` finds other servers that receive a
+/// stream already, and `metrics` count.
 ///
 /// # Errors
 /// A thread can't be started, or has no ports.
@@ -23,10 +24,10 @@ pub(crate) fn start(
     pool: Arc<WorkPool>,
     places: &Places,
     (settings, limits): (&RtspSettings, &LimitSettings),
-    connector: SourceConnector,
+    (connector, relay): (SourceConnector, Option<Arc<dyn Relay>>),
     metrics: &RtspMetrics,
 ) -> io::Result<Arc<Manager>> {
-    let options = settings.engine(limits, Arc::new(connector), || priority::raise(Duty::Sending));
+    let options = settings.engine(limits, (Arc::new(connector), relay), || priority::raise(Duty::Sending));
     let names: Vec<_> = places.iter().cloned().collect();
     let manager = Arc::new(Manager::new(store, Arc::new(Heavy(pool)), names, options, &metrics.streams)?);
     metrics.live.set(&manager);

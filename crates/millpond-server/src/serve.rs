@@ -10,7 +10,9 @@ use crate::{
     http::{Front, FrontOptions, Service, accept_plain, accept_tls},
     intercept::{self, Intercept},
     library::{AssetOptions, Library, LibraryOptions, Places, Survey},
-    live::{self, Ladders, LivePlace, LivePlaceError, SourceConnector, Sources, window_options},
+    live::{
+        self, Ladders, LaterSources, LivePlace, LivePlaceError, OwnerRelay, SourceConnector, Sources, window_options,
+    },
     metrics::Metrics,
     recordings::Recordings,
     rtmp::{self, Rtmp},
@@ -20,6 +22,7 @@ use crate::{
 };
 use http::HeaderValue;
 use millpond_store::{ErrorKind, Homes, ObjectPath, OriginError, PlaceSource, Store};
+use millpond_stream::reception::Relay;
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -163,13 +166,19 @@ impl Server {
         };
         let no_rtsp = |error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
         let settings = (&config.rtsp, &config.limits);
-        let connector = SourceConnector::new(config.intercept.mark);
-        let manager = engine::start(store.clone(), pool.clone(), &places, settings, connector, &metrics.rtsp);
+        let later_sources = LaterSources::default();
+        // A node that asks for passwords is none that others take streams from.
+        let is_relayed = config.cluster.is_on() && config.rtsp.users.is_none();
+        let relay =
+            is_relayed.then(|| Arc::new(OwnerRelay::new(later.clone(), later_sources.clone())) as Arc<dyn Relay>);
+        let means = (SourceConnector::new(config.intercept.mark), relay);
+        let manager = engine::start(store.clone(), pool.clone(), &places, settings, means, &metrics.rtsp);
         let manager = manager.map_err(no_rtsp)?;
         let windows = config.places.iter().map(|place| window_options(&place.live)).collect();
         let live = live_places(&config)?;
         let assets = (library.clone(), places.clone());
         let sources = Arc::new(Sources::new(assets, live, windows, &config.rtsp.channels, manager));
+        let _ = later_sources.set(Arc::downgrade(&sources));
         let own = (http.local_addr().ok(), listeners.plain.local_addr().ok());
         let cluster = node(&config, own, &metrics)?;
         if let Some(cluster) = &cluster {
@@ -203,8 +212,12 @@ impl Server {
         let (rtsp, rtmp) = ((listeners, rtsp), (rtmp_listeners, rtmp));
         let cluster = match cluster {
             Some(cluster) => {
-                let tasks = cluster.join(load_meter(&metrics)).await;
+                let tasks = cluster.join(load_meter(&metrics, &store)).await;
                 let tasks = tasks.map_err(|error: JoinError| ServeError::Cluster(error.to_string()))?;
+                if sources.has_pushed() {
+                    let sources = sources.clone();
+                    tokio::spawn(cluster.clone().tell_pushed(move || sources.pushed()));
+                }
                 Some((cluster, tasks))
             }
             None => None,
@@ -422,11 +435,16 @@ fn node(
 }
 
 /// Measures what this server sends.
-fn load_meter(metrics: &Metrics) -> LoadMeter {
-    let (http, streams) = (metrics.http.clone(), metrics.rtsp.streams.clone());
+fn load_meter(metrics: &Metrics, store: &Store) -> LoadMeter {
+    let (http, streams, store) = (metrics.http.clone(), metrics.rtsp.streams.clone(), store.clone());
     LoadMeter::new(move || {
         let playing = u32::try_from(streams.playing()).unwrap_or(u32::MAX);
-        (http.sent_bytes() + streams.sent_bytes(), http.responses().saturating_add(playing))
+        let places = store.stats().places.into_iter();
+        cluster::Counted {
+            sent: http.sent_bytes() + streams.sent_bytes(),
+            sessions: http.responses().saturating_add(playing),
+            read: places.map(|place| (place.name.into(), place.origin_bytes)).collect(),
+        }
     })
 }
 

@@ -38,8 +38,8 @@ fn state() -> AdminState {
     };
     let host = Host { machine: Machine::detect(), variable: &|_| None };
     let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));
-    let manager =
-        engine::start(store.clone(), pool, &places, settings, SourceConnector::default(), &metrics.rtsp).unwrap();
+    let means = (SourceConnector::default(), None);
+    let manager = engine::start(store.clone(), pool, &places, settings, means, &metrics.rtsp).unwrap();
     let sources =
         Arc::new(Sources::new((library.clone(), places.clone()), Default::default(), Vec::new(), &[], manager.clone()));
     let front = Arc::new(Front::new(store, library, places, sources.clone(), metrics.http.clone(), options));

@@ -65,6 +65,11 @@ impl Entries {
         self.all.contains_key(&drain_key(prefix, node))
     }
 
+    /// The keys below a prefix.
+    pub(super) fn below<'a>(&'a self, prefix: &'a [u8]) -> impl Iterator<Item = &'a KeyValue> {
+        self.all.range(prefix.to_vec()..).map(|(_, pair)| pair).take_while(move |pair| pair.key.starts_with(prefix))
+    }
+
     /// The nodes.
     pub(super) fn view(&self, prefix: &str) -> View {
         let nodes = format!("{prefix}nodes/").into_bytes();

@@ -48,7 +48,8 @@ impl Cluster {
     pub(crate) async fn join(self: &Arc<Self>, meter: LoadMeter) -> Result<Tasks, JoinError> {
         let (stop, stopped) = watch::channel(false);
         let registers = tokio::spawn(self.clone().register(meter, stopped.clone()));
-        tokio::spawn(self.clone().follow(stopped));
+        tokio::spawn(self.clone().follow(stopped.clone()));
+        tokio::spawn(self.clone().keep_books(stopped));
         let tasks = Tasks { stop, registers };
         let mut membership = self.state.membership();
         let mut end = Instant::now() + PATIENCE;

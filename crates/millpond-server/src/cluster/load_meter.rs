@@ -1,21 +1,34 @@
 //! The load that this node publishes.
 
 use millpond_cluster::{Bitrate, Load};
-use std::{fmt, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 /// Time constant of the average.
 const AVERAGE: Duration = Duration::from_secs(4);
 /// Least time between two readings.
 const STEP: Duration = Duration::from_millis(500);
 
-/// Reads the bytes that were sent since the start, and the number of sessions and responses under way.
-type Read = Box<dyn Fn() -> (u64, u32) + Send + Sync>;
+/// Counts since the start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counted {
+    /// Bytes that were sent.
+    pub(crate) sent: u64,
+    /// Sessions and responses under way.
+    pub(crate) sessions: u32,
+    /// Bytes that each place's storage sent.
+    pub(crate) read: Vec<(Arc<str>, u64)>,
+}
+
+/// Reads the counts.
+type Read = Box<dyn Fn() -> Counted + Send + Sync>;
 
 /// Measures the load of this node: an average over some seconds.
 pub(crate) struct LoadMeter {
     read: Read,
-    last: Option<(u64, Duration)>,
+    last: Option<(Counted, Duration)>,
     average: f64,
+    /// Averages of the bandwidth of each place's storage, in bits per second.
+    storages: HashMap<Arc<str>, f64>,
 }
 
 impl fmt::Debug for LoadMeter {
@@ -25,23 +38,35 @@ impl fmt::Debug for LoadMeter {
 }
 
 impl LoadMeter {
-    /// Measures by a function that reads the bytes sent since the start, and the number of sessions.
-    pub(crate) fn new(read: impl Fn() -> (u64, u32) + Send + Sync + 'static) -> Self {
-        Self { read: Box::new(read), last: None, average: 0.0 }
+    /// Measures by a function that reads the counts.
+    pub(crate) fn new(read: impl Fn() -> Counted + Send + Sync + 'static) -> Self {
+        Self { read: Box::new(read), last: None, average: 0.0, storages: HashMap::new() }
+    }
+
+    /// The bandwidth of each place's storage.
+    pub(super) fn storages(&self) -> impl Iterator<Item = (&Arc<str>, Bitrate)> {
+        self.storages.iter().map(|(name, rate)| (name, Bitrate::from_bps(*rate as u64)))
     }
 
     /// The load at a time.
     pub(super) fn measure(&mut self, now: Duration) -> Load {
-        let (bytes, sessions) = (self.read)();
-        match self.last {
-            Some((_, at)) if now.saturating_sub(at) < STEP => {}
+        let counted = (self.read)();
+        let sessions = counted.sessions;
+        match &self.last {
+            Some((_, at)) if now.saturating_sub(*at) < STEP => {}
             Some((before, at)) => {
-                let elapsed = now.saturating_sub(at).as_secs_f64();
-                let rate = bytes.saturating_sub(before) as f64 * 8.0 / elapsed;
-                self.average += (rate - self.average) * (1.0 - (-elapsed / AVERAGE.as_secs_f64()).exp());
-                self.last = Some((bytes, now));
+                let elapsed = now.saturating_sub(*at).as_secs_f64();
+                let weight = 1.0 - (-elapsed / AVERAGE.as_secs_f64()).exp();
+                let rate = |old: u64, new: u64| new.saturating_sub(old) as f64 * 8.0 / elapsed;
+                self.average += (rate(before.sent, counted.sent) - self.average) * weight;
+                for (name, bytes) in &counted.read {
+                    let known = before.read.iter().find(|(known, _)| known == name).map_or(*bytes, |(_, bytes)| *bytes);
+                    let average = self.storages.entry(name.clone()).or_default();
+                    *average += (rate(known, *bytes) - *average) * weight;
+                }
+                self.last = Some((counted, now));
             }
-            None => self.last = Some((bytes, now)),
+            None => self.last = Some((counted, now)),
         }
         Load { rate: Bitrate::from_bps(self.average as u64), sessions }
     }
@@ -50,16 +75,16 @@ impl LoadMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    };
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn the_average_follows_the_rate() {
         let sent = Arc::new(AtomicU64::new(0));
         let counter = sent.clone();
-        let mut meter = LoadMeter::new(move || (counter.load(Ordering::Relaxed), 3));
+        let mut meter = LoadMeter::new(move || {
+            let sent = counter.load(Ordering::Relaxed);
+            Counted { sent, sessions: 3, read: vec![("s3".into(), sent / 2)] }
+        });
         for second in 0..40 {
             meter.measure(Duration::from_secs(second));
             sent.fetch_add(125_000, Ordering::Relaxed);
@@ -67,5 +92,7 @@ mod tests {
         let load = meter.measure(Duration::from_secs(40));
         assert!((990_000..=1_000_000).contains(&load.rate.bps()) && load.sessions == 3, "{load:?}");
         assert_eq!(meter.measure(Duration::from_millis(40_100)), load);
+        let (name, rate) = meter.storages().next().unwrap();
+        assert!(&**name == "s3" && (490_000..=500_000).contains(&rate.bps()), "{rate}");
     }
 }

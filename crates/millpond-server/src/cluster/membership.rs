@@ -48,6 +48,7 @@ impl Cluster {
                 break;
             }
             let node = self.published(meter.measure(self.now()));
+            self.follow_load(node.load.rate, meter.storages()).await;
             let pause = match self.step(&mut registration, node).await {
                 Ok(pause) => pause,
                 Err(error) => {
@@ -59,6 +60,7 @@ impl Cluster {
                     PAUSE / 2 + PAUSE.mul_f64(fastrand::f64() / 2.0)
                 }
             };
+            self.bookings.set_lease(registration.lease());
             let mut views = self.views.subscribe();
             tokio::select! {
                 () = sleep(pause) => {}
@@ -237,6 +239,8 @@ impl Cluster {
                 tracing::warn!(%problem, "a key under the cluster's prefix is no node");
             }
         }
+        self.observe_bookings(entries);
+        self.observe_pushed(entries);
         self.set_view(view);
     }
 }

@@ -31,6 +31,12 @@ pub(crate) struct ClusterMetrics {
     pub(super) http: Counter,
     /// Viewers sent elsewhere by RTSP.
     pub(super) rtsp: Counter,
+    /// Requests passed on to other nodes.
+    pub(super) passed: Counter,
+    /// Replies that another node went on with.
+    pub(super) resumed: Counter,
+    /// Streams that found no bandwidth for their whole playback.
+    pub(super) refused: Counter,
     /// Nodes that were assigned and could not be reached.
     pub(super) unreachable: Counter,
 }
@@ -50,6 +56,9 @@ impl ClusterMetrics {
             failures: Counter::default(),
             http: of("http"),
             rtsp: of("rtsp"),
+            passed: Counter::default(),
+            resumed: Counter::default(),
+            refused: Counter::default(),
             unreachable: Counter::default(),
         };
         registry.register("cluster_nodes", "Nodes of the cluster in the last view", metrics.nodes.clone());
@@ -63,6 +72,12 @@ impl ClusterMetrics {
         registry.register("cluster_puts", "Changes of keys that this node asked of etcd", metrics.puts.clone());
         registry.register("cluster_etcd_failures", "Requests to etcd that failed", metrics.failures.clone());
         registry.register("cluster_redirects", "Viewers that were sent to another node", redirects);
+        let help = "Requests that were passed on to the node of their object";
+        registry.register("cluster_passed", help, metrics.passed.clone());
+        let help = "Replies that another node went on with, because the one that sent them broke off";
+        registry.register("cluster_resumed", help, metrics.resumed.clone());
+        let help = "Streams refused because their node or storage lacks bandwidth for all of their playback";
+        registry.register("cluster_refused", help, metrics.refused.clone());
         let help = "Times that a node of an assignment could not be reached, so that the next one was chosen";
         registry.register("cluster_unreachable", help, metrics.unreachable.clone());
         metrics

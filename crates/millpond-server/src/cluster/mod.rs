@@ -4,12 +4,15 @@
 //! follow the other nodes. Nothing that serves viewers waits for etcd: without it, all goes on with the last view.
 
 mod addresses;
+mod bookings;
 mod entries;
 mod homes;
 mod join;
 mod load_meter;
 mod membership;
 mod metrics;
+mod passage;
+mod pushed;
 mod reach;
 mod registration;
 mod settings;
@@ -18,14 +21,17 @@ mod status;
 mod steering;
 
 pub(crate) use addresses::addresses;
+pub(crate) use bookings::Booked;
 pub(crate) use homes::{LaterCluster, PlaceHomes};
 pub(crate) use join::{JoinError, Tasks};
-pub(crate) use load_meter::LoadMeter;
+pub(crate) use load_meter::{Counted, LoadMeter};
 pub(crate) use metrics::ClusterMetrics;
+pub(crate) use passage::PassedBytes;
 pub use settings::ClusterSettings;
 pub(crate) use steering::{MARK, Protocol, Start, marked};
 
-use millpond_cluster::{Addresses, Assignment, Bitrate, Load, Loads, Node, NodeName, View};
+use bookings::Bookings;
+use millpond_cluster::{Addresses, Assignment, Bitrate, Ledger, Load, Loads, Node, NodeName, View};
 use millpond_etcd::{Client, EtcdError, Operation, Transaction};
 use reach::Reach;
 use state::State;
@@ -37,6 +43,9 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::watch;
+
+/// Bandwidth of a node that does not state it, for its share of the assets.
+const ASSUMED_MBPS: u64 = 1000;
 
 /// The cluster, as its node sees it.
 #[derive(Debug)]
@@ -54,6 +63,10 @@ pub(crate) struct Cluster {
     idle: Mutex<Arc<Loads>>,
     rule: Box<dyn Assignment>,
     reach: Reach,
+    /// The client by which requests are passed on to other nodes.
+    nodes: reqwest::Client,
+    bookings: Bookings,
+    pushed: watch::Sender<Arc<pushed::Pushed>>,
     state: State,
     metrics: ClusterMetrics,
     /// Streams that were assigned, for round robin.
@@ -79,7 +92,10 @@ impl Cluster {
     ) -> Result<Arc<Self>, String> {
         let name = settings.name()?;
         let client = Client::new(settings.client_options()?)?;
-        let (capacity, roles) = (Bitrate::from_mbps(settings.mbps), settings.roles);
+        let (capacity, roles) = (Bitrate::from_mbps(settings.mbps.unwrap_or(ASSUMED_MBPS)), settings.roles);
+        // Only what the operator states is a limit.
+        let [bound, storage] = [settings.mbps, settings.storage_mbps].map(|mbps| mbps.map(Bitrate::from_mbps));
+        let bookings = Bookings::new(Ledger::new(name.clone(), bound, storage));
         let own = Node { addresses, roles, ..Node::new(name, capacity) };
         let view = Arc::new(View::default());
         Ok(Arc::new(Self {
@@ -92,6 +108,9 @@ impl Cluster {
             views: watch::Sender::new(view),
             rule: settings.assignment.rule(),
             reach: Reach::default(),
+            nodes: passage::client()?,
+            bookings,
+            pushed: watch::Sender::default(),
             state: State::default(),
             metrics,
             turns: AtomicU64::new(0),
@@ -140,7 +159,12 @@ impl Cluster {
         let without_load = view.nodes().iter().map(|node| Node { load: Load::default(), ..node.clone() });
         let idle = Loads::new(Arc::new(View::of(view.revision(), without_load)));
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(idle);
-        self.loads.lock().unwrap_or_else(PoisonError::into_inner).update(view.clone(), self.now());
+        let booked = self.booked_of_nodes(&view);
+        {
+            let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+            loads.update(view.clone(), self.now());
+            booked.iter().for_each(|(name, rate)| loads.at_least(name, *rate));
+        }
         self.metrics.view(&view);
         self.views.send_replace(view);
     }

@@ -11,8 +11,21 @@ use url::Url;
 
 /// Bounds of `cluster-lease`.
 const LEASE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
-/// Rules of `cluster-steering`.
-const STEERING: [&str; 2] = ["redirect", "none"];
+/// Rules of `cluster-steering`, as [`Steering`] has them.
+const STEERING: [&str; 4] = ["redirect", "steer", "proxy", "none"];
+
+/// How viewers come to the node of their asset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steering {
+    /// HTTP 307 and RTSP 302. Manifests list other nodes to fall back on.
+    Redirect,
+    /// Manifests list the nodes, and a steering manifest their order. RTSP and live streams are redirected.
+    Steer,
+    /// The node that is asked by HTTP passes on what the asset's node sends. RTSP is redirected.
+    Proxy,
+    /// Each node serves what it is asked for.
+    None,
+}
 
 /// Settings of the cluster.
 #[derive(Clone)]
@@ -29,12 +42,14 @@ pub struct ClusterSettings {
     pub rtsp: Option<Url>,
     /// Roles of the node.
     pub roles: Roles,
-    /// Bandwidth of the node, in Mbit/s.
-    pub mbps: u64,
+    /// Bandwidth of the node, in Mbit/s; `None` is not limited.
+    pub mbps: Option<u64>,
+    /// Bandwidth of each place's storage, in Mbit/s, which all nodes share; `None` is not limited.
+    pub storage_mbps: Option<u64>,
     /// Rule that assigns streams to nodes.
     pub assignment: AssignmentName,
-    /// Whether viewers are redirected.
-    pub redirects: bool,
+    /// How viewers come to the node of their asset.
+    pub steering: Steering,
     /// Time to live of the node's lease.
     pub lease: Duration,
     /// User of etcd.
@@ -72,9 +87,10 @@ impl Settings for ClusterSettings {
             http: None,
             rtsp: None,
             roles: Roles::ALL,
-            mbps: 1000,
+            mbps: None,
+            storage_mbps: None,
             assignment: AssignmentName::default(),
-            redirects: true,
+            steering: Steering::Redirect,
             lease: Duration::from_secs(5),
             user: None,
             password: (host.variable)("MILLPOND_CLUSTER_PASSWORD"),
@@ -211,10 +227,20 @@ const LIST: &[Setting<ClusterSettings>] = &[
     Setting {
         name: "cluster-mbps",
         form: Form::Count,
-        default: "1000",
-        help: "Bandwidth of this node in Mbit/s; its share of the cluster's assets is in proportion",
-        apply: |cluster, text| mbps(text).map(|v| cluster.mbps = v),
-        show: |cluster| Some(cluster.mbps.to_string()),
+        default: "none; not limited, and counted as 1000 for the node's share of the assets",
+        help: "Bandwidth of this node in Mbit/s; its share of the cluster's assets is in proportion, and streams without room for all of \
+               their playback are refused",
+        apply: |cluster, text| mbps(text).map(|v| cluster.mbps = Some(v)),
+        show: |cluster| cluster.mbps.map(|mbps| mbps.to_string()),
+    },
+    Setting {
+        name: "cluster-storage-mbps",
+        form: Form::Count,
+        default: "none; not limited",
+        help: "Bandwidth of each place's storage in Mbit/s, which all nodes share: streams without room for all of their playback are \
+               refused",
+        apply: |cluster, text| mbps(text).map(|v| cluster.storage_mbps = Some(v)),
+        show: |cluster| cluster.storage_mbps.map(|mbps| mbps.to_string()),
     },
     Setting {
         name: "cluster-assignment",
@@ -232,16 +258,18 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-steering",
         form: Form::Choice(&STEERING),
         default: "redirect",
-        help: "How viewers come to the node of their asset: redirect by HTTP 307 and RTSP 302, or none: each node serves all",
+        help: "How viewers come to the node of their asset: redirect sends them there, steer lists the nodes in manifests and tells players their order, proxy passes HTTP through from there, none: each node serves all",
         apply: |cluster, text| {
-            cluster.redirects = match text {
-                "redirect" => true,
-                "none" => false,
-                _ => return Err(BadValue::new("redirect or none")),
+            cluster.steering = match text {
+                "redirect" => Steering::Redirect,
+                "steer" => Steering::Steer,
+                "proxy" => Steering::Proxy,
+                "none" => Steering::None,
+                _ => return Err(BadValue::new("redirect, steer, proxy or none")),
             };
             Ok(())
         },
-        show: |cluster| Some(if cluster.redirects { STEERING[0] } else { STEERING[1] }.to_owned()),
+        show: |cluster| Some(STEERING[cluster.steering as usize].to_owned()),
     },
     Setting {
         name: "cluster-lease",

@@ -34,6 +34,7 @@ impl Cluster {
             "revision": view.revision(),
             "assignment": self.settings.assignment.to_string(),
             "nodes": view.nodes().iter().map(|node| self.shown(node)).collect::<Vec<_>>(),
+            "booked": self.all_booked().into_iter().map(|(name, rate)| (name, json!(rate.bps()))).collect::<serde_json::Map<_, _>>(),
             "problems": view.problems().iter().map(ToString::to_string).collect::<Vec<_>>(),
             "problem_count": view.problem_count(),
         })
@@ -70,7 +71,11 @@ impl Cluster {
         let candidates: Vec<_> = answer.candidates.iter().map(candidate).collect();
         json!({
             "object": key.to_string(),
-            "kind": if start == Start::Live { "live" } else { "stored" },
+            "kind": match start {
+                Start::Live => "live",
+                Start::Pushed => "pushed",
+                Start::Stored | Start::Follows => "stored",
+            },
             "assignment": if start == Start::Live { "sosd".to_owned() } else { self.settings.assignment.to_string() },
             "revision": view.revision(),
             "dispensers": answer.compared,

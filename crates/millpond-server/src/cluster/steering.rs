@@ -1,7 +1,7 @@
 //! Where a request is served: here, or at another node.
 
-use super::Cluster;
-use millpond_cluster::{Answer, Assignment as _, Bitrate, Candidate, Node, ObjectKey, Request, Role, Sosd};
+use super::{Cluster, settings::Steering};
+use millpond_cluster::{Answer, Assignment as _, Bitrate, Candidate, Node, NodeName, ObjectKey, Request, Role, Sosd};
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
 /// Parameter of the query of requests that another node has sent here. The node that it names serves them itself: so no request is
@@ -16,6 +16,9 @@ pub(crate) fn marked(query: &str) -> bool {
     query.split('&').any(|pair| pair.split('=').next() == Some(MARK))
 }
 
+/// Most nodes that a manifest lists.
+const LISTED: usize = 3;
+
 /// The kind of a request that may be served elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
@@ -25,6 +28,8 @@ pub(crate) enum Start {
     Follows,
     /// A live stream or channel, begun or gone on with. It has one node, whatever that node's load: so its source is read once.
     Live,
+    /// A live stream that is pushed to one node.
+    Pushed,
 }
 
 /// The protocol of a request.
@@ -44,7 +49,13 @@ impl Cluster {
         start: Start,
         (protocol, is_secure): (Protocol, bool),
     ) -> Option<Arc<str>> {
-        if !self.settings.redirects || !self.own.roles.contains(Role::Manager) {
+        let is_redirected = match (self.settings.steering, protocol) {
+            (Steering::None, _) | (Steering::Proxy, Protocol::Http) => false,
+            // Manifests list the nodes. Live streams have one.
+            (Steering::Steer, Protocol::Http) => matches!(start, Start::Live | Start::Pushed),
+            (Steering::Redirect | Steering::Steer | Steering::Proxy, _) => true,
+        };
+        if !is_redirected || !self.own.roles.contains(Role::Manager) {
             return None;
         }
         if start == Start::Follows && !self.is_draining() {
@@ -73,8 +84,69 @@ impl Cluster {
         None
     }
 
+    /// The nodes that a manifest of a stored asset lists, the best first, with their URLs; that of this node is `None`. Empty where
+    /// manifests list no nodes.
+    pub(crate) async fn listed(&self, key: &ObjectKey, is_secure: bool) -> Vec<(NodeName, Option<Arc<str>>)> {
+        let is_steered = self.settings.steering == Steering::Steer;
+        if !is_steered && self.settings.steering != Steering::Redirect {
+            return Vec::new();
+        }
+        let view = self.view();
+        let address = |candidate: Candidate| {
+            let node = view.node(candidate.name.as_str())?;
+            let own = (candidate.name == *self.name()).then_some(None);
+            Some((candidate.name, own.or_else(|| Some(Some(base(node, Protocol::Http, is_secure)?)))?))
+        };
+        let order: Vec<_> = self.answer(key, Start::Stored, false).candidates.into_iter().filter_map(address).collect();
+        let mut all = Vec::new();
+        // Any node can serve any asset. A redirected player is where it should be.
+        let mut at = None;
+        for (name, url) in order {
+            match &url {
+                None => at = Some(all.len()),
+                Some(url) if all.len() < LISTED - 1 && self.reach.is_up(url).await => {
+                    all.push((name, Some(url.clone())))
+                }
+                Some(_) => {}
+            }
+        }
+        let at = if is_steered { at.unwrap_or(all.len()) } else { 0 };
+        all.insert(at, (self.name().clone(), None));
+        all
+    }
+
+    /// The HTTP URL of this node, where viewers of such a connection may use it.
+    pub(crate) fn own_url(&self, is_secure: bool) -> Option<Arc<str>> {
+        base(&self.own, Protocol::Http, is_secure)
+    }
+
+    /// The RTSP URL of the node that owns a live stream; `None` where that is this one.
+    pub(crate) async fn owner(&self, key: &ObjectKey) -> Option<Arc<str>> {
+        let view = self.view();
+        for candidate in self.answer(key, Start::Live, false).candidates {
+            if candidate.name == *self.name() {
+                return None;
+            }
+            let address = view.node(candidate.name.as_str()).and_then(|node| base(node, Protocol::Rtsp, false));
+            if let Some(address) = address
+                && self.reach.is_up(&address).await
+            {
+                return Some(address);
+            }
+        }
+        None
+    }
+
+    /// Whether manifests tell players of a steering manifest.
+    pub(crate) fn steers(&self) -> bool {
+        self.settings.steering == Steering::Steer
+    }
+
     /// The nodes for a request, the best first. `is_real` is whether a viewer asks.
     pub(super) fn answer(&self, key: &ObjectKey, start: Start, is_real: bool) -> Answer {
+        if start == Start::Pushed {
+            return self.pushed_to(key);
+        }
         if start == Start::Live {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).clone();
             return Sosd::default().assign(&idle, &Request { key, rate: Bitrate::ZERO, turn: 0 });
@@ -85,7 +157,7 @@ impl Cluster {
     }
 
     /// Counts a stream until its node publishes its load.
-    fn count(&self, candidate: &Candidate, start: Start) {
+    pub(super) fn count(&self, candidate: &Candidate, start: Start) {
         if start == Start::Stored {
             self.loads.lock().unwrap_or_else(PoisonError::into_inner).add(&candidate.name, RATE, self.now());
         }

@@ -178,6 +178,11 @@ impl Sources {
         self.live.get(place)?.ladders.at(place, name)
     }
 
+    /// Returns the place of a path.
+    pub(crate) fn place(&self, path: &str) -> Option<Arc<str>> {
+        self.places.find(path.trim_matches('/')).map(|(_, place, _)| place.clone())
+    }
+
     /// Tells whether a place has live streams.
     pub(crate) fn is_live(&self, place: &str) -> bool {
         self.live.contains_key(place)

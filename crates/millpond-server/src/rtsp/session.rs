@@ -7,6 +7,8 @@ use super::{
     shift::{CannotPlay, Shift, Wanted},
     signalling::{Asked, Course, Signs, Viewer},
 };
+use crate::cluster::{Booked, Cluster};
+use millpond_cluster::{Bitrate, Demand, Shortage};
 use millpond_rtp::{description::Described, play::NptRange};
 use millpond_stream::{
     Admitted, Counters, Group, Manager, Opened, PastStart, PlayedPart, Playing, Program, Progress, Protection, Request,
@@ -43,6 +45,8 @@ pub(super) struct Session {
     course: Course<Playing>,
     shift: Shift,
     admitted: Admitted,
+    /// Bandwidth that is booked in the cluster, from the first PLAY on.
+    booked: Option<Booked>,
     record: Arc<Record>,
 }
 
@@ -100,8 +104,8 @@ impl Session {
         record: Arc<Record>,
     ) -> Self {
         let (group, channels, course) = (None, Vec::new(), Course::Ready);
-        let shift = Shift::default();
-        Self { path, medium, group, subscriber, channels, course, shift, admitted, record }
+        let (shift, booked) = (Shift::default(), None);
+        Self { path, medium, group, subscriber, channels, course, shift, admitted, booked, record }
     }
 
     pub(super) fn is_playing(&self) -> bool {
@@ -163,6 +167,25 @@ impl Session {
             self.group = manager.group(self.medium.program()?);
         }
         self.group.clone()
+    }
+
+    /// Books the bandwidth of the whole playback in the cluster, unless the session has it.
+    ///
+    /// # Errors
+    /// The node or the storage lacks bandwidth.
+    pub(super) async fn book(&mut self, cluster: &Arc<Cluster>, place: Option<Arc<str>>) -> Result<(), Shortage> {
+        if self.booked.is_some() || self.group.is_some() {
+            return Ok(());
+        }
+        let stored = self.medium.stored();
+        let is_remote = stored.is_some_and(|media| media.is_remote());
+        let demand = Demand {
+            storage: place.filter(|_| is_remote),
+            rate: Bitrate::from_bps(self.medium.feed().rate(self.subscriber.set_up_tracks())),
+            length: stored.and_then(|media| Duration::try_from_secs_f64(media.duration()).ok()),
+        };
+        self.booked = cluster.book(demand).await?;
+        Ok(())
     }
 
     /// Pauses playback at its current position.

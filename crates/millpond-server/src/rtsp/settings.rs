@@ -7,7 +7,10 @@ use crate::settings::{
     ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
-use millpond_stream::{Bounds, Groups, Lateness, NoGroups, Options, ROUND, RateRule, reception::Connector};
+use millpond_stream::{
+    Bounds, Groups, Lateness, NoGroups, Options, ROUND, RateRule,
+    reception::{Connector, Relay},
+};
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, SocketAddr},
@@ -286,7 +289,7 @@ impl RtspSettings {
     pub(crate) fn engine(
         &self,
         limits: &LimitSettings,
-        connector: Arc<dyn Connector>,
+        (connector, relay): (Arc<dyn Connector>, Option<Arc<dyn Relay>>),
         on_thread_start: fn(),
     ) -> Options {
         Options {
@@ -304,6 +307,7 @@ impl RtspSettings {
             viewer_queue: limits.viewer_queue,
             dropping: limits.dropping,
             connector,
+            relay,
             groups: self.multicast,
         }
     }

@@ -66,9 +66,14 @@ impl Front {
         // A client may insist on a reply made for it (RFC 9111 section 5.2.1.4). Such a reply bypasses the caches.
         let fresh = request.contains(header::CACHE_CONTROL, "no-cache");
         let permission = asset.permission(&self.store);
-        let coding = Coding::preferred(request).filter(|_| profile.is_text && !permission.no_transform);
-        let (body, coded) = self.resource_body(asset, route.resource, coding, fresh).await?;
-        Ok(SelectedRepresentation {
+        let has_pathways = self.has_pathways(&route);
+        if has_pathways && request.method == Method::GET {
+            self.book(place, asset).await?;
+        }
+        let may_code = profile.is_text && !permission.no_transform;
+        let coding = Coding::preferred(request).filter(|_| may_code && !has_pathways);
+        let (body, coded) = self.resource_body(asset, route.resource.clone(), coding, fresh).await?;
+        let selected = SelectedRepresentation {
             content_type: HeaderValue::from_static(profile.content_type),
             cache_control: self.cache_control(place).made(route.version.is_some(), &permission),
             etag: etag(asset.id),
@@ -80,6 +85,10 @@ impl Front {
                 Negotiation::Fixed
             },
             body,
+        };
+        Ok(match has_pathways {
+            true => self.with_pathways((place, &route), request, (viewers.is_secure(), may_code), selected).await,
+            false => selected,
         })
     }
 

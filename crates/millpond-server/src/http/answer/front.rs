@@ -5,6 +5,7 @@ use super::{
     caching::CacheControl,
     dates,
     ladder::Openings,
+    pathways::STEERING,
     split::Splits,
     viewers::{ConnectionViewers, Viewers},
 };
@@ -17,7 +18,7 @@ use crate::{
         render::{AnswerError, CodedTexts, Renderer},
         request::{Request, uri},
     },
-    library::{Library, Places},
+    library::{Library, LibraryError, Places},
     live::{Publishers, Sources},
     logging::RequestId,
     problem::Problem,
@@ -253,7 +254,10 @@ impl Front {
         if let Some(reply) = self.with_token_in_path(&path, query, request) {
             return reply;
         }
-        let selected = if path == "/" || path.starts_with("/.millpond/") {
+        let selected = if path == STEERING {
+            let absent = || LibraryError::NoAsset(path.to_string()).into();
+            self.steering(query, viewers.is_secure()).await.ok_or_else(absent)
+        } else if path == "/" || path.starts_with("/.millpond/") {
             info.kind = Kind::Page;
             self.page(&path, query, request).await
         } else if request.contains(HeaderName::from_static("cdn-loop"), millpond_store::loop_id()) {
@@ -262,6 +266,8 @@ impl Front {
             self.cached_file(&path, request, info)
         } else if request.headers.contains_key(HOME_HEADER) {
             self.of_home(&path, request, info).await
+        } else if let Some(passed) = self.pass(&path, request, info).await {
+            return passed;
         } else if let Some(redirect) = self.redirect(&path, request, viewers.is_secure()).await {
             return redirect;
         } else if let Some(live) = self.live_path(&path) {

@@ -23,6 +23,7 @@ mod opening;
 mod page;
 mod page_streams;
 mod past;
+mod pathways;
 mod publish;
 mod reply;
 mod representation;

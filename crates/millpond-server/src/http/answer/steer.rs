@@ -1,12 +1,19 @@
 //! Requests that another node of the cluster serves.
 
-use super::{Front, Reply, live::LivePath};
+use super::{Front, Reply, ReplyInfo, live::LivePath};
 use crate::{
-    cluster::{MARK, Protocol, Start, marked},
-    http::request::{Request, uri},
+    cluster::{MARK, PassedBytes, Protocol, Start, marked},
+    http::{
+        Kind,
+        body::{Body, BodyError, ChunkStream},
+        render,
+        request::{Request, uri},
+    },
     library::{LiveResource, Resource, Route},
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use bytes::Bytes;
+use futures_util::{FutureExt as _, future::BoxFuture};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use millpond_cluster::ObjectKey;
 
 impl Front {
@@ -30,6 +37,42 @@ impl Front {
         Some(Reply::without_body(StatusCode::TEMPORARY_REDIRECT, headers))
     }
 
+    /// Passes a request on to the node that serves it; `None` where that is this one.
+    pub(super) async fn pass(&self, path: &str, request: &Request, info: &mut ReplyInfo) -> Option<Reply> {
+        let cluster = self.cluster().filter(|cluster| cluster.passes())?;
+        if marked(request.split().1) {
+            return None;
+        }
+        let (key, start) = self.passed_key(path, info)?;
+        let target = request.target.split('#').next().unwrap_or("");
+        let mut passage = cluster.passage((key, start), (&request.method, target), &request.headers)?;
+        let passed = passage.begin().await?;
+        let (status, headers, length) = (passed.status, passed.headers.clone(), passed.length);
+        let has_body = request.method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
+        let body = match length {
+            Some(0) => Body::empty(),
+            None if !has_body => Body::unmade(),
+            _ => Body::passed(Box::new(PassedBytes::new(passage, passed)), length),
+        };
+        Some(Reply { status, headers, body })
+    }
+
+    /// Returns the object of a request that may be passed on. Files are served where they are asked for.
+    fn passed_key(&self, path: &str, info: &mut ReplyInfo) -> Option<(ObjectKey, Start)> {
+        if let Some(live) = self.live_path(path) {
+            self.attribute(live.place, Kind::Stream, info);
+            return self.sources.object_key(live.stream);
+        }
+        let (index, place, inside) = self.place(path)?;
+        let route = Route::parse(inside)?;
+        self.attribute(index, render::profile(&route.resource).kind, info);
+        let start = match route.resource {
+            Resource::Multivariant(_) | Resource::Mpd => Start::Stored,
+            _ => Start::Follows,
+        };
+        Some((ObjectKey::new(place, &route.asset), start))
+    }
+
     /// Returns the object that a path's request is assigned by; `None` for requests that each node serves itself.
     pub(crate) fn object_key(&self, path: &str) -> Option<(ObjectKey, Start)> {
         if let Some(live) = self.live_path(path) {
@@ -49,4 +92,10 @@ impl Front {
 /// Whether a request begins to play a stream, or reads its playlist.
 fn is_begun(live: &LivePath<'_>) -> bool {
     !matches!(live.resource(), None | Some(LiveResource::OfRun { .. }))
+}
+
+impl ChunkStream for PassedBytes {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, BodyError>> {
+        Self::next(self).map(|read| read.map_err(BodyError::Node)).boxed()
+    }
 }

@@ -38,6 +38,9 @@ pub(crate) enum BodyError {
     /// A clip of a stream's past that could not be read to its end.
     #[error("a clip ends early: {0}")]
     Past(#[from] NoClip),
+    /// A node of the cluster that broke off a reply which this one passes on.
+    #[error("{0}")]
+    Node(String),
     /// A segment that could not be written to a file.
     #[error("packing a segment: {0}")]
     Pack(#[from] std::io::Error),

@@ -132,6 +132,11 @@ impl Body {
         Self::of(Content::Stream(Stream::new(chunks)), None)
     }
 
+    /// Creates a body whose chunks another node of the cluster sends. The source ends after `len` bytes, where that is known, or fails.
+    pub(crate) fn passed(chunks: Box<dyn ChunkStream>, len: Option<u64>) -> Self {
+        Self::of(Content::Stream(Stream::new(chunks)), len)
+    }
+
     /// Creates the body of a reply to HEAD, where that to GET has one of unknown length.
     pub(crate) fn unmade() -> Self {
         Self::of(Content::Stream(Stream::ended()), None)
@@ -162,7 +167,7 @@ impl Body {
 
     /// Tells whether its chunks are made while it is sent, so that waiting for one may take any time.
     pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.content, Content::Stream(_))
+        matches!(self.content, Content::Stream(_)) && self.len.is_none()
     }
 
     /// Tells whether it holds bytes in memory between two chunks.

@@ -109,6 +109,7 @@ impl AnswerError {
         match error {
             BodyError::Origin(error) => error.into(),
             BodyError::Package(error) => LibraryError::Package { asset, error: error.into() }.into(),
+            BodyError::Node(why) => Self::Busy { path: asset, why },
             error => Self::Unreadable { asset, why: error.to_string() },
         }
     }

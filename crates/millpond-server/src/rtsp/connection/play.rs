@@ -11,13 +11,20 @@ use millpond_rtp::message::{
     StatusCode,
     headers::{CONTENT_TYPE, RANGE},
 };
-use millpond_stream::CannotOpen;
+use millpond_stream::{CannotOpen, Full};
 
 impl Connection<'_> {
     pub(super) async fn play(&mut self, session: &Shared, asked: Asked) {
         let mut session = session.session.lock().await;
         if !session.is_set_up() {
             return self.finish(refused(StatusCode::MethodNotValidInThisState));
+        }
+        if let Some(cluster) = &self.rtsp.cluster {
+            let place = self.rtsp.sources.place(&session.path);
+            if session.book(cluster, place).await.is_err() {
+                let outcome = self.full(Full::Bandwidth);
+                return self.finish(outcome);
+            }
         }
         match session.open(&self.rtsp.manager, asked).await {
             Ok(opened) => {

@@ -1,0 +1,369 @@
+//! Admission for the whole playback: a stream starts here only if this node and its storage have its bandwidth until it ends.
+//!
+//! The node that serves a stream books it. All its bookings are one key under its lease, so they end with the node and outlive the
+//! node that sent the viewer. What is booked of a storage has a key of its own, which each transaction that takes more compares and
+//! changes: so of two nodes that take the last bandwidth at once, one reads the other's bookings and decides again.
+
+use super::{Cluster, entries::Entries};
+use millpond_cluster::{Bitrate, Demand, Ledger, Node, NodeName, Plan, Shortage, Slot, View};
+use millpond_etcd::{Compare, EtcdError, KeyValue, LeaseId, Operation, Revision, Transaction};
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::{
+    sync::{Notify, oneshot, watch},
+    time::{sleep, timeout},
+};
+
+/// Streams that start within so long are booked together.
+const BATCH: Duration = Duration::from_millis(20);
+/// Least time between two writes: so a node writes at most ten times a second, whatever its streams.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Interval between looks for what may be given back.
+const TIDY: Duration = Duration::from_secs(5);
+/// Attempts to write, while other nodes write.
+const ATTEMPTS: usize = 8;
+/// Longest wait of a stream. Without an answer it starts, if the last bookings leave room.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Streams that wait to be booked. Beyond it they are admitted by the last bookings that are known.
+const MOST_WAITING: usize = 10_000;
+/// Time for which a viewer by HTTP is booked as one. What is measured follows more slowly.
+const BEGINNING: Duration = Duration::from_secs(30);
+/// Most viewers by HTTP that are booked as such.
+const MOST_VIEWERS: usize = 100_000;
+/// Least bandwidth that is booked for what is seen.
+const LEAST: Bitrate = Bitrate::from_mbps(1);
+/// Most keys of bookings that are read.
+const MOST_KEYS: usize = 20_000;
+
+/// The bookings of this node, and of all others.
+#[derive(Debug)]
+pub(super) struct Bookings {
+    /// A lock, held for a decision.
+    ledger: Mutex<Ledger>,
+    /// A lock, held for a push.
+    waiting: Mutex<Vec<Waiting>>,
+    wake: Notify,
+    /// Revisions of the keys of storages.
+    guards: Mutex<HashMap<Vec<u8>, Revision>>,
+    /// The lease of this node, while it has one.
+    lease: watch::Sender<Option<LeaseId>>,
+    /// What is booked for viewers by HTTP. A lock, held for a change.
+    viewers: Mutex<Viewers>,
+}
+
+/// Bandwidth that is booked for viewers by HTTP, who have no sessions: each one's for a while, then what they are seen to take.
+#[derive(Debug, Default)]
+struct Viewers {
+    /// Those that began to play lately, with the time since the start of the server.
+    recent: VecDeque<(Duration, Booked)>,
+    /// What is sent, and read of each storage, beyond what is booked for streams.
+    seen: HashMap<Option<Arc<str>>, Booked>,
+}
+
+/// A stream that waits to be booked.
+#[derive(Debug)]
+struct Waiting {
+    demand: Demand,
+    answer: oneshot::Sender<Result<Slot, Shortage>>,
+}
+
+/// Bandwidth that is booked for a stream. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Booked {
+    cluster: Arc<Cluster>,
+    slot: Slot,
+    demand: Demand,
+}
+
+impl Drop for Booked {
+    fn drop(&mut self) {
+        self.cluster.bookings.ledger().give_back(&self.slot, self.demand.rate);
+    }
+}
+
+/// Time since the Unix epoch.
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+impl Bookings {
+    pub(super) fn new(ledger: Ledger) -> Self {
+        let (waiting, guards, viewers) = Default::default();
+        let (ledger, wake, lease) = (Mutex::new(ledger), Notify::new(), watch::Sender::new(None));
+        Self { ledger, waiting, wake, guards, lease, viewers }
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lease of this node, while it has one.
+    pub(super) fn lease(&self) -> watch::Receiver<Option<LeaseId>> {
+        self.lease.subscribe()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn guards(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Revision>> {
+        self.guards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the lease of this node. What was written under another one is gone.
+    pub(super) fn set_lease(&self, lease: Option<LeaseId>) {
+        let is_new = self.lease.send_if_modified(|known| {
+            let is_new = *known != lease;
+            *known = lease;
+            is_new
+        });
+        if is_new {
+            self.ledger().set_written(false);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Takes over the bookings of other nodes, and the revisions of the keys of storages.
+    fn observe<'a>(&self, keys: &Keys, pairs: impl Iterator<Item = &'a KeyValue>) {
+        let mut others = BTreeSet::new();
+        for pair in pairs {
+            if pair.key.starts_with(&keys.guards) {
+                let mut guards = self.guards();
+                let known = guards.entry(pair.key.clone()).or_default();
+                *known = (*known).max(pair.revision);
+            } else if pair.key.starts_with(&keys.bookings) && pair.key != keys.own {
+                others.insert(pair.key.as_slice());
+                let revision = u64::try_from(pair.revision).unwrap_or(0);
+                if !self.ledger().set_other(&pair.key, revision, &pair.value) {
+                    tracing::warn!(key = %String::from_utf8_lossy(&pair.key), "a key of bookings can't be read");
+                }
+            }
+        }
+        self.ledger().keep_others(&others);
+    }
+}
+
+/// The keys of bookings.
+#[derive(Debug)]
+struct Keys {
+    /// Beginning of the keys of nodes' bookings.
+    bookings: Vec<u8>,
+    /// Beginning of the keys of storages.
+    guards: Vec<u8>,
+    /// The key of this node's bookings.
+    own: Vec<u8>,
+}
+
+impl Cluster {
+    fn keys(&self) -> Keys {
+        let prefix = &self.settings.prefix;
+        let bookings = format!("{prefix}book/nodes/");
+        let own = format!("{bookings}{}/{:x}", self.name(), self.incarnation).into_bytes();
+        Keys { bookings: bookings.into_bytes(), guards: format!("{prefix}book/storages/").into_bytes(), own }
+    }
+
+    /// Takes over the bookings that were read from etcd.
+    pub(super) fn observe_bookings(&self, entries: &Entries) {
+        let below = format!("{}book/", self.settings.prefix).into_bytes();
+        self.bookings.observe(&self.keys(), entries.below(&below));
+    }
+
+    /// What is booked of the nodes of a view.
+    pub(super) fn booked_of_nodes(&self, view: &View) -> Vec<(NodeName, Bitrate)> {
+        let (ledger, now) = (self.bookings.ledger(), now());
+        let rate = |node: &Node| (node.name.clone(), ledger.booked(&node.name, now));
+        view.nodes().iter().map(rate).filter(|(_, rate)| *rate > Bitrate::ZERO).collect()
+    }
+
+    /// What is booked of each node and storage.
+    pub(super) fn all_booked(&self) -> Vec<(String, Bitrate)> {
+        let all = self.bookings.ledger().all_booked(now());
+        all.into_iter().map(|(resource, rate)| (resource.to_string(), rate)).collect()
+    }
+
+    /// Books bandwidth for a stream until it ends, or until the result is dropped. `None` where nothing is bounded.
+    ///
+    /// # Errors
+    /// The node or the storage lacks bandwidth.
+    pub(crate) async fn book(self: &Arc<Self>, demand: Demand) -> Result<Option<Booked>, Shortage> {
+        self.try_book(demand).await.inspect_err(|shortage| {
+            self.metrics.refused.inc();
+            tracing::info!(%shortage, "a stream is refused");
+        })
+    }
+
+    async fn try_book(self: &Arc<Self>, demand: Demand) -> Result<Option<Booked>, Shortage> {
+        if !self.bookings.ledger().is_bounded() {
+            return Ok(None);
+        }
+        let known = self.bookings.ledger().take(&demand, now());
+        let slot = match known {
+            Some(slot) => slot,
+            None => self.booked(&demand).await?,
+        };
+        Ok(Some(Booked { cluster: self.clone(), slot, demand }))
+    }
+
+    /// Books bandwidth for a viewer by HTTP who begins to play.
+    ///
+    /// # Errors
+    /// The node or the storage lacks bandwidth.
+    pub(crate) async fn book_viewer(self: &Arc<Self>, demand: Demand) -> Result<(), Shortage> {
+        if let Some(booked) = self.book(demand).await? {
+            let mut viewers = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner);
+            viewers.recent.push_back((self.now(), booked));
+            if viewers.recent.len() > MOST_VIEWERS {
+                viewers.recent.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Books what is sent, and read of storages, beyond what is booked for streams: viewers by HTTP have no sessions.
+    pub(super) async fn follow_load<'a>(
+        self: &Arc<Self>,
+        sent: Bitrate,
+        read: impl Iterator<Item = (&'a Arc<str>, Bitrate)>,
+    ) {
+        if !self.bookings.ledger().is_bounded() {
+            return;
+        }
+        let old: Vec<_> = {
+            let mut viewers = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = viewers.recent.partition_point(|(at, _)| *at + BEGINNING < self.now());
+            viewers.recent.drain(..count).collect()
+        };
+        drop(old);
+        let storages: Vec<_> = read.map(|(name, rate)| (Some(name.clone()), rate)).collect();
+        for (storage, rate) in storages.into_iter().chain([(None, sent)]) {
+            let known = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner).seen.remove(&storage);
+            let needed = self.bookings.ledger().needed(storage.as_deref());
+            let booked = known.as_ref().map_or(Bitrate::ZERO, |known| known.demand.rate);
+            let wanted = rate.minus(needed.minus(booked));
+            let differs = wanted.minus(booked).plus(booked.minus(wanted));
+            let booked = match known {
+                Some(known) if differs < LEAST => Some(known),
+                known => {
+                    drop(known);
+                    let demand = Demand { storage: storage.clone(), rate: wanted, length: None };
+                    let is_worth = wanted >= LEAST;
+                    // Where even that does not fit, nobody else gets in.
+                    if is_worth { self.try_book(demand).await.ok().flatten() } else { None }
+                }
+            };
+            let mut viewers = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner);
+            viewers.seen.extend(booked.map(|booked| (storage, booked)));
+        }
+    }
+
+    /// Books bandwidth that is not booked yet.
+    async fn booked(&self, demand: &Demand) -> Result<Slot, Shortage> {
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut waiting = self.bookings.waiting();
+            if waiting.len() < MOST_WAITING {
+                waiting.push(Waiting { demand: demand.clone(), answer });
+            }
+        }
+        self.bookings.wake.notify_one();
+        match timeout(PATIENCE, answered).await {
+            Ok(Ok(answer)) => answer,
+            _ => self.bookings.alone(std::slice::from_ref(demand)).remove(0),
+        }
+    }
+
+    /// Writes the bookings of this node until `stop` turns true.
+    pub(super) async fn keep_books(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        if !self.bookings.ledger().is_bounded() {
+            return;
+        }
+        loop {
+            tokio::select! {
+                () = self.bookings.wake.notified() => {}
+                () = sleep(TIDY) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            sleep(BATCH).await;
+            let waiting = std::mem::take(&mut *self.bookings.waiting());
+            let demands: Vec<_> = waiting.iter().map(|waiting| waiting.demand.clone()).collect();
+            let answers = self.settle(&demands).await.unwrap_or_else(|error| {
+                tracing::debug!(%error, "bookings are not written");
+                self.metrics.failures.inc();
+                self.bookings.alone(&demands)
+            });
+            for (waiting, answer) in waiting.into_iter().zip(answers) {
+                // A stream that does not wait any more is not served.
+                if let Err(Ok(slot)) = waiting.answer.send(answer) {
+                    self.bookings.ledger().give_back(&slot, waiting.demand.rate);
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Books what fits of these demands.
+    async fn settle(&self, demands: &[Demand]) -> Result<Vec<Result<Slot, Shortage>>, EtcdError> {
+        for _ in 0..ATTEMPTS {
+            let Some(lease) = *self.bookings.lease.borrow() else { break };
+            let plan = self.bookings.ledger().plan(demands, now());
+            if !plan.is_changed {
+                let answers = plan.answers.clone();
+                self.bookings.ledger().written(plan, demands);
+                return Ok(answers);
+            }
+            self.metrics.puts.inc();
+            if let Some(answers) = self.write_bookings(plan, demands, lease).await? {
+                return Ok(answers);
+            }
+            // Another node took of the same storage.
+            let below = format!("{}book/", self.settings.prefix).into_bytes();
+            let range = self.client.range(&below, MOST_KEYS).await?;
+            self.bookings.observe(&self.keys(), range.pairs.iter());
+        }
+        Ok(self.bookings.alone(demands))
+    }
+
+    /// Writes a plan. `None` where another node took of the same storage first.
+    async fn write_bookings(
+        &self,
+        plan: Plan,
+        demands: &[Demand],
+        lease: LeaseId,
+    ) -> Result<Option<Vec<Result<Slot, Shortage>>>, EtcdError> {
+        let keys = self.keys();
+        let guard = |storage: &Arc<str>| [&keys.guards[..], storage.as_bytes()].concat();
+        let guards: Vec<_> = plan.storages.iter().map(guard).collect();
+        let known = |key: &Vec<u8>| match self.bookings.guards().get(key) {
+            Some(revision) => Compare::Unchanged(key.clone(), *revision),
+            None => Compare::Absent(key.clone()),
+        };
+        let put = |key: &Vec<u8>| Operation::Put { key: key.clone(), value: b"{}".to_vec(), lease: None };
+        let own = Operation::Put { key: keys.own.clone(), value: plan.value.clone().into_bytes(), lease: Some(lease) };
+        let changes = guards.iter().map(put).chain([own]).collect();
+        let transaction = Transaction { conditions: guards.iter().map(known).collect(), changes };
+        let Some(revision) = self.client.commit_at(&transaction).await? else { return Ok(None) };
+        for key in guards {
+            self.bookings.guards().insert(key, revision);
+        }
+        let answers = plan.answers.clone();
+        let mut ledger = self.bookings.ledger();
+        ledger.written(plan, demands);
+        ledger.set_written(true);
+        Ok(Some(answers))
+    }
+}
+
+impl Bookings {
+    /// Books what fits the last bookings that are known, while etcd does not answer: the streams are written later.
+    fn alone(&self, demands: &[Demand]) -> Vec<Result<Slot, Shortage>> {
+        let mut ledger = self.ledger();
+        let plan = ledger.plan(demands, now());
+        let answers = plan.answers.clone();
+        ledger.written(plan, demands);
+        ledger.set_written(false);
+        answers
+    }
+}

@@ -1,0 +1,396 @@
+//! Requests that a node passes on to the node of their object (`cluster-steering = "proxy"`).
+//!
+//! A client sees one server. Where the node of its object dies in the middle of a reply, the next one goes on at the byte that is
+//! missing. Replies of one version of an object are the same at all nodes, and strong entity tags prove it (RFC 9110 section 13.1.5).
+
+use super::{Cluster, MARK, Start, settings::Steering};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use millpond_cluster::{ObjectKey, Role};
+use millpond_store::loop_id;
+use std::{collections::HashSet, sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// Time limit for a connection to a node.
+const CONNECT: Duration = Duration::from_secs(1);
+/// Longest silence of a node that sends stored media: before its reply, and within it.
+const SILENCE: Duration = Duration::from_secs(3);
+/// The same for live streams, whose replies are held until there is something new.
+const LIVE_SILENCE: Duration = Duration::from_secs(40);
+/// Fields of a request that are passed on.
+const PASSED: [HeaderName; 9] = [
+    header::ACCEPT_ENCODING,
+    header::CACHE_CONTROL,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::RANGE,
+    header::USER_AGENT,
+];
+/// Fields of a reply that concern one connection, or that this node writes itself.
+const DROPPED: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::TRANSFER_ENCODING,
+    header::CONTENT_LENGTH,
+    header::UPGRADE,
+    header::DATE,
+    header::SERVER,
+    header::TRAILER,
+];
+
+/// The way of a request to the node of its object.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    cluster: Arc<Cluster>,
+    key: ObjectKey,
+    start: Start,
+    method: Method,
+    /// Path and query.
+    target: String,
+    headers: HeaderMap,
+    /// URLs of nodes that have failed.
+    failed: HashSet<Arc<str>>,
+}
+
+/// A reply that a node has begun.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    /// Its status code.
+    pub(crate) status: StatusCode,
+    /// Its fields, without those of the connection.
+    pub(crate) headers: HeaderMap,
+    /// Length of its body, where that is known.
+    pub(crate) length: Option<u64>,
+    response: reqwest::Response,
+    node: Arc<str>,
+}
+
+impl Cluster {
+    /// The way of a request for an object. `None` where this node answers it itself.
+    pub(crate) fn passage(
+        self: &Arc<Self>,
+        (key, start): (ObjectKey, Start),
+        (method, target): (&Method, &str),
+        headers: &HeaderMap,
+    ) -> Option<Passage> {
+        if self.settings.steering != Steering::Proxy || !self.own.roles.contains(Role::Manager) {
+            return None;
+        }
+        let passed = |name: &HeaderName| Some((name.clone(), headers.get(name)?.clone()));
+        let mut own: HeaderMap = PASSED.iter().filter_map(passed).collect();
+        for known in headers.get_all("cdn-loop") {
+            own.append("cdn-loop", known.clone());
+        }
+        own.append("cdn-loop", HeaderValue::from_static(loop_id()));
+        let mark = format!("{}{MARK}={}", if target.contains('?') { '&' } else { '?' }, self.name());
+        let target = format!("{target}{mark}");
+        let (cluster, method, failed) = (self.clone(), method.clone(), HashSet::new());
+        Some(Passage { cluster, key, start, method, target, headers: own, failed })
+    }
+
+    /// Whether requests are passed on.
+    pub(crate) fn passes(&self) -> bool {
+        self.settings.steering == Steering::Proxy
+    }
+}
+
+impl Passage {
+    /// Asks the best node that has not failed. `None` where that is this one, or no node answers.
+    pub(crate) async fn begin(&mut self) -> Option<Passed> {
+        let is_new = self.start == Start::Stored;
+        let candidates = self.cluster.answer(&self.key, self.start, is_new).candidates;
+        let view = self.cluster.view();
+        for candidate in candidates {
+            if candidate.name == *self.cluster.name() {
+                self.cluster.count(&candidate, self.start);
+                return None;
+            }
+            let Some(base) = view.node(candidate.name.as_str()).and_then(|node| node.addresses.http.clone()) else {
+                continue;
+            };
+            let headers = self.headers.clone();
+            if let Some(passed) = self.ask(&base, headers).await {
+                self.cluster.count(&candidate, self.start);
+                self.cluster.metrics.passed.inc();
+                return Some(passed);
+            }
+        }
+        None
+    }
+
+    /// Asks other nodes, and this one last, for the bytes from `from` to before `end` of the reply with a strong entity tag.
+    async fn resume(&mut self, etag: &HeaderValue, from: u64, end: u64) -> Option<Passed> {
+        let view = self.cluster.view();
+        let candidates = self.cluster.answer(&self.key, self.start, false).candidates;
+        let others = candidates.iter().filter(|candidate| candidate.name != *self.cluster.name());
+        let address = |name: &str| view.node(name).and_then(|node| node.addresses.http.clone());
+        let own = self.cluster.own.addresses.http.clone();
+        let others: Vec<_> = others.filter_map(|candidate| address(candidate.name.as_str())).collect();
+        let mut headers = self.headers.clone();
+        for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE, header::IF_RANGE] {
+            headers.remove(name);
+        }
+        headers.insert(header::IF_MATCH, etag.clone());
+        headers.insert(header::RANGE, HeaderValue::from_str(&format!("bytes={from}-{}", end - 1)).ok()?);
+        for base in others {
+            if let Some(passed) = self.ask(&base, headers.clone()).await.filter(|passed| passed.is_part(etag, from)) {
+                return Some(passed);
+            }
+        }
+        // This node asks itself. The mark makes it answer.
+        headers.remove("cdn-loop");
+        self.ask(&own?, headers).await.filter(|passed| passed.is_part(etag, from))
+    }
+
+    /// Asks a node, unless it has failed.
+    async fn ask(&mut self, base: &Arc<str>, headers: HeaderMap) -> Option<Passed> {
+        if self.failed.contains(base) || !self.cluster.reach.is_up(base).await {
+            return None;
+        }
+        let url = format!("{base}{}", self.target);
+        let asked = self.cluster.nodes.request(self.method.clone(), url).headers(headers).send();
+        let error = match timeout(self.silence(), asked).await {
+            // Another node may do better. Where none does, this one says what is wrong.
+            Ok(Ok(response)) if response.status().is_server_error() => response.status().to_string(),
+            Ok(Ok(response)) => return Some(Passed::new(response, base.clone())),
+            Ok(Err(error)) => error.without_url().to_string(),
+            Err(_) => "no reply in time".to_owned(),
+        };
+        tracing::debug!(node = %base, error, "a node does not answer: the next one is asked");
+        self.fails(base);
+        None
+    }
+
+    fn fails(&mut self, base: &Arc<str>) {
+        self.cluster.metrics.unreachable.inc();
+        self.failed.insert(base.clone());
+    }
+
+    fn silence(&self) -> Duration {
+        if matches!(self.start, Start::Live | Start::Pushed) { LIVE_SILENCE } else { SILENCE }
+    }
+}
+
+impl Passed {
+    fn new(response: reqwest::Response, node: Arc<str>) -> Self {
+        let keep = |(name, value): (&HeaderName, &HeaderValue)| {
+            (!DROPPED.contains(name)).then(|| (name.clone(), value.clone()))
+        };
+        let headers = response.headers().iter().filter_map(keep).collect();
+        let length = response.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        Self { status: response.status(), headers, length, response, node }
+    }
+
+    /// Whether it is the part of a reply from `from` on.
+    fn is_part(&self, etag: &HeaderValue, from: u64) -> bool {
+        let range = self.headers.get(header::CONTENT_RANGE).and_then(|range| range.to_str().ok()).unwrap_or("");
+        self.status == StatusCode::PARTIAL_CONTENT
+            && self.headers.get(header::ETAG) == Some(etag)
+            && range.strip_prefix("bytes ").is_some_and(|range| range.starts_with(&format!("{from}-")))
+    }
+
+    /// The entity tag, and the offset of the first byte in the whole; `None` where the reply can't be resumed.
+    fn place(&self) -> Option<(HeaderValue, u64)> {
+        let etag = self.headers.get(header::ETAG).filter(|etag| etag.as_bytes().starts_with(b"\""))?;
+        let first = match self.status {
+            StatusCode::OK => 0,
+            StatusCode::PARTIAL_CONTENT => {
+                let range = self.headers.get(header::CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?;
+                range.split('-').next()?.parse().ok()?
+            }
+            _ => return None,
+        };
+        Some((etag.clone(), first))
+    }
+}
+
+/// The body of a reply that is passed on.
+#[derive(Debug)]
+pub(crate) struct PassedBytes {
+    passage: Passage,
+    from: Passed,
+    /// Entity tag, and the offset of the reply's first byte in the whole; `None` where no other node could go on.
+    place: Option<(HeaderValue, u64)>,
+    length: Option<u64>,
+    sent: u64,
+}
+
+impl PassedBytes {
+    /// The body of a reply that a node has begun.
+    pub(crate) fn new(passage: Passage, from: Passed) -> Self {
+        let (place, length) = (from.place(), from.length);
+        Self { passage, from, place, length, sent: 0 }
+    }
+
+    /// The next bytes; `None` at the end.
+    ///
+    /// # Errors
+    /// The node broke off, and no other one could go on.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, String> {
+        loop {
+            let error = match timeout(self.passage.silence(), self.from.response.chunk()).await {
+                Ok(Ok(Some(bytes))) => {
+                    self.sent += bytes.len() as u64;
+                    return Ok(Some(bytes));
+                }
+                Ok(Ok(None)) if self.length.is_none_or(|length| self.sent >= length) => return Ok(None),
+                Ok(Ok(None)) => "the reply ends early".to_owned(),
+                Ok(Err(error)) => error.without_url().to_string(),
+                Err(_) => "silence".to_owned(),
+            };
+            let node = self.from.node.clone();
+            self.passage.fails(&node);
+            let sent = self.sent;
+            let resumed = match (&self.place, self.length) {
+                (Some((etag, first)), Some(length)) if sent < length => {
+                    self.passage.resume(etag, first + sent, first + length).await
+                }
+                _ => None,
+            };
+            self.from = resumed.ok_or_else(|| format!("{node}: {error}, and no other node could go on"))?;
+            self.passage.cluster.metrics.resumed.inc();
+            tracing::info!(%node, error, by = %self.from.node, sent, "another node goes on with a reply");
+        }
+    }
+}
+
+/// The client by which requests are passed on.
+pub(super) fn client() -> Result<reqwest::Client, String> {
+    let builder = || {
+        reqwest::Client::builder()
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .redirect(reqwest::redirect::Policy::none())
+            .pool_idle_timeout(Duration::from_secs(30))
+            .pool_max_idle_per_host(64)
+            .tcp_nodelay(true)
+    };
+    // A machine without root certificates can still use plain HTTP.
+    builder().build().or_else(|_| builder().tls_certs_only([]).build()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClusterMetrics, ClusterSettings};
+    use super::*;
+    use crate::settings::{Host, Settings as _, machine::Machine};
+    use millpond_cluster::{Addresses, Bitrate, Node, View};
+    use prometheus_client::registry::Registry;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+        sync::mpsc,
+    };
+
+    /// A node that sends `reply` to each request and closes the connection. Its requests go to `heard`.
+    async fn node(name: &str, reply: &'static str, heard: mpsc::UnboundedSender<String>) -> Node {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let http = Some(format!("http://{}", listener.local_addr().unwrap()).into());
+        let named = name.to_owned();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    // A connection without a request tells that the node can be reached.
+                    if stream.read(&mut byte).await.unwrap_or(0) == 0 {
+                        break;
+                    }
+                    request.extend(byte);
+                }
+                if !request.is_empty() {
+                    heard.send(format!("{named} {}", String::from_utf8(request).unwrap())).unwrap();
+                    stream.write_all(reply.as_bytes()).await.unwrap();
+                }
+            }
+        });
+        let addresses = Addresses { http, rtsp: None };
+        Node { addresses, ..Node::new(name.parse().unwrap(), Bitrate::from_mbps(100)) }
+    }
+
+    const HALF: &str = "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 10\r\nServer: y\r\n\r\n0123";
+    const REST: &str =
+        "HTTP/1.1 206 Partial Content\r\nETag: \"x\"\r\nContent-Range: bytes 4-9/10\r\nContent-Length: 6\r\n\r\n456789";
+    const OTHER: &str =
+        "HTTP/1.1 206 Partial Content\r\nETag: \"z\"\r\nContent-Range: bytes 4-9/10\r\nContent-Length: 6\r\n\r\nabcdef";
+
+    /// What a client gets through the node `a`, and the requests of the nodes.
+    async fn passed(replies: [&'static str; 3]) -> (Result<String, String>, Vec<String>) {
+        let (heard, mut requests) = mpsc::unbounded_channel();
+        let mut nodes = Vec::new();
+        for (name, reply) in ["a", "b", "c"].into_iter().zip(replies) {
+            nodes.push(node(name, reply, heard.clone()).await);
+        }
+        let host = Host { machine: Machine::detect(), variable: &|_| None };
+        let mut settings = ClusterSettings::defaults(&host);
+        settings.etcd = vec!["http://127.0.0.1:1".parse().unwrap()];
+        settings.node = Some("a".to_owned());
+        settings.steering = Steering::Proxy;
+        let metrics = ClusterMetrics::register(&mut Registry::default());
+        let cluster = Cluster::new(&settings, nodes[0].addresses.clone(), metrics).unwrap();
+        cluster.set_view(View::of(1, nodes));
+        // An asset whose nodes are b, then c, then this one.
+        let is_fit = |key: &ObjectKey| {
+            let order = cluster.answer(key, Start::Follows, false).candidates;
+            order.iter().map(|candidate| candidate.name.to_string()).collect::<String>() == "bca"
+        };
+        let key = (0..).map(|n| ObjectKey::new("films", &format!("{n}.mp4"))).find(is_fit).unwrap();
+        let headers = HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static("player"))]);
+        let request = (&Method::GET, "/films/1.mp4/v1/1.m4s?x=1");
+        let mut passage = cluster.passage((key, Start::Follows), request, &headers).unwrap();
+        let begun = passage.begin().await.unwrap();
+        assert!(!begun.headers.contains_key(header::SERVER) && begun.length == Some(10));
+        let mut bytes = PassedBytes::new(passage, begun);
+        let mut all = String::new();
+        let end = loop {
+            match bytes.next().await {
+                Ok(Some(part)) => all.push_str(std::str::from_utf8(&part).unwrap()),
+                Ok(None) => break Ok(all),
+                Err(error) => break Err(error),
+            }
+        };
+        requests.close();
+        let mut all = Vec::new();
+        while let Some(request) = requests.recv().await {
+            all.push(request.to_ascii_lowercase());
+        }
+        (end, all)
+    }
+
+    #[tokio::test]
+    async fn another_node_goes_on_at_the_missing_byte() {
+        let (end, requests) = passed(["", HALF, REST]).await;
+        assert_eq!(end.as_deref(), Ok("0123456789"));
+        assert_eq!(requests.len(), 2, "{requests:?}");
+        let first = &requests[0];
+        assert!(first.starts_with("b get /films/1.mp4/v1/1.m4s?x=1&_millpond_node=a http/1.1"), "{first}");
+        assert!(first.contains("user-agent: player") && first.contains(&format!("cdn-loop: {}", loop_id())), "{first}");
+        let second = &requests[1];
+        assert!(second.contains("range: bytes=4-9") && second.contains("if-match: \"x\""), "{second}");
+    }
+
+    #[tokio::test]
+    async fn no_reply_mixes_two_versions() {
+        // The last node is this one, which asks itself.
+        let (end, requests) = passed([REST, HALF, OTHER]).await;
+        assert_eq!(end.as_deref(), Ok("0123456789"));
+        assert!(
+            requests.last().is_some_and(|last| last.starts_with("a ") && !last.contains("cdn-loop")),
+            "{requests:?}"
+        );
+        let (end, _) = passed([OTHER, HALF, OTHER]).await;
+        assert!(end.unwrap_err().contains("no other node could go on"));
+    }
+
+    #[tokio::test]
+    async fn a_node_with_an_error_is_passed_over() {
+        let error = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+        let whole = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789";
+        let (end, requests) = passed(["", error, whole]).await;
+        assert_eq!((end.as_deref(), requests.len()), (Ok("0123456789"), 2));
+    }
+}
