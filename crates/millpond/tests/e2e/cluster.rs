@@ -3,6 +3,7 @@
 use crate::metrics::{By, watch::Watch};
 use crate::support::{Response, Server, clips, etcd::Etcd, free_port, get, request, rtsp::Client};
 use std::{
+    io::{Read as _, Write as _},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -78,9 +79,16 @@ fn any_address_plays_everything_and_dead_nodes_are_replaced() {
     let target = location.strip_prefix(&format!("http://127.0.0.1:{owner_port}")).unwrap();
     let marked = get(owner_port, target, &[]);
     assert_eq!(marked.status, 200);
-    // A marked request is served by whoever gets it: no loop, whatever the views are.
+    // A marked request is served by whoever gets it: no loop, whatever the views are. Manifests list the nodes, the own one first.
     let here = get(nodes[0].port, target, &[]);
-    assert_eq!((here.status, here.body), (200, marked.body));
+    assert_eq!(here.status, 200);
+    let pathway = |reply: &Response| {
+        let text = reply.text();
+        let first = text.split("PATHWAY-ID=\"").nth(1).unwrap_or_default();
+        (first.split('"').next().unwrap().to_owned(), text.matches("#EXT-X-STREAM-INF").count())
+    };
+    assert_eq!(pathway(&here), ("a".to_owned(), 3));
+    assert!(pathway(&marked).0 != "a");
 
     // RTSP: 302 to the same node, which describes and sets up.
     let clip = asset.strip_suffix("/index.m3u8").unwrap();
@@ -137,6 +145,84 @@ fn any_address_plays_everything_and_dead_nodes_are_replaced() {
     wait_for("three nodes again", || nodes.iter().all(|node| taking(node) == NAMES));
     assert_eq!(owner(&nodes[0], asset), nodes[2].port);
     watch.end(By::Cluster, &nodes[0]);
+}
+
+/// A title whose only segment has 50 MB, under several names.
+fn big_title() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let noise = "nullsrc=s=640x360:r=25:d=4,noise=alls=100:allf=t";
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(["-v", "error", "-f", "lavfi", "-i", noise, "-c:v", "libx264", "-preset", "ultrafast", "-qp", "1"]);
+    ffmpeg.args(["-g", "500", "-pix_fmt", "yuv420p"]).arg(folder.path().join("big.mp4"));
+    assert!(ffmpeg.status().unwrap().success());
+    for n in 0..16 {
+        std::fs::hard_link(folder.path().join("big.mp4"), folder.path().join(format!("{n}.mp4"))).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn players_go_on_when_their_node_dies() {
+    let Some(etcd) = Etcd::start() else { return };
+    let (films, big) = (clips::folder().to_str().unwrap(), big_title());
+    let places = [format!("films={films}"), format!("big={}", big.path().display())];
+    let start = |name, steering| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", LEASE];
+        let places = places.iter().map(String::as_str);
+        let all: Vec<_> = places.chain(cluster).chain(["--cluster-steering", steering]).collect();
+        Server::start(&all)
+    };
+    let mut nodes = vec![start("a", "proxy"), start("b", "redirect"), start("c", "steer")];
+    wait_for("three nodes", || nodes.iter().all(|node| taking(node) == NAMES));
+    let watch = Watch::begin(&nodes[0]);
+    let dead = nodes.pop().unwrap();
+
+    // Of the node c, as b tells.
+    let of_dead = |name: &str| owner(&nodes[1], &format!("{name}/index.m3u8")) == dead.port;
+    let assets: Vec<_> = clips::CLIPS.iter().map(|clip| format!("films/{}", clip.name)).collect();
+    let asset = assets.iter().find(|asset| asset.contains("h264") && of_dead(asset)).unwrap();
+    let list = dead.get(&format!("{asset}/index.m3u8")).text();
+    let server = format!("#EXT-X-CONTENT-STEERING:SERVER-URI=\"/.millpond/steering?path=/{asset}\",PATHWAY-ID=\"c\"");
+    assert!(list.contains(&server), "{list}");
+    let order = dead.get(&format!(".millpond/steering?path=/{asset}")).text();
+    let order: serde_json::Value = serde_json::from_str(&order).unwrap();
+    assert_eq!((&order["VERSION"], &order["PATHWAY-PRIORITY"][0]), (&1.into(), &"c".into()), "{order}");
+    let manifest = dead.get(&format!("{asset}/index.mpd")).text();
+    let first = format!("<BaseURL serviceLocation=\"c\">http://127.0.0.1:{}/{asset}/</BaseURL>", dead.port);
+    assert!(manifest.contains(&first) && manifest.contains("<ContentSteering"), "{manifest}");
+
+    // Players by way of both other nodes, and a slow client in the middle of a large segment.
+    let play = |node: &Server, path: &str| {
+        let mut load = Command::new(env!("CARGO_BIN_EXE_millpond"));
+        load.args(["load", "--clients", "20", "--duration", "8s", "--buffer", "3s", "--json", "-"]);
+        load.arg(format!("http://127.0.0.1:{}/{path}", node.port)).stdout(Stdio::piped()).stderr(Stdio::null());
+        load.spawn().unwrap()
+    };
+    let (hls, dash) = (format!("{asset}/index.m3u8"), format!("{asset}/index.mpd"));
+    let loads = [play(&nodes[0], &hls), play(&nodes[1], &hls), play(&nodes[1], &dash)];
+    let big = (0..16).map(|n| format!("big/{n}.mp4")).find(|name| of_dead(name)).unwrap();
+    let expected = nodes[1].get(&format!("{big}/v1/1.m4s"));
+    assert!(expected.status == 200 && expected.body.len() > 20 << 20, "{}", expected.body.len());
+    let mut slow = std::net::TcpStream::connect(("127.0.0.1", nodes[0].port)).unwrap();
+    write!(slow, "GET /{big}/v1/1.m4s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    let mut first = vec![0; 1 << 20];
+    slow.read_exact(&mut first).unwrap();
+    wait_for("players ask the node", || dead.metric("millpond_http_requests_total", "segment") > 20.0);
+    drop(dead);
+    slow.read_to_end(&mut first).unwrap();
+    let body = first.windows(4).position(|bytes| bytes == b"\r\n\r\n").map(|at| &first[at + 4..]).unwrap();
+    assert!(body == expected.body, "{} bytes instead of {}", body.len(), expected.body.len());
+    for (load, what) in loads.into_iter().zip(["proxy", "HLS", "DASH"]) {
+        let report = load.wait_with_output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+        assert_eq!(report["viewers"]["failed"], 0, "{what}: {report}");
+        let errors = report["errors"].as_array().unwrap();
+        match what {
+            "proxy" => assert!(errors.is_empty(), "{report}"),
+            _ => assert!(report["switches"]["servers"].as_u64() > Some(0), "{what}: {report}"),
+        }
+    }
+    watch.end(By::Proxy, &nodes[0]);
 }
 
 #[test]

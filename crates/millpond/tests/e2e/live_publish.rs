@@ -34,7 +34,7 @@ fn push(input: &[&str], transport: &str, url: &str) -> Running {
 }
 
 /// Pushes a clip round and round.
-fn push_clip(transport: &str, url: &str) -> Running {
+pub(crate) fn push_clip(transport: &str, url: &str) -> Running {
     let path = clips::folder().join(CLIP);
     push(&["-re", "-stream_loop", "-1", "-i", path.to_str().unwrap(), "-c", "copy"], transport, url)
 }

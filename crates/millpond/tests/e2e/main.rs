@@ -12,6 +12,7 @@ mod cli;
 mod cluster;
 mod cluster_homes;
 mod cluster_examples;
+mod cluster_more;
 mod crowd;
 mod damage;
 mod downstream_cache;

@@ -74,6 +74,10 @@ pub(crate) enum By {
     Intercepted,
     /// Nodes of a cluster (`cluster`).
     Cluster,
+    /// A node whose storage has no bandwidth left (`cluster_more`).
+    Booked,
+    /// A node that passes requests on to one that dies (`cluster`).
+    Proxy,
     /// A machine without a network (`streams`).
     NoNetwork,
     /// Nothing: its value is checked (`constants_are_what_they_say`).
@@ -89,9 +93,12 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_cluster_lost_leases_total", By::Cluster),
     ("millpond_cluster_member", By::Cluster),
     ("millpond_cluster_nodes", By::Cluster),
+    ("millpond_cluster_passed_total", By::Proxy),
     ("millpond_cluster_problems", By::Cluster),
     ("millpond_cluster_puts_total", By::Cluster),
     ("millpond_cluster_redirects_total", By::Cluster),
+    ("millpond_cluster_refused_total", By::Booked),
+    ("millpond_cluster_resumed_total", By::Proxy),
     ("millpond_cluster_unreachable_total", By::Cluster),
     ("millpond_collapsed_requests_total", By::Remote),
     ("millpond_connections", By::Web),

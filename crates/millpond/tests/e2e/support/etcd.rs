@@ -10,6 +10,8 @@ use std::{
 pub struct Etcd {
     members: Vec<(Option<Running>, Vec<String>)>,
     ports: Vec<u16>,
+    /// Arguments of `etcdctl` for TLS.
+    tls: Vec<String>,
     _data: tempfile::TempDir,
 }
 
@@ -40,15 +42,73 @@ impl Etcd {
             (None, args)
         };
         let members = (0..3).map(member).collect();
-        let mut etcd = Self { members, ports, _data: data };
+        let mut etcd = Self { members, ports, tls: Vec::new(), _data: data };
         (0..3).for_each(|n| etcd.revive(n));
         etcd.wait();
         Some(etcd)
     }
 
+    /// Starts one member with TLS and users, whose keys below `/millpond/` the user `edge` with the password `word` may read and
+    /// write. Nothing where a program is missing, which the test says.
+    pub fn start_secure() -> Option<(Self, Vec<String>)> {
+        if !have("etcd") || !have("etcdctl") || !have("openssl") {
+            return None;
+        }
+        let data = tempfile::tempdir().unwrap();
+        let file = |name: &str| data.path().join(name).to_str().unwrap().to_owned();
+        certificates(data.path());
+        std::fs::write(file("password"), "word\n").unwrap();
+        let (port, peer) = (free_port(), format!("http://127.0.0.1:{}", free_port()));
+        let client = format!("https://127.0.0.1:{port}");
+        let cluster = format!("m0={peer}");
+        let (folder, cert, key, ca) = (file("m0"), file("peer.crt"), file("peer.key"), file("ca.crt"));
+        let args = [
+            ["--name", "m0"],
+            ["--data-dir", &folder],
+            ["--listen-client-urls", &client],
+            ["--advertise-client-urls", &client],
+            ["--listen-peer-urls", &peer],
+            ["--initial-advertise-peer-urls", &peer],
+            ["--initial-cluster", &cluster],
+            ["--cert-file", &cert],
+            ["--key-file", &key],
+            ["--trusted-ca-file", &ca],
+        ];
+        let args = args.into_iter().flatten().chain(["--client-cert-auth"]).map(String::from).collect();
+        let tls = [["--cacert", &ca], ["--cert", &cert], ["--key", &key]].concat();
+        let tls: Vec<String> = tls.into_iter().map(String::from).collect();
+        let mut etcd = Self { members: vec![(None, args)], ports: vec![port], tls, _data: data };
+        etcd.revive(0);
+        etcd.wait();
+        let words = [
+            "user add root:secret",
+            "user grant-role root root",
+            "user add edge:word",
+            "role add pond",
+            "role grant-permission pond readwrite /millpond/ --prefix=true",
+            "user grant-role edge pond",
+            "auth enable",
+        ];
+        // Some versions give root its role themselves.
+        let done: Vec<bool> = words.iter().map(|words| etcd.ctl(&words.split(' ').collect::<Vec<_>>())).collect();
+        assert!(done.last() == Some(&true), "{done:?}");
+        let file = |name: &str| etcd._data.path().join(name).to_str().unwrap().to_owned();
+        let settings = [
+            ["--cluster", &client],
+            ["--cluster-user", "edge"],
+            ["--cluster-password-file", &file("password")],
+            ["--cluster-ca", &file("ca.crt")],
+            ["--cluster-cert", &file("peer.crt")],
+            ["--cluster-key", &file("peer.key")],
+        ];
+        let settings = settings.concat().into_iter().map(String::from).collect();
+        Some((etcd, settings))
+    }
+
     /// Addresses of the members, as the setting `cluster` has them.
     pub fn addresses(&self) -> String {
-        let each: Vec<_> = self.ports.iter().map(|port| format!("http://127.0.0.1:{port}")).collect();
+        let scheme = if self.tls.is_empty() { "http" } else { "https" };
+        let each: Vec<_> = self.ports.iter().map(|port| format!("{scheme}://127.0.0.1:{port}")).collect();
         each.join(",")
     }
 
@@ -67,8 +127,16 @@ impl Etcd {
     /// Runs `etcdctl`; tells whether it succeeded.
     pub fn ctl(&self, args: &[&str]) -> bool {
         let mut ctl = Command::new("etcdctl");
-        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.addresses(), "--command-timeout", "2s"]).args(args);
+        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.addresses(), "--command-timeout", "2s"]);
+        ctl.args(&self.tls).args(args);
         ctl.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+    }
+
+    /// Whether there are keys with a prefix.
+    pub fn has(&self, prefix: &str) -> bool {
+        let mut ctl = Command::new("etcdctl");
+        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.addresses(), "get", prefix, "--prefix", "--keys-only"]);
+        ctl.args(&self.tls).stderr(Stdio::null()).output().is_ok_and(|output| !output.stdout.is_empty())
     }
 
     /// Waits until writes succeed.
@@ -78,4 +146,19 @@ impl Etcd {
             assert!(began.elapsed() < Duration::from_secs(60), "etcd does not begin");
         }
     }
+}
+
+/// Makes `ca.crt`, and `peer.crt` with `peer.key` for both ends. etcd's gateway refuses client certificates with a common name.
+fn certificates(folder: &std::path::Path) {
+    let run = |args: &str| {
+        let args = args.replace("KEY", "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes");
+        let mut openssl = Command::new("openssl");
+        let status = openssl.current_dir(folder).args(args.split(' ')).stderr(Stdio::null()).status();
+        assert!(status.unwrap().success(), "{args}");
+    };
+    std::fs::write(folder.join("ext"), "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
+        .unwrap();
+    run("req -x509 KEY -days 2 -subj /O=authority -keyout ca.key -out ca.crt");
+    run("req KEY -subj /O=peer -keyout peer.key -out peer.csr");
+    run("x509 -req -in peer.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out peer.crt");
 }

@@ -1,0 +1,174 @@
+//! Clusters: bandwidth that is booked, live streams with one session, and an etcd with TLS and users.
+
+use crate::{
+    live_publish::push_clip,
+    live_sources::{PICTURES, Source, X264, has_gstreamer},
+    metrics::{By, watch::Watch},
+    support::{Server, clips, etcd::Etcd, free_port, get, rtsp::Client},
+};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+/// Waits for something, with a limit that a busy machine keeps.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn status(server: &Server) -> serde_json::Value {
+    serde_json::from_str(&get(server.admin, "/cluster", &[]).text()).unwrap()
+}
+
+/// Number of nodes that take work, as a server sees them.
+fn taking(server: &Server) -> usize {
+    status(server)["nodes"].as_array().unwrap().iter().filter(|node| node["draining"] == false).count()
+}
+
+#[test]
+fn streams_start_only_with_bandwidth_for_all_of_their_playback() {
+    let Some(etcd) = Etcd::start() else { return };
+    let storage = Server::of_clips();
+    let place = format!("films=http://127.0.0.1:{}", storage.port);
+    let start = |name| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "3s"];
+        let args: Vec<_> = [place.as_str()].into_iter().chain(cluster).chain(["--cluster-storage-mbps", "3"]).collect();
+        Server::start(&args)
+    };
+    let (first, second) = (start("a"), start("b"));
+    wait_for("two nodes", || [&first, &second].iter().all(|node| taking(node) == 2));
+    let watch = Watch::begin(&second);
+
+    // The mark keeps requests where they are. One node takes all bandwidth of the storage.
+    let path = "films/h264_aac.mp4";
+    let manifest = |node: &Server| node.get(&format!("{path}/index.m3u8?_millpond_node=x"));
+    let began = Instant::now();
+    let refused = loop {
+        let reply = manifest(&first);
+        if reply.status != 200 {
+            break reply;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing is refused");
+    };
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
+    assert!(refused.text().contains("storage:films"), "{}", refused.text());
+
+    // The other node knows, and takes no more of it.
+    wait_for("bookings are seen", || status(&second)["booked"]["storage:films"].as_u64() > Some(2_500_000));
+    assert_eq!(manifest(&second).status, 503);
+    let mut client = Client::new(&second, path);
+    assert_eq!(client.ask("DESCRIBE", "?_millpond_node=x", "").status, 200);
+    assert_eq!(client.set_up("v1", "RTP/AVP/TCP").status, 200);
+    assert_eq!(client.ask("PLAY", "", "").status, 453);
+
+    // Bookings end with their node's lease.
+    drop(first);
+    wait_for("the bookings are gone", || status(&second)["booked"]["storage:films"].is_null());
+    assert_eq!(manifest(&second).status, 200);
+    assert_eq!(client.ask("PLAY", "", "").status, 200);
+    wait_for("its bookings are written", || etcd.has("/millpond/book/nodes/b/"));
+    watch.end(By::Booked, &second);
+}
+
+#[test]
+fn a_live_stream_has_one_session_for_all_nodes() {
+    if !has_gstreamer() {
+        return;
+    }
+    let Some(etcd) = Etcd::start() else { return };
+    let pictures =
+        format!("{PICTURES} ! x264enc tune=zerolatency {X264} ! rtph264pay name=pay0 pt=96 config-interval=-1");
+    let camera = Source::start(free_port(), &[("door", pictures)]);
+    let place = format!("cams=rtsp://127.0.0.1:{}/", camera.port);
+    // No node redirects: each one is asked for the stream.
+    let start = |name| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-steering", "none"];
+        Server::start(&[place.as_str()].into_iter().chain(cluster).collect::<Vec<_>>())
+    };
+    let mut nodes: Vec<_> = ["a", "b", "c"].into_iter().map(start).collect();
+    wait_for("three nodes", || nodes.iter().all(|node| taking(node) == 3));
+    let play = |node: &Server| {
+        let mut stream = TcpStream::connect(("127.0.0.1", node.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+        write!(stream, "GET /cams/door/stream.ts HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+        let mut first = [0; 20_000];
+        stream.read_exact(&mut first).unwrap();
+        assert!(first.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&first));
+        stream
+    };
+    let mut viewers: Vec<_> = nodes.iter().map(play).collect();
+    let server = |node: &Server| {
+        let all: serde_json::Value = serde_json::from_str(&get(node.admin, "/streams", &[]).text()).unwrap();
+        all[0]["server"].as_str().unwrap_or_default().to_owned()
+    };
+    let own = |node: &Server| server(node).contains(&format!(":{}/", camera.port));
+    let owner = nodes.iter().position(own).unwrap();
+    assert_eq!(nodes.iter().filter(|node| own(node)).count(), 1, "one node asks the camera");
+    let feeds = nodes.iter().filter(|node| server(node).contains(&format!(":{}/", nodes[owner].rtsp))).count();
+    assert_eq!(feeds, 2, "it feeds the others");
+
+    // Its owner is killed: another node asks the camera, and feeds the last one. Viewers go on.
+    drop(nodes.remove(owner));
+    drop(viewers.remove(owner));
+    let mut bytes = vec![0; 20_000];
+    wait_for("a new owner", || {
+        viewers.iter_mut().for_each(|viewer| viewer.read_exact(&mut bytes).unwrap());
+        let fed = |node: &Server, by: &Server| server(node).contains(&format!(":{}/", by.rtsp));
+        (own(&nodes[0]) && fed(&nodes[1], &nodes[0])) || (own(&nodes[1]) && fed(&nodes[0], &nodes[1]))
+    });
+    viewers.iter_mut().for_each(|viewer| viewer.read_exact(&mut bytes).unwrap());
+}
+
+#[test]
+fn viewers_of_pushed_streams_are_sent_to_their_node() {
+    let Some(etcd) = Etcd::start() else { return };
+    let start =
+        |name| Server::start(&["live=publish:", "--linger", "0s", "--cluster", &etcd.addresses(), "--node", name]);
+    let (first, second) = (start("a"), start("b"));
+    wait_for("two nodes", || [&first, &second].iter().all(|node| taking(node) == 2));
+    let _publisher = push_clip("tcp", &format!("rtsp://127.0.0.1:{}/live/door", second.rtsp));
+    let ask = || Client::new(&first, "live/door").ask("DESCRIBE", "", "");
+    wait_for("the name of the stream", || ask().status == 302);
+    assert_eq!(ask().headers["location"], format!("rtsp://127.0.0.1:{}/live/door?_millpond_node=a", second.rtsp));
+    let reply = first.get("live/door/index.m3u8");
+    let location = format!("http://127.0.0.1:{}/live/door/index.m3u8?_millpond_node=a", second.port);
+    assert_eq!((reply.status, reply.header("location")), (307, Some(&*location)));
+}
+
+#[test]
+fn etcd_with_tls_and_users() {
+    let Some((etcd, settings)) = Etcd::start_secure() else { return };
+    let folder = clips::folder().to_str().unwrap();
+    let start = |name, settings: &[String]| {
+        let settings = settings.iter().map(String::as_str);
+        let args: Vec<_> = [folder, "--node", name, "--cluster-lease", "3s"].into_iter().chain(settings).collect();
+        Server::start(&args)
+    };
+    let (first, second) = (start("a", &settings), start("b", &settings));
+    wait_for("two nodes", || [&first, &second].iter().all(|node| taking(node) == 2));
+    // Tokens of etcd are forgotten when it starts again; the nodes ask for new ones.
+    let mut etcd = etcd;
+    etcd.kill(0);
+    wait_for("etcd is away", || status(&first)["etcd"]["state"] == "away");
+    etcd.revive(0);
+    wait_for("both are back", || {
+        [&first, &second].iter().all(|node| status(node)["membership"] == "member" && taking(node) == 2)
+    });
+    drop(second);
+    wait_for("the other one's lease is over", || taking(&first) == 1);
+    // A wrong password is told, and the node serves alone.
+    let wrong = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(wrong.path(), "wrong").unwrap();
+    let path = wrong.path().to_str().unwrap().to_owned();
+    let settings: Vec<_> =
+        settings.iter().map(|value| if value.ends_with("/password") { path.clone() } else { value.clone() }).collect();
+    let third = start("c", &settings);
+    assert_eq!((taking(&third), third.get("h264_aac.mp4/index.m3u8").status), (0, 200));
+    let error = status(&third)["etcd"]["error"].to_string();
+    assert!(error.contains("authentication failed") && !error.contains("wrong"), "{error}");
+}
