@@ -155,6 +155,10 @@ impl Passage {
         let error = match timeout(self.silence(), asked).await {
             // Another node may do better. Where none does, this one says what is wrong.
             Ok(Ok(response)) if response.status().is_server_error() => response.status().to_string(),
+            // The client was admitted here. Its address and its password mean nothing there.
+            Ok(Ok(response)) if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                return None;
+            }
             Ok(Ok(response)) => return Some(Passed::new(response, base.clone())),
             Ok(Err(error)) => error.without_url().to_string(),
             Err(_) => "no reply in time".to_owned(),

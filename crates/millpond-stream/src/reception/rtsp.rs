@@ -1,7 +1,7 @@
 //! Reception of an RTSP source.
 
 use super::{
-    Alternatives, SourceError,
+    Alternatives, SourceError, SourceErrorKind,
     assembly::Assembly,
     balance::{Balance, Choice, Servers},
     connector::{Connector, Relay},
@@ -77,12 +77,18 @@ impl RtspReception {
         let policies = self.sources.first().policies;
         let mut assembly = Assembly::new(self.reporter.clone(), policies.after_loss, began);
         let mut servers = Servers::new(&self.sources, self.balance.clone(), Instant::now());
+        let mut is_relayed = true;
         loop {
-            if let Some(source) = self.relayed().await {
+            if is_relayed && let Some(source) = self.relayed().await {
                 let frames = assembly.frames();
                 match self.session((&source, source.first_transport()), &mut assembly, watch, output).await {
                     End::Closed => return,
                     End::Unheard => {}
+                    // That server has rules of access which this one can't satisfy.
+                    End::Lost(error) if error.kind == SourceErrorKind::Unauthorized => {
+                        is_relayed = false;
+                        continue;
+                    }
                     End::Lost(error) => self.relay_lost(error, assembly.frames() > frames),
                 }
                 sleep_until(Instant::now() + RELAY_PAUSE).await;

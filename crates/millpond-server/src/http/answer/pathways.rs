@@ -95,7 +95,8 @@ impl Front {
             return None;
         }
         let path = request.split().0;
-        let folder = path.get(..=path.rfind('/')?)?;
+        let token = request.prefix();
+        let folder = format!("{token}{}", path.get(..=path.rfind('/')?)?);
         // The node that gets it must not redirect it.
         let query = format!("?{MARK}={}", cluster.name());
         // dash.js reads no base URL after a relative one.
@@ -107,7 +108,7 @@ impl Front {
         };
         let all: Vec<_> = nodes.into_iter().map(pathway).collect();
         let asset = format!("/{}", [name, &route.asset].join("/").trim_matches('/'));
-        let steering = cluster.steers().then(|| format!("{STEERING}?path={}", uri::encode(&asset)));
+        let steering = cluster.steers().then(|| format!("{token}{STEERING}?path={}", uri::encode(&asset)));
         let pathways = Pathways { all: &all, steering: steering.as_deref() };
         let text = std::str::from_utf8(text).ok()?;
         Some(match route.resource {
