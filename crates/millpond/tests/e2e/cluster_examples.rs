@@ -238,8 +238,7 @@ fn fetch(url: &str) -> Option<(String, Vec<u8>)> {
 /// Starts all, and plays the film by every node, before and after the node that serves it ends.
 fn plays(services: &[Service], scratch: &Path) {
     let machines = network(services.iter().map(|service| service.address.clone()));
-    let mut running: Vec<_> =
-        services.iter().map(|service| (service, service.start(&machines, scratch))).collect();
+    let mut running: Vec<_> = services.iter().map(|service| (service, service.start(&machines, scratch))).collect();
     let is_node = |service: &Service| service.command.iter().any(|word| word == "serve");
     let mut nodes: Vec<&Service> = services.iter().filter(|service| is_node(service)).collect();
     assert_eq!(nodes.len(), 3);
