@@ -46,7 +46,7 @@ impl Front {
         let (key, start) = self.passed_key(path, info)?;
         let target = request.target.split('#').next().unwrap_or("");
         let target = format!("{}{target}", request.prefix());
-        let mut passage = cluster.passage((key, start), (&request.method, &target), &request.headers)?;
+        let mut passage = cluster.passage((key, start), (&request.method, target.as_str()), &request.headers)?;
         let passed = passage.begin().await?;
         let (status, headers, length) = (passed.status, passed.headers.clone(), passed.length);
         let has_body = request.method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
