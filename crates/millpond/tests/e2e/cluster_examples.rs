@@ -269,9 +269,13 @@ fn plays(services: &[Service], scratch: &Path) {
     let (_, ending) = running.iter_mut().find(|(service, _)| service.name == owner.name).unwrap();
     let id = rustix::process::Pid::from_child(&ending.0);
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    // Until the others know that it leaves, it still serves those that they send.
     for node in &nodes {
-        let (address, segment) = film(node).unwrap_or_else(|| panic!("no film: {}", logs(scratch)));
-        assert!(!address.starts_with(&owner.address) && segment == found[0].1, "{address}");
+        wait_for("another node serves the film", scratch, || {
+            let (address, segment) = film(node).unwrap_or_else(|| panic!("no film: {}", logs(scratch)));
+            assert!(segment == found[0].1, "{address}");
+            !address.starts_with(&owner.address)
+        });
     }
     assert!(ending.0.wait().unwrap().success(), "{}", logs(scratch));
 }
