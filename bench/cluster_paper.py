@@ -55,7 +55,7 @@ def trial(options, etcd: Etcd, site: Path, number: int, rate: int, skew: float, 
     work.mkdir(parents=True)
     window = 10 * (512 << 10) * 8 / rate / 1e3 if has_cache else 0
     # What the streams themselves hold, which is the paper's double buffer, and the cache.
-    memory = options.buffers * streams // DISPENSERS + (CACHE if has_cache else 0)
+    memory = int(options.buffers * rate * 125 * streams / DISPENSERS) + (CACHE if has_cache else 0)
     arguments = ["--workers", 1, "--cache-size", 0, "--memory", memory, "--slice", options.slice, "--prefetch", "on-demand",
                  "--rtsp-window", f"{int(window * 1000)}ms", "--rtsp-deadlines", deadlines, "--cluster-assignment", assignment,
                  "--cluster-mbps", max(1, rate * streams // 1000)]
@@ -143,10 +143,11 @@ def simulated(options) -> list:
 
 
 def carried(rows: list, limit: float) -> int:
-    """Most streams with less than a share of missed packets, before the first number with more."""
+    """Most streams that all play with less than a share of missed packets, before the first number that does not. Servers refuse streams while their
+    storage is late."""
     most = 0
     for row in sorted(rows, key=lambda row: row["streams"]):
-        if row["missed"] >= limit:
+        if row["missed"] >= limit or row.get("playing", row["streams"]) < 0.95 * row["streams"]:
             break
         most = row["streams"]
     return most
@@ -174,7 +175,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=28, help="of each trial after the streams have begun (%(default)s)")
     parser.add_argument("--parallel", type=int, default=2, help="trials at the same time (%(default)s)")
     parser.add_argument("--slice", default="128KiB", help="(%(default)s)")
-    parser.add_argument("--buffers", type=int, default=512 << 10, help="memory for each stream beside the cache, in bytes (%(default)s)")
+    parser.add_argument("--buffers", type=float, default=2.8, help="memory for each stream beside the cache, in seconds (%(default)s)")
     parser.add_argument("--plot-only", action="store_true", help="plot the figures of the last run")
     parser.add_argument("--json", type=Path, default=TARGET / "bench/cluster-paper.json", help="figures of the trials; those that are there are kept (%(default)s)")
     parser.add_argument("--plots", type=Path, default=TARGET / "bench/cluster-paper-plots", help="folder of the plots (%(default)s)")
