@@ -22,6 +22,9 @@ from routed import SERVER, Routed
 TOP = Path(__file__).resolve().parent
 SECONDS = 8
 
+# Pictures that ffmpeg is asked for by RTSP: fewer than the file has.
+ASKED = SECONDS * 25 - 10
+
 
 def clips(folder: Path) -> dict:
     """The same pictures for each server, in the form that it plays. The noise makes all of them differ."""
@@ -47,7 +50,7 @@ def client(name: str, url: str, out: Path, openrtsp: Path | None = None) -> list
     if name.startswith("openrtsp"):
         # It names the file itself.
         way = ["-t"] if name.endswith("tcp") else []
-        return ["sh", "-c", '"$@" && mv "$0"video-H264-1 "$0"', out, openrtsp, "-V", "-v", "-D", 2, "-d", SECONDS + 5, "-b", 1_000_000, *way, "-F", out,
+        return ["sh", "-c", '"$@" && mv "$0"video-H264-1 "$0"', out, openrtsp, "-V", "-D", 2, "-d", SECONDS + 5, "-b", 1_000_000, *way, "-F", out,
                 url.replace("http:", "rtsp:")]
     if name == "curl":
         return ["curl", "-sS", "--max-time", "60", "-o", out, url]
@@ -57,13 +60,15 @@ def client(name: str, url: str, out: Path, openrtsp: Path | None = None) -> list
         # It refuses root.
         return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cvlc", "-q", "-I", "dummy", "--play-and-exit", url,
                 "--sout", f"#standard{{access=file,mux=ts,dst={out}}}"]
-    # live555 does not tell the end of a file that it could seek in.
+    # live555 does not tell the end of a file that it could seek in, and ffmpeg writes a picture when the next one has come.
     return ["ffmpeg", "-v", "error", "-y", "-nostdin", "-rtsp_transport", name.removeprefix("rtsp-"), "-i", url.replace("http:", "rtsp:"),
-            "-c", "copy", "-frames:v", SECONDS * 25, out]
+            "-c", "copy", "-frames:v", ASKED, out]
 
 
 def written_of_file(way: Routed, of_client: str, file: Path) -> int:
     """Number of pictures that a player writes of the file itself: VLC leaves out the last ones."""
+    if of_client.startswith("rtsp-"):
+        return ASKED
     if of_client != "vlc":
         return len(pictures(file))
     name = way.work / "out" / f"{file.suffix[1:]}-itself.ts"
@@ -84,7 +89,7 @@ def pair(way: Routed, of_client: str, of_server: str, file: Path, openrtsp: Path
     command = way.command("client", *client(of_client, f"http://{SERVER}/{file.name}", name, openrtsp))
     began = time.monotonic()
     # A player that doesn't see the end of the stream is a result too.
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as process:
         try:
             _, said = process.communicate(timeout=SECONDS + 30)
         except subprocess.TimeoutExpired:
