@@ -1,5 +1,6 @@
 //! Who may play: tokens, users and networks, by HTTP and RTSP, with attempts of those who may not.
 
+use crate::metrics::{By, watch::Watch};
 use crate::support::{self, Response, Server, clips, decode, have, rtsp::Client};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
@@ -194,6 +195,7 @@ fn keys_of_each_kind_admit_and_are_read_again() {
     let (_folder, path) = file(all.as_bytes());
     let (mut server, _config) = serve(&format!("access-tokens = \"{path}\""), &[]);
     let status = |server: &Server, token: &str| server.get(&format!("~{token}/{LIST}")).status;
+    let watch = Watch::begin(&server);
     for (number, (_, token)) in pairs.iter().enumerate() {
         assert_eq!(status(&server, token), 200, "key {number}");
     }
@@ -209,6 +211,7 @@ fn keys_of_each_kind_admit_and_are_read_again() {
     hang_up(&mut server);
     comes("the error", &server, || server.log_text().contains("keys of tokens can't be read"));
     assert_eq!(status(&server, &stranger.1), 200);
+    watch.end(By::Access, &server);
 }
 
 fn hang_up(server: &mut Server) {

@@ -72,6 +72,8 @@ pub(crate) enum By {
     SlowRecording,
     /// Intercepted connections (`intercept`).
     Intercepted,
+    /// A place that asks for tokens (`access`).
+    Access,
     /// Nodes of a cluster (`cluster`).
     Cluster,
     /// A node whose storage has no bandwidth left (`cluster_more`).
@@ -85,6 +87,8 @@ pub(crate) enum By {
 }
 
 const TABLE: &[(&str, By)] = &[
+    ("millpond_access_key_failures_total", By::Access),
+    ("millpond_access_refusals_total", By::Access),
     ("millpond_asset_cache_hits_total", By::Web),
     ("millpond_asset_cache_misses_total", By::Web),
     ("millpond_build_info", By::Constant),
