@@ -10,7 +10,7 @@ const SLICE: u64 = 2 << 20;
 const TITLE: u64 = 500 << 20;
 /// A link of 1 Gbit/s with a round trip of 30 ms.
 const LINK: LinkState =
-    LinkState { estimate: LinkEstimate { bandwidth: 125e6, delay: 0.05 }, busy: 0.0, least_delay: 0.03, width: None };
+    LinkState { estimate: LinkEstimate { bandwidth: 125e6, delay: 0.05 }, busy: 0.0, least_delay: 0.03, lanes: None };
 
 /// Viewers of 4 Mbit/s that joined in the last ten minutes, two for each title.
 fn planner(mode: Mode, viewers: u64) -> Planner {

@@ -1,6 +1,6 @@
 //! Access rules of places, for HTTP and RTSP alike.
 //!
-//! A place without rules is open. [`settings`] has the rules, [`gate`] applies them. Credentials are a user's name and password,
+//! A place without rules is open. `settings` has the rules, `gate` applies them. Credentials are a user's name and password,
 //! or a [`token`] that is signed by one of the [`keys`]. Tokens stand in a path (`/~TOKEN/films/a.mp4`), so that relative URLs of
 //! playlists carry them; in a query; or in `Authorization`.
 
