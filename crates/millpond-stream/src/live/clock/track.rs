@@ -259,7 +259,6 @@ impl TrackTimes {
         *offset = offset.saturating_add(by);
         self.last = self.last.saturating_add(by);
         self.greatest = self.greatest.saturating_add(by);
-        self.given_here = None;
     }
 
     /// Approaches a place that sender reports tell: `deviation` is its distance from the offset.
