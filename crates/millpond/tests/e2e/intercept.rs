@@ -269,10 +269,19 @@ fn clients_of_rtsp_share_a_live_stream_and_have_stored_titles_for_themselves() {
 
     // A stored title, from its beginning. What the server doesn't have, it says itself.
     let itself = player(&client, &[], film.to_str().unwrap(), 50).output().unwrap();
-    let played = player(&client, &["-rtsp_transport", "tcp"], "rtsp://10.2.0.2/film", 50).output().unwrap();
+    // The edge has looked at the title by a session of its own. While the server ends that one, it may refuse the client (5xx).
+    let mut asked = 0.0;
+    let played = loop {
+        asked += 1.0;
+        let played = player(&client, &["-rtsp_transport", "tcp"], "rtsp://10.2.0.2/film", 50).output().unwrap();
+        let is_refused = !played.status.success() && String::from_utf8_lossy(&played.stderr).contains("5XX");
+        if !is_refused || asked > 9.0 {
+            break played;
+        }
+    };
     assert_eq!(hashes(&played), hashes(&itself));
     let none = player(&client, &["-rtsp_transport", "tcp"], "rtsp://10.2.0.2/none", 1).output().unwrap();
     assert!(!none.status.success() && String::from_utf8_lossy(&none.stderr).contains("404"), "{none:?}");
-    until_ended(3.0, 2.0);
+    until_ended(3.0, asked + 1.0);
     watch.end(By::Intercepted, &edge);
 }
