@@ -7,7 +7,7 @@ own, with nothing cached; some run at the same time:
 - `batch` and `one at a time` (`stripe-batch = 1`): the film's first bytes as one download, and the ratio of their rates;
 - `stream`: one RTSP stream whose rate is 0.9 or 0.95 of the sum of the stores: frames that are late because they were not there. `at once` is
   the same without a delayed start (`stripe-start = 0`);
-- `HLS`, `stream.mp4`, `file`: one player of each. A player of HLS plays when it has a segment; the others when they have two seconds;
+- `HLS`, `file`: one player of each. A player of HLS plays when it has a segment, one of a file when it has two seconds;
 - `killed`, `silent`: with two copies and stores that carry the stream at 0.9 of the sum of three; one store's server is killed, or its cable
   pulled, in the middle of the stream;
 - `killed, one copy`: what the server's log says then.
@@ -64,7 +64,6 @@ TRIALS = [
     Trial("one at a time, stream", batch=1),
     Trial("HLS", plays="hls"),
     Trial("HLS at 0.95", plays="hls", full=0.95),
-    Trial("stream.mp4", plays="film.mp4/stream.mp4"),
     Trial("file", plays="film.mp4"),
     Trial("killed, two copies", copies=2, stores=3, fault="killed"),
     Trial("silent, two copies", copies=2, stores=3, fault="silent"),
@@ -244,7 +243,8 @@ def main():
     results: dict = {}
     with ThreadPoolExecutor(options.together) as pool:
         for number, trial in enumerate(trials):
-            pool.submit(measure, number, trial, rate, folders[trial.copies], options, results)
+            running = pool.submit(measure, number, trial, rate, folders[trial.copies], options, results)
+            running.add_done_callback(lambda done, name=trial.name: done.exception() and print(f"{name}: {done.exception()!r}"))
     options.json.write_text(json.dumps(results, indent=1))
     print(f"film of {rate / 1e6:.1f} Mbit/s; four stores of {rate / FULL / 4e6:.2f} Mbit/s each ({rate / FULL / 3e6:.2f} where one dies)")
     for trial in trials:
