@@ -48,11 +48,11 @@ class Share:
         return self
 
     def __exit__(self, *_):
-        for _ in range(50):
+        # A group with processes can't be removed.
+        for pid in (self.folder / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):
-                self.folder.rmdir()
-                return
-            time.sleep(0.1)
+                (self.folder.parent / "cgroup.procs").write_text(pid)
+        self.folder.rmdir()
 
 
 def measure(options, nodes: list) -> dict:
