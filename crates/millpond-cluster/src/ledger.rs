@@ -1,4 +1,4 @@
-//! What a node books: its own streams, gathered into few bookings, beside the bookings of all others.
+//! The bandwidth that a node books: its streams, gathered into few bookings, beside the bookings of the other nodes.
 //!
 //! Streams of one storage that end within the same period are one booking. A booking has a little more bandwidth than its streams, so
 //! that most streams start without asking etcd. Nodes write all their bookings as one value.
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// Streams that end within so long have one booking.
+/// Length of a period: streams that end within the same one have one booking.
 const PERIOD: Duration = Duration::from_secs(5 * 60);
 /// Playback after which periods are as long as [`LONG_PERIOD`].
 const LONG: Duration = Duration::from_secs(3600);

@@ -1,7 +1,7 @@
 //! Admission for the whole playback: a stream starts here only if this node and its storage have its bandwidth until it ends.
 //!
 //! The node that serves a stream books it. All its bookings are one key under its lease, so they end with the node and outlive the
-//! node that sent the viewer. What is booked of a storage has a key of its own, which each transaction that takes more compares and
+//! node that sent the viewer. The bandwidth booked of a storage has a key of its own, which each transaction that takes more compares and
 //! changes: so of two nodes that take the last bandwidth at once, one reads the other's bookings and decides again.
 
 use super::{Cluster, entries::Entries};
@@ -17,7 +17,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Streams that start within so long are booked together.
+/// Delay of a write to etcd: streams that start within it are booked together.
 const BATCH: Duration = Duration::from_millis(20);
 /// Least time between two writes: so a node writes at most ten times a second, whatever its streams.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -29,7 +29,7 @@ const ATTEMPTS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Streams that wait to be booked. Beyond it they are admitted by the last bookings that are known.
 const MOST_WAITING: usize = 10_000;
-/// Time for which a viewer by HTTP is booked as one. What is measured follows more slowly.
+/// Time for which a viewer by HTTP is booked as a stream. The measured bandwidth follows more slowly.
 const BEGINNING: Duration = Duration::from_secs(30);
 /// Most viewers by HTTP that are booked as such.
 const MOST_VIEWERS: usize = 100_000;
@@ -50,7 +50,7 @@ pub(super) struct Bookings {
     guards: Mutex<HashMap<Vec<u8>, Revision>>,
     /// The lease of this node, while it has one.
     lease: watch::Sender<Option<LeaseId>>,
-    /// What is booked for viewers by HTTP. A lock, held for a change.
+    /// Bookings of viewers by HTTP. A lock, held for a change.
     viewers: Mutex<Viewers>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Bookings {
 struct Viewers {
     /// Those that began to play lately, with the time since the start of the server.
     recent: VecDeque<(Duration, Booked)>,
-    /// What is sent, and read of each storage, beyond what is booked for streams.
+    /// Measured bandwidth of this node and of each storage, beyond the bookings of streams.
     seen: HashMap<Option<Arc<str>>, Booked>,
 }
 
@@ -113,7 +113,7 @@ impl Bookings {
         self.guards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the lease of this node. What was written under another one is gone.
+    /// Notes the lease of this node. Keys that were written under an earlier lease are gone.
     pub(super) fn set_lease(&self, lease: Option<LeaseId>) {
         let is_new = self.lease.send_if_modified(|known| {
             let is_new = *known != lease;
@@ -171,14 +171,14 @@ impl Cluster {
         self.bookings.observe(&self.keys(), entries.below(&below));
     }
 
-    /// What is booked of the nodes of a view.
+    /// Booked bandwidth of the nodes of a view.
     pub(super) fn booked_of_nodes(&self, view: &View) -> Vec<(NodeName, Bitrate)> {
         let (ledger, now) = (self.bookings.ledger(), now());
         let rate = |node: &Node| (node.name.clone(), ledger.booked(&node.name, now));
         view.nodes().iter().map(rate).filter(|(_, rate)| *rate > Bitrate::ZERO).collect()
     }
 
-    /// What is booked of each node and storage.
+    /// Booked bandwidth of each node and storage.
     pub(super) fn all_booked(&self) -> Vec<(String, Bitrate)> {
         let all = self.bookings.ledger().all_booked(now());
         all.into_iter().map(|(resource, rate)| (resource.to_string(), rate)).collect()

@@ -322,7 +322,7 @@ mod tests {
     const OTHER: &str =
         "HTTP/1.1 206 Partial Content\r\nETag: \"z\"\r\nContent-Range: bytes 4-9/10\r\nContent-Length: 6\r\n\r\nabcdef";
 
-    /// What a client gets through the node `a`, and the requests of the nodes.
+    /// The reply that a client gets through the node `a`, and the requests that the nodes got.
     async fn passed(replies: [&'static str; 3]) -> (Result<String, String>, Vec<String>) {
         let (heard, mut requests) = mpsc::unbounded_channel();
         let mut nodes = Vec::new();

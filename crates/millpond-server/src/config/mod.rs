@@ -97,7 +97,7 @@ compose! {
     http: HttpSettings,
     /// Lifetimes of replies, where a place has none of its own.
     lifetimes: Lifetimes,
-    /// Who may play, where a place has no rules of its own.
+    /// Access rules of places that have none of their own.
     access: AccessSettings,
     /// The admin address.
     admin: AdminSettings,
