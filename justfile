@@ -27,9 +27,20 @@ fmt:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Writes docs/settings.md from the declarations of settings.
+# Writes the generated pages (settings, metrics, commands) and the packages' configuration file from the declarations.
 settings:
-    MILLPOND_WRITE_DOCS=1 cargo test -p millpond-server --lib the_page_of_settings
+    MILLPOND_WRITE_DOCS=1 cargo test -p millpond-server --lib -- documentation:: the_page_of
+    MILLPOND_WRITE_DOCS=1 cargo test -p millpond --bin millpond the_page_of
+
+# Makes the Debian package of a release build, and tests it in a root folder. Run as root.
+package:
+    cargo build --release --locked -p millpond
+    packaging/build-deb
+    scripts/test-packages target/release/millpond
+
+# Builds the handbook and runs its commands. Run as root.
+handbook *chapters:
+    scripts/test-handbook target/debug/millpond {{chapters}}
 
 # Fuzzes one target; fuzz/README.md lists them.
 fuzz target *arguments:

@@ -164,7 +164,7 @@ def moves(bench: Bench):
     paths, client = [f"films/{number}.mp4" for number in range(2000)], Client()
     place = f"films={bench.origin.url}"
     with bench.nodes("moves", names="abcd") as nodes:
-        told = f"http://127.0.0.1:{nodes['a'].admin}/cluster/assign?path="
+        told = f"http://127.0.0.1:{nodes['a'].admin}/api/v1/cluster/assign?path="
         first = lambda: {path: json.loads(client.get(told + path))["candidates"][0]["name"] for path in paths}
         before = first()
         with Node(bench.binary, place, WORK / "moves/e", bench.etcd.addresses, "e") as joined:

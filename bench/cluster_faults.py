@@ -104,15 +104,15 @@ class Node(Machine):
         return get(f"http://{self.address}:9090{path}")
 
     def sees(self) -> list:
-        return sorted(node["name"] for node in json.loads(self.told("/cluster"))["nodes"] if not node["draining"])
+        return sorted(node["name"] for node in json.loads(self.told("/api/v1/cluster"))["nodes"] if not node["draining"])
 
     def standing(self) -> str:
         """How it stands with etcd, and its own membership."""
-        found = json.loads(self.told("/cluster"))
+        found = json.loads(self.told("/api/v1/cluster"))
         return f"{found['etcd']['state']}, {found['membership']}"
 
     def owner(self, path: str) -> str:
-        found = json.loads(self.told(f"/cluster/assign?path={path}"))["candidates"]
+        found = json.loads(self.told(f"/api/v1/cluster/assign?path={path}"))["candidates"]
         return found[0]["name"] if found else ""
 
 

@@ -81,11 +81,11 @@ class Node(servers.Edge):
 
     def taking(self) -> list:
         """Names of the nodes that take work, as it sees them."""
-        return [node["name"] for node in json.loads(self.told("/cluster"))["nodes"] if not node["draining"]]
+        return [node["name"] for node in json.loads(self.told("/api/v1/cluster"))["nodes"] if not node["draining"]]
 
     def assigned(self, path: str) -> str:
         """Name of the best node of a path."""
-        found = json.loads(self.told(f"/cluster/assign?path={path}"))["candidates"]
+        found = json.loads(self.told(f"/api/v1/cluster/assign?path={path}"))["candidates"]
         return found[0]["name"] if found else ""
 
     def kill(self):

@@ -110,8 +110,8 @@ class Viewers:
 def sample(server) -> dict:
     pid = server.process.pid
     status = Path(f"/proc/{pid}/status").read_text()
-    graph, streams = (json.loads(server.told(path)) for path in ("/graph", "/streams"))
-    streams = streams if isinstance(streams, list) else streams["streams"]
+    graph, streams = (json.loads(server.told(f"/api/v1/{path}")) for path in ("graph", "streams?limit=1000"))
+    streams = streams["items"]
     states = collections.Counter(stream["state"] for stream in streams)
     return {
         "resident MB": int(status.split("VmRSS:")[1].split()[0]) / 1024, "threads": int(status.split("Threads:")[1].split()[0]),

@@ -27,7 +27,7 @@ MEMORY = 128
 def sample(server) -> dict:
     pid = server.process.pid
     status = Path(f"/proc/{pid}/status").read_text()
-    told, graph = server.metrics(), json.loads(server.told("/graph"))
+    told, graph = server.metrics(), json.loads(server.told("/api/v1/graph"))
     return {
         "resident MB": int(status.split("VmRSS:")[1].split()[0]) / 1024,
         "descriptors": len(list(Path(f"/proc/{pid}/fd").iterdir())),

@@ -54,7 +54,7 @@ def row(value, origin: str, figures: dict) -> str:
     jitter = heard["jitter"]
     return (
         f"| {value} | {origin} | {startup['p50']:.1f} | {startup['p99']:.1f} | {jitter['p50']:.2f} | {jitter['p95']:.2f} | "
-        f"{jitter['p99']:.2f} | {heard['late-percent']:.2f} | {heard['lost']} | {sessions['failed']} | {place['origin-bytes'] / 1e6:.0f} |"
+        f"{jitter['p99']:.2f} | {heard['late-percent']:.2f} | {heard['lost']} | {sessions['failed']} | {place['received-bytes'] / 1e6:.0f} |"
     )
 
 

@@ -204,7 +204,8 @@ class Edge(Server):
 
     def place(self) -> dict:
         """What is counted of the origin."""
-        return json.loads(self.told("/cache"))["places"][""]
+        (origin,) = json.loads(self.told("/api/v1/origins"))["items"]
+        return origin
 
 
 def millpond(binary: Path, arguments: str, media: Path, work: Path) -> Server:

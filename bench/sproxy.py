@@ -84,7 +84,7 @@ def main():
             print(f"{mode:10} {cache:>8} | failed")
             continue
         report, real, simulated = results[mode, cache]
-        server, should = real["origin-bytes"], simulated["server-bytes"]
+        server, should = real["received-bytes"], simulated["server-bytes"]
         print(f"{mode:10} {cache:>8} | {server / 1e6:10.1f} {should / 1e6:10.1f} {server / should:6.3f} | "
               f"{real['prefetched-unused-bytes'] / 1e6:9.2f} {simulated['false-prefetch-bytes'] / 1e6:10.2f} | "
               f"{report['startup']['p50']:10.2f} {report['stalls']:6}")

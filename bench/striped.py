@@ -177,7 +177,7 @@ def segments(scene: Scene, trial: Trial, work: Path, options) -> dict:
         scene.breaks(trial.fault)
     process.wait()
     found = json.loads(report.read_text())
-    return {"startup_ms": found["startup"]["max"], "stalls": found["stalls"]["count"], "stalled_ms": found["stalls"].get("total", 0),
+    return {"startup_ms": found["startup"]["max"], "stalls": found["stalls"]["count"], "stalled_ms": found["stalls"]["seconds"] * 1e3,
             "all": found["stalls"], "errors": found["errors"]}
 
 

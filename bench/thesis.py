@@ -147,7 +147,7 @@ class Bench:
         for _ in range(20):
             time.sleep(0.05)
             now = self.server.place()
-            if now["origin-bytes"] == seen["origin-bytes"]:
+            if now["received-bytes"] == seen["received-bytes"]:
                 return now
             seen = now
         return seen
@@ -158,11 +158,11 @@ class Bench:
         cpu = self.server.cpu_seconds() - cpu
         after = self.origin()
         count = found["requests"]
-        read = after["origin-bytes"] - before["origin-bytes"]
+        read = after["received-bytes"] - before["received-bytes"]
         return {
             "rate": count / found["seconds"], "ms": found["mean_ms"], "p50_ms": found["p50_ms"], "p95_ms": found["p95_ms"],
             "out": found["bytes"], "in": read, "seconds": found["seconds"], "efficiency": found["bytes"] / read if read else None,
-            "origin_requests": (after["origin-requests"] - before["origin-requests"]) / count, "server_us": cpu / count * 1e6,
+            "origin_requests": (after["requests"] - before["requests"]) / count, "server_us": cpu / count * 1e6,
         }
 
     def warm(self, paths: list):

@@ -133,7 +133,7 @@ def measure(number: int, factor: float, mode: str, rate: float, options, results
             results[factor, mode] = {
                 "whole": whole, "early": early, "prefetched": gained("prefetched-bytes"),
                 "unused": gained("prefetched-unused-bytes"), "origin": gained("origin-bytes"),
-                "bandwidth": after["bandwidth"],
+                "bandwidth": (after["bandwidth-bps"] or 0) / 8,
             }
         sampler.close()
         duration = float(options.segment.removesuffix("s"))

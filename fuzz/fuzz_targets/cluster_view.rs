@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use millpond_cluster::{
-    AssignmentName, Bitrate, Book, Booking, Demand, Entry, Ledger, Loads, Node, ObjectKey, RangeGroup, Request, View,
+    AssignmentName, Bitrate, Book, Booking, Demand, Entry, Ledger, Limits, Loads, Node, ObjectKey, RangeGroup, Request, View,
     homes, node_key,
 };
 use std::{collections::BTreeSet, time::Duration};
@@ -40,10 +40,10 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(view.nodes().is_sorted_by(|one, other| one.name < other.name));
     let key = ObjectKey::new("films", "a.mp4");
     assert!(homes(&view, &key, RangeGroup::of(0), 2).len() <= 2);
-    let loads = Loads::new(view.into());
+    let mut loads = Loads::new(view.into());
     for name in AssignmentName::ALL {
         let request = Request { key: &key, rate: Bitrate::from_mbps(4), turn: values.len() as u64 };
-        let answer = name.rule().assign(&loads, &request);
+        let answer = name.rule().assign(&mut loads, &request);
         assert!(
             answer
                 .candidates
@@ -58,12 +58,14 @@ fuzz_target!(|bytes: &[u8]| {
 /// Bookings of other nodes: none of them gives this node more than it has, and all are gone with their keys.
 fn ledger(values: &[&[u8]]) {
     let (rate, now) = (Bitrate::from_mbps(100), Duration::from_secs(1_790_000_000));
-    let mut ledger = Ledger::new("a".parse().expect("a name"), Some(rate), Some(rate));
+    let limits = Limits { node: Some(rate), storage: Some(rate), store: Some(rate) };
+    let mut ledger = Ledger::new("a".parse().expect("a name"), limits);
     for (number, value) in values.iter().enumerate() {
         ledger.set_other(format!("key {}", number % 3).as_bytes(), number as u64 + 1, value);
     }
     let length = Some(Duration::from_secs(values.len() as u64 * 1000));
-    let demand = Demand { storage: Some("s3".into()), rate: Bitrate::from_mbps(60), length };
+    let stores = ["x".into(), "y".into()].into();
+    let demand = Demand { storage: Some("s3".into()), stores, rate: Bitrate::from_mbps(60), length };
     let demands = [demand.clone(), demand];
     let plan = ledger.plan(&demands, now);
     assert!(plan.answers.iter().filter(|answer| answer.is_ok()).count() <= 1);

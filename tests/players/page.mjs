@@ -1,11 +1,16 @@
-// Uses the page as people do: folders and search in the address, durations, RTSP addresses, HEVC, a phone, the keyboard.
+// Uses the page as people do: folders and search in the address, durations, posters, RTSP addresses, QR codes, HEVC, ten
+// thousand files, a phone, the keyboard. All that time no request leaves the server, and axe finds nothing.
 // Usage: node page.mjs BASE_URL RTSP_PORT [SCREENSHOT_FOLDER]
-// The place has films/one.mp4, films/series/two.mp4 and, where it could be made, films/hevc.mp4.
+// The place has films/one.mp4, films/series/two.mp4, films/many/ with 10,000 files and, where it could be made, films/hevc.mp4.
 
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import jsQR from 'jsqr';
 import { chromium } from 'playwright-core';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const [base, rtspPort, shots] = process.argv.slice(2);
 const browser = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir(), 'page-')), {
@@ -24,6 +29,11 @@ async function step(name, run) {
   const page = await browser.newPage();
   const faults = [];
   page.on('pageerror', error => faults.push(error.message));
+  page.on('console', message => { if (/Content Security Policy/.test(message.text())) faults.push(message.text()); });
+  page.on('request', request => {
+    const { protocol, origin } = new URL(request.url());
+    if (/^(http|ws)/.test(protocol) && origin !== new URL(base).origin) faults.push(`a request to ${origin}`);
+  });
   try {
     await page.goto(base);
     const note = await run(page);
@@ -100,7 +110,7 @@ await step('RTSP addresses are copied', async page => {
   const tr = page.locator('#outputs tr', { has: page.locator('th', { hasText: /^RTSP$/ }) });
   const expected = `rtsp://${new URL(base).hostname}:${rtspPort}/films/one.mp4`;
   is('address', await tr.locator('a').textContent(), expected);
-  await tr.locator('button').click();
+  await tr.locator('button').first().click();
   await tr.locator('button', { hasText: 'copied' }).waitFor();
   is('clipboard', await page.evaluate(() => navigator.clipboard.readText()), expected);
 });
@@ -114,6 +124,7 @@ await step('HEVC has a sentence', async page => {
   const problem = page.locator('#problem');
   await problem.waitFor();
   const text = await problem.textContent();
+  if (!text.includes(`Open rtsp://${new URL(base).hostname}:${rtspPort}/films/hevc.mp4 in VLC`)) throw new Error(text);
   if (!text.startsWith("This browser can't decode HEVC (H.265), which the pictures are coded in (hvc1.")) throw new Error(text);
   await shot(page, 'hevc');
   return undefined;
@@ -148,6 +159,153 @@ await step('focus stays where it was', async page => {
   await row(page, 'films/series/two.mp4').waitFor();
   is('in another folder', await focused(), 'films/series/two.mp4');
 });
+
+// Findings of axe in what is shown.
+async function findings(page) {
+  // The policy of the page forbids scripts in it. The debugger's are none of it.
+  const session = await browser.newCDPSession(page);
+  await session.send('Runtime.evaluate', { expression: axe });
+  const run = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+    JSON.stringify(violations.map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.any.map(a => a.message).join(' ')).slice(0, 3).join(', '))))`;
+  const { result } = await session.send('Runtime.evaluate', { expression: run, awaitPromise: true });
+  return JSON.parse(result.value);
+}
+
+const hasPicture = canvas => canvas.evaluate(c => {
+  const { data } = c.getContext('2d').getImageData(0, 0, c.width, c.height);
+  return new Set(data.filter((_, n) => n % 4 === 0)).size;
+});
+
+await step('rows have posters', async page => {
+  const canvas = row(page, 'films/one.mp4').locator('canvas');
+  await canvas.waitFor({ timeout: 60000 });
+  const shades = await hasPicture(canvas);
+  if (shades < 10) throw new Error(`${shades} shades of red`);
+  await shot(page, 'posters');
+});
+
+await step('the bar for seeking has pictures', async page => {
+  await row(page, 'films/one.mp4').click();
+  await isPlaying(page);
+  const bar = page.locator('#scrub');
+  await page.waitForFunction(() => seeking.times.length > 1, null, { timeout: 60000 });
+  const { width, height } = await bar.boundingBox();
+  await bar.hover({ position: { x: width * 0.7, y: height / 2 } });
+  await page.waitForFunction(() => {
+    const c = document.getElementById('preview-picture');
+    return !document.getElementById('preview').hidden && new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 20;
+  }, null, { timeout: 60000 });
+  await shot(page, 'preview');
+  await bar.focus();
+  await page.keyboard.press('End');
+  await page.waitForFunction(() => document.querySelector('video').currentTime > 0.9 * document.querySelector('video').duration);
+});
+
+await step('players find thumbnails', async page => {
+  const found = await page.evaluate(async () => {
+    const video = document.createElement('video');
+    const player = new shaka.Player();
+    await player.attach(video);
+    const ofShaka = [];
+    for (const manifest of ['index.mpd', 'index.m3u8']) {
+      await player.load(`/films/one.mp4/${manifest}`);
+      const [track] = player.getImageTracks();
+      const { uris, positionX, positionY, width, height } = await player.getThumbnails(track.id, 13);
+      ofShaka.push({ uri: uris[0], x: positionX, y: positionY, width, height });
+    }
+    await player.destroy();
+    const dash = dashjs.MediaPlayer().create();
+    dash.initialize(video, '/films/one.mp4/index.mpd', false);
+    await new Promise(done => { dash.on('streamInitialized', done); });
+    const { url, x, y, width, height } = await new Promise(done => { dash.provideThumbnail(13, done); });
+    dash.destroy();
+    return [...ofShaka, { uri: url, x, y, width, height }];
+  });
+  for (const { uri, x, y, width, height } of found) {
+    is('a place', `${x},${y} ${width}x${height}`, '160,90 160x90');
+    const [wide, high, shades] = await page.evaluate(async url => {
+      const image = new Image();
+      image.src = url;
+      await image.decode();
+      const canvas = document.createElement('canvas');
+      Object.assign(canvas, { width: 160, height: 90 });
+      canvas.getContext('2d').drawImage(image, 160, 90, 160, 90, 0, 0, 160, 90);
+      return [image.width, image.height, new Set(canvas.getContext('2d').getImageData(0, 0, 160, 90).data).size];
+    }, uri);
+    is('a sheet', `${wide}x${high}`, '800x450');
+    if (shades < 20) throw new Error(`${shades} shades in ${uri}`);
+  }
+  return found[0].uri;
+});
+
+await step('addresses have QR codes', async page => {
+  await row(page, 'films/one.mp4').click();
+  const tr = page.locator('#outputs tr', { has: page.locator('th', { hasText: /^DASH$/ }) });
+  await tr.locator('button', { hasText: 'QR' }).click();
+  const svg = page.locator('#code svg');
+  await svg.waitFor();
+  const { side, dark } = await svg.evaluate(e => ({
+    side: e.viewBox.baseVal.width, dark: [...e.querySelector('path').getAttribute('d').matchAll(/M(\d+) (\d+)/g)].map(([, x, y]) => [+x, +y]),
+  }));
+  const scale = 4;
+  const pixels = new Uint8ClampedArray(4 * (side * scale) ** 2).fill(255);
+  for (const [x, y] of dark) {
+    for (let dy = 0; dy < scale; dy += 1) {
+      const from = 4 * ((y * scale + dy) * side * scale + x * scale);
+      for (let n = 0; n < scale; n += 1) pixels.fill(0, from + 4 * n, from + 4 * n + 3);
+    }
+  }
+  is('text', jsQR(pixels, side * scale, side * scale)?.data, `${base}/films/one.mp4/index.mpd`);
+  is('axe', JSON.stringify(await findings(page)), '[]');
+  await shot(page, 'qr');
+  await page.keyboard.press('Escape');
+  await page.locator('#code').waitFor({ state: 'hidden' });
+});
+
+await step('a folder of 10,000 files', async page => {
+  await row(page, 'films/many/').click();
+  await row(page, 'films/many/clip-00001.mp4').waitFor({ timeout: 60000 });
+  const many = () => page.locator('#list li').count();
+  const first = await many();
+  if (first > 300) throw new Error(`${first} rows at once`);
+  await page.waitForFunction(() => /of 10,000/.test(document.getElementById('more').textContent));
+  await page.locator('#rows').evaluate(e => e.scrollTo(0, e.scrollHeight));
+  await page.waitForFunction(n => document.querySelectorAll('#list li').length > n, first);
+  await page.locator('#filter').fill('clip-0777');
+  await row(page, 'films/many/clip-07777.mp4').waitFor({ timeout: 60000 });
+  is('rows', await many(), 10);
+  await page.locator('#filter').fill('clip');
+  await page.waitForFunction(() => /^10,000 found in \d+ folders\.$/.test(document.querySelector('#list-note').textContent), null, { timeout: 60000 });
+  await page.locator('#more').focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelectorAll('#list li').length >= 200);
+  await shot(page, 'many');
+});
+
+await step('keys move in the list', async page => {
+  await row(page, 'films/one.mp4').waitFor();
+  await page.keyboard.press('/');
+  is('focus', await page.evaluate(() => document.activeElement.id), 'filter');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('End');
+  const last = await page.evaluate(() => document.activeElement.dataset.path);
+  is('last', last, await page.locator('#list li:last-child button').getAttribute('data-path'));
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowUp');
+  is('focus', await page.evaluate(() => document.activeElement.id), 'filter');
+});
+
+for (const [what, look, width] of [['light', 'light', 1280], ['dark', 'dark', 1280], ['a phone', 'light', 360]]) {
+  await step(`axe finds nothing: ${what}`, async page => {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme: look });
+    await row(page, 'films/one.mp4').waitFor();
+    is('axe on the list', JSON.stringify(await findings(page)), '[]');
+    await row(page, 'films/one.mp4').click();
+    await isPlaying(page);
+    is('axe on an asset', JSON.stringify(await findings(page)), '[]');
+  });
+}
 
 if (shots) {
   await step('dark', async page => {

@@ -1,8 +1,8 @@
-//! Admission for the whole playback (Srinilta and Choudhary 2.2, row C3): a stream starts only if its node and its storages have its
+//! Admission for the whole playback (Srinilta and Choudhary 2.2): a stream starts only if its node and its storages have its
 //! bandwidth until it ends.
 //!
-//! The book is a copy of the bookings in etcd. A manager asks it whether a stream fits, and writes the booking in a transaction
-//! that fails where another booking of the same resources came first. Then it reads that one and asks again.
+//! The book is a copy of the bookings in etcd. A node asks it whether a stream fits, and writes the booking in a transaction.
+//! That fails where another booking of the same resources came first. Then the node reads that booking and asks again.
 
 use super::{Bitrate, Booking, Resource};
 use std::{
@@ -118,6 +118,12 @@ impl Book {
     pub fn booked(&self, resource: &Resource, at: Duration) -> Bitrate {
         let peak = self.resources.get(resource).map_or(0, |usage| usage.peak(at, at, None).0);
         Bitrate::from_bps(u64::try_from(peak).unwrap_or(0))
+    }
+
+    /// The most that is booked of a resource from a time until another one, `None` without an end.
+    pub fn most(&self, resource: &Resource, from: Duration, until: Option<Duration>) -> Bitrate {
+        let most = self.resources.get(resource).map(|usage| usage.peak(from, until.unwrap_or(Duration::MAX), None).0);
+        Bitrate::from_bps(u64::try_from(most.unwrap_or(0)).unwrap_or(0))
     }
 
     /// The bookings, in no order.

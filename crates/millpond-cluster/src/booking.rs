@@ -13,14 +13,26 @@ const LONGEST_ID: usize = 128;
 /// Largest bandwidth of a share: a petabit per second. Sums of many stay far below 2¹²⁷.
 const FASTEST: u64 = 1_000_000_000_000_000;
 
-/// A thing whose bandwidth is booked.
+/// A resource whose bandwidth is booked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Resource {
     /// A node.
     Node(NodeName),
-    /// A storage: an origin, or one store of a striping group, by the name that all nodes give it.
+    /// A storage, by the name that all nodes give it: that of a place, or `PLACE/STORE` for a store of its striping group.
     Storage(Arc<str>),
+}
+
+impl Resource {
+    /// A store of a place's striping group.
+    pub fn store(place: &str, store: &str) -> Self {
+        Self::Storage(format!("{place}/{store}").into())
+    }
+
+    /// Whether it is a store of a striping group. Names of places have no slash.
+    pub fn is_store(&self) -> bool {
+        matches!(self, Self::Storage(name) if name.contains('/'))
+    }
 }
 
 /// Bandwidth that is promised to a stream until it ends.
@@ -159,9 +171,8 @@ impl FromStr for Resource {
         let invalid = || InvalidResource(text.chars().take(64).collect());
         match text.split_once(':') {
             Some(("node", name)) => name.parse().map(Self::Node).map_err(|_| invalid()),
-            Some(("storage", name)) if !name.is_empty() && !name.contains(char::is_control) => {
-                Ok(Self::Storage(name.into()))
-            }
+            // The only place of a server may have no name.
+            Some(("storage", name)) if !name.contains(char::is_control) => Ok(Self::Storage(name.into())),
             _ => Err(invalid()),
         }
     }

@@ -1,6 +1,6 @@
-//! Homes of slices (row P8): the nodes that read a range of an object from the origin for all others.
+//! Homes of slices: the nodes that read a range of an object from the origin for all others.
 
-use super::{Node, ObjectKey, Role, View, assignment::Best, hash};
+use super::{Node, ObjectKey, View, assignment::Best, hash};
 
 /// A range of an object that has one home: number [`RangeGroup::BYTES`] bytes are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,15 +22,15 @@ impl RangeGroup {
     }
 }
 
-/// The homes of a range group, at most `count`: the first is asked first, the second keeps what is hot, and is asked where the first
-/// is gone. They are storage nodes that do not drain. None where there is none.
+/// The homes of a range group, at most `count`, in the order in which they are asked. The second one keeps hot slices, for the case that
+/// the first one is gone. They are storage nodes that do not drain. Empty where there is none.
 pub fn homes<'a>(view: &'a View, key: &ObjectKey, group: RangeGroup, count: usize) -> Vec<&'a Node> {
     let object = hash::pair(key.hash(), group.0.wrapping_add(1));
     let mut best = Best::new(count);
-    for (name, node) in view.hashed(Role::Storage) {
-        best.offer(hash::pair(object, name), node.capacity.bps() as f64, node);
+    for storage in view.storages() {
+        best.offer(hash::pair(object, storage.hash), storage.weight, storage.place);
     }
-    best.into_iter().map(|(_, node)| node).collect()
+    best.into_iter().map(|(_, place)| &view.nodes()[place]).collect()
 }
 
 #[cfg(test)]

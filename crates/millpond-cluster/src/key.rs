@@ -22,7 +22,7 @@ impl ObjectKey {
     }
 
     /// Its hash: the same on all machines and in all versions.
-    pub(crate) fn hash(&self) -> u64 {
+    pub fn hash(&self) -> u64 {
         self.hash
     }
 }

@@ -24,12 +24,27 @@ const BLOCKS: u64 = 64;
 const LONGEST: usize = 256 << 10;
 /// Most bookings of a value.
 const MOST: usize = 1024;
+/// Bookings of this node beyond which a stream in a new period gets none with an end: other nodes must be able to read the value.
+const MANY: usize = MOST / 2;
+
+/// Bandwidth that can be booked; `None` is unbounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// That of this node.
+    pub node: Option<Bitrate>,
+    /// That of each storage, which all nodes share.
+    pub storage: Option<Bitrate>,
+    /// That of each store of a striping group, which all nodes share.
+    pub store: Option<Bitrate>,
+}
 
 /// A stream that wants bandwidth of its node, and of a storage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// The storage that it reads from; `None` for one that reads from none.
     pub storage: Option<Arc<str>>,
+    /// The stores of that storage's striping group that hold its units; each gives an equal part of it. Empty where one link carries it.
+    pub stores: BTreeSet<Arc<str>>,
     /// Its bandwidth.
     pub rate: Bitrate,
     /// Time that it plays from now on; `None` for one without an end.
@@ -40,6 +55,7 @@ pub struct Demand {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
     storage: Option<Arc<str>>,
+    stores: BTreeSet<Arc<str>>,
     /// End in seconds since the Unix epoch.
     until: Option<u64>,
 }
@@ -55,9 +71,40 @@ struct Line {
 }
 
 impl Slot {
-    /// Whether its streams have ended.
-    fn is_over(&self, now: Duration) -> bool {
+    /// Whether the booking has ended.
+    pub fn is_over(&self, now: Duration) -> bool {
         self.until.is_some_and(|until| until <= now.as_secs())
+    }
+
+    /// About the length of its booking as JSON.
+    fn length(&self) -> usize {
+        let share = |name: &str| name.len() + 64;
+        share("") + self.storage.iter().chain(&self.stores).map(|name| share(name)).sum::<usize>()
+    }
+}
+
+/// Room for a stream at a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// The resource.
+    pub resource: Resource,
+    /// Bandwidth that the stream needs of it.
+    pub wanted: Bitrate,
+    /// The most that is booked of it until the stream ends.
+    pub booked: Bitrate,
+    /// Bandwidth that can be booked of it; `None` is unbounded.
+    pub bound: Option<Bitrate>,
+}
+
+impl Room {
+    /// Bandwidth that is free; `None` is unbounded.
+    pub fn free(&self) -> Option<Bitrate> {
+        self.bound.map(|bound| bound.minus(self.booked))
+    }
+
+    /// Whether the stream fits.
+    pub fn fits(&self) -> bool {
+        self.free().is_none_or(|free| self.wanted <= free)
     }
 }
 
@@ -65,10 +112,7 @@ impl Slot {
 #[derive(Debug)]
 pub struct Ledger {
     name: NodeName,
-    /// Bandwidth of this node; `None` is unbounded.
-    capacity: Option<Bitrate>,
-    /// Bandwidth of each storage; `None` is unbounded.
-    storage: Option<Bitrate>,
+    limits: Limits,
     own: BTreeMap<Slot, Line>,
     book: Book,
     /// Names of the bookings of each other node, by the key of its value, with the revision of that.
@@ -82,7 +126,7 @@ pub struct Ledger {
 pub struct Plan {
     /// The node's bookings, as JSON.
     pub value: String,
-    /// Storages of which it takes more than it had. No other node may take of them meanwhile.
+    /// Storages of which, or of whose stores, it takes more than it had. No other node may take of them meanwhile.
     pub storages: BTreeSet<Arc<str>>,
     /// The booking of each demand, or why it gets none.
     pub answers: Vec<Result<Slot, Shortage>>,
@@ -94,16 +138,16 @@ pub struct Plan {
 }
 
 impl Ledger {
-    /// A ledger without bookings. Of each storage all nodes together may take `storage`; `None` is unbounded.
-    pub fn new(name: NodeName, capacity: Option<Bitrate>, storage: Option<Bitrate>) -> Self {
+    /// A ledger without bookings.
+    pub fn new(name: NodeName, limits: Limits) -> Self {
         let mut book = Book::default();
-        book.set_capacity(Resource::Node(name.clone()), capacity);
-        Self { name, capacity, storage, own: BTreeMap::new(), book, others: HashMap::new(), is_unwritten: false }
+        book.set_capacity(Resource::Node(name.clone()), limits.node);
+        Self { name, limits, own: BTreeMap::new(), book, others: HashMap::new(), is_unwritten: false }
     }
 
     /// Whether anything is bounded. Otherwise nothing needs to be booked.
     pub fn is_bounded(&self) -> bool {
-        self.capacity.is_some() || self.storage.is_some()
+        self.limits != Limits::default()
     }
 
     /// Takes bandwidth that is booked already; `None` where more has to be booked.
@@ -113,6 +157,11 @@ impl Ledger {
         let needed = line.needed.saturating_add(demand.rate.bps());
         (needed <= line.written).then(|| line.needed = needed)?;
         Some(slot)
+    }
+
+    /// Whether a booking lasts as long as a demand that begins now.
+    pub fn lasts(&self, slot: &Slot, demand: &Demand, now: Duration) -> bool {
+        slot.until.is_none_or(|end| self.slot(demand, now).until.is_some_and(|wanted| wanted <= end))
     }
 
     /// Gives a stream's bandwidth back.
@@ -214,6 +263,20 @@ impl Ledger {
         lines.map(|(_, line)| Bitrate::from_bps(line.needed)).sum()
     }
 
+    /// Room for a stream at a node, and at the storages that it needs. `bound` is the bandwidth of a node that is not this one.
+    pub fn rooms(&self, node: &NodeName, bound: Option<Bitrate>, demand: &Demand, now: Duration) -> Vec<Room> {
+        let slot = Slot { until: None, ..self.slot(demand, now) };
+        let needed = Line { written: demand.rate.bps(), ..Line::default() };
+        let until = demand.length.map(|length| now.saturating_add(length));
+        let room = |(resource, wanted): (Resource, Bitrate)| {
+            let resource = if matches!(resource, Resource::Node(_)) { Resource::Node(node.clone()) } else { resource };
+            let is_other = matches!(resource, Resource::Node(_)) && *node != self.name;
+            let bound = if is_other { bound } else { self.limit(&resource) };
+            Room { booked: self.book.most(&resource, now, until), resource, wanted, bound }
+        };
+        self.booking(&slot, &needed).shares.into_iter().map(room).collect()
+    }
+
     /// Each resource of which something is booked, with its bandwidth.
     pub fn all_booked(&self, now: Duration) -> BTreeMap<Resource, Bitrate> {
         let resources: BTreeSet<_> =
@@ -229,21 +292,24 @@ impl Ledger {
 
     /// Adds a demand to the lines, if it fits.
     fn admit(&mut self, demand: &Demand, lines: &mut BTreeMap<Slot, Line>, now: Duration) -> Result<Slot, Shortage> {
-        let slot = self.slot(demand, now);
+        let mut slot = self.slot(demand, now);
+        let is_long = || lines.len() >= MANY || lines.keys().map(Slot::length).sum::<usize>() >= LONGEST / 2;
+        if !lines.contains_key(&slot) && is_long() {
+            slot.until = None;
+        }
         let line = lines.get(&slot).copied().unwrap_or(Line { from: now.as_secs(), ..Line::default() });
         let needed = line.needed.saturating_add(demand.rate.bps());
         let block = self.block(&slot);
         let rounded = needed.checked_next_multiple_of(block).unwrap_or(needed);
         let wanted = |written: u64| Line { needed, written: written.max(line.written), ..line };
+        self.bound(&self.booking(&slot, &wanted(needed)));
         // More than is needed only where there is enough.
         let fits = |line: &Line| self.book.fits(&self.booking(&slot, line));
         let new = match fits(&wanted(rounded)) {
             Ok(()) => wanted(rounded),
             Err(_) => fits(&wanted(needed)).map(|()| wanted(needed))?,
         };
-        let booking = self.booking(&slot, &new);
-        self.bound(&booking);
-        self.book.insert(booking);
+        self.book.insert(self.booking(&slot, &new));
         lines.insert(slot.clone(), new);
         Ok(slot)
     }
@@ -265,8 +331,17 @@ impl Ledger {
     fn bound(&mut self, booking: &Booking) {
         for (resource, _) in &booking.shares {
             if matches!(resource, Resource::Storage(_)) {
-                self.book.set_capacity(resource.clone(), self.storage);
+                self.book.set_capacity(resource.clone(), self.limit(resource));
             }
+        }
+    }
+
+    /// Bandwidth that can be booked of this node, or of a storage.
+    fn limit(&self, resource: &Resource) -> Option<Bitrate> {
+        match resource {
+            Resource::Node(_) => self.limits.node,
+            Resource::Storage(_) if resource.is_store() => self.limits.store,
+            Resource::Storage(_) => self.limits.storage,
         }
     }
 
@@ -275,24 +350,33 @@ impl Ledger {
             let period = if length <= LONG { PERIOD } else { LONG_PERIOD };
             now.saturating_add(length).as_secs().next_multiple_of(period.as_secs())
         });
-        Slot { storage: demand.storage.clone().filter(|_| self.storage.is_some()), until }
+        let stores = if self.limits.store.is_some() { demand.stores.clone() } else { BTreeSet::new() };
+        let has_storage = self.limits.storage.is_some() || !stores.is_empty();
+        Slot { storage: demand.storage.clone().filter(|_| has_storage), stores, until }
     }
 
     /// The step in which bookings of a slot grow.
     fn block(&self, slot: &Slot) -> u64 {
-        let storage = self.storage.filter(|_| slot.storage.is_some());
-        let least = self.capacity.into_iter().chain(storage).min().unwrap_or(Bitrate::from_mbps(1000));
+        let storage = self.limits.storage.filter(|_| slot.storage.is_some());
+        let stores = self.limits.store.filter(|_| !slot.stores.is_empty());
+        let stores = stores.map(|store| Bitrate::from_bps(store.bps().saturating_mul(slot.stores.len() as u64)));
+        let least = self.limits.node.into_iter().chain(storage).chain(stores).min().unwrap_or(Bitrate::from_mbps(1000));
         (least.bps() / BLOCKS).max(1)
     }
 
     fn booking(&self, slot: &Slot, line: &Line) -> Booking {
-        let Slot { storage, until } = slot;
-        let storage_hash = storage.as_ref().map_or(0, |storage| hash::bytes(storage.as_bytes()));
-        let id = format!("{}:{storage_hash:x}:{}", self.name, until.unwrap_or(0));
+        let Slot { storage, stores, until } = slot;
         let storages: Vec<_> = storage.iter().cloned().collect();
+        let names: Vec<&str> = storage.iter().chain(stores).map(|name| &**name).collect();
+        let names_hash = if names.is_empty() { 0 } else { hash::bytes(names.join("\n").as_bytes()) };
+        let id = format!("{}:{names_hash:x}:{}", self.name, until.unwrap_or(0));
         let from = Duration::from_secs(line.from);
         let length = until.map(|until| Duration::from_secs(until).saturating_sub(from));
-        Booking::new(id, &self.name, &storages, Bitrate::from_bps(line.written), from, length)
+        let mut booking = Booking::new(id, &self.name, &storages, Bitrate::from_bps(line.written), from, length);
+        let part = Bitrate::from_bps(line.written.div_ceil(stores.len().max(1) as u64));
+        let place = storage.as_deref().unwrap_or_default();
+        booking.shares.extend(stores.iter().map(|store| (Resource::store(place, store), part)));
+        booking
     }
 
     fn value(&self, lines: &BTreeMap<Slot, Line>) -> String {
@@ -322,12 +406,23 @@ mod tests {
 
     fn ledger(name: &str, node: u64, storage: u64) -> Ledger {
         let rate = |mbps| (mbps > 0).then(|| Bitrate::from_mbps(mbps));
-        Ledger::new(name.parse().unwrap(), rate(node), rate(storage))
+        Ledger::new(name.parse().unwrap(), Limits { node: rate(node), storage: rate(storage), store: None })
     }
 
     fn film(mbps: u64) -> Demand {
         let length = Some(Duration::from_secs(5000));
-        Demand { storage: Some("s3".into()), rate: Bitrate::from_mbps(mbps), length }
+        Demand { storage: Some("s3".into()), stores: BTreeSet::new(), rate: Bitrate::from_mbps(mbps), length }
+    }
+
+    /// A film whose units are on stores with names of a letter.
+    fn striped(mbps: u64, stores: &str) -> Demand {
+        Demand { stores: stores.chars().map(|name| name.to_string().into()).collect(), ..film(mbps) }
+    }
+
+    /// A ledger of a node where only the stores of striping groups are bounded.
+    fn of_stores(name: &str, store: u64) -> Ledger {
+        let store = Some(Bitrate::from_mbps(store));
+        Ledger::new(name.parse().unwrap(), Limits { store, ..Limits::default() })
     }
 
     fn book(ledger: &mut Ledger, demands: &[Demand], now: Duration) -> Vec<Result<Slot, Shortage>> {
@@ -378,6 +473,80 @@ mod tests {
     }
 
     #[test]
+    fn each_store_of_a_striped_film_gives_an_equal_part() {
+        let mut a = of_stores("a", 10);
+        assert!(a.is_bounded());
+        let demands = [striped(16, "ab"), striped(8, "cb"), striped(30, "cd"), striped(12, "cd")];
+        let plan = a.plan(&demands, NOW);
+        let refused = |index: usize| plan.answers[index].as_ref().unwrap_err().clone();
+        assert_eq!((refused(1).resource.to_string(), refused(1).wanted.bps()), ("storage:s3/b".to_owned(), 4_000_000));
+        assert_eq!(
+            refused(2).resource.to_string(),
+            "storage:s3/c",
+            "more than a store has, of a store without bookings"
+        );
+        assert!(plan.answers[0].is_ok() && plan.answers[3].is_ok());
+        assert_eq!(plan.storages.len(), 1, "two nodes that take of stores of one place decide one after the other");
+        let value = plan.value.clone();
+        a.written(plan, &demands);
+
+        // Another node reads the parts.
+        let mut b = of_stores("b", 10);
+        assert!(b.set_other(b"/book/a/1", 5, value.as_bytes()), "{value}");
+        let booked = b.all_booked(NOW);
+        let of = |store: &str| booked[&Resource::store("s3", store)].bps();
+        assert!(of("a") == of("b") && (8_000_000..=8_500_000).contains(&of("a")), "{booked:?}");
+        assert!(of("c") == of("d") && (6_000_000..=6_500_000).contains(&of("c")), "{booked:?}");
+        let plan = b.plan(&[striped(8, "cb"), striped(6, "cd")], NOW);
+        assert_eq!(plan.answers[0].as_ref().unwrap_err().resource, Resource::store("s3", "b"));
+        assert!(plan.answers[1].is_ok());
+        // A film that is not striped needs none of them.
+        assert!(b.plan(&[film(1000)], NOW).answers[0].is_ok());
+    }
+
+    #[test]
+    fn stores_without_a_limit_are_not_booked() {
+        let mut ledger = ledger("a", 100, 100);
+        let plan = ledger.plan(&[striped(60, "ab")], NOW);
+        assert!(plan.answers[0].is_ok() && !plan.value.contains("s3/"), "{}", plan.value);
+    }
+
+    #[test]
+    fn the_room_of_a_stream_is_that_of_its_node_and_its_storages() {
+        let mut ledger = ledger("a", 100, 50);
+        ledger.limits.store = Some(Bitrate::from_mbps(20));
+        let mbps = Bitrate::from_mbps;
+        book(&mut ledger, &[striped(32, "ab")], NOW)[0].as_ref().unwrap();
+        let shown = |node: &str, bound| -> Vec<_> {
+            let rooms = ledger.rooms(&node.parse().unwrap(), bound, &striped(10, "ab"), NOW);
+            rooms.into_iter().map(|room| (room.resource.to_string(), room.wanted, room.bound, room.fits())).collect()
+        };
+        let stores = || ["storage:s3/a", "storage:s3/b"].map(|name| (name.to_owned(), mbps(5), Some(mbps(20)), false));
+        let storage = ("storage:s3".to_owned(), mbps(10), Some(mbps(50)), true);
+        let own = ("node:a".to_owned(), mbps(10), Some(mbps(100)), true);
+        assert_eq!(shown("a", None), [&[own, storage.clone()][..], &stores()].concat());
+        let other = |bound, fits| ("node:b".to_owned(), mbps(10), bound, fits);
+        assert_eq!(shown("b", None), [&[other(None, true), storage.clone()][..], &stores()].concat());
+        assert_eq!(shown("b", Some(mbps(5)))[0], other(Some(mbps(5)), false));
+        // Bookings that end before the stream begins do not count.
+        let later = NOW + Duration::from_secs(4 * 3600);
+        let rooms = ledger.rooms(&"a".parse().unwrap(), None, &striped(40, "ab"), later);
+        assert!(rooms.iter().all(|room| room.booked == Bitrate::ZERO && room.fits()), "{rooms:?}");
+    }
+
+    #[test]
+    fn a_stream_that_needs_more_than_a_storage_has_is_refused() {
+        assert!(ledger("a", 0, 30).plan(&[film(60)], NOW).answers[0].is_err());
+    }
+
+    #[test]
+    fn bookings_of_the_only_place_can_be_read() {
+        let mut one = ledger("a", 0, 100);
+        let plan = one.plan(&[Demand { storage: Some("".into()), ..film(6) }], NOW);
+        assert!(ledger("b", 0, 100).set_other(b"/m/book/nodes/a/1", 1, plan.value.as_bytes()), "{}", plan.value);
+    }
+
+    #[test]
     fn what_is_given_back_is_free_again_and_ends_are_kept() {
         let mut ledger = ledger("a", 100, 0);
         let slots: Vec<_> = book(&mut ledger, &[film(50), film(50)], NOW).into_iter().map(Result::unwrap).collect();
@@ -395,6 +564,43 @@ mod tests {
         assert!(book(&mut ledger, &[film(100)], NOW)[0].is_ok());
         assert!(book(&mut ledger, &[film(100)], NOW + Duration::from_secs(3000))[0].is_err());
         assert!(book(&mut ledger, &[film(100)], NOW + Duration::from_secs(9000))[0].is_ok());
+    }
+
+    #[test]
+    fn the_bookings_of_many_storages_can_be_read() {
+        let mut one = ledger("a", 0, 1_000_000);
+        let stream = |number: u64| Demand {
+            storage: Some(format!("storage-{}", number % 200).into()),
+            stores: BTreeSet::new(),
+            rate: Bitrate::from_mbps(1),
+            length: Some(Duration::from_secs(number * 10)),
+        };
+        let demands: Vec<_> = (0..8000).map(stream).collect();
+        let plan = one.plan(&demands, NOW);
+        assert!(plan.answers.iter().all(Result::is_ok));
+        let mut other = ledger("b", 0, 1_000_000);
+        assert!(other.set_other(b"/m/book/nodes/a/1", 1, plan.value.as_bytes()));
+        let booked: Bitrate = other
+            .all_booked(NOW)
+            .into_iter()
+            .filter(|(name, _)| matches!(name, Resource::Storage(_)))
+            .map(|(_, rate)| rate)
+            .sum();
+        assert!(booked >= Bitrate::from_mbps(8000), "{booked}");
+    }
+
+    #[test]
+    fn a_booking_lasts_until_its_period_ends() {
+        let mut ledger = ledger("a", 1000, 0);
+        let demand = Demand { storage: None, ..film(4) };
+        let slot = book(&mut ledger, std::slice::from_ref(&demand), NOW).remove(0).unwrap();
+        let later = NOW + Duration::from_secs(4 * 3600);
+        assert!(ledger.lasts(&slot, &demand, NOW) && !ledger.lasts(&slot, &demand, later));
+        assert!(!slot.is_over(NOW) && slot.is_over(later));
+        let endless = Demand { length: None, ..demand };
+        assert!(!ledger.lasts(&slot, &endless, NOW));
+        let slot = book(&mut ledger, std::slice::from_ref(&endless), NOW).remove(0).unwrap();
+        assert!(ledger.lasts(&slot, &endless, later) && !slot.is_over(later));
     }
 
     #[test]

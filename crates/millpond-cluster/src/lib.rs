@@ -1,4 +1,4 @@
-//! The decisions of a cluster: which nodes there are, which of them serves an object, and whether a stream fits.
+//! The decisions of a cluster: its nodes, the nodes that serve an object, and whether a stream fits.
 //!
 //! Pure: no socket, no clock and no etcd. A caller reads registrations from etcd and makes a [`View`] of them. An
 //! [`Assignment`] names the dispensers of an object in such a view; [`homes`] names the nodes that keep a part of it. A
@@ -16,9 +16,9 @@
 //! let view = View::read("/millpond/", 7, entries);
 //! assert!(view.problems().is_empty());
 //!
-//! let loads = Loads::new(view.into());
+//! let mut loads = Loads::new(view.into());
 //! let key = ObjectKey::new("films", "ducks.mp4");
-//! let answer = Sosd::default().assign(&loads, &Request { key: &key, rate: Bitrate::from_mbps(4), turn: 0 });
+//! let answer = Sosd::default().assign(&mut loads, &Request { key: &key, rate: Bitrate::from_mbps(4), turn: 0 });
 //! assert_eq!(answer.candidates.len(), 3);
 //! ```
 #![cfg_attr(not(test), forbid(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
@@ -37,6 +37,7 @@ mod load;
 mod loads;
 mod name;
 mod node;
+mod orders;
 mod role;
 mod view;
 mod wire;
@@ -47,7 +48,7 @@ pub use book::{Book, CLOCKS_DIFFER, Shortage};
 pub use booking::{Booking, BookingError, InvalidResource, Resource};
 pub use home::{RangeGroup, homes};
 pub use key::ObjectKey;
-pub use ledger::{Demand, Ledger, Plan, Slot};
+pub use ledger::{Demand, Ledger, Limits, Plan, Room, Slot};
 pub use load::Load;
 pub use loads::Loads;
 pub use name::{InvalidName, NodeName};

@@ -1,10 +1,11 @@
-//! The load of dispensers, as a manager counts with it.
+//! The load of dispensers, with the streams that a manager has assigned since it was published.
 
-use super::{Bitrate, NodeName, Role, View};
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use super::{Bitrate, Load, NodeName, ObjectKey, Role, View, hash, orders::Orders};
+use std::{collections::VecDeque, ops::ControlFlow, sync::Arc, time::Duration};
 
-/// How long a stream counts that a manager has assigned, beside the load that its dispenser publishes. Published loads are older
-/// than the decisions that follow from them; without this all streams of an interval would go to one node.
+/// Time for which an assigned stream counts beside the load that its dispenser publishes. Published loads are older than the
+/// decisions that follow from them: without this, one node would get all streams of an interval. They are averages of some seconds,
+/// in which a new stream shows fully after this time.
 const ASSIGNED: Duration = Duration::from_secs(5);
 /// Most streams that are remembered so. Beyond it the oldest are forgotten.
 const MOST_ASSIGNED: usize = 100_000;
@@ -20,6 +21,8 @@ pub struct Loads {
     load: Bitrate,
     capacity: Bitrate,
     assigned: VecDeque<Assigned>,
+    /// Of these dispensers.
+    orders: Orders,
 }
 
 /// A node that streams may be given to.
@@ -30,6 +33,8 @@ pub(crate) struct Dispenser {
     pub(crate) hash: u64,
     pub(crate) load: Bitrate,
     pub(crate) capacity: Bitrate,
+    /// Its load as it was published.
+    published: Load,
 }
 
 #[derive(Clone, Debug)]
@@ -37,6 +42,34 @@ struct Assigned {
     at: Duration,
     name: NodeName,
     rate: Bitrate,
+    /// The part of its rate that the published load does not show.
+    unseen: Bitrate,
+}
+
+impl Dispenser {
+    pub(crate) fn new(name: NodeName, hash: u64, capacity: Bitrate) -> Self {
+        let (load, published) = Default::default();
+        Self { name, hash, load, capacity, published }
+    }
+
+    /// Its score for an object, by the object's hash.
+    pub(crate) fn score(&self, object: u64) -> f64 {
+        hash::score(hash::pair(object, self.hash), self.capacity.bps() as f64)
+    }
+
+    /// Whether orders are the same with `other` in its place.
+    fn is_alike(&self, other: &Self) -> bool {
+        (self.hash, self.capacity) == (other.hash, other.capacity)
+    }
+}
+
+impl Assigned {
+    /// The part of its rate that a load published at `now` does not show.
+    fn unseen_at(&self, now: Duration) -> Bitrate {
+        let left = ASSIGNED.saturating_sub(now.saturating_sub(self.at));
+        let unseen = u128::from(self.rate.bps()) * left.as_millis() / ASSIGNED.as_millis();
+        Bitrate::from_bps(u64::try_from(unseen).unwrap_or(u64::MAX))
+    }
 }
 
 impl Loads {
@@ -48,18 +81,20 @@ impl Loads {
             load: Bitrate::ZERO,
             capacity: Bitrate::ZERO,
             assigned: VecDeque::new(),
+            orders: Orders::default(),
         };
-        loads.count();
+        loads.count(Duration::ZERO);
         loads
     }
 
-    /// Replaces the view. Streams that were assigned within the last seconds still count.
+    /// Replaces the view. Streams that were assigned within the last seconds still count, as far as their dispensers have not published
+    /// a load that shows them.
     pub fn update(&mut self, view: Arc<View>, now: Duration) {
         self.view = view;
         while self.assigned.front().is_some_and(|first| now.saturating_sub(first.at) > ASSIGNED) {
             self.assigned.pop_front();
         }
-        self.count();
+        self.count(now);
     }
 
     /// Adds a stream that was assigned to a dispenser at `now`, a time since any moment.
@@ -67,14 +102,17 @@ impl Loads {
         if self.assigned.len() == MOST_ASSIGNED {
             self.assigned.pop_front();
         }
-        self.assigned.push_back(Assigned { at: now, name: name.clone(), rate });
-        self.raise(name, rate);
+        self.assigned.push_back(Assigned { at: now, name: name.clone(), rate, unseen: rate });
+        if let Some(place) = self.position(name) {
+            self.raise(place, rate);
+        }
     }
 
     /// Counts with at least `rate` for a dispenser, such as what is booked of it.
     pub fn at_least(&mut self, name: &NodeName, rate: Bitrate) {
-        let Some(at) = self.position(name) else { return };
-        self.raise(name, rate.minus(self.dispensers[at].load));
+        if let Some(place) = self.position(name) {
+            self.raise(place, rate.minus(self.dispensers[place].load));
+        }
     }
 
     /// The view.
@@ -84,7 +122,7 @@ impl Loads {
 
     /// Load that a dispenser is counted with.
     pub fn load(&self, name: &NodeName) -> Option<Bitrate> {
-        self.position(name).map(|at| self.dispensers[at].load)
+        self.position(name).map(|place| self.dispensers[place].load)
     }
 
     pub(crate) fn dispensers(&self) -> &[Dispenser] {
@@ -96,27 +134,60 @@ impl Loads {
         (self.load.plus(more), self.capacity)
     }
 
+    /// Calls `visit` with the dispensers of an object's order and their places, the best first, until it breaks. Returns whether that was
+    /// done: not where the order is not known as far. At least its first eight always are.
+    pub(crate) fn visit(
+        &mut self,
+        key: &ObjectKey,
+        mut visit: impl FnMut(usize, &Dispenser) -> ControlFlow<()>,
+    ) -> bool {
+        let mut seen = 0;
+        while seen < self.dispensers.len() {
+            let Some(order) = self.orders.beyond(key.hash(), seen, &self.dispensers) else { return false };
+            for place in order[seen..].iter().map(|place| usize::from(*place)) {
+                if visit(place, &self.dispensers[place]).is_break() {
+                    return true;
+                }
+            }
+            seen = order.len();
+        }
+        true
+    }
+
     fn position(&self, name: &NodeName) -> Option<usize> {
         self.dispensers.binary_search_by(|dispenser| dispenser.name.cmp(name)).ok()
     }
 
-    fn raise(&mut self, name: &NodeName, rate: Bitrate) {
-        if let Some(at) = self.position(name) {
-            self.dispensers[at].load = self.dispensers[at].load.plus(rate);
-            self.load = self.load.plus(rate);
-        }
+    fn raise(&mut self, place: usize, rate: Bitrate) {
+        self.dispensers[place].load = self.dispensers[place].load.plus(rate);
+        self.load = self.load.plus(rate);
     }
 
-    fn count(&mut self) {
+    fn count(&mut self, now: Duration) {
         let dispensers = self.view.hashed(Role::Dispenser).map(|(hash, node)| {
-            let (name, load, capacity) = (node.name.clone(), node.load.rate, node.capacity);
-            Dispenser { name, hash, load, capacity }
+            let (load, published) = (node.load.rate, node.load);
+            Dispenser { load, published, ..Dispenser::new(node.name.clone(), hash, node.capacity) }
         });
-        self.dispensers = dispensers.collect();
+        let old = std::mem::replace(&mut self.dispensers, dispensers.collect());
         self.load = self.dispensers.iter().map(|dispenser| dispenser.load).sum();
         self.capacity = self.dispensers.iter().map(|dispenser| dispenser.capacity).sum();
-        for assigned in std::mem::take(&mut self.assigned) {
-            self.raise(&assigned.name, assigned.rate);
+        let is_same =
+            old.len() == self.dispensers.len() && old.iter().zip(&self.dispensers).all(|(old, new)| old.is_alike(new));
+        if !is_same {
+            self.orders.clear();
+        }
+        for mut assigned in std::mem::take(&mut self.assigned) {
+            if let Some(place) = self.position(&assigned.name) {
+                // Both are sorted by name. Mostly the place is the same.
+                let at = |dispenser: &Dispenser| dispenser.name.cmp(&assigned.name);
+                let known = old.get(place).filter(|old| is_same && at(old).is_eq());
+                let known = known.or_else(|| old.binary_search_by(at).ok().map(|place| &old[place]));
+                // Streams that show in a load must not count twice: the mean would be too large, and the bound with it.
+                if known.is_none_or(|old| old.published != self.dispensers[place].published) {
+                    assigned.unseen = assigned.unseen.min(assigned.unseen_at(now));
+                }
+                self.raise(place, assigned.unseen);
+            }
             self.assigned.push_back(assigned);
         }
     }
@@ -146,8 +217,16 @@ mod tests {
         loads.add(&name("gone"), Bitrate::from_mbps(4), Duration::from_secs(1));
         assert_eq!(loads.load(&name("a")), Some(Bitrate::from_mbps(14)));
         assert_eq!(loads.totals(Bitrate::ZERO), (Bitrate::from_mbps(34), Bitrate::from_mbps(200)));
-        loads.update(view(&[("a", 11), ("c", 0)]), Duration::from_secs(6));
-        assert_eq!(loads.load(&name("a")), Some(Bitrate::from_mbps(15)));
+        // It does not show yet: nothing new was published.
+        loads.update(view(&[("a", 10), ("c", 0)]), Duration::from_secs(4));
+        assert_eq!(loads.load(&name("a")), Some(Bitrate::from_mbps(14)));
+        // Three of five seconds of it show.
+        loads.update(view(&[("a", 12), ("c", 0)]), Duration::from_secs(4));
+        assert_eq!(loads.load(&name("a")), Some(Bitrate::from_bps(13_600_000)));
+        loads.update(view(&[("a", 12), ("c", 0)]), Duration::from_secs(6));
+        assert_eq!(loads.load(&name("a")), Some(Bitrate::from_bps(13_600_000)));
+        loads.update(view(&[("a", 14), ("c", 0)]), Duration::from_secs(6));
+        assert_eq!(loads.load(&name("a")), Some(Bitrate::from_mbps(14)));
         loads.update(view(&[("a", 15), ("c", 0)]), Duration::from_secs(7));
         assert_eq!(loads.load(&name("a")), Some(Bitrate::from_mbps(15)));
         loads.at_least(&name("a"), Bitrate::from_mbps(14));

@@ -3,7 +3,7 @@
 use super::{Bitrate, Load, NodeName, Role, Roles};
 use std::sync::Arc;
 
-/// Where viewers and other nodes reach a node. `None` is a protocol that the node does not serve.
+/// The addresses of a node for viewers and other nodes. `None` is a protocol that the node does not serve.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
     /// Base URL of scheme `http` or `https`, without a path, a query or credentials, and without a slash at its end.
@@ -17,7 +17,7 @@ pub struct Addresses {
 pub struct Node {
     /// Its name in the cluster.
     pub name: NodeName,
-    /// Where it is reached.
+    /// Its addresses.
     pub addresses: Addresses,
     /// Bandwidth that it can send. Its share of all objects is in proportion.
     pub capacity: Bitrate,

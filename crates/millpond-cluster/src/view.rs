@@ -4,6 +4,7 @@ use super::{Node, NodeError, NodeName, Role, hash};
 
 /// Most nodes of a view. Further ones are a [`Problem`].
 const MOST_NODES: usize = 16_384;
+const _: () = assert!(MOST_NODES <= 1 << 16, "orders number dispensers by 16 bits");
 /// Most problems that a view keeps; others are counted.
 const MOST_PROBLEMS: usize = 64;
 /// Most bytes of a key that a problem names.
@@ -26,6 +27,7 @@ pub struct View {
     revision: u64,
     members: Vec<Member>,
     nodes: Vec<Node>,
+    storages: Vec<Storage>,
     problems: Vec<Problem>,
     problem_count: usize,
 }
@@ -36,6 +38,17 @@ struct Member {
     incarnation: u64,
     created: u64,
     hash: u64,
+}
+
+/// A node that slices may have as their home, packed: a search for homes looks at all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Storage {
+    /// Hash of its name.
+    pub(crate) hash: u64,
+    /// Its capacity.
+    pub(crate) weight: f64,
+    /// Its place among the nodes.
+    pub(crate) place: usize,
 }
 
 /// An entry that is no node of the view.
@@ -113,7 +126,7 @@ impl View {
                 }
             }
         }
-        view
+        view.with_storages()
     }
 
     /// A view of registrations that come from elsewhere than etcd. Of nodes with one name the last counts.
@@ -122,7 +135,7 @@ impl View {
             nodes.into_iter().map(|node| (node.name.clone(), node)).take(MOST_NODES).collect();
         let nodes: Vec<_> = nodes.into_values().collect();
         let members = nodes.iter().map(|node| Member::new(node, 0, revision)).collect();
-        Self { revision, members, nodes, ..Self::default() }
+        Self { revision, members, nodes, ..Self::default() }.with_storages()
     }
 
     /// The revision of etcd that it shows.
@@ -164,6 +177,22 @@ impl View {
     pub(crate) fn hashed(&self, role: Role) -> impl Iterator<Item = (u64, &Node)> {
         let hashes = self.members.iter().map(|member| member.hash);
         hashes.zip(&self.nodes).filter(move |(_, node)| node.takes(role))
+    }
+
+    /// The nodes that may be homes of slices.
+    pub(crate) fn storages(&self) -> &[Storage] {
+        &self.storages
+    }
+
+    fn with_storages(mut self) -> Self {
+        let all = self.members.iter().zip(&self.nodes).enumerate();
+        let storages = all.filter(|(_, (_, node))| node.takes(Role::Storage)).map(|(place, (member, node))| Storage {
+            hash: member.hash,
+            weight: node.capacity.bps() as f64,
+            place,
+        });
+        self.storages = storages.collect();
+        self
     }
 
     fn position(&self, name: &str) -> Option<usize> {

@@ -26,8 +26,12 @@ use url::Url;
 
 /// Longest reply, in bytes.
 const LONGEST: usize = 32 << 20;
+/// Most keys of one request.
+const PAGE: usize = 500;
 /// Longest reply that is a refusal, in bytes.
 const LONGEST_REFUSAL: usize = 64 << 10;
+/// Field of requests that a member without a leader refuses at once. Without it such a member keeps watches open that get no changes.
+const REQUIRE_LEADER: (&str, &str) = ("grpc-metadata-hasleader", "true");
 
 /// A client of one etcd. Its clones share connections and token.
 #[derive(Clone)]
@@ -97,22 +101,35 @@ impl Client {
         self.0.first.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads the keys of a prefix, at most `most`.
+    /// Reads the keys of a prefix, at most `most`, and values of little more than 32 MiB. Many keys are several requests.
     ///
     /// # Errors
     /// No member answers, or etcd refuses.
     pub async fn range(&self, prefix: &[u8], most: usize) -> Result<Range, EtcdError> {
-        let body = json!({
-            "key": Base64(prefix.to_vec()),
-            "range_end": Base64(end_of(prefix)),
-            "limit": Int(i64::try_from(most).unwrap_or(i64::MAX)),
-        });
-        let reply: RangeReply = self.ask("kv/range", &body).await?;
-        Ok(Range {
-            pairs: reply.kvs.into_iter().map(KeyValue::from).collect(),
-            revision: reply.header.revision.0,
-            is_cut: reply.more,
-        })
+        let (mut all, mut bytes, mut from) = (Range::default(), 0, prefix.to_vec());
+        loop {
+            let limit = PAGE.min(most.saturating_sub(all.pairs.len()));
+            let body = json!({
+                "key": Base64(from),
+                "range_end": Base64(end_of(prefix)),
+                "limit": Int(i64::try_from(limit).unwrap_or(i64::MAX)),
+                // All pages show the revision of the first one.
+                "revision": Int(all.revision),
+            });
+            let reply: RangeReply = self.ask("kv/range", &body).await?;
+            if all.revision == 0 {
+                all.revision = reply.header.revision.0;
+            }
+            all.is_cut = reply.more;
+            let page: Vec<_> = reply.kvs.into_iter().map(KeyValue::from).collect();
+            bytes += page.iter().map(|pair| pair.key.len() + pair.value.len()).sum::<usize>();
+            let next = page.last().map(|last| [&last.key[..], &[0]].concat());
+            all.pairs.extend(page);
+            match next {
+                Some(next) if reply.more && all.pairs.len() < most && bytes < LONGEST => from = next,
+                _ => return Ok(all),
+            }
+        }
     }
 
     /// Reads one key.
@@ -189,17 +206,28 @@ impl Client {
             .map_err(|_| EtcdError::TimedOut { member: member.clone(), limit })??;
         match created.created && !created.canceled {
             true => Ok(watch),
-            false => Err(EtcdError::Malformed { member, reason: "the watch was not created".to_owned() }),
+            false => Err(EtcdError::Malformed {
+                member,
+                reason: format!("the watch was not created: {}", created.cancel_reason),
+            }),
         }
     }
 
     async fn ask<T: DeserializeOwned>(&self, call: &str, body: &Value) -> Result<T, EtcdError> {
         let response = self.send(call, body).await?;
-        let (member, limit) = (member(response.url()), self.0.options.timeout);
-        let text = timeout(limit, read(response, LONGEST)).await;
-        let text = text.map_err(|_| EtcdError::TimedOut { member: member.clone(), limit })?;
-        let text = text.map_err(|reason| EtcdError::Unreachable { member: member.clone(), reason })?;
+        let member = member(response.url());
+        let text = self.body(response, LONGEST).await?;
         parse(&text).map_err(|reason| EtcdError::Malformed { member, reason })
+    }
+
+    /// Reads a reply to its end. A member that breaks off or hangs within it is not asked first again.
+    async fn body(&self, response: Response, most: usize) -> Result<Vec<u8>, EtcdError> {
+        let (member, limit) = (member(response.url()), self.0.options.timeout);
+        let text = match timeout(limit, read(response, most)).await {
+            Err(_) => Err(EtcdError::TimedOut { member, limit }),
+            Ok(text) => text.map_err(|reason| EtcdError::Unreachable { member, reason }),
+        };
+        text.inspect_err(|_| self.rotate())
     }
 
     /// Sends a request, with a token where there is a user, and signs in again where that is no longer valid.
@@ -227,8 +255,7 @@ impl Client {
         let body = json!({ "name": name, "password": password });
         let response = self.send_to_any("auth/authenticate", &body, None).await?;
         let member = member(response.url());
-        let text = read(response, LONGEST_REFUSAL).await;
-        let text = text.map_err(|reason| EtcdError::Unreachable { member: member.clone(), reason })?;
+        let text = self.body(response, LONGEST_REFUSAL).await?;
         // The fault in a reply with a token is not told: it could show the token.
         let reply: TokenReply = parse(&text).map_err(|_| EtcdError::Malformed {
             member,
@@ -264,7 +291,7 @@ impl Client {
         let (name, limit) = (member(url), self.0.options.timeout);
         let mut address = url.clone();
         address.set_path(&format!("/v3/{call}"));
-        let mut request = self.0.http.post(address).body(body.to_string());
+        let mut request = self.0.http.post(address).header(REQUIRE_LEADER.0, REQUIRE_LEADER.1).body(body.to_string());
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, token);
         }
@@ -286,10 +313,10 @@ impl Client {
 async fn refusal(member: String, response: Response, limit: Duration) -> EtcdError {
     let status = response.status();
     let text = timeout(limit, read(response, LONGEST_REFUSAL)).await;
-    let failure: Option<Failure> = text.ok().and_then(Result::ok).and_then(|text| parse(&text).ok());
+    let failure = text.ok().and_then(Result::ok).and_then(|text| Failure::parse(&text));
     match failure {
-        Some(Failure { code: Int(code), message, .. }) if !message.is_empty() => {
-            EtcdError::Refused { member, code, message }
+        Some(failure) if !failure.message.is_empty() => {
+            EtcdError::Refused { member, code: failure.code(), message: failure.message }
         }
         _ if status == reqwest::StatusCode::NOT_FOUND => {
             let reason = "no JSON gateway: etcd needs --enable-grpc-gateway=true where a file configures it".to_owned();
@@ -327,4 +354,113 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    /// The reply of a member to a request; `None` begins a reply and hangs.
+    type Reply = fn(&str) -> Option<(u16, &'static str)>;
+
+    /// A member that replies so to each request, and hands it on.
+    async fn member_of(reply: Reply, heard: mpsc::Sender<String>) -> Url {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let heard = heard.clone();
+                tokio::spawn(async move {
+                    let mut request = vec![0; 4096];
+                    let mut length = 0;
+                    while !request[..length].ends_with(b"}") {
+                        match stream.read(&mut request[length..]).await {
+                            Ok(more) if more > 0 => length += more,
+                            _ => return,
+                        }
+                    }
+                    let request = String::from_utf8(request[..length].to_vec()).unwrap();
+                    heard.send(request.clone()).unwrap();
+                    let Some((status, body)) = reply(&request) else {
+                        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{").await.unwrap();
+                        return std::future::pending().await;
+                    };
+                    let length = body.len();
+                    let head = format!("HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+                    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+                });
+            }
+        });
+        url
+    }
+
+    fn client(members: Vec<Url>, user: bool) -> Client {
+        let user = user.then(|| ("edge".to_owned(), "word".to_owned()));
+        let timeout = Duration::from_millis(300);
+        Client::new(Options { members, user, tls: crate::Tls::default(), timeout }).unwrap()
+    }
+
+    const EMPTY: (u16, &str) = (200, r#"{"header":{"revision":"7"}}"#);
+
+    #[tokio::test]
+    async fn a_member_that_hangs_within_a_reply_is_left_for_the_next_one() {
+        let (heard, requests) = mpsc::channel();
+        let members = [member_of(|_| None, heard.clone()).await, member_of(|_| Some(EMPTY), heard).await];
+        let client = client(members.into(), false);
+        assert!(matches!(client.range(b"/m/", 9).await, Err(EtcdError::TimedOut { .. })));
+        assert_eq!(client.range(b"/m/", 9).await.unwrap().revision, 7);
+        assert!(requests.try_iter().all(|request| request.contains("grpc-metadata-hasleader: true")));
+    }
+
+    #[tokio::test]
+    async fn many_keys_are_read_in_pages_of_one_revision() {
+        const FIRST: &str = r#"{"header":{"revision":"7"},"kvs":[{"key":"L20vYQ=="}],"more":true}"#;
+        const SECOND: &str = r#"{"header":{"revision":"9"},"kvs":[{"key":"L20vYg=="}]}"#;
+        let reply: Reply = |request| Some((200, if request.contains(r#""revision":"7""#) { SECOND } else { FIRST }));
+        let (heard, requests) = mpsc::channel();
+        let client = client(vec![member_of(reply, heard).await], false);
+        let range = client.range(b"/m/", 9).await.unwrap();
+        let keys: Vec<_> = range.pairs.iter().map(|pair| pair.key.as_slice()).collect();
+        assert_eq!((keys, range.revision, range.is_cut), (vec![&b"/m/a"[..], b"/m/b"], 7, false));
+        // The second page begins behind "/m/a".
+        assert!(requests.try_iter().nth(1).unwrap().contains(r#""key":"L20vYQA=""#));
+        let range = client.range(b"/m/", 1).await.unwrap();
+        assert!(range.is_cut && range.pairs.len() == 1);
+    }
+
+    #[tokio::test]
+    async fn signing_in_has_a_time_limit() {
+        let (heard, _requests) = mpsc::channel();
+        let client = client(vec![member_of(|_| None, heard).await], true);
+        let asked = timeout(Duration::from_secs(5), client.get(b"a")).await;
+        assert!(matches!(asked, Ok(Err(EtcdError::TimedOut { .. }))), "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_no_longer_valid_is_replaced() {
+        const REFUSALS: [&str; 2] = [
+            r#"{"error":"x","code":16,"message":"etcdserver: invalid auth token"}"#,
+            r#"{"error":"x","code":3,"message":"etcdserver: revision of auth store is old"}"#,
+        ];
+        fn reply(refusal: usize, request: &str) -> Option<(u16, &'static str)> {
+            Some(match request {
+                _ if request.contains("/v3/auth/") => (200, r#"{"token":"new"}"#),
+                _ if request.contains("authorization: new") => EMPTY,
+                _ => (401, REFUSALS[refusal]),
+            })
+        }
+        let replies: [Reply; 2] = [|request| reply(0, request), |request| reply(1, request)];
+        for reply in replies {
+            let (heard, _requests) = mpsc::channel();
+            let client = client(vec![member_of(reply, heard).await], true);
+            *client.0.token.lock().unwrap() = Some("old".to_owned());
+            assert!(client.get(b"a").await.unwrap().is_none());
+        }
+    }
 }

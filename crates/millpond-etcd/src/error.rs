@@ -73,12 +73,14 @@ impl EtcdError {
 
     /// Tells whether etcd no longer knows the client's token.
     pub(crate) fn is_of_token(&self) -> bool {
-        // etcd 3.4 refuses a request without a token with code 3 (invalid argument) and these words.
+        // etcd refuses these requests with code 3 (invalid argument) and the words: the second of them has no token (3.4), the last one a
+        // token (JWT) from before a change of users and roles.
+        const WORDS: [&str; 3] = ["invalid auth token", "user name is empty", "revision of auth store is old"];
         matches!(self, Self::Refused { code, message, .. }
-            if *code == code::UNAUTHENTICATED || message.contains("invalid auth token") || message.contains("user name is empty"))
+            if *code == code::UNAUTHENTICATED || WORDS.iter().any(|words| message.contains(words)))
     }
 
-    /// Tells whether what was named is not there, such as a lease.
+    /// Tells whether the named key or lease does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { code: code::NOT_FOUND, .. })
     }

@@ -170,11 +170,24 @@ impl From<Change> for Event {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Failure {
     #[serde(default)]
-    pub(crate) code: Int,
+    code: Int,
     #[serde(default)]
-    pub(crate) grpc_code: Int,
+    grpc_code: Int,
     #[serde(default)]
     pub(crate) message: String,
+}
+
+impl Failure {
+    /// The failure in the body of a refusal; calls that are streams wrap it.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let wrapped = parse::<Streamed<serde::de::IgnoredAny>>(text).ok().and_then(|streamed| streamed.error);
+        wrapped.or_else(|| parse(text).ok())
+    }
+
+    /// Code of gRPC. etcd before 3.6 has it in another field in streams.
+    pub(crate) fn code(&self) -> i64 {
+        if self.grpc_code.0 == 0 { self.code.0 } else { self.grpc_code.0 }
+    }
 }
 
 /// One message of a stream.
@@ -226,6 +239,18 @@ mod tests {
         assert_eq!(events, [Event::Delete { key: b"/m/a".to_vec(), revision: 3 }]);
         let over: LeaseReply = parse(br#"{"ID":"7"}"#).unwrap();
         assert_eq!((over.id, over.ttl), (Int(7), Int(0)));
+    }
+
+    #[test]
+    fn refusals_of_all_calls_have_their_code() {
+        for text in [
+            r#"{"error":"etcdserver: no leader","code":14,"message":"etcdserver: no leader"}"#,
+            r#"{"error":{"grpc_code":14,"http_code":503,"message":"etcdserver: no leader"}}"#,
+            r#"{"error":{"code":14,"message":"etcdserver: no leader"}}"#,
+        ] {
+            let failure = Failure::parse(text.as_bytes()).unwrap();
+            assert_eq!((failure.code(), failure.message.as_str()), (14, "etcdserver: no leader"), "{text}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ const LONGEST: usize = 8 << 20;
 
 /// A running watch. It ends when it is dropped.
 ///
-/// etcd's JSON gateway gives no sign of life while nothing changes. A caller that waits for long can't tell a quiet etcd from a
+/// etcd's JSON gateway sends nothing while nothing changes. A caller that waits for long can't tell a quiet etcd from a
 /// member that hangs: it reads the keys again from time to time.
 #[derive(Debug)]
 pub struct Watch {
@@ -47,7 +47,7 @@ impl Watch {
             parse(&line).map_err(|reason| EtcdError::Malformed { member: member(), reason })?;
         match streamed {
             Streamed { error: Some(failure), .. } => {
-                Err(EtcdError::Refused { member: member(), code: failure.grpc_code.0, message: failure.message })
+                Err(EtcdError::Refused { member: member(), code: failure.code(), message: failure.message })
             }
             Streamed { result: Some(reply), .. } if reply.compact_revision.0 > 0 => {
                 Err(EtcdError::Compacted { member: member(), revision: reply.compact_revision.0 })

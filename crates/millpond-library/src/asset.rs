@@ -24,6 +24,9 @@ pub struct Asset {
     pub path: String,
     /// Hash of everything that bytes made of the asset depend on.
     pub id: u64,
+    /// Number of changes of its place since the start, when it was opened. Two assets with one id read from different origins
+    /// where it differs.
+    pub edition: u64,
     /// Objects that hold the media. Plans name them by their index here.
     pub objects: Vec<Arc<Object>>,
     /// Tracks of the asset on one timeline.

@@ -37,6 +37,8 @@ impl Library {
     pub(crate) async fn build(&self, key: &AssetKey, building: &mut Building) -> Result<Asset, LibraryError> {
         let (place, path) = key;
         let shown = if place.is_empty() { path.to_owned() } else { format!("{place}/{path}") };
+        // Read before the origin: a change of the place from here on is seen when the asset is opened again.
+        let edition = self.edition(place);
         let bad = |e: &dyn std::fmt::Display| LibraryError::BadPath { path: shown.clone(), why: e.to_string() };
         let object_path = folder_path(path).map_err(|e| bad(&e))?;
         let recipe = self.recipe(place, &object_path, building).await?;
@@ -49,7 +51,7 @@ impl Library {
         for file in &recipe.sidecars {
             sidecars.push(self.sidecar(place, file, building).await?);
         }
-        let options = PresentationOptions { target_duration: self.options.segment_duration.as_secs_f64() };
+        let options = PresentationOptions { target_duration: self.options().segment_duration.as_secs_f64() };
         let refused = |error| LibraryError::Refused { asset: shown.clone(), error };
         building.charge(&self.pool, building_bytes(&sources)).await.map_err(refused)?;
         let work = Work::new(MOST_STEPS);
@@ -60,7 +62,7 @@ impl Library {
         let presentation = self.pool.run(&work, job).await.map_err(refused)?;
         let presentation =
             presentation.map_err(|error| LibraryError::Package { asset: shown.clone(), error: Arc::new(error) })?;
-        let key_address = self.options.places.get(place).and_then(|place| place.key_address.clone());
+        let key_address = self.options().places.get(place).and_then(|place| place.key_address.clone());
         for warning in presentation.warnings() {
             tracing::warn!(asset = %shown, %warning, "packaging");
         }
@@ -73,10 +75,13 @@ impl Library {
             path: shown,
             left_out,
             id: identity,
+            edition,
             modified: building.depends.iter().filter_map(|o| o.meta().modified).max(),
             objects: std::mem::take(&mut building.objects),
             made: presentation.tracks().iter().map(|_| AtomicU8::new(0)).collect(),
-            presentation: Arc::new(presentation.with_key_address(key_address)),
+            presentation: Arc::new(
+                presentation.with_key_address(key_address).with_thumbnails(self.options().lists_thumbnails),
+            ),
             depends: std::mem::take(&mut building.depends),
             listed: building.listed.take(),
             checked_ms: AtomicU64::new(self.now_ms()),
@@ -165,7 +170,10 @@ impl Library {
     fn identity(&self, recipe: &Recipe, depends: &[Arc<Object>], keys: Option<&KeyAddress>) -> u64 {
         let mut hash = fnv(env!("CARGO_PKG_VERSION").as_bytes(), SEED);
         hash = fnv(format!("{recipe:?}").as_bytes(), hash);
-        hash = fnv(&self.options.segment_duration.as_secs_f64().to_le_bytes(), hash);
+        hash = fnv(&self.options().segment_duration.as_secs_f64().to_le_bytes(), hash);
+        if self.options().lists_thumbnails {
+            hash = fnv(b"thumbnails", hash);
+        }
         if let Some(address) = keys {
             hash = fnv(format!("{address:?}").as_bytes(), hash);
         }

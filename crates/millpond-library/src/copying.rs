@@ -90,6 +90,7 @@ mod tests {
             segment_duration: Duration::from_secs(4),
             index_folder: None,
             cache_size: 0,
+            lists_thumbnails: false,
             places: HashMap::from([("films".into(), AssetOptions::default())]),
         };
         Arc::new(Library::new(store, pool, options)).open(&"films".into(), "film.mp4").await.map(drop)

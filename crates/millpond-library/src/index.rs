@@ -9,8 +9,9 @@ use crate::{
     work::{Charge, PoolError, WorkPool},
 };
 use millpond_media::{ByteRange, Foreign, Indexer, MediaError, Movie, Step, Work, WorkError};
-use millpond_store::{Cache, Object, SingleFlight, Store};
+use millpond_store::{Cache, Object, SingleFlight, Store, trace};
 use std::{sync::Arc, time::Instant};
+use tracing::Instrument as _;
 
 /// Steps that indexing one object may take, of some ten nanoseconds each.
 const MOST_STEPS: u64 = 1 << 26;
@@ -127,8 +128,9 @@ impl Indexes {
             return Ok(movie);
         }
         let started = Instant::now();
-        let Built { movie, bytes, charges } =
-            self.build(object, purpose).await.inspect_err(|_| self.counters.index_failed())?;
+        let span = tracing::info_span!(target: trace::TARGET, "index job", millpond.path = object.path().as_str());
+        let built = self.build(object, purpose).instrument(span).await;
+        let Built { movie, bytes, charges } = built.inspect_err(|_| self.counters.index_failed())?;
         self.counters.index_built(started.elapsed(), bytes);
         tracing::info!(
             object = %object.path(),

@@ -24,6 +24,7 @@
 //!     segment_duration: Duration::from_secs(4),
 //!     index_folder: None,
 //!     cache_size: 0,
+//!     lists_thumbnails: false,
 //!     places: HashMap::new(),
 //! };
 //! let library = Arc::new(Library::new(store, pool, options));
@@ -36,6 +37,7 @@
 
 mod asset;
 mod building;
+mod catalogue;
 mod copying;
 mod counters;
 mod durations;
@@ -48,6 +50,7 @@ mod grouping;
 mod index;
 mod index_files;
 mod library;
+mod listed;
 mod live_name;
 mod live_route;
 mod names;
@@ -61,12 +64,14 @@ mod version;
 pub mod work;
 
 pub use asset::{Asset, Lazy};
+pub use catalogue::{Catalogue, Found, NameRow, Names, Query, search};
 pub use counters::LibraryStats;
 pub use durations::{DURATION_BOUNDS, DurationCounts};
 pub use error::{IndexError, LibraryError};
 pub use folder::{FolderContent, LeftOut, Title};
 pub use index::fingerprint;
 pub use library::{Library, Purpose, folder_path};
+pub use listed::{ListedFolder, ListedRow, RowKind};
 pub use live_name::live_name;
 pub use live_route::{LiveMedia, LiveResource, LiveRoute};
 pub use names::{content_type, is_manifest, is_media};

@@ -7,14 +7,15 @@ use crate::{
     error::LibraryError,
     index::Indexes,
     index_files::IndexFiles,
-    options::LibraryOptions,
+    options::{AssetOptions, LibraryOptions},
     version::AssetVersion,
     work::WorkPool,
 };
 use millpond_store::{Cache, ObjectPath, PathError, SingleFlight, Store, Titles};
 use std::{
+    collections::HashMap,
     fmt,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, PoisonError, RwLock, atomic::Ordering},
     time::Instant,
 };
 
@@ -25,9 +26,18 @@ pub struct Library {
     pub(crate) indexes: Arc<Indexes>,
     assets: Cache<AssetKey, Arc<Asset>>,
     under_way: SingleFlight<AssetKey, Result<Arc<Asset>, LibraryError>>,
-    pub(crate) options: LibraryOptions,
+    /// A lock: written when the configuration changes.
+    settings: RwLock<Settings>,
     counters: Arc<Counters>,
     started: Instant,
+}
+
+/// Settings that may change while the library is used.
+#[derive(Debug)]
+struct Settings {
+    options: Arc<LibraryOptions>,
+    /// Number of changes of each place that has changed.
+    editions: HashMap<Arc<str>, u64>,
 }
 
 impl Library {
@@ -39,7 +49,31 @@ impl Library {
         let indexes = Indexes::new(store.clone(), pool.clone(), files, counters.clone());
         let assets = Cache::of(store.memory(), "presentations");
         let (under_way, started) = (SingleFlight::new(), Instant::now());
-        Self { store, pool, indexes, assets, under_way, options, counters, started }
+        let settings = RwLock::new(Settings { options: Arc::new(options), editions: HashMap::new() });
+        Self { store, pool, indexes, assets, under_way, settings, counters, started }
+    }
+
+    /// Changes the settings of places while the library is used. Assets of the places `replaced` are opened anew: their origin
+    /// or their settings are others now. What plays goes on with the asset that it has. Segment duration, index folder and
+    /// cache size stay as they are.
+    pub fn reconfigure(&self, places: HashMap<Arc<str>, AssetOptions>, replaced: &[Arc<str>]) {
+        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        settings.options = Arc::new(LibraryOptions { places, ..(*settings.options).clone() });
+        for place in replaced {
+            *settings.editions.entry(place.clone()).or_default() += 1;
+        }
+    }
+
+    /// Returns the settings in force.
+    #[must_use]
+    pub fn options(&self) -> Arc<LibraryOptions> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).options.clone()
+    }
+
+    /// Returns the number of changes of a place since the start.
+    pub(crate) fn edition(&self, place: &str) -> u64 {
+        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
+        settings.editions.get(place).copied().unwrap_or_default()
     }
 
     /// Returns the pool that heavy work runs on.
@@ -57,7 +91,7 @@ impl Library {
     /// Returns which files of a folder are one title at a place.
     #[must_use]
     pub fn titles(&self, place: &str) -> Titles {
-        self.options.places.get(place).map(|place| place.titles).unwrap_or_default()
+        self.options().places.get(place).map(|place| place.titles).unwrap_or_default()
     }
 
     /// Opens the asset at `path` of a place.
@@ -80,12 +114,12 @@ impl Library {
         path: &str,
         purpose: Purpose,
     ) -> Result<Arc<Asset>, LibraryError> {
-        if self.options.places.get(place).is_some_and(|place| place.is_live) {
+        if self.options().places.get(place).is_some_and(|place| place.is_live) {
             let what = "it is a live stream, and no stored media".to_owned();
             return Err(LibraryError::NoResource { asset: path.to_owned(), what });
         }
         let key = (place.clone(), path.to_owned());
-        let known = self.assets.get(&key);
+        let known = self.assets.get(&key).filter(|asset| asset.edition == self.edition(place));
         if let Some(asset) = &known
             && asset.is_trusted(self.now_ms())
         {
@@ -196,7 +230,7 @@ pub enum Purpose {
 
 impl fmt::Debug for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Library").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Library").field("options", &self.options()).finish_non_exhaustive()
     }
 }
 

@@ -13,6 +13,8 @@ pub struct LibraryOptions {
     pub index_folder: Option<PathBuf>,
     /// Bytes of the disk cache; index files may take a sixteenth of it.
     pub cache_size: u64,
+    /// Whether manifests list thumbnails.
+    pub lists_thumbnails: bool,
     /// Settings of places by name. A place that is not named has the defaults.
     pub places: HashMap<Arc<str>, AssetOptions>,
 }

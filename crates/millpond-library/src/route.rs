@@ -25,6 +25,16 @@ pub enum Resource {
     Segment(String, u32),
     /// `v1/i12.m4s`
     IFrame(String, u32),
+    /// `v1/i12.mp4`: the same picture as a file of its own.
+    Still(String, u32),
+    /// `v1/i12.jpg`: the same picture as an image.
+    Thumbnail(String, u32),
+    /// `v1/sheet3.jpg`: thumbnails for seeking.
+    Sheet(String, u32),
+    /// `v1/thumbnails.vtt`: the times and places of thumbnails.
+    Thumbnails(String),
+    /// `v1/images.m3u8`: the same as a playlist.
+    Images(String),
     /// `ts/v1/12.ts`
     TsSegment(String, u32),
     /// `s1/12.vtt`, `ts/s1/12.vtt`: the same text on the clock of its container.
@@ -66,6 +76,12 @@ impl Route {
         let resource = match (stem, extension) {
             ("init", "mp4") => Resource::Init(track_name),
             ("iframes", "m3u8") => Resource::IFrames(track_name),
+            ("thumbnails", "vtt") => Resource::Thumbnails(track_name),
+            ("images", "m3u8") => Resource::Images(track_name),
+            (stem, "jpg") => match stem.strip_prefix("sheet") {
+                Some(n) => Resource::Sheet(track_name, number(n)?),
+                None => Resource::Thumbnail(track_name, number(stem.strip_prefix('i')?)?),
+            },
             ("all", "vtt") => Resource::Text(track_name),
             (stem, "vtt") => {
                 let n = number(stem)?;
@@ -78,6 +94,7 @@ impl Route {
                 Some(n) => Resource::IFrame(track_name, number(n)?),
                 None => Resource::Segment(track_name, number(stem)?),
             },
+            (stem, "mp4") => Resource::Still(track_name, number(stem.strip_prefix('i')?)?),
             (stem, "ts") => {
                 let (above, ts) = split(above);
                 if ts != "ts" {
@@ -158,6 +175,11 @@ mod tests {
         assert_eq!(asset("/films/a.mp4/v1/init.mp4"), film(Init(v1())));
         assert_eq!(asset("/films/a.mp4/v1/12.m4s"), film(Segment(v1(), 12)));
         assert_eq!(asset("/films/a.mp4/v1/i12.m4s"), film(IFrame(v1(), 12)));
+        assert_eq!(asset("/films/a.mp4/v1/i12.mp4"), film(Still(v1(), 12)));
+        assert_eq!(asset("/films/a.mp4/v1/i12.jpg"), film(Thumbnail(v1(), 12)));
+        assert_eq!(asset("/films/a.mp4/v1/sheet3.jpg"), film(Sheet(v1(), 3)));
+        assert_eq!(asset("/films/a.mp4/v1/thumbnails.vtt"), film(Thumbnails(v1())));
+        assert_eq!(asset("/films/a.mp4/v1/images.m3u8"), film(Images(v1())));
         assert_eq!(asset("/films/a.mp4/v1/iframes.m3u8"), film(IFrames(v1())));
         assert_eq!(asset("/films/a.mp4/ts/v1/12.ts"), film(TsSegment(v1(), 12)));
         assert_eq!(asset("/films/a.mp4/s1/3.vtt"), film(TextSegment(Fmp4, "s1".to_owned(), 3)));
@@ -202,6 +224,8 @@ mod tests {
             "/a/v1/4294967296.m4s",
             "/a/x1/1.m4s",
             "/a/v1/1.ts",
+            "/a/v1/1.mp4",
+            "/a/v1/i0.mp4",
         ] {
             assert_eq!(asset(path), None, "{path}");
         }

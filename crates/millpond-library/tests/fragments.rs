@@ -148,6 +148,7 @@ async fn requests(purpose: Purpose, named: Named, count: u32, size: u32) -> Vec<
         segment_duration: Duration::from_secs(4),
         index_folder: None,
         cache_size: 0,
+        lists_thumbnails: false,
         places: HashMap::new(),
     };
     let library = Arc::new(Library::new(store, pool, options));

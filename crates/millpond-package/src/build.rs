@@ -65,6 +65,7 @@ pub(crate) fn presentation(
         muxed: OnceLock::new(),
         key_address: None,
         base: String::new(),
+        lists_thumbnails: false,
     })
 }
 

@@ -64,6 +64,12 @@ impl IFrames {
         Some((self.frames.get(place)?.0, self.duration(place)))
     }
 
+    /// Returns the number of the last picture that is presented no later than `ticks`, or 1.
+    pub(crate) fn at(&self, ticks: i64) -> u32 {
+        let place = self.frames.partition_point(|(_, time)| *time <= ticks);
+        u32::try_from(place.max(1)).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         self.frames.len() * size_of::<(u32, i64)>()
     }

@@ -34,6 +34,14 @@ impl KeyAddress {
         self.uri.replace("{kid}", &key.digits()).replace("{uuid}", &key.to_string())
     }
 
+    /// Returns the origin of `http` and `https` addresses: scheme, host and port. `None` for others, and for paths.
+    #[must_use]
+    pub fn origin(&self) -> Option<&str> {
+        let rest = self.uri.strip_prefix("https://").or_else(|| self.uri.strip_prefix("http://"))?;
+        let host = rest.split(['/', '?', '#']).next().filter(|host| !host.contains(['@', '{', ';', ',', ' ']))?;
+        self.uri.get(..self.uri.len() - rest.len() + host.len())
+    }
+
     /// Returns the `KEYFORMAT`, unless it is `identity`.
     pub(crate) fn format(&self) -> Option<&str> {
         self.format.as_deref().filter(|format| *format != "identity")
@@ -52,6 +60,9 @@ mod tests {
         let uuid = "30313233-3435-3637-3839-616263646566";
         assert_eq!(address.of(key), format!("https://keys.example/{digits}?as={uuid}"));
         assert_eq!(address.format(), None);
+        let origin = |uri: &str| KeyAddress::new(uri, None).unwrap().origin().map(str::to_owned);
+        assert_eq!(origin("https://keys.example:8443?{kid}").as_deref(), Some("https://keys.example:8443"));
+        assert_eq!((origin("/keys/{kid}"), origin("skd://{kid}"), origin("http://{kid}.example/")), (None, None, None));
         assert_eq!(KeyAddress::new("skd://{kid}", None).unwrap().format(), Some(FAIRPLAY));
         assert_eq!(KeyAddress::new("skd://{kid}", Some("identity")).unwrap().format(), None);
         for (uri, format) in [("", None), ("a\"b", None), ("a\nb", None), ("a", Some("")), ("a", Some("\""))] {

@@ -29,6 +29,7 @@ pub mod presentation;
 pub mod segmentation;
 pub mod smil;
 pub mod text;
+pub mod thumbnails;
 pub mod timeline;
 pub mod track;
 pub mod transport;

@@ -107,6 +107,8 @@ pub struct Presentation {
     pub(crate) key_address: Option<Arc<KeyAddress>>,
     /// Path before the URIs of tracks, see [`Self::below`].
     pub(crate) base: String,
+    /// Whether manifests list thumbnails.
+    pub(crate) lists_thumbnails: bool,
 }
 
 impl Presentation {
@@ -131,6 +133,12 @@ impl Presentation {
     #[must_use]
     pub fn with_key_address(self, key_address: Option<Arc<KeyAddress>>) -> Self {
         Self { key_address, ..self }
+    }
+
+    /// Returns the same presentation whose manifests list its [thumbnails](crate::thumbnails::Thumbnails), or do not.
+    #[must_use]
+    pub fn with_thumbnails(self, lists_thumbnails: bool) -> Self {
+        Self { lists_thumbnails, ..self }
     }
 
     /// Puts a relative path such as `~0a1b/` before each URI of a track in multivariant playlists and MPDs. All

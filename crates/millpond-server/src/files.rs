@@ -1,6 +1,6 @@
-//! Files that are read again when they change: at most a minute later, and at once on SIGHUP.
+//! Files that are read again when they change: at most a minute later, and at once on SIGHUP and at each reload.
 
-use std::{os::unix::fs::MetadataExt, path::Path, time::Duration};
+use std::{os::unix::fs::MetadataExt, path::Path, sync::LazyLock, time::Duration};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
@@ -9,6 +9,14 @@ use tokio::{
 
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_secs(60);
+
+/// Changes at each reload. As the signal, it is the process's: whoever reads a file need not know of reloads.
+static RELOADS: LazyLock<watch::Sender<()>> = LazyLock::new(watch::Sender::default);
+
+/// Lets all files be looked at now.
+pub(crate) fn look_now() {
+    RELOADS.send_replace(());
+}
 
 /// Identifies the state of a file. A symbolic link is followed, because Kubernetes replaces secrets by changing its
 /// target. A missing file has a stamp too.
@@ -29,13 +37,15 @@ pub(crate) struct Looks {
     period: Interval,
     /// Without the signal the period still works.
     hangup: Option<Signal>,
+    reloads: watch::Receiver<()>,
     shutdown: watch::Receiver<bool>,
 }
 
 impl Looks {
     /// From now on; the first is at once.
     pub(crate) fn until(shutdown: watch::Receiver<bool>) -> Self {
-        Self { period: interval(PERIOD), hangup: signal(SignalKind::hangup()).ok(), shutdown }
+        let (hangup, reloads) = (signal(SignalKind::hangup()).ok(), RELOADS.subscribe());
+        Self { period: interval(PERIOD), hangup, reloads, shutdown }
     }
 
     /// Waits for the next; `false` where there is none, for the server shuts down.
@@ -49,7 +59,23 @@ impl Looks {
         tokio::select! {
             _ = self.period.tick() => true,
             _ = hung_up => true,
+            _ = self.reloads.changed() => true,
             _ = self.shutdown.wait_for(|down| *down) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::timeout;
+
+    #[tokio::test]
+    async fn files_are_looked_at_when_a_reload_says_so() {
+        let (_stop, stopped) = watch::channel(false);
+        let mut looks = Looks::until(stopped);
+        assert!(looks.next().await, "the first is at once");
+        look_now();
+        assert!(timeout(PERIOD / 2, looks.next()).await.unwrap());
     }
 }

@@ -7,8 +7,10 @@
 
 pub mod access;
 mod admin;
+mod audience;
 mod cluster;
 pub mod config;
+pub mod doctor;
 mod doubts;
 mod engine;
 pub mod escape;
@@ -17,23 +19,32 @@ pub mod http;
 pub mod intercept;
 mod kernel_pipe;
 mod limits;
+mod listeners;
 mod live;
 pub mod logging;
 pub mod metrics;
+pub mod network;
 pub mod priority;
 pub mod problem;
+pub mod proxies;
 pub mod recordings;
+pub mod reload;
 mod rtmp;
 mod rtsp;
 pub mod serve;
 pub mod settings;
+mod slots;
 pub mod storage;
+mod tally;
 pub mod tls;
+pub mod traces;
+pub mod upgrade;
 
 pub(crate) use millpond_library as library;
 pub(crate) use millpond_library::work;
 
 pub use self::http::request::uri::encode;
 pub use doubts::doubts;
+pub use listeners::Inherited;
 pub use millpond_stream::{Bounds, Groups, Lateness, NoGroups};
 pub use rtsp::{BadLine, Users, UsersError};

@@ -1,32 +1,66 @@
-//! The log, and the ids that tie its lines to requests.
+//! The log, the access log, and the ids that tie their lines to requests.
+//!
+//! Lines of requests and sessions are events of the target `ACCESS`. They are lines of the log, or have an output and
+//! a form of their own.
 
+mod common_lines;
 mod fields;
+mod file;
+mod metrics;
 mod queue;
+mod recent;
 mod settings;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use http::HeaderValue;
-use tracing_subscriber::EnvFilter;
+use millpond_store::trace::TARGET as TRACES;
+use tracing::Metadata;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::{FilterExt, FilterFn};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry};
 
 use crate::escape;
+use crate::traces::{self, TraceError, TraceSettings};
+use common_lines::CommonLines;
 use fields::EscapedFields;
-use queue::Queue;
+use file::LogFile;
+use queue::{Figures, Queue, Trouble};
+use recent::RecentLayer;
 
-pub use settings::LogSettings;
+pub(crate) use metrics::LogCollector;
+pub(crate) use recent::{RecentLine, recent};
+pub use settings::{AccessFormat, AccessLog, LogSettings};
+
+/// Target of the events that are lines of the access log.
+pub(crate) const ACCESS: &str = "millpond_server::access_log";
 
 /// Longest wait for the last lines when the process ends.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// The log of this process, if one was started.
-static LOG: OnceLock<Arc<Queue>> = OnceLock::new();
+/// The logs of this process, if they were started.
+static LOGS: OnceLock<Logs> = OnceLock::new();
+
+/// The logs of a process.
+struct Logs {
+    server: Arc<Queue>,
+    /// The access log, where its lines are not those of the server's log.
+    access: Option<Arc<Queue>>,
+}
+
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Replaces the level filter of the log.
+static FILTER: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new();
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +99,17 @@ pub enum LogError {
     /// The thread that writes lines, or standard error, is not available.
     #[error("the log can't be written: {0}")]
     Output(io::Error),
+    /// Traces can't be sent.
+    #[error(transparent)]
+    Traces(#[from] TraceError),
+    /// The file of the access log can't be opened.
+    #[error("access-log {}: {error}", path.display())]
+    File {
+        /// Its path.
+        path: std::path::PathBuf,
+        /// Error of the system.
+        error: io::Error,
+    },
     /// This process has started a log before.
     #[error("the log is already started: {0}")]
     Started(String),
@@ -76,29 +121,49 @@ pub fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
         .map_err(|error| LogError::Filter { filter: filter.to_owned(), reason: error.to_string() })
 }
 
-/// Starts the log of this process on standard error. The command calls it once.
+/// Starts the logs of this process: one on standard error, and the access log; and its traces, where they are on. The
+/// command calls it once.
 ///
-/// A thread of its own writes the lines. Where standard error accepts none, the oldest wait and new ones are lost.
+/// Threads of their own write the lines. Where an output accepts none, the oldest wait and new ones are lost.
 /// Panics become lines of the log, because the usual message would wait for standard error.
-pub fn init(filter: &str, format: LogFormat) -> Result<(), LogError> {
-    let filter = parse_filter(filter)?;
+///
+/// # Errors
+/// A bad filter, an output that can't be opened, or logs that were started before.
+pub fn init(settings: &LogSettings, traces: &TraceSettings) -> Result<(), LogError> {
+    let filter = parse_filter(&settings.filter)?;
     let terminal = io::stderr().is_terminal();
-    // A descriptor of its own: a blocked write must not hold the lock of the standard library's one.
-    let output = io::stderr().as_fd().try_clone_to_owned().map_err(LogError::Output)?;
-    let queue = Queue::start(std::fs::File::from(output), |lines| {
-        tracing::warn!(lines, "log lines were lost: standard error did not take them in time");
-    })
-    .map_err(LogError::Output)?;
-    let json = match format {
+    let server = Queue::start(descriptor(io::stderr().as_fd())?, |trouble| {
+        if let Trouble::Lost(lines) = trouble {
+            tracing::warn!(lines, "log lines were lost: standard error did not take them in time");
+        }
+    });
+    let server = server.map_err(LogError::Output)?;
+    let json = match settings.format {
         LogFormat::Auto => !terminal,
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
     // https://no-color.org: any non-empty value means plain text.
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let lines = Lines { queue: queue.clone(), json };
-    subscribe(filter, lines, terminal && !plain).map_err(|error| LogError::Started(error.to_string()))?;
-    let _ = LOG.set(queue);
+    let lines = Lines { queue: server.clone(), json };
+    let access = access_queue(settings, &server)?;
+    let server_layer = server_layer(lines, terminal && !plain);
+    let (filter, handle) = tracing_subscriber::reload::Layer::new(filter);
+    // Lines of the access log and spans of traces are none of the log's, where they have an output of their own.
+    let mut layers = match &access {
+        None => vec![server_layer.and_then(RecentLayer).with_filter(filter.and(without(&[TRACES]))).boxed()],
+        Some(queue) => vec![
+            server_layer.and_then(RecentLayer).with_filter(filter.and(without(&[TRACES, ACCESS]))).boxed(),
+            access_layer(queue, settings.access_format).with_filter(only(ACCESS)).boxed(),
+        ],
+    };
+    if let Some(layer) = traces::start(traces)? {
+        layers.push(layer.with_filter(only(TRACES)).boxed());
+    }
+    let started = tracing_subscriber::registry().with(layers).try_init();
+    started.map_err(|error| LogError::Started(error.to_string()))?;
+    let _ = LOGS.set(Logs { server, access });
+    let _ = FILTER.set(Box::new(move |filter| drop(handle.reload(filter))));
     std::panic::set_hook(Box::new(|panic| {
         let at = panic.location().map(ToString::to_string).unwrap_or_default();
         let backtrace = std::backtrace::Backtrace::capture();
@@ -110,26 +175,107 @@ pub fn init(filter: &str, format: LogFormat) -> Result<(), LogError> {
     Ok(())
 }
 
-fn subscribe(filter: EnvFilter, lines: Lines, colours: bool) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// Returns the queue of an access log with a form or an output of its own.
+fn access_queue(settings: &LogSettings, server: &Arc<Queue>) -> Result<Option<Arc<Queue>>, LogError> {
+    let started = match &settings.access {
+        AccessLog::Off => return Ok(None),
+        AccessLog::Stderr if settings.access_format == AccessFormat::Auto => return Ok(None),
+        AccessLog::Stderr => return Ok(Some(server.clone())),
+        AccessLog::Stdout => Queue::start(descriptor(io::stdout().as_fd())?, tell_of_access_log),
+        AccessLog::File(path) => {
+            let open = |error| LogError::File { path: path.clone(), error };
+            Queue::start(LogFile::open(path).map_err(open)?, tell_of_access_log)
+        }
+    };
+    started.map(Some).map_err(LogError::Output)
+}
+
+fn tell_of_access_log(trouble: Trouble<'_>) {
+    match trouble {
+        Trouble::Failing(error) => tracing::error!(%error, "the access log can't be written: its lines are lost"),
+        Trouble::Lost(lines) => tracing::warn!(lines, "lines of the access log were lost"),
+    }
+}
+
+/// Returns a descriptor of its own: a blocked write must not hold the lock of the standard library's one.
+fn descriptor(stream: BorrowedFd<'_>) -> Result<std::fs::File, LogError> {
+    stream.try_clone_to_owned().map(std::fs::File::from).map_err(LogError::Output)
+}
+
+fn server_layer(lines: Lines, colours: bool) -> BoxedLayer {
     let json = lines.json;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines);
+    let layer = tracing_subscriber::fmt::layer().with_writer(lines);
     if json {
-        builder.json().flatten_event(true).with_span_list(false).try_init()
+        layer.json().flatten_event(true).with_span_list(false).boxed()
     } else {
-        builder.fmt_fields(EscapedFields).with_ansi(colours).with_target(false).try_init()
+        layer.fmt_fields(EscapedFields).with_ansi(colours).with_target(false).boxed()
     }
 }
 
-/// Waits until the log is written, for a second at most. The command calls it before the process ends.
+/// Replaces the level filter of the log, if one was started.
+///
+/// # Errors
+/// The filter does not parse.
+pub(crate) fn set_filter(filter: &str) -> Result<(), LogError> {
+    let filter = parse_filter(filter)?;
+    if let Some(replace) = FILTER.get() {
+        replace(filter);
+    }
+    Ok(())
+}
+
+fn access_layer(queue: &Arc<Queue>, format: AccessFormat) -> BoxedLayer {
+    match format {
+        AccessFormat::Common => CommonLines::new(queue.clone(), false).boxed(),
+        AccessFormat::Combined => CommonLines::new(queue.clone(), true).boxed(),
+        AccessFormat::Auto | AccessFormat::Json => {
+            let lines = Lines { queue: queue.clone(), json: true };
+            let layer = tracing_subscriber::fmt::layer().with_writer(lines).with_target(false).with_level(false);
+            layer.json().flatten_event(true).with_span_list(false).with_current_span(false).boxed()
+        }
+    }
+}
+
+/// Returns a filter that takes one target, whose events and spans are of the level `info`.
+fn only(target: &'static str) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+    let filter = FilterFn::new(move |metadata: &Metadata<'_>| metadata.target() == target);
+    filter.with_max_level_hint(LevelFilter::INFO)
+}
+
+/// Returns a filter that takes all targets but some.
+fn without(targets: &'static [&'static str]) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+    let filter = FilterFn::new(move |metadata: &Metadata<'_>| !targets.contains(&metadata.target()));
+    // Without a hint, a filter joined with this one would have none either: disabled levels would cost more.
+    filter.with_max_level_hint(LevelFilter::TRACE)
+}
+
+/// Opens the access log again, if it is a file. Returns whether it is one of its own.
+pub fn reopen() -> bool {
+    let access = LOGS.get().and_then(|logs| logs.access.as_ref());
+    access.inspect(|queue| queue.reopen()).is_some()
+}
+
+/// Waits until the logs are written and the traces are sent, for a second each at most. The command calls it before the process ends.
 pub fn flush() {
-    if let Some(queue) = LOG.get() {
-        queue.flush(FLUSH);
+    if let Some(logs) = LOGS.get() {
+        logs.server.flush(FLUSH);
+        logs.access.iter().for_each(|queue| queue.flush(FLUSH));
     }
+    traces::flush();
 }
 
-/// Returns the number of log lines lost since the process started.
+/// Returns the counts of the log and of the access log.
+fn figures() -> [(&'static str, Figures); 2] {
+    let logs = LOGS.get();
+    let server = logs.map_or_else(Figures::default, |logs| logs.server.figures());
+    let own = logs.and_then(|logs| logs.access.as_ref().filter(|queue| !Arc::ptr_eq(queue, &logs.server)));
+    let access = own.map_or_else(Figures::default, |queue| queue.figures());
+    [("server", server), ("access", access)]
+}
+
+/// Returns how many lines of the log and of the access log were lost.
 pub(crate) fn lost_lines() -> u64 {
-    LOG.get().map_or(0, |queue| queue.lost())
+    figures().iter().map(|(_, figures)| figures.lost).sum()
 }
 
 /// The destination of formatted lines. Each event is one `write`.
@@ -236,7 +382,7 @@ mod tests {
     }
 
     /// A field of each kind, with a value that would clear the screen and forge a line.
-    fn hostile_line(json: bool) -> String {
+    fn hostile_line(json: Option<bool>) -> String {
         #[derive(Clone, Default)]
         struct Output(Arc<std::sync::Mutex<Vec<u8>>>);
         impl Write for Output {
@@ -251,15 +397,14 @@ mod tests {
         #[derive(Debug)]
         #[allow(dead_code, reason = "read by Debug")]
         struct Raw(&'static str);
+        impl super::queue::Output for Output {}
         let output = Output::default();
         let queue = Queue::start(output.clone(), |_| ()).unwrap();
-        let lines = Lines { queue: queue.clone(), json };
-        let builder = tracing_subscriber::fmt().with_writer(lines);
-        let subscriber: Box<dyn tracing::Subscriber + Send + Sync> = if json {
-            Box::new(builder.json().flatten_event(true).finish())
-        } else {
-            Box::new(builder.fmt_fields(EscapedFields).with_ansi(false).finish())
+        let layer = match json {
+            Some(json) => server_layer(Lines { queue: queue.clone(), json }, false),
+            None => access_layer(&queue, AccessFormat::Json),
         };
+        let subscriber = tracing_subscriber::registry().with(layer);
         let evil = "\x1b[2J\r\n\u{7f}\u{9b}31m\u{2028}\u{202e}\u{2066}\0end";
         let error: Box<dyn std::error::Error + 'static> = evil.into();
         tracing::subscriber::with_default(subscriber, || {
@@ -275,13 +420,13 @@ mod tests {
 
     #[test]
     fn no_field_of_any_kind_can_forge_a_line_or_steer_a_terminal() {
-        for json in [false, true] {
+        for json in [Some(false), Some(true), None] {
             let line = hostile_line(json);
             let inner = line.strip_suffix('\n').unwrap();
             let hostile = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
             assert!(!inner.contains(hostile), "{line:?}");
             assert!(inner.matches("end").count() >= 6, "every field is there: {line:?}");
-            if json {
+            if json != Some(false) {
                 let value: serde_json::Value = serde_json::from_str(inner).unwrap();
                 assert!(value["display"].as_str().unwrap().contains("\u{9b}31m"), "JSON keeps the value: {line}");
             }

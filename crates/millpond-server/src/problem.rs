@@ -23,6 +23,8 @@ pub struct Problem {
     pub detail: Option<String>,
     /// The asset that was asked for, as the client named it.
     pub asset: Option<String>,
+    /// Each fault of a configuration; empty otherwise.
+    pub errors: Vec<String>,
     /// Finds the log lines of this request.
     pub request_id: Option<RequestId>,
 }
@@ -37,6 +39,8 @@ struct Document<'a> {
     detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     asset: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    errors: &'a [String],
     #[serde(rename = "request-id", skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
 }
@@ -49,6 +53,7 @@ impl Problem {
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
             detail: None,
             asset: None,
+            errors: Vec::new(),
             request_id: None,
         }
     }
@@ -67,6 +72,13 @@ impl Problem {
         self
     }
 
+    /// With each fault of a configuration.
+    #[must_use]
+    pub fn errors(mut self, errors: Vec<String>) -> Self {
+        self.errors = errors;
+        self
+    }
+
     /// With the id under which the log knows this request.
     #[must_use]
     pub fn request_id(mut self, id: RequestId) -> Self {
@@ -82,6 +94,7 @@ impl Problem {
             status: self.status.as_u16(),
             detail: self.detail.as_deref(),
             asset: self.asset.as_deref(),
+            errors: &self.errors,
             request_id: self.request_id.as_ref().map(RequestId::as_str),
         };
         // Strings and a number serialise without fail; an empty body would still be a valid response.

@@ -1,35 +1,37 @@
 //! A server, put together: places, store, library, front end, listeners; and taken apart again without breaking
 //! responses under way.
 
+mod generation;
+mod parts;
+mod ready;
+mod running;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use generation::Generation;
+pub(crate) use parts::Parts;
+pub(crate) use running::Running;
+
 use crate::{
-    access::Gates,
-    admin,
-    cluster::{self, Cluster, JoinError, LaterCluster, LoadMeter, PlaceHomes},
-    config::{Config, LadderConfig, PlaceConfig},
-    engine,
-    http::{Front, FrontOptions, Service, accept_plain, accept_tls},
-    intercept::{self, Intercept},
-    library::{AssetOptions, Library, LibraryOptions, Places, Survey},
-    live::{
-        self, Ladders, LaterSources, LivePlace, LivePlaceError, OwnerRelay, SourceConnector, Sources, window_options,
-    },
-    metrics::Metrics,
-    recordings::Recordings,
-    rtmp::{self, Rtmp},
-    rtsp::{self, Rtsp, RtspOptions},
+    admin::{AdminAddress, AdminListener},
+    cluster::{Cluster, JoinError, Tasks},
+    config::{Config, Inputs, LadderConfig, Loaded, PlaceConfig},
+    http::Service,
+    intercept::Intercept,
+    library::Survey,
+    listeners::{Inherited, Listener, Listeners, bind},
+    live::{Ladders, LivePlace, LivePlaceError},
+    reload::Reloader,
+    rtmp::CurrentRtmp,
+    rtsp::CurrentRtsp,
     storage, tls,
-    work::{PoolOptions, WorkPool},
+    upgrade::{Predecessor, Program, Upgrader, tell_stopping},
 };
-use http::HeaderValue;
-use millpond_store::{ErrorKind, Homes, ObjectPath, OriginError, PlaceSource, Store};
-use millpond_stream::reception::Relay;
+use arc_swap::ArcSwap;
+use millpond_store::PlaceSource;
+use running::{Sockets, wanted};
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{
-    net::TcpListener,
-    sync::watch,
-    time::{sleep, timeout},
-};
-use tokio_rustls::TlsAcceptor;
+use tokio::{sync::watch, time::timeout};
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +47,14 @@ pub enum ServeError {
         error: io::Error,
         /// Advice, if there is any.
         hint: &'static str,
+    },
+    /// The socket file of the admin address can't be listened on.
+    #[error("--admin unix:{path}: {error}")]
+    AdminSocket {
+        /// The socket file.
+        path: String,
+        /// Error of the system.
+        error: io::Error,
     },
     /// The store or a place can't be opened.
     #[error("{0}")]
@@ -69,228 +79,133 @@ pub enum ServeError {
     /// A file of users or of keys can't be used.
     #[error("access: {0}")]
     Access(String),
-    /// A configured value can't be sent in a header field.
-    #[error("cors-origin {0:?}: not a value for a header field")]
-    CorsOrigin(String),
+}
+
+impl ServeError {
+    /// The kind of the system's error, where an address can't be listened on.
+    pub(crate) fn kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Bind { error, .. } => Some(error.kind()),
+            _ => None,
+        }
+    }
 }
 
 /// A server that listens but serves nobody yet.
 pub struct Server {
-    config: Config,
-    http: TcpListener,
-    https: Option<(TcpListener, TlsAcceptor, Arc<tls::Certificates>)>,
-    admin: TcpListener,
-    rtsp: (rtsp::Listeners, Arc<Rtsp>),
-    rtmp: (rtmp::Listeners, Arc<Rtmp>),
-    /// Where connections are intercepted.
-    intercept: Option<(TcpListener, Arc<Intercept>)>,
+    inputs: Inputs,
+    loaded: Loaded,
+    parts: Parts,
+    generation: Generation,
+    sockets: Sockets,
     service: Arc<Service>,
-    store: Store,
-    places: Places,
-    metrics: Arc<Metrics>,
-    pool: Arc<WorkPool>,
-    library: Arc<Library>,
-    sources: Arc<Sources>,
-    gates: Arc<Gates>,
-    /// The cluster and the tasks of this node, where it is one.
-    cluster: Option<(Arc<Cluster>, cluster::Tasks)>,
+    rtsp: CurrentRtsp,
+    rtmp: CurrentRtmp,
+    intercept: Option<Arc<Intercept>>,
+    /// The tasks of this node, where it is one of a cluster.
+    tasks: Option<Tasks>,
+    predecessor: Predecessor,
+}
+
+/// Orders to a running server.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// Turns true when the server has to stop.
+    pub stop: watch::Receiver<bool>,
+    /// Changes when the configuration has to be loaded again.
+    pub reload: watch::Receiver<u64>,
+    /// Changes when a new process has to take over.
+    pub upgrade: watch::Receiver<u64>,
+    /// Gets the time `shutdown-grace` whenever it changes.
+    pub grace: watch::Sender<Duration>,
+    /// The program of that process; `None` where none can take over.
+    pub program: Option<Program>,
 }
 
 impl Server {
-    /// Opens the places and binds every address.
+    /// Opens the places and binds every address, unless its socket was inherited from the predecessor or the service manager.
+    /// `inputs` are those that `loaded` was made from; reloads read them again.
     ///
     /// # Errors
-    /// The first thing that stands in the way.
-    pub async fn bind(config: Config) -> Result<Self, ServeError> {
-        let places: Vec<_> = config.places.iter().map(|place| (&place.spec, &place.options)).collect();
-        let later = LaterCluster::default();
-        let homes = |place: &str| -> Option<Arc<dyn Homes>> {
-            config.cluster.is_on().then(|| Arc::new(PlaceHomes::new(later.clone(), place)) as Arc<dyn Homes>)
-        };
-        let (store, names) = storage::open(&config.storage, &places, homes)?;
-        let places = Places::new(names);
-        let http = listen("http", config.http.address)?;
-        let admin = listen("admin", config.admin.address)?;
-        let (mut https, mut rtsps, mut rtmps) = (None, None, None);
-        if let Some(source) = config.tls.source() {
-            let certificates = tls::Certificates::open(&source)?;
-            let http = certificates.server_config(&[b"h2", b"http/1.1"])?;
-            if let Some(addr) = config.rtsp.rtsps {
-                // It has no name among the protocols of ALPN.
-                rtsps = Some((listen("rtsps", addr)?, TlsAcceptor::from(certificates.server_config(&[])?)));
-            }
-            if let Some(addr) = config.rtmp.rtmps {
-                rtmps = Some((listen("rtmps", addr)?, TlsAcceptor::from(certificates.server_config(&[])?)));
-            }
-            if let Some(addr) = config.http.https {
-                https = Some((listen("https", addr)?, TlsAcceptor::from(http), certificates));
-            }
+    /// The first obstacle.
+    pub async fn bind(
+        loaded: Loaded,
+        inputs: Inputs,
+        (predecessor, mut inherited): (Predecessor, Inherited),
+    ) -> Result<Self, ServeError> {
+        let config = &loaded.config;
+        let tls = config.tls.source().map(|source| tls::Certificates::open(&source)).transpose()?;
+        let mut listeners = Listeners::new();
+        for (name, address) in wanted(config) {
+            listeners.insert(name, Listener::open(name, address, &mut inherited)?);
         }
-        let pool = WorkPool::new(PoolOptions { threads: config.limits.workers }, store.memory());
-        let pool = Arc::new(pool.map_err(ServeError::Threads)?);
-        let library = Arc::new(Library::new(store.clone(), pool.clone(), library_options(&config)));
-        let metrics = Arc::new(Metrics::new(&store, &library, &places));
-        // Without it indexes and segments are kept in memory only.
-        if let Err(error) = std::fs::create_dir_all(&config.storage.folder) {
-            tracing::warn!(folder = %config.storage.folder.display(), %error, "can't make the cache folder");
+        let admin = AdminListener::open(&config.admin.address, &mut inherited)?;
+        for address in inherited.rest() {
+            tracing::warn!(%address, "an inherited socket is closed: no setting names its address");
         }
-        if let Some(folder) = &config.record.folder
-            && let Err(error) = std::fs::create_dir_all(folder)
-        {
-            tracing::error!(folder = %folder.display(), %error, "can't make the folder of recordings");
-        }
-        let cors_origin = match &config.http.cors_origin {
-            Some(value) => Some(HeaderValue::from_str(value).map_err(|_| ServeError::CorsOrigin(value.clone()))?),
-            None => None,
-        };
-        let lifetimes = if config.places.is_empty() {
-            vec![config.lifetimes; places.iter().count()]
-        } else {
-            config.places.iter().map(|place| place.lifetimes).collect()
-        };
-        let plain = config.rtmp.address.map(|addr| listen("rtmp", addr)).transpose()?;
-        let rtmp_listeners = rtmp::Listeners { plain, secure: rtmps };
-        let listeners = rtsp::Listeners { plain: listen("rtsp", config.rtsp.address)?, secure: rtsps };
-        let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).ok();
-        let own: Vec<_> = config.places.iter().map(|place| &place.access).collect();
-        // The built-in sample has the rules of the server.
-        let own = if own.is_empty() { vec![&config.access; places.iter().count()] } else { own };
-        let gates = Gates::open(places.clone(), (&own, &config.access), &metrics.access);
-        let gates = Arc::new(gates.map_err(|error| ServeError::Access(error.to_string()))?);
-        let rtsp_options = RtspOptions {
-            gates: gates.clone(),
-            settings: config.rtsp.clone(),
-            publish: config.publish.clone(),
-            limits: config.limits,
-            access_log: config.log.access,
-        };
-        let no_rtsp = |error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
-        let settings = (&config.rtsp, &config.limits);
-        let later_sources = LaterSources::default();
-        // A node that asks for passwords is none that others take streams from.
-        let is_relayed = config.cluster.is_on() && config.rtsp.users.is_none();
-        let relay =
-            is_relayed.then(|| Arc::new(OwnerRelay::new(later.clone(), later_sources.clone())) as Arc<dyn Relay>);
-        let means = (SourceConnector::new(config.intercept.mark), relay);
-        let manager = engine::start(store.clone(), pool.clone(), &places, settings, means, &metrics.rtsp);
-        let manager = manager.map_err(no_rtsp)?;
-        let windows = config.places.iter().map(|place| window_options(&place.live)).collect();
-        let live = live_places(&config)?;
-        let assets = (library.clone(), places.clone());
-        let sources = Arc::new(Sources::new(assets, live, windows, &config.rtsp.channels, manager));
-        let _ = later_sources.set(Arc::downgrade(&sources));
-        let own = (http.local_addr().ok(), listeners.plain.local_addr().ok());
-        let cluster = node(&config, own, &metrics)?;
-        if let Some(cluster) = &cluster {
-            let _ = later.set(cluster.clone());
-        }
-        let rtsp = Rtsp::new((sources.clone(), cluster.clone()), rtsp_options, &metrics.rtsp).map_err(no_rtsp)?;
-        let rtmp = Rtmp::new(sources.clone(), rtsp.publishers(), &config.limits, config.log.access, &metrics.rtmp);
-        let options = FrontOptions {
-            cors_origin,
-            access_log: config.log.access,
-            folder: config.storage.folder.clone(),
-            lifetimes,
-            publishers: rtsp.publishers(),
-            gates: gates.clone(),
-            cluster: cluster.clone(),
-            rtsp_ports: (
-                port(&listeners.plain).unwrap_or(config.rtsp.address.port()),
-                listeners.secure.as_ref().and_then(|(listener, _)| port(listener)),
-            ),
-        };
-        let front =
-            Front::new(store.clone(), library.clone(), places.clone(), sources.clone(), metrics.http.clone(), options);
-        let front = Arc::new(front);
-        let service = Arc::new(Service::new(front, config.limits.timeouts, config.limits.max_connections));
-        let intercepted = config.intercept.address.map(|addr| listen("intercept", addr)).transpose()?;
-        let intercept = intercepted.map(|listener| {
-            let intercept =
-                Intercept::new(&config, sources.manager().clone(), (service.clone(), rtsp.clone()), &metrics.intercept);
-            (listener, Arc::new(intercept))
+        make_folders(config);
+        let address = |name: &str| listeners.get(name).and_then(Listener::address);
+        let parts = Parts::start(config, (address("http"), address("rtsp")), predecessor.is_some())?;
+        let sockets = Sockets::new(listeners, tls, admin);
+        let generation = Generation::new(&parts, config, sockets.rtsp_ports(config, &[]), None)?;
+        parts.follow(&generation);
+        let service = Arc::new(Service::new(generation.front.clone(), &config.limits));
+        let rtsp = Arc::new(ArcSwap::new(generation.rtsp.clone()));
+        let rtmp = Arc::new(ArcSwap::new(generation.rtmp.clone()));
+        let intercept = config.intercept.address.map(|_| {
+            let answers = (service.clone(), rtsp.clone());
+            Arc::new(Intercept::new(config, parts.manager.clone(), answers, &parts.metrics.intercept))
         });
-        let (rtsp, rtmp) = ((listeners, rtsp), (rtmp_listeners, rtmp));
-        let cluster = match cluster {
+        let tasks = match &parts.cluster {
             Some(cluster) => {
-                let tasks = cluster.join(load_meter(&metrics, &store)).await;
-                let tasks = tasks.map_err(|error: JoinError| ServeError::Cluster(error.to_string()))?;
-                if sources.has_pushed() {
-                    let sources = sources.clone();
-                    tokio::spawn(cluster.clone().tell_pushed(move || sources.pushed()));
-                }
-                Some((cluster, tasks))
+                let tasks = cluster.join(parts.load_meter()).await;
+                Some(tasks.map_err(|error: JoinError| ServeError::Cluster(error.to_string()))?)
             }
             None => None,
         };
-        Ok(Self {
-            config,
-            http,
-            https,
-            admin,
-            rtsp,
-            rtmp,
-            intercept,
-            service,
-            store,
-            places,
-            metrics,
-            pool,
-            library,
-            sources,
-            gates,
-            cluster,
-        })
+        Ok(Self { inputs, loaded, parts, generation, sockets, service, rtsp, rtmp, intercept, tasks, predecessor })
+    }
+
+    fn address(&self, name: &str) -> Option<SocketAddr> {
+        self.sockets.listeners.get(name).and_then(Listener::address)
     }
 
     /// The address of plain HTTP.
-    ///
-    /// # Errors
-    /// The system's, where it can't tell.
-    pub fn http_addr(&self) -> io::Result<SocketAddr> {
-        self.http.local_addr()
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.address("http")
     }
 
-    /// The address of metrics and health.
-    ///
-    /// # Errors
-    /// The system's, where it can't tell.
-    pub fn admin_addr(&self) -> io::Result<SocketAddr> {
-        self.admin.local_addr()
+    /// The address of the admin API, metrics and health.
+    pub fn admin_addr(&self) -> Option<AdminAddress> {
+        self.sockets.admin.address()
     }
 
     /// The address of RTSP.
-    ///
-    /// # Errors
-    /// The system's, where it can't tell.
-    pub fn rtsp_addr(&self) -> io::Result<SocketAddr> {
-        self.rtsp.0.plain.local_addr()
+    pub fn rtsp_addr(&self) -> Option<SocketAddr> {
+        self.address("rtsp")
     }
 
     /// The address of HTTPS, where it is served.
     pub fn https_addr(&self) -> Option<SocketAddr> {
-        self.https.as_ref().and_then(|(listener, ..)| listener.local_addr().ok())
+        self.address("https")
     }
 
     /// The address of RTSP over TLS, where it is served.
     pub fn rtsps_addr(&self) -> Option<SocketAddr> {
-        self.rtsp.0.secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok())
+        self.address("rtsps")
     }
 
     /// The addresses of RTMP and of RTMP over TLS, where they are served.
     pub fn rtmp_addrs(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
-        let rtmp::Listeners { plain, secure } = &self.rtmp.0;
-        let secure = secure.as_ref().map(|(listener, _)| listener);
-        let address = |listener: Option<&TcpListener>| listener.and_then(|listener| listener.local_addr().ok());
-        (address(plain.as_ref()), address(secure))
+        (self.address("rtmp"), self.address("rtmps"))
     }
 
     /// Returns the survey of each place, with the paths of `most` assets each, for the first words to the user.
     pub async fn surveys(&self, most: usize) -> Vec<Survey> {
         let mut surveys = Vec::new();
-        for place in self.places.iter().filter(|place| !self.sources.is_live(place)) {
-            let config = self.config.places.iter().find(|config| config.spec.name == **place);
-            let local = config.is_none_or(|config| !config.spec.is_remote());
-            let survey = timeout(Duration::from_secs(3), self.library.survey(place, local, most)).await;
+        for place in self.generation.stored() {
+            let local = self.generation.place(place).is_none_or(|config| !config.spec.is_remote());
+            let survey = timeout(Duration::from_secs(3), self.parts.library.survey(place, local, most)).await;
             surveys.push(survey.unwrap_or_else(|_| Survey {
                 place: place.to_string(),
                 failed: Some("no answer within 3 s".to_owned()),
@@ -302,150 +217,142 @@ impl Server {
 
     /// Returns name and address of each place with live streams. Addresses are without secrets.
     pub fn live_places(&self) -> Vec<(String, String)> {
-        let live = self.config.places.iter().filter(|place| place.spec.is_live());
+        let live = self.loaded.config.places.iter().filter(|place| place.spec.is_live());
         live.map(|place| (place.spec.name.clone(), place.spec.source.to_string())).collect()
     }
 
-    /// Serves until `stop` turns true, then finishes what is under way within the configured grace.
-    pub async fn run(self, stop: watch::Receiver<bool>) {
-        let Self {
-            config,
-            http,
-            https,
-            admin,
-            rtsp: (rtsp_listeners, rtsp),
-            rtmp: (rtmp_listeners, rtmp),
-            intercept,
-            service,
-            store,
-            places,
-            metrics,
-            pool,
-            library: _,
-            sources,
-            gates,
-            cluster,
-        } = self;
-        let (cluster, tasks) = cluster.unzip();
-        let stop = until_retired(stop, cluster.clone());
-        gates.watch(&stop);
-        // Live sources are asked when viewers come, not before.
-        let stored = || places.iter().filter(|place| !sources.is_live(place));
-        let readiness = Arc::new(admin::Readiness::new(stored().map(|p| p.to_string())));
-        let front = service.front.clone();
-        let recordings = Recordings::new(config.record.clone(), sources.clone()).map(Arc::new);
-        let admin_state = admin::AdminState {
-            metrics: metrics.clone(),
-            readiness: readiness.clone(),
-            front,
-            manager: sources.manager().clone(),
-            sources: sources.clone(),
-            cluster: cluster.clone(),
-            recordings: recordings.clone(),
-            serving: tokio::runtime::Handle::current(),
-            hosts: admin::AllowedHosts::new(config.admin.address, &config.admin.hosts),
-            limits: service.timeouts,
-        };
-        let (admin_stop, admin_stopped) = watch::channel(false);
-        let admin_ended = admin::start(admin, admin_state, admin_stopped);
-        if let Err(error) = &admin_ended {
-            tracing::error!(%error, "metrics and health are not served");
+    /// Serves until it is ordered to stop, then finishes what is under way within the configured grace.
+    pub async fn run(self, orders: Orders) {
+        let Self { inputs, loaded, parts, generation, sockets, service, rtsp, rtmp, intercept, tasks, mut predecessor } =
+            self;
+        let cluster = parts.cluster.clone();
+        let mut ordered = until_retired(orders.stop, cluster.clone());
+        let ((ends, stop), (cuts, end)) = (watch::channel(false), watch::channel(false));
+        let metrics = parts.metrics.reload.clone();
+        let made = (parts, service, generation);
+        let running =
+            Arc::new(Running::new(made, (rtsp, rtmp, intercept), sockets, (stop.clone(), end.clone(), orders.grace)));
+        let reloader = Reloader::new(inputs, loaded, running.clone(), metrics);
+        let upgrader = orders.program.map(|program| Upgrader::new(program, &running));
+        running.begin(reloader.clone(), upgrader.clone());
+        if predecessor.is_some() {
+            running.take_disk_over();
         }
-        for place in stored() {
-            tokio::spawn(watch_place(store.clone(), place.clone(), readiness.clone(), stop.clone()));
+        predecessor.tell_ready();
+        tokio::spawn(reloader.clone().watch(stop.clone()));
+        tokio::spawn(on_order(orders.reload, stop.clone(), move || {
+            let reloader = reloader.clone();
+            // It logs its result.
+            async move { drop(reloader.reload().await) }
+        }));
+        if let Some(upgrader) = upgrader {
+            tokio::spawn(on_order(orders.upgrade, stop.clone(), move || {
+                let upgrader = upgrader.clone();
+                async move { drop(upgrader.upgrade().await) }
+            }));
         }
-        if let Some((folder, limits)) = live::sweep_limits(&config) {
-            tokio::spawn(live::sweep(sources.manager().clone(), folder, limits, stop.clone()));
-        }
-        let streams = tokio::spawn(rtsp::accept(rtsp_listeners, rtsp, stop.clone()));
-        let pushed = tokio::spawn(rtmp::accept(rtmp_listeners, rtmp, stop.clone()));
-        let (listener, intercept) = intercept.unzip();
-        let intercepted = listener.zip(intercept.clone());
-        let intercepted = intercepted.map(|(listener, of)| tokio::spawn(intercept::accept(listener, of, stop.clone())));
-        let plain = tokio::spawn(accept_plain(http, service.clone(), stop.clone()));
-        let secure = https.map(|(listener, acceptor, certificates)| {
-            let expires = move |validity: Option<(i64, i64)>| {
-                if let Some((_, to)) = validity {
-                    metrics.tls.certificate_expiry(to);
-                }
-            };
-            expires(certificates.validity());
-            if let Some(warning) = certificates.date_warning(std::time::SystemTime::now()) {
-                tracing::warn!("{warning}");
-            }
-            tokio::spawn(tls::watch(certificates, stop.clone(), expires));
-            tokio::spawn(accept_tls(listener, acceptor, service.clone(), stop.clone()))
-        });
-        readiness.listening();
-        if let Some(cluster) = &cluster {
+        let sessions = tokio::spawn(running.rtsp.load_full().run(end));
+        if let Some(cluster) = cluster {
+            let of = running.clone();
+            tokio::spawn(cluster.clone().tell_pushed(move || of.generation.load().sources.pushed()));
             cluster.serves();
         }
-        let _ = plain.await;
-        service.front.end_streams();
-        let _ = streams.await;
-        let _ = pushed.await;
-        if let Some(recordings) = recordings {
-            recordings.end().await;
-        }
-        if let Some(secure) = secure {
-            let _ = secure.await;
-        }
-        if let Some(intercepted) = intercepted {
-            let _ = intercepted.await;
-        }
-        readiness.draining();
-        let drained = async {
-            service.drained().await;
-            if let Some(intercept) = &intercept {
-                intercept.drained().await;
-            }
+        let is_handed_over = tokio::select! {
+            stopped = ordered.wait_for(|stop| *stop) => { drop(stopped); false }
+            () = running.handed_over() => true,
         };
-        if timeout(config.limits.shutdown_grace, drained).await.is_err() {
-            let connections = service.open() + intercept.as_ref().map_or(0, |intercept| intercept.open());
-            tracing::warn!(connections, "responses cut off: the grace for shutting down is over");
-            service.cut().await;
-            if let Some(intercept) = &intercept {
-                intercept.cut().await;
-            }
+        if is_handed_over {
+            running.drain(&mut ordered).await;
         }
+        running.close();
+        ends.send_replace(true);
+        running.service.front().end_streams();
+        running.finish().await;
+        cuts.send_replace(true);
+        running.closed().await;
+        let _ = sessions.await;
         if let Some(tasks) = tasks {
             tasks.leave().await;
         }
-        pool.stop();
-        let _ = admin_stop.send(true);
-        if let Ok(ended) = admin_ended {
-            let _ = timeout(Duration::from_secs(2), ended).await;
+        running.parts.pool.stop();
+        running.end_admin().await;
+    }
+}
+
+impl Running {
+    /// Serves to the end what has begun, after another process has taken over: for the time `drain`, or until `stop` turns true.
+    async fn drain(&self, stop: &mut watch::Receiver<bool>) {
+        let limit = self.generation.load().config.upgrade.drain;
+        // A slow client may hold a slice on the disk for longer too.
+        let drained = timeout(limit, async { tokio::join!(self.leave_disk(), self.idle()) });
+        tokio::select! {
+            drained = drained => {
+                let is_idle = drained.is_ok();
+                tracing::info!(is_idle, "connections that another process took over from have ended");
+            }
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+
+    /// Finishes recordings, and responses and RTSP sessions within the grace.
+    async fn finish(&self) {
+        // The service goes on where another process has taken over: the service manager would end that one.
+        if !self.has_handed_over() {
+            tell_stopping();
+        }
+        if let Some(recordings) = &self.recordings {
+            recordings.end().await;
+        }
+        self.readiness.draining();
+        let (service, intercept) = (&self.service, &self.intercept);
+        let drained = async {
+            service.drained().await;
+            if let Some(intercept) = intercept {
+                intercept.drained().await;
+            }
+            self.without_sessions().await;
+        };
+        let grace = self.generation.load().config.limits.shutdown_grace;
+        if timeout(grace, drained).await.is_err() {
+            let connections = service.open() + intercept.as_ref().map_or(0, |intercept| intercept.open());
+            let sessions = self.rtsp.load().sessions();
+            tracing::warn!(connections, sessions, "responses cut off: the grace for shutting down is over");
+            service.cut().await;
+            if let Some(intercept) = intercept {
+                intercept.cut().await;
+            }
         }
     }
 }
 
-/// The cluster of this node, where it is one of a cluster. Nothing is asked of etcd yet.
-fn node(
-    config: &Config,
-    (http, rtsp): (Option<SocketAddr>, Option<SocketAddr>),
-    metrics: &Metrics,
-) -> Result<Option<Arc<Cluster>>, ServeError> {
-    if !config.cluster.is_on() {
-        return Ok(None);
+/// Does something at each order until `stop` turns true.
+async fn on_order<F: Future<Output = ()>>(
+    mut orders: watch::Receiver<u64>,
+    mut stop: watch::Receiver<bool>,
+    act: impl Fn() -> F,
+) {
+    loop {
+        let ordered = tokio::select! {
+            ordered = orders.changed() => ordered.is_ok(),
+            is_over = stop.wait_for(|stop| *stop) => { drop(is_over); false }
+        };
+        if !ordered {
+            return;
+        }
+        act().await;
     }
-    let (http, rtsp) = (http.unwrap_or(config.http.address), rtsp.unwrap_or(config.rtsp.address));
-    let addresses = cluster::addresses(&config.cluster, http, rtsp);
-    let cluster = Cluster::new(&config.cluster, addresses, metrics.cluster.clone());
-    cluster.map(Some).map_err(ServeError::Cluster)
 }
 
-/// Measures what this server sends.
-fn load_meter(metrics: &Metrics, store: &Store) -> LoadMeter {
-    let (http, streams, store) = (metrics.http.clone(), metrics.rtsp.streams.clone(), store.clone());
-    LoadMeter::new(move || {
-        let playing = u32::try_from(streams.playing()).unwrap_or(u32::MAX);
-        let places = store.stats().places.into_iter();
-        cluster::Counted {
-            sent: http.sent_bytes() + streams.sent_bytes(),
-            sessions: http.responses().saturating_add(playing),
-            read: places.map(|place| (place.name.into(), place.origin_bytes)).collect(),
-        }
-    })
+/// Makes the folders that are written to. Without that of the cache, indexes and segments are kept in memory only.
+fn make_folders(config: &Config) {
+    if let Err(error) = std::fs::create_dir_all(&config.storage.folder) {
+        tracing::warn!(folder = %config.storage.folder.display(), %error, "can't make the cache folder");
+    }
+    if let Some(folder) = &config.record.folder
+        && let Err(error) = std::fs::create_dir_all(folder)
+    {
+        tracing::error!(folder = %folder.display(), %error, "can't make the folder of recordings");
+    }
 }
 
 /// Turns true when `stop` has, and the other nodes know that this one leaves.
@@ -458,42 +365,6 @@ fn until_retired(mut stop: watch::Receiver<bool>, cluster: Option<Arc<Cluster>>)
         retired.send_replace(true);
     });
     stopped
-}
-
-/// Asks a place until it answers once: then it is ready.
-async fn watch_place(store: Store, place: Arc<str>, readiness: Arc<admin::Readiness>, mut stop: watch::Receiver<bool>) {
-    loop {
-        match ask(&store, &place).await {
-            Ok(()) => return readiness.place_answered(&place),
-            Err(error) => tracing::warn!(place = %place, %error, "place does not answer yet"),
-        }
-        tokio::select! {
-            () = sleep(Duration::from_secs(5)) => {}
-            _ = stop.wait_for(|stop| *stop) => return,
-        }
-    }
-}
-
-/// A plain web server can't list its root: there, any answer will do, most likely that there is no such file.
-async fn ask(store: &Store, place: &str) -> Result<(), OriginError> {
-    let error = match store.list(place, &ObjectPath::root()).await {
-        Ok(_) => return Ok(()),
-        Err(OriginError::Unsupported { .. }) => {
-            let Ok(path) = ObjectPath::parse("index.html") else { return Ok(()) };
-            match store.open(place, &path).await {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            }
-        }
-        Err(error) => error,
-    };
-    // An answer that refuses is an answer; silence and credentials that nobody takes are not.
-    match error.kind() {
-        ErrorKind::NotFound if !matches!(error, OriginError::NoSuchBucket { .. }) => Ok(()),
-        ErrorKind::Protocol => Ok(()),
-        _ if matches!(error, OriginError::Forbidden { .. }) => Ok(()),
-        _ => Err(error),
-    }
 }
 
 /// Obstacles to serving a configuration here and now: places that are not there and certificates that can't
@@ -513,23 +384,6 @@ pub fn obstacles(config: &Config) -> (Vec<ServeError>, Vec<ServeError>) {
     (wrong, taken)
 }
 
-fn library_options(config: &Config) -> LibraryOptions {
-    let of = |place: &PlaceConfig| {
-        let options = AssetOptions {
-            key_address: place.key_address.clone(),
-            titles: place.options.titles,
-            is_live: place.spec.is_live(),
-        };
-        (Arc::from(place.spec.name.as_str()), options)
-    };
-    LibraryOptions {
-        segment_duration: config.http.segment_duration,
-        index_folder: Some(config.storage.folder.join("index")),
-        cache_size: config.storage.cache_size,
-        places: config.places.iter().map(of).collect(),
-    }
-}
-
 /// The places with live streams.
 ///
 /// # Errors
@@ -544,40 +398,4 @@ fn live_places(config: &Config) -> Result<HashMap<Arc<str>, LivePlace>, ServeErr
         Some(place.map(|place| (Arc::from(spec.name.as_str()), place)))
     };
     config.places.iter().filter_map(of).collect()
-}
-
-fn listen(flag: &'static str, addr: SocketAddr) -> Result<TcpListener, ServeError> {
-    let listener = TcpListener::from_std(bind(flag, addr)?);
-    listener.map_err(|error| ServeError::Bind { flag, addr, error, hint: "" })
-}
-
-fn bind(flag: &'static str, addr: SocketAddr) -> Result<std::net::TcpListener, ServeError> {
-    let open = || -> io::Result<std::net::TcpListener> {
-        let domain = if addr.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
-        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        socket.set_nonblocking(true)?;
-        if flag == "intercept" {
-            intercept::transparent(&socket, addr.is_ipv4())?;
-        }
-        socket.bind(&addr.into())?;
-        socket.listen(4096)?;
-        Ok(socket.into())
-    };
-    open().map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                ": another program listens there; stop it, or choose another address with this flag"
-            }
-            io::ErrorKind::PermissionDenied if flag == "intercept" => {
-                ": interception needs CAP_NET_ADMIN; see docs/interception.md"
-            }
-            io::ErrorKind::PermissionDenied => {
-                ": ports below 1024 need privileges; choose a higher port with this flag"
-            }
-            io::ErrorKind::AddrNotAvailable => ": this machine doesn't have that address",
-            _ => "",
-        };
-        ServeError::Bind { flag, addr, error, hint }
-    })
 }

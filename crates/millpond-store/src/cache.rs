@@ -6,9 +6,10 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::memory::{CacheCounters, Memory};
-use crate::policy::{Item, PolicyName};
+use crate::policy::{Item, Need, PolicyName};
 
 /// Entries by key. Their owner states their weight, which counts against the budget of a [`Memory`].
 ///
@@ -78,6 +79,29 @@ where
         let Ok(size) = u32::try_from(weight) else { return false };
         let item = Item { key: hash, object: hash, index: 0, of: 1, size };
         self.memory.insert(self.kind, item, Arc::new((key, value)), 0)
+    }
+
+    /// As [`Cache::insert`], for an entry of which it is known when it is needed next. It is refused where others would have to be evicted
+    /// that are needed sooner.
+    pub(crate) fn insert_needed(&self, key: K, value: V, weight: u64, need: Need) -> bool {
+        let hash = self.hash(&key);
+        let Ok(size) = u32::try_from(weight) else { return false };
+        let item = Item { key: hash, object: hash, index: 0, of: 1, size };
+        self.memory.insert_needed(self.kind, (item, Some(need)), Arc::new((key, value)), 0)
+    }
+
+    /// Changes when an entry is needed next.
+    pub(crate) fn set_need<Q>(&self, key: &Q, need: Need)
+    where
+        K: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.memory.set_need(self.hash(key), need);
+    }
+
+    /// Entries of the memory that were needed before a time are evicted first from now on.
+    pub(crate) fn give_up_needs(&self, before: Duration) {
+        self.memory.give_up_needs(before);
     }
 
     /// As [`Cache::insert`], for an entry that is a part of an object. Releases `reserved` bytes of a reservation in

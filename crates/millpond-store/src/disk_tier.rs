@@ -79,6 +79,8 @@ struct Inner {
     kept: KeptSlices,
     /// Time and text of the last failure.
     failure: Option<(Instant, String)>,
+    /// Whether the folder is being given up: nothing is read and written any more.
+    is_left: bool,
 }
 
 impl DiskTier {
@@ -109,7 +111,14 @@ impl DiskTier {
         let tier = Arc::new(Self {
             slabs,
             place: slice,
-            inner: Mutex::new(Inner { ledger, policy, states, kept: KeptSlices::default(), failure: None }),
+            inner: Mutex::new(Inner {
+                ledger,
+                policy,
+                states,
+                kept: KeptSlices::default(),
+                failure: None,
+                is_left: false,
+            }),
             queue,
             started: Instant::now(),
             written: AtomicU64::new(0),
@@ -135,6 +144,9 @@ impl DiskTier {
     pub(crate) fn get(self: &Arc<Self>, item: &Item, len: u64) -> Option<DiskSlice> {
         let now = self.now();
         let mut inner = self.lock();
+        if inner.is_left {
+            return None;
+        }
         if let Some(slot) = inner.ledger.find(item.key)
             && !inner.states[slot as usize].is_whole()
         {
@@ -167,7 +179,7 @@ impl DiskTier {
     /// Returns whether a slice can be read.
     pub(crate) fn contains(&self, key: u64) -> bool {
         let inner = self.lock();
-        inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize].is_whole())
+        !inner.is_left && inner.ledger.find(key).is_some_and(|slot| inner.states[slot as usize].is_whole())
     }
 
     /// Queues a slice for writing. Calls `then` once it can be read from the disk.
@@ -184,9 +196,25 @@ impl DiskTier {
         }
     }
 
+    /// Stops reading and writing, and unlocks the folder once nobody does. Returns whether it is unlocked.
+    pub(crate) fn leave(&self) -> bool {
+        let mut inner = self.lock();
+        inner.is_left = true;
+        // Those of the operator are no readers.
+        for slot in std::mem::take(&mut inner.kept).slots() {
+            inner.ledger.unpin(slot);
+        }
+        let is_unused = inner.ledger.counters().pinned == 0;
+        drop(inner);
+        is_unused && self.slabs.unlock()
+    }
+
     /// Removes a slice.
     pub(crate) fn remove(&self, key: u64) -> bool {
         let mut inner = self.lock();
+        if inner.is_left {
+            return false;
+        }
         let Some((slot, mut is_free)) = inner.ledger.remove(key) else { return false };
         if inner.kept.forget(slot) {
             is_free |= inner.ledger.unpin(slot).is_some();
@@ -284,7 +312,11 @@ impl DiskTier {
         let most = u64::from(self.slabs.slots()) * u64::from(self.place);
         let mut gone = Vec::new();
         let now = self.now();
-        self.lock().ledger.resize(bytes.min(most), now, &mut gone);
+        let mut inner = self.lock();
+        if !inner.is_left {
+            inner.ledger.resize(bytes.min(most), now, &mut gone);
+        }
+        drop(inner);
         for (slot, item) in gone {
             self.free(slot, item.key);
         }

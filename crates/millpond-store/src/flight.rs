@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
+use tracing::{Instrument, Span};
 
 use crate::due::Due;
 use crate::error::OriginError;
@@ -22,6 +23,7 @@ use crate::object::Object;
 use crate::origin::{Body, Fetched};
 use crate::slices::{Slice, SliceCache, SliceReservation};
 use crate::stats;
+use crate::trace;
 
 /// Size of a piece of bytes that arrive without a pause. A pause hands on the bytes that are there.
 const PIECE: usize = 64 * 1024;
@@ -269,7 +271,16 @@ pub(crate) fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc
     let first = slices.range(flight.indexes.start, object.meta().len);
     transfer.expects(first.end - first.start);
     let due = flight.due.clone();
-    tokio::spawn(due.scope(async move {
+    let span = tracing::info_span!(
+        target: trace::TARGET,
+        "slice flight",
+        millpond.place = &*object.source().name,
+        millpond.path = object.path().as_str(),
+        millpond.slices = i64::try_from(flight.indexes.end - flight.indexes.start).unwrap_or(i64::MAX),
+        millpond.bytes = tracing::field::Empty,
+        otel.status_code = tracing::field::Empty,
+    );
+    let run = due.scope(async move {
         let counters = &object.source().counters;
         let counted = slices.flight();
         stats::add(&counters.in_flight, 1);
@@ -282,11 +293,13 @@ pub(crate) fn start(slices: &Arc<SliceCache>, object: &Arc<Object>, flight: &Arc
         drop(counted);
         if let Err(error) = &result {
             object.note(error);
+            Span::current().record("otel.status_code", "ERROR");
         }
         // Off the list first: later readers start a new flight instead of getting an old failure.
         object.flights().retain(|other| !Arc::ptr_eq(other, &flight));
         flight.progress.send_modify(|progress| progress.end = Some(result));
-    }));
+    });
+    tokio::spawn(run.instrument(span));
 }
 
 async fn fly(
@@ -338,6 +351,12 @@ struct Incoming {
     transfer: Transfer,
     rest: Bytes,
     received: u64,
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        Span::current().record("millpond.bytes", i64::try_from(self.received).unwrap_or(i64::MAX));
+    }
 }
 
 /// Fills one slice: the only copy of these bytes on their way from socket to socket.

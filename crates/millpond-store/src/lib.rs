@@ -59,6 +59,7 @@ mod speculation;
 mod stats;
 mod store;
 mod stripe;
+pub mod trace;
 mod waits;
 
 pub use cache::Cache;
@@ -85,7 +86,7 @@ pub use reader::{Chunk, Reader};
 pub use scattered::Scattered;
 pub use single_flight::SingleFlight;
 pub use slab::{ObjectName, SlabError};
-pub use stats::{PlaceStats, Stats};
+pub use stats::{PlaceStats, ReadCounts, Stats};
 pub use store::{DiskOptions, Store, StoreError, StoreOptions};
 pub use stripe::{
     Layout, LayoutError, MAP_SUFFIX, MapError, MapTarget, Piece, StoreNameError, StoreRate, StripeError, StripeMap,

@@ -6,9 +6,9 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::policy::{Item, Ledger, PolicyName, Slot, Time};
+use crate::policy::{Item, Ledger, Need, PolicyName, Slot, Time};
 
 /// Counters of one kind of entries, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,12 +151,23 @@ impl Memory {
     /// Inserts an entry and replaces one with the same key. Releases `reserved` bytes of a reservation in the same
     /// step. Returns whether the entry was inserted.
     pub(crate) fn insert(&self, kind: usize, item: Item, value: Arc<dyn Any + Send + Sync>, reserved: u64) -> bool {
+        self.insert_needed(kind, (item, None), value, reserved)
+    }
+
+    /// As [`Memory::insert`], for an entry of which it may be known when it is needed next.
+    pub(crate) fn insert_needed(
+        &self,
+        kind: usize,
+        (item, need): (Item, Option<Need>),
+        value: Arc<dyn Any + Send + Sync>,
+        reserved: u64,
+    ) -> bool {
         let old = self.remove(item.key);
         let is_in = self.change(|inner, now| {
             inner.reserved = inner.reserved.saturating_sub(reserved);
             let mut gone = inner.fit(now).1;
             let mut slots = Vec::new();
-            let slot = inner.ledger.insert(item, now, &mut slots);
+            let slot = inner.ledger.insert_needed(item, need, now, &mut slots);
             gone.extend(inner.out(&slots));
             let counters = &mut inner.kinds[kind].1;
             let Ok(slot) = slot else {
@@ -175,6 +186,19 @@ impl Memory {
         });
         drop(old);
         is_in
+    }
+
+    /// Changes when an entry is needed next. The needs of all entries are times of one clock.
+    pub(crate) fn set_need(&self, key: u64, need: Need) {
+        let mut inner = self.lock();
+        if let Some(slot) = inner.ledger.find(key) {
+            inner.ledger.set_need(slot, need);
+        }
+    }
+
+    /// Entries that were needed before a time are evicted first from now on.
+    pub(crate) fn give_up_needs(&self, before: Duration) {
+        self.lock().ledger.give_up_needs(before);
     }
 
     /// Removes an entry.

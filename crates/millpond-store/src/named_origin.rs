@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
 
 use crate::error::{At, OriginError};
 use crate::object::Object;
@@ -16,6 +17,7 @@ use crate::prefetch::Scheduler;
 use crate::schedule::{LinkLanes, LinkState, Meter, Mode, Seconds};
 use crate::speculation::Speculation;
 use crate::stats::{self, PlaceCounters};
+use crate::trace;
 
 /// Most bytes that are allocated before they arrive.
 const AHEAD: u64 = 1024 * 1024;
@@ -79,11 +81,30 @@ impl NamedOrigin {
         At { origin: self.description.clone(), path: Arc::from(path.as_str()) }
     }
 
+    /// Returns the span of a request for a trace: for a range, or to open an object.
+    pub(crate) fn span(&self, path: &ObjectPath, range: Option<&Range<u64>>) -> Span {
+        tracing::info_span!(
+            target: trace::TARGET,
+            "origin request",
+            otel.kind = "client",
+            millpond.place = &*self.name,
+            millpond.origin = &*self.description,
+            millpond.path = path.as_str(),
+            millpond.range = range.map(tracing::field::debug),
+            otel.status_code = tracing::field::Empty,
+        )
+    }
+
     /// Requests bytes of the version that was opened.
     pub(crate) async fn read(&self, object: &Object, range: Range<u64>) -> Result<Fetched, OriginError> {
         tracing::debug!(place = %self.name, path = %object.path(), ?range, "origin request");
         stats::add(&self.counters.origin_requests, 1);
-        self.origin.read(object.path(), range, Some(object.meta())).await
+        let span = self.span(object.path(), Some(&range));
+        let read = self.origin.read(object.path(), range, Some(object.meta())).instrument(span.clone()).await;
+        if read.is_err() {
+            span.record("otel.status_code", "ERROR");
+        }
+        read
     }
 
     /// Requests exactly a range, and waits for all of it.

@@ -146,6 +146,11 @@ impl Object {
         self.file.as_ref()
     }
 
+    /// Returns the names of the stores that hold its units; empty where one link carries it.
+    pub fn stores(&self) -> Vec<Arc<str>> {
+        self.source.origin.striping(&self.path).map_or_else(Vec::new, |striping| striping.names)
+    }
+
     pub(crate) fn source(&self) -> &NamedOrigin {
         &self.source
     }

@@ -14,7 +14,7 @@ use crate::flight::{Ending, FlightBytes, Ticket};
 use crate::object::{Acquired, Object};
 use crate::origin::disk;
 use crate::slices::{SliceCache, Stored};
-use crate::stats;
+use crate::stats::{self, ReadCounts};
 
 /// The next origin request begins when fewer bytes than this are left of those requested.
 const AHEAD: u64 = 1024 * 1024;
@@ -89,6 +89,8 @@ pub struct Reader {
     waiting: Option<Instant>,
     /// Parts that could not be read from their file.
     damaged: u32,
+    /// Counts of the response that is made of these bytes.
+    counts: Option<Arc<ReadCounts>>,
 }
 
 impl Reader {
@@ -96,7 +98,15 @@ impl Reader {
     pub(crate) fn new(slices: Arc<SliceCache>, object: Arc<Object>, range: Range<u64>) -> Self {
         let end = range.end.min(object.meta().len);
         let position = range.start;
-        Self { slices, object, position, end, held: None, tickets: Vec::new(), begun: None, waiting: None, damaged: 0 }
+        let (held, tickets, begun, waiting) = (None, Vec::new(), None, None);
+        Self { slices, object, position, end, held, tickets, begun, waiting, damaged: 0, counts: None }
+    }
+
+    /// Adds the bytes that it returns to `counts`, if there are any. Bytes of local files are neither hits nor misses.
+    #[must_use]
+    pub fn counted(mut self, counts: Option<Arc<ReadCounts>>) -> Self {
+        self.counts = counts;
+        self
     }
 
     /// Returns the range not read yet, cut at the end of the object.
@@ -307,6 +317,11 @@ impl Reader {
         };
         stats::add(bytes, len);
         stats::add(of_object, len);
+        match &self.counts {
+            Some(counts) if missed => counts.miss(len),
+            Some(counts) => counts.hit(len),
+            None => {}
+        }
         if let Some(since) = self.waiting.take() {
             counters.misses.add(since.elapsed());
         }

@@ -1,8 +1,8 @@
 //! Slices: the fixed-size byte ranges in which objects are cached.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -71,7 +71,8 @@ impl Slice {
 pub(crate) struct SliceCache {
     memory: Arc<Memory>,
     cache: Cache<SliceId, InMemory>,
-    disk: Option<Arc<DiskTier>>,
+    /// Set at the start, or later when the first remote place is added.
+    disk: OnceLock<Arc<DiskTier>>,
     /// Signalled when space may have become free.
     room: Notify,
     slice: u64,
@@ -99,7 +100,7 @@ impl SliceCache {
         Self {
             cache: Cache::of(&memory, "slices"),
             memory,
-            disk,
+            disk: disk.map_or_else(OnceLock::new, OnceLock::from),
             room: Notify::new(),
             slice,
             run: run.max(slice),
@@ -113,14 +114,14 @@ impl SliceCache {
         if let Some(held) = self.cache.get_item(&id, &item) {
             return Some(Stored::Memory(held.slice));
         }
-        self.disk.as_ref()?.get(&item, u64::from(item.size)).map(Stored::Disk)
+        self.disk()?.get(&item, u64::from(item.size)).map(Stored::Disk)
     }
 
     /// Counts a viewer that begins to read a slice, cached or not. `enters` says whether it begins with the first byte.
     /// The lasting tier learns from it.
     pub(crate) fn read(&self, id: SliceId, of: &Named, enters: bool) {
         let item = self.item(id, of);
-        match &self.disk {
+        match self.disk() {
             Some(disk) => disk.read(&item, enters),
             None => self.memory.read(&item, enters),
         }
@@ -128,7 +129,7 @@ impl SliceCache {
 
     /// Returns whether there is a complete slice.
     pub(crate) fn contains(&self, id: SliceId) -> bool {
-        self.cache.contains(&id) || self.disk.as_ref().is_some_and(|disk| disk.contains(id.key()))
+        self.cache.contains(&id) || self.disk().is_some_and(|disk| disk.contains(id.key()))
     }
 
     /// Returns whether a complete slice is in memory.
@@ -151,7 +152,12 @@ impl SliceCache {
     }
 
     pub(crate) fn disk(&self) -> Option<&Arc<DiskTier>> {
-        self.disk.as_ref()
+        self.disk.get()
+    }
+
+    /// Adds a disk, unless there is one.
+    pub(crate) fn set_disk(&self, disk: Arc<DiskTier>) {
+        let _ = self.disk.set(disk);
     }
 
     pub(crate) fn counters(&self) -> CacheCounters {
@@ -236,7 +242,7 @@ impl SliceReservation {
         let len = std::mem::take(&mut self.len);
         let item = self.slices.item(id, of);
         self.slices.cache.insert_item(id, InMemory { slice: slice.clone(), of: of.clone() }, item, len);
-        if let Some(disk) = self.slices.disk.as_ref().filter(|_| storable) {
+        if let Some(disk) = self.slices.disk().filter(|_| storable) {
             let cache = self.slices.cache.clone();
             disk.store(item, of.clone(), slice, Box::new(move || drop(cache.remove(&id))));
         }

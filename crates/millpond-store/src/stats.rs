@@ -96,6 +96,35 @@ pub(crate) struct Usage {
     pub(crate) miss_bytes: AtomicU64,
 }
 
+/// Bytes that the readers of one response read, by where they were found. See [`Reader::counted`](crate::Reader::counted).
+#[derive(Debug, Default)]
+pub struct ReadCounts {
+    hit: AtomicU64,
+    miss: AtomicU64,
+}
+
+impl ReadCounts {
+    /// Counts bytes that were cached.
+    pub fn hit(&self, bytes: u64) {
+        add(&self.hit, bytes);
+    }
+
+    /// Counts bytes that came from the origin.
+    pub(crate) fn miss(&self, bytes: u64) {
+        add(&self.miss, bytes);
+    }
+
+    /// Returns the bytes that were cached.
+    pub fn hit_bytes(&self) -> u64 {
+        self.hit.load(Ordering::Relaxed)
+    }
+
+    /// Returns the bytes that came from the origin.
+    pub fn miss_bytes(&self) -> u64 {
+        self.miss.load(Ordering::Relaxed)
+    }
+}
+
 /// Adds to a counter. Counters order nothing, so relaxed is enough.
 pub(crate) fn add(counter: &AtomicU64, number: u64) {
     counter.fetch_add(number, Ordering::Relaxed);

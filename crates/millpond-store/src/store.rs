@@ -64,12 +64,7 @@ impl Store {
     pub fn new(options: &StoreOptions) -> Result<Self, StoreError> {
         let least = u64::from(options.slice) * 4;
         let memory = Memory::new(options.memory.max(least), PolicyName::Sieve);
-        let open = |disk: &DiskOptions| -> Result<_, StoreError> {
-            // Slices that wait to be written use memory that the ledger may not count any more.
-            let waiting = (options.memory / 8 / u64::from(options.slice).max(1)).clamp(2, 256) as usize;
-            Ok(DiskTier::open(&disk.folder, disk.quota, options.slice, disk.policy, waiting)?)
-        };
-        let disk = options.disk.as_ref().map(open).transpose()?;
+        let disk = options.disk.as_ref().map(|disk| open_disk(disk, options.memory, options.slice)).transpose()?;
         Ok(Self(Arc::new(Inner {
             slices: Arc::new(SliceCache::new(memory, disk, options.slice, options.run)),
             freshness: options.freshness,
@@ -85,6 +80,26 @@ impl Store {
 
     pub(crate) fn slices(&self) -> &Arc<SliceCache> {
         &self.0.slices
+    }
+
+    /// Opens a disk cache while running; does nothing where there is one.
+    ///
+    /// # Errors
+    ///
+    /// The disk cache cannot be opened.
+    pub fn open_disk(&self, options: &DiskOptions) -> Result<(), StoreError> {
+        if self.0.slices.disk().is_some() {
+            return Ok(());
+        }
+        let slice = u32::try_from(self.slice_size()).unwrap_or(u32::MAX);
+        self.0.slices.set_disk(open_disk(options, self.memory().budget(), slice)?);
+        Ok(())
+    }
+
+    /// Stops using the disk, and gives its folder up for another process once no slice is being read or written. Returns whether it
+    /// has been given up; where it has not, call it again a moment later. Slices are kept in memory from then on.
+    pub fn leave_disk(&self) -> bool {
+        self.0.slices.disk().is_none_or(|disk| disk.leave())
     }
 
     /// Changes the capacity of the disk, up to its initial one, and its eviction policy, while running.
@@ -157,6 +172,11 @@ impl Store {
         };
         let mut places = self.0.places.write().unwrap_or_else(PoisonError::into_inner);
         places.insert(name.to_owned(), Arc::new(place));
+    }
+
+    /// Removes a place. Open objects stay readable, and its slices stay cached until others need their room.
+    pub fn remove_place(&self, name: &str) {
+        self.0.places.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
     /// Returns the places by name, each with a description of its origin.
@@ -372,6 +392,13 @@ impl Store {
         let place = places.get(name).cloned();
         place.ok_or_else(|| OriginError::NoSuchPlace { place: name.to_owned() })
     }
+}
+
+/// Opens the disk cache of a store with `memory` bytes of memory and slices of `slice` bytes.
+fn open_disk(disk: &DiskOptions, memory: u64, slice: u32) -> Result<Arc<DiskTier>, StoreError> {
+    // Slices that wait to be written use memory that the ledger may not count any more.
+    let waiting = (memory / 8 / u64::from(slice).max(1)).clamp(2, 256) as usize;
+    Ok(DiskTier::open(&disk.folder, disk.quota, slice, disk.policy, waiting)?)
 }
 
 impl fmt::Debug for Store {

@@ -119,6 +119,16 @@ impl Counters {
         self.playing.load(Ordering::Relaxed)
     }
 
+    /// Number of sessions refused since the start.
+    pub fn refused(&self) -> u64 {
+        self.refused.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Whether new sessions are refused now because sending is late.
+    pub fn is_overloaded(&self) -> bool {
+        self.overloaded.load(Ordering::Relaxed) != 0
+    }
+
     /// Counts a receiver report.
     pub(crate) fn report(&self, lost: u64, jitter: Duration, round_trip: Option<Duration>) {
         self.reports.fetch_add(1, Ordering::Relaxed);

@@ -51,5 +51,5 @@ pub use resources::Resources;
 pub use stored::{HeavyWork, StoredMedia};
 pub use subscriber::Subscriber;
 pub use transmission::{
-    Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, TrackSender, Udp, ntp,
+    Lateness, Observer, PACKETS_KEPT, Progress, Protection, ROUND, RateRule, SentTotals, TrackSender, Udp, ntp,
 };

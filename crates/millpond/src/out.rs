@@ -1,5 +1,6 @@
 //! Output of the commands: made safe to show, and without a panic where its reader has left.
 
+use indicatif::{ProgressBar, ProgressStyle};
 use millpond_server::escape::{self, Escaping};
 use std::{
     error::Error,
@@ -14,6 +15,9 @@ pub(crate) const CLOSED: u8 = 128 + 13;
 
 /// Longest wait for standard error to take the reason of a failure.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time between pictures of progress on a terminal.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Time between lines of progress in a file or pipe.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -51,6 +55,40 @@ pub(crate) fn line(text: fmt::Arguments<'_>) -> Result<(), Box<dyn Error>> {
     write(&line)
 }
 
+/// Colours of words on terminals.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Colour {
+    Green,
+    Red,
+    Yellow,
+}
+
+impl Colour {
+    /// The control sequence that turns it on (ECMA-48 8.3.117).
+    fn sequence(self) -> &'static str {
+        match self {
+            Self::Red => "\x1b[31m",
+            Self::Green => "\x1b[32m",
+            Self::Yellow => "\x1b[33m",
+        }
+    }
+}
+
+/// Prints one line that begins with a word in a colour: on a terminal, and where NO_COLOR does not forbid it.
+pub(crate) fn coloured(colour: Colour, word: &str, rest: &str) -> Result<(), Box<dyn Error>> {
+    let is_forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if is_forbidden || !io::stdout().is_terminal() {
+        return line(format_args!("{word}{rest}"));
+    }
+    let mut line = String::new();
+    line.push_str(colour.sequence());
+    let _ = Escaping::line(&mut line).write_str(word);
+    line.push_str("\x1b[0m");
+    let _ = Escaping::line(&mut line).write_str(rest);
+    line.push('\n');
+    write(&line)
+}
+
 /// Prints text of several lines, with an end of line behind it.
 pub(crate) fn lines(text: &str) -> Result<(), Box<dyn Error>> {
     write(&with_line_end(&escaped(text)))
@@ -59,6 +97,16 @@ pub(crate) fn lines(text: &str) -> Result<(), Box<dyn Error>> {
 /// Prints JSON, with an end of line behind it.
 pub(crate) fn json(text: &str) -> Result<(), Box<dyn Error>> {
     write(&with_line_end(&escape::json(text)))
+}
+
+/// Prints bytes that Millpond itself made, as they are.
+pub(crate) fn raw(bytes: &[u8]) -> Result<(), Box<dyn Error>> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
+        Err(error) => Err(format!("standard output: {error}").into()),
+    }
 }
 
 /// Writes a line to standard error. One that takes nothing is left alone after a while.
@@ -75,14 +123,41 @@ pub(crate) fn complain(text: &str) {
 /// Shows how far a command is: on a terminal in one line that is written over, elsewhere in a line now and then. Empty
 /// text ends it.
 pub(crate) fn progress(text: &str) {
+    progress_of(0, 0, text);
+}
+
+/// As [`progress`], with a bar of the share that is done; `all` is 0 where that is unknown.
+pub(crate) fn progress_of(done: u64, all: u64, text: &str) {
     static PACE: Mutex<Pace> = Mutex::new(Pace { last: None });
+    static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
     if io::stderr().is_terminal() {
+        let Ok(mut shown) = SHOWN.lock() else { return };
+        if text.is_empty() {
+            if let Some(bar) = shown.take() {
+                bar.finish_and_clear();
+            }
+            return;
+        }
+        let bar = shown.get_or_insert_with(|| bar(all));
+        bar.set_position(done);
         let mut line = String::new();
         let _ = Escaping::line(&mut line).write_str(text);
-        let _ = write!(io::stderr(), "\r{line}\x1b[K");
-        let _ = io::stderr().flush();
+        bar.set_message(line);
     } else if !text.is_empty() && PACE.lock().is_ok_and(|mut pace| pace.is_due(Instant::now())) {
         complain(text);
+    }
+}
+
+/// A line of progress on standard error, which moves while nothing is told, too.
+fn bar(all: u64) -> ProgressBar {
+    let (bar, template) = match all {
+        0 => (ProgressBar::new_spinner(), "{spinner} {msg} ({elapsed})"),
+        _ => (ProgressBar::new(all), "{spinner} [{bar:30}] {percent} %, {eta} left: {msg}"),
+    };
+    bar.enable_steady_tick(TICK);
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
 }
 
@@ -115,12 +190,7 @@ fn with_line_end(text: &str) -> String {
 }
 
 fn write(text: &str) -> Result<(), Box<dyn Error>> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
-        Err(error) => Err(format!("standard output: {error}").into()),
-    }
+    raw(text.as_bytes())
 }
 
 #[cfg(test)]

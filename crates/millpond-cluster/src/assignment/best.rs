@@ -10,7 +10,7 @@ pub(crate) struct Best<T> {
 }
 
 impl<T> Best<T> {
-    pub(crate) fn new(count: usize) -> Self {
+    pub(crate) const fn new(count: usize) -> Self {
         Self { count, items: Vec::new() }
     }
 

@@ -1,4 +1,4 @@
-//! Which dispenser serves an object.
+//! Assignment of objects to dispensers.
 
 mod answer;
 mod best;
@@ -15,7 +15,7 @@ pub use sosd::Sosd;
 use super::{Bitrate, Loads, ObjectKey};
 use std::{fmt, str::FromStr};
 
-/// A stream that a dispenser is wanted for.
+/// A stream that needs a dispenser.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The object that the stream plays.
@@ -31,8 +31,9 @@ pub trait Assignment: fmt::Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> AssignmentName;
 
-    /// The dispensers for a stream, the best first. Nodes that drain are not among them.
-    fn assign(&self, loads: &Loads, request: &Request<'_>) -> Answer;
+    /// The dispensers for a stream, the best first. Nodes that drain are not among them. `loads` may remember what it found on the way;
+    /// that changes no answer.
+    fn assign(&self, loads: &mut Loads, request: &Request<'_>) -> Answer;
 }
 
 /// The rules by name.

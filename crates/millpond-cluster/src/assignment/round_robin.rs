@@ -12,7 +12,7 @@ impl Assignment for RoundRobin {
         AssignmentName::RoundRobin
     }
 
-    fn assign(&self, loads: &Loads, request: &Request<'_>) -> Answer {
+    fn assign(&self, loads: &mut Loads, request: &Request<'_>) -> Answer {
         let all = loads.dispensers();
         let first = usize::try_from(request.turn % all.len().max(1) as u64).unwrap_or(0);
         let [mut with_room, mut full] = [const { Vec::new() }; 2];

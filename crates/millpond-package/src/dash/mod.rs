@@ -14,7 +14,7 @@ mod tests;
 
 use crate::{
     PackageError, bandwidth::seconds, delivery::is_webvtt, digits, hls::Container, presentation::Presentation,
-    track::MediaKind, track_listing::TrackListing, xml::Writer,
+    thumbnails::Thumbnails, track::MediaKind, track_listing::TrackListing, xml::Writer,
 };
 
 use sets::{entries, sets};
@@ -46,6 +46,9 @@ pub fn mpd(presentation: &Presentation) -> Result<String, PackageError> {
     w.start("Period").attribute("id", "0").attribute("start", "PT0S");
     for (id, set) in (0..).zip(&sets) {
         set.write(&mut w, id, presentation);
+    }
+    if let Some(thumbnails) = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails) {
+        thumbnails.adaptation_set(&mut w, sets.len() as u64, &presentation.base);
     }
     Ok(w.finish())
 }

@@ -11,6 +11,7 @@ mod fragment;
 mod init;
 mod protection;
 mod segment;
+mod still;
 
 #[cfg(test)]
 mod tests;
@@ -21,3 +22,4 @@ pub use fragment::{FragmentSample, TrackRun, fragment_head};
 pub use init::{TrackHeader, clip_init, init, live_init};
 pub(crate) use protection::added as added_by_encryption;
 pub use segment::{iframe, segment};
+pub use still::still;

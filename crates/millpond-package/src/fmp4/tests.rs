@@ -119,6 +119,24 @@ fn pictures_for_trick_play_are_single_sync_samples() {
 }
 
 #[test]
+fn a_still_is_a_file_of_one_sample_at_time_0() {
+    let p = presentation(vec![
+        movie(vec![testing::video(table(&reordered(100, 25, 900), 48, 0), 12_800, vec![edit(10_000, 512)])]),
+        movie(vec![testing::audio(table(&frames(100), 48, 0), "eng", Vec::new())]),
+    ]);
+    let v = p.track("v1").unwrap();
+    for n in 1..=4 {
+        let back = index_bytes(&testing::bytes(still(&p, v, n).unwrap())).unwrap();
+        let [track] = &back.tracks[..] else { panic!("{} tracks", back.tracks.len()) };
+        let samples: Vec<_> = track.samples.iter().collect();
+        assert_eq!((samples.len(), samples[0].sync, samples[0].range.len()), (1, true, 900));
+        assert_eq!((samples[0].pts(), track.edits.len(), track.codec == *v.codec().unwrap()), (0, 0, true));
+    }
+    assert!(still(&p, v, 0).is_none() && still(&p, v, 5).is_none());
+    assert!(still(&p, p.track("a1").unwrap(), 1).is_none());
+}
+
+#[test]
 fn a_segment_beyond_4_gib_has_a_large_mdat() {
     let huge = [Made { size: u32::MAX, duration: 1024, composition: 0, sync: true }; 2];
     let p = presentation(vec![movie(vec![testing::audio(table(&huge, 0, 0), "eng", Vec::new())])]);

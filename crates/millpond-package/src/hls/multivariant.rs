@@ -9,6 +9,7 @@ use crate::{
     live::{Rung, Tracks, Window},
     presentation::Presentation,
     selection::family,
+    thumbnails::Thumbnails,
     track::MediaKind,
     track_listing::TrackListing,
     transport,
@@ -71,7 +72,12 @@ pub fn multivariant(presentation: &Presentation, container: Container) -> Result
     if container == Container::Fmp4 {
         keys::of_session(&mut keys, presentation)?;
     }
-    Ok(Content::of(tracks, muxed, container, &presentation.base, keys).write())
+    let mut out = Content::of(tracks, muxed, container, &presentation.base, keys).write();
+    let thumbnails = Thumbnails::of(presentation).filter(|_| presentation.lists_thumbnails);
+    if let Some(thumbnails) = thumbnails.filter(|_| container == Container::Fmp4) {
+        thumbnails.stream(&mut out, &presentation.base);
+    }
+    Ok(out)
 }
 
 /// Returns the multivariant playlist of a live stream, by the formats of its newest epoch; `None` until all tracks have a

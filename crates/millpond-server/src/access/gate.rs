@@ -1,42 +1,33 @@
-//! Applies the rules of places to requests.
+//! Applies the rules of a place to requests.
 
 use super::{
-    AccessMetrics, AccessSettings,
+    AccessMetrics, AccessSettings, Asker, AuthAction, Pass, Refusal,
+    external::{External, Verdict},
+    kept::Kept,
     key_set::{KeySet, Unread},
-    token::{PARAMETERS, TokenError},
+    pass::now as seconds,
+    question::{self, carried},
+    revoked::Revoked,
+    token::{Claims, PARAMETERS, TokenError},
 };
 use crate::{
     http::request::uri::parameter,
-    intercept::Network,
-    library::Places,
-    rtsp::{Access, HttpClient, HttpRefusal, RtspUsers, Users},
+    network::Network,
+    rtsp::{Access, HttpClient, HttpRefusal, RtspUsers, Users, watch_access},
 };
-use std::{
-    collections::HashMap,
-    io,
-    net::IpAddr,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{io, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::watch;
-
-/// The rules of all places.
-#[derive(Debug)]
-pub(crate) struct Gates {
-    places: Places,
-    /// For paths outside of all places, such as channels: the rules of the server.
-    outside: Option<Arc<Gate>>,
-    /// By number of place; `None` for those that are open.
-    of: Vec<Option<Arc<Gate>>>,
-}
 
 /// The rules of a place.
 #[derive(Debug)]
 pub(crate) struct Gate {
+    /// The settings that it was made from.
+    pub(super) settings: AccessSettings,
     users: Option<Arc<Access>>,
-    keys: Option<Arc<KeySet>>,
+    keys: Option<Arc<Kept<KeySet>>>,
     networks: Vec<Network>,
+    revoked: Option<Arc<Kept<Revoked>>>,
+    external: Option<Arc<External>>,
     metrics: AccessMetrics,
 }
 
@@ -57,52 +48,45 @@ pub(crate) struct Viewer<'a> {
     pub(crate) target: &'a str,
     /// Value of `Authorization`.
     pub(crate) authorization: Option<&'a str>,
+    /// Value of `User-Agent`.
+    pub(crate) agent: Option<&'a str>,
 }
 
-/// Why a request is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The client is in none of the networks.
-    Network,
-    /// The path has components such as `..`, which could lead out of a token's paths.
-    Dots,
-    /// The token is refused.
-    Token(TokenError),
-    /// Credentials are needed, or other ones. The values of `WWW-Authenticate` follow.
-    Credentials(Vec<String>),
-    /// The credentials can't be read.
-    Malformed(String),
-    /// The keys of tokens have not been read yet.
-    NoKeys,
-}
+impl<'a> Viewer<'a> {
+    /// The token in `Authorization`.
+    fn bearer(&self) -> Option<&'a str> {
+        let (scheme, value) = self.authorization?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| value.trim())
+    }
 
-impl Refusal {
-    /// Labels of all reasons.
-    pub(super) const LABELS: [&'static str; 6] = ["network", "path", "token", "credentials", "malformed", "keys"];
+    /// The same request with the credentials of a user, or without.
+    fn as_client(&self, has_user: bool) -> HttpClient<'a> {
+        let Self { address, is_secure, method, target, .. } = *self;
+        HttpClient { address, is_secure, method, target, authorization: self.authorization.filter(|_| has_user) }
+    }
 
-    /// Label of a reason.
-    pub(super) fn label(&self) -> &'static str {
-        let [network, path, token, credentials, malformed, keys] = Self::LABELS;
-        match self {
-            Self::Network => network,
-            Self::Dots => path,
-            Self::Token(_) => token,
-            Self::Credentials(_) => credentials,
-            Self::Malformed(_) => malformed,
-            Self::NoKeys => keys,
-        }
+    fn asker(&self) -> Asker<'a> {
+        let Self { address, token, query, is_secure, authorization, agent, .. } = *self;
+        let protocol = if is_secure { "https" } else { "http" };
+        Asker { address, action: AuthAction::Read, protocol, token, query, authorization, agent }
     }
 }
 
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// The part of a place's names that a viewer may see.
+#[derive(Clone, Debug)]
+pub(crate) enum Sight {
+    /// All of them.
+    Whole,
+    /// Those that a token is for, seen from an address.
+    Token(Arc<Claims>, IpAddr),
+}
+
+impl Sight {
+    /// Tells whether a path can be seen. It is decoded and has no slashes at its ends.
+    pub(crate) fn has(&self, path: &str) -> bool {
         match self {
-            Self::Network => f.write_str("clients of this network may not play this"),
-            Self::Dots => f.write_str("the path has a component of dots"),
-            Self::Token(error) => error.fmt(f),
-            Self::Credentials(_) => f.write_str("this needs a token or a password"),
-            Self::Malformed(why) => f.write_str(why),
-            Self::NoKeys => f.write_str("the keys of tokens could not be read yet"),
+            Self::Whole => true,
+            Self::Token(claims, client) => claims.admit(path, *client).is_ok(),
         }
     }
 }
@@ -110,14 +94,53 @@ impl std::fmt::Display for Refusal {
 /// Decision on a request by RTSP.
 #[derive(Debug)]
 pub(crate) enum RtspDecision {
-    /// Nothing: the path has no rules.
+    /// Nothing: the path has no rules, or none that ask for credentials.
     Open,
     /// Nothing more.
-    Admitted,
+    Admitted(Pass),
     /// A user's name and password.
     Users(Arc<Access>),
+    /// The answer of another server.
+    Ask(Question),
     /// It is refused.
     Refused(Refusal),
+}
+
+/// Decision on a request by HTTP.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// It is admitted.
+    Admitted(Pass),
+    /// Another server decides.
+    Ask(Question),
+}
+
+/// A question to the server of `auth-url`, and the gate that asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    gate: Arc<Gate>,
+    question: Box<question::Question>,
+}
+
+impl Question {
+    /// Waits for the answer, which is remembered. Cancel safe.
+    ///
+    /// # Errors
+    /// The reason of a refusal.
+    pub(crate) async fn answer(self) -> Result<Pass, Refusal> {
+        let Self { gate, question } = self;
+        let Some(external) = &gate.external else { return Err(Refusal::NoAnswer) };
+        let refused = match external.ask(&question).await {
+            Verdict::Allowed => return Ok(Pass::of_external(external.identities(&question))),
+            Verdict::Credentials => {
+                Refusal::Credentials(vec!["Basic realm=\"millpond\", charset=\"UTF-8\"".to_owned()])
+            }
+            Verdict::Denied => Refusal::Denied,
+            Verdict::NoAnswer => Refusal::NoAnswer,
+        };
+        gate.metrics.refused(&refused);
+        Err(refused)
+    }
 }
 
 /// Rules that can't be applied.
@@ -126,89 +149,24 @@ pub(crate) enum GateError {
     /// A file can't be used.
     #[error("{}: {why}", .path.display())]
     File { path: PathBuf, why: String },
+    /// There can be no client of HTTP.
+    #[error("auth-url: {0}")]
+    Client(String),
     /// The system has no random numbers.
     #[error("no random numbers: {0}")]
     Random(#[from] io::Error),
 }
 
-impl Gates {
-    /// Opens the rules of places, in their order, and those of the server. Places with equal rules share them.
+impl Gate {
+    /// Opens rules. Keys, lists and decisions of `known` rules stay, where they have the same source.
     ///
     /// # Errors
     /// A file that can't be used.
-    pub(crate) fn open(
-        places: Places,
-        (own, server): (&[&AccessSettings], &AccessSettings),
+    pub(super) fn open(
+        settings: &AccessSettings,
         metrics: &AccessMetrics,
+        known: &[Arc<Self>],
     ) -> Result<Self, GateError> {
-        let mut made: Vec<(&AccessSettings, Arc<Gate>)> = Vec::new();
-        let mut of = Vec::new();
-        for settings in own.iter().copied().chain([server]) {
-            if settings.is_open() {
-                of.push(None);
-                continue;
-            }
-            let gate = match made.iter().find(|(other, _)| *other == settings) {
-                Some((_, gate)) => gate.clone(),
-                None => {
-                    let gate = Arc::new(Gate::open(settings, metrics)?);
-                    made.push((settings, gate.clone()));
-                    gate
-                }
-            };
-            of.push(Some(gate));
-        }
-        let outside = of.pop().flatten();
-        Ok(Self { places, outside, of })
-    }
-
-    /// No rules.
-    pub(crate) fn none() -> Self {
-        Self { places: Places::new([]), outside: None, of: Vec::new() }
-    }
-
-    /// The rules for a path, which is decoded; `None` where it is open. Slashes at its beginning are ignored, so that no other lookup
-    /// finds a place that this one misses.
-    pub(crate) fn of(&self, path: &str) -> Option<&Arc<Gate>> {
-        match self.places.find(path.trim_start_matches('/')) {
-            Some((place, ..)) => self.of.get(place)?.as_ref(),
-            None => self.outside.as_ref(),
-        }
-    }
-
-    /// Decision on a request by RTSP. `begins` is true for DESCRIBE and SETUP; later requests belong to a session.
-    pub(crate) fn rtsp(
-        &self,
-        (path, begins): (&str, bool),
-        client: IpAddr,
-        token: (Option<&str>, &str),
-    ) -> RtspDecision {
-        match self.of(path) {
-            None => RtspDecision::Open,
-            Some(_) if !begins => RtspDecision::Admitted,
-            Some(gate) => gate.admit_rtsp(path, client, token),
-        }
-    }
-
-    /// Starts the tasks that read files and URLs again.
-    pub(crate) fn watch(&self, stop: &watch::Receiver<bool>) {
-        let mut begun: HashMap<*const Gate, ()> = HashMap::new();
-        for gate in self.of.iter().chain([&self.outside]).flatten() {
-            if begun.insert(Arc::as_ptr(gate), ()).is_some() {
-                continue;
-            }
-            if let Some(users) = &gate.users {
-                tokio::spawn(Access::watch(users.clone(), stop.clone()));
-            }
-            if let Some(keys) = &gate.keys {
-                tokio::spawn(keys.clone().watch(stop.clone()));
-            }
-        }
-    }
-}
-
-impl Gate {
-    fn open(settings: &AccessSettings, metrics: &AccessMetrics) -> Result<Self, GateError> {
         let users = settings.users.as_ref().map(|path| {
             let users = Users::read(path).map_err(|all| {
                 let all: Vec<_> = all.iter().map(ToString::to_string).collect();
@@ -217,76 +175,168 @@ impl Gate {
             Ok::<_, GateError>(Arc::new(Access::open(RtspUsers { path: path.clone(), users })?))
         });
         let keys = settings.keys.as_ref().map(|source| {
-            let keys = KeySet::open(source.clone(), settings.parties.clone(), metrics.clone());
-            let wrong = |why| GateError::File { path: PathBuf::from(source.to_string()), why };
-            keys.map(Arc::new).map_err(wrong)
+            let same = |gate: &Arc<Self>| gate.keys.clone().filter(|keys| keys.is_of(source, &settings.parties));
+            let keys = match known.iter().find_map(same) {
+                Some(known) => known.read_file_again().map(|()| known),
+                None => KeySet::open(source.clone(), settings.parties.clone(), metrics.clone()).map(Kept::new),
+            };
+            keys.map_err(|why| GateError::File { path: PathBuf::from(source.to_string()), why })
         });
+        let revoked = settings.revoked.as_ref().map(|path| {
+            let same = |gate: &Arc<Self>| gate.revoked.clone().filter(|revoked| revoked.is_of(path));
+            let revoked = match known.iter().find_map(same) {
+                Some(known) => known.read_again().map(|()| known),
+                None => Revoked::open(path).map(Kept::new),
+            };
+            revoked.map_err(|why| GateError::File { path: path.clone(), why })
+        });
+        let same = |gate: &Arc<Self>| gate.external.clone().filter(|external| external.is_of(&settings.external));
+        let external = match known.iter().find_map(same) {
+            Some(known) => Some(known),
+            None => External::open(&settings.external, metrics).map_err(GateError::Client)?.map(Arc::new),
+        };
         Ok(Self {
             users: users.transpose()?,
             keys: keys.transpose()?,
             networks: settings.networks.clone(),
+            revoked: revoked.transpose()?,
+            external,
             metrics: metrics.clone(),
+            settings: settings.clone(),
         })
     }
 
-    /// Checks a request by HTTP for a path, which is decoded. `now` is the time of the server's clock.
+    /// Starts the tasks that read files and URLs again, until the server stops. Those that run already go on.
+    pub(super) fn watch(&self, stop: &watch::Receiver<bool>) {
+        if let Some(users) = &self.users {
+            tokio::spawn(watch_access(Arc::downgrade(users), stop.clone()));
+        }
+        if let Some(keys) = &self.keys {
+            keys.keep(|keys| keys.watch(stop.clone()));
+        }
+        if let Some(revoked) = &self.revoked {
+            revoked.keep(|revoked| revoked.watch(stop.clone()));
+        }
+    }
+
+    /// Returns what a viewer may see of the names of a place. Another server is asked about assets, not about names.
+    pub(super) fn sight(&self, viewer: &Viewer<'_>, now: Duration) -> Option<Sight> {
+        if !self.is_in_networks(viewer.address) {
+            return None;
+        }
+        let query = query_token(viewer.query);
+        let bearer = viewer.bearer();
+        if let (Some(keys), Some(token)) = (&self.keys, viewer.token.or(bearer).or(query.as_deref())) {
+            let claims = keys.read(token, seconds()).ok().filter(|claims| !self.is_revoked(claims))?;
+            return Some(Sight::Token(claims, viewer.address));
+        }
+        if self.external.is_some() {
+            return None;
+        }
+        let Some(users) = &self.users else { return self.keys.is_none().then_some(Sight::Whole) };
+        users.admit_http(&viewer.as_client(bearer.is_none()), now).ok().map(|()| Sight::Whole)
+    }
+
+    /// Checks a request by HTTP for a path, which is decoded, to play an asset. `now` is the time of the server's clock.
     ///
     /// # Errors
     /// The reason of a refusal.
-    pub(crate) fn admit_http(&self, path: &str, viewer: &Viewer<'_>, now: Duration) -> Result<(), Refusal> {
-        let bearer = viewer.authorization.and_then(|text| {
-            let (scheme, value) = text.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| value.trim())
-        });
+    pub(crate) fn admit_http(
+        self: &Arc<Self>,
+        (path, asset): (&str, &str),
+        viewer: &Viewer<'_>,
+        now: Duration,
+    ) -> Result<Decision, Refusal> {
+        let bearer = viewer.bearer();
         let query = query_token(viewer.query);
         let token = viewer.token.or(bearer).or(query.as_deref());
-        let decided = self.decide(path, viewer.address, token).and_then(|is_admitted| match &self.users {
-            _ if is_admitted => Ok(()),
-            Some(users) => {
-                let Viewer { address, is_secure, method, target, .. } = *viewer;
-                let authorization = viewer.authorization.filter(|_| bearer.is_none());
-                let asked = HttpClient { address, is_secure, method, target, authorization };
-                users.admit_http(&asked, now).map_err(|why| match why {
+        let decided = self.decide(path, viewer.address, token).and_then(|pass| match (pass, &self.users) {
+            (Some(pass), _) => Ok(Decision::Admitted(pass)),
+            (None, _) if self.external.is_some() => Ok(Decision::Ask(self.question(asset, &viewer.asker()))),
+            (None, Some(users)) => {
+                let admitted = users.admit_http(&viewer.as_client(bearer.is_none()), now);
+                let admitted = admitted.map(|()| Decision::Admitted(Pass::default()));
+                admitted.map_err(|why| match why {
                     HttpRefusal::Malformed(why) => Refusal::Malformed(why),
                     HttpRefusal::Challenge(challenges) => Refusal::Credentials(self.with_bearer(challenges)),
                     HttpRefusal::Forbidden => Refusal::Network,
                 })
             }
-            None => Err(Refusal::Credentials(self.with_bearer(Vec::new()))),
+            (None, None) => Err(Refusal::Credentials(self.with_bearer(Vec::new()))),
         });
         decided.inspect_err(|why| self.metrics.refused(why))
     }
 
     /// Checks a request by RTSP for a path, which is decoded.
-    fn admit_rtsp(&self, path: &str, client: IpAddr, (token, query): (Option<&str>, &str)) -> RtspDecision {
-        let in_query = query_token(query);
-        let refused = match (self.decide(path, client, token.or(in_query.as_deref())), &self.users) {
-            (Ok(true), _) => return RtspDecision::Admitted,
-            (Ok(false), Some(users)) => return RtspDecision::Users(users.clone()),
-            (Ok(false), None) => Refusal::Credentials(Vec::new()),
+    pub(super) fn admit_rtsp(self: &Arc<Self>, path: &str, asset: &str, asker: &Asker<'_>) -> RtspDecision {
+        let in_query = query_token(asker.query);
+        let refused = match (self.decide(path, asker.address, asker.token.or(in_query.as_deref())), &self.users) {
+            (Ok(Some(_)), _) if !self.asks_credentials() => return RtspDecision::Open,
+            (Ok(Some(pass)), _) => return RtspDecision::Admitted(pass),
+            (Ok(None), _) if self.external.is_some() => return RtspDecision::Ask(self.question(asset, asker)),
+            (Ok(None), Some(users)) => return RtspDecision::Users(users.clone()),
+            (Ok(None), None) => Refusal::Credentials(Vec::new()),
             (Err(why), _) => why,
         };
         self.metrics.refused(&refused);
         RtspDecision::Refused(refused)
     }
 
-    /// Decision by network and token alone: `true` admits the request, `false` leaves it to users.
-    fn decide(&self, path: &str, client: IpAddr, token: Option<&str>) -> Result<bool, Refusal> {
-        if !self.networks.is_empty() && !self.networks.iter().any(|network| network.contains(client)) {
+    pub(super) fn question(self: &Arc<Self>, path: &str, asker: &Asker<'_>) -> Question {
+        Question { gate: self.clone(), question: Box::new(question::Question::new(path, asker)) }
+    }
+
+    /// Whether it asks for a user, a token or a decision of another server, and not for networks alone.
+    pub(super) fn asks_credentials(&self) -> bool {
+        self.settings.asks_credentials()
+    }
+
+    /// Whether another server decides, which may look at all of a query.
+    pub(crate) fn asks_others(&self) -> bool {
+        self.external.is_some()
+    }
+
+    /// The token that stands for the credentials of a query in paths, so that relative URLs have them. `None` where it has none.
+    pub(crate) fn in_path(&self, query: &str) -> Option<String> {
+        let own = query_token(query).filter(|token| token.starts_with("eyJ") && !token.contains('/'));
+        let own = own.filter(|token| self.keys.is_some() && token.contains('.'));
+        // Another server may look at all of the query.
+        own.or_else(|| self.external.is_some().then(|| carried(query))?)
+    }
+
+    /// Decision by network and token alone: a pass admits the request, `None` leaves it to users.
+    fn decide(&self, path: &str, client: IpAddr, token: Option<&str>) -> Result<Option<Pass>, Refusal> {
+        if !self.is_in_networks(client) {
             return Err(Refusal::Network);
         }
         if path.split('/').any(|component| matches!(component, "." | "..")) {
             return Err(Refusal::Dots);
         }
-        let Some(keys) = &self.keys else { return Ok(self.users.is_none()) };
-        let Some(token) = token else { return Ok(false) };
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        let claims = keys.read(token, now).map_err(|error| match error {
+        let Some(keys) = &self.keys else {
+            let is_open = self.users.is_none() && self.external.is_none();
+            return Ok(is_open.then(Pass::default));
+        };
+        // Another server may take what is no JWT.
+        let is_foreign = |token: &&str| self.external.is_some() && !token.contains('.');
+        let Some(token) = token.filter(|token| !is_foreign(token)) else { return Ok(None) };
+        let claims = keys.read(token, seconds()).map_err(|error| match error {
             Unread::NoKeys => Refusal::NoKeys,
             Unread::Wrong(error) => Refusal::Token(error),
         })?;
+        if self.is_revoked(&claims) {
+            return Err(Refusal::Token(TokenError::Revoked));
+        }
         claims.admit(path.trim_matches('/'), client).map_err(Refusal::Token)?;
-        Ok(true)
+        Ok(Some(Pass::new(keys.identity(token, &claims), claims, self.revoked.clone())))
+    }
+
+    fn is_in_networks(&self, client: IpAddr) -> bool {
+        self.networks.is_empty() || self.networks.iter().any(|network| network.contains(client))
+    }
+
+    fn is_revoked(&self, claims: &Claims) -> bool {
+        let names = self.revoked.as_ref().zip(claims.jti.as_ref());
+        names.is_some_and(|(revoked, name)| revoked.has(name))
     }
 
     fn with_bearer(&self, mut challenges: Vec<String>) -> Vec<String> {
@@ -299,3 +349,6 @@ impl Gate {
 pub(crate) fn query_token(query: &str) -> Option<String> {
     PARAMETERS.iter().map(|name| parameter(query, name)).find(|token| !token.is_empty())
 }
+
+#[cfg(test)]
+mod tests;

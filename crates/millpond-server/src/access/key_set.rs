@@ -8,6 +8,7 @@ use super::{
 use crate::files::{Looks, Stamp};
 use std::{
     collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
     path::Path,
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
@@ -18,10 +19,10 @@ use tokio::{
 };
 use url::Url;
 
-/// How often a URL is read again.
+/// Interval between readings of a URL.
 const PERIOD: Duration = Duration::from_secs(600);
-/// Least time between two readings of a URL.
-const PAUSE: Duration = Duration::from_secs(10);
+/// Least time between two readings of a URL, and after a reading that failed.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
 /// Longest time of a reading.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most tokens whose signatures are remembered.
@@ -37,6 +38,8 @@ pub(super) struct KeySet {
     known: Mutex<HashMap<Box<str>, Arc<Claims>>>,
     /// Asks for a reading of the URL, because a token has an unknown key.
     wanted: Notify,
+    /// Hashes names of tokens.
+    hasher: RandomState,
     metrics: AccessMetrics,
 }
 
@@ -59,7 +62,38 @@ impl KeySet {
             KeySource::Url(_) => None,
         };
         let (keys, known, wanted) = (RwLock::new(keys), Mutex::default(), Notify::new());
-        Ok(Self { source, parties, keys, known, wanted, metrics })
+        Ok(Self { source, parties, keys, known, wanted, hasher: RandomState::new(), metrics })
+    }
+
+    /// Whether it has the keys of a source, for tokens of these parties.
+    pub(super) fn is_of(&self, source: &KeySource, parties: &Parties) -> bool {
+        self.source == *source && self.parties == *parties
+    }
+
+    /// Reads the file again, because a reload does. Keys of a URL stay.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub(super) fn read_file_again(&self) -> Result<(), String> {
+        match &self.source {
+            KeySource::File(path) => read_file(path).map(|keys| self.replace(keys)),
+            KeySource::Url(_) => Ok(()),
+        }
+    }
+
+    /// Hash of a token's name: its `jti`, else its `sub`, else the token itself. Places with the same keys count a token as one.
+    pub(super) fn identity(&self, token: &str, claims: &Claims) -> u64 {
+        self.hasher.hash_one(match (&claims.jti, &claims.sub) {
+            (Some(jti), _) => ("jti", jti.as_str()),
+            (None, Some(sub)) => ("sub", sub.as_str()),
+            // A client can change the signature: two of ES256 are right for one text.
+            (None, None) => ("token", token.rsplit_once('.').map_or(token, |(signed, _)| signed)),
+        })
+    }
+
+    /// The keys; `None` while a URL was never read.
+    fn keys(&self) -> Option<Arc<Keys>> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads a token at a time in seconds since 1970.
@@ -75,15 +109,11 @@ impl KeySet {
             }
             known().remove(token);
         }
-        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Unread::NoKeys)?;
+        let keys = self.keys().ok_or(Unread::NoKeys)?;
         match token::read(token, &keys, &self.parties) {
             Ok(claims) => {
                 let claims = Arc::new(claims);
-                let mut known = known();
-                if known.len() >= REMEMBERED {
-                    known.clear();
-                }
-                known.insert(token.into(), claims.clone());
+                self.remember(token, &claims, &keys);
                 Ok(claims)
             }
             Err(error) => {
@@ -95,7 +125,20 @@ impl KeySet {
         }
     }
 
-    fn replace(&self, keys: Keys) {
+    /// Remembers a token that `keys` have signed, unless others have replaced them meanwhile: it would outlive a key that is gone.
+    fn remember(&self, token: &str, claims: &Arc<Claims>, keys: &Arc<Keys>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // New keys are in place before the table is cleared.
+        if !self.keys().is_some_and(|now| Arc::ptr_eq(&now, keys)) {
+            return;
+        }
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(token.into(), claims.clone());
+    }
+
+    pub(super) fn replace(&self, keys: Keys) {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(keys));
         // Tokens of keys that are gone are no longer valid.
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -142,7 +185,7 @@ impl KeySet {
             self.took(read);
             let now = Instant::now();
             let next = async {
-                sleep_until(now + PAUSE).await;
+                sleep_until(now + if has_failed { PAUSE.1 } else { PAUSE.0 }).await;
                 if !has_failed {
                     tokio::select! {
                         () = sleep_until(now + PERIOD) => {}
@@ -203,4 +246,30 @@ async fn read_url(client: &reqwest::Client, url: &Url) -> Result<Keys, String> {
         bytes.extend_from_slice(&chunk);
     }
     Keys::parse_set(&bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{keys::Secret, sign};
+
+    #[test]
+    fn a_token_does_not_outlive_its_key_and_counts_as_one() {
+        let of = |name: &str| format!("a secret of thirty-two bytes {name}");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, of("one")).unwrap();
+        let metrics = AccessMetrics::register(&mut prometheus_client::registry::Registry::default());
+        let set = KeySet::open(KeySource::File(file), Parties::default(), metrics).unwrap();
+        let claims = Claims { exp: u64::MAX >> 1, paths: None, net: None, jti: None, sub: None };
+        let token = sign(&claims, &Parties::default(), &Secret::parse(of("one").as_bytes()).unwrap()).unwrap();
+        assert!(set.read(&token, 1).is_ok());
+        let identity = |token: &str| set.identity(token, &claims);
+        assert!(identity("a.b.c") == identity("a.b.d") && identity("a.b.c") != identity("a.c.c"));
+        // A request has checked the token with the old key, and remembers it after the new one is in place.
+        let old = set.keys().unwrap();
+        set.replace(Keys::parse(of("two").as_bytes()).unwrap());
+        set.remember(&token, &Arc::new(claims.clone()), &old);
+        assert_eq!(set.read(&token, 1), Err(Unread::Wrong(TokenError::Signature)));
+    }
 }

@@ -2,7 +2,7 @@
 
 use jsonwebtoken::{
     Algorithm, DecodingKey,
-    jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm},
+    jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse},
 };
 use std::fmt;
 
@@ -38,6 +38,9 @@ pub enum KeyError {
     /// There is too much of it.
     #[error("it has more than {MOST_BYTES} bytes or {MOST_KEYS} keys")]
     Large,
+    /// Public keys or a key set where a secret is needed: what everybody knows would sign tokens.
+    #[error("a secret is needed, not a PEM file or a key set")]
+    NotSecret,
     /// The secret is too short to be one.
     #[error("a secret has at least {LEAST_SECRET} bytes")]
     Short,
@@ -64,6 +67,9 @@ impl Secret {
         let bytes = bytes.trim_ascii();
         if bytes.is_empty() {
             return Err(KeyError::None);
+        }
+        if is_set(bytes) || is_pem(bytes) {
+            return Err(KeyError::NotSecret);
         }
         if bytes.len() > MOST_BYTES {
             return Err(KeyError::Large);
@@ -102,10 +108,10 @@ impl Keys {
             return Err(KeyError::Large);
         }
         let text = bytes.trim_ascii();
-        if text.starts_with(b"{") {
+        if is_set(text) {
             return Self::parse_set(text);
         }
-        if text.windows(10).any(|part| part == b"-----BEGIN") {
+        if is_pem(text) {
             return Self::parse_pem(std::str::from_utf8(text).map_err(|_| KeyError::NotText)?);
         }
         let secret = Secret::parse(text)?;
@@ -177,6 +183,9 @@ impl Key {
 
     fn of_set(value: serde_json::Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
+        if !is_to_verify(&jwk) {
+            return None;
+        }
         let algorithm = match &jwk.algorithm {
             AlgorithmParameters::RSA(_) => Algorithm::RS256,
             AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P256 => Algorithm::ES256,
@@ -203,6 +212,23 @@ impl Key {
     }
 }
 
+/// Whether the content of a file is a key set.
+fn is_set(text: &[u8]) -> bool {
+    text.starts_with(b"{")
+}
+
+/// Whether the content of a file has keys in PEM.
+fn is_pem(text: &[u8]) -> bool {
+    text.windows(10).any(|part| part == b"-----BEGIN")
+}
+
+/// Whether a key is meant for signatures (RFC 7517 4.2, 4.3). A key that does not say so is.
+fn is_to_verify(jwk: &Jwk) -> bool {
+    let is_used = jwk.common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
+    let operations = jwk.common.key_operations.as_ref();
+    is_used && operations.is_none_or(|all| all.contains(&KeyOperations::Verify))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +251,20 @@ mod tests {
     }
 
     #[test]
+    fn keys_for_other_uses_than_signatures_are_left_out() {
+        let key = |more: &str| {
+            let ed = r#""kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo""#;
+            count(&format!(r#"{{"keys":[{{{ed}{more}}}]}}"#))
+        };
+        for more in ["", r#","use":"sig""#, r#","key_ops":["verify"]"#, r#","use":"sig","key_ops":["sign","verify"]"#] {
+            assert_eq!(key(more), Ok(1), "{more}");
+        }
+        for more in [r#","use":"enc""#, r#","key_ops":["encrypt"]"#, r#","key_ops":[]"#, r#","use":"other""#] {
+            assert_eq!(key(more), Err(KeyError::None), "{more}");
+        }
+    }
+
+    #[test]
     fn faults_are_told() {
         for (text, why) in [
             ("", KeyError::None),
@@ -242,6 +282,14 @@ mod tests {
         }
         assert_eq!(count(&ED.repeat(MOST_KEYS + 1)), Err(KeyError::Large));
         assert_eq!(count(&"x".repeat(MOST_BYTES + 1)), Err(KeyError::Large));
+    }
+
+    #[test]
+    fn a_public_key_is_no_secret() {
+        let set = br#"{"keys":[{"kty":"oct","k":"AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75"}]}"#;
+        for file in [ED.as_bytes(), set] {
+            assert_eq!(Secret::parse(file), Err(KeyError::NotSecret));
+        }
     }
 
     #[test]

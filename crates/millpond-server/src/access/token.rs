@@ -1,7 +1,7 @@
 //! Tokens: JSON Web Tokens (RFC 7519) with a time, paths and a network.
 
 use super::keys::{Keys, Secret};
-use crate::intercept::Network;
+use crate::network::Network;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, Validation, decode, decode_header, errors::ErrorKind};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -9,25 +9,35 @@ use std::net::IpAddr;
 /// Most bytes of a token.
 pub const MOST: usize = 4096;
 /// Seconds that clocks may differ.
-const LEEWAY: u64 = 5;
-/// Most keys that one token is tried with.
+pub(super) const LEEWAY: u64 = 5;
+/// Most keys with which one token is checked.
 const TRIES: usize = 8;
 /// Names of the query parameters that tokens may stand in.
 pub(super) const PARAMETERS: [&str; 2] = ["token", "jwt"];
-/// Beginning of a path component that is a token. All tokens begin with `eyJ`, the base64 of `{"`.
-const MARK: &str = "~eyJ";
+/// Names of the query parameters that the log does not show.
+const SECRETS: [&str; 4] = ["token", "jwt", "pass", "password"];
+/// Beginnings of a path component that is a token. All tokens begin with `eyJ`, the base64 of `{"`. Some clients encode the tilde.
+const MARKS: [&str; 3] = ["~eyJ", "%7EeyJ", "%7eeyJ"];
+/// Bytes of a mark that belong to the token.
+const BEGIN: usize = 3;
 
 /// Claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// Time after which it is worth nothing, in seconds since 1970 (RFC 7519 4.1.4).
+    /// Its end, in seconds since 1970 (RFC 7519 4.1.4).
     pub exp: u64,
-    /// Paths that it is for, with all below them; absent: all that its key is for.
+    /// Paths that it admits to, with all below them; absent: all paths of its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
     /// Network of the clients that may use it; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<String>,
+    /// Name of the token, by which it can be revoked (RFC 7519 4.1.7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jti: Option<String>,
+    /// Its subject (RFC 7519 4.1.2). Limits count tokens without a name by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub: Option<String>,
 }
 
 /// Why a token is refused.
@@ -54,6 +64,9 @@ pub enum TokenError {
     /// It is for another audience, or of another issuer.
     #[error("the token is of another issuer or for another audience")]
     Foreign,
+    /// It was revoked.
+    #[error("the token was revoked")]
+    Revoked,
     /// It is for other paths.
     #[error("the token is for other paths")]
     Path,
@@ -63,7 +76,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// Whether the token is right, but for something or somebody else.
+    /// Whether the token is valid, but for other paths or clients.
     pub fn is_of_another(self) -> bool {
         matches!(self, Self::Path | Self::Address)
     }
@@ -78,25 +91,28 @@ pub struct Parties {
     pub audience: Option<String>,
 }
 
-/// Whether a parameter of a query, such as `token=TEXT`, is a token.
+/// Whether a parameter of a query, such as `token=TEXT`, is a token or a password.
 pub fn is_parameter(pair: &str) -> bool {
-    PARAMETERS.contains(&pair.split('=').next().unwrap_or_default())
+    SECRETS.contains(&pair.split('=').next().unwrap_or_default())
 }
 
 /// Whether a component of a path is a token.
 pub fn is_component(component: &str) -> bool {
-    component.starts_with(MARK)
+    mark(component).is_some()
+}
+
+/// The mark that a path component begins with.
+fn mark(component: &str) -> Option<&'static str> {
+    MARKS.into_iter().find(|mark| component.starts_with(mark))
 }
 
 /// Takes the token out of a path that begins with one: `/~TOKEN/films/a.mp4` is the token and `/films/a.mp4`.
 pub fn split(path: &str) -> Option<(&str, &str)> {
     let inside = path.strip_prefix('/')?;
-    if !inside.starts_with(MARK) {
-        return None;
-    }
+    let begin = mark(inside)?.len() - BEGIN;
     let end = inside.find(['/', '?', '#']).unwrap_or(inside.len());
     let rest = &inside[end..];
-    Some((&inside[1..end], rest))
+    Some((&inside[begin..end], rest))
 }
 
 /// Reads a token and checks its signature, time, issuer and audience.
@@ -108,6 +124,10 @@ pub fn read(token: &str, keys: &Keys, parties: &Parties) -> Result<Claims, Token
         return Err(TokenError::Long);
     }
     let header = decode_header(token).map_err(|error| reason(error.kind()))?;
+    // RFC 7515 4.1.11: no extension is understood.
+    if header.crit.is_some() {
+        return Err(TokenError::Malformed);
+    }
     let mut found = TokenError::Algorithm;
     for key in keys.candidates(header.alg, header.kid.as_deref()).take(TRIES) {
         match decode::<Claims>(token, key, &validation(header.alg, parties)) {
@@ -190,12 +210,22 @@ fn is_below(path: &str, prefix: &str) -> bool {
 #[error("the token can't be signed: {0}")]
 pub struct SignError(#[from] jsonwebtoken::errors::Error);
 
-/// Signs claims by HMAC with SHA-256 (`HS256`).
+/// Signs claims by HMAC with SHA-256 (`HS256`), for these parties.
 ///
 /// # Errors
 /// The library's, where the claims can't be written.
-pub fn sign(claims: &Claims, secret: &Secret) -> Result<String, SignError> {
-    Ok(jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(secret.as_bytes()))?)
+pub fn sign(claims: &Claims, parties: &Parties, secret: &Secret) -> Result<String, SignError> {
+    #[derive(Serialize)]
+    struct Signed<'a> {
+        #[serde(flatten)]
+        claims: &'a Claims,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        iss: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        aud: Option<&'a str>,
+    }
+    let signed = Signed { claims, iss: parties.issuer.as_deref(), aud: parties.audience.as_deref() };
+    Ok(jsonwebtoken::encode(&Header::new(Algorithm::HS256), &signed, &EncodingKey::from_secret(secret.as_bytes()))?)
 }
 
 #[cfg(test)]
@@ -222,6 +252,8 @@ mod tests {
         assert_eq!(split("/~eyJ0.a.b/films/a.mp4?x=1"), Some(("eyJ0.a.b", "/films/a.mp4?x=1")));
         assert_eq!(split("/~eyJ0.a.b"), Some(("eyJ0.a.b", "")));
         assert_eq!(split("/~eyJ0.a.b?x"), Some(("eyJ0.a.b", "?x")));
+        assert_eq!(split("/%7EeyJ0.a.b/a.mp4"), Some(("eyJ0.a.b", "/a.mp4")));
+        assert_eq!(split("/%7eeyJ0.a.b"), Some(("eyJ0.a.b", "")));
         for other in ["/films/~eyJ0/a", "~eyJ0/a", "/~ann/a.mp4", "/", ""] {
             assert_eq!(split(other), None, "{other}");
         }
@@ -230,16 +262,27 @@ mod tests {
     #[test]
     fn tokens_are_told_from_other_components_and_parameters() {
         assert!(is_component("~eyJ0.a.b") && !is_component("~ann") && !is_component("eyJ0"));
+        assert!(is_component("%7EeyJ0") && is_component("%7eeyJ0") && !is_component("%7Eann"));
         assert!(is_parameter("token=eyJ") && is_parameter("jwt=") && !is_parameter("tokens=1") && !is_parameter(""));
     }
 
     #[test]
     fn what_is_signed_is_read() {
-        let claims = Claims { exp: now() + 60, paths: Some(vec!["films/a.mp4".to_owned()]), net: None };
+        let claims = Claims {
+            exp: now() + 60,
+            paths: Some(vec!["films/a.mp4".to_owned()]),
+            net: None,
+            jti: Some("a1".to_owned()),
+            sub: None,
+        };
         let secret = Secret::parse(SECRET.as_bytes()).unwrap();
-        let token = sign(&claims, &secret).unwrap();
+        let token = sign(&claims, &Parties::default(), &secret).unwrap();
         assert!(token.starts_with("eyJ"));
-        assert_eq!(of(&token), Ok(claims));
+        assert_eq!(of(&token), Ok(claims.clone()));
+        let parties = Parties { issuer: Some("shop".to_owned()), audience: Some("edge".to_owned()) };
+        let keys = Keys::parse(SECRET.as_bytes()).unwrap();
+        assert_eq!(read(&token, &keys, &parties), Err(TokenError::Foreign));
+        assert_eq!(read(&sign(&claims, &parties, &secret).unwrap(), &keys, &parties), Ok(claims));
     }
 
     #[test]
@@ -261,7 +304,11 @@ mod tests {
             &EncodingKey::from_secret(SECRET.as_bytes()),
         )
         .unwrap();
+        let extended = Header { crit: Some(vec!["b64".to_owned()]), ..Header::default() };
+        let key = EncodingKey::from_secret(SECRET.as_bytes());
+        let extended = jsonwebtoken::encode(&extended, &json!({ "exp": exp }), &key).unwrap();
         for (token, why) in [
+            (extended, TokenError::Malformed),
             (made(&json!({ "exp": now() - 60 })), TokenError::Expired),
             (made(&json!({ "exp": exp, "nbf": now() + 60 })), TokenError::Early),
             (made(&json!({ "sub": "ann" })), TokenError::Malformed),
@@ -307,6 +354,8 @@ mod tests {
             exp: 0,
             paths: Some(paths.iter().map(|path| (*path).to_owned()).collect()),
             net: net.map(str::to_owned),
+            jti: None,
+            sub: None,
         };
         let (here, there): (IpAddr, IpAddr) = ("10.2.0.1".parse().unwrap(), "10.3.0.1".parse().unwrap());
         let film = claims(&["films/a", "/extras/"], Some("10.2.0.0/16"));

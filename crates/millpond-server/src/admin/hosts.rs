@@ -1,11 +1,10 @@
-//! Which requests the admin address takes: those of programs, and of browsers whose user asked for it.
+//! Host names of the admin address.
 //!
-//! A page anywhere can have a name of its own resolved to this address (DNS rebinding) and would then read all that
-//! is told here. Its requests carry that name, so names that nobody gave to this server are refused. Addresses can't
-//! be rebound.
+//! The owner of a web page can let the page's host name resolve to this address (DNS rebinding), and the page could then read
+//! the replies. Its requests carry that name. So names are refused that are not this server's. Addresses can't be rebound.
 
 use crate::problem::Problem;
-use http::{HeaderMap, Method, Request, StatusCode, Version, header, uri::Authority};
+use http::{Request, StatusCode, Version, header, uri::Authority};
 use std::net::SocketAddr;
 use url::Host;
 
@@ -48,13 +47,10 @@ impl AllowedHosts {
             let why = format!("{:?} is not a name of this address; admin-hosts allows names", authority.host());
             return problem(StatusCode::MISDIRECTED_REQUEST, &why);
         }
-        if is_foreign(request.method(), request.headers()) {
-            return problem(StatusCode::FORBIDDEN, "web pages may neither read nor change anything here");
-        }
         Ok(())
     }
 
-    /// The port is not looked at: tunnels and port maps change it, and it doesn't tell a page's name from ours.
+    /// The port is not checked: tunnels and port maps change it, and it doesn't tell a page's name from ours.
     fn allows(&self, authority: &Authority) -> bool {
         if authority.as_str().contains('@') {
             return false;
@@ -72,18 +68,6 @@ impl AllowedHosts {
 /// A host in its one form: lower case, without the dot of the root.
 fn host(text: &str) -> Option<Host> {
     Host::parse(text.strip_suffix('.').unwrap_or(text)).ok()
-}
-
-/// Whether a page of another site makes the request. Browsers say so (`Origin`, and Fetch Metadata); following a link
-/// to here is allowed.
-fn is_foreign(method: &Method, headers: &HeaderMap) -> bool {
-    let told = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let site = told("sec-fetch-site");
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        // No page of this address changes anything either.
-        return headers.contains_key(header::ORIGIN) || site.is_some_and(|site| site != "none");
-    }
-    site.is_some_and(|site| site != "none" && site != "same-origin") && told("sec-fetch-dest") != Some("document")
 }
 
 #[cfg(test)]
@@ -140,25 +124,5 @@ mod tests {
         assert_eq!(status(&hosts, twice), 400);
         assert_eq!(status(&hosts, Request::get("http://rebound.example/livez").header("host", "localhost")), 421);
         assert_eq!(status(&hosts, Request::get("http://localhost/livez").header("host", "rebound.example")), 200);
-    }
-
-    #[test]
-    fn pages_neither_read_nor_change() {
-        let hosts = AllowedHosts::new("127.0.0.1:9090".parse().unwrap(), &[]);
-        for (method, fields, expected) in [
-            ("GET", &[][..], 200),
-            ("GET", &[("sec-fetch-site", "none")], 200),
-            ("GET", &[("sec-fetch-site", "same-origin")], 200),
-            ("GET", &[("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "document")], 200),
-            ("GET", &[("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "script")], 403),
-            ("GET", &[("sec-fetch-site", "same-site"), ("sec-fetch-dest", "iframe")], 403),
-            ("POST", &[], 200),
-            ("POST", &[("origin", "http://127.0.0.1:9090")], 403),
-            ("POST", &[("sec-fetch-site", "same-origin")], 403),
-        ] {
-            let request = Request::builder().method(method).uri("/cache/set").header("host", "localhost");
-            let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-            assert_eq!(status(&hosts, request), expected, "{method} {fields:?}");
-        }
     }
 }

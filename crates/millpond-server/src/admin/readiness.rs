@@ -1,16 +1,20 @@
 //! Readiness of the server, for load balancers.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// Whether this server can serve: listeners are up, every place has answered once, and no shutdown has begun.
 ///
-/// A place that has answered counts for good: an origin that goes away later makes errors for its own assets, and
-/// taking the whole server out of rotation for it would make them for all.
+/// A place that has answered stays ready. An origin that fails later makes errors for its own assets. A server that
+/// left its load balancer for that would make errors for all assets.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     listening: AtomicBool,
     draining: AtomicBool,
-    places: Vec<(String, AtomicBool)>,
+    /// Each place, and whether it has answered. A lock: taken by probes and when places change.
+    places: Mutex<Vec<(String, bool)>>,
 }
 
 impl Readiness {
@@ -19,7 +23,7 @@ impl Readiness {
         Self {
             listening: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            places: places.into_iter().map(|name| (name, AtomicBool::new(false))).collect(),
+            places: Mutex::new(places.into_iter().map(|name| (name, false)).collect()),
         }
     }
 
@@ -33,11 +37,30 @@ impl Readiness {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// A place has answered, be it that something is not there.
+    /// A place has answered, also with the error that an object does not exist.
     pub(crate) fn place_answered(&self, name: &str) {
-        if let Some((_, answered)) = self.places.iter().find(|(known, _)| known == name) {
-            answered.store(true, Ordering::Relaxed);
+        if let Some((_, answered)) = self.places().iter_mut().find(|(known, _)| known == name) {
+            *answered = true;
         }
+    }
+
+    /// Replaces the places after a reload. A server that is ready stays so: a new place whose origin is down makes errors for its
+    /// own assets only.
+    pub(crate) fn replace(&self, names: impl IntoIterator<Item = String>) {
+        let mut places = self.places();
+        let was_ready = places.iter().all(|(_, answered)| *answered);
+        let known = |name: &String| places.iter().any(|(known, answered)| known == name && *answered);
+        let new: Vec<_> = names.into_iter().map(|name| (known(&name) || was_ready, name)).collect();
+        *places = new.into_iter().map(|(answered, name)| (name, answered)).collect();
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<(String, bool)>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a place has answered.
+    pub(crate) fn has_answered(&self, name: &str) -> bool {
+        self.places().iter().any(|(known, answered)| known == name && *answered)
     }
 
     /// Conditions that are not met yet, in words; empty where the server is ready.
@@ -46,7 +69,8 @@ impl Readiness {
             return vec!["shutting down".to_owned()];
         }
         let listeners = (!self.listening.load(Ordering::Relaxed)).then(|| "listeners are not up".to_owned());
-        let places = self.places.iter().filter(|(_, answered)| !answered.load(Ordering::Relaxed));
+        let places = self.places();
+        let places = places.iter().filter(|(_, answered)| !answered);
         let places = places.map(|(name, _)| match name.as_str() {
             "" => "the place has not answered yet".to_owned(),
             name => format!("place {name:?} has not answered yet"),

@@ -1,25 +1,32 @@
+use http::{HeaderMap, Method, header::ALLOW};
 use http_body_util::BodyExt;
 use millpond_store::{Store, StoreOptions};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 
-use super::*;
+use super::{plain::answer, *};
 use crate::access::Gates;
 use crate::engine;
 use crate::http::FrontOptions;
 use crate::library::{Library, LibraryOptions, Places};
 use crate::limits::LimitSettings;
+use crate::live::PublishSettings;
 use crate::live::{SourceConnector, Sources};
-use crate::rtsp::RtspSettings;
+use crate::rtsp::{RtspOptions, RtspSettings};
 use crate::settings::{Host, Settings, machine::Machine};
 use crate::work::{PoolOptions, WorkPool};
 
-fn state() -> AdminState {
+/// The parts of a server that serves nothing.
+pub(super) fn parts() -> AdminParts {
     let store = Store::new(&StoreOptions::default()).unwrap();
     let readiness = Arc::new(Readiness::new(["films".to_owned()]));
     let options = LibraryOptions {
         segment_duration: Duration::from_secs(4),
         index_folder: None,
         cache_size: 0,
+        lists_thumbnails: false,
         places: std::collections::HashMap::new(),
     };
     let pool = Arc::new(WorkPool::new(PoolOptions { threads: 2 }, store.memory()).unwrap());
@@ -27,7 +34,6 @@ fn state() -> AdminState {
     let places = Places::new(["films".into()]);
     let metrics = Arc::new(Metrics::new(&store, &library, &places));
     let options = FrontOptions {
-        cors_origin: None,
         access_log: false,
         folder: std::env::temp_dir(),
         rtsp_ports: (8554, None),
@@ -35,6 +41,10 @@ fn state() -> AdminState {
         publishers: None,
         gates: Arc::new(Gates::none()),
         cluster: None,
+        has_thumbnails: false,
+        search_folders: 10,
+        key_origins: Vec::new(),
+        audience: Arc::default(),
     };
     let host = Host { machine: Machine::detect(), variable: &|_| None };
     let settings = (&RtspSettings::defaults(&host), &LimitSettings::defaults(&host));
@@ -42,15 +52,51 @@ fn state() -> AdminState {
     let manager = engine::start(store.clone(), pool, &places, settings, means, &metrics.rtsp).unwrap();
     let sources =
         Arc::new(Sources::new((library.clone(), places.clone()), Default::default(), Vec::new(), &[], manager.clone()));
-    let front = Arc::new(Front::new(store, library, places, sources.clone(), metrics.http.clone(), options));
+    let front = Arc::new(Front::new(store, library, places, sources.clone(), metrics.http.clone(), options, None));
     let hosts = AllowedHosts::new("127.0.0.1:0".parse().unwrap(), &[]);
     let wait = Duration::from_millis(300);
-    let limits = ConnectionTimeouts { idle: wait, head: wait, write: wait };
-    let serving = Handle::current();
-    AdminState { metrics, readiness, front, manager, sources, cluster: None, recordings: None, serving, hosts, limits }
+    let limits = LimitSettings {
+        timeouts: ConnectionTimeouts { idle: wait, head: wait, write: wait },
+        ..LimitSettings::defaults(&host)
+    };
+    let options = RtspOptions {
+        settings: RtspSettings::defaults(&host),
+        publish: PublishSettings::defaults(&host),
+        gates: Arc::new(Gates::none()),
+        limits,
+        access_log: false,
+    };
+    AdminParts {
+        rtsp: Rtsp::new((sources.clone(), None), options, &metrics.rtsp, None).unwrap(),
+        metrics,
+        readiness,
+        front,
+        manager,
+        sources,
+        cluster: None,
+        recordings: None,
+        serving: Handle::current(),
+        gate: AdminGate { hosts: Some(hosts), token: None },
+        limits: limits.timeouts,
+        reloader: None,
+        upgrader: None,
+    }
 }
 
-async fn text(response: Response<Full<Bytes>>) -> String {
+/// The desk of such a server.
+pub(super) fn desk() -> Arc<Desk> {
+    Desk::new(made(parts()), None, watch::channel(false).1)
+}
+
+fn made(parts: AdminParts) -> MakeParts {
+    Arc::new(move || parts.clone())
+}
+
+fn state() -> Arc<AdminState> {
+    desk().state()
+}
+
+async fn text(response: Reply) -> String {
     let body = response.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(body.to_vec()).unwrap()
 }
@@ -88,15 +134,16 @@ async fn what_is_not_there_is_a_problem() {
 #[test]
 fn health_is_answered_while_the_serving_threads_are_stuck() {
     let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let (listener, state) = serving.block_on(async { (TcpListener::bind("127.0.0.1:0").await.unwrap(), state()) });
-    let address = listener.local_addr().unwrap();
+    let (socket, parts) = serving.block_on(async { (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), parts()) });
+    let address = socket.local_addr().unwrap();
+    socket.set_nonblocking(true).unwrap();
     let (stop, stopped) = watch::channel(false);
     let entered = serving.enter();
-    let ended = start(listener, state, stopped).unwrap();
+    let ended = start(AdminSocket::Tcp(socket), made(parts), None, stopped).unwrap();
     drop(entered);
     let (release, stuck) = std::sync::mpsc::channel::<()>();
     serving.spawn(async move { stuck.recv() });
-    for path in ["/livez", "/readyz", "/metrics"] {
+    for path in ["/livez", "/readyz", "/metrics", "/api/v1/overview", "/api/v1/logs"] {
         use std::io::{Read, Write};
         let mut client = std::net::TcpStream::connect(address).unwrap();
         client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -115,7 +162,7 @@ async fn serves_over_a_socket_until_shutdown() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
-    let server = tokio::spawn(serve(listener, state(), stopped));
+    let server = tokio::spawn(serve(AdminDoor::Tcp(listener), desk(), stopped));
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
     let mut reply = String::new();
@@ -165,7 +212,7 @@ async fn no_silent_client_holds_a_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (_stop, stopped) = watch::channel(false);
-    tokio::spawn(serve(listener, state(), stopped));
+    tokio::spawn(serve(AdminDoor::Tcp(listener), desk(), stopped));
     for (name, client) in [
         ("idle", Client::Idle),
         ("half a head", Client::HalfHead),
@@ -181,7 +228,7 @@ async fn a_head_over_the_bound_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (_stop, stopped) = watch::channel(false);
-    tokio::spawn(serve(listener, state(), stopped));
+    tokio::spawn(serve(AdminDoor::Tcp(listener), desk(), stopped));
     let mut client = TcpStream::connect(address).await.unwrap();
     let head = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}", "y".repeat(MAX_HEAD));
     client.write_all(head.as_bytes()).await.unwrap();

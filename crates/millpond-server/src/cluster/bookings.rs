@@ -1,16 +1,21 @@
 //! Admission for the whole playback: a stream starts here only if this node and its storage have its bandwidth until it ends.
 //!
 //! The node that serves a stream books it. All its bookings are one key under its lease, so they end with the node and outlive the
-//! node that sent the viewer. The bandwidth booked of a storage has a key of its own, which each transaction that takes more compares and
-//! changes: so of two nodes that take the last bandwidth at once, one reads the other's bookings and decides again.
+//! node that sent the viewer. Each storage has a key, which it may share with others, and which each transaction that takes more of it compares
+//! and changes: so of two nodes that take the last bandwidth at once, one reads the other's bookings and decides again.
 
-use super::{Cluster, entries::Entries};
-use millpond_cluster::{Bitrate, Demand, Ledger, Node, NodeName, Plan, Shortage, Slot, View};
+use super::{Cluster, entries::Entries, load_meter::StorageRate};
+use millpond_cluster::{
+    Bitrate, Demand, Ledger, Node, NodeName, ObjectKey, Plan, Resource, Room, Shortage, Slot, View,
+};
 use millpond_etcd::{Compare, EtcdError, KeyValue, LeaseId, Operation, Revision, Transaction};
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::{
     sync::{Notify, oneshot, watch},
@@ -21,11 +26,17 @@ use tokio::{
 const BATCH: Duration = Duration::from_millis(20);
 /// Least time between two writes: so a node writes at most ten times a second, whatever its streams.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Interval between looks for what may be given back.
+/// Interval between checks for bandwidth to give back.
 const TIDY: Duration = Duration::from_secs(5);
+/// The same while bookings are not written, because etcd does not answer.
+const RETRY: Duration = Duration::from_secs(1);
 /// Attempts to write, while other nodes write.
-const ATTEMPTS: usize = 8;
-/// Longest wait of a stream. Without an answer it starts, if the last bookings leave room.
+const ATTEMPTS: u32 = 16;
+/// Longest pause between two of them. It is random, and begins with some milliseconds.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// Time after which no further attempt is made: streams wait no longer than [`PATIENCE`].
+const SETTLING: Duration = Duration::from_millis(1500);
+/// Longest wait of a stream. Without an answer it starts, if the last bookings leave room. Later ones do not wait until etcd answers again.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Streams that wait to be booked. Beyond it they are admitted by the last bookings that are known.
 const MOST_WAITING: usize = 10_000;
@@ -33,8 +44,10 @@ const MOST_WAITING: usize = 10_000;
 const BEGINNING: Duration = Duration::from_secs(30);
 /// Most viewers by HTTP that are booked as such.
 const MOST_VIEWERS: usize = 100_000;
-/// Least bandwidth that is booked for what is seen.
+/// Least bandwidth that is booked for measured traffic.
 const LEAST: Bitrate = Bitrate::from_mbps(1);
+/// Keys of storages. All of them fit into one transaction: etcd takes 128 operations.
+const GUARDS: u64 = 100;
 /// Most keys of bookings that are read.
 const MOST_KEYS: usize = 20_000;
 
@@ -46,15 +59,29 @@ pub(super) struct Bookings {
     /// A lock, held for a push.
     waiting: Mutex<Vec<Waiting>>,
     wake: Notify,
+    /// Whether the last write got no answer in time.
+    is_away: AtomicBool,
+    /// Revision of the bookings that were read last. A lock, held while they are taken over.
+    observed: Mutex<Revision>,
     /// Revisions of the keys of storages.
     guards: Mutex<HashMap<Vec<u8>, Revision>>,
     /// The lease of this node, while it has one.
     lease: watch::Sender<Option<LeaseId>>,
     /// Bookings of viewers by HTTP. A lock, held for a change.
     viewers: Mutex<Viewers>,
+    measured: watch::Sender<Measured>,
 }
 
-/// Bandwidth that is booked for viewers by HTTP, who have no sessions: each one's for a while, then what they are seen to take.
+/// Measured bandwidth.
+#[derive(Clone, Debug, Default)]
+struct Measured {
+    /// Sent by this node.
+    sent: Bitrate,
+    /// Read of each storage.
+    read: Vec<(Arc<str>, StorageRate)>,
+}
+
+/// Bandwidth that is booked for viewers by HTTP, which have no sessions: that of each one for a while, then the measured bandwidth of all.
 #[derive(Debug, Default)]
 struct Viewers {
     /// Those that began to play lately, with the time since the start of the server.
@@ -78,6 +105,18 @@ pub(crate) struct Booked {
     demand: Demand,
 }
 
+impl Booked {
+    /// Whether it lasts as long as a playback of the whole demand that begins now.
+    pub(crate) fn lasts(&self) -> bool {
+        self.cluster.bookings.ledger().lasts(&self.slot, &self.demand, now())
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.slot.is_over(now())
+    }
+}
+
 impl Drop for Booked {
     fn drop(&mut self) {
         self.cluster.bookings.ledger().give_back(&self.slot, self.demand.rate);
@@ -91,9 +130,16 @@ fn now() -> Duration {
 
 impl Bookings {
     pub(super) fn new(ledger: Ledger) -> Self {
-        let (waiting, guards, viewers) = Default::default();
+        let (waiting, is_away, observed, guards, viewers) = Default::default();
         let (ledger, wake, lease) = (Mutex::new(ledger), Notify::new(), watch::Sender::new(None));
-        Self { ledger, waiting, wake, guards, lease, viewers }
+        let measured = watch::Sender::default();
+        Self { ledger, waiting, wake, is_away, observed, guards, lease, viewers, measured }
+    }
+
+    /// Notes measured bandwidth, which is booked beside the caller.
+    pub(super) fn measure<'a>(&self, sent: Bitrate, read: impl Iterator<Item = (&'a Arc<str>, &'a StorageRate)>) {
+        let read = read.map(|(name, storage)| (name.clone(), storage.clone())).collect();
+        self.measured.send_replace(Measured { sent, read });
     }
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -126,8 +172,29 @@ impl Bookings {
         }
     }
 
-    /// Takes over the bookings of other nodes, and the revisions of the keys of storages.
-    fn observe<'a>(&self, keys: &Keys, pairs: impl Iterator<Item = &'a KeyValue>) {
+    /// Revision of the bookings that were read last.
+    pub(super) fn observed(&self) -> Revision {
+        *self.observed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what was read of etcd, which has lost its later revisions: it was restored from a snapshot, or begun anew.
+    pub(super) fn forget(&self) {
+        let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        *observed = 0;
+        self.guards().clear();
+        let mut ledger = self.ledger();
+        ledger.keep_others(&BTreeSet::new());
+        ledger.set_written(false);
+    }
+
+    /// Takes over the bookings of other nodes, and the revisions of the keys of storages, as they were at `revision`.
+    fn observe<'a>(&self, keys: &Keys, pairs: impl Iterator<Item = &'a KeyValue>, revision: Revision) {
+        let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Two tasks read the keys. An older reading would remove bookings that the guards of a later one count on.
+        if revision < *observed {
+            return;
+        }
+        *observed = revision;
         let mut others = BTreeSet::new();
         for pair in pairs {
             if pair.key.starts_with(&keys.guards) {
@@ -157,6 +224,14 @@ struct Keys {
     own: Vec<u8>,
 }
 
+impl Keys {
+    /// The key that a storage shares with some others.
+    fn guard(&self, storage: &str) -> Vec<u8> {
+        let number = ObjectKey::new("", storage).hash() % GUARDS;
+        [&self.guards[..], format!("{number:02x}").as_bytes()].concat()
+    }
+}
+
 impl Cluster {
     fn keys(&self) -> Keys {
         let prefix = &self.settings.prefix;
@@ -168,7 +243,7 @@ impl Cluster {
     /// Takes over the bookings that were read from etcd.
     pub(super) fn observe_bookings(&self, entries: &Entries) {
         let below = format!("{}book/", self.settings.prefix).into_bytes();
-        self.bookings.observe(&self.keys(), entries.below(&below));
+        self.bookings.observe(&self.keys(), entries.below(&below), entries.revision());
     }
 
     /// Booked bandwidth of the nodes of a view.
@@ -182,6 +257,18 @@ impl Cluster {
     pub(super) fn all_booked(&self) -> Vec<(String, Bitrate)> {
         let all = self.bookings.ledger().all_booked(now());
         all.into_iter().map(|(resource, rate)| (resource.to_string(), rate)).collect()
+    }
+
+    /// Room for a stream at a node, and at the storages that it needs. Empty where nothing is bounded.
+    pub(super) fn rooms(&self, name: &NodeName, demand: &Demand) -> Vec<Room> {
+        let ledger = self.bookings.ledger();
+        if !ledger.is_bounded() {
+            return Vec::new();
+        }
+        // Another node tells its capacity, not whether it is a limit: that is taken to be as here.
+        let view = self.view();
+        let bound = view.node(name.as_str()).map(|node| node.capacity).filter(|_| self.settings.mbps.is_some());
+        ledger.rooms(name, bound, demand, now())
     }
 
     /// Books bandwidth for a stream until it ends, or until the result is dropped. `None` where nothing is bounded.
@@ -222,23 +309,32 @@ impl Cluster {
         Ok(())
     }
 
-    /// Books what is sent, and read of storages, beyond what is booked for streams: viewers by HTTP have no sessions.
-    pub(super) async fn follow_load<'a>(
-        self: &Arc<Self>,
-        sent: Bitrate,
-        read: impl Iterator<Item = (&'a Arc<str>, Bitrate)>,
-    ) {
+    /// Books measured bandwidth until `stop` turns true. It waits for etcd, which the task that renews the lease must not do.
+    pub(super) async fn book_measured(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         if !self.bookings.ledger().is_bounded() {
             return;
         }
+        let mut measured = self.bookings.measured.subscribe();
+        loop {
+            tokio::select! {
+                Ok(()) = measured.changed() => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            let now = measured.borrow_and_update().clone();
+            self.follow_load(now).await;
+        }
+    }
+
+    /// Books what is sent, and read of storages, beyond what is booked for streams: viewers by HTTP have no sessions.
+    async fn follow_load(self: &Arc<Self>, Measured { sent, read }: Measured) {
         let old: Vec<_> = {
             let mut viewers = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner);
             let count = viewers.recent.partition_point(|(at, _)| *at + BEGINNING < self.now());
             viewers.recent.drain(..count).collect()
         };
         drop(old);
-        let storages: Vec<_> = read.map(|(name, rate)| (Some(name.clone()), rate)).collect();
-        for (storage, rate) in storages.into_iter().chain([(None, sent)]) {
+        let storages = read.into_iter().map(|(name, storage)| (Some(name), storage.rate(), storage.stores));
+        for (storage, rate, stores) in storages.chain([(None, sent, BTreeSet::new())]) {
             let known = self.bookings.viewers.lock().unwrap_or_else(PoisonError::into_inner).seen.remove(&storage);
             let needed = self.bookings.ledger().needed(storage.as_deref());
             let booked = known.as_ref().map_or(Bitrate::ZERO, |known| known.demand.rate);
@@ -248,9 +344,9 @@ impl Cluster {
                 Some(known) if differs < LEAST => Some(known),
                 known => {
                     drop(known);
-                    let demand = Demand { storage: storage.clone(), rate: wanted, length: None };
+                    let demand = Demand { storage: storage.clone(), stores, rate: wanted, length: None };
                     let is_worth = wanted >= LEAST;
-                    // Where even that does not fit, nobody else gets in.
+                    // Where even that does not fit, no further stream is admitted.
                     if is_worth { self.try_book(demand).await.ok().flatten() } else { None }
                 }
             };
@@ -261,6 +357,9 @@ impl Cluster {
 
     /// Books bandwidth that is not booked yet.
     async fn booked(&self, demand: &Demand) -> Result<Slot, Shortage> {
+        if self.bookings.is_away.load(Ordering::Relaxed) {
+            return self.bookings.alone(std::slice::from_ref(demand)).remove(0);
+        }
         let (answer, answered) = oneshot::channel();
         {
             let mut waiting = self.bookings.waiting();
@@ -271,7 +370,10 @@ impl Cluster {
         self.bookings.wake.notify_one();
         match timeout(PATIENCE, answered).await {
             Ok(Ok(answer)) => answer,
-            _ => self.bookings.alone(std::slice::from_ref(demand)).remove(0),
+            _ => {
+                self.bookings.is_away.store(true, Ordering::Relaxed);
+                self.bookings.alone(std::slice::from_ref(demand)).remove(0)
+            }
         }
     }
 
@@ -281,15 +383,18 @@ impl Cluster {
             return;
         }
         loop {
+            let is_away = self.bookings.is_away.load(Ordering::Relaxed);
             tokio::select! {
                 () = self.bookings.wake.notified() => {}
-                () = sleep(TIDY) => {}
+                () = sleep(if is_away { RETRY } else { TIDY }) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
             sleep(BATCH).await;
             let waiting = std::mem::take(&mut *self.bookings.waiting());
             let demands: Vec<_> = waiting.iter().map(|waiting| waiting.demand.clone()).collect();
-            let answers = self.settle(&demands).await.unwrap_or_else(|error| {
+            let settled = self.settle(&demands).await;
+            self.bookings.is_away.store(settled.is_err(), Ordering::Relaxed);
+            let answers = settled.unwrap_or_else(|error| {
                 tracing::debug!(%error, "bookings are not written");
                 self.metrics.failures.inc();
                 self.bookings.alone(&demands)
@@ -304,10 +409,12 @@ impl Cluster {
         }
     }
 
-    /// Books what fits of these demands.
+    /// Books the demands that fit. Those of storages are refused where other nodes were faster each time: what they read of other bookings
+    /// is old by then.
     async fn settle(&self, demands: &[Demand]) -> Result<Vec<Result<Slot, Shortage>>, EtcdError> {
-        for _ in 0..ATTEMPTS {
-            let Some(lease) = *self.bookings.lease.borrow() else { break };
+        let began = Instant::now();
+        for attempt in 1..=ATTEMPTS {
+            let Some(lease) = *self.bookings.lease.borrow() else { return Ok(self.bookings.alone(demands)) };
             let plan = self.bookings.ledger().plan(demands, now());
             if !plan.is_changed {
                 let answers = plan.answers.clone();
@@ -321,9 +428,14 @@ impl Cluster {
             // Another node took of the same storage.
             let below = format!("{}book/", self.settings.prefix).into_bytes();
             let range = self.client.range(&below, MOST_KEYS).await?;
-            self.bookings.observe(&self.keys(), range.pairs.iter());
+            self.bookings.observe(&self.keys(), range.pairs.iter(), range.revision);
+            if began.elapsed() > SETTLING {
+                break;
+            }
+            let most = Duration::from_millis(1 << attempt.min(8)).min(LONGEST_PAUSE);
+            sleep(most.mul_f64(fastrand::f64())).await;
         }
-        Ok(self.bookings.alone(demands))
+        Ok(demands.iter().map(|demand| self.bookings.out_of_turn(demand)).collect())
     }
 
     /// Writes a plan. `None` where another node took of the same storage first.
@@ -334,8 +446,7 @@ impl Cluster {
         lease: LeaseId,
     ) -> Result<Option<Vec<Result<Slot, Shortage>>>, EtcdError> {
         let keys = self.keys();
-        let guard = |storage: &Arc<str>| [&keys.guards[..], storage.as_bytes()].concat();
-        let guards: Vec<_> = plan.storages.iter().map(guard).collect();
+        let guards: BTreeSet<_> = plan.storages.iter().map(|storage| keys.guard(storage)).collect();
         let known = |key: &Vec<u8>| match self.bookings.guards().get(key) {
             Some(revision) => Compare::Unchanged(key.clone(), *revision),
             None => Compare::Absent(key.clone()),
@@ -351,13 +462,28 @@ impl Cluster {
         let answers = plan.answers.clone();
         let mut ledger = self.bookings.ledger();
         ledger.written(plan, demands);
-        ledger.set_written(true);
+        // Under a lease that another one has replaced meanwhile, the key is going to end.
+        ledger.set_written(*self.bookings.lease.borrow() == Some(lease));
         Ok(Some(answers))
     }
 }
 
 impl Bookings {
-    /// Books what fits the last bookings that are known, while etcd does not answer: the streams are written later.
+    /// The booking of a stream that other nodes have kept from being written.
+    fn out_of_turn(&self, demand: &Demand) -> Result<Slot, Shortage> {
+        match &demand.storage {
+            Some(storage) => Err(Shortage {
+                resource: Resource::Storage(storage.clone()),
+                wanted: demand.rate,
+                free: Bitrate::ZERO,
+                after: Duration::ZERO,
+            }),
+            // No other node books of this one.
+            None => self.alone(std::slice::from_ref(demand)).remove(0),
+        }
+    }
+
+    /// Books the streams that fit the last known bookings, while etcd does not answer. They are written later.
     fn alone(&self, demands: &[Demand]) -> Vec<Result<Slot, Shortage>> {
         let mut ledger = self.ledger();
         let plan = ledger.plan(demands, now());
@@ -367,3 +493,6 @@ impl Bookings {
         answers
     }
 }
+
+#[cfg(test)]
+mod tests;

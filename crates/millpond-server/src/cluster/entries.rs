@@ -12,21 +12,36 @@ pub(super) fn drain_key(prefix: &str, node: &NodeName) -> Vec<u8> {
     format!("{prefix}drain/{node}").into_bytes()
 }
 
+/// Folders of a cluster's keys, the most important first. Keys that strangers write elsewhere below the prefix do not count.
+const FOLDERS: [&str; 4] = ["nodes/", "drain/", "live/", "book/"];
+
+/// The beginnings of a cluster's keys.
+pub(super) fn folders(prefix: &str) -> [Vec<u8>; 4] {
+    FOLDERS.map(|folder| format!("{prefix}{folder}").into_bytes())
+}
+
 /// The keys of a cluster.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Entries {
+    folders: [Vec<u8>; 4],
     all: BTreeMap<Vec<u8>, KeyValue>,
     bytes: usize,
     revision: Revision,
 }
 
 impl Entries {
+    /// No keys so far.
+    pub(super) fn new(prefix: &str) -> Self {
+        Self { folders: folders(prefix), all: BTreeMap::new(), bytes: 0, revision: 0 }
+    }
+
     /// Replaces all keys; tells whether any differs.
     pub(super) fn replace(&mut self, pairs: Vec<KeyValue>, revision: Revision) -> bool {
-        let old = std::mem::take(self);
+        let old = std::mem::take(&mut self.all);
+        self.bytes = 0;
         pairs.into_iter().for_each(|pair| self.put(pair));
         self.revision = revision;
-        self.all != old.all
+        self.all != old
     }
 
     /// Applies changes.
@@ -43,7 +58,8 @@ impl Entries {
     fn put(&mut self, pair: KeyValue) {
         self.remove(&pair.key);
         let size = pair.key.len() + pair.value.len();
-        if self.bytes + size <= MOST_BYTES {
+        let is_ours = self.folders.iter().any(|folder| pair.key.starts_with(folder));
+        if is_ours && self.bytes + size <= MOST_BYTES {
             self.bytes += size;
             self.all.insert(pair.key.clone(), pair);
         }
@@ -97,7 +113,7 @@ mod tests {
     fn changes_make_the_view_that_a_new_reading_makes() {
         let node = |name: &str| Node::new(name.parse().unwrap(), Bitrate::from_mbps(10));
         let put = |name: &str, revision| pair(&node_key("/m/", &node(name).name, 1), &node(name).to_json(), revision);
-        let mut entries = Entries::default();
+        let mut entries = Entries::new("/m/");
         assert!(entries.replace(vec![put("a", 1), pair("/m/nodes/garbage", "{", 2), pair("/m/drain/b", "{}", 2)], 2));
         let view = entries.view("/m/");
         assert_eq!((view.nodes().len(), view.problem_count(), view.revision()), (1, 1, 2));
@@ -111,11 +127,13 @@ mod tests {
 
     #[test]
     fn what_strangers_write_is_bounded() {
-        let mut entries = Entries::default();
+        let mut entries = Entries::new("/m/");
         let long = "x".repeat(1 << 20);
         entries.replace((0..40).map(|n| pair(&format!("/m/nodes/{n}"), &long, n)).collect(), 40);
         assert!(entries.bytes <= MOST_BYTES && entries.all.len() == 31);
         entries.apply(vec![Event::Put(pair("/m/nodes/0", "y", 41))], 41);
+        assert_eq!(entries.all.len(), 31);
+        entries.apply(vec![Event::Put(pair("/m/other/0", "y", 42))], 42);
         assert_eq!(entries.all.len(), 31);
     }
 }

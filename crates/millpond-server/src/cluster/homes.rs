@@ -36,7 +36,9 @@ impl Homes for PlaceHomes {
             return None;
         }
         let base = home.addresses.http.as_deref()?;
-        Some(if self.place.is_empty() { base.into() } else { format!("{base}/{}", encode(&self.place)).into() })
+        let pass = cluster.pass().map(|pass| format!("/~{pass}")).unwrap_or_default();
+        let place = if self.place.is_empty() { String::new() } else { format!("/{}", encode(&self.place)) };
+        Some(format!("{base}{pass}{place}").into())
     }
 
     fn group(&self, offset: u64) -> Range<u64> {

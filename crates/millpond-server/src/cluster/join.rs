@@ -49,6 +49,7 @@ impl Cluster {
         let (stop, stopped) = watch::channel(false);
         let registers = tokio::spawn(self.clone().register(meter, stopped.clone()));
         tokio::spawn(self.clone().follow(stopped.clone()));
+        tokio::spawn(self.clone().book_measured(stopped.clone()));
         tokio::spawn(self.clone().keep_books(stopped));
         let tasks = Tasks { stop, registers };
         let mut membership = self.state.membership();

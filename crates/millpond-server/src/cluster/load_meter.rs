@@ -1,7 +1,12 @@
 //! The load that this node publishes.
 
 use millpond_cluster::{Bitrate, Load};
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 /// Time constant of the average.
 const AVERAGE: Duration = Duration::from_secs(4);
@@ -15,8 +20,35 @@ pub(crate) struct Counted {
     pub(crate) sent: u64,
     /// Sessions and responses under way.
     pub(crate) sessions: u32,
-    /// Bytes that each place's storage sent.
-    pub(crate) read: Vec<(Arc<str>, u64)>,
+    /// Bytes that the storage of each place sent.
+    pub(crate) read: Vec<PlaceRead>,
+}
+
+/// Bytes that the storage of a place sent since the start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlaceRead {
+    /// Name of the place.
+    pub(crate) place: Arc<str>,
+    /// Names of the stores of its striping group.
+    pub(crate) stores: BTreeSet<Arc<str>>,
+    /// Bytes that it sent.
+    pub(crate) bytes: u64,
+}
+
+/// Bandwidth of a place's storage.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StorageRate {
+    /// Names of the stores of its striping group.
+    pub(super) stores: BTreeSet<Arc<str>>,
+    /// Average in bits per second.
+    average: f64,
+}
+
+impl StorageRate {
+    /// The bandwidth.
+    pub(super) fn rate(&self) -> Bitrate {
+        Bitrate::from_bps(self.average as u64)
+    }
 }
 
 /// Reads the counts.
@@ -27,8 +59,7 @@ pub(crate) struct LoadMeter {
     read: Read,
     last: Option<(Counted, Duration)>,
     average: f64,
-    /// Averages of the bandwidth of each place's storage, in bits per second.
-    storages: HashMap<Arc<str>, f64>,
+    storages: HashMap<Arc<str>, StorageRate>,
 }
 
 impl fmt::Debug for LoadMeter {
@@ -44,8 +75,8 @@ impl LoadMeter {
     }
 
     /// The bandwidth of each place's storage.
-    pub(super) fn storages(&self) -> impl Iterator<Item = (&Arc<str>, Bitrate)> {
-        self.storages.iter().map(|(name, rate)| (name, Bitrate::from_bps(*rate as u64)))
+    pub(super) fn storages(&self) -> impl Iterator<Item = (&Arc<str>, &StorageRate)> {
+        self.storages.iter()
     }
 
     /// The load at a time.
@@ -59,10 +90,12 @@ impl LoadMeter {
                 let weight = 1.0 - (-elapsed / AVERAGE.as_secs_f64()).exp();
                 let rate = |old: u64, new: u64| new.saturating_sub(old) as f64 * 8.0 / elapsed;
                 self.average += (rate(before.sent, counted.sent) - self.average) * weight;
-                for (name, bytes) in &counted.read {
-                    let known = before.read.iter().find(|(known, _)| known == name).map_or(*bytes, |(_, bytes)| *bytes);
-                    let average = self.storages.entry(name.clone()).or_default();
-                    *average += (rate(known, *bytes) - *average) * weight;
+                for PlaceRead { place, stores, bytes } in &counted.read {
+                    let known =
+                        before.read.iter().find(|known| known.place == *place).map_or(*bytes, |read| read.bytes);
+                    let storage = self.storages.entry(place.clone()).or_default();
+                    storage.average += (rate(known, *bytes) - storage.average) * weight;
+                    storage.stores.clone_from(stores);
                 }
                 self.last = Some((counted, now));
             }
@@ -83,7 +116,8 @@ mod tests {
         let counter = sent.clone();
         let mut meter = LoadMeter::new(move || {
             let sent = counter.load(Ordering::Relaxed);
-            Counted { sent, sessions: 3, read: vec![("s3".into(), sent / 2)] }
+            let read = PlaceRead { place: "s3".into(), stores: ["a".into()].into(), bytes: sent / 2 };
+            Counted { sent, sessions: 3, read: vec![read] }
         });
         for second in 0..40 {
             meter.measure(Duration::from_secs(second));
@@ -92,7 +126,8 @@ mod tests {
         let load = meter.measure(Duration::from_secs(40));
         assert!((990_000..=1_000_000).contains(&load.rate.bps()) && load.sessions == 3, "{load:?}");
         assert_eq!(meter.measure(Duration::from_millis(40_100)), load);
-        let (name, rate) = meter.storages().next().unwrap();
-        assert!(&**name == "s3" && (490_000..=500_000).contains(&rate.bps()), "{rate}");
+        let (name, storage) = meter.storages().next().unwrap();
+        assert!(&**name == "s3" && (490_000..=500_000).contains(&storage.rate().bps()), "{storage:?}");
+        assert_eq!(storage.stores, ["a".into()].into());
     }
 }

@@ -2,15 +2,16 @@
 
 use super::{
     Cluster, LoadMeter,
-    entries::Entries,
+    entries::{Entries, folders},
     registration::{Registration, Step},
     state::Membership,
 };
 use millpond_cluster::{Node, node_key};
-use millpond_etcd::{Compare, EtcdError, KeyValue, LeaseId, Operation, Transaction};
+use millpond_etcd::{Compare, EtcdError, KeyValue, LeaseId, Operation, Range, Revision, Transaction};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
+    task::{JoinError, spawn_blocking},
     time::{sleep, timeout},
 };
 
@@ -18,13 +19,13 @@ use tokio::{
 const MOST_KEYS: usize = 40_000;
 /// Pause after a failure; half of it is random.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Pause before another look whether the name is free.
+/// Pause before the next check whether the name is free.
 const TAKEN_PAUSE: Duration = Duration::from_millis(500);
 /// Silence of a watch after which the keys are read, to tell a quiet etcd from a member that hangs.
 const QUIET: Duration = Duration::from_secs(10);
 /// Least time between two views: many nodes may publish at once.
 const BATCH: Duration = Duration::from_millis(100);
-/// Longest wait before the load is looked at again.
+/// Longest interval between readings of the load.
 const LOOK: Duration = Duration::from_secs(1);
 /// Time limit for leaving.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -48,7 +49,7 @@ impl Cluster {
                 break;
             }
             let node = self.published(meter.measure(self.now()));
-            self.follow_load(node.load.rate, meter.storages()).await;
+            self.bookings.measure(node.load.rate, meter.storages());
             let pause = match self.step(&mut registration, node).await {
                 Ok(pause) => pause,
                 Err(error) => {
@@ -90,7 +91,7 @@ impl Cluster {
                 let (lease, ttl) = self.client.grant(self.settings.lease).await?;
                 registration.granted(lease, ttl, asked);
             }
-            Step::Register(lease) => match self.write(&node, lease).await? {
+            Step::Register(lease) => match self.write(&node, lease, registration.has_been()).await? {
                 Registered::Done => {
                     registration.written(node, self.now());
                     self.set_membership(Membership::Member);
@@ -126,8 +127,8 @@ impl Cluster {
         Operation::Put { key, value: node.to_json().into_bytes(), lease: Some(lease) }
     }
 
-    /// Registers the node, if no other one has its name. A run of this node that ended without leaving is replaced.
-    async fn write(&self, node: &Node, lease: LeaseId) -> Result<Registered, EtcdError> {
+    /// Registers the node, if no other one has its name. A run of this node that ended without leaving is replaced, by a run that begins.
+    async fn write(&self, node: &Node, lease: LeaseId, has_been: bool) -> Result<Registered, EtcdError> {
         let below = format!("{}nodes/{}/", self.settings.prefix, node.name).into_bytes();
         let own = node_key(&self.settings.prefix, &node.name, self.incarnation).into_bytes();
         let found = self.client.range(&below, MOST_KEYS).await?.pairs;
@@ -138,7 +139,7 @@ impl Cluster {
             conditions.push(Compare::NoneBelow(below));
         }
         for other in found.iter().filter(|pair| pair.key != own) {
-            match self.of_other(other) {
+            match self.of_other(other, has_been) {
                 Some(by) => return Ok(Registered::Taken(by)),
                 None => changes.push(Operation::Delete(other.key.clone())),
             }
@@ -149,16 +150,18 @@ impl Cluster {
     }
 
     /// The address of another node with this node's name. `None` where the key is of an earlier run of this node, which listened
-    /// where this one does, or is no node.
-    fn of_other(&self, pair: &KeyValue) -> Option<String> {
+    /// where this one does, or is no node. Where this run was registered before, no earlier run can have a key: nodes with one name and one
+    /// address would replace each other for ever.
+    fn of_other(&self, pair: &KeyValue, has_been: bool) -> Option<String> {
         let node = Node::from_json(&pair.value).ok()?;
         let address = |node: &Node| node.addresses.http.clone();
-        (address(&node) != address(&self.own)).then(|| address(&node).as_deref().unwrap_or("no address").to_owned())
+        let is_other = has_been || address(&node) != address(&self.own);
+        is_other.then(|| address(&node).as_deref().unwrap_or("no address").to_owned())
     }
 
     /// Follows the keys of the cluster until `stop` turns true.
     pub(super) async fn follow(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut entries = Entries::default();
+        let mut entries = Entries::new(&self.settings.prefix);
         loop {
             let followed = tokio::select! {
                 error = self.read_and_watch(&mut entries) => error,
@@ -179,15 +182,21 @@ impl Cluster {
     }
 
     /// Reads the keys, and watches them from there.
-    async fn read_and_watch(&self, entries: &mut Entries) -> Result<(), EtcdError> {
+    async fn read_and_watch(self: &Arc<Self>, entries: &mut Entries) -> Result<(), EtcdError> {
         let prefix = self.settings.prefix.as_bytes();
-        let range = self.client.range(prefix, MOST_KEYS).await?;
-        if range.is_cut {
-            tracing::warn!(MOST_KEYS, "there are more keys under the cluster's prefix than are read");
+        let observed = self.bookings.observed();
+        let range = self.read().await?;
+        if range.revision < observed {
+            tracing::warn!(
+                observed,
+                revision = range.revision,
+                "etcd has lost revisions: it was restored, or begun anew"
+            );
+            self.bookings.forget();
         }
-        let mut revision = range.revision;
+        let revision = range.revision;
         entries.replace(range.pairs, revision);
-        self.show(entries);
+        self.show(entries).await;
         let mut watch = self.client.watch(prefix, revision + 1).await?;
         self.metrics.following.set(1);
         self.state.follows(self.view().nodes().len());
@@ -197,21 +206,34 @@ impl Cluster {
                     let (events, at) = changes?;
                     entries.apply(events, at);
                     self.gather(&mut watch, entries).await?;
-                    revision = entries.revision();
-                    self.show(entries);
+                    self.show(entries).await;
                 }
                 Err(_) => {
-                    let range = self.client.range(prefix, MOST_KEYS).await?;
-                    if range.pairs.iter().any(|pair| pair.revision > revision) {
+                    let range = self.read().await?;
+                    // The watch has not told of a change: its member hangs.
+                    if entries.replace(range.pairs, range.revision) {
+                        self.show(entries).await;
                         self.client.rotate();
                         return Ok(());
-                    }
-                    if entries.replace(range.pairs, range.revision) {
-                        self.show(entries);
                     }
                 }
             }
         }
+    }
+
+    /// Reads all folders of keys. Those that are read later may show later changes, which a watch from the revision reports again.
+    async fn read(&self) -> Result<Range, EtcdError> {
+        let mut all = Range { revision: Revision::MAX, ..Range::default() };
+        for folder in folders(&self.settings.prefix) {
+            let range = self.client.range(&folder, MOST_KEYS).await?;
+            if range.is_cut {
+                let folder = String::from_utf8_lossy(&folder);
+                tracing::warn!(%folder, MOST_KEYS, "there are more keys under the cluster's prefix than are read");
+            }
+            all.revision = all.revision.min(range.revision);
+            all.pairs.extend(range.pairs);
+        }
+        Ok(all)
     }
 
     /// Applies changes that come within a moment of the first.
@@ -224,8 +246,22 @@ impl Cluster {
         Ok(())
     }
 
-    /// Makes the view of the keys.
-    fn show(&self, entries: &Entries) {
+    /// Makes the view of the keys, on a thread that serves nobody: they may be those of thousands of nodes.
+    async fn show(self: &Arc<Self>, entries: &mut Entries) {
+        let (cluster, taken) = (self.clone(), std::mem::replace(entries, Entries::new(&self.settings.prefix)));
+        let shown = spawn_blocking(move || {
+            cluster.observe(&taken);
+            taken
+        });
+        match shown.await.map_err(JoinError::try_into_panic) {
+            Ok(taken) => *entries = taken,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The server is ending.
+            Err(Err(_)) => {}
+        }
+    }
+
+    fn observe(&self, entries: &Entries) {
         let prefix = &self.settings.prefix;
         let drains = entries.drains(prefix, self.name());
         if self.is_asked.swap(drains, std::sync::atomic::Ordering::Relaxed) != drains {
@@ -242,5 +278,33 @@ impl Cluster {
         self.observe_bookings(entries);
         self.observe_pushed(entries);
         self.set_view(view);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClusterMetrics, ClusterSettings};
+    use super::*;
+    use crate::settings::{Host, Settings as _, machine::Machine};
+    use millpond_cluster::Addresses;
+    use prometheus_client::registry::Registry;
+
+    #[test]
+    fn a_run_replaces_an_earlier_one_and_no_later_one() {
+        let host = Host { machine: Machine::detect(), variable: &|_| None };
+        let mut settings = ClusterSettings::defaults(&host);
+        settings.etcd = vec!["http://127.0.0.1:1".parse().unwrap()];
+        settings.node = Some("a".to_owned());
+        let addresses = |http: &str| Addresses { http: Some(http.into()), rtsp: None };
+        let metrics = ClusterMetrics::register(&mut Registry::default());
+        let cluster = Cluster::new(&settings, addresses("http://a"), metrics).unwrap();
+        let pair = |http| {
+            let node = Node { addresses: addresses(http), ..cluster.own.clone() };
+            KeyValue { value: node.to_json().into_bytes(), ..KeyValue::default() }
+        };
+        assert_eq!(cluster.of_other(&pair("http://a"), false), None);
+        assert_eq!(cluster.of_other(&pair("http://a"), true).as_deref(), Some("http://a"));
+        assert_eq!(cluster.of_other(&pair("http://b"), false).as_deref(), Some("http://b"));
+        assert_eq!(cluster.of_other(&KeyValue::default(), true), None);
     }
 }

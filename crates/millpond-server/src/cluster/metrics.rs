@@ -27,9 +27,9 @@ pub(crate) struct ClusterMetrics {
     pub(super) puts: Counter,
     /// Requests to etcd that failed.
     pub(super) failures: Counter,
-    /// Viewers sent elsewhere by HTTP.
+    /// Viewers redirected by HTTP.
     pub(super) http: Counter,
-    /// Viewers sent elsewhere by RTSP.
+    /// Viewers redirected by RTSP.
     pub(super) rtsp: Counter,
     /// Requests passed on to other nodes.
     pub(super) passed: Counter,

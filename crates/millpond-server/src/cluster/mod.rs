@@ -1,6 +1,6 @@
 //! The cluster that this server is a node of.
 //!
-//! [`Cluster`] has the last view of the nodes and answers where a request is served. Its tasks keep the node registered in etcd and
+//! [`Cluster`] has the last view of the nodes, and chooses the node that serves a request. Its tasks keep the node registered in etcd and
 //! follow the other nodes. Nothing that serves viewers waits for etcd: without it, all goes on with the last view.
 
 mod addresses;
@@ -15,6 +15,7 @@ mod passage;
 mod pushed;
 mod reach;
 mod registration;
+mod secret;
 mod settings;
 mod state;
 mod status;
@@ -24,16 +25,18 @@ pub(crate) use addresses::addresses;
 pub(crate) use bookings::Booked;
 pub(crate) use homes::{LaterCluster, PlaceHomes};
 pub(crate) use join::{JoinError, Tasks};
-pub(crate) use load_meter::{Counted, LoadMeter};
+pub(crate) use load_meter::{Counted, LoadMeter, PlaceRead};
 pub(crate) use metrics::ClusterMetrics;
 pub(crate) use passage::PassedBytes;
 pub use settings::ClusterSettings;
+pub(crate) use status::{ClusterStatus, Explained};
 pub(crate) use steering::{MARK, Protocol, Start, marked};
 
 use bookings::Bookings;
-use millpond_cluster::{Addresses, Assignment, Bitrate, Ledger, Load, Loads, Node, NodeName, View};
+use millpond_cluster::{Addresses, Assignment, Bitrate, Ledger, Limits, Load, Loads, Node, NodeName, View};
 use millpond_etcd::{Client, EtcdError, Operation, Transaction};
 use reach::Reach;
+use secret::ClusterSecret;
 use state::State;
 use std::{
     sync::{
@@ -59,13 +62,13 @@ pub(crate) struct Cluster {
     views: watch::Sender<Arc<View>>,
     /// Loads of the view's dispensers. A lock, held for one assignment.
     loads: Mutex<Loads>,
-    /// The dispensers of the view as if they had no load: live streams keep their owner.
-    idle: Mutex<Arc<Loads>>,
     rule: Box<dyn Assignment>,
     reach: Reach,
     /// The client by which requests are passed on to other nodes.
     nodes: reqwest::Client,
     bookings: Bookings,
+    /// The secret of the nodes, where they have one.
+    secret: Option<ClusterSecret>,
     pushed: watch::Sender<Arc<pushed::Pushed>>,
     state: State,
     metrics: ClusterMetrics,
@@ -94,8 +97,9 @@ impl Cluster {
         let client = Client::new(settings.client_options()?)?;
         let (capacity, roles) = (Bitrate::from_mbps(settings.mbps.unwrap_or(ASSUMED_MBPS)), settings.roles);
         // Only what the operator states is a limit.
-        let [bound, storage] = [settings.mbps, settings.storage_mbps].map(|mbps| mbps.map(Bitrate::from_mbps));
-        let bookings = Bookings::new(Ledger::new(name.clone(), bound, storage));
+        let [node, storage, store] =
+            [settings.mbps, settings.storage_mbps, settings.store_mbps].map(|mbps| mbps.map(Bitrate::from_mbps));
+        let bookings = Bookings::new(Ledger::new(name.clone(), Limits { node, storage, store }));
         let own = Node { addresses, roles, ..Node::new(name, capacity) };
         let view = Arc::new(View::default());
         Ok(Arc::new(Self {
@@ -104,12 +108,12 @@ impl Cluster {
             incarnation: fastrand::u64(1..),
             client,
             loads: Mutex::new(Loads::new(view.clone())),
-            idle: Mutex::new(Arc::new(Loads::new(view.clone()))),
             views: watch::Sender::new(view),
             rule: settings.assignment.rule(),
             reach: Reach::default(),
             nodes: passage::client()?,
             bookings,
+            secret: settings.secret.as_deref().map(ClusterSecret::open).transpose()?,
             pushed: watch::Sender::default(),
             state: State::default(),
             metrics,
@@ -124,6 +128,16 @@ impl Cluster {
     /// The node's name.
     pub(crate) fn name(&self) -> &NodeName {
         &self.own.name
+    }
+
+    /// A pass for requests to other nodes, where they have a secret.
+    pub(crate) fn pass(&self) -> Option<Arc<str>> {
+        self.secret.as_ref()?.pass()
+    }
+
+    /// Whether a token is the pass of another node.
+    pub(crate) fn admits_node(&self, token: &str) -> bool {
+        self.secret.as_ref().is_some_and(|secret| secret.admits(token))
     }
 
     /// The last view.
@@ -156,9 +170,6 @@ impl Cluster {
     /// Replaces the view.
     fn set_view(&self, view: View) {
         let view = Arc::new(view);
-        let without_load = view.nodes().iter().map(|node| Node { load: Load::default(), ..node.clone() });
-        let idle = Loads::new(Arc::new(View::of(view.revision(), without_load)));
-        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(idle);
         let booked = self.booked_of_nodes(&view);
         {
             let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);

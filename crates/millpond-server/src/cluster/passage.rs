@@ -4,6 +4,7 @@
 //! missing. Replies of one version of an object are the same at all nodes, and strong entity tags prove it (RFC 9110 section 13.1.5).
 
 use super::{Cluster, MARK, Start, settings::Steering};
+use crate::proxies::Forwarded;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use millpond_cluster::{ObjectKey, Role};
@@ -17,6 +18,8 @@ const CONNECT: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(3);
 /// The same for live streams, whose replies are held until there is something new.
 const LIVE_SILENCE: Duration = Duration::from_secs(40);
+/// Statuses by which a node refuses a client that this node has admitted.
+const REFUSED: [StatusCode; 3] = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS];
 /// Fields of a request that are passed on.
 const PASSED: [HeaderName; 9] = [
     header::ACCEPT_ENCODING,
@@ -73,8 +76,8 @@ impl Cluster {
     pub(crate) fn passage(
         self: &Arc<Self>,
         (key, start): (ObjectKey, Start),
-        (method, target): (&Method, &str),
-        headers: &HeaderMap,
+        (method, target, headers): (&Method, &str, &HeaderMap),
+        client: Forwarded,
     ) -> Option<Passage> {
         if self.settings.steering != Steering::Proxy || !self.own.roles.contains(Role::Manager) {
             return None;
@@ -85,6 +88,8 @@ impl Cluster {
             own.append("cdn-loop", known.clone());
         }
         own.append("cdn-loop", HeaderValue::from_static(loop_id()));
+        // In place of fields of the client, which could be forged.
+        own.extend(client.fields());
         let mark = format!("{}{MARK}={}", if target.contains('?') { '&' } else { '?' }, self.name());
         let target = format!("{target}{mark}");
         let (cluster, method, failed) = (self.clone(), method.clone(), HashSet::new());
@@ -155,10 +160,8 @@ impl Passage {
         let error = match timeout(self.silence(), asked).await {
             // Another node may do better. Where none does, this one says what is wrong.
             Ok(Ok(response)) if response.status().is_server_error() => response.status().to_string(),
-            // The client was admitted here. Its address and its password mean nothing there.
-            Ok(Ok(response)) if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                return None;
-            }
+            // The client was admitted here. Its address and its password mean nothing there: all clients have this node's address.
+            Ok(Ok(response)) if REFUSED.contains(&response.status()) => return None,
             Ok(Ok(response)) => return Some(Passed::new(response, base.clone())),
             Ok(Err(error)) => error.without_url().to_string(),
             Err(_) => "no reply in time".to_owned(),
@@ -343,9 +346,11 @@ mod tests {
             order.iter().map(|candidate| candidate.name.to_string()).collect::<String>() == "bca"
         };
         let key = (0..).map(|n| ObjectKey::new("films", &format!("{n}.mp4"))).find(is_fit).unwrap();
-        let headers = HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static("player"))]);
-        let request = (&Method::GET, "/films/1.mp4/v1/1.m4s?x=1");
-        let mut passage = cluster.passage((key, Start::Follows), request, &headers).unwrap();
+        let mut headers = HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static("player"))]);
+        headers.insert("x-forwarded-for", HeaderValue::from_static("192.0.2.66"));
+        let request = (&Method::GET, "/films/1.mp4/v1/1.m4s?x=1", &headers);
+        let client = Forwarded { address: "192.0.2.7".parse().unwrap(), is_secure: true };
+        let mut passage = cluster.passage((key, Start::Follows), request, client).unwrap();
         let begun = passage.begin().await.unwrap();
         assert!(!begun.headers.contains_key(header::SERVER) && begun.length == Some(10));
         let mut bytes = PassedBytes::new(passage, begun);
@@ -373,6 +378,8 @@ mod tests {
         let first = &requests[0];
         assert!(first.starts_with("b get /films/1.mp4/v1/1.m4s?x=1&_millpond_node=a http/1.1"), "{first}");
         assert!(first.contains("user-agent: player") && first.contains(&format!("cdn-loop: {}", loop_id())), "{first}");
+        let forwarded = "x-forwarded-for: 192.0.2.7\r\nx-forwarded-proto: https\r\n";
+        assert!(first.contains(forwarded) && !first.contains("192.0.2.66"), "{first}");
         let second = &requests[1];
         assert!(second.contains("range: bytes=4-9") && second.contains("if-match: \"x\""), "{second}");
     }
@@ -392,9 +399,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_with_an_error_is_passed_over() {
-        let error = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
         let whole = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789";
-        let (end, requests) = passed(["", error, whole]).await;
-        assert_eq!((end.as_deref(), requests.len()), (Ok("0123456789"), 2));
+        for error in [
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n",
+        ] {
+            let (end, requests) = passed(["", error, whole]).await;
+            assert_eq!((end.as_deref(), requests.len()), (Ok("0123456789"), 2), "{error}");
+        }
     }
 }

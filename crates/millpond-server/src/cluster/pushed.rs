@@ -55,6 +55,11 @@ impl Cluster {
         self.pushed.send_replace(Arc::new(pushed));
     }
 
+    /// Whether another node has a pushed stream.
+    pub(crate) fn has_pushed(&self, key: &ObjectKey) -> bool {
+        self.pushed.borrow().get(&key.to_string()).is_some_and(|node| node != self.name())
+    }
+
     /// The node of a pushed stream, as an answer. Empty where no node has it.
     pub(super) fn pushed_to(&self, key: &ObjectKey) -> Answer {
         let node = self.pushed.borrow().get(&key.to_string()).cloned();

@@ -17,7 +17,8 @@ const LIMIT: Duration = Duration::from_millis(300);
 /// Most addresses that are remembered. Beyond it, all are forgotten.
 const MOST: usize = 1024;
 
-/// The last answer of an address. Callers that come while it is asked wait for the answer.
+/// The last answer of an address. Callers that come while it is asked wait for the answer. An address that could not be reached is
+/// asked again beside the callers: each node that hangs costs its callers one time limit, once.
 type Known = Arc<Mutex<Option<(Instant, bool)>>>;
 
 /// Addresses of nodes that could be reached, and those that could not.
@@ -37,13 +38,24 @@ impl Reach {
             }
             all.entry(base.clone()).or_default().clone()
         };
-        let mut known = known.lock().await;
-        if let Some((_, is_up)) = known.filter(|(asked, _)| asked.elapsed() < FRESH) {
-            return is_up;
+        let mut answer = known.lock().await;
+        match *answer {
+            Some((asked, is_up)) if asked.elapsed() < FRESH => is_up,
+            Some((_, false)) => {
+                *answer = Some((Instant::now(), false));
+                let (base, known) = (base.clone(), known.clone());
+                tokio::spawn(async move {
+                    let is_up = connects(&base).await;
+                    *known.lock().await = Some((Instant::now(), is_up));
+                });
+                false
+            }
+            _ => {
+                let is_up = connects(base).await;
+                *answer = Some((Instant::now(), is_up));
+                is_up
+            }
         }
-        let is_up = connects(base).await;
-        *known = Some((Instant::now(), is_up));
-        is_up
     }
 }
 
@@ -78,5 +90,35 @@ mod tests {
         let base: Arc<str> = format!("http://{}", listener.local_addr().unwrap()).into();
         drop(listener);
         assert!(!Reach::default().is_up(&base).await);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_hangs_costs_one_time_limit() {
+        // A full queue: its system drops further attempts to connect.
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut queued = Vec::new();
+        while let Ok(stream) = timeout(LIMIT, TcpStream::connect(address)).await {
+            queued.push(stream.unwrap());
+        }
+        let (base, reach): (Arc<str>, _) = (format!("http://{address}").into(), Reach::default());
+        assert!(!reach.is_up(&base).await);
+        for _ in 0..2 {
+            tokio::time::sleep(FRESH).await;
+            let asked = Instant::now();
+            assert!(!reach.is_up(&base).await);
+            assert!(asked.elapsed() < LIMIT / 3, "{:?}", asked.elapsed());
+        }
+        // It is noticed when it works again.
+        drop(queued);
+        tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+        let is_up = async {
+            while !reach.is_up(&base).await {
+                tokio::time::sleep(FRESH / 4).await;
+            }
+        };
+        timeout(FRESH * 8, is_up).await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! When a node's lease is renewed, and when its load is published. Pure: times come in.
+//! The schedule of a node's lease renewals and publications of load. Pure: times are arguments.
 
 use millpond_cluster::{Bitrate, Node};
 use millpond_etcd::LeaseId;
@@ -31,6 +31,8 @@ pub(super) enum Step {
 pub(super) struct Registration {
     lease: Option<Lease>,
     written: Option<(Node, Duration)>,
+    /// Whether it was in etcd at any time.
+    has_been: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +79,17 @@ impl Registration {
 
     /// Notes that the node is in etcd as it was at a time.
     pub(super) fn written(&mut self, node: Node, now: Duration) {
-        self.written = Some((node, now));
+        (self.written, self.has_been) = (Some((node, now)), true);
+    }
+
+    /// Whether this run of the node was registered before. Another key of its name is then none of an earlier run.
+    pub(super) fn has_been(&self) -> bool {
+        self.has_been
     }
 
     /// Notes that the lease is over.
     pub(super) fn lost(&mut self) {
-        *self = Self::default();
+        *self = Self { has_been: self.has_been, ..Self::default() };
     }
 
     /// The lease, if it has not ended.
@@ -133,6 +140,7 @@ mod tests {
         assert_eq!(registration.next(at(8), &node(0), true), Step::Register(LeaseId(8)));
         registration.renewed(None, at(9));
         assert_eq!((registration.next(at(9), &node(0), true), registration.lease()), (Step::Grant, None));
+        assert!(registration.has_been() && !Registration::default().has_been());
     }
 
     #[test]

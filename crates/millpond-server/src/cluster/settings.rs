@@ -1,7 +1,7 @@
 //! Settings of the cluster.
 
 use crate::settings::{
-    ConfigError, Host, Setting, Settings, Sources,
+    At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
 use millpond_cluster::{AssignmentName, NodeName, Roles};
@@ -21,9 +21,9 @@ pub enum Steering {
     Redirect,
     /// Manifests list the nodes, and a steering manifest their order. RTSP and live streams are redirected.
     Steer,
-    /// The node that is asked by HTTP passes on what the asset's node sends. RTSP is redirected.
+    /// The node that is asked by HTTP passes on the replies of the asset's node. Each node serves all RTSP requests that it gets.
     Proxy,
-    /// Each node serves what it is asked for.
+    /// Each node serves all requests that it gets.
     None,
 }
 
@@ -46,6 +46,8 @@ pub struct ClusterSettings {
     pub mbps: Option<u64>,
     /// Bandwidth of each place's storage, in Mbit/s, which all nodes share; `None` is not limited.
     pub storage_mbps: Option<u64>,
+    /// Bandwidth of each store of a striping group, in Mbit/s, which all nodes share; `None` is not limited.
+    pub store_mbps: Option<u64>,
     /// Rule that assigns streams to nodes.
     pub assignment: AssignmentName,
     /// How viewers come to the node of their asset.
@@ -64,6 +66,8 @@ pub struct ClusterSettings {
     pub cert: Option<PathBuf>,
     /// PEM file of its key.
     pub key: Option<PathBuf>,
+    /// File with the secret that the nodes share.
+    pub secret: Option<PathBuf>,
 }
 
 impl fmt::Debug for ClusterSettings {
@@ -89,6 +93,7 @@ impl Settings for ClusterSettings {
             roles: Roles::ALL,
             mbps: None,
             storage_mbps: None,
+            store_mbps: None,
             assignment: AssignmentName::default(),
             steering: Steering::Redirect,
             lease: Duration::from_secs(5),
@@ -98,6 +103,7 @@ impl Settings for ClusterSettings {
             ca: None,
             cert: None,
             key: None,
+            secret: None,
         }
     }
 
@@ -144,7 +150,7 @@ impl ClusterSettings {
     ///
     /// # Errors
     /// A file can't be read.
-    pub(super) fn client_options(&self) -> Result<Options, String> {
+    pub(crate) fn client_options(&self) -> Result<Options, String> {
         let read = |path: &PathBuf| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
         let user = match &self.user {
             Some(name) => Some((name.clone(), self.password()?)),
@@ -178,6 +184,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::List,
         default: "off",
         help: "Addresses of etcd's members such as \"http://10.0.0.1:2379\"; makes this server a node of their cluster",
+        applied: At::Restart(|new, old| new.etcd.clone_from(&old.etcd)),
         apply: |cluster, text| members(text).map(|v| cluster.etcd = v),
         show: |cluster| {
             let members: Vec<_> = cluster.etcd.iter().map(shown).collect();
@@ -189,6 +196,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Text,
         default: "none; the machine's name",
         help: "Name of this node; no other node of the cluster may have it",
+        applied: At::Restart(|new, old| new.node.clone_from(&old.node)),
         apply: |cluster, text| name(text).map(|v| cluster.node = Some(v)),
         show: |cluster| cluster.node.clone(),
     },
@@ -197,6 +205,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Text,
         default: "/millpond/",
         help: "Beginning of the cluster's keys in etcd; clusters with different ones know nothing of each other",
+        applied: At::Restart(|new, old| new.prefix.clone_from(&old.prefix)),
         apply: |cluster, text| prefix(text).map(|v| cluster.prefix = v),
         show: |cluster| Some(cluster.prefix.clone()),
     },
@@ -205,6 +214,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Text,
         default: "none; the address of http; where that is any address, the one by which this machine reaches etcd",
         help: "URL by which viewers and other nodes reach this node by HTTP",
+        applied: At::Restart(|new, old| new.http.clone_from(&old.http)),
         apply: |cluster, text| base(text, &["http", "https"]).map(|v| cluster.http = Some(v)),
         show: |cluster| cluster.http.as_ref().map(shown),
     },
@@ -213,6 +223,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Text,
         default: "none; the address of rtsp, likewise",
         help: "URL by which viewers reach this node by RTSP",
+        applied: At::Restart(|new, old| new.rtsp.clone_from(&old.rtsp)),
         apply: |cluster, text| base(text, &["rtsp", "rtsps"]).map(|v| cluster.rtsp = Some(v)),
         show: |cluster| cluster.rtsp.as_ref().map(shown),
     },
@@ -221,6 +232,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::List,
         default: "manager,dispenser,storage",
         help: "Roles of this node: manager sends viewers to nodes, dispenser serves streams, storage reads slices for others",
+        applied: At::Restart(|new, old| new.roles = old.roles),
         apply: |cluster, text| roles(text).map(|v| cluster.roles = v),
         show: |cluster| Some(cluster.roles.iter().map(|role| role.to_string()).collect::<Vec<_>>().join(",")),
     },
@@ -230,6 +242,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         default: "none; not limited, and counted as 1000 for the node's share of the assets",
         help: "Bandwidth of this node in Mbit/s; its share of the cluster's assets is in proportion, and streams without room for all of \
                their playback are refused",
+        applied: At::Restart(|new, old| new.mbps = old.mbps),
         apply: |cluster, text| mbps(text).map(|v| cluster.mbps = Some(v)),
         show: |cluster| cluster.mbps.map(|mbps| mbps.to_string()),
     },
@@ -239,14 +252,26 @@ const LIST: &[Setting<ClusterSettings>] = &[
         default: "none; not limited",
         help: "Bandwidth of each place's storage in Mbit/s, which all nodes share: streams without room for all of their playback are \
                refused",
+        applied: At::Restart(|new, old| new.storage_mbps = old.storage_mbps),
         apply: |cluster, text| mbps(text).map(|v| cluster.storage_mbps = Some(v)),
         show: |cluster| cluster.storage_mbps.map(|mbps| mbps.to_string()),
+    },
+    Setting {
+        name: "cluster-store-mbps",
+        form: Form::Count,
+        default: "none; not limited",
+        help: "Bandwidth of each store of a striping group in Mbit/s, which all nodes share: streams of striped files without room for all \
+               of their playback are refused",
+        applied: At::Restart(|new, old| new.store_mbps = old.store_mbps),
+        apply: |cluster, text| mbps(text).map(|v| cluster.store_mbps = Some(v)),
+        show: |cluster| cluster.store_mbps.map(|mbps| mbps.to_string()),
     },
     Setting {
         name: "cluster-assignment",
         form: Form::Choice(&["sosd", "rr"]),
         default: "sosd",
         help: "Rule that assigns streams to nodes: sosd keeps an asset at one node while that has room, rr takes turns",
+        applied: At::Restart(|new, old| new.assignment = old.assignment),
         apply: |cluster, text| {
             let name = text.parse().map_err(|_| BadValue::new("sosd or rr"))?;
             cluster.assignment = name;
@@ -258,7 +283,8 @@ const LIST: &[Setting<ClusterSettings>] = &[
         name: "cluster-steering",
         form: Form::Choice(&STEERING),
         default: "redirect",
-        help: "How viewers come to the node of their asset: redirect sends them there, steer lists the nodes in manifests and tells players their order, proxy passes HTTP through from there, none: each node serves all",
+        help: "Way of viewers to the node of their asset: redirect sends them there, steer lists the nodes in manifests and tells players their order, proxy passes HTTP through from there, none: each node serves all",
+        applied: At::Restart(|new, old| new.steering = old.steering),
         apply: |cluster, text| {
             cluster.steering = match text {
                 "redirect" => Steering::Redirect,
@@ -276,6 +302,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Duration,
         default: "5s",
         help: "Time after which a node that is silent is no longer one of the cluster",
+        applied: At::Restart(|new, old| new.lease = old.lease),
         apply: |cluster, text| value::duration_in(text, LEASE.0, LEASE.1).map(|v| cluster.lease = v),
         show: |cluster| Some(show_duration(cluster.lease)),
     },
@@ -284,6 +311,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Text,
         default: "none",
         help: "User of etcd; the password is read from cluster-password-file or $MILLPOND_CLUSTER_PASSWORD",
+        applied: At::Restart(|new, old| new.user.clone_from(&old.user)),
         apply: |cluster, text| value::path(text).map(|v| cluster.user = Some(v.display().to_string())),
         show: |cluster| cluster.user.clone(),
     },
@@ -292,6 +320,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Path,
         default: "none",
         help: "File with the password of cluster-user",
+        applied: At::Restart(|new, old| new.password_file.clone_from(&old.password_file)),
         apply: |cluster, text| value::path(text).map(|v| cluster.password_file = Some(v)),
         show: |cluster| cluster.password_file.as_ref().map(|path| path.display().to_string()),
     },
@@ -300,6 +329,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Path,
         default: "none; the system's authorities",
         help: "PEM file with the authorities of etcd's certificates",
+        applied: At::Restart(|new, old| new.ca.clone_from(&old.ca)),
         apply: |cluster, text| value::path(text).map(|v| cluster.ca = Some(v)),
         show: |cluster| cluster.ca.as_ref().map(|path| path.display().to_string()),
     },
@@ -308,6 +338,7 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Path,
         default: "none",
         help: "PEM file with the certificate that is shown to etcd",
+        applied: At::Restart(|new, old| new.cert.clone_from(&old.cert)),
         apply: |cluster, text| value::path(text).map(|v| cluster.cert = Some(v)),
         show: |cluster| cluster.cert.as_ref().map(|path| path.display().to_string()),
     },
@@ -316,8 +347,18 @@ const LIST: &[Setting<ClusterSettings>] = &[
         form: Form::Path,
         default: "none",
         help: "PEM file with that certificate's private key",
+        applied: At::Restart(|new, old| new.key.clone_from(&old.key)),
         apply: |cluster, text| value::path(text).map(|v| cluster.key = Some(v)),
         show: |cluster| cluster.key.as_ref().map(|path| path.display().to_string()),
+    },
+    Setting {
+        name: "cluster-secret",
+        form: Form::Path,
+        default: "none",
+        help: "File with a secret of at least 32 bytes, the same on all nodes: with it, nodes serve each other as homes and with live streams also in places with access rules",
+        applied: At::Restart(|new, old| new.secret.clone_from(&old.secret)),
+        apply: |cluster, text| value::path(text).map(|v| cluster.secret = Some(v)),
+        show: |cluster| cluster.secret.as_ref().map(|path| path.display().to_string()),
     },
 ];
 

@@ -1,4 +1,4 @@
-//! How this node stands with etcd.
+//! This node's registration and its connection to etcd.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -38,7 +38,7 @@ pub(super) enum Membership {
     },
 }
 
-/// How this node stands with etcd. Changes are logged.
+/// This node's registration and its connection to etcd. Changes are logged.
 #[derive(Debug)]
 pub(super) struct State {
     /// A lock, held for a look or a change.
@@ -53,7 +53,7 @@ impl Default for State {
 }
 
 impl State {
-    /// How the keys are followed.
+    /// The state of following the keys.
     pub(super) fn link(&self) -> Link {
         self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

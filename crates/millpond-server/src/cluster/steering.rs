@@ -1,7 +1,7 @@
-//! Where a request is served: here, or at another node.
+//! The node that serves a request: this one, or another one.
 
 use super::{Cluster, settings::Steering};
-use millpond_cluster::{Answer, Assignment as _, Bitrate, Candidate, Node, NodeName, ObjectKey, Request, Role, Sosd};
+use millpond_cluster::{Answer, Bitrate, Candidate, Node, NodeName, ObjectKey, Request, Role, Sosd};
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
 /// Parameter of the query of requests that another node has sent here. The node that it names serves them itself: so no request is
@@ -50,10 +50,10 @@ impl Cluster {
         (protocol, is_secure): (Protocol, bool),
     ) -> Option<Arc<str>> {
         let is_redirected = match (self.settings.steering, protocol) {
-            (Steering::None, _) | (Steering::Proxy, Protocol::Http) => false,
+            (Steering::None | Steering::Proxy, _) => false,
             // Manifests list the nodes. Live streams have one.
             (Steering::Steer, Protocol::Http) => matches!(start, Start::Live | Start::Pushed),
-            (Steering::Redirect | Steering::Steer | Steering::Proxy, _) => true,
+            (Steering::Redirect | Steering::Steer, _) => true,
         };
         if !is_redirected || !self.own.roles.contains(Role::Manager) {
             return None;
@@ -121,9 +121,9 @@ impl Cluster {
     }
 
     /// The RTSP URL of the node that owns a live stream; `None` where that is this one.
-    pub(crate) async fn owner(&self, key: &ObjectKey) -> Option<Arc<str>> {
+    pub(crate) async fn owner(&self, key: &ObjectKey, start: Start) -> Option<Arc<str>> {
         let view = self.view();
-        for candidate in self.answer(key, Start::Live, false).candidates {
+        for candidate in self.answer(key, start, false).candidates {
             if candidate.name == *self.name() {
                 return None;
             }
@@ -147,13 +147,12 @@ impl Cluster {
         if start == Start::Pushed {
             return self.pushed_to(key);
         }
+        let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
         if start == Start::Live {
-            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            return Sosd::default().assign(&idle, &Request { key, rate: Bitrate::ZERO, turn: 0 });
+            return Sosd::owners(&mut loads, key);
         }
         let turn = self.turns.fetch_add(u64::from(is_real), Ordering::Relaxed);
-        let loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
-        self.rule.assign(&loads, &Request { key, rate: RATE, turn })
+        self.rule.assign(&mut loads, &Request { key, rate: RATE, turn })
     }
 
     /// Counts a stream until its node publishes its load.

@@ -3,6 +3,7 @@
 use super::{
     AccessSettings, Config, ConfigError, ConfigErrors, Declaration, Form, Given, Host, Lifetimes, LiveSettings,
     PlaceConfig, PlaceOptions, Source, file,
+    found::found_text,
     machine::Machine,
     nearest::nearest,
     show::{place_text, toml_literal},
@@ -27,6 +28,16 @@ pub struct Inputs {
     pub file: Option<PathBuf>,
     /// The environment.
     pub environment: HashMap<String, String>,
+    /// Text in place of the content of the file, which is not read then.
+    pub text: Option<String>,
+}
+
+impl Inputs {
+    /// The configuration file: that of the flag, else that of the environment.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        let named = || self.environment.get("MILLPOND_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from);
+        self.file.clone().or_else(named)
+    }
 }
 
 /// A configuration that holds, and how it came about.
@@ -38,6 +49,18 @@ pub struct Loaded {
     pub effective: Vec<Effective>,
     /// Findings that are probably, but not certainly, mistakes.
     pub warnings: Vec<String>,
+}
+
+impl Loaded {
+    /// Makes the shown values those of the configuration, which has changed.
+    pub(crate) fn show_again(&mut self) {
+        let forms: HashMap<_, _> = Config::settings().iter().map(|setting| (setting.name, setting.form)).collect();
+        for setting in &mut self.effective {
+            if let Some(form) = forms.get(setting.name) {
+                setting.value = self.config.value(setting.name).map(|text| toml_literal(*form, &text));
+            }
+        }
+    }
 }
 
 /// One setting as it is in force.
@@ -67,6 +90,8 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, ConfigErrors> {
     let effective = effective(&config, &given.sources, places);
     let mut warnings = strangers(&inputs.environment);
     warnings.extend(open_http(&config));
+    warnings.extend(plain_questions(&config));
+    warnings.extend(open_admin(&config));
     Ok(Loaded { config, effective, warnings })
 }
 
@@ -78,8 +103,8 @@ fn read(
     given: &mut Given,
 ) -> Vec<ConfigError> {
     let mut errors = Vec::new();
-    if let Some(path) = inputs.file.clone().or_else(|| variable("MILLPOND_CONFIG").map(PathBuf::from)) {
-        match std::fs::read_to_string(&path) {
+    if let Some(path) = inputs.config_file() {
+        match inputs.text.clone().map_or_else(|| std::fs::read_to_string(&path), Ok) {
             Ok(text) => errors.extend(file::read(&path, &text, config, given)),
             Err(error) => errors.push(ConfigError::Unreadable { path, reason: error.to_string() }),
         }
@@ -122,7 +147,7 @@ fn apply(setting: Declaration, text: &str, at: Source, config: &mut Config, give
             at,
             key: setting.name.to_owned(),
             expected: bad.expected,
-            found: format!("{text:?}"),
+            found: found_text(text),
         }),
     }
 }
@@ -147,6 +172,7 @@ fn resolve(config: &mut Config, given: Vec<PlaceOptions>, sources: &Sources) -> 
     let mut errors = Vec::new();
     config.places = places(given, (config.lifetimes, &config.access, config.live), &mut errors);
     errors.extend(unusable(config, sources));
+    errors.extend(both_decide(config, sources));
     for place in &mut config.places {
         place.options.hidden_files.get_or_insert(config.storage.hidden_files);
     }
@@ -174,7 +200,7 @@ impl Config {
         [
             ("http", Some(self.http.address)),
             ("https", self.http.https),
-            ("admin", Some(self.admin.address)),
+            ("admin", self.admin.address.tcp()),
             ("rtsp", Some(self.rtsp.address)),
             ("rtsps", self.rtsp.rtsps),
             ("rtmp", self.rtmp.address),
@@ -248,11 +274,19 @@ fn unusable(config: &Config, sources: &Sources) -> Vec<ConfigError> {
         .collect()
 }
 
+/// Places whose access settings do not go together.
+fn both_decide(config: &Config, sources: &Sources) -> Option<ConfigError> {
+    let mut all = config.places.iter().map(|place| &place.access).chain([&config.access]);
+    let (key, reason) = all.find_map(AccessSettings::conflict)?;
+    Some(sources.conflict(key, reason))
+}
+
 /// Says that passwords of RTSP protect nothing from those who ask by HTTP.
 fn open_http(config: &Config) -> Option<String> {
     let users = config.rtsp.users.as_ref()?;
-    let has_open = config.places.iter().any(|place| place.access.is_open());
-    if !has_open && !config.access.is_open() {
+    // Networks alone ask nobody for a password.
+    let mut all = config.places.iter().map(|place| &place.access).chain([&config.access]);
+    if all.all(AccessSettings::asks_credentials) {
         return None;
     }
     // From this machine alone, as behind a proxy that asks for passwords itself.
@@ -263,6 +297,21 @@ fn open_http(config: &Config) -> Option<String> {
         "rtsp-users {} is asked for by RTSP only: everybody who reaches {open} plays the same media by HTTP",
         users.path.display()
     ))
+}
+
+/// Warns that everybody who reaches the admin address may change the server.
+fn open_admin(config: &Config) -> Option<String> {
+    let address = config.admin.address.tcp().filter(|address| !address.ip().to_canonical().is_loopback())?;
+    let why =
+        format!("everybody who reaches admin {address} may change settings, places and sessions: set admin-token-file");
+    config.admin.token.is_none().then_some(why)
+}
+
+/// Says that passwords and tokens are sent to the server of `auth-url` as they are.
+fn plain_questions(config: &Config) -> Option<String> {
+    let mut all = config.places.iter().map(|place| &place.access).chain([&config.access]);
+    let host = all.find_map(AccessSettings::asks_in_plain)?;
+    Some(format!("auth-url sends passwords and tokens to {host} by plain HTTP: everybody on the way reads them"))
 }
 
 /// Environment variables that look like misspelt settings.

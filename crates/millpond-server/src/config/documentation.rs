@@ -1,7 +1,7 @@
 //! Tests that keep the documentation of settings and their declarations together.
 
-use super::*;
-use std::{fmt::Write as _, fs, path::PathBuf};
+use super::{show::toml_literal, *};
+use std::{collections::HashMap, fmt::Write as _, fs, path::PathBuf};
 
 /// The text before the table.
 const HEAD: &str = "\
@@ -20,6 +20,9 @@ source.
 | BOOL | `true` or `false` |
 | LIST | `a,b`; in the file also `[\"a\", \"b\"]` |
 | PATH, TEXT | text |
+
+A change of a setting takes effect at a reload ([operations](operations.md#reload)), or where the last column says so at the next start.
+A reload names the settings that wait for a restart.
 
 `just settings` writes this page from the declarations in the source; a test fails when they differ.
 
@@ -42,12 +45,14 @@ fn cell(text: &str) -> String {
 }
 
 fn page() -> String {
-    let mut page = format!("{HEAD}| setting | value | default | is |\n|---|---|---|---|\n");
+    let mut page =
+        format!("{HEAD}| setting | value | default | is | a change is applied at |\n|---|---|---|---|---|\n");
     for setting in Config::settings() {
         let (value, default) = (form(setting.form), cell(setting.default));
-        writeln!(page, "| `{}` | {value} | {default} | {} |", setting.name, cell(setting.help)).unwrap();
+        let at = if setting.needs_restart { "restart" } else { "reload" };
+        writeln!(page, "| `{}` | {value} | {default} | {} | {at} |", setting.name, cell(setting.help)).unwrap();
     }
-    page += "\n## Options of one place\n\nThey stand below `[places.NAME]`, beside the place's `url`. ";
+    page += "\n## Options of one place\n\nThey stand below `[places.NAME]`, beside the place's `url`. A reload applies all of them. ";
     let own = Lifetimes::LIST.iter().map(|setting| setting.name);
     let own = own.chain(AccessSettings::LIST.iter().map(|setting| setting.name));
     let own = own.chain(LiveSettings::LIST.iter().map(|setting| setting.name));
@@ -60,14 +65,85 @@ fn page() -> String {
     page
 }
 
-#[test]
-fn the_page_of_settings_is_that_of_the_declarations() {
-    let (path, page) = (file("docs/settings.md"), page());
+/// The text before the settings of a package's configuration file.
+const FILE_HEAD: &str = "\
+# Settings of Millpond. All are commented out: they have their defaults.
+# After a change: `millpond check --config /etc/millpond/millpond.toml`, then `systemctl reload millpond`; the log names settings that need a restart.
+# `man millpond-serve` lists the options of places. /etc/millpond/environment holds secrets in lines of NAME=value.
+
+";
+
+/// The text behind them: a table must stand behind all keys of the file.
+const FILE_END: &str = "
+# Places of media. Without one, a small sample is served. The user `millpond` must be able to read the folder.
+#[places.films]
+#url = \"/srv/films\"
+
+#[places.bucket]
+#url = \"s3://bucket/prefix\"
+#endpoint = \"http://minio:9000\"
+
+#[places.cams]
+#url = \"rtsp://user:password@10.0.0.7/\"
+";
+
+/// The default of a setting as TOML, where the declaration has it as a value and not in words.
+fn default_literal(setting: &Declaration) -> Option<String> {
+    let text = match setting.form {
+        Form::Address => setting.default,
+        _ => setting.default.split([':', ';']).next().unwrap_or_default(),
+    };
+    let mut config = Config::new(&Host { machine: machine::Machine::detect(), variable: &|_| None });
+    let is_off = ["none", "off"].contains(&text) && setting.form.choices().is_empty();
+    let is_value = setting.form != Form::Path && !text.contains(' ') && !is_off;
+    (is_value && config.apply(setting.name, text)?.is_ok()).then(|| toml_literal(setting.form, text))
+}
+
+/// The configuration file of packages.
+fn configuration_file() -> String {
+    let mut file = FILE_HEAD.to_owned();
+    for setting in Config::settings() {
+        match default_literal(&setting) {
+            Some(literal) => writeln!(file, "# {}\n#{} = {literal}", setting.help, setting.name).unwrap(),
+            None => {
+                let (name, form) = (setting.name, setting.form.placeholder());
+                writeln!(file, "# {} (default: {})\n#{name} = {form}", setting.help, setting.default).unwrap();
+            }
+        }
+    }
+    file + FILE_END
+}
+
+/// Fails where a file is not what the declarations make it. With MILLPOND_WRITE_DOCS it is written.
+fn assert_written(name: &str, text: &str) {
+    let path = file(name);
     if std::env::var_os("MILLPOND_WRITE_DOCS").is_some() {
-        fs::write(&path, &page).unwrap();
+        fs::write(&path, text).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == page, "docs/settings.md differs from the declarations: run `just settings`");
+    assert!(found == text, "{name} differs from the declarations: run `just settings`");
+}
+
+#[test]
+fn the_page_of_settings_is_that_of_the_declarations() {
+    assert_written("docs/settings.md", &page());
+}
+
+#[test]
+fn the_configuration_file_of_packages_is_that_of_the_declarations() {
+    let text = configuration_file();
+    assert_written("packaging/millpond.toml", &text);
+    // Its examples are those of the defaults: without their comment signs they are a configuration.
+    let is_example = |line: &&str| !line.starts_with("# ") && !line.ends_with(|c: char| c.is_ascii_uppercase());
+    let lines: Vec<_> = text.lines().filter(is_example).map(|line| line.strip_prefix('#').unwrap_or(line)).collect();
+    let lines: Vec<_> = lines.into_iter().filter(|line| !line.contains("/srv/films")).collect();
+    let text = lines.join("\n").replace("[places.films]", "");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("millpond.toml");
+    fs::write(&path, &text).unwrap();
+    let inputs = Inputs { file: Some(path), environment: HashMap::new(), ..Inputs::default() };
+    let loaded = load(&inputs).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    assert_eq!(loaded.config.places.len(), 2);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::found::found;
 use super::nearest::nearest;
 use super::{
     AccessSettings, BadValue, Config, ConfigError, Declaration, Form, Given, Host, Lifetimes, LiveSettings,
@@ -199,7 +200,7 @@ impl Reader<'_> {
                 let items: Option<Vec<&str>> = items.iter().map(|item| item.get_ref().as_str()).collect();
                 items.map(|items| items.join(","))
             }
-            (Form::Switch, DeValue::Boolean(value)) => Some(value.to_string()),
+            (Form::Switch | Form::Output, DeValue::Boolean(value)) => Some(value.to_string()),
             (Form::Switch | Form::Count, DeValue::String(_)) => None,
             (_, DeValue::String(text)) => Some(text.to_string()),
             (Form::Count | Form::Size | Form::Duration | Form::Address, DeValue::Integer(number)) => {
@@ -240,17 +241,4 @@ fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Spanned<std::borrow::Cow
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
-}
-
-/// A value in words, for errors.
-fn found(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
-        DeValue::Integer(number) => number.as_str().to_owned(),
-        DeValue::Float(number) => number.as_str().to_owned(),
-        DeValue::Boolean(value) => value.to_string(),
-        DeValue::Datetime(value) => format!("the date {value}"),
-        DeValue::Array(_) => "a list".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
-    }
 }

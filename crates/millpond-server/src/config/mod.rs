@@ -7,7 +7,9 @@
 pub mod check;
 #[cfg(test)]
 mod documentation;
+pub(crate) mod edit;
 pub mod file;
+mod found;
 mod nearest;
 mod place;
 mod show;
@@ -20,25 +22,30 @@ use millpond_store::{OriginOptions, PlaceSpec};
 use std::sync::Arc;
 
 pub use crate::{
-    access::AccessSettings,
-    admin::AdminSettings,
+    access::{AccessSettings, ClientLimitSettings},
+    admin::{AdminAddress, AdminSettings, AdminToken},
     cluster::ClusterSettings,
     http::{HttpSettings, Lifetimes},
     intercept::InterceptSettings,
     limits::{ConnectionTimeouts, LimitSettings},
     live::{ChannelConfig, LiveSettings, PublishSettings},
     logging::LogSettings,
+    proxies::ProxySettings,
     recordings::RecordSettings,
+    reload::ReloadSettings,
     rtmp::RtmpSettings,
     rtsp::{RtspSettings, RtspUsers},
     settings::{
-        ConfigError, ConfigErrors, Declaration, Host, Setting, Settings, Source, machine,
+        At, ConfigError, ConfigErrors, Declaration, Host, Setting, Settings, Source, machine,
         value::{self, BadValue, Form},
     },
     storage::StorageSettings,
     tls::{TlsSettings, TlsSource},
+    traces::TraceSettings,
+    upgrade::UpgradeSettings,
 };
 pub use check::{Effective, Inputs, Loaded, load};
+pub use edit::EditError;
 pub use place::{LadderConfig, PLACE_SETTINGS, PlaceOptions, PlaceSetting};
 pub use show::show;
 
@@ -82,6 +89,11 @@ macro_rules! compose {
                 None
             }
 
+            /// Takes the values of all settings that need a restart from the configuration that the server runs with.
+            pub(crate) fn keep_fixed(&mut self, running: &Self) {
+                $(self.$field.keep_fixed(&running.$field);)*
+            }
+
             /// Lets each part complete its settings; returns all conflicts.
             fn complete(&mut self, sources: &Sources) -> Vec<ConfigError> {
                 let mut errors = Vec::new();
@@ -99,6 +111,10 @@ compose! {
     lifetimes: Lifetimes,
     /// Access rules of places that have none of their own.
     access: AccessSettings,
+    /// Limits of clients and tokens.
+    client_limits: ClientLimitSettings,
+    /// Trusted proxies.
+    proxies: ProxySettings,
     /// The admin address.
     admin: AdminSettings,
     /// RTSP and the stream engine.
@@ -117,12 +133,18 @@ compose! {
     storage: StorageSettings,
     /// The log.
     log: LogSettings,
+    /// Traces.
+    traces: TraceSettings,
     /// TLS.
     tls: TlsSettings,
     /// The cluster.
     cluster: ClusterSettings,
     /// Connections and threads.
     limits: LimitSettings,
+    /// Reloads.
+    reload: ReloadSettings,
+    /// Upgrades.
+    upgrade: UpgradeSettings,
 }
 
 impl Config {
@@ -143,7 +165,7 @@ pub struct Given {
 }
 
 /// One place with its options.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceConfig {
     /// Name and location.
     pub spec: PlaceSpec,

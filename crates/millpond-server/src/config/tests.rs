@@ -68,8 +68,8 @@ fn nothing_given_is_the_documented_default() {
     assert_eq!(config.storage.folder, Path::new("/home/op/.cache/millpond"));
     assert_eq!(config.http.segment_duration, Duration::from_secs(4));
     assert_eq!(config.log.filter, "info");
-    assert!(config.log.access);
-    assert_eq!(config.http.cors_origin.as_deref(), Some("*"));
+    assert!(config.log.access.is_on());
+    assert_eq!(config.access.cors, crate::access::CorsOrigins::All);
     assert!(config.limits.workers >= 1 && config.storage.memory <= 1 << 30 && config.limits.max_connections <= 20_000);
 }
 
@@ -152,7 +152,7 @@ fn wrong_values_say_where_and_what_is_expected() {
     let case = Case::new()
         .file(
             "workers = \"many\"\nmemory = true\nsegment-duration = 0.1\nhttp = \"nowhere\"\nlog-format = \"xml\"\n\
-             access-log = \"yes\"\nmax-connections = 0\n[places.films]\nurl = \"/f\"\nretries = -1\n",
+             access-log = \"yess\"\nmax-connections = 0\n[places.films]\nurl = \"/f\"\nretries = -1\n",
         )
         .variable("MILLPOND_LOG", "millpond=loud")
         .flag("idle-timeout", "soon");
@@ -164,7 +164,8 @@ fn wrong_values_say_where_and_what_is_expected() {
             "millpond.toml:3:1: segment-duration: expected a duration from 500ms to 60s such as \"4s\", found 0.1",
             "millpond.toml:4:1: http: expected an address and port such as \"0.0.0.0:8080\", found \"nowhere\"",
             "millpond.toml:5:1: log-format: expected one of auto, text, json, found \"xml\"",
-            "millpond.toml:6:1: access-log: expected true or false, found \"yes\"",
+            "millpond.toml:6:1: access-log: expected off, stderr, - or a file such as \"/var/log/millpond/access.log\", \
+             found \"yess\"",
             "millpond.toml:7:1: max-connections: expected a whole number of at least 1, found 0",
             "millpond.toml:10:1: retries: expected a whole number of at least 0, found -1",
             "$MILLPOND_LOG: expected a level (error, warn, info, debug, trace) or filter such as \
@@ -178,7 +179,7 @@ fn wrong_values_say_where_and_what_is_expected() {
 fn values_in_the_forms_that_toml_has() {
     let case = Case::new().file(
         "workers = 0x10\nmemory = 67_108_864\nsegment_duration = 2.5\nidle-timeout = 30\nwrite-timeout = \"2m\"\n\
-         access_log = false\nhttp = 8000\ncors-origin = \"off\"\n",
+         access_log = false\nhttp = 8000\ncors-origins = \"none\"\n",
     );
     let config = case.ok().config;
     assert_eq!(config.limits.workers, 16);
@@ -186,9 +187,9 @@ fn values_in_the_forms_that_toml_has() {
     assert_eq!(config.http.segment_duration, Duration::from_millis(2500));
     assert_eq!(config.limits.timeouts.idle, Duration::from_secs(30));
     assert_eq!(config.limits.timeouts.write, Duration::from_secs(120));
-    assert!(!config.log.access);
+    assert!(!config.log.access.is_on());
     assert_eq!(config.http.address.to_string(), "0.0.0.0:8000");
-    assert_eq!(config.http.cors_origin, None);
+    assert_eq!(config.access.cors, crate::access::CorsOrigins::None);
 }
 
 #[test]
@@ -296,6 +297,15 @@ fn misspelt_variables_are_warned_about() {
         .variable("MILLPOND_PORT_8080_TCP", "tcp://10.0.0.1:80")
         .variable("MILLPOND_SERVICE_HOST", "10.0.0.1");
     assert_eq!(case.ok().warnings, ["$MILLPOND_WROKERS is not a setting; did you mean $MILLPOND_WORKERS?"]);
+}
+
+#[test]
+fn an_open_admin_address_is_warned_about() {
+    let warnings = |case: Case| case.ok().warnings;
+    assert!(warnings(Case::new()).is_empty() && warnings(Case::new().flag("admin", "unix:/run/admin.sock")).is_empty());
+    assert!(warnings(Case::new().flag("admin", "0.0.0.0:9090"))[0].contains("0.0.0.0:9090"));
+    let token = Case::new().flag("admin", "0.0.0.0:9090").flag("admin-token", "token-of-an-operator");
+    assert!(warnings(token).is_empty());
 }
 
 #[test]

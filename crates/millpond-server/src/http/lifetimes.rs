@@ -1,7 +1,7 @@
 //! Lifetimes of replies in caches and players.
 
 use crate::settings::{
-    Host, Setting, Settings,
+    At, Host, Setting, Settings,
     value::{self, Form, show_duration},
 };
 use std::time::Duration;
@@ -41,6 +41,7 @@ const LIST: &[Setting<Lifetimes>] = &[
         form: Form::Duration,
         default: "10s",
         help: "How long caches may keep playlists, manifests and media paths without a version; a place may have its own value",
+        applied: At::Reload,
         apply: |lifetimes, text| value::duration(text).map(|v| lifetimes.playlists = v),
         show: |lifetimes| Some(show_duration(lifetimes.playlists)),
     },
@@ -49,6 +50,7 @@ const LIST: &[Setting<Lifetimes>] = &[
         form: Form::Duration,
         default: "365d",
         help: "How long caches may keep segments and playlists whose paths name their version; a place may have its own value",
+        applied: At::Reload,
         apply: |lifetimes, text| value::duration(text).map(|v| lifetimes.segments = v),
         show: |lifetimes| Some(show_duration(lifetimes.segments)),
     },
@@ -57,6 +59,7 @@ const LIST: &[Setting<Lifetimes>] = &[
         form: Form::Duration,
         default: "60s",
         help: "How long caches may keep files that are served as they are; a place may have its own value",
+        applied: At::Reload,
         apply: |lifetimes, text| value::duration(text).map(|v| lifetimes.files = v),
         show: |lifetimes| Some(show_duration(lifetimes.files)),
     },

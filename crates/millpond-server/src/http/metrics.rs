@@ -2,8 +2,10 @@
 //!
 //! Every label set is resolved when [`HttpMetrics`] is made, so that no request looks anything up or allocates.
 
+use super::cmcd_metrics::CmcdMetrics;
 use super::histogram::{DURATION_SECONDS, FIRST_BYTE_SECONDS, Histogram};
-use crate::storage::PlaceBytes;
+use super::request::cmcd::{Cmcd, CmcdError};
+use crate::storage::{PlaceBytes, SentBytes};
 use ::http::StatusCode;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -81,10 +83,14 @@ pub(crate) enum Unfinished {
     ClientSlow,
     /// The grace for shutting down was over.
     Shutdown,
+    /// An operator ended it.
+    Kicked,
+    /// The token of the request ended.
+    Expired,
 }
 
 impl Unfinished {
-    const ALL: [Self; 3] = [Self::ClientLeft, Self::ClientSlow, Self::Shutdown];
+    const ALL: [Self; 5] = [Self::ClientLeft, Self::ClientSlow, Self::Shutdown, Self::Kicked, Self::Expired];
 
     /// The value of the label `reason`, and of `ended` in the log.
     pub(crate) const fn label(self) -> &'static str {
@@ -92,6 +98,8 @@ impl Unfinished {
             Self::ClientLeft => "client_left",
             Self::ClientSlow => "client_slow",
             Self::Shutdown => "shutdown",
+            Self::Kicked => "kicked",
+            Self::Expired => "expired",
         }
     }
 }
@@ -142,6 +150,23 @@ struct PerKind {
     first_byte: Histogram,
 }
 
+/// Sums of the metrics of HTTP.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HttpTotals {
+    /// Requests answered.
+    pub(crate) requests: u64,
+    /// Those answered with a status of 4xx.
+    pub(crate) client_errors: u64,
+    /// Those answered with a status of 5xx.
+    pub(crate) server_errors: u64,
+    /// Responses broken off because storage or media failed.
+    pub(crate) broken: u64,
+    /// Responses that did not reach their end for another reason.
+    pub(crate) unfinished: u64,
+    /// Connections that are open.
+    pub(crate) connections: u64,
+}
+
 /// Counts one up for as long as it lives.
 #[derive(Debug)]
 pub struct Held(Gauge<i64, AtomicI64>);
@@ -163,7 +188,7 @@ impl Drop for Held {
 #[derive(Debug)]
 pub struct HttpMetrics {
     kinds: [PerKind; Kind::ALL.len()],
-    places: Vec<PlaceBytes>,
+    places: SentBytes,
     in_flight: Gauge,
     /// Bytes of all bodies.
     sent_bytes: AtomicU64,
@@ -175,11 +200,12 @@ pub struct HttpMetrics {
     handshakes_failed: Counter,
     broken: Counter,
     unfinished: [Counter; Unfinished::ALL.len()],
+    cmcd: CmcdMetrics,
 }
 
 impl HttpMetrics {
     /// Registers the metrics. Bytes from `places` are counted by place.
-    pub(crate) fn register(registry: &mut Registry, places: Vec<PlaceBytes>) -> Self {
+    pub(crate) fn register(registry: &mut Registry, places: SentBytes) -> Self {
         let kinds = per_kind(registry);
         let connections = Family::<TransportLabels, Gauge>::default();
         let open = |transport| connections.get_or_create_owned(&TransportLabels { transport });
@@ -198,6 +224,7 @@ impl HttpMetrics {
             handshakes_failed: Counter::default(),
             broken: Counter::default(),
             unfinished: Unfinished::ALL.map(ended),
+            cmcd: CmcdMetrics::register(registry),
         };
         registry.register("connections", "Client connections open", connections);
         registry.register(
@@ -244,14 +271,32 @@ impl HttpMetrics {
         self.sent_bytes.load(Ordering::Relaxed)
     }
 
+    /// Sums over all kinds but those of the admin address.
+    pub(crate) fn totals(&self) -> HttpTotals {
+        let served = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Admin).map(|kind| &self.kinds[kind as usize]);
+        let mut totals = HttpTotals {
+            connections: u64::try_from(self.plain.get() + self.tls.get()).unwrap_or(0),
+            broken: self.broken.get(),
+            unfinished: self.unfinished.iter().map(Counter::get).sum(),
+            ..HttpTotals::default()
+        };
+        for kind in served {
+            let classes = kind.by_class.each_ref().map(Counter::get);
+            totals.requests += classes.iter().sum::<u64>();
+            totals.client_errors += classes[class(StatusCode::BAD_REQUEST)];
+            totals.server_errors += classes[class(StatusCode::INTERNAL_SERVER_ERROR)];
+        }
+        totals
+    }
+
     /// Number of responses under way.
     pub(crate) fn responses(&self) -> u32 {
         u32::try_from(self.in_flight.get()).unwrap_or(0)
     }
 
-    /// The handle of a place, to be looked up once an asset and not once a request.
-    pub fn place(&self, name: &str) -> Option<PlaceBytes> {
-        self.places.iter().find(|place| place.name() == name).cloned()
+    /// The handle of a place, which is looked up once a configuration; a new one for a place that is not listed yet.
+    pub(crate) fn place(&self, name: &str) -> PlaceBytes {
+        self.places.place(name).unwrap_or_else(|| PlaceBytes::new(name.to_owned()))
     }
 
     /// Counts a response as under way until the guard is dropped.
@@ -289,6 +334,11 @@ impl HttpMetrics {
     /// Counts a response that could not be sent to its end though its client was there.
     pub fn response_broken(&self) {
         self.broken.inc();
+    }
+
+    /// Counts what a player says of itself.
+    pub(crate) fn player(&self, data: &Result<Cmcd, CmcdError>) {
+        self.cmcd.count(data);
     }
 
     /// Counts a response that did not reach its end.

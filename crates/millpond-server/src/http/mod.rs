@@ -13,6 +13,7 @@
 
 mod answer;
 mod body;
+mod cmcd_metrics;
 mod histogram;
 mod lifetimes;
 mod metrics;
@@ -23,10 +24,10 @@ pub mod request;
 mod settings;
 mod wire;
 
-pub(crate) use answer::{Front, FrontOptions};
+pub(crate) use answer::{AssetFilter, Explanation, Front, FrontOptions};
 pub use lifetimes::Lifetimes;
 pub(crate) use metrics::Unfinished;
 pub use metrics::{Held, HttpMetrics, Kind, Transport};
-pub(crate) use render::AnswerError;
-pub use settings::HttpSettings;
+pub(crate) use render::{AnswerError, compress};
+pub use settings::{HttpSettings, Thumbnails};
 pub(crate) use wire::{Intercepted, Service, accept_plain, accept_tls, answer_intercepted, closed};

@@ -1,7 +1,7 @@
 //! Settings of the HTTP front end.
 
 use crate::settings::{
-    Host, Setting, Settings,
+    At, Host, Setting, Settings,
     value::{self, BadValue, Form, show_duration},
 };
 use std::{
@@ -18,8 +18,31 @@ pub struct HttpSettings {
     pub https: Option<SocketAddr>,
     /// Target duration of media segments.
     pub segment_duration: Duration,
-    /// Value of `Access-Control-Allow-Origin`; `None`: the header is not sent.
-    pub cors_origin: Option<String>,
+    /// Use of thumbnails.
+    pub thumbnails: Thumbnails,
+    /// Folders that a search of the page reads for each place, at most.
+    pub search_folders: usize,
+}
+
+/// Use of thumbnails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thumbnails {
+    /// There are none.
+    Off,
+    /// They are made for clients that ask for them.
+    On,
+    /// Manifests list them too.
+    Listed,
+}
+
+impl Thumbnails {
+    const NAMES: [&'static str; 3] = ["off", "on", "listed"];
+
+    fn named(text: &str) -> Result<Self, BadValue> {
+        let place = Self::NAMES.iter().position(|name| *name == text);
+        let known = place.and_then(|place| [Self::Off, Self::On, Self::Listed].get(place).copied());
+        known.ok_or_else(|| BadValue::from(Form::Choice(&Self::NAMES)))
+    }
 }
 
 /// Bounds of `segment-duration`: below them requests outnumber what they carry, above them players' buffers.
@@ -33,7 +56,8 @@ impl Settings for HttpSettings {
             address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8080)),
             https: None,
             segment_duration: Duration::from_secs(4),
-            cors_origin: Some("*".to_owned()),
+            thumbnails: Thumbnails::On,
+            search_folders: 10_000,
         }
     }
 }
@@ -44,6 +68,7 @@ const LIST: &[Setting<HttpSettings>] = &[
         form: Form::Address,
         default: "0.0.0.0:8080",
         help: "Address of plain HTTP",
+        applied: At::Reload,
         apply: |http, text| value::address(text).map(|v| http.address = v),
         show: |http| Some(http.address.to_string()),
     },
@@ -52,6 +77,7 @@ const LIST: &[Setting<HttpSettings>] = &[
         form: Form::Address,
         default: "0.0.0.0:8443 with TLS on, else off",
         help: "Address of HTTPS",
+        applied: At::Reload,
         apply: |http, text| value::address(text).map(|v| http.https = Some(v)),
         show: |http| http.https.map(|address| address.to_string()),
     },
@@ -60,24 +86,26 @@ const LIST: &[Setting<HttpSettings>] = &[
         form: Form::Duration,
         default: "4s",
         help: "Target duration of media segments",
+        applied: At::Restart(|new, old| new.segment_duration = old.segment_duration),
         apply: |http, text| value::duration_in(text, SEGMENT.0, SEGMENT.1).map(|v| http.segment_duration = v),
         show: |http| Some(show_duration(http.segment_duration)),
     },
     Setting {
-        name: "cors-origin",
-        form: Form::Text,
-        default: "*",
-        help: "Web origin whose pages may play; \"*\" allows all, \"off\" only this server's",
-        apply: |http, text| cors_origin(text).map(|v| http.cors_origin = v),
-        show: |http| http.cors_origin.clone(),
+        name: "thumbnails",
+        form: Form::Choice(&Thumbnails::NAMES),
+        default: "on",
+        help: "Small pictures of H.264 as JPEG: \"on\" makes them on request, \"listed\" lists them in HLS and DASH too",
+        applied: At::Restart(|new, old| new.thumbnails = old.thumbnails),
+        apply: |http, text| Thumbnails::named(text).map(|v| http.thumbnails = v),
+        show: |http| Thumbnails::NAMES.get(http.thumbnails as usize).map(|name| (*name).to_owned()),
+    },
+    Setting {
+        name: "search-folders",
+        form: Form::Count,
+        default: "10000",
+        help: "Folders that the page's search reads for each place, at most; 0 finds live streams only",
+        applied: At::Reload,
+        apply: |http, text| value::count(text, 0).map(|v| http.search_folders = v),
+        show: |http| Some(http.search_folders.to_string()),
     },
 ];
-
-/// An origin for a header field; none where the header is switched off.
-fn cors_origin(text: &str) -> Result<Option<String>, BadValue> {
-    match ::http::HeaderValue::from_str(text) {
-        Ok(_) if matches!(text, "" | "off" | "none") => Ok(None),
-        Ok(_) => Ok(Some(text.to_owned())),
-        Err(_) => Err(BadValue::new("\"*\", an origin such as \"https://player.example\", or \"off\"")),
-    }
-}

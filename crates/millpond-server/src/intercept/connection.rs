@@ -52,7 +52,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, intercept: &Inter
     };
     if intercept.access_log {
         let ms = began.elapsed().as_millis() as u64;
-        tracing::info!(%peer, %server, outcome = outcome.label(), ms, "intercepted connection ended");
+        tracing::info!(target: crate::logging::ACCESS, %peer, %server, outcome = outcome.label(), ms, "intercepted connection ended");
     }
     intercept.metrics.count(outcome);
 }
@@ -120,8 +120,8 @@ impl Connection<'_> {
             () = closed(&self.stream) => return Outcome::Left,
         };
         let Some(program) = program else { return self.pass(Outcome::Rtsp, None).await };
-        let served =
-            self.intercept.rtsp.serve_shared((self.stream, self.read), self.peer, SharedStream { path, program });
+        let rtsp = self.intercept.rtsp.load_full();
+        let served = rtsp.serve_shared((self.stream, self.read), self.peer, SharedStream { path, program });
         if let Err(error) = Box::pin(served).await {
             tracing::debug!(peer = %self.peer, server = %self.server, %error, "shared RTSP connection ended");
         }
@@ -141,7 +141,7 @@ impl Connection<'_> {
                 Ok(Ok(0)) | Err(_) => return Ok(None),
                 Ok(Err(error)) => return Err(error),
                 Ok(Ok(count)) if count == self.read.len() => {
-                    limit = Deadline::now() + self.intercept.service.timeouts.head;
+                    limit = Deadline::now() + self.intercept.service.timeouts().head;
                 }
                 Ok(Ok(_)) => {}
             }

@@ -1,19 +1,18 @@
 //! Accepts intercepted connections. Their number is bounded, in all and for each client.
 
 use super::{Intercept, connection, metrics::Outcome};
+use crate::listeners::Door;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-};
+use tokio::{net::TcpStream, sync::watch};
 
 /// Accepts connections until `stop`, and runs each in a task.
-pub(crate) async fn accept(listener: TcpListener, intercept: Arc<Intercept>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn accept(mut door: Door, intercept: Arc<Intercept>, mut stop: watch::Receiver<bool>) {
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = door.accept() => accepted,
             _ = stop.wait_for(|stop| *stop) => return,
         };
+        let Some(accepted) = accepted else { return };
         match accepted {
             Ok((stream, peer)) => begin(stream, canonical(peer), &intercept),
             Err(error) => {
@@ -27,7 +26,8 @@ pub(crate) async fn accept(listener: TcpListener, intercept: Arc<Intercept>, mut
 
 fn begin(stream: TcpStream, peer: SocketAddr, intercept: &Arc<Intercept>) {
     let permit = intercept.connections.clone().try_acquire_owned().ok();
-    let Some((permit, counted)) = permit.and_then(|permit| Some((permit, intercept.clients.count(peer.ip())?))) else {
+    let counted = || intercept.clients.count(peer.ip().into(), intercept.settings.per_client);
+    let Some((permit, counted)) = permit.and_then(|permit| Some((permit, counted()?))) else {
         intercept.metrics.count(Outcome::Full);
         tracing::debug!(%peer, "intercepted connection closed: too many are open");
         return;

@@ -2,14 +2,12 @@
 //!
 //! `listen` accepts them; their local address is the original destination. `connection` decides what becomes of each. A GET
 //! becomes a live stream of the server's RTSP port (`translation`), which HTTP answers with one long response. All else is
-//! passed on by `relay`. Destinations outside of [`Network`]s are closed, and so are loops.
+//! passed on by `relay`. Destinations outside of `intercept-networks` are closed, and so are loops.
 
-mod clients;
 mod connection;
 mod knowledge;
 mod listen;
 mod metrics;
-mod network;
 mod own_addresses;
 mod relay;
 mod request;
@@ -19,14 +17,12 @@ mod upstream;
 
 pub(crate) use listen::accept;
 pub(crate) use metrics::InterceptMetrics;
-pub use network::Network;
 pub use settings::InterceptSettings;
 pub(crate) use upstream::transparent;
 
-use crate::{config::Config, http::Service, rtsp::Rtsp};
-use clients::Clients;
+use crate::{config::Config, http::Service, rtsp::CurrentRtsp, tally::Tally};
 use knowledge::{Fact, Knowledge};
-use millpond_stream::Manager;
+use millpond_stream::{ClientAddress, Manager};
 use own_addresses::OwnAddresses;
 use relay::FastThreads;
 use std::{
@@ -48,10 +44,10 @@ pub(crate) struct Intercept {
     manager: Arc<Manager>,
     service: Arc<Service>,
     /// Serves clients of RTSP that share a stream.
-    rtsp: Arc<Rtsp>,
+    rtsp: CurrentRtsp,
     metrics: InterceptMetrics,
     own: OwnAddresses,
-    clients: Arc<Clients>,
+    clients: Arc<Tally<ClientAddress>>,
     /// One permit per possible connection.
     connections: Arc<Semaphore>,
     connections_most: usize,
@@ -75,7 +71,7 @@ impl Intercept {
     pub(crate) fn new(
         config: &Config,
         manager: Arc<Manager>,
-        (service, rtsp): (Arc<Service>, Arc<Rtsp>),
+        (service, rtsp): (Arc<Service>, CurrentRtsp),
         metrics: &InterceptMetrics,
     ) -> Self {
         let settings = config.intercept.clone();
@@ -86,7 +82,7 @@ impl Intercept {
             rtsp,
             metrics: metrics.clone(),
             own: OwnAddresses::default(),
-            clients: Arc::new(Clients::new(settings.per_client)),
+            clients: Arc::default(),
             connections: Arc::new(Semaphore::new(most)),
             connections_most: most,
             knowledge: Mutex::new(Knowledge::new(settings.memory)),
@@ -94,7 +90,7 @@ impl Intercept {
             upstream: Upstream { mark: settings.mark, limit: config.live.timeout },
             threads: FastThreads::new(),
             sources: SourceOptions::new(&config.live),
-            access_log: config.log.access,
+            access_log: config.log.access.is_on(),
             cut: watch::Sender::new(false),
             settings,
         }

@@ -1,8 +1,8 @@
 //! Settings of interception.
 
-use super::Network;
+use crate::network::Network;
 use crate::settings::{
-    ConfigError, Host, Setting, Settings, Sources,
+    At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
 use std::{net::SocketAddr, time::Duration};
@@ -68,6 +68,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         default: "off",
         help: "Address that gets connections to other servers from rules of TPROXY, such as 0.0.0.0:8081, or [::]:8081 for IPv6 \
                too; it needs CAP_NET_ADMIN",
+        applied: At::Restart(|new, old| new.address = old.address),
         apply: |intercept, text| value::address(text).map(|v| intercept.address = Some(v)),
         show: |intercept| intercept.address.map(|address| address.to_string()),
     },
@@ -76,6 +77,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         form: Form::List,
         default: "none",
         help: "Networks of the servers whose connections are taken, such as 10.2.0.0/16 or 2001:db8::/32; others are closed",
+        applied: At::Restart(|new, old| new.networks.clone_from(&old.networks)),
         apply: |intercept, text| networks(text).map(|v| intercept.networks = v),
         show: |intercept| {
             let networks: Vec<_> = intercept.networks.iter().map(Network::to_string).collect();
@@ -87,6 +89,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         form: Form::Count,
         default: "554",
         help: "Port of RTSP on the servers of intercepted connections",
+        applied: At::Restart(|new, old| new.rtsp_port = old.rtsp_port),
         apply: |intercept, text| port(text).map(|v| intercept.rtsp_port = v),
         show: |intercept| Some(intercept.rtsp_port.to_string()),
     },
@@ -95,6 +98,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         form: Form::Switch,
         default: "true",
         help: "Servers see the client's address on connections that are passed on; RTP over UDP needs it",
+        applied: At::Restart(|new, old| new.keeps_client = old.keeps_client),
         apply: |intercept, text| value::switch(text).map(|v| intercept.keeps_client = v),
         show: |intercept| Some(intercept.keeps_client.to_string()),
     },
@@ -103,6 +107,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         form: Form::Count,
         default: "0: none",
         help: "Mark of connections to intercepted servers and RTSP sources (SO_MARK), by which rules of the firewall leave them alone",
+        applied: At::Restart(|new, old| new.mark = old.mark),
         apply: |intercept, text| mark(text).map(|v| intercept.mark = v),
         show: |intercept| Some(intercept.mark.unwrap_or_default().to_string()),
     },
@@ -111,6 +116,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         form: Form::Duration,
         default: "300s",
         help: "Close a connection that is passed on when no byte was passed in either direction for this time",
+        applied: At::Restart(|new, old| new.idle = old.idle),
         apply: |intercept, text| value::timeout(text).map(|v| intercept.idle = v),
         show: |intercept| Some(show_duration(intercept.idle)),
     },
@@ -119,6 +125,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         form: Form::Count,
         default: "half of the default of max-connections",
         help: "Highest number of intercepted connections of one client address (IPv6: of one /64 network)",
+        applied: At::Restart(|new, old| new.per_client = old.per_client),
         apply: |intercept, text| value::count(text, 1).map(|v| intercept.per_client = v),
         show: |intercept| Some(intercept.per_client.to_string()),
     },
@@ -128,6 +135,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         default: "false",
         help: "Clients of RTSP that ask a server for one live stream share one session of it; they get media on their connection, not \
                by UDP",
+        applied: At::Restart(|new, old| new.shares_rtsp = old.shares_rtsp),
         apply: |intercept, text| value::switch(text).map(|v| intercept.shares_rtsp = v),
         show: |intercept| Some(intercept.shares_rtsp.to_string()),
     },
@@ -136,6 +144,7 @@ const LIST: &[Setting<InterceptSettings>] = &[
         form: Form::Duration,
         default: "60s",
         help: "Time for which a server without RTSP, and a path that it doesn't have by RTSP, is not asked again",
+        applied: At::Restart(|new, old| new.memory = old.memory),
         apply: |intercept, text| value::duration_in(text, MEMORY.0, MEMORY.1).map(|v| intercept.memory = v),
         show: |intercept| Some(show_duration(intercept.memory)),
     },

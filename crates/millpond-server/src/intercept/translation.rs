@@ -142,7 +142,7 @@ impl Intercept {
         source.policies.after_end = AfterEnd::Close;
         source.policies.stored = stored;
         let linger = Linger::For(Duration::ZERO);
-        Ok(LiveRequest { path: name, source: Source::Rtsp(source.into()), linger, shift: None })
+        Ok(LiveRequest { path: name, source: Source::Rtsp(source.into()), relayed: None, linger, shift: None })
     }
 
     /// Decides whether a request whose stream can't be played is for the HTTP server.

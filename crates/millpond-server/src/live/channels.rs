@@ -87,7 +87,7 @@ impl Channels {
             }
         };
         let linger = Linger::For(Duration::ZERO);
-        Some(LiveRequest { path: path.into(), source: Source::Channel(source), linger, shift: None })
+        Some(LiveRequest { path: path.into(), source: Source::Channel(source), relayed: None, linger, shift: None })
     }
 }
 

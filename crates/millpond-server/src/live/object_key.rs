@@ -16,6 +16,10 @@ impl Sources {
         let (_, place, name) = self.places.find(path)?;
         if let Some(live) = self.live.get(place) {
             let is_pushed = !matches!(live.source, Source::Rtsp(_));
+            let exact = ObjectKey::new(place, name);
+            if is_pushed && self.cluster.as_ref().is_some_and(|cluster| cluster.has_pushed(&exact)) {
+                return Some((exact, Start::Pushed));
+            }
             // The streams of a ladder are cut at common times, so they have one node.
             let ladder = live.ladders.of_stream(place, name);
             let name = ladder.as_deref().and_then(|path| self.places.find(path)).map_or(name, |(_, _, name)| name);
@@ -33,17 +37,19 @@ impl Sources {
     /// Returns the keys of the streams that are pushed to this node now, as texts.
     pub(crate) fn pushed(&self) -> Vec<String> {
         let running = self.manager().streams().into_iter();
-        let running = running.filter(|stream| matches!(stream.state, StreamState::Running { .. }));
-        let key = |path: &str| self.object_key(path).filter(|(_, start)| *start == Start::Pushed);
-        let mut all: Vec<_> = running.filter_map(|stream| Some(key(&stream.path)?.0.to_string())).collect();
+        // Those that come from another node have a server.
+        let running =
+            running.filter(|stream| matches!(stream.state, StreamState::Running { .. }) && stream.server.is_none());
+        // Streams of a ladder have its name too.
+        let names = |path: &str| {
+            let (key, start) = self.object_key(path)?;
+            let (_, place, name) = self.places.find(path)?;
+            (start == Start::Pushed).then(|| [key, ObjectKey::new(place, name)].map(|key| key.to_string()))
+        };
+        let mut all: Vec<_> = running.filter_map(|stream| names(&stream.path)).flatten().collect();
         all.sort_unstable();
         all.dedup();
         all
-    }
-
-    /// Tells whether a place has streams that are pushed, or arrive as transport streams.
-    pub(crate) fn has_pushed(&self) -> bool {
-        self.live.values().any(|live| !matches!(live.source, Source::Rtsp(_)))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     rtsp::RtspUsers,
     settings::{
-        ConfigError, Host, Setting, Settings, Sources,
+        At, ConfigError, Host, Setting, Settings, Sources,
         value::{self, BadValue, Form},
     },
 };
@@ -58,6 +58,7 @@ const LIST: &[Setting<PublishSettings>] = &[
         form: Form::Path,
         default: "none: only clients of this machine may publish",
         help: "File of users that may push streams, in lines of name:password, for Digest authentication",
+        applied: At::Reload,
         apply: |publish, text| value::path(text).map(|v| publish.users_file = Some(v)),
         show: |publish| publish.users_file.as_ref().map(|path| path.display().to_string()),
     },
@@ -66,6 +67,7 @@ const LIST: &[Setting<PublishSettings>] = &[
         form: Form::Switch,
         default: "false",
         help: "Without publish-users, clients of other machines may push streams too",
+        applied: At::Reload,
         apply: |publish, text| value::switch(text).map(|v| publish.is_open = v),
         show: |publish| Some(publish.is_open.to_string()),
     },
@@ -73,7 +75,8 @@ const LIST: &[Setting<PublishSettings>] = &[
         name: "publish-conflict",
         form: Form::Choice(&CONFLICTS),
         default: "refuse",
-        help: "What becomes of a second publisher of a stream: it is refused, or replaces the first one",
+        help: "Treatment of a second publisher of a stream: it is refused, or replaces the first one",
+        applied: At::Reload,
         apply: |publish, text| conflict(text).map(|v| publish.conflict = v),
         show: |publish| Some(name(publish.conflict).to_owned()),
     },

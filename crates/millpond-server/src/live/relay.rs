@@ -2,15 +2,18 @@
 
 use super::Sources;
 use crate::{
-    cluster::{LaterCluster, MARK, Start},
+    cluster::{Cluster, LaterCluster, MARK, Start},
     encode,
 };
 use futures_util::future::BoxFuture;
-use millpond_stream::reception::{Relay, RtspSource, SourceTransport};
-use std::sync::{Arc, OnceLock, Weak};
+use millpond_stream::{
+    LiveRequest, Source,
+    reception::{AfterEnd, Relay, RtspSource, SourceTransport},
+};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-/// The sources of a server that is being put together.
-pub(crate) type LaterSources = Arc<OnceLock<Weak<Sources>>>;
+/// The sources of the configuration in force; empty while the server is being put together.
+pub(crate) type LaterSources = Arc<RwLock<Weak<Sources>>>;
 
 /// Takes the streams of RTSP sources from the node that owns them.
 #[derive(Debug)]
@@ -27,12 +30,43 @@ impl OwnerRelay {
 
     async fn owned(&self, stream: &str) -> Option<RtspSource> {
         let cluster = self.cluster.get()?;
-        let (key, start) = self.sources.get()?.upgrade()?.object_key(stream)?;
-        let base = cluster.owner(&key).await.filter(|_| start == Start::Live)?;
-        // The mark makes the node serve the stream itself.
-        let url = format!("{base}/{}?{MARK}={}", encode(stream), cluster.name());
-        let mut source = RtspSource::new(&url).ok()?;
-        source.transport = SourceTransport::Tcp;
+        let (key, start) = self.sources.read().unwrap_or_else(PoisonError::into_inner).upgrade()?.object_key(stream)?;
+        let base = cluster.owner(&key, start).await.filter(|_| start == Start::Live)?;
+        at_node(&base, stream, cluster)
+    }
+}
+
+/// A stream at another node of a cluster. The mark makes that node serve it itself; the pass stands in the query, which is not shown.
+fn at_node(base: &str, stream: &str, cluster: &Cluster) -> Option<RtspSource> {
+    let pass = cluster.pass().map(|pass| format!("&token={pass}")).unwrap_or_default();
+    let mut source = RtspSource::new(&format!("{base}/{}?{MARK}={}{pass}", encode(stream), cluster.name())).ok()?;
+    source.transport = SourceTransport::Tcp;
+    Some(source)
+}
+
+impl Sources {
+    /// Returns the stream of a request for viewers of this node. A stream that is pushed to another node is taken from there, and no past of it is
+    /// kept here.
+    pub(super) async fn fed(&self, request: LiveRequest) -> LiveRequest {
+        if matches!(request.source, Source::Rtsp(_)) || self.manager().is_running(&request.path) {
+            return request;
+        }
+        match self.fed_source(&request.path).await {
+            Some(source) => {
+                let (source, relayed) = (Source::Rtsp(source.into()), Some(request.source));
+                LiveRequest { source, relayed, shift: None, ..request }
+            }
+            None => request,
+        }
+    }
+
+    async fn fed_source(&self, path: &str) -> Option<RtspSource> {
+        let cluster = self.cluster.as_ref().filter(|_| self.is_fed)?;
+        let (key, start) = self.object_key(path).filter(|(_, start)| *start == Start::Pushed)?;
+        let base = cluster.owner(&key, start).await?;
+        let mut source = at_node(&base, path, cluster)?;
+        // The publisher may go to another node.
+        source.policies.after_end = AfterEnd::Close;
         Some(source)
     }
 }

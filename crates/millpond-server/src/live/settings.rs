@@ -1,7 +1,7 @@
 //! Settings of live sources.
 
 use crate::settings::{
-    Host, Setting, Settings,
+    At, Host, Setting, Settings,
     value::{self, BadValue, Form, show_duration, show_size},
 };
 use millpond_stream::{live::Linger, reception::SourceTransport};
@@ -72,6 +72,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         form: Form::Text,
         default: "10s",
         help: "Time that a live source stays open after its last viewer has left, or \"always\"; a place may have its own value",
+        applied: At::Reload,
         apply: |live, text| linger(text).map(|v| live.linger = v),
         show: |live| {
             Some(match live.linger {
@@ -86,6 +87,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         default: "auto",
         help: "Transport of media from RTSP servers; \"auto\" is UDP, then TCP where no packet arrives; a place may have its own \
                value",
+        applied: At::Reload,
         apply: |live, text| transport(text).map(|v| live.transport = v),
         show: |live| Some(transport_name(live.transport).to_owned()),
     },
@@ -95,6 +97,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         default: "true",
         help: "Ask RTSP servers that offer it for lost packets again; after a loss the stream is delayed by as much as that takes; a \
                place may have its own value",
+        applied: At::Reload,
         apply: |live, text| value::switch(text).map(|v| live.retransmission = v),
         show: |live| Some(live.retransmission.to_string()),
     },
@@ -103,6 +106,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         form: Form::Duration,
         default: "10s",
         help: "Time limit of a live source for a connection, each reply and the first frame; a place may have its own value",
+        applied: At::Reload,
         apply: |live, text| value::duration_in(text, TIMEOUT.0, TIMEOUT.1).map(|v| live.timeout = v),
         show: |live| Some(show_duration(live.timeout)),
     },
@@ -111,6 +115,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         form: Form::Duration,
         default: "2s",
         help: "Least duration of a live stream's segments, which begin with key frames; a place may have its own value",
+        applied: At::Reload,
         apply: |live, text| value::duration_in(text, SEGMENT.0, SEGMENT.1).map(|v| live.segment = v),
         show: |live| Some(show_duration(live.segment)),
     },
@@ -120,6 +125,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         default: "334ms",
         help: "Longest duration of the parts of live segments, or \"off\" for streams without low latency; a place may have its own \
                value",
+        applied: At::Reload,
         apply: |live, text| part(text).map(|v| live.part = v),
         show: |live| Some(live.part.map_or_else(|| "off".to_owned(), show_duration)),
     },
@@ -128,6 +134,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         form: Form::Duration,
         default: "60s",
         help: "Time that playlists of live streams list, at least six segments; a place may have its own value",
+        applied: At::Reload,
         apply: |live, text| value::duration_in(text, WINDOW.0, WINDOW.1).map(|v| live.window = v),
         show: |live| Some(show_duration(live.window)),
     },
@@ -137,6 +144,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         default: "0s",
         help: "Time for which the past of live streams is kept on the disk, at most 24h; 0s keeps none; a place may have its own \
                value",
+        applied: At::Reload,
         apply: |live, text| value::duration_in(text, Duration::ZERO, SHIFT).map(|v| live.shift = v),
         show: |live| Some(show_duration(live.shift)),
     },
@@ -145,6 +153,7 @@ const LIST: &[Setting<LiveSettings>] = &[
         form: Form::Size,
         default: "10GiB",
         help: "Limit of the past on the disk, of each live stream; a place may have its own value",
+        applied: At::Reload,
         apply: |live, text| shift_size(text).map(|v| live.shift_size = v),
         show: |live| Some(show_size(live.shift_size)),
     },

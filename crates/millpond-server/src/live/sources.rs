@@ -5,7 +5,10 @@ use super::{
     channels::Channels,
     titles::{self, Shelf},
 };
-use crate::library::{Asset, Library, LibraryError, Places, live_name};
+use crate::{
+    cluster::Cluster,
+    library::{Asset, Library, LibraryError, Places, live_name},
+};
 use millpond_rtp::client::ClientError;
 use millpond_store::{PlaceSource, RtspUrls, ring::RingLimits};
 use millpond_stream::{
@@ -26,6 +29,10 @@ pub(crate) struct Sources {
     /// How streams of each place are cut.
     windows: Vec<WindowOptions>,
     manager: Arc<Manager>,
+    /// The cluster whose other nodes have streams that are pushed to them.
+    pub(super) cluster: Option<Arc<Cluster>>,
+    /// Whether this node may take streams from others.
+    pub(super) is_fed: bool,
 }
 
 /// Segments that a playlist lists at least.
@@ -109,7 +116,8 @@ impl LivePlace {
             Source::Published if name.is_empty() => return None,
             source => source.clone(),
         };
-        Some(LiveRequest { path: path.into(), source, linger: self.linger, shift: self.shift_of(ladder) })
+        let shift = self.shift_of(ladder);
+        Some(LiveRequest { path: path.into(), source, relayed: None, linger: self.linger, shift })
     }
 
     /// Returns where the past of a stream in a ladder is kept.
@@ -152,7 +160,12 @@ impl Sources {
     ) -> Self {
         let shelf = Arc::new(Shelf::new(library, places.clone(), &manager));
         let channels = Channels::new(channels, &places, &shelf);
-        Self { shelf, channels, places, live, windows, manager }
+        Self { shelf, channels, places, live, windows, manager, cluster: None, is_fed: false }
+    }
+
+    /// Makes them those of a node of a cluster. Where it `is_fed`, it takes streams that are pushed to other nodes from there.
+    pub(crate) fn with_cluster(self, cluster: Option<Arc<Cluster>>, is_fed: bool) -> Self {
+        Self { cluster, is_fed, ..self }
     }
 
     /// Returns the engine's manager.
@@ -220,11 +233,29 @@ impl Sources {
         self.live.values().any(|place| place.source == Source::Published)
     }
 
-    /// Returns the stream of a path: a live one, or a channel. `None` where it is neither.
+    /// Returns the stream of a path: a live one, which may be pushed to another node, or a channel. `None` where it is neither.
     ///
     /// # Errors
     /// The path can't be the name of a stream; those of the library for the asset of a channel.
     pub(crate) async fn stream(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
+        match self.received(path).await? {
+            Some(request) => Ok(Some(self.fed(request).await)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the stream of a path for another node: only as this node receives it itself.
+    ///
+    /// # Errors
+    /// Those of [`stream`](Self::stream); that this node has it from another one.
+    pub(crate) async fn own_stream(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
+        if self.manager.is_relay(path.trim_matches('/')) {
+            return Err(LibraryError::NoAsset(path.to_owned()));
+        }
+        self.received(path).await
+    }
+
+    async fn received(&self, path: &str) -> Result<Option<LiveRequest>, LibraryError> {
         if let Some(request) = self.live(path)? {
             return Ok(Some(request));
         }

@@ -4,17 +4,22 @@ use millpond_stream::StreamState;
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Returns the fields of a state: its name, its beginning in seconds since the Unix epoch, and the words of its cause. Words
-/// contain no address.
-pub(crate) fn fields(state: &StreamState) -> Map<String, Value> {
+/// Returns the beginning of a state, in seconds since the Unix epoch, and the words of its cause. Words contain no address.
+pub(crate) fn since(state: &StreamState) -> (Option<f64>, Option<String>) {
     let (since, why) = match state {
         StreamState::Waiting => (None, None),
         StreamState::Running { since } => (Some(*since), None),
-        StreamState::Lost { since, why } => (Some(*since), Some(&why.words)),
-        StreamState::Failed { at, why } => (SystemTime::now().checked_sub(at.elapsed()), Some(&why.words)),
+        StreamState::Lost { since, why } => (Some(*since), Some(why.words.clone())),
+        StreamState::Failed { at, why } => (SystemTime::now().checked_sub(at.elapsed()), Some(why.words.clone())),
     };
     let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    let fields = [("state", json!(state.name())), ("since", json!(since.map(seconds))), ("why", json!(why))];
+    (since.map(seconds), why)
+}
+
+/// Returns the fields of a state: its name, its beginning and its cause.
+pub(crate) fn fields(state: &StreamState) -> Map<String, Value> {
+    let (since, why) = since(state);
+    let fields = [("state", json!(state.name())), ("since", json!(since)), ("why", json!(why))];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 

@@ -49,11 +49,13 @@ impl Shelf {
 
 /// Returns an asset as the engine plays it.
 pub(super) fn media(manager: &Manager, asset: &Asset) -> Arc<StoredMedia> {
+    // Sessions share media, and frames in memory, only where they read from the same origin.
+    let id = asset.id.wrapping_add(asset.edition.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let make = || {
         let (objects, presentation) = (asset.objects.clone(), asset.presentation.clone());
-        StoredMedia::new(asset.path.clone(), asset.id, objects, presentation)
+        StoredMedia::new(asset.path.clone(), id, objects, presentation)
     };
-    manager.stored(asset.id, make)
+    manager.stored(id, make)
 }
 
 impl Titles for Shelf {

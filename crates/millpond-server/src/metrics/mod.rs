@@ -17,14 +17,18 @@ use crate::{
     cluster::ClusterMetrics,
     http::HttpMetrics,
     intercept::InterceptMetrics,
+    logging::LogCollector,
+    reload::ReloadMetrics,
     rtmp::RtmpMetrics,
     rtsp::RtspMetrics,
-    storage::{self, PlaceBytes, StorageCollector},
+    storage::{self, PlaceBytes, SentBytes, StorageCollector},
     tls::TlsMetrics,
+    traces::TraceCollector,
 };
 use library::LibraryCollector;
 use millpond_library::{Library, Places};
 use millpond_store::Store;
+pub(crate) use process::Figures;
 use prometheus_client::{encoding::EncodeLabelSet, encoding::text::encode, metrics::info::Info, registry::Registry};
 use std::sync::Arc;
 pub use text::TextFormat;
@@ -52,6 +56,10 @@ pub struct Metrics {
     pub(crate) cluster: ClusterMetrics,
     /// Metrics of TLS.
     pub tls: TlsMetrics,
+    /// Metrics of reloads.
+    pub(crate) reload: ReloadMetrics,
+    /// Bytes sent of each place.
+    sent: SentBytes,
 }
 
 impl Metrics {
@@ -63,23 +71,31 @@ impl Metrics {
     }
 
     fn with_sources(places: Vec<String>, storage: storage::ReadStats, library: library::Read) -> Self {
-        let places: Vec<_> = places.into_iter().map(PlaceBytes::new).collect();
+        let sent = SentBytes::new(places.into_iter().map(PlaceBytes::new));
         // The process has its well-known names; everything else is ours and says so.
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::ProcessCollector::new()));
         let own = registry.sub_registry_with_prefix("millpond");
-        own.register_collector(Box::new(StorageCollector::new(places.clone(), storage)));
+        own.register_collector(Box::new(StorageCollector::new(sent.clone(), storage)));
         own.register_collector(Box::new(LibraryCollector::new(library)));
+        own.register_collector(Box::new(LogCollector));
+        own.register_collector(Box::new(TraceCollector));
         let rtsp = RtspMetrics::register(own);
         let rtmp = RtmpMetrics::register(own);
-        let http = Arc::new(HttpMetrics::register(own, places));
+        let http = Arc::new(HttpMetrics::register(own, sent.clone()));
         let version = Info::new(VersionLabels { version: env!("CARGO_PKG_VERSION") });
-        own.register("build", "What runs", version);
+        own.register("build", "Version of the server", version);
         let intercept = InterceptMetrics::register(own);
         let access = AccessMetrics::register(own);
         let cluster = ClusterMetrics::register(own);
         let tls = TlsMetrics::register(own);
-        Self { registry, http, rtsp, rtmp, intercept, access, cluster, tls }
+        let reload = ReloadMetrics::register(own);
+        Self { registry, http, rtsp, rtmp, intercept, access, cluster, tls, reload, sent }
+    }
+
+    /// Replaces the places, which are labels.
+    pub(crate) fn set_places(&self, places: impl IntoIterator<Item = PlaceBytes>) {
+        self.sent.replace(places);
     }
 
     /// All metrics in a text format.

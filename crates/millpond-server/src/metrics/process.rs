@@ -48,11 +48,30 @@ impl Collector for ProcessCollector {
             let encoder = encoder.encode_descriptor("process_cpu_seconds", help, None, counter.metric_type())?;
             counter.encode(encoder)?;
         }
-        let counter = ConstCounter::new(crate::logging::lost_lines());
-        let help = "Lines of the log that standard error did not take in time";
-        let encoder = encoder.encode_descriptor("millpond_log_lines_lost", help, None, counter.metric_type())?;
-        counter.encode(encoder)?;
         Ok(())
+    }
+}
+
+/// Figures of this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    /// Memory in use, in bytes.
+    pub(crate) memory: u64,
+    /// Processor time, user and system, in seconds.
+    pub(crate) cpu_seconds: f64,
+    /// Open file descriptors.
+    pub(crate) open_files: u64,
+}
+
+impl Figures {
+    /// Reads `/proc`; zeros where there is none.
+    pub(crate) fn read() -> Self {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self {
+            memory: field(&text("/proc/self/status"), "VmRSS:").map_or(0, |kib| kib as u64 * 1024),
+            cpu_seconds: cpu_seconds(&text("/proc/self/stat")).unwrap_or(0.0),
+            open_files: open_files().unwrap_or(0.0) as u64,
+        }
     }
 }
 

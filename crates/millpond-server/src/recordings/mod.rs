@@ -6,7 +6,12 @@ mod settings;
 
 pub use settings::RecordSettings;
 
-use crate::{library::LibraryError, live::Sources};
+use crate::{
+    library::LibraryError,
+    live::Sources,
+    slots::{Slot, Slots},
+};
+use arc_swap::ArcSwap;
 use millpond_stream::{CannotRecord, Program, RecordLimits, Recording, RecordingState, reception::SourceError};
 use std::{
     collections::BTreeMap,
@@ -14,10 +19,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 /// Recordings that have ended and are still listed.
 const ENDED: usize = 32;
@@ -63,9 +65,9 @@ pub(crate) struct Listed {
 /// The recordings of a server.
 pub(crate) struct Recordings {
     folder: PathBuf,
-    options: RecordSettings,
-    sources: Arc<Sources>,
-    slots: Arc<Semaphore>,
+    /// Limits, and sources of what is recorded: those of the configuration in force.
+    terms: ArcSwap<(RecordSettings, Arc<Sources>)>,
+    slots: Arc<Slots>,
     /// A lock: taken for look-ups.
     inner: Mutex<Inner>,
 }
@@ -79,15 +81,21 @@ struct Inner {
 struct Entry {
     recording: Recording,
     /// Its slot, while it runs.
-    slot: Option<OwnedSemaphorePermit>,
+    slot: Option<Slot>,
 }
 
 impl Recordings {
     /// Makes those of a server; `None` where recording is off.
     pub(crate) fn new(options: RecordSettings, sources: Arc<Sources>) -> Option<Self> {
         let folder = options.folder.clone()?;
-        let slots = Arc::new(Semaphore::new(options.count.min(Semaphore::MAX_PERMITS)));
-        Some(Self { folder, options, sources, slots, inner: Mutex::default() })
+        let slots = Slots::new(options.count);
+        Some(Self { folder, terms: ArcSwap::from_pointee((options, sources)), slots, inner: Mutex::default() })
+    }
+
+    /// Changes limits and sources. Recordings that run keep theirs.
+    pub(crate) fn reconfigure(&self, options: RecordSettings, sources: Arc<Sources>) {
+        self.slots.set_most(options.count);
+        self.terms.store(Arc::new((options, sources)));
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -101,10 +109,11 @@ impl Recordings {
         size: Option<u64>,
         duration: Option<Duration>,
     ) -> Result<Listed, RecordError> {
-        let RecordSettings { size: most, duration: longest, count, .. } = &self.options;
-        let program = self.program(path).await?;
+        let terms = self.terms.load_full();
+        let (RecordSettings { size: most, duration: longest, count, .. }, sources) = &*terms;
+        let program = program(sources, path).await?;
         self.lock().prune();
-        let slot = self.slots.clone().try_acquire_owned().map_err(|_| RecordError::TooMany(*count))?;
+        let slot = self.slots.take().ok_or(RecordError::TooMany(*count))?;
         let id = {
             let mut inner = self.lock();
             inner.last += 1;
@@ -114,22 +123,10 @@ impl Recordings {
         let file = self.folder.join(file_name(program.path(), since_epoch, id));
         let bytes = size.map_or(*most, |size| size.min(*most));
         let limits = RecordLimits { bytes, duration: duration.map_or(*longest, |duration| duration.min(*longest)) };
-        let recording = Recording::begin(self.sources.manager(), &program, file, limits).await?;
+        let recording = Recording::begin(sources.manager(), &program, file, limits).await?;
         let listed = listed(id, &recording);
         self.lock().all.insert(id, Entry { recording, slot: Some(slot) });
         Ok(listed)
-    }
-
-    /// The channel or live stream of a path. A live stream is opened; waits until its formats are known.
-    async fn program(&self, path: &str) -> Result<Program, RecordError> {
-        let Some(request) = self.sources.stream(path).await? else {
-            // The error of an asset that can't be opened tells more.
-            self.sources.open(path.trim_matches('/')).await?;
-            return Err(RecordError::NoChannel(path.to_owned()));
-        };
-        let manager = self.sources.manager();
-        let stream = manager.live(request).map_err(CannotRecord::Open)?;
-        Ok(Program::live(&manager.live_feed(&stream, PATIENCE).await?))
     }
 
     /// Stops a recording and waits until its file is complete; `None` where there is no such recording.
@@ -147,6 +144,11 @@ impl Recordings {
         let mut inner = self.lock();
         inner.prune();
         inner.all.iter().map(|(id, entry)| listed(*id, &entry.recording)).collect()
+    }
+
+    /// Returns the number of recordings that run.
+    pub(crate) fn running(&self) -> usize {
+        self.lock().all.values().filter(|entry| entry.recording.state().end.is_none()).count()
     }
 
     /// Stops all recordings and waits a moment for their files.
@@ -178,6 +180,18 @@ impl Inner {
             self.all.remove(id);
         }
     }
+}
+
+/// The channel or live stream of a path. A live stream is opened; waits until its formats are known.
+async fn program(sources: &Sources, path: &str) -> Result<Program, RecordError> {
+    let Some(request) = sources.stream(path).await? else {
+        // The error of an asset that can't be opened tells more.
+        sources.open(path.trim_matches('/')).await?;
+        return Err(RecordError::NoChannel(path.to_owned()));
+    };
+    let manager = sources.manager();
+    let stream = manager.live(request).map_err(CannotRecord::Open)?;
+    Ok(Program::live(&manager.live_feed(&stream, PATIENCE).await?))
 }
 
 fn listed(id: u64, recording: &Recording) -> Listed {

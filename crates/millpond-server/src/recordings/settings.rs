@@ -1,7 +1,7 @@
 //! Settings of recordings.
 
 use crate::settings::{
-    Host, Setting, Settings,
+    At, Host, Setting, Settings,
     value::{self, Form, show_duration, show_size},
 };
 use std::{path::PathBuf, time::Duration};
@@ -36,6 +36,7 @@ const LIST: &[Setting<RecordSettings>] = &[
         form: Form::Path,
         default: "none: recording is off",
         help: "Folder of recordings, which the admin address (`millpond record`) starts and stops",
+        applied: At::Restart(|new, old| new.folder.clone_from(&old.folder)),
         apply: |record, text| value::path(text).map(|v| record.folder = Some(v)),
         show: |record| record.folder.as_ref().map(|folder| folder.display().to_string()),
     },
@@ -44,6 +45,7 @@ const LIST: &[Setting<RecordSettings>] = &[
         form: Form::Size,
         default: "10GiB",
         help: "Highest size of a recording; it ends there",
+        applied: At::Reload,
         apply: |record, text| value::size(text).map(|v| record.size = v),
         show: |record| Some(show_size(record.size)),
     },
@@ -52,6 +54,7 @@ const LIST: &[Setting<RecordSettings>] = &[
         form: Form::Duration,
         default: "24h",
         help: "Longest duration of a recording; it ends there",
+        applied: At::Reload,
         apply: |record, text| value::duration_in(text, Duration::from_secs(1), LONGEST).map(|v| record.duration = v),
         show: |record| Some(show_duration(record.duration)),
     },
@@ -60,6 +63,7 @@ const LIST: &[Setting<RecordSettings>] = &[
         form: Form::Count,
         default: "8",
         help: "Highest number of recordings that run",
+        applied: At::Reload,
         apply: |record, text| value::count(text, 1).map(|v| record.count = v),
         show: |record| Some(record.count.to_string()),
     },

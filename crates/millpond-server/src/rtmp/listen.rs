@@ -1,55 +1,33 @@
 //! Accepts RTMP connections, plain and over TLS.
 
-use super::{Rtmp, connection};
-use std::{net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    time::timeout,
-};
+use super::{CurrentRtmp, Rtmp, connection};
+use crate::listeners::Door;
+use std::{net::SocketAddr, time::Duration};
+use tokio::{net::TcpStream, sync::watch, time::timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Listening sockets. Each is off where it is not configured.
-#[derive(Default)]
-pub(crate) struct Listeners {
-    pub(crate) plain: Option<TcpListener>,
-    pub(crate) secure: Option<(TcpListener, TlsAcceptor)>,
-}
-
-/// Accepts connections until `stop` turns true, which also ends all of them.
-pub(crate) async fn accept(listeners: Listeners, rtmp: Arc<Rtmp>, stop: watch::Receiver<bool>) {
-    let plain = async {
-        if let Some(listener) = listeners.plain {
-            accept_from(listener, None, &rtmp, stop.clone()).await;
-        }
-    };
-    let secure = async {
-        if let Some((listener, tls)) = listeners.secure {
-            accept_from(listener, Some(tls), &rtmp, stop.clone()).await;
-        }
-    };
-    tokio::join!(plain, secure);
-}
-
-async fn accept_from(
-    listener: TcpListener,
+/// Accepts connections until the door shuts or `stop` turns true. The latter ends the connections too.
+pub(crate) async fn accept(
+    mut door: Door,
     tls: Option<TlsAcceptor>,
-    rtmp: &Arc<Rtmp>,
+    current: CurrentRtmp,
     mut stop: watch::Receiver<bool>,
 ) {
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = door.accept() => accepted,
             _ = stop.wait_for(|stop| *stop) => return,
         };
+        let Some(accepted) = accepted else { return };
+        let rtmp = current.load_full();
         match accepted {
             Ok((stream, peer)) => {
                 // Over the bound the connection is closed at once.
-                let Ok(slot) = rtmp.connections.clone().try_acquire_owned() else {
+                let Some(slot) = rtmp.connections.take() else {
                     rtmp.refuse_connection(peer);
                     continue;
                 };
-                let (rtmp, tls, mut stop) = (rtmp.clone(), tls.clone(), stop.clone());
+                let (tls, mut stop) = (tls.clone(), stop.clone());
                 tokio::spawn(async move {
                     tokio::select! {
                         () = serve(stream, tls, peer, &rtmp) => {}
@@ -66,7 +44,12 @@ async fn accept_from(
     }
 }
 
-async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, peer: SocketAddr, rtmp: &Rtmp) {
+async fn serve(mut stream: TcpStream, tls: Option<TlsAcceptor>, peer: SocketAddr, rtmp: &Rtmp) {
+    let Ok(peer) = rtmp.gates.proxies().arrive(&mut stream, peer, rtmp.timeouts.head).await else { return };
+    let _counted = match rtmp.gates.count_connection(peer.ip()) {
+        Ok(counted) => counted,
+        Err(limited) => return tracing::debug!(%peer, why = %limited, "RTMP connection refused"),
+    };
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else { return connection::serve(stream, (peer, false), rtmp).await };
     match timeout(rtmp.timeouts.head, tls.accept(stream)).await {

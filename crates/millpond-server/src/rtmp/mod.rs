@@ -6,53 +6,75 @@ mod metrics;
 mod publication;
 mod settings;
 
-pub(crate) use listen::{Listeners, accept};
+pub(crate) use listen::accept;
 pub(crate) use metrics::RtmpMetrics;
 pub use settings::RtmpSettings;
 
 use crate::{
+    access::Gates,
     limits::{ConnectionTimeouts, LimitSettings},
     live::{Publishers, Sources},
+    slots::Slots,
 };
+use arc_swap::ArcSwap;
 use prometheus_client::metrics::counter::Counter;
 use std::{net::SocketAddr, sync::Arc};
-use tokio::sync::Semaphore;
 
 /// The RTMP front end of a server.
 pub(crate) struct Rtmp {
     sources: Arc<Sources>,
     /// Admission of publishers; `None` where no stream is pushed.
     publishers: Option<Arc<Publishers>>,
-    connections: Arc<Semaphore>,
+    /// Rules of access.
+    gates: Arc<Gates>,
+    connections: Arc<Slots>,
+    max_connections: usize,
     timeouts: ConnectionTimeouts,
     access_log: bool,
     /// Number of connections refused because too many were open.
     refused: Counter,
 }
 
+/// RTMP as the configuration in force has it. A reload replaces it; connections go on with the one that they began with.
+pub(crate) type CurrentRtmp = Arc<ArcSwap<Rtmp>>;
+
 impl Rtmp {
+    /// Makes the front end of a configuration. It shares connections with the one `before` it.
     pub(crate) fn new(
-        sources: Arc<Sources>,
-        publishers: Option<Arc<Publishers>>,
+        (sources, publishers, gates): (Arc<Sources>, Option<Arc<Publishers>>, Arc<Gates>),
         limits: &LimitSettings,
         access_log: bool,
         metrics: &RtmpMetrics,
+        before: Option<&Self>,
     ) -> Arc<Self> {
+        let connections = before.map(|before| before.connections.clone());
         Arc::new(Self {
             sources,
             publishers,
-            connections: Arc::new(Semaphore::new(limits.max_connections)),
+            gates,
+            connections: connections.unwrap_or_else(|| Slots::new(limits.max_connections)),
+            max_connections: limits.max_connections,
             timeouts: limits.timeouts,
             access_log,
             refused: metrics.refused.clone(),
         })
     }
 
+    /// Puts it in force: its limit of connections holds.
+    pub(crate) fn take_over(&self) {
+        self.connections.set_most(self.max_connections);
+    }
+
+    /// Returns the number of open connections.
+    pub(crate) fn open(&self) -> usize {
+        self.connections.taken()
+    }
+
     /// Counts a refused connection, which is closed at once.
     fn refuse_connection(&self, peer: SocketAddr) {
         self.refused.inc();
         if self.access_log {
-            tracing::info!(%peer, why = "max-connections is reached", "RTMP connection refused");
+            tracing::info!(target: crate::logging::ACCESS, %peer, why = "max-connections is reached", "RTMP connection refused");
         }
     }
 }

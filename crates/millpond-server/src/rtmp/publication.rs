@@ -2,6 +2,7 @@
 
 use super::Rtmp;
 use crate::{
+    access::{Asker, AuthAction},
     library::LibraryError,
     live::{OpenRefusal, Publishers},
 };
@@ -30,6 +31,8 @@ pub(super) enum NoPublication {
     #[error("{0}")]
     Users(#[from] OpenRefusal),
     #[error("{0}")]
+    NotAdmitted(crate::access::Refusal),
+    #[error("{0}")]
     Refused(#[from] PublishRefused),
 }
 
@@ -37,7 +40,7 @@ impl NoPublication {
     /// Returns the refusal that the client is sent.
     pub(super) fn refusal(&self) -> Refusal {
         match self {
-            Self::Users(_) => Refusal::Denied,
+            Self::Users(_) | Self::NotAdmitted(_) => Refusal::Denied,
             Self::Encoding | Self::Name(_) | Self::NotPublished => Refusal::Name,
             Self::Refused(PublishRefused::Taken | PublishRefused::NotPublished) => Refusal::Name,
             Self::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_)) => Refusal::Failed,
@@ -50,16 +53,29 @@ impl Rtmp {
     ///
     /// # Errors
     /// The reason of the refusal.
-    pub(super) fn publish(
+    pub(super) async fn publish(
         &self,
         target: &Target,
         (client, is_secure): (IpAddr, bool),
     ) -> Result<Published, NoPublication> {
         let publishers: &Publishers = self.publishers.as_deref().ok_or(NoPublication::NotPublished)?;
-        let (user, password) = (parameter(&target.query, "user"), parameter(&target.query, "pass"));
-        let credentials = user.as_deref().zip(password.as_deref());
-        publishers.admit_open((client, is_secure), credentials)?;
         let path = percent_decode_str(&target.path).decode_utf8().map_err(|_| NoPublication::Encoding)?.into_owned();
+        let asker = Asker {
+            address: client,
+            action: AuthAction::Publish,
+            protocol: if is_secure { "rtmps" } else { "rtmp" },
+            token: None,
+            query: &target.query,
+            authorization: None,
+            agent: None,
+        };
+        match self.gates.ask_to_publish(&path, &asker) {
+            Some(question) => drop(question.answer().await.map_err(NoPublication::NotAdmitted)?),
+            None => {
+                let (user, password) = (parameter(&target.query, "user"), parameter(&target.query, "pass"));
+                publishers.admit_open((client, is_secure), user.as_deref().zip(password.as_deref()))?;
+            }
+        }
         let stream = self.sources.live(&path)?;
         let stream = stream.filter(|stream| stream.source == Source::Published).ok_or(NoPublication::NotPublished)?;
         let request = PublishRequest { stream, media: PublishedMedia::Flv, conflict: publishers.conflict() };

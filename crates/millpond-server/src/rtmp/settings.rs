@@ -1,7 +1,7 @@
 //! Settings of RTMP.
 
 use crate::settings::{
-    Host, Setting, Settings,
+    At, Host, Setting, Settings,
     value::{self, Form},
 };
 use std::net::SocketAddr;
@@ -29,6 +29,7 @@ const LIST: &[Setting<RtmpSettings>] = &[
         form: Form::Address,
         default: "off",
         help: "Address of RTMP, by which streams are pushed, such as :1935",
+        applied: At::Reload,
         apply: |rtmp, text| value::address(text).map(|v| rtmp.address = Some(v)),
         show: |rtmp| rtmp.address.map(|address| address.to_string()),
     },
@@ -37,6 +38,7 @@ const LIST: &[Setting<RtmpSettings>] = &[
         form: Form::Address,
         default: "off",
         help: "Address of RTMP over TLS, such as :1936",
+        applied: At::Reload,
         apply: |rtmp, text| value::address(text).map(|v| rtmp.rtmps = Some(v)),
         show: |rtmp| rtmp.rtmps.map(|address| address.to_string()),
     },

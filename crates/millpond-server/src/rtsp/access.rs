@@ -20,7 +20,7 @@ use millpond_stream::Conflict;
 use std::{
     net::IpAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock, Weak},
     time::Duration,
 };
 use tokio::sync::watch;
@@ -63,10 +63,14 @@ pub(super) enum Admission<'a> {
 }
 
 impl Publishers {
-    /// Creates it with a secret `key`, which signs nonces.
-    pub(super) fn new(settings: PublishSettings, key: &[u8; 32]) -> Self {
-        let access = settings.users.clone().map(|users| Arc::new(Access::new(users, key)));
-        Self { settings, access }
+    /// Creates it. Users of the same file are those of `before`.
+    ///
+    /// # Errors
+    /// The system provides no random bytes.
+    pub(super) fn open(settings: PublishSettings, before: Option<&Self>) -> std::io::Result<Self> {
+        let known = before.and_then(|before| before.access.as_ref());
+        let access = settings.users.clone().map(|users| Access::open_after(users, known)).transpose()?;
+        Ok(Self { settings, access })
     }
 
     /// Tells what a client needs.
@@ -215,9 +219,19 @@ impl Access {
         random::bytes().map(|key| Self::new(users, &key))
     }
 
-    /// Reads the users again when their file changes. Ends on shutdown.
-    pub(crate) async fn watch(self: Arc<Self>, shutdown: watch::Receiver<bool>) {
-        watch(self, shutdown).await;
+    /// Returns the access `before` with the users that were read just now, where they are of the same file: answers to its
+    /// challenges stay valid. Else creates one.
+    ///
+    /// # Errors
+    /// The system provides no random bytes.
+    pub(crate) fn open_after(users: RtspUsers, before: Option<&Arc<Self>>) -> std::io::Result<Arc<Self>> {
+        match before.filter(|before| before.file == users.path) {
+            Some(known) => {
+                *known.users.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(users.users);
+                Ok(known.clone())
+            }
+            None => Self::open(users).map(Arc::new),
+        }
     }
 
     /// Creates it with a secret `key`, which signs nonces.
@@ -295,10 +309,11 @@ impl Access {
     }
 }
 
-/// Reads the users again when their file changes. Ends on shutdown.
-pub(super) async fn watch(access: Arc<Access>, shutdown: watch::Receiver<bool>) {
+/// Reads the users again when their file changes. Ends on shutdown, and when nobody uses them any more.
+pub(crate) async fn watch(access: Weak<Access>, shutdown: watch::Receiver<bool>) {
     let mut looks = Looks::until(shutdown);
     while looks.next().await {
+        let Some(access) = access.upgrade() else { return };
         let looked = access.clone();
         match tokio::task::spawn_blocking(move || looked.reload()).await {
             Ok(Ok(true)) => tracing::info!(file = %access.file.display(), "RTSP users read again"),
@@ -387,7 +402,7 @@ mod tests {
             |users, is_open| PublishSettings { users_file: None, users, is_open, conflict: Conflict::Refuse };
         let users = RtspUsers { path: "users".into(), users: Users::parse(b"ann:pass\n").unwrap() };
         let (here, there): (IpAddr, IpAddr) = ("::ffff:127.0.0.1".parse().unwrap(), "192.0.2.1".parse().unwrap());
-        let with = Publishers::new(settings(Some(users), true), &[7; 32]);
+        let with = Publishers::open(settings(Some(users), true), None).unwrap();
         let known = Some(("ann", "pass"));
         assert_eq!(with.admit_open((here, false), known), Ok(()));
         assert_eq!(with.admit_open((there, true), known), Ok(()));
@@ -395,10 +410,10 @@ mod tests {
         for unknown in [None, Some(("ann", "guess")), Some(("ann", "")), Some(("bob", "pass")), Some(("", ""))] {
             assert_eq!(with.admit_open((here, true), unknown), Err(OpenRefusal::Unknown));
         }
-        let without = Publishers::new(settings(None, false), &[7; 32]);
+        let without = Publishers::open(settings(None, false), None).unwrap();
         assert_eq!(without.admit_open((here, false), None), Ok(()));
         assert_eq!(without.admit_open((there, true), known), Err(OpenRefusal::Forbidden));
-        let open = Publishers::new(settings(None, true), &[7; 32]);
+        let open = Publishers::open(settings(None, true), None).unwrap();
         assert_eq!(open.admit_open((there, false), None), Ok(()));
     }
 

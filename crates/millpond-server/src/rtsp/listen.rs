@@ -1,65 +1,45 @@
 //! Accepts RTSP connections, and tells RTSP from HTTP tunnels by their first bytes.
 
 use super::{
-    Rtsp, access, connection,
+    CurrentRtsp, Rtsp, connection,
     inlet::Inlet,
     signalling::{Arrival, Kind},
     tunnel::{self, Post},
     wire::Wire,
 };
+use crate::{listeners::Door, slots::Slot, tally::Tallied};
+use millpond_stream::ClientAddress;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, watch},
+    net::TcpStream,
+    sync::watch,
     time::{timeout, timeout_at},
 };
 use tokio_rustls::TlsAcceptor;
 
-/// Listening sockets.
-pub(crate) struct Listeners {
-    pub(crate) plain: TcpListener,
-    /// RTSP over TLS.
-    pub(crate) secure: Option<(TcpListener, TlsAcceptor)>,
-}
-
-/// Accepts connections until `stop` turns true, which also ends all sessions.
-pub(crate) async fn accept(listeners: Listeners, rtsp: Arc<Rtsp>, stop: watch::Receiver<bool>) {
-    let _ = rtsp.stop.set(stop.clone());
-    tokio::spawn(rtsp.clone().sweep(stop.clone()));
-    tokio::spawn(rtsp.clone().observe(stop.clone()));
-    let publishers = rtsp.publishers.as_ref().and_then(|publishers| publishers.access());
-    for access in rtsp.access.iter().chain(publishers) {
-        tokio::spawn(access::watch(access.clone(), stop.clone()));
-    }
-    let plain = accept_from(listeners.plain, None, &rtsp, stop.clone());
-    match listeners.secure {
-        Some((listener, tls)) => {
-            tokio::join!(plain, accept_from(listener, Some(tls), &rtsp, stop));
-        }
-        None => plain.await,
-    }
-    rtsp.end().await;
-}
-
-async fn accept_from(
-    listener: TcpListener,
+/// Accepts connections until the door shuts or `stop` turns true. The latter ends the connections too.
+pub(crate) async fn accept(
+    door: Door,
     tls: Option<TlsAcceptor>,
-    rtsp: &Arc<Rtsp>,
+    current: CurrentRtsp,
     mut stop: watch::Receiver<bool>,
 ) {
+    let mut door = door;
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = door.accept() => accepted,
             _ = stop.wait_for(|stop| *stop) => return,
         };
+        let Some(accepted) = accepted else { return };
+        let rtsp = current.load_full();
         match accepted {
             Ok((stream, peer)) => {
                 // Over the bound the connection is closed at once.
-                let Ok(slot) = rtsp.connections.clone().try_acquire_owned() else {
+                let Some(slot) = rtsp.connections.take() else {
                     rtsp.refuse_connection(peer);
                     continue;
                 };
-                let (rtsp, tls, mut stop) = (rtsp.clone(), tls.clone(), stop.clone());
+                let (tls, mut stop) = (tls.clone(), stop.clone());
                 tokio::spawn(async move {
                     tokio::select! {
                         served = serve(stream, tls, peer, slot, &rtsp) => if let Err(error) = served {
@@ -79,12 +59,14 @@ async fn accept_from(
 
 /// Serves a connection from its first byte to its end.
 async fn serve(
-    stream: TcpStream,
+    mut stream: TcpStream,
     tls: Option<TlsAcceptor>,
     peer: SocketAddr,
-    slot: OwnedSemaphorePermit,
+    slot: Slot,
     rtsp: &Arc<Rtsp>,
 ) -> io::Result<()> {
+    let peer = rtsp.gates.proxies().arrive(&mut stream, peer, rtsp.timeouts.head).await?;
+    let counted = count(peer, rtsp)?;
     let _ = stream.set_nodelay(true);
     let wire = Arc::new(match tls {
         Some(tls) => Wire::secure(timeout(rtsp.timeouts.head, tls.accept(stream)).await??),
@@ -97,6 +79,7 @@ async fn serve(
             connection::serve(wire.clone(), Inlet::Wire(wire), (arrival.into_input(), None), peer, rtsp).await
         }
         Some(Kind::Get { cookie }) => {
+            let (peer, _counted) = of_tunnel((peer, counted), arrival.head(), rtsp)?;
             let Some(mut tunnel) = rtsp.tunnels.get(&cookie, peer.ip(), wire.clone()) else {
                 return refuse(&wire, peer, "409 Conflict");
             };
@@ -108,14 +91,43 @@ async fn serve(
             connection::serve(wire, Inlet::Tunnel(tunnel), (arrival.into_input(), None), peer, rtsp).await
         }
         Some(Kind::Post { cookie }) => {
+            let (peer, counted) = of_tunnel((peer, counted), arrival.head(), rtsp)?;
             let input = arrival.into_input();
-            match rtsp.tunnels.post(&cookie, peer.ip(), Post { wire, input, _slot: slot }) {
+            match rtsp.tunnels.post(&cookie, peer.ip(), Post { wire, input, _slot: slot, _counted: counted }) {
                 Ok(()) => Ok(()),
                 Err(post) => refuse(&post.wire, peer, "404 Not Found"),
             }
         }
         Some(Kind::Refused(status)) => refuse(&wire, peer, status),
     }
+}
+
+/// A connection, counted among those of its client.
+type Counted = Option<Tallied<ClientAddress>>;
+
+/// Counts a connection among those of its client.
+///
+/// # Errors
+/// The client has too many: the connection must be closed.
+fn count(peer: SocketAddr, rtsp: &Rtsp) -> io::Result<Counted> {
+    rtsp.gates.count_connection(peer.ip()).map_err(|limited| {
+        if rtsp.access_log {
+            tracing::info!(%peer, why = %limited, "RTSP connection refused");
+        }
+        io::Error::new(io::ErrorKind::ConnectionRefused, limited.to_string())
+    })
+}
+
+/// The client of a tunnel by the head of one of its halves, and its count.
+///
+/// # Errors
+/// Those of [`count`].
+fn of_tunnel((peer, counted): (SocketAddr, Counted), head: &[u8], rtsp: &Rtsp) -> io::Result<(SocketAddr, Counted)> {
+    let client = rtsp.gates.proxies().of_tunnel(peer, head);
+    if client == peer {
+        return Ok((peer, counted));
+    }
+    Ok((client, count(client, rtsp)?))
 }
 
 /// Reads until it is known what the connection begins with; nothing where it ends before.
@@ -132,7 +144,7 @@ async fn begin(wire: &Wire, arrival: &mut Arrival, rtsp: &Rtsp) -> io::Result<Op
 }
 
 fn refuse(wire: &Wire, peer: SocketAddr, status: &str) -> io::Result<()> {
-    tracing::info!(%peer, status, "HTTP request on the RTSP port is no tunnel");
+    tracing::info!(target: crate::logging::ACCESS, %peer, status, "HTTP request on the RTSP port is no tunnel");
     let reply = format!("HTTP/1.0 {status}\r\nServer: millpond\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     wire.send(|pending| pending.extend_from_slice(reply.as_bytes()));
     wire.close();

@@ -19,6 +19,7 @@ mod publisher;
 mod random;
 mod record;
 mod reply;
+mod report;
 mod secure;
 mod session;
 mod settings;
@@ -30,17 +31,20 @@ mod tunnel;
 mod users;
 mod wire;
 
-pub(crate) use access::{Access, HttpClient, HttpRefusal, OpenRefusal, Publishers};
-pub(crate) use listen::{Listeners, accept};
+pub(crate) use access::{Access, HttpClient, HttpRefusal, OpenRefusal, Publishers, watch as watch_access};
+pub(crate) use listen::accept;
 pub(crate) use metrics::RtspMetrics;
+pub(crate) use report::{SessionKind, SessionReport};
 pub use settings::{RtspSettings, RtspUsers};
 pub(crate) use shared::{FirstRequest, SharedStream, first_request};
 pub use users::{BadLine, Users, UsersError};
 
-use crate::access::Gates;
+use crate::access::{Gates, Hold, Pass};
 use crate::cluster::Cluster;
 use crate::limits::{ConnectionTimeouts, LimitSettings};
 use crate::live::{PublishSettings, Sources};
+use crate::slots::Slots;
+use arc_swap::ArcSwap;
 use medium::Medium;
 use millpond_stream::{Full, Manager};
 use party::Party;
@@ -54,8 +58,9 @@ use std::{
     sync::{Arc, OnceLock, atomic::AtomicUsize},
     time::{Duration, Instant},
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tunnel::Tunnels;
+use wire::Wire;
 
 /// Interval between searches for silent sessions.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -80,10 +85,10 @@ pub(crate) struct Rtsp {
     cluster: Option<Arc<Cluster>>,
     settings: RtspSettings,
     /// Each session has a lock of its own: its requests come one after another.
-    sessions: Sessions<Party>,
+    sessions: Arc<Sessions<Party>>,
     /// Number of connections refused because too many were open.
     refused: Counter,
-    connections: Arc<Semaphore>,
+    connections: Arc<Slots>,
     access: Option<Arc<Access>>,
     /// Rules of access, per place.
     gates: Arc<Gates>,
@@ -92,45 +97,96 @@ pub(crate) struct Rtsp {
     /// Start of the clock of sessions, connections and nonces: the engine's.
     clock: Instant,
     tunnels: Arc<Tunnels>,
+    max_connections: usize,
     timeouts: ConnectionTimeouts,
     access_log: bool,
     /// Shared by the records of sessions that have not ended.
     records: Arc<()>,
     /// Turns true when the server stops. Set when it begins to accept.
-    stop: OnceLock<watch::Receiver<bool>>,
+    stop: Arc<OnceLock<watch::Receiver<bool>>>,
 }
 
+/// RTSP as the configuration in force has it. A reload replaces it; connections go on with the one that they began with.
+pub(crate) type CurrentRtsp = Arc<ArcSwap<Rtsp>>;
+
 impl Rtsp {
+    /// Makes the front end of a configuration. It shares sessions and connections with the one `before` it, and users with equal
+    /// settings.
     pub(crate) fn new(
         (sources, cluster): (Arc<Sources>, Option<Arc<Cluster>>),
         options: RtspOptions,
         metrics: &RtspMetrics,
+        before: Option<&Self>,
     ) -> io::Result<Arc<Self>> {
-        let guard = |users| random::bytes().map(|key| Arc::new(Access::new(users, &key)));
         let RtspOptions { settings, publish, gates, limits, access_log } = options;
-        let publishers =
-            sources.has_published().then(|| random::bytes().map(|key| Arc::new(Publishers::new(publish, &key))));
-        let publishers = publishers.transpose()?;
-        let access = settings.users.clone().map(guard).transpose()?;
+        let known = before.and_then(|before| before.publishers.as_ref());
+        let publishers = sources.has_published().then(|| Publishers::open(publish, known.map(|known| &**known)));
+        let publishers = publishers.transpose()?.map(Arc::new);
+        let known = before.and_then(|before| before.access.as_ref());
+        let access = settings.users.clone().map(|users| Access::open_after(users, known)).transpose()?;
+        let shared = before.map(|before| {
+            let Self { sessions, connections, tunnels, records, stop, .. } = before;
+            (sessions.clone(), connections.clone(), tunnels.clone(), records.clone(), stop.clone())
+        });
+        let (sessions, connections, tunnels, records, stop) = shared.unwrap_or_else(|| {
+            let sessions = Arc::new(Sessions::new(settings.session_timeout));
+            (sessions, Slots::new(limits.max_connections), Arc::default(), Arc::new(()), Arc::default())
+        });
         let manager = sources.manager().clone();
         Ok(Arc::new(Self {
             clock: manager.clock(),
             manager,
             sources,
             cluster,
-            sessions: Sessions::new(settings.session_timeout),
+            sessions,
             settings,
             refused: metrics.refused.clone(),
-            connections: Arc::new(Semaphore::new(limits.max_connections)),
+            connections,
             access,
             gates,
             publishers,
-            tunnels: Arc::default(),
+            tunnels,
+            max_connections: limits.max_connections,
             timeouts: limits.timeouts,
             access_log,
-            records: Arc::new(()),
-            stop: OnceLock::new(),
+            records,
+            stop,
         }))
+    }
+
+    /// Puts it in force: its limits hold, and files that the one `before` it did not read are watched.
+    pub(crate) fn take_over(&self, before: Option<&Self>, stop: &watch::Receiver<bool>) {
+        let _ = self.stop.set(stop.clone());
+        self.connections.set_most(self.max_connections);
+        self.sessions.set_timeout(self.settings.session_timeout);
+        let accesses = |rtsp: &Self| {
+            let publishers = rtsp.publishers.as_ref().and_then(|publishers| publishers.access());
+            rtsp.access.iter().chain(publishers).cloned().collect::<Vec<_>>()
+        };
+        let known = before.map(accesses).unwrap_or_default();
+        for access in accesses(self) {
+            if !known.iter().any(|known| Arc::ptr_eq(known, &access)) {
+                tokio::spawn(access::watch(Arc::downgrade(&access), stop.clone()));
+            }
+        }
+    }
+
+    /// Returns the number of sessions that play and have not reached their end.
+    pub(crate) fn playing(&self) -> usize {
+        self.sessions.playing()
+    }
+
+    /// Returns the number of sessions, playing or not.
+    pub(crate) fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Removes silent sessions, and observes whether frames are sent in time, until `stop` turns true. Then all sessions end.
+    pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        tokio::spawn(self.clone().sweep(stop.clone()));
+        tokio::spawn(self.clone().observe(stop.clone()));
+        let _ = stop.wait_for(|stop| *stop).await;
+        self.end().await;
     }
 
     /// Admission of publishers; `None` where no stream is pushed.
@@ -148,27 +204,28 @@ impl Rtsp {
         (self.clock + time).into()
     }
 
-    /// Creates a session of a client, under a name that cannot be guessed. `waiting` counts the sessions of its
-    /// connection that have not played. `about` identifies it in the log; `path` is the one of its SETUP.
+    /// Creates a session of a client on its connection, under a name that cannot be guessed. `waiting` counts the sessions of its
+    /// connection that have not played. `about` identifies it in the log; `path` is the one of its SETUP. `admission` is what admitted it.
     ///
     /// # Errors
     /// The reason of a refusal.
     fn add(
         &self,
-        (client, waiting): (IpAddr, &Arc<AtomicUsize>),
+        (wire, client, waiting): (&Arc<Wire>, IpAddr, &Arc<AtomicUsize>),
         name: String,
         about: impl FnOnce(u64) -> About,
         (path, medium): (&str, Medium),
+        admission: (Pass, Hold),
     ) -> Result<Arc<Shared>, Full> {
         let admitted = self.manager.admission().admit(client, waiting)?;
         let mut record = None;
         let subscriber = self.manager.subscribe(|id| {
-            let new = Arc::new(Record::new(self.access_log.then(|| about(id))));
+            let new = Arc::new(Record::new(about(id), self.access_log));
             record = Some(new.clone());
             Some(new)
         });
         let session = Session::new(path.to_owned(), medium, subscriber, admitted, record.unwrap_or_default());
-        let shared = Shared::new(session);
+        let shared = Shared::new(session, wire, admission);
         self.sessions.add(name, client, Party::Viewer(shared.clone()));
         Ok(shared)
     }
@@ -177,7 +234,7 @@ impl Rtsp {
     fn refuse_connection(&self, peer: SocketAddr) {
         self.refused.inc();
         if self.access_log {
-            tracing::info!(%peer, why = "max-connections is reached", "RTSP connection refused");
+            tracing::info!(target: crate::logging::ACCESS, %peer, why = "max-connections is reached", "RTSP connection refused");
         }
     }
 

@@ -51,6 +51,19 @@ impl Viewer for Party {
         }
     }
 
+    fn disconnect(&self) {
+        if let Self::Viewer(viewer) = self {
+            Shared::disconnect(viewer);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Viewer(viewer) => viewer.is_over(),
+            Self::Publisher(_) => false,
+        }
+    }
+
     fn heard(&self, now: Duration) {
         match self {
             Self::Viewer(viewer) => viewer.heard(now),

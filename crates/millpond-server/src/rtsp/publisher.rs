@@ -3,15 +3,16 @@
 use super::{
     record::{End, Record},
     signalling::Signs,
+    wire::Wire,
 };
 use bytes::Bytes;
 use millpond_stream::{
     Admitted, Conflict, LiveRequest, Manager, Observer as _, Publication, PublicationEnd, PublishRefused,
-    PublishRequest, PublishedMedia, reception::AnnouncedMedia,
+    PublishRequest, PublishedMedia, SentTotals, reception::AnnouncedMedia,
 };
 use std::{
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -27,6 +28,7 @@ pub(super) struct Publisher {
     /// Time of the last request or packet on the connection, in milliseconds of that clock.
     heard: AtomicU64,
     record: Record,
+    wire: Weak<Wire>,
 }
 
 /// A publisher's state.
@@ -60,12 +62,12 @@ impl Publisher {
     pub(super) fn new(
         (stream, media): (LiveRequest, Box<AnnouncedMedia>),
         admitted: Admitted,
-        record: Record,
+        (record, wire): (Record, &Arc<Wire>),
         clock: Instant,
     ) -> Arc<Self> {
         let state = State { stream, course: Course::Announced(media), admitted, transport: "udp" };
         let heard = AtomicU64::new(clock.elapsed().as_millis() as u64);
-        Arc::new(Self { state: Mutex::new(state), clock, heard, record })
+        Arc::new(Self { state: Mutex::new(state), clock, heard, record, wire: Arc::downgrade(wire) })
     }
 
     /// Gives a packet of a channel to the reception. Waits while its queue is full. Packets before RECORD are ignored.
@@ -114,6 +116,23 @@ impl Publisher {
         Ok(())
     }
 
+    /// The session's record, and the bytes that were received; 0 while a request of it is performed.
+    pub(super) fn record_of(&self) -> (&Record, u64) {
+        let state = self.state.try_lock();
+        let bytes = state.ok().and_then(|state| match &state.course {
+            Course::Publishing(publication) => Some(publication.received().1),
+            Course::Announced(_) | Course::Over => None,
+        });
+        (&self.record, bytes.unwrap_or(0))
+    }
+
+    /// Ends the connection of the publisher.
+    pub(super) fn disconnect(&self) {
+        if let Some(wire) = self.wire.upgrade() {
+            wire.shut();
+        }
+    }
+
     pub(super) fn signs(&self) -> Option<Signs> {
         let state = self.state.try_lock().ok()?;
         let mut heard = Duration::from_millis(self.heard.load(Ordering::Relaxed));
@@ -146,7 +165,7 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         if let Course::Publishing(publication) = &self.state.get_mut().course {
             let (packets, bytes) = publication.received();
-            self.record.stopped(packets, bytes);
+            self.record.stopped(SentTotals { packets, bytes, lost: 0 });
         }
     }
 }

@@ -1,14 +1,18 @@
 //! Log lines of a session: one when it first plays, and one at its end.
 
-use millpond_stream::Observer;
+use crate::logging;
+use millpond_stream::{Observer, SentTotals};
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant, SystemTime},
 };
+
+/// Least time between two looks at a rate.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +27,12 @@ pub(super) enum End {
     Stuck,
     /// Another publisher took its place.
     Replaced,
+    /// The token of its client ended, or was revoked.
+    Expired,
     /// The media that its client pushes can't be received.
     Unreceivable,
+    /// An operator ended it.
+    Kicked,
 }
 
 impl End {
@@ -35,7 +43,9 @@ impl End {
             Self::Silent => "silent",
             Self::Stuck => "client_slow",
             Self::Replaced => "replaced",
+            Self::Expired => "expired",
             Self::Unreceivable => "unreceivable",
+            Self::Kicked => "kicked",
         }
     }
 }
@@ -44,16 +54,42 @@ impl End {
 #[derive(Debug, Default)]
 pub(super) struct Record {
     about: Option<About>,
-    played: OnceLock<Instant>,
+    /// Whether the session's lines are logged.
+    is_logged: bool,
+    /// Begin of PLAY or RECORD.
+    played: OnceLock<Played>,
+    /// Rate of the session. A lock: taken when an operator looks.
+    rate: Mutex<Rate>,
     ended: OnceLock<End>,
     packets: AtomicU64,
     bytes: AtomicU64,
+    /// Packets that the receiver's reports say are lost.
+    lost: AtomicU64,
+}
+
+/// The begin of a session's media.
+#[derive(Clone, Copy, Debug)]
+struct Played {
+    at: Instant,
+    transport: &'static str,
+    /// `PLAY` or `RECORD`.
+    method: &'static str,
+}
+
+/// Bits a second of a session, between two looks.
+#[derive(Debug, Default)]
+struct Rate {
+    at: Option<Instant>,
+    bytes: u64,
+    bps: u64,
 }
 
 /// The session that a record describes.
 #[derive(Clone, Debug)]
 pub(super) struct About {
-    /// Number of the session in `/graph`; of publishers a random one.
+    /// Time at which it was set up.
+    pub(super) began: SystemTime,
+    /// Number of the session's module in the graph of the admin API; of publishers a random one.
     pub(super) id: u64,
     pub(super) peer: SocketAddr,
     pub(super) asset: String,
@@ -64,27 +100,58 @@ pub(super) struct About {
 }
 
 impl Record {
-    /// Creates the record of a session. Without `about`, nothing is logged.
-    pub(super) fn new(about: Option<About>) -> Self {
-        let (packets, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { about, played: OnceLock::new(), ended: OnceLock::new(), packets, bytes }
+    /// Creates the record of a session. `is_logged` tells whether it writes lines.
+    pub(super) fn new(about: About, is_logged: bool) -> Self {
+        Self {
+            about: Some(about),
+            is_logged,
+            played: OnceLock::new(),
+            rate: Mutex::default(),
+            ended: OnceLock::new(),
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+        }
+    }
+
+    /// The session.
+    pub(super) fn about(&self) -> Option<&About> {
+        self.about.as_ref()
+    }
+
+    /// The transport of the session, once it has played or published.
+    pub(super) fn transport(&self) -> Option<&'static str> {
+        self.played.get().map(|played| played.transport)
+    }
+
+    /// Bits a second of a session that has sent or received `bytes`, since the look before this one. Looks within 2 s of
+    /// each other give the same rate.
+    pub(super) fn rate(&self, bytes: u64) -> Option<u64> {
+        let began = self.played.get()?.at;
+        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let elapsed = rate.at.unwrap_or(began).elapsed();
+        if rate.at.is_none() || elapsed >= LOOK {
+            let bits = bytes.saturating_sub(rate.bytes) as f64 * 8.0;
+            *rate = Rate { at: Some(Instant::now()), bytes, bps: (bits / elapsed.as_secs_f64().max(1.0)) as u64 };
+        }
+        Some(rate.bps)
     }
 
     /// Logs that the session plays over `transport`.
     pub(super) fn plays(&self, transport: &'static str) {
-        self.begins(transport, "plays");
+        self.begins((transport, "PLAY"), "plays");
     }
 
     /// Logs that the session's client publishes over `transport`.
     pub(super) fn publishes(&self, transport: &'static str) {
-        self.begins(transport, "publishes");
+        self.begins((transport, "RECORD"), "publishes");
     }
 
-    fn begins(&self, transport: &'static str, what: &'static str) {
-        let is_first = self.played.set(Instant::now()).is_ok();
-        if let Some(About { id, peer, asset, agent, .. }) = self.about.as_ref().filter(|_| is_first) {
+    fn begins(&self, (transport, method): (&'static str, &'static str), what: &'static str) {
+        let is_first = self.played.set(Played { at: Instant::now(), transport, method }).is_ok();
+        if let Some(About { id, peer, asset, agent, .. }) = self.about.as_ref().filter(|_| is_first && self.is_logged) {
             let session = format_args!("{id:x}");
-            tracing::info!(%session, %peer, asset, transport, agent, "RTSP session {what}");
+            tracing::info!(target: logging::ACCESS, %session, %peer, asset, transport, agent, "RTSP session {what}");
         }
     }
 
@@ -99,9 +166,10 @@ impl Observer for Record {
         self.ends(End::Stuck);
     }
 
-    fn stopped(&self, packets: u64, bytes: u64) {
-        self.packets.store(packets, Ordering::Relaxed);
-        self.bytes.store(bytes, Ordering::Relaxed);
+    fn stopped(&self, sent: SentTotals) {
+        self.packets.store(sent.packets, Ordering::Relaxed);
+        self.bytes.store(sent.bytes, Ordering::Relaxed);
+        self.lost.store(sent.lost, Ordering::Relaxed);
     }
 }
 
@@ -110,10 +178,17 @@ impl Drop for Record {
         let (Some(About { id, peer, asset, agent, .. }), Some(played)) = (&self.about, self.played.get()) else {
             return;
         };
-        let (packets, bytes) = (*self.packets.get_mut(), *self.bytes.get_mut());
+        if !self.is_logged {
+            return;
+        }
+        let Played { at, transport, method } = *played;
+        let (packets, bytes, lost) = (*self.packets.get_mut(), *self.bytes.get_mut(), *self.lost.get_mut());
+        // What of a publisher's packets did not arrive is told by its source.
+        let lost = (method == "PLAY").then_some(lost);
         let ended = self.ended.get().map_or("shutdown", |end| end.name());
-        let session = format_args!("{id:x}");
-        let ms = played.elapsed().as_millis() as u64;
-        tracing::info!(%session, %peer, asset, agent, packets, bytes, ms, ended, "RTSP session ended");
+        let (session, protocol, client) = (format_args!("{id:x}"), "RTSP/1.0", peer.ip());
+        let ms = at.elapsed().as_millis() as u64;
+        tracing::info!(target: logging::ACCESS, %session, %peer, %client, method, asset, protocol, status = 200_u16,
+            transport, agent, packets, bytes, lost, ms, ended, "RTSP session ended");
     }
 }

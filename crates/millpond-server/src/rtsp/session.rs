@@ -6,8 +6,12 @@ use super::{
     record::{End, Record},
     shift::{CannotPlay, Shift, Wanted},
     signalling::{Asked, Course, Signs, Viewer},
+    wire::Wire,
 };
-use crate::cluster::{Booked, Cluster};
+use crate::{
+    access::{Hold, Pass},
+    cluster::{Booked, Cluster},
+};
 use millpond_cluster::{Bitrate, Demand, Shortage};
 use millpond_rtp::{description::Described, play::NptRange};
 use millpond_stream::{
@@ -16,7 +20,7 @@ use millpond_stream::{
 };
 use std::{
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -30,6 +34,12 @@ pub(super) struct Shared {
     progress: Arc<Progress>,
     record: Arc<Record>,
     is_interleaved: AtomicBool,
+    /// Connection of the first SETUP.
+    wire: Weak<Wire>,
+    /// What admitted it.
+    pass: Pass,
+    /// Counts it among the sessions of its client and token.
+    _hold: Hold,
 }
 
 /// A session, from its first SETUP on.
@@ -59,10 +69,23 @@ pub(super) enum Way {
 }
 
 impl Shared {
-    pub(super) fn new(session: Session) -> Arc<Self> {
+    pub(super) fn new(session: Session, wire: &Arc<Wire>, (pass, hold): (Pass, Hold)) -> Arc<Self> {
         let (progress, record) = (session.subscriber.progress().clone(), session.record.clone());
         let is_interleaved = AtomicBool::new(session.is_interleaved());
-        Arc::new(Self { session: Mutex::new(session), progress, record, is_interleaved })
+        let wire = Arc::downgrade(wire);
+        Arc::new(Self { session: Mutex::new(session), progress, record, is_interleaved, wire, pass, _hold: hold })
+    }
+
+    /// The session's record, and the bytes that it was sent.
+    pub(super) fn record(&self) -> (&Record, u64) {
+        (&self.record, self.progress.sent())
+    }
+
+    /// Ends the connection of the first SETUP.
+    pub(super) fn disconnect(&self) {
+        if let Some(wire) = self.wire.upgrade() {
+            wire.shut();
+        }
     }
 
     /// Notes the way of a session's packets, after it was set up.
@@ -84,6 +107,10 @@ impl Viewer for Arc<Shared> {
 
     fn is_interleaved(&self) -> bool {
         self.is_interleaved.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.pass.is_over()
     }
 
     fn heard(&self, now: Duration) {
@@ -169,22 +196,28 @@ impl Session {
         self.group.clone()
     }
 
-    /// Books the bandwidth of the whole playback in the cluster, unless the session has it.
+    /// Books the bandwidth of the whole playback in the cluster, unless the session has it. A viewer who pauses for long needs it for longer.
     ///
     /// # Errors
     /// The node or the storage lacks bandwidth.
     pub(super) async fn book(&mut self, cluster: &Arc<Cluster>, place: Option<Arc<str>>) -> Result<(), Shortage> {
-        if self.booked.is_some() || self.group.is_some() {
+        if self.group.is_some() || self.booked.as_ref().is_some_and(Booked::lasts) {
             return Ok(());
         }
         let stored = self.medium.stored();
         let is_remote = stored.is_some_and(|media| media.is_remote());
         let demand = Demand {
             storage: place.filter(|_| is_remote),
+            stores: stored.map(|media| media.stores()).unwrap_or_default(),
             rate: Bitrate::from_bps(self.medium.feed().rate(self.subscriber.set_up_tracks())),
             length: stored.and_then(|media| Duration::try_from_secs_f64(media.duration()).ok()),
         };
-        self.booked = cluster.book(demand).await?;
+        match cluster.book(demand).await {
+            Ok(booked) => self.booked = booked,
+            // The booking of the session is still its own.
+            Err(_) if self.booked.as_ref().is_some_and(|booked| !booked.is_over()) => {}
+            Err(shortage) => return Err(shortage),
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use super::Users;
 use crate::limits::LimitSettings;
 use crate::live::ChannelConfig;
 use crate::settings::{
-    ConfigError, Host, Setting, Settings, Sources,
+    At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, BadValue, Form, show_duration},
 };
 use millpond_stream::{
@@ -76,7 +76,7 @@ impl RtspUsers {
 /// Bounds of `rtsp-session-timeout`: clients report every 5 s and ask twice within the timeout, and lose a packet now and then.
 const SESSION_TIMEOUT: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3600));
 
-/// The longest `rtsp-round`. Packets leave late by one round at most, and receivers that buffer 52 ms (AMPS, row A7) see no gap.
+/// The longest `rtsp-round`. Packets leave late by one round at most, and receivers that buffer 52 ms (AMPS) see no gap.
 const LONGEST_ROUND: Duration = Duration::from_millis(40);
 
 /// The longest caching window.
@@ -126,6 +126,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Address,
         default: "0.0.0.0:8554",
         help: "Address of RTSP; RTP packets leave from free ports of its host",
+        applied: At::Reload,
         apply: |rtsp, text| value::address(text).map(|v| rtsp.address = v),
         show: |rtsp| Some(rtsp.address.to_string()),
     },
@@ -134,6 +135,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Address,
         default: "0.0.0.0:8322 with TLS on, else off",
         help: "Address of RTSP over TLS",
+        applied: At::Reload,
         apply: |rtsp, text| value::address(text).map(|v| rtsp.rtsps = Some(v)),
         show: |rtsp| rtsp.rtsps.map(|address| address.to_string()),
     },
@@ -142,6 +144,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Path,
         default: "none: no password",
         help: "File of RTSP users in lines of name:password, for Digest authentication",
+        applied: At::Reload,
         apply: |rtsp, text| value::path(text).map(|v| rtsp.users_file = Some(v)),
         show: |rtsp| rtsp.users_file.as_ref().map(|path| path.display().to_string()),
     },
@@ -150,6 +153,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Duration,
         default: "60s",
         help: "An RTSP session ends after this time without a request or report of its client; media sent on its connection keeps it",
+        applied: At::Reload,
         apply: |rtsp, text| {
             value::duration_in(text, SESSION_TIMEOUT.0, SESSION_TIMEOUT.1).map(|v| rtsp.session_timeout = v)
         },
@@ -160,6 +164,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Duration,
         default: "10s",
         help: "An RTSP session that starts within this time after another one of the same asset is served from memory; 0s switches this off",
+        applied: At::Restart(|new, old| new.window = old.window),
         apply: |rtsp, text| value::duration_in(text, Duration::ZERO, WINDOW).map(|v| rtsp.window = v),
         show: |rtsp| Some(show_duration(rtsp.window)),
     },
@@ -168,6 +173,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Choice(&Lateness::NAMES),
         default: "none",
         help: "How far RTSP playback shifts, in periods of 200 ms, when the origin is late; \"all\" shifts by the whole delay",
+        applied: At::Reload,
         apply: |rtsp, text| lateness(text).map(|v| rtsp.lateness = v),
         show: |rtsp| Some(rtsp.lateness.name().to_owned()),
     },
@@ -176,6 +182,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Choice(&RateRule::NAMES),
         default: "off",
         help: "Rate control of RTP over UDP: \"tfrc\" sends to each viewer no more than TCP would (RFC 5348) and drops frames that would be late",
+        applied: At::Reload,
         apply: |rtsp, text| rate_rule(text).map(|v| rtsp.rate_rule = v),
         show: |rtsp| Some(rtsp.rate_rule.name().to_owned()),
     },
@@ -184,6 +191,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Duration,
         default: "5ms",
         help: "Interval between the rounds in which RTP packets are sent, 5ms to 40ms; longer rounds take less CPU, and packets leave up to one round later",
+        applied: At::Restart(|new, old| new.round = old.round),
         apply: |rtsp, text| value::duration_in(text, ROUND, LONGEST_ROUND).map(|v| rtsp.round = v),
         show: |rtsp| Some(show_duration(rtsp.round)),
     },
@@ -192,6 +200,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Count,
         default: "0: no limit",
         help: "Total media rate of playing RTSP sessions, in Mbit/s; above it new sessions are refused (453)",
+        applied: At::Reload,
         apply: |rtsp, text| value::count(text, 0).map(|v| rtsp.bounds.bandwidth = bits(v)),
         show: |rtsp| Some((rtsp.bounds.bandwidth.unwrap_or(0) / 1_000_000).to_string()),
     },
@@ -200,6 +209,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Count,
         default: "0: no limit",
         help: "Media rate, in Mbit/s for each place, of RTSP sessions that read from the origin because the media is not in a cache",
+        applied: At::Reload,
         apply: |rtsp, text| value::count(text, 0).map(|v| rtsp.bounds.origin_bandwidth = bits(v)),
         show: |rtsp| Some((rtsp.bounds.origin_bandwidth.unwrap_or(0) / 1_000_000).to_string()),
     },
@@ -208,6 +218,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Count,
         default: "16384",
         help: "Highest number of RTSP sessions",
+        applied: At::Reload,
         apply: |rtsp, text| value::count(text, 1).map(|v| rtsp.bounds.sessions = v),
         show: |rtsp| Some(rtsp.bounds.sessions.to_string()),
     },
@@ -216,6 +227,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Count,
         default: "half of rtsp-sessions",
         help: "Highest number of RTSP sessions of one client address (IPv6: of one /64 network)",
+        applied: At::Reload,
         apply: |rtsp, text| value::count(text, 1).map(|v| rtsp.bounds.sessions_per_client = v),
         show: |rtsp| Some(rtsp.bounds.sessions_per_client.to_string()),
     },
@@ -224,6 +236,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Count,
         default: "2048",
         help: "Highest number of RTSP sessions of one client address that have not played yet",
+        applied: At::Reload,
         apply: |rtsp, text| value::count(text, 1).map(|v| rtsp.bounds.waiting_per_client = v),
         show: |rtsp| Some(rtsp.bounds.waiting_per_client.to_string()),
     },
@@ -232,6 +245,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::List,
         default: "none",
         help: "Paths of assets that play in a loop, at the same position for all viewers, and lists such as news=films/a.mp4 films/b.mp4",
+        applied: At::Reload,
         apply: |rtsp, text| channels(text).map(|v| rtsp.channels = v),
         show: |rtsp| Some(rtsp.channels.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
     },
@@ -240,6 +254,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Text,
         default: "none",
         help: "Multicast group, port and hop limit of the first channel, such as 239.192.0.1:5004/16; other channels have the next addresses",
+        applied: At::Restart(|new, old| new.multicast = old.multicast),
         apply: |rtsp, text| groups(text).map(|v| rtsp.multicast = Some(v)),
         show: |rtsp| rtsp.multicast.map(|groups| groups.to_string()),
     },
@@ -248,6 +263,7 @@ const LIST: &[Setting<RtspSettings>] = &[
         form: Form::Text,
         default: "none: clients are refused",
         help: "RTSP server that gets the clients when this one is full, such as rtsp://other:8554",
+        applied: At::Reload,
         apply: |rtsp, text| rtsp_url(text).map(|v| rtsp.overflow = Some(v)),
         show: |rtsp| rtsp.overflow.as_ref().map(Url::to_string),
     },

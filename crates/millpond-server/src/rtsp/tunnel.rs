@@ -5,18 +5,17 @@
 //! with another.
 
 use super::wire::Wire;
+use crate::{slots::Slot, tally::Tallied};
 use bytes::BytesMut;
 use millpond_rtp::tunnel::Decoder;
+use millpond_stream::ClientAddress;
 use std::{
     collections::HashMap,
     io,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use tokio::sync::{
-    OwnedSemaphorePermit,
-    mpsc::{self, Receiver, Sender},
-};
+use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// Reply to a GET. RTSP follows it.
 pub(super) const OPENED: &[u8] =
@@ -45,7 +44,9 @@ pub(super) struct Post {
     pub(super) wire: Arc<Wire>,
     /// Bytes that arrived behind the request head.
     pub(super) input: BytesMut,
-    pub(super) _slot: OwnedSemaphorePermit,
+    pub(super) _slot: Slot,
+    /// Counts the connection among those of its client.
+    pub(super) _counted: Option<Tallied<ClientAddress>>,
 }
 
 /// The receiving side of a tunnel.
@@ -143,10 +144,10 @@ async fn more(post: Option<&mut Post>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slots::Slots;
     use tokio::{
         io::AsyncWriteExt as _,
         net::{TcpListener, TcpStream},
-        sync::Semaphore,
     };
 
     const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
@@ -158,15 +159,15 @@ mod tests {
         (client, Arc::new(Wire::new(listener.accept().await.unwrap().0)))
     }
 
-    async fn post(slots: &Arc<Semaphore>, input: &[u8]) -> (TcpStream, Post) {
+    async fn post(slots: &Arc<Slots>, input: &[u8]) -> (TcpStream, Post) {
         let (client, wire) = pair().await;
-        let slot = slots.clone().try_acquire_owned().unwrap();
-        (client, Post { wire, input: input.into(), _slot: slot })
+        let slot = slots.take().unwrap();
+        (client, Post { wire, input: input.into(), _slot: slot, _counted: None })
     }
 
     #[tokio::test]
     async fn posts_of_a_cookie_follow_each_other() {
-        let (tunnels, slots) = (Arc::new(Tunnels::default()), Arc::new(Semaphore::new(3)));
+        let (tunnels, slots) = (Arc::new(Tunnels::default()), Slots::new(3));
         let (client, get) = pair().await;
         let mut tunnel = tunnels.get("a", CLIENT, get.clone()).unwrap();
         assert!(tunnels.get("a", CLIENT, get).is_none(), "taken");
@@ -187,17 +188,17 @@ mod tests {
         tunnels.post("a", CLIENT, next).unwrap();
         assert_eq!(tunnel.read(&mut input).await.unwrap(), 3);
         assert_eq!(input, "foobarfoo");
-        assert_eq!(slots.available_permits(), 2, "those that ended hold no place");
+        assert_eq!(slots.taken(), 1, "those that ended hold no place");
         drop(client);
         assert_eq!(tunnel.read(&mut input).await.unwrap(), 0, "over with its GET");
         drop(tunnel);
-        assert_eq!(slots.available_permits(), 3);
+        assert_eq!(slots.taken(), 0);
         assert!(tunnels.open().is_empty());
     }
 
     #[tokio::test]
     async fn what_is_no_base64_ends_it() {
-        let (tunnels, slots) = (Arc::new(Tunnels::default()), Arc::new(Semaphore::new(1)));
+        let (tunnels, slots) = (Arc::new(Tunnels::default()), Slots::new(1));
         let (_client, get) = pair().await;
         let mut tunnel = tunnels.get("a", CLIENT, get).unwrap();
         let (_other, post) = post(&slots, b"Zm9v?").await;

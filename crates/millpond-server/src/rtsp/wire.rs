@@ -200,6 +200,12 @@ impl Wire {
         read
     }
 
+    /// Ends the connection, whatever is queued: its reader finds the end.
+    pub(super) fn shut(&self) {
+        // A connection that has ended already needs nothing.
+        let _ = socket2::SockRef::from(&self.stream).shutdown(std::net::Shutdown::Both);
+    }
+
     /// Announces the end of the stream, if possible.
     pub(super) fn close(&self) {
         let mut outgoing = self.lock();

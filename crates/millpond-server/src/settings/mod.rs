@@ -1,8 +1,8 @@
 //! Settings as a part of the server declares them.
 //!
 //! Each part has a file with its settings: a struct of their values and a list of declarations ([`Settings::LIST`]). A declaration
-//! has name, form, default, help, and how its value is read and shown. Flags, environment, file, `millpond check`, `--help` and
-//! `docs/settings.md` are made from it. The configuration ([`crate::config`]) is composed of the structs.
+//! has name, form, default, help, the moment at which a new value takes effect ([`At`]), and how its value is read and shown.
+//! Flags, environment, file, `millpond check`, `--help` and `docs/settings.md` are made from it. The configuration ([`crate::config`]) is composed of the structs.
 
 mod error;
 pub mod machine;
@@ -24,10 +24,20 @@ pub struct Setting<T: 'static> {
     pub default: &'static str,
     /// Its effect, one sentence.
     pub help: &'static str,
+    /// Whether a reload applies a new value.
+    pub applied: At<T>,
     /// Parses a value and stores it.
     pub apply: fn(&mut T, &str) -> Result<(), BadValue>,
     /// The live value as text; `None` where it is off.
     pub show: fn(&T) -> Option<String>,
+}
+
+/// The moment at which a new value of a setting takes effect.
+pub enum At<T: 'static> {
+    /// A reload of the configuration.
+    Reload,
+    /// The next start of the server. The function copies the old value, with which the server runs on.
+    Restart(fn(&mut T, &T)),
 }
 
 /// Description of a setting, whichever part it belongs to.
@@ -41,12 +51,15 @@ pub struct Declaration {
     pub default: &'static str,
     /// Its effect, one sentence.
     pub help: &'static str,
+    /// Whether a new value takes effect at the next start only.
+    pub needs_restart: bool,
 }
 
 impl<T> Setting<T> {
     /// The declaration without its functions.
     pub const fn declaration(&self) -> Declaration {
-        Declaration { name: self.name, form: self.form, default: self.default, help: self.help }
+        let needs_restart = matches!(self.applied, At::Restart(_));
+        Declaration { name: self.name, form: self.form, default: self.default, help: self.help, needs_restart }
     }
 }
 
@@ -83,6 +96,15 @@ pub trait Settings: Sized + 'static {
     /// Completes defaults that depend on other settings of the part, and returns all conflicts between its settings.
     fn complete(&mut self, _sources: &Sources) -> Vec<ConfigError> {
         Vec::new()
+    }
+
+    /// Takes the values of all settings that need a restart from the settings that the server runs with.
+    fn keep_fixed(&mut self, running: &Self) {
+        for setting in Self::LIST {
+            if let At::Restart(keep) = setting.applied {
+                keep(self, running);
+            }
+        }
     }
 
     /// The setting of a name; underscores stand for dashes.

@@ -27,6 +27,8 @@ pub enum Form {
     Text,
     /// Several texts.
     List,
+    /// Where lines are written: `off`, `stderr`, `-` or a file; `true` and `false` too.
+    Output,
 }
 
 impl Form {
@@ -50,6 +52,7 @@ impl Form {
             Self::Choice(_) => "CHOICE",
             Self::Text => "TEXT",
             Self::List => "LIST",
+            Self::Output => "OUTPUT",
         }
     }
 
@@ -65,6 +68,7 @@ impl Form {
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Text => "text such as \"info\"".into(),
             Self::List => "a list of texts such as [\"a\", \"b\"]".into(),
+            Self::Output => "off, stderr, - or a file such as \"/var/log/millpond/access.log\"".into(),
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use millpond_store::{CacheCounters, PlaceStats, Stats, StripeStoreStats, WAIT_BOUNDS};
+use millpond_store::{CacheCounters, ErrorKind, PlaceStats, Stats, StripeStoreStats, WAIT_BOUNDS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -46,6 +46,31 @@ impl PlaceBytes {
     }
 }
 
+/// Bytes that went to clients from each place. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SentBytes(Arc<RwLock<Vec<PlaceBytes>>>);
+
+impl SentBytes {
+    /// Counts of these places.
+    pub(crate) fn new(places: impl IntoIterator<Item = PlaceBytes>) -> Self {
+        Self(Arc::new(RwLock::new(places.into_iter().collect())))
+    }
+
+    /// The count of a place; `None` where it is none of the places.
+    pub(crate) fn place(&self, name: &str) -> Option<PlaceBytes> {
+        self.all().into_iter().find(|place| place.name() == name)
+    }
+
+    /// Replaces the places.
+    pub(crate) fn replace(&self, places: impl IntoIterator<Item = PlaceBytes>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = places.into_iter().collect();
+    }
+
+    fn all(&self) -> Vec<PlaceBytes> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Asks the store for its numbers.
 pub(crate) type ReadStats = Box<dyn Fn() -> Stats + Send + Sync>;
 
@@ -76,7 +101,7 @@ const COUNTERS: &[Field] = &[
 
 const GAUGES: &[Field] = &[
     ("origin_requests_in_flight", "Origin requests under way", |place| place.in_flight),
-    ("origin_bandwidth_bytes", "What the way to the origin gives, bytes a second, as was measured", |place| {
+    ("origin_bandwidth_bytes_per_second", "Throughput of the link to the origin, as measured", |place| {
         place.link_bandwidth
     }),
     ("prefetched_unused_bytes", "Bytes of slices sent for ahead that no viewer has come to yet", |place| {
@@ -87,19 +112,19 @@ const GAUGES: &[Field] = &[
 
 /// Encodes [`Stats`] with the place as label.
 pub(crate) struct StorageCollector {
-    places: Vec<PlaceBytes>,
+    places: SentBytes,
     read: ReadStats,
 }
 
 impl StorageCollector {
-    pub(crate) fn new(places: Vec<PlaceBytes>, read: ReadStats) -> Self {
+    pub(crate) fn new(places: SentBytes, read: ReadStats) -> Self {
         Self { places, read }
     }
 
     fn bytes_out(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Bytes sent to clients of what is in a place";
         let mut family = encoder.encode_descriptor("place_sent_bytes", help, None, MetricType::Counter)?;
-        for place in &self.places {
+        for place in &self.places.all() {
             let labels = [("place", place.name())];
             ConstCounter::new(place.get()).encode(family.encode_family(&labels)?)?;
         }
@@ -112,7 +137,7 @@ impl StorageCollector {
         let name = "conversion_efficiency_ratio";
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for place in &stats.places {
-            let sent = self.places.iter().find(|known| known.name() == place.name).map(PlaceBytes::get);
+            let sent = self.places.place(&place.name).map(|place| place.get());
             let came = place.origin_bytes.saturating_add(place.file_bytes);
             if let (Some(sent), 1..) = (sent, came) {
                 let labels = [("place", place.name.as_str())];
@@ -180,7 +205,7 @@ fn slices(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         ("disk_limit_bytes", "Most bytes of slices on the disk", disk.capacity),
         ("disk_pinned_bytes", "Bytes of slices on the disk that are being sent", disk.ledger.pinned),
         ("disk_slices", "Slices on the disk", disk.ledger.entries),
-        ("disk_failed", "Whether the disk is left alone after a failure", u64::from(disk.failure.is_some())),
+        ("disk_failed", "Whether the disk is unused after a failure", u64::from(disk.failure.is_some())),
     ];
     for (name, help, value) in gauges {
         let gauge = ConstGauge::new(signed(value));
@@ -239,7 +264,7 @@ fn stripes(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         ("stripe_bytes", "Bytes of units that a store sent", MetricType::Counter, |store| store.bytes),
         ("stripe_failures", "Requests for units that a store failed", MetricType::Counter, |store| store.failures),
         ("stripe_requests_in_flight", "Requests for units under way", MetricType::Gauge, |store| store.in_flight),
-        ("stripe_resting", "Whether a store is left alone after a failure", MetricType::Gauge, |store| {
+        ("stripe_resting", "Whether a store is unused after a failure", MetricType::Gauge, |store| {
             u64::from(store.is_resting)
         }),
     ];
@@ -264,9 +289,11 @@ fn errors(stats: &Stats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let help = "Failures of the origin by kind";
     let mut family = encoder.encode_descriptor("origin_errors", help, None, MetricType::Counter)?;
     for place in &stats.places {
-        for (kind, count) in &place.errors {
+        // Kinds without a failure too: an alert needs the first one.
+        for kind in ErrorKind::ALL {
+            let count = place.errors.iter().find(|(of, _)| *of == kind).map_or(0, |(_, count)| *count);
             let labels = [("place", place.name.as_str()), ("error", kind.as_str())];
-            ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
     }
     Ok(())

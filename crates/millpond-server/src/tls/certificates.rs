@@ -22,7 +22,8 @@ const SOON: i64 = 14 * 24 * 3600;
 /// [`Certificates::reload`] swaps in a new one; handshakes under way and open connections keep theirs. A file that
 /// can't be used changes nothing: the last good certificate stays.
 pub struct Certificates {
-    source: TlsSource,
+    /// A lock: written when the configuration names another source.
+    source: RwLock<TlsSource>,
     provider: Arc<CryptoProvider>,
     /// Read by every handshake, written when a file changed. Never held across a wait.
     current: RwLock<Arc<CertifiedKey>>,
@@ -48,7 +49,7 @@ impl Certificates {
             TlsSource::SelfSigned => load::self_signed(&provider)?,
         };
         Ok(Arc::new(Self {
-            source: source.clone(),
+            source: RwLock::new(source.clone()),
             provider,
             current: RwLock::new(Arc::new(certified)),
             seen: Mutex::new(seen),
@@ -71,9 +72,10 @@ impl Certificates {
     ///
     /// Blocks on the disk.
     pub fn reload(&self) -> Result<bool, TlsError> {
-        let TlsSource::Files { cert, key } = &self.source else { return Ok(false) };
+        let source = self.source();
+        let TlsSource::Files { cert, key } = &source else { return Ok(false) };
         {
-            let now = stamp(&self.source);
+            let now = stamp(&source);
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             if *seen == now {
                 return Ok(false);
@@ -83,6 +85,19 @@ impl Certificates {
         let fresh = Arc::new(load::files(&self.provider, cert, key)?);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         Ok(true)
+    }
+
+    /// The source of the certificate.
+    pub(crate) fn source(&self) -> TlsSource {
+        self.source.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes over the certificate of another source, for handshakes from now on.
+    pub(crate) fn adopt(&self, other: &Self) {
+        *self.source.write().unwrap_or_else(PoisonError::into_inner) = other.source();
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) =
+            other.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = other.current();
     }
 
     pub(crate) fn current(&self) -> Arc<CertifiedKey> {
@@ -115,7 +130,7 @@ impl Certificates {
 
 impl fmt::Debug for Certificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Certificates").field("source", &self.source).finish_non_exhaustive()
+        f.debug_struct("Certificates").field("source", &self.source()).finish_non_exhaustive()
     }
 }
 

@@ -13,7 +13,7 @@ impl TlsMetrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self { certificate_expiry: Gauge::default() };
         registry.register(
-            "tls_certificate_expiry_timestamp",
+            "tls_certificate_expiry_timestamp_seconds",
             "Unix time at which the certificate ends to be valid; 0 without TLS",
             metrics.certificate_expiry.clone(),
         );

@@ -1,7 +1,7 @@
 //! Settings of TLS.
 
 use crate::settings::{
-    ConfigError, Host, Setting, Settings, Sources,
+    At, ConfigError, Host, Setting, Settings, Sources,
     value::{self, Form},
 };
 use std::path::PathBuf;
@@ -68,6 +68,7 @@ const LIST: &[Setting<TlsSettings>] = &[
         form: Form::Path,
         default: "none",
         help: "PEM file with the certificate and its chain; turns TLS on",
+        applied: At::Reload,
         apply: |tls, text| value::path(text).map(|v| tls.cert = Some(v)),
         show: |tls| tls.cert.as_ref().map(|path| path.display().to_string()),
     },
@@ -76,6 +77,7 @@ const LIST: &[Setting<TlsSettings>] = &[
         form: Form::Path,
         default: "none",
         help: "PEM file with the certificate's private key",
+        applied: At::Reload,
         apply: |tls, text| value::path(text).map(|v| tls.key = Some(v)),
         show: |tls| tls.key.as_ref().map(|path| path.display().to_string()),
     },
@@ -84,6 +86,7 @@ const LIST: &[Setting<TlsSettings>] = &[
         form: Form::Switch,
         default: "false",
         help: "Turn TLS on with a certificate made at start, for tests",
+        applied: At::Reload,
         apply: |tls, text| value::switch(text).map(|v| tls.self_signed = v),
         show: |tls| Some(tls.self_signed.to_string()),
     },

@@ -50,6 +50,11 @@ impl KeptSlices {
         self.objects.get(&item.object).is_some_and(|object| object.wants(item.index.into()))
     }
 
+    /// All slots that are pinned.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.objects.values().flat_map(|object| &object.slots).copied()
+    }
+
     /// Forgets a slot that is removed. Returns whether it was pinned.
     pub(super) fn forget(&mut self, slot: Slot) -> bool {
         let was_kept = self.objects.values_mut().any(|object| object.slots.remove(&slot));

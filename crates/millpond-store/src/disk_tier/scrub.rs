@@ -40,6 +40,9 @@ impl DiskTier {
     pub(crate) fn scrub_step(self: &Arc<Self>, from: Slot) -> (Slot, u64) {
         let now = self.now();
         let mut inner = self.lock();
+        if inner.is_left {
+            return (from, 0);
+        }
         let count = inner.states.len();
         let start = if (from as usize) < count { from as usize } else { 0 };
         let end = (start + STEP).min(count);

@@ -37,7 +37,7 @@ impl DiskTier {
         let now = self.now();
         let mut gone = Vec::new();
         let mut inner = self.lock();
-        if resting(&inner) || inner.ledger.find(job.item.key).is_some() {
+        if inner.is_left || resting(&inner) || inner.ledger.find(job.item.key).is_some() {
             return false;
         }
         let slot = inner.ledger.insert(job.item, now, &mut gone).ok();

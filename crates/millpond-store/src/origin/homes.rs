@@ -73,7 +73,9 @@ impl Inner {
         if known.len() >= MOST_HOMES {
             known.clear();
         }
-        let cache = (self.make)(base).inspect_err(|error| tracing::debug!(%error, home = %base, "no client")).ok()?;
+        // A node's pass changes. The client of the former one is closed.
+        known.retain(|other, _| without_pass(other) != without_pass(base));
+        let cache = (self.make)(base).inspect_err(|error| tracing::debug!(%error, "no client for a home")).ok()?;
         let sibling = Arc::new(Sibling::new(cache));
         known.insert(base.clone(), sibling.clone());
         Some(sibling)
@@ -96,7 +98,7 @@ impl Inner {
             failed => {
                 let error =
                     failed.and_then(Result::err).map_or("no sign of life".to_owned(), |error| error.to_string());
-                tracing::debug!(home = %base, error, "a home failed: the origin is asked");
+                tracing::debug!(home = without_pass(&base), error, "a home failed: the origin is asked");
                 self.counters.failure();
                 home.failed();
                 return None;
@@ -120,6 +122,11 @@ impl Inner {
     fn border(&self, range: &Range<u64>) -> u64 {
         range.end.min(self.homes.group(range.start).end).max(range.start)
     }
+}
+
+/// The URL of a home up to the pass, which stands behind `~`.
+fn without_pass(base: &str) -> &str {
+    base.split("/~").next().unwrap_or_default()
 }
 
 /// Reads from a home; `None` where it does not answer in time and shows no sign of life.
@@ -277,6 +284,20 @@ mod tests {
         // Without the home the origin has all.
         home.remove("a");
         assert_eq!(read(&origin, 0..3500).await, bytes);
+    }
+
+    #[test]
+    fn a_home_with_another_pass_is_the_same_home() {
+        let make: MakeCache = Box::new(|_| Ok(Arc::new(MemoryOrigin::new("home"))));
+        let origin = HomeOrigin::new(Arc::new(Halves), Arc::new(MemoryOrigin::new("memory")), make);
+        for pass in 0..100 {
+            for node in ["a", "b"] {
+                let base: Arc<str> = format!("http://{node}/~{pass}/films").into();
+                let first = origin.0.cache(&base).unwrap();
+                assert!(Arc::ptr_eq(&first, &origin.0.cache(&base).unwrap()));
+            }
+        }
+        assert_eq!(origin.0.known.lock().unwrap().len(), 2);
     }
 
     /// A home that is late, and works or hangs.

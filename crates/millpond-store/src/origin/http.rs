@@ -25,6 +25,7 @@ use crate::error::{At, OriginError};
 use crate::freshness::Freshness;
 use crate::path::ObjectPath;
 use crate::place::{decoded, without_secrets};
+use crate::trace;
 
 /// Characters of a path that are not encoded: the unreserved ones of RFC 3986 2.3.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -148,6 +149,9 @@ impl HttpOrigin {
                 }
                 None => request,
             };
+            if let Some(parent) = trace::parent() {
+                request = request.header("traceparent", parent);
+            }
             if let Some((user, password)) = &self.0.user
                 && is_same_host(&self.0.base, &url)
             {

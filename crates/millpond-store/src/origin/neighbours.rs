@@ -1,4 +1,4 @@
-//! Sibling caches, asked before the origin (the cooperative caches of the SProxy paper, row P8).
+//! Sibling caches, asked before the origin (the cooperative caches of the SProxy paper).
 //!
 //! A sibling is any HTTP cache that has the place's objects below a URL: another Millpond, or nginx, Squid or Varnish
 //! in front of the same origin. Requests to it are plain HTTP with `Cache-Control: only-if-cached` (RFC 9111 5.2.1.7),

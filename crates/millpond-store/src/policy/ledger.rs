@@ -1,9 +1,10 @@
 //! The entries of a cache: names to slots, the bytes they take, and their pins.
 
-use super::{Item, Policy, PolicyName, Slot, Time};
+use super::{Item, Need, Policy, PolicyName, Slot, Time, need::Needs};
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
+    time::Duration,
 };
 
 /// Counters of a [`Ledger`].
@@ -54,6 +55,7 @@ pub struct Ledger {
     entries: Vec<LedgerEntry>,
     free: Vec<Slot>,
     policy: Box<dyn Policy>,
+    needs: Needs,
     capacity: u64,
     counters: LedgerCounters,
 }
@@ -72,6 +74,7 @@ impl Ledger {
             entries: Vec::new(),
             free: Vec::new(),
             policy,
+            needs: Needs::default(),
             capacity,
             counters: LedgerCounters::default(),
         }
@@ -118,10 +121,25 @@ impl Ledger {
     ///
     /// [`Refused`] if no space can be made. Entries evicted until then stay evicted.
     pub fn insert(&mut self, item: Item, now: Time, gone: &mut Vec<(Slot, Item)>) -> Result<Slot, Refused> {
+        self.insert_needed(item, None, now, gone)
+    }
+
+    /// As [`insert`](Self::insert), for an entry of which it may be known when it is needed next.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] also where the entry would be evicted first: the policy chose an entry with a need, and none is needed later.
+    pub fn insert_needed(
+        &mut self,
+        item: Item,
+        need: Option<Need>,
+        now: Time,
+        gone: &mut Vec<(Slot, Item)>,
+    ) -> Result<Slot, Refused> {
         if let Some(slot) = self.find(item.key) {
             return Ok(slot);
         }
-        if u64::from(item.size) > self.capacity || !self.make_room(u64::from(item.size), now, gone) {
+        if u64::from(item.size) > self.capacity || !self.make_room((u64::from(item.size), need), now, gone) {
             self.counters.refused += 1;
             return Err(Refused);
         }
@@ -135,7 +153,20 @@ impl Ledger {
         self.counters.bytes += u64::from(item.size);
         self.counters.insertions += 1;
         self.policy.insert(slot, &item, now);
+        self.needs.set(slot, need);
         Ok(slot)
+    }
+
+    /// Changes when an entry is needed next.
+    pub fn set_need(&mut self, slot: Slot, need: Need) {
+        if self.item(slot).is_some() {
+            self.needs.set(slot, Some(need));
+        }
+    }
+
+    /// Entries that were needed before a time are evicted first from now on.
+    pub fn give_up_needs(&mut self, before: Duration) {
+        self.needs.give_up(before);
     }
 
     /// Inserts entries into their old slots, in an empty ledger. Entries that don't fit, or share a slot, are left out.
@@ -192,7 +223,7 @@ impl Ledger {
     pub fn resize(&mut self, capacity: u64, now: Time, gone: &mut Vec<(Slot, Item)>) {
         self.capacity = capacity;
         self.policy.resize(capacity);
-        self.make_room(0, now, gone);
+        self.make_room((0, None), now, gone);
     }
 
     /// Changes the policy. The new one learns the present entries in the order of slots, and no history.
@@ -215,11 +246,13 @@ impl Ledger {
         self.counters
     }
 
-    fn make_room(&mut self, size: u64, now: Time, gone: &mut Vec<(Slot, Item)>) -> bool {
+    /// Evicts entries until one of a size fits. Returns whether it does.
+    fn make_room(&mut self, (size, need): (u64, Option<Need>), now: Time, gone: &mut Vec<(Slot, Item)>) -> bool {
         while self.counters.bytes + size > self.capacity {
             let entries = &self.entries;
             let kept = |slot: Slot| entries.get(slot as usize).is_some_and(|entry| entry.pins > 0);
-            let Some(slot) = self.policy.victim(&kept, now) else { return false };
+            let chosen = self.policy.victim(&kept, now);
+            let Some(slot) = chosen.and_then(|slot| self.needed_later(slot, need, now)) else { return false };
             let item = self.entries[slot as usize].item;
             self.slots.remove(&item.key);
             self.counters.evictions += 1;
@@ -229,8 +262,29 @@ impl Ledger {
         true
     }
 
+    /// The entry to evict where the policy has chosen and forgotten `chosen`: that one, or if it has a need, the entry that is needed
+    /// last. `None` where that would be the new entry, whose need is `new`: the chosen one stays.
+    fn needed_later(&mut self, chosen: Slot, new: Option<Need>, now: Time) -> Option<Slot> {
+        let last = self.needs.of(chosen).and_then(|_| self.needs.last());
+        let Some((need, last)) = last.filter(|(_, last)| self.entries[*last as usize].pins == 0) else {
+            return Some(chosen);
+        };
+        let is_new_last = new.is_some_and(|new| new >= need);
+        if is_new_last || last != chosen {
+            self.policy.insert(chosen, &self.entries[chosen as usize].item, now);
+        }
+        if is_new_last {
+            return None;
+        }
+        if last != chosen {
+            self.policy.remove(last, &self.entries[last as usize].item);
+        }
+        Some(last)
+    }
+
     /// Frees the slot of an entry that has left map and policy, or marks it for the last unpin.
     fn let_go(&mut self, slot: Slot) -> bool {
+        self.needs.set(slot, None);
         let entry = &mut self.entries[slot as usize];
         if entry.state == EntryState::In {
             self.counters.entries -= 1;
@@ -289,6 +343,33 @@ mod tests {
         assert_eq!(ledger.item(first).map(|item| item.key), Some(1));
         assert_eq!(ledger.insert(item(10, 11), 2, &mut gone), Err(Refused));
         assert_eq!(ledger.counters().pinned, 2);
+    }
+
+    /// Whatever the policy chooses, of entries with needs the one that is needed last leaves. Others are the policy's choice.
+    #[test]
+    fn of_entries_with_needs_the_last_needed_leaves() {
+        for name in PolicyName::ALL {
+            let mut ledger = Ledger::new(10, name);
+            let mut gone = Vec::new();
+            let at = |seconds| Some(Need::At(Duration::from_secs(seconds)));
+            for (key, seconds) in [(1, 10), (2, 40), (3, 20), (4, 50), (5, 30)] {
+                ledger.insert_needed(item(key, 2), at(seconds), 0, &mut gone).unwrap();
+            }
+            ledger.set_need(ledger.find(4).unwrap(), Need::At(Duration::from_secs(5)));
+            ledger.insert_needed(item(6, 2), at(15), 1, &mut gone).unwrap();
+            assert_eq!(ledger.insert_needed(item(7, 2), at(31), 1, &mut gone), Err(Refused), "{name}: it is the last");
+            ledger.insert(item(8, 3), 2, &mut gone).unwrap();
+            ledger.give_up_needs(Duration::from_secs(6));
+            ledger.resize(7, 3, &mut gone);
+            let keys: Vec<_> = gone.iter().map(|(_, item)| item.key).collect();
+            assert_eq!(keys[..3], [2, 5, 3], "{name}");
+            // Now the policy may choose the entry without a need too.
+            assert!(keys[3..] == [4] || keys[3..] == [8], "{name}: {keys:?}");
+            let mut left: Vec<_> = ledger.items().map(|(_, item)| item.key).collect();
+            left.sort_unstable();
+            assert!(left == [1, 6, 8] || left == [1, 4, 6], "{name}: {left:?}");
+            assert_eq!(ledger.remove(1).map(|(_, is_free)| is_free), Some(true));
+        }
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //!
 //! A [`Ledger`] holds the cached entries and their sizes; its policy holds their order. Neither does I/O or reads a
 //! clock, so the simulator runs the same code on traces that the server runs for viewers.
+//!
+//! Of some entries it is known when they are [needed](Need) next. Where the policy chooses one of them, the one that is needed last is
+//! evicted instead.
 
 mod audience;
 mod chain;
@@ -13,6 +16,7 @@ mod ledger;
 mod lfu;
 mod lru;
 mod name;
+mod need;
 mod s3fifo;
 mod shadow;
 mod sieve;
@@ -28,6 +32,7 @@ pub use ledger::{Ledger, LedgerCounters, Refused};
 use lfu::Lfu;
 use lru::Lru;
 pub use name::{BadPolicy, PolicyName};
+pub use need::Need;
 use s3fifo::S3Fifo;
 use sieve::Sieve;
 use stream::StreamPolicy;

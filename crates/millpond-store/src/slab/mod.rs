@@ -95,7 +95,7 @@ pub(crate) struct Slabs {
     state: Mutex<SlotTable>,
     /// Whether bytes on their way to a client stay unchanged when their slot is overwritten.
     detaches: AtomicBool,
-    #[expect(dead_code, reason = "held while the folder is used")]
+    /// Held while the folder is used.
     lock: File,
 }
 
@@ -121,6 +121,11 @@ struct Known {
 }
 
 impl Slabs {
+    /// Lets another process use the folder. Nothing may be read or written afterwards. Returns whether the system agrees.
+    pub(crate) fn unlock(&self) -> bool {
+        rustix::fs::flock(&self.lock, FlockOperation::Unlock).is_ok()
+    }
+
     /// Opens or creates the files in a folder, of at most `quota` bytes in all, for slices of `slice` bytes. Returns
     /// the slices found, none where the format or the size of slices differs.
     ///

@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Inner, place::Place};
-use crate::error::OriginError;
+use crate::error::{ErrorKind, OriginError};
 use crate::named_origin::NamedOrigin;
 use crate::object::{Named, Object};
 use crate::origin::ObjectMeta;
 use crate::path::ObjectPath;
 use crate::slab::ObjectName;
 use crate::stats;
+use tracing::Instrument as _;
 
 /// Longest range of the request that opens an object, in bytes.
 const FIRST: u64 = 1 << 30;
@@ -23,6 +24,15 @@ impl Inner {
         path: &ObjectPath,
         wanted: Range<u64>,
     ) -> Result<Arc<Object>, OriginError> {
+        let span = place.source.span(path, None);
+        let opened = self.ask(place, path, wanted).instrument(span.clone()).await;
+        if opened.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+            span.record("otel.status_code", "ERROR");
+        }
+        opened
+    }
+
+    async fn ask(&self, place: &Place, path: &ObjectPath, wanted: Range<u64>) -> Result<Arc<Object>, OriginError> {
         let source = &place.source;
         let known = place.objects.get(path);
         stats::add(&source.counters.origin_requests, 1);

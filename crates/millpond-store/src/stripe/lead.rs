@@ -5,6 +5,7 @@
 //! times as fast as one store sends it. It must begin so much later that every unit is complete in time.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::layout::Layout;
@@ -22,7 +23,9 @@ const SPARE_SHARE: f64 = 0.25;
 pub struct Striping {
     /// The arrangement of its units.
     pub layout: Layout,
-    /// The stores, in the order of the arrangement.
+    /// Names of the stores, in the order of the arrangement.
+    pub names: Vec<Arc<str>>,
+    /// Their rates.
     pub stores: Vec<StoreRate>,
     /// Longest delay of a start.
     pub longest: Duration,
@@ -98,7 +101,8 @@ mod tests {
     /// 100 MiB on four stores of 1 MiB a second each.
     fn striping(copies: usize) -> Striping {
         let layout = Layout::new(100 * MIB, MIB, 4, copies).unwrap();
-        Striping { layout, stores: vec![StoreRate::Measured(MIB as f64); 4], longest: Duration::from_secs(5) }
+        let names = ["a", "b", "c", "d"].map(Arc::from).into();
+        Striping { layout, names, stores: vec![StoreRate::Measured(MIB as f64); 4], longest: Duration::from_secs(5) }
     }
 
     /// Plays so many MiB a second from an offset on.

@@ -268,6 +268,7 @@ impl Origin for StripedOrigin {
     fn striping(&self, path: &ObjectPath) -> Option<Striping> {
         let map = self.maps.get(path)?.map.clone();
         let stores = map.stores().iter().map(|name| self.group.rate(name)).collect();
-        Some(Striping { layout: *map.layout(), stores, longest: self.longest })
+        let names = map.stores().iter().map(|name| name.as_str().into()).collect();
+        Some(Striping { layout: *map.layout(), names, stores, longest: self.longest })
     }
 }

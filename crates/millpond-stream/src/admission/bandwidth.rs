@@ -5,18 +5,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A number of bits a second, and the part of it that is taken.
 #[derive(Debug)]
 pub(super) struct Bandwidth {
-    most: u64,
+    most: AtomicU64,
     taken: AtomicU64,
 }
 
 impl Bandwidth {
     /// All of it is free. `None` is unbounded.
     pub(super) fn new(most: Option<u64>) -> Self {
-        Self { most: most.unwrap_or(u64::MAX), taken: AtomicU64::new(0) }
+        Self { most: AtomicU64::new(most.unwrap_or(u64::MAX)), taken: AtomicU64::new(0) }
+    }
+
+    /// Changes the number. What is taken above it stays taken until it is given back.
+    pub(super) fn set_most(&self, most: Option<u64>) {
+        self.most.store(most.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(super) fn is_bounded(&self) -> bool {
-        self.most < u64::MAX
+        self.most.load(Ordering::Relaxed) < u64::MAX
     }
 
     /// Whether `rate` is free.
@@ -34,7 +39,7 @@ impl Bandwidth {
     }
 
     fn sum(&self, taken: u64, rate: u64) -> Option<u64> {
-        taken.checked_add(rate).filter(|sum| *sum <= self.most)
+        taken.checked_add(rate).filter(|sum| *sum <= self.most.load(Ordering::Relaxed))
     }
 }
 
@@ -52,5 +57,11 @@ mod tests {
         let unbounded = Bandwidth::new(None);
         assert!(bandwidth.is_bounded() && !unbounded.is_bounded());
         assert!(unbounded.take(u64::MAX - 1) && !unbounded.take(2));
+        bandwidth.set_most(Some(500));
+        assert!(!bandwidth.has_room(1), "1000 are taken");
+        bandwidth.give_back(600);
+        assert!(bandwidth.take(100) && !bandwidth.take(1));
+        bandwidth.set_most(None);
+        assert!(!bandwidth.is_bounded() && bandwidth.take(1_000_000));
     }
 }

@@ -15,7 +15,7 @@ use millpond_store::Holds;
 use std::{
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Instant,
@@ -71,7 +71,8 @@ impl Full {
 /// Counts admitted sessions, and decides whether another one may play.
 #[derive(Debug)]
 pub struct Admission {
-    bounds: Bounds,
+    /// A lock: written when the configuration changes.
+    bounds: RwLock<Bounds>,
     /// A lock: taken when sessions begin and end, and when they first play.
     clients: Mutex<Clients>,
     /// Bandwidth of the sessions that play.
@@ -106,7 +107,18 @@ impl Admission {
     pub(crate) fn new(bounds: Bounds, holds: Holds) -> Arc<Self> {
         let (clients, bandwidth) = (Mutex::default(), Bandwidth::new(bounds.bandwidth));
         let (is_overloaded, overload) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { bounds, clients, bandwidth, holds, is_overloaded, overload })
+        Arc::new(Self { bounds: RwLock::new(bounds), clients, bandwidth, holds, is_overloaded, overload })
+    }
+
+    /// The limits in force.
+    pub fn bounds(&self) -> Bounds {
+        *self.bounds.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the limits. Sessions that were admitted before stay.
+    pub(crate) fn set_bounds(&self, bounds: Bounds) {
+        *self.bounds.write().unwrap_or_else(PoisonError::into_inner) = bounds;
+        self.bandwidth.set_most(bounds.bandwidth);
     }
 
     fn clients(&self) -> MutexGuard<'_, Clients> {
@@ -119,13 +131,13 @@ impl Admission {
     /// The reason of a refusal.
     pub fn admit(self: &Arc<Self>, address: IpAddr, waiting: &Arc<AtomicUsize>) -> Result<Admitted, Full> {
         let client = ClientAddress::from(address);
-        self.clients().add(client, waiting, &self.bounds)?;
+        self.clients().add(client, waiting, &self.bounds())?;
         Ok(Admitted { admission: self.clone(), client, waiting: Some(waiting.clone()) })
     }
 
     /// Whether a session of a client at `rate` bits a second would be admitted now. `origin` is the one it has to read from.
     pub(crate) fn has_room(&self, client: IpAddr, rate: u64, origin: Option<&OriginLoad>) -> bool {
-        let is_admitted = self.clients().check(client.into(), &self.bounds).is_ok();
+        let is_admitted = self.clients().check(client.into(), &self.bounds()).is_ok();
         is_admitted
             && self.check().is_ok()
             && self.bandwidth.has_room(rate)

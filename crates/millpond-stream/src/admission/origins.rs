@@ -5,7 +5,7 @@ use crate::stored::StoredMedia;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -17,9 +17,9 @@ const FRAMES: f64 = 10.0;
 /// Weight of a count after one second.
 const FADES: f64 = 0.5;
 
-/// The origins of all places.
+/// The origins of all places. A lock: written when the configuration changes.
 #[derive(Debug)]
-pub(crate) struct Origins(HashMap<Arc<str>, Arc<OriginLoad>>);
+pub(crate) struct Origins(RwLock<HashMap<Arc<str>, Arc<OriginLoad>>>);
 
 /// The load of one place's origin, as sessions see it.
 #[derive(Debug)]
@@ -54,18 +54,34 @@ impl Tally {
 impl Origins {
     /// The origins of `places`, each with a bandwidth limit in bits a second. `None` is unbounded.
     pub(crate) fn new(places: impl IntoIterator<Item = Arc<str>>, most: Option<u64>) -> Self {
-        Self(places.into_iter().map(|place| (place, Arc::new(OriginLoad::new(most)))).collect())
+        Self(RwLock::new(places.into_iter().map(|place| (place, Arc::new(OriginLoad::new(most)))).collect()))
+    }
+
+    fn all(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<OriginLoad>>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the places and their bandwidth limit. Places that stay keep what their sessions have taken.
+    pub(crate) fn replace(&self, places: impl IntoIterator<Item = Arc<str>>, most: Option<u64>) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let of = |place: Arc<str>| {
+            let load = all.get(&place).cloned().unwrap_or_else(|| Arc::new(OriginLoad::new(most)));
+            load.bandwidth.set_most(most);
+            (place, load)
+        };
+        let new = places.into_iter().map(of).collect();
+        *all = new;
     }
 
     /// The origin of an asset; `None` where its files are local.
-    pub(crate) fn of(&self, media: &StoredMedia) -> Option<&Arc<OriginLoad>> {
+    pub(crate) fn of(&self, media: &StoredMedia) -> Option<Arc<OriginLoad>> {
         let object = media.objects().first().filter(|object| object.file().is_none())?;
-        self.0.get(object.place())
+        self.all().get(object.place()).cloned()
     }
 
     /// Weighs the frames of the last second. Returns the places whose origin has just become too slow.
     pub(crate) fn observe(&self) -> Vec<Arc<str>> {
-        self.0.iter().filter(|(_, origin)| origin.observe()).map(|(place, _)| place.clone()).collect()
+        self.all().iter().filter(|(_, origin)| origin.observe()).map(|(place, _)| place.clone()).collect()
     }
 }
 
@@ -142,5 +158,17 @@ mod tests {
         assert!(!second(&origin, 10_000, 0) && !second(&origin, 10_000, 0));
         assert!(!origin.is_scarce() && origin.has_room(1) && origin.take(1));
         assert!(OriginLoad::new(Some(1000)).is_scarce());
+    }
+
+    #[test]
+    fn places_that_stay_keep_their_load() {
+        let [films, cams, news]: [Arc<str>; 3] = ["films", "cams", "news"].map(Into::into);
+        let origins = Origins::new([films.clone(), cams.clone()], Some(1000));
+        let before = origins.all()[&films].clone();
+        assert!(before.take(700));
+        origins.replace([films.clone(), news.clone()], Some(800));
+        let after = origins.all()[&films].clone();
+        assert!(Arc::ptr_eq(&before, &after) && !after.has_room(200) && after.has_room(100));
+        assert!(origins.all().get(&cams).is_none() && origins.all()[&news].has_room(800));
     }
 }

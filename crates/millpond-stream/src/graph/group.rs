@@ -220,8 +220,9 @@ impl Manager {
     /// The group of a channel: the one that somebody has, else a new one. `None` where there is no multicast, or the channel's
     /// address is still used by an earlier run of it.
     pub fn group(&self, program: &Program) -> Option<Arc<Group>> {
-        let addresses = self.options().groups?;
-        let number = self.options().channels.iter().position(|name| name == program.path())?;
+        let options = self.options();
+        let addresses = options.groups?;
+        let number = options.channels.iter().position(|name| name == program.path())?;
         self.running(|running| {
             running.groups.retain(|_, group| group.strong_count() > 0);
             let known = running.groups.get(&number).and_then(Weak::upgrade).filter(|group| !group.is_over());

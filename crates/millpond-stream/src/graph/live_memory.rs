@@ -22,8 +22,8 @@ pub(crate) struct LiveMemory {
     totals: Arc<LiveTotals>,
     /// Bytes of the frames of one stream that somebody has.
     held: Arc<AtomicU64>,
-    /// Most of those.
-    most: u64,
+    /// Most of those, of each stream.
+    most: Arc<AtomicU64>,
     /// The source of the stream and its reporter; `None` for all streams together.
     of: Option<(Arc<str>, Reporter)>,
 }
@@ -50,7 +50,7 @@ impl AsRef<[u8]> for Held {
 impl LiveMemory {
     /// Makes the memory of all streams, each of which has at most `most` bytes.
     pub(crate) fn new(holds: Holds, totals: Arc<LiveTotals>, most: u64) -> Self {
-        Self { holds, totals, held: Arc::default(), most, of: None }
+        Self { holds, totals, held: Arc::default(), most: Arc::new(AtomicU64::new(most)), of: None }
     }
 
     /// The memory of one more stream, with the address of its source for errors.
@@ -64,23 +64,28 @@ impl LiveMemory {
     }
 
     /// Most bytes of one stream.
-    pub(crate) const fn most(&self) -> u64 {
-        self.most
+    pub(crate) fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Changes the bound of each stream.
+    pub(crate) fn set_most(&self, most: u64) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     /// Most bytes for the window of a stream: the rest is for viewers that begin, and for slow ones.
     pub(crate) fn window_bytes(&self) -> u64 {
-        self.most / 4 * 3
+        self.most() / 4 * 3
     }
 
     /// Most bytes for the frames since the last key frame.
     pub(super) fn kept_bytes(&self) -> u64 {
-        self.most / 4
+        self.most() / 4
     }
 
     /// Most bits per second of a stream.
-    const fn most_bits(&self) -> u64 {
-        self.most.saturating_mul(8) / SECONDS
+    fn most_bits(&self) -> u64 {
+        self.most().saturating_mul(8) / SECONDS
     }
 
     /// Tells that a stream of `rate` bits per second is closed, where that is too much. Returns whether it is.
@@ -130,7 +135,7 @@ impl LiveMemory {
 
     /// Returns bytes that are counted until nobody has them; `None` where there is no memory for them.
     pub(crate) fn hold_bytes(&self, bytes: Bytes) -> Option<Bytes> {
-        if self.held().saturating_add(bytes.len() as u64) > self.most {
+        if self.held().saturating_add(bytes.len() as u64) > self.most() {
             return None;
         }
         let hold = self.holds.try_take(bytes.len() as u64, self.holds.budget() / 2)?;
@@ -140,7 +145,7 @@ impl LiveMemory {
 
     /// Whether there is memory for `bytes` more that are no frames: some is left for frames then.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.held().saturating_add(bytes) <= self.most / 16 * 15 && !self.is_short()
+        self.held().saturating_add(bytes) <= self.most() / 16 * 15 && !self.is_short()
     }
 }
 

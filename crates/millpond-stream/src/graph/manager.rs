@@ -1,4 +1,4 @@
-//! The graph manager: finds a graph for a request, forks it, or builds one (AMPS, row A3).
+//! The graph manager: finds a graph for a request, forks it, or builds one (AMPS).
 
 use super::{
     CannotOpen, Closed, LiveMemory, Output, Played, PlayedPart, Playing, QueueLimits, Registry,
@@ -14,6 +14,7 @@ use crate::{
     graph::Module,
     live::{Streams, Windows},
     modules::{KeyFrameLoader, KeyFrames, Loader},
+    reception::{Connector, Relay},
     resources::Resources,
     stored::{Intervals, MediaReader, Subject, beginnings, cursors, first_due, seek},
     transmission::{Arrival, Epochs, Lateness, Observer, Progress, Transmission, Transmitter},
@@ -24,7 +25,7 @@ use std::{
     fmt, io,
     net::IpAddr,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, PoisonError, RwLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -37,7 +38,10 @@ const DEPTH: usize = 1;
 ///
 /// [`open`](Self::open) takes a [`Request`] for a [`Subscriber`]. The handle that comes of it releases what nobody else uses.
 pub struct Manager {
-    options: Options,
+    /// A lock: written when the configuration changes.
+    options: RwLock<Arc<Options>>,
+    connector: Arc<dyn Connector>,
+    relay: Option<Arc<dyn Relay>>,
     resources: Resources,
     origins: Origins,
     admission: Arc<Admission>,
@@ -84,9 +88,11 @@ impl Manager {
             Streams::new(LiveMemory::new(Holds::of(store.memory(), "live"), Arc::default(), options.stream_memory));
         let reader = MediaReader::new(store, heavy);
         Ok(Self {
+            connector: options.connector.clone(),
+            relay: options.relay.clone(),
             origins: Origins::new(places, options.bounds.origin_bandwidth),
             admission: Admission::new(options.bounds, reader.holds.clone()),
-            options,
+            options: RwLock::new(Arc::new(options)),
             resources: Resources { reader, intervals, counters: counters.clone() },
             registry: Registry::default(),
             transmitters,
@@ -97,6 +103,39 @@ impl Manager {
             last: AtomicU64::new(0),
             clock,
         })
+    }
+
+    /// Changes settings while the engine runs, and the places that titles come from: limits of admission, lateness, rule of the
+    /// rate, channels, and limits of live streams. What plays goes on; new sessions and streams get the new values. Address,
+    /// threads, rounds, caching window, connector, relay and multicast groups stay as they are.
+    ///
+    /// A channel that stays keeps its multicast group. A new one gets the group of a channel that is gone, or the next one.
+    pub fn reconfigure(&self, options: Options, places: impl IntoIterator<Item = Arc<str>>) {
+        let Options {
+            bounds, lateness, rate_rule, channels, max_streams, stream_memory, viewer_queue, dropping, ..
+        } = options;
+        let mut current = self.options.write().unwrap_or_else(PoisonError::into_inner);
+        let channels = self.running(|running| {
+            let is_free = |number: usize| running.groups.get(&number).is_none_or(|group| group.strong_count() == 0);
+            with_numbers(&current.channels, channels, is_free)
+        });
+        let fixed = (**current).clone();
+        let new = Options {
+            bounds,
+            lateness,
+            rate_rule,
+            channels,
+            max_streams,
+            stream_memory,
+            viewer_queue,
+            dropping,
+            ..fixed
+        };
+        *current = Arc::new(new);
+        drop(current);
+        self.admission.set_bounds(bounds);
+        self.origins.replace(places, bounds.origin_bandwidth);
+        self.streams.memory().set_most(stream_memory);
     }
 
     /// Modules and pipes that run.
@@ -126,11 +165,21 @@ impl Manager {
 
     /// Bounds of the frames of a live stream that wait for a viewer.
     pub(super) fn viewer_limits(&self) -> QueueLimits {
-        QueueLimits::viewer(self.options.viewer_queue, self.options.dropping)
+        let options = self.options();
+        QueueLimits::viewer(options.viewer_queue, options.dropping)
     }
 
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
+    /// Settings in force.
+    pub fn options(&self) -> Arc<Options> {
+        self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn connector(&self) -> &Arc<dyn Connector> {
+        &self.connector
+    }
+
+    pub(crate) fn relay(&self) -> Option<&Arc<dyn Relay>> {
+        self.relay.as_ref()
     }
 
     pub(crate) fn resources(&self) -> &Resources {
@@ -180,7 +229,7 @@ impl Manager {
         let (id, transmitter) = self.sender();
         let progress = Progress::new(observe(id));
         progress.set_heard(self.now());
-        Subscriber::new(id, progress, self.options.rate_rule.pace(self.clock), transmitter)
+        Subscriber::new(id, progress, self.options().rate_rule.pace(self.clock), transmitter)
     }
 
     /// Whether a client could be sent tracks of a feed now. `read` is the title that they would have to be read from; those of
@@ -190,7 +239,7 @@ impl Manager {
         tracks.sort_unstable();
         let rate = feed.rate(tracks.iter().copied());
         let origin = read.and_then(|media| self.read_from(media, &tracks.into(), 0.0));
-        self.admission.has_room(client, rate, origin.map(|origin| &**origin))
+        self.admission.has_room(client, rate, origin.as_deref())
     }
 
     /// Opens a request: finds a graph that can be shared, forks it, or builds one. What the subscriber was sent before must have
@@ -282,8 +331,8 @@ impl Manager {
             position,
             to: until,
             speed,
-            lateness: self.options.lateness,
-            origin: self.origins.of(&media).cloned(),
+            lateness: self.options().lateness,
+            origin: self.origins.of(&media),
             arrival: None,
             epochs: None,
             progress: subscriber.progress.clone(),
@@ -340,8 +389,9 @@ impl Manager {
         &self,
         subscriber: &mut Subscriber,
         media: &StoredMedia,
-        origin: Option<&Arc<OriginLoad>>,
+        origin: Option<Arc<OriginLoad>>,
     ) -> Result<(), Full> {
+        let origin = origin.as_ref();
         if let Some(booking) = &mut subscriber.booking {
             let has_it = origin.is_none_or(|origin| booking.add_origin(origin));
             return has_it.then_some(()).ok_or(Full::Origin);
@@ -354,7 +404,7 @@ impl Manager {
 
     /// The origin that tracks of a title would have to be read from, where that can refuse a session at all: the tracks are
     /// neither local nor read by another session a little ahead.
-    fn read_from(&self, media: &StoredMedia, tracks: &Arc<[u16]>, at: f64) -> Option<&Arc<OriginLoad>> {
+    fn read_from(&self, media: &StoredMedia, tracks: &Arc<[u16]>, at: f64) -> Option<Arc<OriginLoad>> {
         let origin = self.origins.of(media).filter(|origin| origin.is_scarce())?;
         let subject = Subject::of(media, tracks.clone());
         let position = Duration::try_from_secs_f64(at).unwrap_or_default();
@@ -369,6 +419,47 @@ impl Manager {
 
 impl fmt::Debug for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Manager").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Manager").field("options", &self.options()).finish_non_exhaustive()
+    }
+}
+
+/// Gives channels their numbers, which are those of their multicast groups. Channels of `before` keep theirs; the others get one
+/// of a channel that is gone and whose group nobody receives any more (`is_free`), or the next. A number without a channel has an
+/// empty name.
+fn with_numbers(before: &[String], new: Vec<String>, is_free: impl Fn(usize) -> bool) -> Vec<String> {
+    let stays = |name: &String| if new.contains(name) { name.clone() } else { String::new() };
+    let mut numbers: Vec<_> = before.iter().map(stays).collect();
+    let mut next = 0;
+    for name in new.into_iter().filter(|name| !before.contains(name)) {
+        while next < numbers.len() && !(numbers[next].is_empty() && is_free(next)) {
+            next += 1;
+        }
+        match numbers.get_mut(next) {
+            Some(number) => *number = name,
+            None => numbers.push(name),
+        }
+    }
+    while numbers.last().is_some_and(String::is_empty) {
+        numbers.pop();
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_that_stay_keep_their_numbers() {
+        let names = |text: &str| text.split(' ').map(|name| name.trim_matches('-').to_owned()).collect::<Vec<_>>();
+        for (before, new, used, expected) in [
+            ("a b c", "c a", 9, "a - c"),
+            ("a b c", "d c a", 9, "a d c"),
+            ("a b c", "d c a", 1, "a - c d"),
+            ("a b c", "a", 9, "a"),
+            ("a - c", "a c d e", 9, "a d c e"),
+        ] {
+            assert_eq!(with_numbers(&names(before), names(new), |n| n != used), names(expected), "{before}: {new}");
+        }
     }
 }

@@ -154,7 +154,7 @@ impl Inner {
 }
 
 impl NodeId {
-    /// The number, as `/graph` shows it.
+    /// The number, as the graph of the admin API shows it.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0

@@ -47,6 +47,12 @@ impl Desk {
         self.lock().current.upgrade().is_some_and(|current| current.is_active())
     }
 
+    /// Ends the publication that is under way. Returns whether there was one.
+    pub(super) fn end(&self) -> bool {
+        let current = self.lock().current.upgrade().filter(|current| current.is_active());
+        current.inspect(|current| current.end(PublicationEnd::Closed)).is_some()
+    }
+
     /// Gives a publication to the reception.
     ///
     /// # Errors

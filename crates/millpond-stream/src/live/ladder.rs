@@ -115,12 +115,16 @@ impl Ladder {
         let inner = self.lock();
         let at = at.saturating_add(SAME / 8);
         let place = inner.segments.partition_point(|(start, _)| *start <= at);
-        let cell = |at: Duration| at.as_nanos() / self.segment.as_nanos().max(1);
-        let between = |a: Duration, b: Duration| u64::try_from(cell(b).saturating_sub(cell(a))).unwrap_or(0);
+        let length = inner.last_duration().map_or(self.segment, |last| last.max(self.segment)).as_nanos().max(1);
+        let count = |segments: u128| u64::try_from(segments).unwrap_or(0);
         match (place.checked_sub(1).and_then(|last| inner.segments.get(last)), inner.segments.get(place)) {
             (Some((_, number)), Some(_)) => *number,
-            (Some((start, number)), None) => SegmentNumber(number.0.saturating_add(between(*start, at))),
-            (None, Some((start, number))) => SegmentNumber(number.0.saturating_sub(between(at, *start).max(1))),
+            (Some((start, number)), None) => {
+                SegmentNumber(number.0.saturating_add(count((at - *start).as_nanos() / length)))
+            }
+            (None, Some((start, number))) => {
+                SegmentNumber(number.0.saturating_sub(count((*start - at).as_nanos().div_ceil(length))))
+            }
             (None, None) => SegmentNumber(at.as_secs()),
         }
     }
@@ -165,6 +169,13 @@ impl Inner {
             self.of_keys = Arc::downgrade(window);
         }
         self.leads(window)
+    }
+
+    /// Duration of the first window's last segment that is over.
+    fn last_duration(&self) -> Option<Duration> {
+        let (last, _) = self.segments.back()?;
+        let (before, _) = self.segments.get(self.segments.len().checked_sub(2)?)?;
+        last.checked_sub(*before)
     }
 
     /// The key frame nearest to a time; later ones than are known are foretold by the last two.

@@ -6,6 +6,7 @@ use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    registry::Unit,
 };
 use std::{
     fmt,
@@ -78,13 +79,15 @@ impl StreamState {
 
 impl Collector for LiveCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(manager) = self.0.get().and_then(Weak::upgrade) else { return Ok(()) };
-        let totals = manager.live_streams().totals();
+        // Without an engine all families are there, without events.
+        let manager = self.0.get().and_then(Weak::upgrade);
+        let none = LiveTotals::default();
+        let totals = manager.as_ref().map_or(&none, |manager| manager.live_streams().totals());
         for (name, help, value) in COUNTERS {
             let counter = ConstCounter::new(value(totals).load(Ordering::Relaxed));
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
-        let streams = manager.streams();
+        let streams = manager.as_ref().map(|manager| manager.streams()).unwrap_or_default();
         let states: Vec<_> = streams.iter().map(|stream| stream.state.name()).collect();
         let mut family = encoder.encode_descriptor("live_streams", "Live streams by state", None, MetricType::Gauge)?;
         for state in StreamState::NAMES {
@@ -102,9 +105,15 @@ impl Collector for LiveCollector {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
+        // Streams whose source is lost have no frames for a reason that `live_streams` tells.
+        let running = streams.iter().filter(|stream| matches!(stream.state, StreamState::Running { .. }));
+        let oldest = running.filter_map(|stream| stream.silence).max().unwrap_or_default();
+        let age = ConstGauge::new(oldest.as_secs_f64());
+        let help = "Longest time since the last frame of a live stream that runs; 0 where none does";
+        age.encode(encoder.encode_descriptor("live_frame_age", help, Some(&Unit::Seconds), age.metric_type())?)?;
         let help = "Frames of channels and live streams that viewers lost because they were slow, by the module that sends them";
         let mut family = encoder.encode_descriptor("live_dropped_frames", help, None, MetricType::Counter)?;
-        let lost = manager.registry().lost();
+        let lost = manager.map(|manager| manager.registry().lost()).unwrap_or_default();
         for kind in KINDS.iter().filter(|kind| kind.outputs == 0) {
             let frames = lost.get(kind.name).copied().unwrap_or(0);
             ConstCounter::new(frames).encode(family.encode_family(&[("module", kind.name)])?)?;

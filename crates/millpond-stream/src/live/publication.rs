@@ -169,6 +169,9 @@ impl Publication {
     /// # Errors
     /// The reason why the publication ended.
     pub async fn push(&self, channel: u8, bytes: Bytes) -> Result<(), PublicationEnd> {
+        if let Some(why) = self.presence.ended.get() {
+            return Err(why.clone());
+        }
         let cost = u32::try_from(bytes.len()).map_or(QUEUE, |length| length.saturating_add(PIECE).min(QUEUE));
         let room = match self.room.clone().try_acquire_many_owned(cost) {
             Ok(room) => room,

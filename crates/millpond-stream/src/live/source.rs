@@ -39,6 +39,8 @@ pub struct LiveRequest {
     pub path: Arc<str>,
     /// Where its frames come from.
     pub source: Source,
+    /// The source that this server would have itself, where the frames come from another server that has it.
+    pub relayed: Option<Source>,
     /// How long it stays open without viewers.
     pub linger: Linger,
     /// Where its past is kept. A stream with a past is never closed once it was opened.

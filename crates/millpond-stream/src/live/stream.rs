@@ -32,6 +32,7 @@ pub(super) const REST: Duration = Duration::from_secs(30);
 pub struct LiveStream {
     path: Arc<str>,
     source: Source,
+    relayed: Option<Source>,
     linger: Linger,
     shift: Option<Arc<ShiftOptions>>,
     /// Whether a task keeps its past.
@@ -140,8 +141,8 @@ impl Run {
 
 impl LiveStream {
     pub(super) fn new(request: LiveRequest) -> Self {
-        let LiveRequest { path, source, linger, shift } = request;
-        Self { path, source, linger, shift, is_kept: AtomicBool::new(false), inner: Mutex::default() }
+        let LiveRequest { path, source, relayed, linger, shift } = request;
+        Self { path, source, relayed, linger, shift, is_kept: AtomicBool::new(false), inner: Mutex::default() }
     }
 
     /// Path in URLs.
@@ -221,7 +222,24 @@ impl LiveStream {
 
     /// Whether it is what a request asks for.
     pub(super) fn is_of(&self, request: &LiveRequest) -> bool {
-        self.source == request.source && self.linger == request.linger && self.shift == request.shift
+        self.source == request.source
+            && self.relayed == request.relayed
+            && self.linger == request.linger
+            && self.shift == request.shift
+    }
+
+    /// Whether its frames come from another server that has its source.
+    pub(super) fn is_relay(&self) -> bool {
+        self.relayed.is_some()
+    }
+
+    /// Whether it runs, and a viewer's request asks for its frames, whichever server they come from: a stream that a publisher has begun here
+    /// meanwhile, or one that another server gives still.
+    pub(super) fn serves(&self, request: &LiveRequest) -> bool {
+        let is_relayed = self.relayed.is_some() || request.relayed.is_some();
+        let own = self.relayed.as_ref().unwrap_or(&self.source);
+        let runs = || self.is_taken() || matches!(self.state(), StreamState::Running { .. });
+        is_relayed && own == request.relayed.as_ref().unwrap_or(&request.source) && runs()
     }
 
     /// Whether its graph runs, or its last run gave frames.
@@ -322,6 +340,20 @@ impl LiveStream {
     /// Whether a publication is under way that only a replacement can end.
     pub(super) fn is_taken(&self) -> bool {
         self.lock().run.as_ref().is_some_and(|run| run.desk.is_taken())
+    }
+
+    /// Disconnects its publisher. Returns whether there was one.
+    pub(super) fn end_publication(&self) -> bool {
+        self.lock().run.as_ref().is_some_and(|run| run.desk.end())
+    }
+
+    /// Ends its graph: source, publisher and viewers. Returns whether it ran.
+    pub(super) fn end(&self) -> bool {
+        let mut inner = self.lock();
+        inner.pin = None;
+        let Some(run) = &inner.run else { return false };
+        run.desk.end();
+        run.graph().inspect(|graph| graph.fork().close()).is_some()
     }
 
     /// Opens it for a publisher.

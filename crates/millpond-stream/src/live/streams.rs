@@ -73,13 +73,24 @@ impl Streams {
         self.by_path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream of a request: the known one of its path, unless that has another source, else a new one.
+    /// The stream of a viewer's request: the known one of its path, unless that has another source, else a new one.
     ///
     /// # Errors
     /// There are `most` others, and all are in use.
     fn find(&self, request: LiveRequest, most: usize) -> Result<Arc<LiveStream>, CannotOpen> {
+        self.find_if(request, most, LiveStream::serves)
+    }
+
+    /// The same, where the known stream also counts if it `serves` the request.
+    fn find_if(
+        &self,
+        request: LiveRequest,
+        most: usize,
+        serves: impl FnOnce(&LiveStream, &LiveRequest) -> bool,
+    ) -> Result<Arc<LiveStream>, CannotOpen> {
         let mut streams = self.lock();
-        if let Some(known) = streams.get(&request.path).filter(|known| known.is_of(&request)) {
+        let known = streams.get(&request.path);
+        if let Some(known) = known.filter(|known| known.is_of(&request) || serves(known, &request)) {
             return Ok(known.clone());
         }
         // Names that never gave a frame are forgotten, and when there are many also those that nobody watches.
@@ -136,8 +147,8 @@ async fn keep_past(manager: Weak<Manager>, stream: Arc<LiveStream>, mut past: Op
 }
 
 impl Manager {
-    /// The live stream of a request: the one that is known by its path, else a new one. It is not opened yet. A stream of the
-    /// same path with another source is replaced; its viewers stay until they leave.
+    /// The live stream of a viewer's request: the one that is known by its path, else a new one. It is not opened yet. A stream of the
+    /// same path with another source is replaced; its viewers stay until they leave. Where one of both is relayed and gives frames, it stays.
     ///
     /// # Errors
     /// [`CannotOpen::Streams`]: there are too many.
@@ -171,7 +182,8 @@ impl Manager {
     /// Another publisher pushes the stream, or there are too many streams.
     pub fn publish(self: &Arc<Self>, request: PublishRequest) -> Result<Publication, PublishRefused> {
         let PublishRequest { stream, media, conflict } = request;
-        let stream = self.live(stream)?;
+        // A stream of another server gives way to the publisher.
+        let stream = self.live_streams().find_if(stream, self.options().max_streams, |_, _| false)?;
         let publication = stream.publish(self.means(), media, conflict)?;
         if stream.shift().is_some() {
             // Its past is kept without viewers too. A publisher without media is told by its own time limit.
@@ -211,10 +223,29 @@ impl Manager {
         conflict == Conflict::Refuse && known.is_some_and(|stream| stream.is_taken())
     }
 
+    /// Ends the live stream of a path: its source is closed, its publisher is disconnected, and its viewers get no more frames. The
+    /// next viewer or publisher begins it again. Returns whether it ran.
+    pub fn end_stream(&self, path: &str) -> bool {
+        let known = self.live_streams().lock().get(path).cloned();
+        known.is_some_and(|stream| stream.end())
+    }
+
+    /// Disconnects the publisher of a stream: its next media is refused. Returns whether there was one.
+    pub fn end_publication(&self, path: &str) -> bool {
+        let known = self.live_streams().lock().get(path).cloned();
+        known.is_some_and(|stream| stream.end_publication())
+    }
+
     /// Tells whether the live stream of a path is running.
     pub fn is_running(&self, path: &str) -> bool {
         let known = self.live_streams().lock().get(path).cloned();
         known.is_some_and(|stream| matches!(stream.state(), StreamState::Running { .. }))
+    }
+
+    /// Tells whether the live stream of a path comes from another server that has its source.
+    pub fn is_relay(&self, path: &str) -> bool {
+        let known = self.live_streams().lock().get(path).cloned();
+        known.is_some_and(|stream| stream.is_relay() && stream.is_busy())
     }
 
     /// Paths of the live streams that are running in the folder `path`, not below another one.
@@ -230,8 +261,8 @@ impl Manager {
     fn means(&self) -> Means<'_> {
         Means {
             registry: self.registry(),
-            connector: &self.options().connector,
-            relay: self.options().relay.as_ref(),
+            connector: self.connector(),
+            relay: self.relay(),
             turns: &self.live_streams().turns,
             balance: &self.live_streams().balance,
             memory: &self.live_streams().memory,

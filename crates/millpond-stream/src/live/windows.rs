@@ -325,6 +325,7 @@ impl Manager {
         }
         let bytes = options.bytes.min(self.live_streams().memory().window_bytes());
         let options = WindowOptions { bytes, ..options };
+        let is_relay = self.is_relay(program.path());
         let mut inner = windows.lock();
         // Another request may have made one in the meantime: its lease is fresh.
         if let Some(known) = inner.running(&key) {
@@ -334,7 +335,8 @@ impl Manager {
         if tracks.is_empty() {
             return Err(CannotOpen::NoTracks);
         }
-        let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade);
+        // The server that has the source keeps the past.
+        let shift = inner.shifts.get(program.path()).and_then(Weak::upgrade).filter(|_| !is_relay);
         let ladder = inner.ladder(&options);
         let (window, rules, first) =
             inner.make(program.path(), &tracks, &options, (ladder.as_deref(), shift.as_deref()));

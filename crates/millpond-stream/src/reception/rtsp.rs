@@ -31,6 +31,10 @@ const STEADY: Duration = Duration::from_secs(10);
 /// Pause before another server is looked up again.
 const RELAY_PAUSE: Duration = Duration::from_millis(300);
 
+/// Time without frames of other servers after which the source itself is asked. Two nodes with different views may each take the other one
+/// for the owner.
+const RELAY_PATIENCE: Duration = Duration::from_secs(20);
+
 /// Receives the frames of an RTSP source, and tells by a [`Reporter`] what becomes of it.
 ///
 /// It connects again whenever the source is lost, with growing delays, until nobody takes its frames. Where several servers have the
@@ -78,9 +82,15 @@ impl RtspReception {
         let mut assembly = Assembly::new(self.reporter.clone(), policies.after_loss, began);
         let mut servers = Servers::new(&self.sources, self.balance.clone(), Instant::now());
         let mut is_relayed = true;
+        // Since when other servers give no frames.
+        let mut fruitless: Option<Instant> = None;
         loop {
-            if is_relayed && let Some(source) = self.relayed().await {
-                let frames = assembly.frames();
+            let is_patient = fruitless.is_none_or(|since| since.elapsed() < RELAY_PATIENCE);
+            if is_relayed
+                && is_patient
+                && let Some(source) = self.relayed().await
+            {
+                let (frames, asked) = (assembly.frames(), Instant::now());
                 match self.session((&source, source.first_transport()), &mut assembly, watch, output).await {
                     End::Closed => return,
                     End::Unheard => {}
@@ -91,6 +101,7 @@ impl RtspReception {
                     }
                     End::Lost(error) => self.relay_lost(error, assembly.frames() > frames),
                 }
+                fruitless = if assembly.frames() > frames { None } else { fruitless.or(Some(asked)) };
                 sleep_until(Instant::now() + RELAY_PAUSE).await;
                 if matches!(output, Output::Fork(fork) if fork.is_closed()) {
                     return;
@@ -124,6 +135,7 @@ impl RtspReception {
                 }
                 End::Lost(error) => error,
             };
+            fruitless = None;
             servers.failed(number, error.kind, Instant::now(), fastrand::f64());
             self.lost(error, assembly.frames() > 0, &servers);
             // A session that gave frames is followed by one attempt at least.

@@ -22,7 +22,8 @@ impl BlockLength {
         Self(NonZeroU32::new(periods).unwrap_or(NonZeroU32::MIN))
     }
 
-    fn duration(self) -> Duration {
+    /// The time that a block covers.
+    pub(crate) fn duration(self) -> Duration {
         PERIOD * self.0.get()
     }
 

@@ -1,21 +1,21 @@
-//! Interval caching (Srinilta and Choudhary 3.2, row C5): frames that one session has read stay in memory for sessions that
+//! Interval caching (Srinilta and Choudhary 3.2): frames that one session has read stay in memory for sessions that
 //! follow it closely.
 //!
-//! [`IntervalPools`] decide which blocks stay. There is a pool for each asset and choice of tracks. Blocks lie in the memory that
+//! An [`IntervalCache`] decides which blocks stay. There is a pool for each asset and choice of tracks. Blocks lie in the memory that
 //! all parts of the server share, under its budget; an evicted block is read again by the next session.
 
 use super::{Block, BlockLength, StoredMedia};
 use crate::{Counters, Feed};
 use millpond_store::{
     Cache,
-    intervals::{IntervalPools, Window},
+    intervals::{IntervalCache, Window},
 };
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 
 /// Tracks of one version of an asset, by their indexes, and the length of their blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,42 +40,36 @@ const SLACK: Duration = Duration::from_secs(1);
 
 /// All pools.
 pub(crate) struct Intervals {
-    /// A lock: taken for a few steps, for each block that a session reaches.
-    pools: Mutex<IntervalPools<Subject>>,
-    blocks: Cache<(Subject, u64), Cell>,
+    cache: IntervalCache<Subject, Cell>,
     /// The caching window. At 0 nothing is shared.
     window: Duration,
     counters: Arc<Counters>,
+    started: Instant,
 }
 
 impl Intervals {
     pub(crate) fn new(blocks: Cache<(Subject, u64), Cell>, window: Duration, counters: Arc<Counters>) -> Arc<Self> {
-        Arc::new(Self { pools: Mutex::default(), blocks, window, counters })
+        Arc::new(Self { cache: IntervalCache::new(blocks), window, counters, started: Instant::now() })
     }
 
     /// Adds a session at the block of a time.
     pub(crate) fn enter(self: &Arc<Self>, subject: Subject, at: Duration) -> PoolReader {
         let block = subject.length.block_of(at);
         let count = |time| subject.length.count(time);
-        let window = Window { blocks: count(self.window), reach: count(self.window + SLACK) };
-        self.pools().enter(&subject, window, block);
+        let length = subject.length.duration();
+        let window = Window { blocks: count(self.window), reach: count(self.window + SLACK), length };
+        self.cache.enter(&subject, window, block, self.now());
         PoolReader { intervals: self.clone(), subject, next: block }
     }
 
     /// Whether a session that begins at a time finds its block in memory or waits for another session's read: one is at that
     /// block, or ahead of it by no more than the window.
     pub(crate) fn is_led(&self, subject: &Subject, at: Duration) -> bool {
-        !self.window.is_zero() && self.pools().leads(subject, subject.length.block_of(at))
+        !self.window.is_zero() && self.cache.leads(subject, subject.length.block_of(at))
     }
 
-    fn pools(&self) -> MutexGuard<'_, IntervalPools<Subject>> {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn drop_unwanted(&self, subject: &Subject, blocks: Vec<u64>) {
-        for block in blocks {
-            self.blocks.remove(&(subject.clone(), block));
-        }
+    fn now(&self) -> Duration {
+        self.started.elapsed()
     }
 }
 
@@ -111,11 +105,12 @@ impl PoolReader {
         if intervals.window.is_zero() {
             return Ok(Arc::new(load().await?));
         }
-        let follows = self.advance(block);
-        let key = (self.subject.clone(), block);
-        let cell = intervals.blocks.get(&key).unwrap_or_else(|| {
+        let (cache, now) = (&intervals.cache, intervals.now());
+        let follows = cache.advance(&self.subject, self.next, block, now);
+        self.next = block.saturating_add(1);
+        let cell = cache.get(&self.subject, block).unwrap_or_else(|| {
             let cell = Cell::default();
-            intervals.blocks.insert(key.clone(), cell.clone(), 0);
+            cache.expect(&self.subject, block, cell.clone(), now);
             cell
         });
         let mut is_hit = true;
@@ -124,18 +119,12 @@ impl PoolReader {
             Ok(Arc::new(load().await?))
         });
         let loaded = loaded.await?.clone();
-        let wants = intervals.pools().wants(&self.subject, block);
-        if !wants {
-            intervals.blocks.remove(&key);
-        } else if !is_hit {
-            if intervals.blocks.insert(key.clone(), cell, loaded.weight)
-                && let Some(hold) = &loaded.hold
-            {
-                // The cache counts it now.
-                hold.give_back();
-            }
-            // Marks it as used: entries that no session is known to want are to be evicted first.
-            drop(intervals.blocks.get(&key));
+        let read = (!is_hit).then_some((cell, loaded.weight));
+        if cache.keep(&self.subject, block, read, intervals.now())
+            && let Some(hold) = &loaded.hold
+        {
+            // The cache counts it now.
+            hold.give_back();
         }
         if follows {
             let counters = &intervals.counters;
@@ -144,22 +133,11 @@ impl PoolReader {
         }
         Ok(loaded)
     }
-
-    /// Moves behind a block. Returns whether another session is ahead there.
-    fn advance(&mut self, block: u64) -> bool {
-        let mut pools = self.intervals.pools();
-        let advance = pools.advance(&self.subject, self.next, block);
-        self.intervals.drop_unwanted(&self.subject, advance.unwanted);
-        self.next = block.saturating_add(1);
-        advance.follows
-    }
 }
 
 impl Drop for PoolReader {
     fn drop(&mut self) {
-        let mut pools = self.intervals.pools();
-        let unwanted = pools.leave(&self.subject, self.next);
-        self.intervals.drop_unwanted(&self.subject, unwanted);
+        self.intervals.cache.leave(&self.subject, self.next, self.intervals.now());
     }
 }
 
@@ -229,7 +207,7 @@ mod tests {
             if let Some(late) = &mut late {
                 assert!(loads(late, block - 30).await, "{block}: behind the window");
             }
-            assert!(intervals.blocks.len() <= 2 * WINDOW as usize, "{}", intervals.blocks.len());
+            assert!(intervals.cache.blocks().len() <= 2 * WINDOW as usize, "{}", intervals.cache.blocks().len());
         }
         assert_eq!(hits(&counters), (95, 0));
         // The first leaves: the second reads on, and there is nobody to keep blocks for.
@@ -240,7 +218,50 @@ mod tests {
         }
         assert!(loads(&mut follower, 100).await);
         drop((follower, late));
-        assert_eq!(intervals.blocks.len(), 0);
+        assert_eq!(intervals.cache.blocks().len(), 0);
+    }
+
+    /// The simulator plays through [`IntervalCache::take`]. In a memory that is too small the engine reads the same blocks.
+    #[tokio::test(start_paused = true)]
+    async fn the_simulator_reads_the_same_blocks() {
+        /// Bytes of a block, and blocks that fit the memory.
+        const WEIGHT: u64 = 100;
+        const ROOM: u64 = 37;
+        let counters = Arc::new(Counters::default());
+        let engine = Intervals::new(Cache::new(WEIGHT * ROOM), PERIOD * WINDOW, counters);
+        let simulated = IntervalCache::new(Cache::new(WEIGHT * ROOM));
+        let (length, window) = (subject().length, PERIOD * WINDOW);
+        let window = Window { blocks: length.count(window), reach: length.count(window + SLACK), length: PERIOD };
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut sessions: Vec<(u64, PoolReader)> = Vec::new();
+        let (mut reads, mut hits) = (0, 0);
+        for step in 0..4000_u32 {
+            let now = engine.now();
+            if sessions.len() < 60 && rng.u8(..4) == 0 {
+                let asset = rng.u64(..8);
+                simulated.enter(&asset, window, 0, now);
+                sessions.push((asset, engine.enter(Subject { asset, ..subject() }, at(0))));
+            }
+            if rng.u8(..20) == 0 && !sessions.is_empty() {
+                let (asset, reader) = sessions.swap_remove(rng.usize(..sessions.len()));
+                simulated.leave(&asset, reader.next, now);
+            }
+            for (asset, reader) in &mut sessions {
+                // Few seek. Few stand still for a moment.
+                let block = if rng.u16(..500) == 0 { rng.u64(..60) } else { reader.next };
+                if rng.u8(..50) == 0 {
+                    continue;
+                }
+                let read = simulated.take(asset, (reader.next, block), WEIGHT, now, || ());
+                assert_eq!(!read.1, loads(reader, block).await, "{step}: {asset} at {block}");
+                (reads, hits) = (reads + 1, hits + u64::from(read.1));
+            }
+            assert!(engine.cache.blocks().weight() <= WEIGHT * ROOM);
+            tokio::time::advance(PERIOD).await;
+        }
+        assert!(reads > 50_000 && hits > reads / 20, "{hits} of {reads}");
+        let counters = engine.cache.blocks().counters();
+        assert!(counters.evictions > 1000 && counters.refused > 100, "{counters:?}");
     }
 
     #[tokio::test]
@@ -250,7 +271,7 @@ mod tests {
         for block in 0..8 {
             loads(&mut owner, block).await;
         }
-        assert_eq!(intervals.blocks.len(), 8);
+        assert_eq!(intervals.cache.blocks().len(), 8);
         for block in 8..12 {
             loads(&mut owner, block).await;
         }
@@ -260,13 +281,13 @@ mod tests {
         for block in 12..17 {
             loads(&mut owner, block).await;
         }
-        assert_eq!(intervals.blocks.len(), 0, "nobody came within the window");
+        assert_eq!(intervals.cache.blocks().len(), 0, "nobody came within the window");
         let mut jumps = intervals.enter(subject(), at(50));
         assert!(loads(&mut jumps, 50).await);
-        assert_eq!(intervals.blocks.len(), 0, "nobody is on the way to it");
+        assert_eq!(intervals.cache.blocks().len(), 0, "nobody is on the way to it");
         assert!(loads(&mut owner, 45).await, "a seek");
         assert!(loads(&mut jumps, 51).await);
-        assert_eq!(intervals.blocks.len(), 1, "now somebody is");
+        assert_eq!(intervals.cache.blocks().len(), 1, "now somebody is");
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ pub(crate) use seek::{beginnings, cursors, first_due, seek};
 use crate::{Feed, Format};
 use millpond_package::{ObjectIndex, Presentation, PresentedTrack};
 use millpond_store::Object;
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 /// A stored title.
 pub struct StoredMedia {
@@ -67,6 +67,11 @@ impl StoredMedia {
     /// Whether its media is read from a storage that is not local.
     pub fn is_remote(&self) -> bool {
         self.objects().first().is_some_and(|object| object.file().is_none())
+    }
+
+    /// Names of the stores of a striping group that hold its media; empty where it is not striped.
+    pub fn stores(&self) -> BTreeSet<Arc<str>> {
+        self.objects().iter().flat_map(|object| object.stores()).collect()
     }
 
     pub(crate) fn objects(&self) -> &[Arc<Object>] {

@@ -5,6 +5,7 @@ use super::{
     allowance::Allowance,
     packets::{Packetizing, Sent},
     sending::{Next, Sending},
+    track::octets,
 };
 use crate::{
     graph::{Closed, NodeId},
@@ -125,6 +126,7 @@ impl Sending {
                     self.last = frame.due;
                     arrival.sent(ready);
                     transmission.frames.advance();
+                    transmission.progress.set_sent(octets(&transmission.tracks));
                 }
                 Sent::Part => return Next::Round,
                 Sent::Later(at) => {

@@ -1,4 +1,4 @@
-//! How a missed deadline moves the deadlines after it (Srinilta and Choudhary, row C6).
+//! How a missed deadline moves the deadlines after it (Srinilta and Choudhary).
 
 use crate::stored::PERIOD;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Network transmission in real time: frames become packets and leave when they are due (AMPS, row A4).
+//! Network transmission in real time: frames become packets and leave when they are due (AMPS).
 //!
 //! A [`Transmitter`] is a thread with a pair of UDP ports. Its state machine, [`Rounds`](rounds::Rounds), has no sockets and
 //! no clock. Each subscriber on it is a [`Sending`](sending::Sending), which sends the frames of a [`Transmission`] through
@@ -31,7 +31,7 @@ pub(crate) use epochs::Epochs;
 pub use history::PACKETS_KEPT;
 pub(crate) use pace::Pace;
 pub use pace::RateRule;
-pub use progress::{Observer, Progress};
+pub use progress::{Observer, Progress, SentTotals};
 pub use protection::Protection;
 pub use sending::ROUND;
 pub(crate) use sending::Transmission;

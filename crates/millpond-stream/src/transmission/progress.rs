@@ -9,13 +9,24 @@ use std::{
     },
 };
 
+/// Totals of a transmission since its subscriber was set up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentTotals {
+    /// RTP packets sent.
+    pub packets: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+    /// Packets that the receiver's reports (RFC 3550 section 6.4.1) say are lost.
+    pub lost: u64,
+}
+
 /// Is told what becomes of a subscriber, by the sending thread: calls may not wait.
 pub trait Observer: fmt::Debug + Send + Sync {
     /// Transmission ends because the receiver reads nothing.
     fn is_stuck(&self) {}
 
-    /// Transmission has stopped. Packets and bytes are counted since the subscriber was set up.
-    fn stopped(&self, packets: u64, bytes: u64);
+    /// Transmission has stopped.
+    fn stopped(&self, totals: SentTotals);
 }
 
 /// State of a subscriber's transmission, kept after its end.
@@ -24,6 +35,8 @@ pub struct Progress {
     /// Time at which its receiver was last heard, in milliseconds of the engine's clock.
     heard: AtomicU64,
     is_stuck: AtomicBool,
+    /// Bytes of the packets that were sent, without their headers.
+    sent: AtomicU64,
     observer: Option<Arc<dyn Observer>>,
     /// Tracks and position after its last frame. A lock: taken at the end, and when it plays again.
     ended: Mutex<Option<Stopped>>,
@@ -45,6 +58,15 @@ impl Progress {
         self.heard.store(now, Ordering::Relaxed);
     }
 
+    /// Bytes of the packets that were sent since the subscriber was set up, without their headers.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_sent(&self, bytes: u64) {
+        self.sent.store(bytes, Ordering::Relaxed);
+    }
+
     /// Whether transmission ended because the receiver reads nothing.
     pub fn is_stuck(&self) -> bool {
         self.is_stuck.load(Ordering::Relaxed)
@@ -57,9 +79,9 @@ impl Progress {
         }
     }
 
-    pub(super) fn stopped(&self, packets: u64, bytes: u64) {
+    pub(super) fn stopped(&self, totals: SentTotals) {
         if let Some(observer) = &self.observer {
-            observer.stopped(packets, bytes);
+            observer.stopped(totals);
         }
     }
 

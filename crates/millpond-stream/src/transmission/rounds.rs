@@ -1,10 +1,11 @@
 //! The state machine of a sending thread: many subscribers, in rounds.
 
 use super::{
-    Arrival, Now, Pace, Progress, Stopped, TrackSender, Transmission,
+    Arrival, Now, Pace, Progress, SentTotals, Stopped, TrackSender, Transmission,
     batch::Datagrams,
     packets::Packetizing,
     sending::{Next, ROUND, Sending},
+    track::octets,
     transmitter::Command,
     wheel::Wheel,
 };
@@ -206,7 +207,11 @@ impl Rounds {
             }
         }
         self.repeating -= usize::from(tracks.iter().any(|track| track.history.is_some()));
-        progress.stopped(tracks.iter().map(|t| t.packets).sum(), tracks.iter().map(|t| t.octets).sum());
+        progress.stopped(SentTotals {
+            packets: tracks.iter().map(|track| track.packets).sum(),
+            bytes: octets(tracks),
+            lost: tracks.iter().map(|track| u64::try_from(track.lost).unwrap_or(0)).sum(),
+        });
         for track in tracks {
             self.sources.remove(&track.ssrc);
             if let Some(from) = track.outlet.reports_from()

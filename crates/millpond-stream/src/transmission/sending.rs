@@ -3,6 +3,7 @@
 use super::{
     Arrival, Epochs, Lateness, Now, Pace, Progress, TrackSender, ntp, pace,
     packets::{Packetizing, Sent},
+    track::octets,
 };
 use crate::{
     admission::OriginLoad,
@@ -182,6 +183,7 @@ impl Sending {
                     track.passed(frame);
                     *sent = 0;
                     transmission.frames.advance();
+                    transmission.progress.set_sent(octets(&transmission.tracks));
                 }
                 Sent::Part => return Next::Round,
                 Sent::Later(at) => return Next::At(at),

@@ -70,6 +70,11 @@ pub struct TrackSender {
     pub(super) history: Option<Box<History>>,
 }
 
+/// Bytes of the packets of all tracks of a subscriber.
+pub(super) fn octets(tracks: &[TrackSender]) -> u64 {
+    tracks.iter().map(|track| track.octets).sum()
+}
+
 impl TrackSender {
     /// A track of a feed, before its first packet. `source` is its SSRC, and the keys where its packets are encrypted.
     pub fn new(

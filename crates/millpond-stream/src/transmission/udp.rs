@@ -4,10 +4,10 @@ use super::Datagrams;
 use crate::outlet::{Outlet, Packets};
 use std::net::SocketAddr;
 
-/// Most packets of a frame that leave in one round; the others leave in the next ones (microrounds, row A4). Small receive
+/// Most packets of a frame that leave in one round; the others leave in the next ones (microrounds). Small receive
 /// buffers hold some 90 packets.
 const BURST: usize = 16;
-/// Rounds within which a frame leaves, 30 ms, however large it is: a receiver that buffers 52 ms (row A7) sees no gap.
+/// Rounds within which a frame leaves, 30 ms, however large it is: a receiver that buffers 52 ms sees no gap.
 const ROUNDS: usize = 6;
 
 /// A receiver's ports. Packets leave from the ports of the sending thread.

@@ -1,10 +1,13 @@
-//! `millpond cache`: what a running server has cached, and steering it.
+//! `millpond cache`: the cache of a running server, and changes of it.
 
-use super::{Outcome, admin};
-use crate::out::say;
+use super::{
+    Outcome,
+    admin::{self, Admin},
+};
+use crate::out::{self, say};
 use clap::{Arg, ArgMatches, Command};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub(crate) fn command() -> Command {
     let object = || {
@@ -12,14 +15,18 @@ pub(crate) fn command() -> Command {
         Arg::new("path").required(true).num_args(1..).value_name("PATH").help(help)
     };
     let of =
-        |name: &'static str, about: &'static str| Command::new(name).about(about).arg(object()).arg(admin::address());
+        |name: &'static str, about: &'static str| Command::new(name).about(about).arg(object()).args(admin::address());
     Command::new("cache")
         .about("Shows and changes the cache of a running server")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
-            Command::new("ls").about("Lists the objects with cached slices").arg(admin::address()),
-            Command::new("stat").about("Prints the cache's contents and counters as JSON").arg(admin::address()),
+            Command::new("ls").about("Lists the objects with cached slices").args(admin::address()),
+            Command::new("map")
+                .about("Shows which slices of a file or asset are cached")
+                .arg(Arg::new("path").required(true).value_name("PATH").help("Path of a file or asset, as in its URL"))
+                .args(admin::address()),
+            Command::new("stat").about("Prints the cache's contents and counters as JSON").args(admin::address()),
             of("purge", "Removes the cached slices of an object or folder"),
             of(
                 "pin",
@@ -49,34 +56,46 @@ pub(crate) fn command() -> Command {
                         .help("Limit of the memory for slices, segments, indexes and playlists"),
                 )
                 .arg(Arg::new("prefetch").long("prefetch").value_name("MODE").help("When upcoming slices are fetched"))
-                .arg(admin::address()),
+                .args(admin::address()),
         ])
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let Some((name, matches)) = matches.subcommand() else { return Err("no such command".into()) };
+    let admin = Admin::of(matches);
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     match name {
-        "ls" => list(matches),
-        "stat" => admin::print(matches, Method::GET, "/cache", &[]),
+        "ls" => list(&admin),
+        "stat" => admin.print(Method::GET, "cache", None),
+        "map" => map(&admin, text("path").unwrap_or_default()),
         "set" => {
-            let given =
-                ["size", "policy", "memory", "prefetch"].into_iter().filter_map(|name| Some((name, text(name)?)));
-            admin::print(matches, Method::POST, "/cache/set", &given.collect::<Vec<_>>())
+            let given = ["size", "policy", "memory", "prefetch"].into_iter();
+            let given: Map<_, _> = given.filter_map(|name| Some((name.to_owned(), json!(text(name)?)))).collect();
+            admin.print(Method::PATCH, "cache", Some(given.into()))
         }
         action => {
-            let first = (action == "pin").then(|| text("first")).flatten().map(|first| ("first", first));
             for path in matches.get_many::<String>("path").into_iter().flatten() {
-                let query: Vec<_> = first.into_iter().chain([("object", path.as_str())]).collect();
-                admin::print(matches, Method::POST, &format!("/cache/{action}"), &query)?;
+                let reply = match action {
+                    "pin" => {
+                        let mut body = json!({ "path": path });
+                        body.as_object_mut()
+                            .zip(text("first"))
+                            .map(|(body, first)| body.insert("first".to_owned(), json!(first)));
+                        admin.send(Method::POST, "cache/pins", (&[], Some(body)))
+                    }
+                    "unpin" => admin.send(Method::DELETE, "cache/pins", (&[("path", path)], None)),
+                    action => {
+                        admin.send(Method::POST, &format!("cache/{action}"), (&[], Some(json!({ "path": path }))))
+                    }
+                };
+                out::json(&reply?)?;
             }
             Ok(())
         }
     }
 }
 
-fn list(matches: &ArgMatches) -> Outcome {
-    let objects: Value = serde_json::from_str(&admin::ask(matches, Method::GET, "/cache/objects", &[])?)?;
+fn list(admin: &Admin<'_>) -> Outcome {
     say!(
         "{:>14} {:>8} {:>8} {:>8} {:>14} {:>14}      PATH",
         "BYTES",
@@ -86,7 +105,7 @@ fn list(matches: &ArgMatches) -> Outcome {
         "HIT BYTES",
         "MISS BYTES"
     )?;
-    for object in objects.as_array().into_iter().flatten() {
+    admin.each("cache/objects", &[], |object: &Value| {
         let number = |name: &str| object[name].as_u64().unwrap_or(0);
         let text = |name: &str| object[name].as_str().unwrap_or("").to_owned();
         let pinned = if object["pinned"] == true { "pin" } else { "" };
@@ -94,7 +113,25 @@ fn list(matches: &ArgMatches) -> Outcome {
             [text("place"), text("path")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
         let (bytes, slices, memory, disk) = (number("bytes"), number("slices"), number("in-memory"), number("on-disk"));
         let (hit, miss) = (number("hit-bytes"), number("miss-bytes"));
-        say!("{bytes:>14} {slices:>8} {memory:>8} {disk:>8} {hit:>14} {miss:>14} {pinned:>4} {path}")?;
+        say!("{bytes:>14} {slices:>8} {memory:>8} {disk:>8} {hit:>14} {miss:>14} {pinned:>4} {path}")
+    })
+}
+
+/// Prints which slices of a file or asset are cached.
+fn map(admin: &Admin<'_>, path: &str) -> Outcome {
+    let map = admin.get("cache/map", &[("path", path), ("cells", "1024")])?;
+    say!("m in memory, d cached, p cached in part, c coming, . absent, f a local file")?;
+    for object in map["objects"].as_array().into_iter().flatten() {
+        let (path, cells) = (object["path"].as_str().unwrap_or(""), object["cells"].as_str().unwrap_or(""));
+        say!(
+            "{path}: {} bytes, {} slices, {} in a character",
+            object["bytes"],
+            object["slices"],
+            object["slices-per-cell"]
+        )?;
+        for line in cells.as_bytes().chunks(64) {
+            say!("  {}", String::from_utf8_lossy(line))?;
+        }
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `millpond check`: is the configuration right, can it be served here, and what is in force?
+//! `millpond check`: errors of a configuration, obstacles to serving it here, and its values.
 
 use super::{Outcome, runtime, serve};
 use crate::out::{self, say};

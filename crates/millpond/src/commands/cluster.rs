@@ -1,20 +1,25 @@
 //! `millpond cluster`: the nodes of a cluster, by the admin address of one of them.
 
-use super::{Outcome, admin};
-use crate::out::say;
+use super::{
+    Outcome,
+    admin::{self, Admin},
+};
+use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use reqwest::Method;
 use serde_json::Value;
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
-/// Interval between two looks of `watch`.
+/// Interval between two requests of `watch`.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn command() -> Command {
     let status =
         Command::new("status").about("Shows the nodes, their load, and how this node stands with etcd").arg(json());
     let assign = Command::new("assign")
-        .about("Explains which nodes serve an asset or stream, and why")
+        .about(
+            "Explains which nodes serve an asset or stream, and why, and whether their bandwidth suffices for one more",
+        )
         .arg(Arg::new("path").required(true).value_name("PATH").help("Path as in URLs, such as /films/ducks.mp4"))
         .arg(json());
     let watch = Command::new("watch").about("Prints a line for each change of the nodes, until it is interrupted");
@@ -26,7 +31,7 @@ pub(crate) fn command() -> Command {
         .about("Shows and steers the cluster of a running server")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([status, assign, watch, drain].map(|command| command.arg(admin::address())))
+        .subcommands([status, assign, watch, drain].map(|command| command.args(admin::address())))
 }
 
 fn json() -> Arg {
@@ -40,22 +45,27 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("watch", matches)) => watch(matches),
         Some(("drain", matches)) => {
             let node = matches.get_one::<String>("node").map(String::as_str).unwrap_or_default();
-            let method = if matches.get_flag("undo") { Method::DELETE } else { Method::POST };
-            admin::print(matches, method, "/cluster/drain", &[("node", node)])
+            let method = if matches.get_flag("undo") { Method::DELETE } else { Method::PUT };
+            Admin::of(matches).print(method, &format!("cluster/nodes/{}/drain", admin::component(node)), None)
         }
         _ => Err("no such command".into()),
     }
 }
 
-fn ask(matches: &ArgMatches, path: &str, query: &[(&str, &str)]) -> Result<Value, Box<dyn Error>> {
-    Ok(serde_json::from_str(&admin::ask(matches, Method::GET, path, query)?)?)
+/// The state of the cluster.
+fn state(matches: &ArgMatches) -> Result<Value, Box<dyn Error>> {
+    let all = Admin::of(matches).get("cluster", &[])?;
+    if all["node"].is_null() {
+        return Err("this server is no node of a cluster: the setting cluster names etcd".into());
+    }
+    Ok(all)
 }
 
 fn status(matches: &ArgMatches) -> Outcome {
+    let all = state(matches)?;
     if matches.get_flag("json") {
-        return admin::print(matches, Method::GET, "/cluster", &[]);
+        return out::json(&format!("{all:#}"));
     }
-    let all = ask(matches, "/cluster", &[])?;
     let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     let mut etcd = text(&all["etcd"]["state"]);
     if let Some(error) = all["etcd"]["error"].as_str() {
@@ -70,7 +80,7 @@ fn status(matches: &ArgMatches) -> Outcome {
         if node["draining"] == true {
             roles.push_str(" (drains)");
         }
-        let (load, capacity, sessions) = (mbps("load_bps"), mbps("capacity_bps"), &node["sessions"]);
+        let (load, capacity, sessions) = (mbps("load-bps"), mbps("capacity-bps"), &node["sessions"]);
         let (name, http, rtsp) = (text(&node["name"]), text(&node["http"]), text(&node["rtsp"]));
         say!("{name:<20} {load:>10} {capacity:>10} {sessions:>8} {http:<28} {rtsp:<28} {roles}")?;
     }
@@ -82,18 +92,41 @@ fn status(matches: &ArgMatches) -> Outcome {
 
 fn assign(matches: &ArgMatches) -> Outcome {
     let path = matches.get_one::<String>("path").map(String::as_str).unwrap_or_default();
+    let answer = Admin::of(matches).get("cluster/assign", &[("path", path)])?;
     if matches.get_flag("json") {
-        return admin::print(matches, Method::GET, "/cluster/assign", &[("path", path)]);
+        return out::json(&format!("{answer:#}"));
     }
-    let answer = ask(matches, "/cluster/assign", &[("path", path)])?;
+    say_assignment(&answer)
+}
+
+/// Prints which nodes serve an object, and whether a stream of it fits.
+pub(super) fn say_assignment(answer: &Value) -> Outcome {
     let text = |name: &str| answer[name].as_str().unwrap_or("").to_owned();
     let homes: Vec<_> = answer["homes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     say!("{} ({}, {}, revision {})", text("object"), text("kind"), text("assignment"), answer["revision"])?;
     say!("{}", text("text"))?;
-    say!("homes of its first bytes: {}", if homes.is_empty() { "none".to_owned() } else { homes.join(", ") })
+    say!("homes of its first bytes: {}", if homes.is_empty() { "none".to_owned() } else { homes.join(", ") })?;
+    for room in answer["book"].as_array().into_iter().flatten() {
+        say!("{}", room_line(room))?;
+    }
+    Ok(())
 }
 
-/// What `watch` compares: the state of this node, and a line for each node.
+/// A line of the book: what a stream would have of a node or a storage.
+fn room_line(room: &Value) -> String {
+    let mbps = |name: &str| room[name].as_f64().map(|bps| format!("{:.1}M", bps / 1e6));
+    let [wanted, booked] = ["wanted-bps", "booked-bps"].map(|name| mbps(name).unwrap_or_default());
+    let resource = room["resource"].as_str().unwrap_or("");
+    let fits = if room["fits"] == true { "fits" } else { "does not fit" };
+    match (mbps("bound-bps"), mbps("free-bps")) {
+        (Some(bound), Some(free)) => {
+            format!("{resource}: {booked} booked of {bound}, {free} free; a stream of {wanted} {fits}")
+        }
+        _ => format!("{resource}: {booked} booked, not limited; a stream of {wanted} {fits}"),
+    }
+}
+
+/// The lines that `watch` compares: the state of this node, and one for each node.
 fn lines(all: &Value) -> BTreeMap<String, String> {
     let own =
         format!("{}, etcd {}", all["membership"].as_str().unwrap_or(""), all["etcd"]["state"].as_str().unwrap_or(""));
@@ -109,7 +142,7 @@ fn lines(all: &Value) -> BTreeMap<String, String> {
 fn watch(matches: &ArgMatches) -> Outcome {
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     loop {
-        let now = lines(&ask(matches, "/cluster", &[])?);
+        let now = lines(&state(matches)?);
         for (what, state) in &now {
             if known.get(what) != Some(state) {
                 say!("{what}: {state}")?;
@@ -120,5 +153,23 @@ fn watch(matches: &ArgMatches) -> Outcome {
         }
         known = now;
         std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_line_of_the_book_tells_what_is_free() {
+        let room = |bound: Option<u64>, free: Option<u64>, fits| {
+            room_line(&json!({
+                "resource": "storage:films/a", "wanted-bps": 2_000_000, "booked-bps": 9_500_000, "bound-bps": bound, "free-bps": free, "fits": fits
+            }))
+        };
+        let line = room(Some(10_000_000), Some(500_000), false);
+        assert_eq!(line, "storage:films/a: 9.5M booked of 10.0M, 0.5M free; a stream of 2.0M does not fit");
+        assert_eq!(room(None, None, true), "storage:films/a: 9.5M booked, not limited; a stream of 2.0M fits");
     }
 }

@@ -1,6 +1,10 @@
-//! `millpond explain`: what a request needs, what of it is cached, and what would be asked from the origin.
+//! `millpond explain`: the ranges that a request needs, their locations, and the requests to the origin.
 
-use super::{Outcome, admin};
+use super::{
+    Outcome,
+    admin::{self, Admin},
+    cluster,
+};
 use crate::out::{self, say};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use reqwest::Method;
@@ -12,7 +16,7 @@ pub(crate) fn command() -> Command {
         .about("Shows what a request to a running server needs, what of it is cached, and what the origin would be asked for")
         .arg(Arg::new("url").required(true).value_name("URL|PATH").help("The request: films/a.mp4/v1/3.m4s"))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
-        .arg(admin::address())
+        .args(admin::address())
 }
 
 /// Lines of runs that are shown: they fit a screen with those around them.
@@ -81,7 +85,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
         None => url,
     };
-    let text = admin::ask(matches, Method::GET, "/explain", &[("url", path)])?;
+    let text = Admin::of(matches).send(Method::GET, "explain", (&[("url", path)], None))?;
     if matches.get_flag("json") {
         return out::json(&text);
     }
@@ -112,6 +116,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         let last = told["origin"]["last-byte-seconds"].as_f64().unwrap_or(first);
         let siblings = if told["origin"]["siblings-first"] == true { ", after sibling caches" } else { "" };
         say!("  which takes about {first:.3} s to the first and {last:.3} s to the last of them{siblings}")?;
+    }
+    if !told["cluster"].is_null() {
+        cluster::say_assignment(&told["cluster"])?;
     }
     Ok(())
 }

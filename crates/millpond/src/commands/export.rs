@@ -1,8 +1,9 @@
 //! `millpond export`: clips of the past of a running server's live streams, as MP4 files.
 
 use super::{Outcome, runtime};
-use crate::out::say;
+use crate::out::{progress, progress_of, say};
 use clap::{Arg, ArgMatches, Command};
+use millpond_server::settings::value;
 use reqwest::{Response, Url};
 use std::{
     error::Error,
@@ -36,7 +37,7 @@ pub(crate) fn command() -> Command {
                 .long("server")
                 .value_name("URL")
                 .default_value("http://127.0.0.1:8080")
-                .help("Where players reach the server (its setting `http` or `https`)"),
+                .help("Address of players on the server (its setting `http` or `https`)"),
         )
 }
 
@@ -52,6 +53,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let url = clip_url(text("server"), path, (text("start"), text("end")))?;
     let part = output.with_added_extension("part");
     let written = runtime()?.block_on(async { write(clip(url).await?, &part).await });
+    progress("");
     let finished = written.and_then(|bytes| {
         fs::rename(&part, &output)?;
         Ok(bytes)
@@ -97,10 +99,12 @@ async fn clip(url: Url) -> Result<Response, Box<dyn Error>> {
 async fn write(mut reply: Response, file: &Path) -> Result<u64, Box<dyn Error>> {
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
     let mut out = BufWriter::new(File::create(file).map_err(failed)?);
+    let all = reply.content_length().unwrap_or(0);
     let mut bytes = 0;
     while let Some(chunk) = reply.chunk().await? {
         out.write_all(&chunk).map_err(failed)?;
         bytes += chunk.len() as u64;
+        progress_of(bytes, all, &format!("{} written", value::show_size(bytes)));
     }
     out.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
     Ok(bytes)

@@ -1,12 +1,12 @@
 //! `millpond index`: writes index files (dref MP4s) that stand for media elsewhere.
 
 use super::{Outcome, runtime};
-use crate::out::{Closed, note, say};
+use crate::out::{Closed, note, progress, progress_of, say};
 use crate::target::{self, Opened};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_media::dref;
 use millpond_store::ObjectPath;
-use std::{error::Error, path::PathBuf};
+use std::{error::Error, io::IsTerminal as _, path::PathBuf};
 
 pub(crate) fn command() -> Command {
     Command::new("index")
@@ -24,9 +24,10 @@ pub(crate) fn command() -> Command {
                 .help("Folder for NAME.dref.mp4 [default: the file's folder, or the working folder for URLs]"),
         )
         .arg(
-            Arg::new("location").long("location").value_name("PREFIX").help(
-                "What the references begin with; the file's name follows [default: nothing, the media lies beside]",
-            ),
+            Arg::new("location")
+                .long("location")
+                .value_name("PREFIX")
+                .help("Beginning of the references; the file's name follows [default: nothing, the media lies beside]"),
         )
         .arg(
             Arg::new("url").long("url").action(ArgAction::SetTrue).help(
@@ -58,17 +59,23 @@ async fn write_all(matches: &ArgMatches) -> Outcome {
         return write_one(&opened, only, &output, text("location").unwrap_or(""), matches.get_flag("url")).await;
     }
     let mut failed = 0;
-    for path in &paths {
+    // On a terminal the lines of the files are the progress.
+    let is_told = !std::io::stdout().is_terminal();
+    for (number, path) in paths.iter().enumerate() {
+        if is_told {
+            progress_of(number as u64, paths.len() as u64, path.file_name());
+        }
         let written = write_one(&opened, path, &output, text("location").unwrap_or(""), matches.get_flag("url")).await;
         match written {
             Err(error) if !error.is::<Closed>() => {
                 note!("millpond: {error}");
                 failed += 1;
             }
-            // The files are what the command is for: nobody reads their names any more.
+            // The files are written; only their names have no reader any more.
             _ => {}
         }
     }
+    progress("");
     if failed > 0 { Err(format!("{failed} of {} files could not be indexed", paths.len()).into()) } else { Ok(()) }
 }
 

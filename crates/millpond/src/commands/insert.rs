@@ -1,10 +1,13 @@
 //! `millpond insert`: clips in the live streams of a running server.
 
-use super::{Outcome, admin};
+use super::{
+    Outcome,
+    admin::{self, Admin},
+};
 use crate::out::say;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub(crate) fn command() -> Command {
     Command::new("insert")
@@ -30,7 +33,7 @@ pub(crate) fn command() -> Command {
                 .long("session")
                 .value_name("NUMBER")
                 .requires("path")
-                .help("Only viewer that gets it: the id of its module in /graph, a transmission, multicast or viewing"),
+                .help("Only viewer that gets it: the id of its module in `millpond streams graph`, a transmission, multicast or viewing"),
         )
         .arg(
             Arg::new("list")
@@ -46,25 +49,30 @@ pub(crate) fn command() -> Command {
                 .conflicts_with("path")
                 .help("Cancels a clip; where it plays, the stream goes on with its next key frame"),
         )
-        .arg(admin::address())
+        .args(admin::address())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let admin = Admin::of(matches);
     if matches.get_flag("list") {
-        return list(matches);
+        return list(&admin);
     }
     if let Some(id) = matches.get_one::<String>("cancel") {
-        return admin::print(matches, Method::DELETE, "/insert", &[("id", id)]);
+        return admin.print(Method::DELETE, &format!("insertions/{}", admin::component(id)), None);
     }
-    let text = |name: &'static str| Some((name, matches.get_one::<String>(name)?.as_str()));
-    let given: Vec<_> = ["path", "clip", "at", "session"].into_iter().filter_map(text).collect();
-    admin::print(matches, Method::POST, "/insert", &given)
+    let text = |name: &'static str| Some((name.to_owned(), json!(matches.get_one::<String>(name)?)));
+    let mut given: Map<_, _> = ["path", "clip", "at"].into_iter().filter_map(text).collect();
+    if let Some(session) = matches.get_one::<String>("session") {
+        let number: u64 = session.parse().map_err(|_| format!("--session {session}: a number is expected"))?;
+        given.insert("session".to_owned(), json!(number));
+    }
+    admin.print(Method::POST, "insertions", Some(given.into()))
 }
 
-fn list(matches: &ArgMatches) -> Outcome {
-    let all: Value = serde_json::from_str(&admin::ask(matches, Method::GET, "/insert", &[])?)?;
+fn list(admin: &Admin<'_>) -> Outcome {
+    let all: Value = admin.get("insertions", &[])?;
     say!("{:>6} {:>8} {:>8} {:<12} {:<24} CLIP", "NUMBER", "FRAMES", "SECONDS", "STATE", "STREAM")?;
-    for insertion in all.as_array().into_iter().flatten() {
+    for insertion in all["items"].as_array().into_iter().flatten() {
         let text = |name: &str| insertion[name].as_str().unwrap_or("");
         let number = |name: &str| insertion[name].as_u64().unwrap_or(0);
         let seconds = insertion["seconds"].as_f64().unwrap_or(0.0);

@@ -4,17 +4,29 @@ mod admin;
 mod cache;
 mod check;
 mod cluster;
+mod completions;
+mod doctor;
+#[cfg(test)]
+mod documentation;
 mod explain;
 mod export;
 mod index;
 mod insert;
 mod load;
+mod logs;
+mod man;
+mod places;
 mod probe;
 mod record;
+mod reload;
 mod serve;
+mod sessions;
+mod settings;
 mod sign;
 mod simulate;
+mod streams;
 mod stripe;
+mod upgrade;
 
 use clap::{ArgMatches, Command};
 use std::{error::Error, ffi::OsString};
@@ -33,11 +45,19 @@ pub(crate) fn cli() -> Command {
         .subcommands([
             serve::command(),
             check::command(),
+            doctor::command(),
             probe::command(),
             index::command(),
             cache::command(),
+            sessions::command(),
+            streams::command(),
+            logs::command(),
+            settings::command(),
+            places::command(),
             cluster::command(),
             record::command(),
+            reload::command(),
+            upgrade::command(),
             insert::command(),
             export::command(),
             stripe::command(),
@@ -46,6 +66,8 @@ pub(crate) fn cli() -> Command {
             explain::command(),
             load::command(),
             simulate::command(),
+            completions::command(),
+            man::command(),
         ])
 }
 
@@ -59,11 +81,19 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
         Some(("check", matches)) => check::run(matches),
+        Some(("doctor", matches)) => doctor::run(matches),
         Some(("probe", matches)) => probe::run(matches),
         Some(("index", matches)) => index::run(matches),
         Some(("cache", matches)) => cache::run(matches),
+        Some(("sessions", matches)) => sessions::run(matches),
+        Some(("streams", matches)) => streams::run(matches),
+        Some(("logs", matches)) => logs::run(matches),
+        Some(("settings", matches)) => settings::run(matches),
+        Some(("places", matches)) => places::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
         Some(("record", matches)) => record::run(matches),
+        Some(("reload", matches)) => reload::run(matches),
+        Some(("upgrade", matches)) => upgrade::run(matches),
         Some(("insert", matches)) => insert::run(matches),
         Some(("export", matches)) => export::run(matches),
         Some(("stripe", matches)) => stripe::run(matches),
@@ -72,6 +102,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(("explain", matches)) => explain::run(matches),
         Some(("load", matches)) => load::run(matches),
         Some(("simulate", matches)) => simulate::run_command(matches),
+        Some(("completions", matches)) => completions::run(matches),
+        Some(("man", matches)) => man::run(matches),
         _ => Err("no such command".into()),
     }
 }

@@ -1,10 +1,13 @@
 //! `millpond record`: recordings of a running server's channels.
 
-use super::{Outcome, admin};
+use super::{
+    Outcome,
+    admin::{self, Admin},
+};
 use crate::out::say;
 use clap::{Arg, ArgMatches, Command};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub(crate) fn command() -> Command {
     let limit = |name: &'static str, value: &'static str, help: &'static str| {
@@ -17,7 +20,7 @@ pub(crate) fn command() -> Command {
         .subcommands([
             Command::new("ls")
                 .about("Lists the recordings that run, and the last ones that ended")
-                .arg(admin::address()),
+                .args(admin::address()),
             Command::new("start")
                 .about("Starts to record a channel or live stream; prints the recording's number and file")
                 .arg(
@@ -28,7 +31,7 @@ pub(crate) fn command() -> Command {
                 )
                 .arg(limit("duration", "TIME", "Longest duration, such as 90s or 1h, at most record-duration"))
                 .arg(limit("size", "SIZE", "Highest size, such as 1GiB, at most record-size"))
-                .arg(admin::address()),
+                .args(admin::address()),
             Command::new("stop")
                 .about("Stops a recording and completes its file")
                 .arg(
@@ -37,27 +40,34 @@ pub(crate) fn command() -> Command {
                         .value_name("NUMBER")
                         .help("Number of the recording, as `ls` shows it"),
                 )
-                .arg(admin::address()),
+                .args(admin::address()),
         ])
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let Some((name, matches)) = matches.subcommand() else { return Err("no such command".into()) };
-    let given = |names: &[&'static str]| -> Vec<(&str, &str)> {
-        let text = |name: &'static str| Some((name, matches.get_one::<String>(name)?.as_str()));
-        names.iter().filter_map(|name| text(name)).collect()
-    };
+    let (admin, text) = (Admin::of(matches), |name: &str| matches.get_one::<String>(name));
     match name {
-        "ls" => list(matches),
-        "start" => admin::print(matches, Method::POST, "/record", &given(&["path", "duration", "size"])),
-        _ => admin::print(matches, Method::DELETE, "/record", &given(&["id"])),
+        "ls" => list(&admin),
+        "start" => {
+            let given = ["path", "duration", "size"].into_iter();
+            let given: Map<_, _> = given.filter_map(|name| Some((name.to_owned(), json!(text(name)?)))).collect();
+            admin.print(Method::POST, "recordings", Some(given.into()))
+        }
+        _ => {
+            let id = text("id").map(String::as_str).unwrap_or_default();
+            admin.print(Method::DELETE, &format!("recordings/{}", admin::component(id)), None)
+        }
     }
 }
 
-fn list(matches: &ArgMatches) -> Outcome {
-    let all: Value = serde_json::from_str(&admin::ask(matches, Method::GET, "/record", &[])?)?;
+fn list(admin: &Admin<'_>) -> Outcome {
+    let all: Value = admin.get("recordings", &[])?;
+    if all["is-on"] == false {
+        return Err("recording is off: the setting record-folder names its folder".into());
+    }
     say!("{:>6} {:>14} {:>10} {:>8} {:>8} {:<17} FILE", "NUMBER", "BYTES", "FRAMES", "LOST", "SECONDS", "STATE")?;
-    for recording in all.as_array().into_iter().flatten() {
+    for recording in all["items"].as_array().into_iter().flatten() {
         let number = |name: &str| recording[name].as_u64().unwrap_or(0);
         let (id, bytes, frames, lost) = (number("id"), number("bytes"), number("frames"), number("lost-frames"));
         let seconds = recording["seconds"].as_f64().unwrap_or(0.0);

@@ -4,10 +4,10 @@ use super::Outcome;
 use crate::out::say;
 use clap::{Arg, ArgMatches, Command};
 use millpond_server::{
-    access::{Claims, keys::Secret, sign},
+    access::{Claims, Parties, keys::Secret, sign},
     config::value,
     http::request::uri,
-    intercept::Network,
+    network::Network,
 };
 use reqwest::Url;
 use std::time::{Duration, SystemTime};
@@ -33,19 +33,36 @@ pub(crate) fn command() -> Command {
                 .help("File with the secret: the one of access-tokens, at least 32 bytes"),
         )
         .arg(
-            Arg::new("for").long("for").value_name("DURATION").default_value("4h").help("How long the URL may be used"),
+            Arg::new("for")
+                .long("for")
+                .value_name("DURATION")
+                .default_value("4h")
+                .help("Time for which the URL is valid"),
         )
-        .arg(
-            Arg::new("path")
-                .long("path")
-                .value_name("PATH")
-                .help("What the token is for, with all below it; by default the asset of the URL, \"/\" is everything"),
-        )
+        .arg(Arg::new("path").long("path").value_name("PATH").help(
+            "Path that the token admits to, with all below it; by default the asset of the URL, \"/\" admits to all",
+        ))
         .arg(
             Arg::new("network")
                 .long("network")
                 .value_name("NETWORK")
                 .help("Clients that may use it: an address, or a network such as 10.0.0.0/8"),
+        )
+        .arg(Arg::new("id").long("id").value_name("NAME").help("Name (jti) by which access-revoked can revoke it"))
+        .arg(
+            Arg::new("subject")
+                .long("subject")
+                .value_name("NAME")
+                .help("Subject (sub): token-requests and token-streams count all tokens of one subject"),
+        )
+        .arg(
+            Arg::new("issuer").long("issuer").value_name("NAME").help("Issuer (iss), where access-issuer asks for one"),
+        )
+        .arg(
+            Arg::new("audience")
+                .long("audience")
+                .value_name("NAME")
+                .help("Audience (aud), where access-audience asks for one"),
         )
 }
 
@@ -68,8 +85,15 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         uri::decode_path(url.path()).ok_or_else(|| format!("{given}: the path is not UTF-8 text"))?.into_owned();
     let path = text("path").unwrap_or_else(|| asset_of(&decoded)).trim_matches('/').to_owned();
     let expires = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)? + period;
-    let claims = Claims { exp: expires.as_secs(), paths: Some(vec![path]), net: text("network").map(str::to_owned) };
-    let signed = format!("/~{}{}", sign(&claims, &secret)?, url.path());
+    let claims = Claims {
+        exp: expires.as_secs(),
+        paths: Some(vec![path]),
+        net: text("network").map(str::to_owned),
+        jti: text("id").map(str::to_owned),
+        sub: text("subject").map(str::to_owned),
+    };
+    let parties = Parties { issuer: text("issuer").map(str::to_owned), audience: text("audience").map(str::to_owned) };
+    let signed = format!("/~{}{}", sign(&claims, &parties, &secret)?, url.path());
     url.set_path(&signed);
     say!("{url}")?;
     Ok(())

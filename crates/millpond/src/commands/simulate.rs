@@ -1,4 +1,4 @@
-//! `millpond simulate`: what a policy, a mode or a larger cache would change, before it is bought.
+//! `millpond simulate`: the effect of another policy, mode or size of the cache on a workload.
 
 mod cluster;
 mod dispensers;
@@ -149,7 +149,7 @@ fn compare_all(matches: &ArgMatches) -> Done {
     write_json(matches, &serde_json::to_string_pretty(&rows)?)
 }
 
-/// Writes what `--json` asks for.
+/// Writes the file of `--json`.
 fn write_json(matches: &ArgMatches, json: &str) -> Done {
     match matches.get_one::<String>("json").map(String::as_str) {
         Some("-") => out::json(json)?,
@@ -230,7 +230,7 @@ fn combinations(matches: &ArgMatches) -> Result<Vec<Combination>, Box<dyn Error>
     Ok(all)
 }
 
-/// Shows which run is under way, and how far it is.
+/// Shows the run that is under way, and its progress.
 fn tell((number, all): (usize, usize), label: &str, share: f64) {
     out::progress(&format!("run {number} of {all}, {label}: {:.0} %", share * 100.0));
 }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use std::{
     io::{Read as _, Write as _},
     net::TcpListener,
+    os::unix::fs::PermissionsExt,
     path::Path,
-    process::Command,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,11 +17,12 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-const SECRET: &str = "a secret of thirty-two bytes....";
+pub(crate) const SECRET: &str = "a secret of thirty-two bytes....";
 const CLIP: &str = "h264_aac.mp4";
-const LIST: &str = "closed/h264_aac.mp4/index.m3u8";
+pub(crate) const RTSP_CLIP: &str = CLIP;
+pub(crate) const LIST: &str = "closed/h264_aac.mp4/index.m3u8";
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
 }
 
@@ -28,12 +30,12 @@ fn signed(algorithm: Algorithm, claims: &Value, key: &EncodingKey) -> String {
     jsonwebtoken::encode(&Header::new(algorithm), claims, key).unwrap()
 }
 
-fn made(claims: &Value) -> String {
+pub(crate) fn made(claims: &Value) -> String {
     signed(Algorithm::HS256, claims, &EncodingKey::from_secret(SECRET.as_bytes()))
 }
 
 /// A server with an open and a closed place of the same clips, and the rules of the closed one.
-fn serve(rules: &str, more: &[&str]) -> (Server, tempfile::TempDir) {
+pub(crate) fn serve(rules: &str, more: &[&str]) -> (Server, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("millpond.toml");
     let clips = clips::folder().display();
@@ -43,7 +45,7 @@ fn serve(rules: &str, more: &[&str]) -> (Server, tempfile::TempDir) {
 }
 
 /// A file in a folder of its own.
-fn file(content: &[u8]) -> (tempfile::TempDir, String) {
+pub(crate) fn file(content: &[u8]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     std::fs::write(&path, content).unwrap();
@@ -144,7 +146,7 @@ fn attempts_without_right_are_refused() {
         (".millpond/assets?folder=//closed/".to_owned(), "X", String::new(), 401),
         (format!(".millpond/asset?path=closed/{CLIP}"), "X", String::new(), 401),
         (format!(".millpond/asset?path=%2F%2Fclosed/{CLIP}"), "X", String::new(), 401),
-        (format!(".millpond/duration?path=closed/{CLIP}"), "X", String::new(), 401),
+        (format!(".millpond/brief?path=closed/{CLIP}"), "X", String::new(), 401),
         (format!("~{}/closed/{CLIP}/../other.mp4", made(&film)), "X", String::new(), 403),
         (format!("~{}/closed/{CLIP}/%2e%2e/hevc.mp4", made(&film)), "X", String::new(), 403),
         (format!("~{right}/~{right}/{LIST}"), "X", String::new(), 404),
@@ -214,12 +216,12 @@ fn keys_of_each_kind_admit_and_are_read_again() {
     watch.end(By::Access, &server);
 }
 
-fn hang_up(server: &mut Server) {
+pub(crate) fn hang_up(server: &mut Server) {
     let pid = rustix::process::Pid::from_raw(server.process.0.id() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
 }
 
-fn comes(what: &str, server: &Server, mut is_there: impl FnMut() -> bool) {
+pub(crate) fn comes(what: &str, server: &Server, mut is_there: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_there() {
         assert!(began.elapsed() < Duration::from_secs(60), "{what}\n{}", server.log_text());
@@ -297,6 +299,49 @@ fn users_and_networks_are_asked_for_by_http_and_rtsp() {
     assert_eq!(server.get(&LIST.replace("closed", "open")).status, 200);
 }
 
+/// Paths that a search finds, and the number of places that it may not look into.
+fn search(server: &Server, path: &str, authorization: &str) -> (Vec<String>, u64) {
+    let found = || {
+        let reply = with_header(server, path, "Authorization", authorization);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        serde_json::from_slice::<Value>(&reply.body).unwrap()
+    };
+    comes("the names", server, || found()["of"]["is-reading"] == false);
+    let found = found();
+    let rows = found["assets"].as_array().unwrap();
+    assert_eq!(found["total"], rows.len(), "{found}");
+    let paths = rows.iter().map(|row| row["path"].as_str().unwrap().to_owned()).collect();
+    (paths, found["of"]["refused"].as_u64().unwrap())
+}
+
+#[test]
+fn a_search_shows_no_names_of_places_that_refuse_the_viewer() {
+    const SEARCH: &str = ".millpond/search?q=H264_aac.mp4";
+    let [open, closed] = ["open", "closed"].map(|place| format!("{place}/{CLIP}"));
+    let (_secret, key) = file(SECRET.as_bytes());
+    let (_folder, users) = file(b"ann:pass\n");
+    let (server, _config) = serve(&format!("access-tokens = \"{key}\"\naccess-users = \"{users}\""), &[]);
+    let exp = now() + 600;
+    let film = made(&json!({ "exp": exp, "paths": [closed] }));
+    let both = vec![closed.clone(), open.clone()];
+    for (path, authorization, expected) in [
+        (SEARCH.to_owned(), String::new(), (vec![open.clone()], 1)),
+        (SEARCH.to_owned(), "Basic YW5uOmd1ZXNz".to_owned(), (vec![open.clone()], 1)),
+        (SEARCH.to_owned(), "Bearer eyJh.b.c".to_owned(), (vec![open.clone()], 1)),
+        (format!("{SEARCH}&token={}", made(&json!({ "exp": now() - 60 }))), String::new(), (vec![open.clone()], 1)),
+        (SEARCH.to_owned(), "Basic YW5uOnBhc3M=".to_owned(), (both.clone(), 0)),
+        (SEARCH.to_owned(), format!("Bearer {}", made(&json!({ "exp": exp }))), (both.clone(), 0)),
+        (format!("~{film}/{SEARCH}"), String::new(), (both, 0)),
+        // A token for one film shows that one only.
+        (format!("~{film}/.millpond/search?q=.mp4%20closed"), String::new(), (vec![closed], 0)),
+    ] {
+        assert_eq!(search(&server, &path, &authorization), expected, "{path} {authorization}");
+    }
+    assert_eq!(server.metric("millpond_access_refusals_total", ""), 0.0, "a search is no attempt");
+    let (server, _config) = serve("access-networks = [\"192.0.2.0/24\"]", &[]);
+    assert_eq!(search(&server, SEARCH, ""), (vec![open], 1));
+}
+
 /// Whether ffmpeg decodes a picture.
 fn plays(input: &[&str]) -> bool {
     let mut command = Command::new("ffmpeg");
@@ -340,6 +385,50 @@ fn players_play_signed_urls() {
     let there = sign(&[&format!("{film}/index.m3u8"), "--key", &key, "--network", "192.0.2.7"]);
     let status = |url: &str| server.get(url.split_once(&format!("{}/", server.port)).unwrap().1).status;
     assert_eq!((status(&here), status(&there)), (200, 403));
+}
+
+/// Plays a URL of HTTP with VLC, whose packages have no RTSP, and counts the pictures that it got.
+fn vlc(url: &str) -> usize {
+    // VLC does not run as root. The umask applies to folders as they are made.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let file = folder.path().join("out.ts");
+    let is_root = rustix::process::geteuid().is_root();
+    let mut command = Command::new(if is_root { "setpriv" } else { "cvlc" });
+    if is_root {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "cvlc"]);
+    }
+    command.env("HOME", folder.path()).args(["-I", "dummy", "--play-and-exit"]);
+    command.arg(format!("--sout=#std{{access=file,mux=ts,dst={}}}", file.display())).args([url, "vlc://quit"]);
+    let mut player = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while player.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let _ = (player.kill(), player.wait());
+    decode::video(&["-i", file.to_str().unwrap()], "0:v").map_or(0, |frames| frames.len())
+}
+
+#[test]
+fn vlc_plays_with_tokens() {
+    if !have("cvlc") || !have("ffmpeg") {
+        return;
+    }
+    let (_folder, key) = file(SECRET.as_bytes());
+    let (server, _config) = serve(&format!("access-tokens = \"{key}\""), &[]);
+    let film = server.url(&format!("closed/{CLIP}/index.m3u8"));
+    let token = sign(&[&film, "--key", &key]).split('~').nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let of = |name: &str| server.url(&format!("~{token}/closed/{CLIP}{name}"));
+    let urls = [of("/index.m3u8"), of("/ts/index.m3u8"), of("/index.mpd"), of(""), format!("{film}?token={token}")];
+    std::thread::scope(|scope| {
+        let players: Vec<_> = urls.iter().map(|url| (url, scope.spawn(|| vlc(url)))).collect();
+        for (url, player) in players {
+            // VLC leaves out the last ones when it ends. The clip has 225.
+            let pictures = player.join().unwrap();
+            assert!(pictures > 150, "{url}: {pictures}\n{}", server.log_text());
+        }
+    });
+    assert_eq!(vlc(&film), 0, "without a token");
 }
 
 #[test]

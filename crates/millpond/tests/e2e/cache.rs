@@ -1,6 +1,11 @@
 //! The disk cache: what outlives a kill, what an operator sees and steers, what siblings give.
 
-use crate::support::{self, Server, get, origins, small_disk::SmallDisk};
+use crate::support::{
+    self, Server,
+    api::{body, send},
+    get, origins,
+    small_disk::SmallDisk,
+};
 use std::{path::Path, process::Command, time::Duration};
 
 const SIZE: usize = 5 << 20;
@@ -95,7 +100,7 @@ fn an_operator_sees_and_steers() {
     assert!(small.contains("\"slices\": 2"), "{small}");
     assert!(millpond(&server, &["cache", "purge", "films/film.bin"]).contains("\"purged-slices\": 2"));
     assert!(!millpond(&server, &["cache", "ls"]).contains("film.bin"));
-    let foreign = support::request(server.admin, "POST", "/cache/purge?object=films", &[("Origin", "http://x")]);
+    let foreign = send(server.admin, "POST", "cache/purge", &body("path=films"), &[("Origin", "http://x")]);
     assert_eq!(foreign.status, 403);
 }
 
@@ -144,9 +149,9 @@ fn the_beginning_of_a_title_is_pinned_with_its_index() {
     assert_eq!(server.metric("millpond_disk_pinned_bytes", "") / slice, kept);
     millpond(&server, &["cache", "unpin", "films/a.mp4", "films/b.mp4"]);
     assert_eq!(server.metric("millpond_disk_pinned_bytes", ""), 0.0);
-    let refused = support::request(server.admin, "POST", "/cache/pin?object=films/a.mp4&first=soon", &[]);
+    let refused = send(server.admin, "POST", "cache/pins", &body("path=films/a.mp4&first=soon"), &[]);
     assert_eq!(refused.status, 400);
-    let none = support::request(server.admin, "POST", "/cache/pin?object=films/c.mp4&first=5s", &[]);
+    let none = send(server.admin, "POST", "cache/pins", &body("path=films/c.mp4&first=5s"), &[]);
     assert_eq!(none.status, 404, "{}", none.text());
 }
 

@@ -122,8 +122,8 @@ fn check_warns_of_media_that_http_gives_without_a_password() {
 #[test]
 fn switches_take_their_value_in_any_form() {
     for (args, value) in [
-        (["--access-log", "false"].as_slice(), "access-log = false"),
-        (&["--access-log=false"], "access-log = false"),
+        (["--access-log", "false"].as_slice(), "access-log = \"off\""),
+        (&["--access-log=false"], "access-log = \"off\""),
         (&["--hidden-files", "."], "hidden-files = true"),
         (&["--hidden-files", "off", "."], "hidden-files = false"),
     ] {
@@ -329,4 +329,74 @@ fn simulate_reads_traces_and_names_what_is_wrong() {
         let (code, _, err) = millpond(&[&["simulate"][..], &wrong].concat());
         assert!(code == 1 && err.contains(wrong[1]) || err.contains(wrong[0]), "{wrong:?}: {err}");
     }
+}
+
+#[test]
+fn doctor_names_what_is_wrong_and_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/sample");
+    let scratch = tempfile::tempdir().unwrap();
+    let cache = scratch.path().join("cache").display().to_string();
+    let free = ["--rtsp", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--cache", &cache];
+    let doctor = |args: &[&str]| millpond(&[&["doctor"][..], args, &free].concat());
+
+    let (code, out, err) = doctor(&["--http", "127.0.0.1:0", sample]);
+    assert_eq!(code, 0, "{out} {err}");
+    for part in ["rtsp 127.0.0.1:0 is free", "ranges work; first byte after ", "MB/s", " files may be open"] {
+        assert!(out.contains(part), "no {part:?} in {out}");
+    }
+    assert!(!out.contains('\x1b'), "no colours in a pipe: {out}");
+
+    // This test has the port, and nobody listens where the origin should be.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (films, live) = (format!("films=http://{gone}/films"), format!("cams=rtsp://{gone}/"));
+    let (code, out, err) = doctor(&["--http", &address, &films, &live, "--json"]);
+    assert_eq!(code, 1, "{out} {err}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let error = |area: &str| {
+        let found = findings.iter().find(|found| found["area"] == area && found["severity"] == "error");
+        found.unwrap_or_else(|| panic!("no error of {area} in {out}"))
+    };
+    assert_eq!(report["errors"], 3, "{out}");
+    assert!(error("ports")["text"].as_str().unwrap().contains(&format!("(process {})", std::process::id())), "{out}");
+    assert!(error("films")["advice"].as_str().unwrap().contains("firewall"), "{out}");
+    assert!(error("cams")["text"].as_str().unwrap().contains(&gone.to_string()), "{out}");
+}
+
+#[test]
+fn doctor_compares_clocks_with_those_of_origins() {
+    let origin = tiny_origin("HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Length: 0\r\n\r\n");
+    let free = ["--http", "127.0.0.1:0", "--rtsp", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--cache-size", "0"];
+    let (_, out, _) = millpond(&[&["doctor", &format!("http://{origin}/")][..], &free].concat());
+    assert!(out.contains("ahead of that of 127.0.0.1: object stores refuse requests"), "{out}");
+}
+
+/// A server that gives every request the same reply.
+fn tiny_origin(reply: &'static str) -> std::net::SocketAddr {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            let _ = client.read(&mut head).and_then(|_| client.write_all(reply.as_bytes()));
+        }
+    });
+    address
+}
+
+#[test]
+fn man_pages_and_completions_are_written() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("man");
+    let (code, out, err) = millpond(&["man", folder.to_str().unwrap()]);
+    assert_eq!(code, 0, "{err}");
+    assert!(folder.join("millpond-serve.1").is_file() && out.contains("pages"), "{out}");
+    let (code, out, _) = millpond(&["man"]);
+    assert!(code == 0 && out.contains(".TH millpond 1"), "{out}");
+    let (code, out, _) = millpond(&["completions", "bash"]);
+    assert!(code == 0 && out.contains("_millpond()"), "{out}");
+    assert_eq!(millpond(&["completions", "dos"]).0, 2);
 }

@@ -26,7 +26,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 fn status(server: &Server) -> serde_json::Value {
-    serde_json::from_str(&get(server.admin, "/cluster", &[]).text()).unwrap()
+    crate::support::api::api(server.admin, "cluster")
 }
 
 /// Names of the nodes that take work, as a server sees them.
@@ -105,7 +105,7 @@ fn any_address_plays_everything_and_dead_nodes_are_replaced() {
     // Garbage under the prefix is told and ignored.
     assert!(etcd.ctl(&["put", "/millpond/nodes/garbage", "{"]));
     assert!(etcd.ctl(&["put", "/millpond/nodes/d/1", r#"{"name":"d","http":"http://u@h/x","capacity":9}"#]));
-    wait_for("problems", || nodes.iter().all(|node| status(node)["problem_count"] == 2));
+    wait_for("problems", || nodes.iter().all(|node| status(node)["problem-count"] == 2));
     assert_eq!(taking(&nodes[0]), NAMES);
 
     // Another node with a name that is taken does not start.
@@ -256,7 +256,7 @@ fn nodes_drain_and_leave() {
     command(&["drain", "b", "--undo"]);
     wait_for("b takes work", || [&first, &second].iter().all(|node| taking(node).len() == 2));
     assert_eq!(owner(&first, of_second), second.port);
-    let missing = request(first.admin, "POST", "/cluster/drain?node=nobody", &[("Content-Length", "0")]);
+    let missing = request(first.admin, "PUT", "/api/v1/cluster/nodes/nobody/drain", &[("Content-Length", "0")]);
     assert_eq!(missing.status, 404);
 
     // SIGTERM: the lease is revoked, and the others know at once.

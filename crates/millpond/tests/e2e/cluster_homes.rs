@@ -1,6 +1,9 @@
 //! Homes of slices: the origin sends each byte once for all nodes.
 
-use crate::support::{Server, etcd::Etcd, get};
+use crate::{
+    access,
+    support::{Server, etcd::Etcd, get},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
@@ -53,7 +56,10 @@ fn the_origin_sends_each_byte_once_and_a_home_that_hangs_costs_one_time_limit() 
     };
     let mut nodes: Vec<_> = NAMES.into_iter().map(start).collect();
     let began = Instant::now();
-    while nodes.iter().any(|node| get(node.admin, "/cluster", &[]).text().matches("\"http\":").count() < NAMES.len()) {
+    while nodes
+        .iter()
+        .any(|node| get(node.admin, "/api/v1/cluster", &[]).text().matches("\"http\":").count() < NAMES.len())
+    {
         assert!(began.elapsed() < Duration::from_secs(60), "no three nodes");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -77,4 +83,44 @@ fn the_origin_sends_each_byte_once_and_a_home_that_hangs_costs_one_time_limit() 
     // What the hung node is home of is sent to both others.
     assert!((1.05..2.0).contains(&share), "the origin sent it {share} times");
     assert!(sum(&nodes, "millpond_sibling_failures_total") >= 1.0);
+}
+
+#[test]
+fn homes_serve_nodes_in_places_with_rules() {
+    let Some(etcd) = Etcd::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let content = &bytes(3)[..40 << 20];
+    std::fs::write(folder.path().join("third.bin"), content).unwrap();
+    let origin = Server::start(&[folder.path().to_str().unwrap()]);
+    let place = format!("films=http://127.0.0.1:{}", origin.port);
+    let (_keys, key) = access::file(access::SECRET.as_bytes());
+    let (_secret, secret) = access::file(b"the secret of the cluster: thirty-two bytes");
+    let start = |name| {
+        let cluster = ["--cluster", &etcd.addresses(), "--node", name, "--cluster-lease", "60s"];
+        let rules = ["--access-tokens", &key, "--cluster-secret", &secret];
+        Server::start(&[&[place.as_str()], cluster.as_slice(), rules.as_slice()].concat())
+    };
+    let nodes: Vec<_> = NAMES.into_iter().map(start).collect();
+    let began = Instant::now();
+    while nodes
+        .iter()
+        .any(|node| get(node.admin, "/api/v1/cluster", &[]).text().matches("\"http\":").count() < NAMES.len())
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "no three nodes");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let token = access::made(&serde_json::json!({ "exp": access::now() + 600 }));
+    let before = origin.metric("millpond_http_response_bytes_total", "");
+    fetch(&nodes, &format!("third.bin?token={token}"), content);
+    let share = (origin.metric("millpond_http_response_bytes_total", "") - before) / content.len() as f64;
+    assert!((1.0..1.05).contains(&share), "the origin sent it {share} times");
+    assert_eq!(sum(&nodes, "millpond_sibling_failures_total"), 0.0);
+    // Nobody else is taken for a node.
+    let viewer =
+        access::made(&serde_json::json!({ "exp": access::now() + 600, "sub": "millpond-home", "paths": ["other"] }));
+    for (path, status) in [("/films/third.bin".to_owned(), 401), (format!("/~{viewer}/films/third.bin"), 403)] {
+        let fields = [("Millpond-Home", "1"), ("Range", "bytes=0-9")];
+        assert_eq!(get(nodes[0].port, &path, &fields).status, status, "{path}");
+    }
+    assert!(nodes.iter().all(|node| !node.log_text().contains("eyJ")), "no passes in the log");
 }

@@ -1,10 +1,11 @@
 //! Clusters: bandwidth that is booked, live streams with one session, and an etcd with TLS and users.
 
 use crate::{
-    live_publish::push_clip,
+    access,
+    live_publish::{assert_of_clip, hashes, push_clip, reader},
     live_sources::{PICTURES, Source, X264, has_gstreamer},
     metrics::{By, watch::Watch},
-    support::{Server, clips, etcd::Etcd, free_port, get, rtsp::Client},
+    support::{Server, clips, etcd::Etcd, free_port, rtsp::Client},
 };
 use std::{
     io::{Read as _, Write as _},
@@ -22,7 +23,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 fn status(server: &Server) -> serde_json::Value {
-    serde_json::from_str(&get(server.admin, "/cluster", &[]).text()).unwrap()
+    crate::support::api::api(server.admin, "cluster")
 }
 
 /// Number of nodes that take work, as a server sees them.
@@ -66,6 +67,15 @@ fn streams_start_only_with_bandwidth_for_all_of_their_playback() {
     // The other node knows, and takes no more of it.
     wait_for("bookings are seen", || status(&second)["booked"]["storage:films"].as_u64() > Some(2_500_000));
     assert_eq!(manifest(&second).status, 503);
+    // The book of both nodes and of the storage is told.
+    let assigned = crate::support::api::api(second.admin, &format!("cluster/assign?path={path}"));
+    let room = |name: &str| assigned["book"].as_array().unwrap().iter().find(|room| room["resource"] == name).unwrap();
+    assert!(room("node:a")["booked-bps"].as_u64() > Some(2_500_000) && room("node:a")["fits"] == true, "{assigned}");
+    assert_eq!(
+        (&room("storage:films")["bound-bps"], &room("storage:films")["fits"]),
+        (&3_000_000.into(), &false.into())
+    );
+    assert_eq!(room("storage:films")["wanted-bps"], assigned["rate-bps"]);
     let mut client = Client::new(&second, path);
     assert_eq!(client.ask("DESCRIBE", "?_millpond_node=x", "").status, 200);
     assert_eq!(client.set_up("v1", "RTP/AVP/TCP").status, 200);
@@ -108,7 +118,7 @@ fn a_live_stream_has_one_session_for_all_nodes() {
     };
     let mut viewers: Vec<_> = nodes.iter().map(play).collect();
     let server = |node: &Server| {
-        let all: serde_json::Value = serde_json::from_str(&get(node.admin, "/streams", &[]).text()).unwrap();
+        let all = crate::support::api::items(node.admin, "streams");
         all[0]["server"].as_str().unwrap_or_default().to_owned()
     };
     let own = |node: &Server| server(node).contains(&format!(":{}/", camera.port));
@@ -145,6 +155,119 @@ fn viewers_of_pushed_streams_are_sent_to_their_node() {
     let reply = first.get("live/door/index.m3u8");
     let location = format!("http://127.0.0.1:{}/live/door/index.m3u8?_millpond_node=a", second.port);
     assert_eq!((reply.status, reply.header("location")), (307, Some(&*location)));
+}
+
+#[test]
+fn clients_that_know_no_redirects_get_streams_of_other_nodes() {
+    let Some(etcd) = Etcd::start() else { return };
+    let places = [format!("clips={}", clips::folder().display()), "live=publish:".to_owned()];
+    for steering in ["proxy", "none"] {
+        let start = |name: &str| {
+            let name = format!("{steering}-{name}");
+            let cluster = ["--cluster", &etcd.addresses(), "--cluster-steering", steering, "--node", &name];
+            let prefix = format!("/{steering}/");
+            let more = ["--cluster-prefix", &prefix, "--linger", "0s"];
+            Server::start(&[&places.each_ref().map(String::as_str)[..], &cluster, &more].concat())
+        };
+        let nodes = [start("a"), start("b"), start("c")];
+        wait_for("three nodes", || nodes.iter().all(|node| taking(node) == 3));
+        let publisher = push_clip("tcp", &format!("rtsp://127.0.0.1:{}/live/door", nodes[1].rtsp));
+        // A viewer who asks before that waits for a publisher at the node that is asked.
+        let known = |node: &str| {
+            wait_for("the name of the stream", || {
+                etcd.text(&format!("/{steering}/live/{steering}-{node}/")).contains("door")
+            });
+            std::thread::sleep(Duration::from_millis(500));
+        };
+        known("b");
+
+        // Nobody is redirected, and all get all pictures.
+        let by_rtsp = |node: &Server| format!("rtsp://127.0.0.1:{}/live/door", node.rtsp);
+        let readers = nodes.each_ref().map(|node| {
+            wait_for("the stream", || Client::new(node, "live/door").ask("DESCRIBE", "", "").status == 200);
+            let http = node.url("live/door/stream.ts");
+            [reader(&["-rtsp_transport", "tcp", "-i", &by_rtsp(node)], "0:v", 80), reader(&["-i", &http], "0:v", 80)]
+        });
+        for pictures in readers.into_iter().flatten() {
+            assert_of_clip(&hashes(pictures), 80);
+        }
+        let describe = |node: &Server, path: &str| Client::new(node, path).ask("DESCRIBE", "", "").status;
+        assert!(nodes.iter().all(|node| describe(node, "clips/h264_aac.mp4") == 200), "no node redirects");
+
+        // The others take it from its node, and do not tell that they have it.
+        let server = |node: &Server| {
+            let all = crate::support::api::items(node.admin, "streams");
+            let door = all.as_array().unwrap().iter().find(|stream| stream["path"] == "live/door").cloned();
+            door.map(|door| door["server"].as_str().unwrap_or("none").to_owned())
+        };
+        assert_eq!(server(&nodes[1]).as_deref(), Some("none"), "it has a publisher");
+        assert!(!["a", "c"].iter().any(|name| etcd.has(&format!("/{steering}/live/{steering}-{name}/"))));
+
+        // A stream that runs stays for its viewers, also where its node is not known, or another node asks.
+        let mut viewer = reader(&["-rtsp_transport", "tcp", "-i", &by_rtsp(&nodes[0])], "0:v", 10_000);
+        wait_for("the viewer", || nodes[0].metric("millpond_rtsp_playing", "") == 1.0);
+        assert_eq!(Client::new(&nodes[0], "live/door").ask("DESCRIBE", "?_millpond_node=x", "").status, 404);
+        assert!(etcd.ctl(&["del", "--prefix", &format!("/{steering}/live/")]));
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(describe(&nodes[0], "live/door"), 200);
+        assert_eq!(nodes[0].metric("millpond_rtsp_playing", ""), 1.0);
+        let asks = |address: &str| address.contains(&format!(":{}/", nodes[1].rtsp));
+        assert!(server(&nodes[0]).is_some_and(|address| asks(&address)), "{:?}", server(&nodes[0]));
+        let _ = (viewer.kill(), viewer.wait());
+
+        // The publisher goes to another node: viewers find it there.
+        drop(publisher);
+        wait_for("its end", || {
+            let all = crate::support::api::items(nodes[1].admin, "streams");
+            all.as_array().unwrap().iter().all(|stream| stream["path"] != "live/door" || stream["state"] != "running")
+        });
+        let _publisher = push_clip("tcp", &by_rtsp(&nodes[2]));
+        known("c");
+        wait_for("the stream", || describe(&nodes[0], "live/door") == 200);
+        let pictures = hashes(reader(&["-rtsp_transport", "tcp", "-i", &by_rtsp(&nodes[0])], "0:v", 60));
+        assert_of_clip(&pictures, 60);
+    }
+}
+
+#[test]
+fn streams_of_one_folder_are_at_their_nodes_and_rules_hold() {
+    let Some(etcd) = Etcd::start() else { return };
+    let (_keys, key) = access::file(access::SECRET.as_bytes());
+    let (_secret, secret) = access::file(b"the secret of the cluster: thirty-two bytes");
+    let start = |name: &str| {
+        let cluster = ["--cluster", &etcd.addresses(), "--cluster-steering", "proxy", "--node", name];
+        let streams = if name == "b" { "1" } else { "9" };
+        let rules = ["--access-tokens", &key, "--cluster-secret", &secret, "--client-streams", streams];
+        Server::start(&[&["live=publish:", "--linger", "0s"], &cluster[..], &rules].concat())
+    };
+    let nodes = ["a", "b", "c"].map(start);
+    wait_for("three nodes", || nodes.iter().all(|node| taking(node) == 3));
+    let push =
+        |node: &Server, name: &str| push_clip("tcp", &format!("rtsp://127.0.0.1:{}/live/hall/{name}", node.rtsp));
+    let _publishers = [push(&nodes[1], "one"), push(&nodes[2], "two"), push(&nodes[1], "three")];
+    for (node, name) in [("b", "one"), ("c", "two"), ("b", "three")] {
+        wait_for(name, || etcd.text(&format!("/millpond/live/{node}/")).contains(&format!("hall/{name}\"")));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let token = access::made(&serde_json::json!({ "exp": access::now() + 600 }));
+    let describe = |name: &str, query: &str| {
+        Client::new(&nodes[0], &format!("live/hall/{name}")).ask("DESCRIBE", query, "").status
+    };
+    for name in ["one", "two", "three"] {
+        // Nobody but viewers with tokens and nodes with passes gets it.
+        assert_eq!(describe(name, ""), 403, "{name}");
+        assert_eq!(describe(name, "?_millpond_node=b"), 403, "{name}");
+        wait_for(name, || describe(name, &format!("?token={token}")) == 200);
+    }
+    // The node takes two streams of one node at once: limits of clients do not count it.
+    let readers = ["one", "two", "three"].map(|name| {
+        let url = format!("rtsp://127.0.0.1:{}/live/hall/{name}?token={token}", nodes[0].rtsp);
+        reader(&["-rtsp_transport", "tcp", "-i", &url], "0:v", 60)
+    });
+    for pictures in readers {
+        assert_of_clip(&hashes(pictures), 60);
+    }
+    assert!(nodes.iter().all(|node| !node.log_text().contains("eyJ")), "no passes in the log");
 }
 
 #[test]

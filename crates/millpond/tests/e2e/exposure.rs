@@ -1,6 +1,6 @@
 //! Hidden files stay hidden, and the admin address is closed to web pages.
 
-use crate::support::{Response, Server, get, read_response, request, rtsp::Client};
+use crate::support::{Response, Server, api::send, get, read_response, request, rtsp::Client};
 use std::{
     io::{BufReader, Read as _, Write as _},
     net::TcpStream,
@@ -93,9 +93,9 @@ fn hidden_files_are_answered_as_if_they_were_not_there() {
 
     for path in [".secret.mp4", ".folder", ".folder/180p.mp4", "show/.hidden.mp4"] {
         assert_eq!(Client::new(&server, path).ask("DESCRIBE", "", "").status, 404, "{path}");
-        let explained = get(server.admin, &format!("/explain?url={path}/v1/1.m4s"), &[]);
+        let explained = get(server.admin, &format!("/api/v1/explain?url={path}/v1/1.m4s"), &[]);
         assert_eq!(explained.status, 404, "{}", explained.text());
-        let pinned = request(server.admin, "POST", &format!("/cache/pin?object={path}"), &[]);
+        let pinned = send(server.admin, "POST", "cache/pins", &serde_json::json!({ "path": path }), &[]);
         assert_eq!(pinned.status, 404, "{}", pinned.text());
     }
 }
@@ -134,7 +134,7 @@ fn status(port: u16, head: &str) -> u16 {
 #[test]
 fn the_admin_address_answers_to_its_own_names_only() {
     let server = Server::start(&["--admin-hosts", "edge1.internal"]);
-    for path in ["/", "/metrics", "/livez", "/readyz", "/cache", "/cache/objects", "/graph", "/explain?url=sample"] {
+    for path in ["/", "/metrics", "/livez", "/readyz", "/api/v1/cache", "/api/v1/explain?url=sample"] {
         for (host, allowed) in [
             (format!("127.0.0.1:{}", server.admin), true),
             (format!("localhost:{}", server.admin), true),
@@ -149,7 +149,13 @@ fn the_admin_address_answers_to_its_own_names_only() {
     let refused = get(server.admin, "/metrics", &[("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Dest", "script")]);
     assert_eq!(refused.status, 403);
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
-    let changed = request(server.admin, "POST", "/cache/set?prefetch=full", &[("Origin", "http://localhost")]);
+    let changed = send(
+        server.admin,
+        "PATCH",
+        "cache",
+        &serde_json::json!({ "prefetch": "full" }),
+        &[("Origin", "http://page.example")],
+    );
     assert_eq!(changed.status, 403);
 }
 

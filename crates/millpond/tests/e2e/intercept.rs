@@ -70,7 +70,9 @@ impl Servers {
         let config = folder.join("nginx.conf");
         let root = folder.display();
         let text = format!(
-            "daemon off; master_process off; pid {root}/pid; error_log stderr;\nevents {{}}\nhttp {{ access_log off; root {root}; \
+            "daemon off; master_process off; pid {root}/pid; error_log stderr; user root;\nevents {{}}\n\
+             http {{ access_log off; root {root}; client_body_temp_path {root}/temp; proxy_temp_path {root}/temp; \
+             fastcgi_temp_path {root}/temp; uwsgi_temp_path {root}/temp; scgi_temp_path {root}/temp; \
              server {{ listen 10.2.0.2:80; listen [fd00:2::2]:80; }} }}\n"
         );
         std::fs::write(&config, text).unwrap();

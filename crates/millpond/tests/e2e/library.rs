@@ -4,6 +4,7 @@ use crate::support::{
     self, Response, Running, Server, clips, decode, free_port,
     origins::{self, Kind, Stack},
 };
+use millpond_media::movie::TrackKind;
 use serde_json::Value;
 use std::{
     io::Write as _,
@@ -15,6 +16,7 @@ use std::{
 over_every_storage! {
     a_season_is_many_titles
     what_probe_accepts_is_served
+    searches_find_in_all_folders
     other_formats_are_named_with_the_command_that_helps
 }
 
@@ -81,6 +83,82 @@ fn a_season_is_many_titles(kind: Kind) {
     assert_eq!(variants(server, episode["path"].as_str().unwrap()), 2, "{listing}");
     let listing = json(&server.get(".millpond/assets?folder=shows/told"));
     assert_eq!(listing["assets"][0]["kind"], "folder", "{listing}");
+}
+
+fn searches_find_in_all_folders(kind: Kind) {
+    let root = folder(&[
+        ("one.mp4", "180p.mp4"),
+        ("deep/er/The One.mp4", "180p.mp4"),
+        ("deep/Another_360p.mp4", "360p.mp4"),
+        ("deep/Another_180p.mp4", "180p.mp4"),
+        // A second title: else the folder would be the asset.
+        ("deep/Holiday.mp4", "180p.mp4"),
+        ("One/other.mp4", "180p.mp4"),
+    ]);
+    let Some(Stack { server, .. }) = &origins::start_named(kind, Some("shows"), root.path(), &[]) else { return };
+    let search = |query: &str| json(&server.get(&format!(".millpond/search?{query}")));
+    let began = Instant::now();
+    while search("q=one")["of"]["is-reading"] == true {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", server.log_text());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let found = search("q=ONE");
+    let paths = |found: &Value| -> Vec<String> {
+        found["assets"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let expected = ["shows/One/", "shows/one.mp4", "shows/deep/er/The One.mp4", "shows/One/other.mp4"];
+    assert!(paths(&found).starts_with(&expected.map(str::to_owned)), "{found}");
+    assert_eq!((&found["of"]["folders"], &found["of"]["is-cut"]), (&4.into(), &false.into()), "{found}");
+    let page = search("q=one&offset=1&limit=2");
+    assert_eq!(
+        (paths(&page), &page["total"]),
+        (expected[1..3].iter().map(|p| (*p).to_owned()).collect(), &found["total"])
+    );
+    let list = search("q=another");
+    assert_eq!((&list["assets"][0]["kind"], &list["assets"][0]["number"]), (&"list".into(), &2.into()), "{list}");
+    assert_eq!(search("q=%20")["total"], 0);
+    // A row's poster is a file of its own, of the smallest rendition.
+    let brief = json(&server.get(&format!(".millpond/brief?path={}", list["assets"][0]["path"].as_str().unwrap())));
+    let poster = server.get(brief["poster"]["url"].as_str().unwrap().trim_start_matches('/'));
+    assert_eq!((poster.status, poster.header("content-type")), (200, Some("video/mp4")), "{brief}");
+    assert!(poster.header("cache-control").unwrap().contains("immutable"), "{poster:?}");
+    let picture = millpond_media::index_bytes(&poster.body).unwrap();
+    let TrackKind::Video { height, .. } = picture.tracks[0].kind else { panic!("{picture:?}") };
+    assert_eq!((height, picture.tracks[0].samples.len()), (180, 1));
+}
+
+#[test]
+fn thumbnails_are_images_of_key_frames() {
+    let root = folder(&[("film.mp4", "360p.mp4")]);
+    let place = root.path().to_str().unwrap();
+    let server = Server::start(&[place, "--thumbnails", "listed"]);
+    for (path, width, height) in [("v1/i1.jpg", 320, 180), ("v1/i3.jpg", 320, 180), ("v1/sheet1.jpg", 800, 450)] {
+        let reply = server.get(&format!("film.mp4/{path}"));
+        assert_eq!((reply.status, reply.header("content-type")), (200, Some("image/jpeg")), "{path}: {}", reply.text());
+        // A baseline frame header (SOF0) has the size.
+        let at = reply.body.windows(4).position(|four| four == [0xff, 0xc0, 0, 17]).unwrap();
+        let side = |from: usize| u32::from(reply.body[at + from]) << 8 | u32::from(reply.body[at + from + 1]);
+        assert_eq!((side(7), side(5)), (width, height), "{path}");
+        assert!(reply.body.len() > 4000, "{path}: {} bytes", reply.body.len());
+        assert_eq!(server.get(&format!("film.mp4/{path}")).body, reply.body);
+    }
+    let cues = server.get("film.mp4/v1/thumbnails.vtt").text();
+    assert!(cues.contains("00:00:02.000 --> 00:00:04.000\nsheet1.jpg#xywh=160,0,160,90\n"), "{cues}");
+    let [playlist, mpd, master] =
+        ["v1/images.m3u8", "index.mpd", "index.m3u8"].map(|path| server.get(&format!("film.mp4/{path}")).text());
+    assert!(playlist.contains("#EXT-X-IMAGES-ONLY") && playlist.contains("LAYOUT=5x5"), "{playlist}");
+    assert!(mpd.contains("thumbnail_tile") && master.contains("#EXT-X-IMAGE-STREAM-INF"), "{mpd}\n{master}");
+    for path in ["v1/i9999.jpg", "v1/sheet0.jpg", "v1/sheet99.jpg", "a1/i1.jpg", "a1/thumbnails.vtt", "v9/sheet1.jpg"] {
+        assert_eq!(server.get(&format!("film.mp4/{path}")).status, 404, "{path}");
+    }
+    let server = Server::start(&[place]);
+    assert!(
+        !server.get("film.mp4/index.mpd").text().contains("image") && server.get("film.mp4/v1/i1.jpg").status == 200
+    );
+    let server = Server::start(&[place, "--thumbnails", "off"]);
+    for path in ["v1/i1.jpg", "v1/sheet1.jpg", "v1/thumbnails.vtt", "v1/images.m3u8"] {
+        assert_eq!(server.get(&format!("film.mp4/{path}")).status, 404, "{path}");
+    }
 }
 
 #[test]

@@ -11,9 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What `/streams` tells of a stream.
+/// The fields of a stream in `GET /api/v1/streams`.
 fn told(edge: &Server, path: &str) -> Value {
-    let all: Value = serde_json::from_str(&support::get(edge.admin, "/streams", &[]).text()).unwrap();
+    let all: Value = support::api::items(edge.admin, "streams");
     all.as_array().unwrap().iter().find(|stream| stream["path"] == path).cloned().unwrap_or_default()
 }
 

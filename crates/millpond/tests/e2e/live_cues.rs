@@ -199,7 +199,7 @@ fn assert_seen(edge: &Server, stream: &str) {
     let first = number(pictures, "<S t");
     assert!(at > first && (at - first) % 90_000 < 1800 || (at - first) % 90_000 > 88_200, "{mpd}");
     assert_eq!(edge.metric("millpond_live_cues_total", ""), 5.0);
-    let streams: Value = serde_json::from_str(&get(edge.admin, "/streams", &[]).text()).unwrap();
+    let streams: Value = crate::support::api::items(edge.admin, "streams");
     assert_eq!(streams[0]["cues"], 5, "{streams}");
     let log = edge.log_text();
     assert!(log.contains("an encrypted splice information section (DES in CBC mode)"), "{log}");

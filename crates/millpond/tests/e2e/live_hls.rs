@@ -298,7 +298,7 @@ fn requests_keep_the_source_open_and_the_last_one_releases_it() {
     assert_eq!(origin.metric("millpond_rtsp_playing", ""), 1.0, "{}", origin.log_text());
     until("the source is left", || origin.metric("millpond_rtsp_playing", "") == 0.0);
     let modules = || {
-        let graph: Value = serde_json::from_str(&get(server.admin, "/graph", &[]).text()).unwrap();
+        let graph: Value = support::api::api(server.admin, "graph");
         graph["modules"].as_array().unwrap().len()
     };
     until("the graph is empty", || modules() == 0);

@@ -1,6 +1,11 @@
 //! Clips in live streams: what viewers of RTSP, HLS and DASH get, and which clips are refused.
 
-use crate::support::{Server, clips, get, request, rtsp::Client};
+use crate::support::{
+    Server,
+    api::{body, send},
+    clips, get, request,
+    rtsp::Client,
+};
 use serde_json::Value;
 use std::{
     path::Path,
@@ -39,12 +44,12 @@ fn path() -> String {
 
 /// Asks for an insertion; returns the status and the reply.
 fn insert(edge: &Server, clip: &str, more: &str) -> (u16, Value) {
-    let reply = request(edge.admin, "POST", &format!("/insert?path={}&clip={clip}{more}", path()), &[]);
+    let reply = send(edge.admin, "POST", "insertions", &body(&format!("path={}&clip={clip}{more}", path())), &[]);
     (reply.status, serde_json::from_str(&reply.text()).unwrap())
 }
 
 fn insertion(edge: &Server, id: &Value) -> Value {
-    let all: Value = serde_json::from_str(&get(edge.admin, "/insert", &[]).text()).unwrap();
+    let all: Value = crate::support::api::items(edge.admin, "insertions");
     all.as_array().unwrap().iter().find(|one| one["id"] == *id).unwrap().clone()
 }
 
@@ -119,7 +124,7 @@ fn viewers_by_rtsp_see_the_stream_the_clip_and_the_stream() {
     let (status, asked) = insert(&edge, "films/ad.mp4", "&at=2s");
     assert_eq!((status, &asked["state"]), (201, &"waiting".into()), "{asked}");
     until(&edge, &asked["id"], "playing");
-    let graph = get(edge.admin, "/graph", &[]).text();
+    let graph = get(edge.admin, "/api/v1/graph", &[]).text();
     assert!(graph.contains("\"kind\": \"splice\"") && graph.contains("films/ad.mp4"), "{graph}");
     let done = until(&edge, &asked["id"], "complete");
     assert!(done["frames"].as_u64() > Some(PICTURES as u64) && done["replaced-frames"].as_u64() > Some(50), "{done}");
@@ -129,7 +134,7 @@ fn viewers_by_rtsp_see_the_stream_the_clip_and_the_stream() {
     assert_eq!((pictures.len(), clip.len()), (400, PICTURES));
     assert_inserted(&pictures, &source, &clip);
     assert_eq!(edge.metric("millpond_live_insertions_total", ""), 1.0);
-    assert!(!get(edge.admin, "/graph", &[]).text().contains("films/ad.mp4"));
+    assert!(!get(edge.admin, "/api/v1/graph", &[]).text().contains("films/ad.mp4"));
 }
 
 /// Media of a playlist between two discontinuities: the init segment and the segments, in one file each.
@@ -239,19 +244,19 @@ fn clips_that_viewers_could_not_play_are_refused() {
     refused("films/low.mp4", "", 422, "44100 Hz");
     refused("films/none.mp4", "", 404, "none.mp4");
     refused("films/ad.mp4", "&at=tomorrow", 400, "a time such as");
-    let stored = request(edge.admin, "POST", "/insert?path=films/ad.mp4&clip=films/ad.mp4", &[]);
+    let stored = send(edge.admin, "POST", "insertions", &body("path=films/ad.mp4&clip=films/ad.mp4"), &[]);
     assert_eq!(stored.status, 409, "{}", stored.text());
-    assert_eq!(request(edge.admin, "PUT", "/insert", &[]).status, 405);
-    assert_eq!(request(edge.admin, "DELETE", "/insert?id=77", &[]).status, 404);
+    assert_eq!(request(edge.admin, "PUT", "/api/v1/insertions", &[]).status, 405);
+    assert_eq!(request(edge.admin, "DELETE", "/api/v1/insertions/77", &[]).status, 404);
     let foreign = [("Origin", "http://page.example")];
-    assert_eq!(request(edge.admin, "POST", "/insert?path=x&clip=y", &foreign).status, 403);
+    assert_eq!(send(edge.admin, "POST", "insertions", &body("path=x&clip=y"), &foreign).status, 403);
 
     // A clip is cancelled while it waits, and another one while it plays: the stream goes on at once.
     let (_, later) = insert(&edge, "films/ad.mp4", "&at=1h");
     let (_, now) = insert(&edge, "films/ad.mp4", "");
     until(&edge, &now["id"], "playing");
     for id in [&later["id"], &now["id"]] {
-        let reply = request(edge.admin, "DELETE", &format!("/insert?id={id}"), &[]);
+        let reply = request(edge.admin, "DELETE", &format!("/api/v1/insertions/{id}"), &[]);
         assert!(reply.status == 200 && reply.text().contains("cancelled"), "{}", reply.text());
     }
     let before = viewer.packets.len();

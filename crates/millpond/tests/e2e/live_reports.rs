@@ -22,7 +22,7 @@ fn told(port: u16, path: &str) -> Value {
 fn until(edge: &Server, state: &str) -> Value {
     let began = Instant::now();
     loop {
-        let streams = told(edge.admin, "/streams");
+        let streams = told(edge.admin, "/api/v1/streams")["items"].take();
         let all = streams.as_array().unwrap();
         // A reception tells its counts about once a second.
         if let [stream] = &all[..]
@@ -41,7 +41,7 @@ fn streams_are_listed_with_their_states() {
     let upstream = Server::start(&[clips::folder().to_str().unwrap(), "--rtsp-channels", CLIP]);
     let place = format!("cams=rtsp://ann:secret@127.0.0.1:{}/?token=1", upstream.rtsp);
     let edge = Server::start(&[&place, "--source-transport", "tcp", "--source-timeout", "2s"]);
-    assert_eq!(told(edge.admin, "/streams"), json!([]));
+    assert_eq!(told(edge.admin, "/api/v1/streams")["items"], json!([]));
     let root = told(edge.port, "/.millpond/assets?folder=");
     assert_eq!((&root["folders"], &root["live"]), (&json!(["cams/"]), &json!(["cams/"])));
     let empty = told(edge.port, "/.millpond/assets?folder=cams/");
@@ -49,7 +49,7 @@ fn streams_are_listed_with_their_states() {
     let path = format!("cams/{CLIP}");
     let unopened = told(edge.port, &format!("/.millpond/asset?path={path}"));
     assert_eq!((&unopened["live"]["state"], &unopened["tracks"]), (&json!("waiting"), &json!([])));
-    assert_eq!(told(edge.admin, "/streams"), json!([]), "the page opens nothing");
+    assert_eq!(told(edge.admin, "/api/v1/streams")["items"], json!([]), "the page opens nothing");
 
     let mut viewer = TcpStream::connect(("127.0.0.1", edge.port)).unwrap();
     write!(viewer, "GET /{path}/stream.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -96,7 +96,7 @@ fn streams_are_as_many_as_the_setting_allows() {
     assert_eq!(get(edge.port, "/cams/vp9_opus.mp4/stream.mp4", &[]).status, 503);
     drop(viewer);
     let began = Instant::now();
-    while told(edge.admin, "/graph")["modules"] != json!([]) {
+    while told(edge.admin, "/api/v1/graph")["modules"] != json!([]) {
         assert!(began.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -119,7 +119,7 @@ fn a_stream_that_sends_more_than_its_memory_is_closed() {
     write!(viewer, "GET /cams/noise.mp4/stream.mp4 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let (began, mut bytes) = (Instant::now(), vec![0; 64 << 10]);
     while viewer.read(&mut bytes).is_ok_and(|count| count > 0) {
-        assert!(began.elapsed() < Duration::from_secs(60), "{}", told(edge.admin, "/streams"));
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", told(edge.admin, "/api/v1/streams")["items"]);
     }
     let refused = until(&edge, "failed");
     assert!(refused["why"].as_str().unwrap().contains("more than 8 Mbit/s"), "{refused}");

@@ -25,7 +25,7 @@ pub(crate) fn relayed(loss: usize, transport: &str, more: &[&str]) -> (Server, R
 
 /// The kinds of the modules that there are.
 fn kinds(server: &Server) -> Vec<String> {
-    let graph: serde_json::Value = serde_json::from_str(&support::get(server.admin, "/graph", &[]).text()).unwrap();
+    let graph: serde_json::Value = support::api::api(server.admin, "graph");
     let modules = graph["modules"].as_array().unwrap();
     let mut kinds: Vec<String> = modules.iter().map(|module| module["kind"].as_str().unwrap().to_owned()).collect();
     kinds.sort();

@@ -1,7 +1,7 @@
 //! Sound of live streams that browsers don't decode, or that has another form on its way in: MPEG audio of layer II by MPEG-TS and
 //! RTSP, AAC in LATM by RTSP.
 
-use crate::support::{Running, Server, clips, free_port, get};
+use crate::support::{Running, Server, clips, free_port};
 use serde_json::Value;
 use std::{
     path::PathBuf,
@@ -92,7 +92,7 @@ fn codecs(url: &str) -> Vec<String> {
 fn counted(server: &Server, field: &str) -> Value {
     let began = Instant::now();
     loop {
-        let streams: Value = serde_json::from_str(&get(server.admin, "/streams", &[]).text()).unwrap();
+        let streams: Value = crate::support::api::items(server.admin, "streams");
         if streams[0][field].as_u64().unwrap_or(0) > 0 {
             return streams[0].clone();
         }

@@ -1,7 +1,7 @@
 //! Live sources of another make: GStreamer's RTSP server behind an edge. What ffmpeg decodes of the edge equals what it decodes of
 //! the source.
 
-use crate::support::{self, Running, Server, free_port, get, have, rtsp::Client};
+use crate::support::{self, Running, Server, free_port, have, rtsp::Client};
 use serde_json::Value;
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -208,7 +208,7 @@ fn streams_of_gstreamer_are_exact() {
 fn until_nothing_runs(server: &Server) {
     let began = Instant::now();
     loop {
-        let graph: Value = serde_json::from_str(&get(server.admin, "/graph", &[]).text()).unwrap();
+        let graph: Value = support::api::api(server.admin, "graph");
         if graph["modules"].as_array().unwrap().is_empty() {
             return;
         }

@@ -1,6 +1,6 @@
 //! MPEG transport streams by UDP and RTP: what viewers get of what senders send, whole and damaged.
 
-use crate::support::{Running, Server, clips, free_port, get};
+use crate::support::{Running, Server, clips, free_port};
 use serde_json::Value;
 use std::{
     net::UdpSocket,
@@ -247,7 +247,7 @@ fn missing(received: &[String], file: &Path) -> usize {
 fn until_lost(server: &Server) {
     let began = Instant::now();
     loop {
-        let streams: Value = serde_json::from_str(&get(server.admin, "/streams", &[]).text()).unwrap();
+        let streams: Value = crate::support::api::items(server.admin, "streams");
         let count = |field: &str| streams[0][field].as_u64().unwrap_or(0);
         if count("lost-packets") > 0 && count("broken-frames") > 0 && count("packets") > count("lost-packets") {
             return;

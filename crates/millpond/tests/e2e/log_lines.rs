@@ -128,7 +128,7 @@ fn a_response_that_a_shutdown_cuts_has_a_line() {
 
 #[test]
 fn rtsp_sessions_and_refusals_have_lines() {
-    let (server, _folder) = serve(&["--rtsp-sessions", "1"]);
+    let (server, _folder) = serve(&["--rtsp-sessions", "1", "--shutdown-grace", "1s"]);
     let agent = "User-Agent: a player\r\n";
     let mut client = Client::new(&server, "a.mp4");
     let transport = format!("RTP/AVP/TCP;unicast;interleaved=0-1\r\n{}", agent.trim_end());

@@ -189,7 +189,7 @@ fn whatever_the_origin_does_nothing_wrong_is_served_and_nothing_leaks() {
             assert!(Instant::now() < deadline, "after {manner:?}: {status}, {} bytes", body.len());
             std::thread::sleep(Duration::from_millis(50));
         }
-        support::request(server.admin, "POST", "/cache/purge?object=films/film.bin", &[]);
+        support::api::send(server.admin, "POST", "cache/purge", &serde_json::json!({ "path": "films/film.bin" }), &[]);
     }
     // Another version under way: who reads the old one is broken off or has it whole, who comes then gets the new one.
     let old = origin.bytes();

@@ -40,11 +40,9 @@ fn wait_for_log(server: &Server, text: &str) {
 #[test]
 fn signals_without_a_meaning_are_ignored_and_sigterm_ends() {
     let mut server = Server::start(&[]);
-    for (number, said) in [
-        (Signal::HUP, "SIGHUP is ignored: none"),
-        (Signal::USR1, "SIGUSR1 is ignored"),
-        (Signal::USR2, "SIGUSR2 is ignored"),
-    ] {
+    for (number, said) in
+        [(Signal::HUP, "configuration reloaded"), (Signal::USR1, "SIGUSR1 is ignored: the access log has no file")]
+    {
         signal(&server.process, number);
         wait_for_log(&server, said);
     }
@@ -61,7 +59,7 @@ fn sighup_reads_users_again() {
     std::fs::write(&users, "ann:secret\n").unwrap();
     let mut server = Server::start(&["--rtsp-users", users.to_str().unwrap()]);
     signal(&server.process, Signal::HUP);
-    wait_for_log(&server, "SIGHUP: certificates, users and keys of tokens are read again");
+    wait_for_log(&server, "SIGHUP: configuration, certificates, users and keys of tokens are read again");
     signal(&server.process, Signal::INT);
     assert!(end(&mut server.process).success());
 }
@@ -77,6 +75,12 @@ fn a_second_signal_ends_the_process_at_once() {
     signal(&server.process, Signal::TERM);
     wait_for_log(&server, "stopping");
     assert!(server.process.0.try_wait().unwrap().is_none(), "the response under way is waited for");
+    // New clients are refused, so that they ask another server. In the queue of a socket they would wait for the whole grace.
+    let began = Instant::now();
+    while TcpStream::connect(("127.0.0.1", server.port)).is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(60), "connections are still taken");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     signal(&server.process, Signal::TERM);
     assert_eq!(end(&mut server.process).code(), Some(130));
 }
@@ -111,9 +115,11 @@ fn ask(port: u16, count: usize) {
     }
 }
 
-fn lost_lines(admin: u16) -> u64 {
+/// Lines of a log that were lost.
+fn lost_lines(admin: u16, log: &str) -> u64 {
     let metrics = get(admin, "/metrics", &[]).text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix("millpond_log_lines_lost_total "));
+    let sample = format!("millpond_log_lines_lost_total{{log=\"{log}\"}} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&sample));
     line.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap()
 }
 
@@ -124,11 +130,31 @@ fn a_log_that_nobody_reads_stops_nothing() {
         let (mut process, http, admin, _cache) = serve(&args, Stdio::piped(), Stdio::piped());
         ask(http, 2_000);
         assert_eq!(get(admin, "/livez", &[]).status, 200);
-        let lost = lost_lines(admin);
+        let lost = lost_lines(admin, "server");
         assert!(lost > 0, "16 MB of lines wait nowhere");
         signal(&process, Signal::TERM);
         assert!(end(&mut process).success());
     }
+}
+
+#[test]
+fn an_access_log_that_nobody_reads_and_a_full_disk_under_the_log_stop_nothing() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let (mut process, http, admin, _cache) = serve(&["--access-log", "-"], Stdio::piped(), full.into());
+    ask(http, 2_000);
+    let began = Instant::now();
+    while lost_lines(admin, "server") == 0 && began.elapsed() < LONG {
+        signal(&process, Signal::USR1);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let metrics = get(admin, "/metrics", &[]).text();
+    assert!(lost_lines(admin, "access") > 0 && lost_lines(admin, "server") > 0, "{metrics}");
+    for log in ["server", "access"] {
+        assert!(metrics.contains(&format!("millpond_log_failing{{log=\"{log}\"}} 1")), "{metrics}");
+    }
+    assert_eq!(get(admin, "/readyz", &[]).status, 200);
+    signal(&process, Signal::TERM);
+    assert!(end(&mut process).success());
 }
 
 #[test]
@@ -237,6 +263,22 @@ fn no_command_panics_when_its_reader_left() {
         (&load, 141),
         (&[&load[..], &["--json", "-"]].concat(), 141),
         (&["load", &rtsp, "--clients", "1", "--duration", "1s", "--once"], 141),
+        (
+            &[
+                "doctor",
+                "--http",
+                "127.0.0.1:0",
+                "--rtsp",
+                "127.0.0.1:0",
+                "--admin",
+                "127.0.0.1:0",
+                "--cache-size",
+                "0",
+            ],
+            141,
+        ),
+        (&["completions", "zsh"], 141),
+        (&["man"], 141),
         (&["--help"], 0),
         (&["serve", "--help"], 0),
         (&["--version"], 0),

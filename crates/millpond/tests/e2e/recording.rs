@@ -1,6 +1,12 @@
 //! Recordings of channels and live streams: started and stopped on the admin address, and equal to their source for ffmpeg.
 
-use crate::support::{self, Server, clips, request, rtsp::Client, small_disk::SmallDisk};
+use crate::support::{
+    self, Server,
+    api::{body, send},
+    clips,
+    rtsp::Client,
+    small_disk::SmallDisk,
+};
 use serde_json::Value;
 use std::{
     path::{Path, PathBuf},
@@ -17,8 +23,17 @@ fn serve(channels: &str, folder: &Path, more: &[&str]) -> Server {
     Server::start(&[&args, more].concat())
 }
 
+/// Starts (POST), stops (DELETE) or lists (GET) recordings. The query has the fields of the body, or the id.
+fn raw(server: &Server, method: &str, query: &str, headers: &[(&str, &str)]) -> support::Response {
+    match (method, query.strip_prefix("?id=")) {
+        (_, Some(id)) => send(server.admin, method, &format!("recordings/{id}"), &Value::Null, headers),
+        ("GET", None) => support::get(server.admin, "/api/v1/recordings", headers),
+        (_, None) => send(server.admin, method, "recordings", &body(query), headers),
+    }
+}
+
 fn ask(server: &Server, method: &str, query: &str, expected: u16) -> Value {
-    let reply = request(server.admin, method, &format!("/record{query}"), &[]);
+    let reply = raw(server, method, query, &[]);
     assert_eq!(reply.status, expected, "{method} {query}: {}", reply.text());
     serde_json::from_str(&reply.text()).unwrap()
 }
@@ -32,7 +47,7 @@ fn start(server: &Server, folder: &Path, query: &str) -> (u64, PathBuf) {
 /// A recording as it is listed.
 fn listed(server: &Server, id: u64) -> Value {
     let all = ask(server, "GET", "", 200);
-    all.as_array().unwrap().iter().find(|recording| recording["id"] == id).cloned().unwrap_or(Value::Null)
+    all["items"].as_array().unwrap().iter().find(|recording| recording["id"] == id).cloned().unwrap_or(Value::Null)
 }
 
 fn until(server: &Server, id: u64, mut is_there: impl FnMut(&Value) -> bool) -> Value {
@@ -52,7 +67,7 @@ fn until_seconds(server: &Server, id: u64, seconds: f64) {
 }
 
 fn graph(server: &Server) -> Value {
-    serde_json::from_str(&support::get(server.admin, "/graph", &[]).text()).unwrap()
+    support::api::api(server.admin, "graph")
 }
 
 fn kinds(graph: &Value) -> Vec<String> {
@@ -244,32 +259,32 @@ fn a_server_that_stops_completes_its_recordings() {
 #[test]
 fn requests_that_cannot_be_met_are_problems() {
     let problem = |server: &Server, method: &str, query: &str, status: u16, said: &str| {
-        let reply = request(server.admin, method, &format!("/record{query}"), &[]);
+        let reply = raw(server, method, query, &[]);
         assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{query}: {}", reply.text());
         assert!(reply.status == status && reply.text().contains(said), "{query}: {} {}", reply.status, reply.text());
     };
     let channel = format!("?path={CLIP}");
     let off = Server::of_clips();
     problem(&off, "POST", &channel, 403, "record-folder");
-    problem(&off, "GET", "", 403, "record-folder");
+    assert_eq!(ask(&off, "GET", "", 200), serde_json::json!({ "items": [], "is-on": false }));
     let folder = tempfile::tempdir().unwrap();
     let channels = format!("{CLIP},pcm_s16le.mov");
     let server = serve(&channels, folder.path(), &["--recordings", "2"]);
     for (method, query, status, said) in [
-        ("POST", "", 400, "path="),
+        ("POST", "", 400, "path"),
         ("POST", "?path=h264_aac.mp4&duration=soon", 400, "duration"),
         ("POST", "?path=h264_aac.mp4&duration=0s", 400, "duration"),
         ("POST", "?path=h264_aac.mp4&size=much", 400, "size"),
         ("POST", "?path=missing.mp4", 404, "missing.mp4"),
         ("POST", "?path=../../etc/passwd", 400, ".."),
         ("POST", "?path=h264_open_gop.mp4", 409, "rtsp-channels"),
-        ("DELETE", "", 400, "id="),
+        ("DELETE", "?id=x", 400, "number"),
         ("DELETE", "?id=7", 404, "no recording 7"),
         ("PUT", &channel, 405, "POST"),
     ] {
         problem(&server, method, query, status, said);
     }
-    let foreign = request(server.admin, "POST", &format!("/record{channel}"), &[("Origin", "http://page.example")]);
+    let foreign = raw(&server, "POST", &channel, &[("Origin", "http://page.example")]);
     assert_eq!(foreign.status, 403);
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "no file is left of a refusal");
     let first = start(&server, folder.path(), &channel).0;

@@ -344,7 +344,7 @@ fn sessions_end_with_their_connection_and_leave_nothing_in_the_graph() {
         client.set_up("v1", "RTP/AVP/TCP;unicast;interleaved=0-1");
         assert_eq!(client.ask("PLAY", "", "").status, 200);
     }
-    let graph = |path: &str| support::get(server.admin, path, &[]).text();
+    let graph = |path: &str| support::get(server.admin, &format!("/api/v1{path}"), &[]).text();
     let modules = |graph: &str| graph.matches("\"kind\"").count();
     assert_eq!(modules(&graph("/graph")), 40, "a loader and a transmission each");
     assert!(graph("/graph.dot").starts_with("digraph"));

@@ -260,7 +260,7 @@ fn a_viewer_that_pauses_goes_on_where_it_was() {
     assert!(times.windows(2).all(|two| two[1] - two[0] <= 3 * 3601), "{times:?}");
     let reply = play(&mut viewer, "npt=now-");
     assert_eq!(reply.headers["range"], "npt=now-");
-    let graph: serde_json::Value = serde_json::from_slice(&get(edge.admin, "/graph", &[]).body).unwrap();
+    let graph: serde_json::Value = crate::support::api::api(edge.admin, "graph");
     let modules = graph["modules"].as_array().unwrap();
     assert!(modules.iter().all(|module| module["kind"] != "past"), "{modules:?}");
 }

@@ -1,7 +1,7 @@
 //! Striped objects: written by `millpond stripe`, played from several stores, and read back.
 
 use crate::metrics::origin::{Manner, Origin};
-use crate::support::{self, Server, origins};
+use crate::support::{self, Server, api::api, etcd::Etcd, origins};
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -54,6 +54,11 @@ impl Scene {
 
     /// A server of the place, where the stores are at `over`.
     fn server(&self, over: &[String], env: &[(&str, String)]) -> Server {
+        self.server_with(over, env, &[])
+    }
+
+    /// The same with further arguments.
+    fn server_with(&self, over: &[String], env: &[(&str, String)], more: &[&str]) -> Server {
         let over: Vec<String> = over.iter().map(|store| format!("{store:?}")).collect();
         let config = self.scratch.path().join("config.toml");
         let text = format!(
@@ -63,7 +68,8 @@ impl Scene {
         );
         fs::write(&config, text).unwrap();
         let env: Vec<_> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        Server::start_with(&["--config", config.to_str().unwrap(), "--segment-duration", "2s"], &env)
+        let args = [&["--config", config.to_str().unwrap(), "--segment-duration", "2s"], more].concat();
+        Server::start_with(&args, &env)
     }
 
     /// Web servers with the units that the folders of the stores have, and the stores' locations.
@@ -204,4 +210,39 @@ fn becomes(server: &Server, status: u16, why: &str) {
         assert!(began.elapsed() < Duration::from_secs(60), "no {status}: {why}: {}", server.log_text());
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn a_stream_of_a_striped_film_starts_only_with_bandwidth_of_its_stores() {
+    let Some(etcd) = Etcd::start() else { return };
+    let scene = Scene::new(&["a", "b"]);
+    scene.stripe(&scene.folders(), &[], &[]);
+    let (members, args) = (etcd.addresses(), ["--node", "one", "--cluster-store-mbps", "2"]);
+    let server = scene.server_with(&scene.folders(), &[], &[&["--cluster", &members][..], &args].concat());
+    let began = Instant::now();
+    let refused = loop {
+        let reply = server.get("films/film.mp4/index.m3u8?_millpond_node=x");
+        if reply.status != 200 {
+            break reply;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing is refused");
+    };
+    assert_eq!(refused.status, 503);
+    assert!(refused.text().contains("storage:films/a"), "{}", refused.text());
+
+    // Each store has half of the stream, and the answers name both.
+    let explained = api(server.admin, "explain?url=films/film.mp4/v1/1.m4s");
+    let book = explained["cluster"]["book"].as_array().unwrap();
+    let rate = explained["cluster"]["rate-bps"].as_u64().unwrap();
+    for store in ["storage:films/a", "storage:films/b"] {
+        let room = book.iter().find(|room| room["resource"] == store).unwrap_or_else(|| panic!("{explained}"));
+        assert_eq!(
+            (&room["wanted-bps"], &room["bound-bps"], &room["fits"]),
+            (&rate.div_ceil(2).into(), &2_000_000.into(), &false.into())
+        );
+    }
+    let address = format!("127.0.0.1:{}", server.admin);
+    let shown = millpond(&["cluster", "assign", "films/film.mp4", "--admin", &address], &[]);
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    assert!(shown.contains("storage:films/b: ") && shown.contains("does not fit"), "{shown}");
 }

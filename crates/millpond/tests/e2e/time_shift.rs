@@ -66,7 +66,7 @@ fn media(server: &Server, path: &str) -> Response {
 }
 
 fn report(server: &Server) -> Value {
-    let streams: Value = serde_json::from_str(&get(server.admin, "/streams", &[]).text()).unwrap();
+    let streams: Value = crate::support::api::items(server.admin, "streams");
     streams[0]["time-shift"].clone()
 }
 

@@ -244,7 +244,7 @@ impl<'a> Fleet<'a> {
     /// The dispenser that a manager sends a viewer to.
     fn assign(&mut self, manager: usize, asset: usize, dead: &[NodeName]) -> Option<Candidate> {
         let request = Request { key: &self.keys[asset], rate: self.setting.rate, turn: self.turn };
-        let answer = self.rule.assign(&self.managers[manager], &request);
+        let answer = self.rule.assign(&mut self.managers[manager], &request);
         let mut able = answer.candidates.into_iter().filter(|candidate| candidate.standing != Standing::Full);
         able.find(|candidate| !dead.contains(&candidate.name))
     }
@@ -301,7 +301,7 @@ impl<'a> Fleet<'a> {
     /// Compares the dispenser of a stream with the one that an idle cluster would have chosen.
     fn compare(&mut self, asset: usize, place: usize) {
         let request = Request { key: &self.keys[asset], rate: self.setting.rate, turn: self.turn };
-        let answer = self.rule.assign(&self.idle, &request);
+        let answer = self.rule.assign(&mut self.idle, &request);
         let rank = answer.candidates.iter().position(|found| found.name == self.members[place].node.name);
         self.sampled[0] += 1;
         self.sampled[1] += u64::from(rank == Some(0));
@@ -339,6 +339,12 @@ impl<'a> Fleet<'a> {
         for member in self.members.iter_mut().filter(|member| member.is_alive) {
             member.published = member.load;
         }
+        self.show(now);
+        self.events.add(now + self.setting.published, Event::Publishes);
+    }
+
+    /// Managers get a new view.
+    fn show(&mut self, now: Duration) {
         self.revision += 1;
         let view = Arc::new(View::of(self.revision, self.registered()));
         let booked = |node: &Node| self.book.booked(&Resource::Node(node.name.clone()), now);
@@ -348,7 +354,6 @@ impl<'a> Fleet<'a> {
             // Bookings show what nodes do not tell.
             booked.iter().for_each(|(name, rate)| loads.at_least(name, *rate));
         }
-        self.events.add(now + self.setting.published, Event::Publishes);
     }
 
     /// Compares the nodes' loads.
@@ -370,7 +375,7 @@ impl<'a> Fleet<'a> {
     fn kill(&mut self, now: Duration) {
         for place in 0..self.outcome.changed_nodes {
             self.members[place].is_alive = false;
-            self.recent.kill(place);
+            self.recent.kill(place, now);
             self.caches.kill(place);
         }
         self.caches.changed();
@@ -406,30 +411,30 @@ impl<'a> Fleet<'a> {
     }
 
     /// Share of the assets that moved, over the share of the capacity of all nodes that came or went.
-    fn moved(&self, [before, after]: [Loads; 2]) -> f64 {
+    fn moved(&self, [mut before, mut after]: [Loads; 2]) -> f64 {
         let capacity =
             |loads: &Loads| loads.view().nodes().iter().map(|node| node.capacity).sum::<Bitrate>().bps() as f64;
         let capacities = [capacity(&before), capacity(&after)];
         let most = capacities[0].max(capacities[1]);
         let share = (capacities[0] - capacities[1]).abs() / most;
-        moves::moved(&*self.rule, &before, &after, self.setting.rate, share)
+        moves::moved(&*self.rule, &mut before, &mut after, self.setting.rate, share)
     }
 
     fn members_changed(&mut self, now: Duration) {
         self.caches.changed();
         self.idle = moves::idle(&self.registered());
-        self.revision += 1;
-        let view = Arc::new(View::of(self.revision, self.registered()));
-        self.managers.iter_mut().for_each(|loads| loads.update(view.clone(), now));
+        self.show(now);
     }
 
     fn finish(mut self) -> FleetOutcome {
         let nodes = self.registered();
         let size = |node: &Node| node_key("/millpond/", &node.name, u64::MAX).len() + node.to_json().len();
-        let loads = &self.managers[0];
+        let drawn: Vec<_> = (0..20_000).map(|_| self.keys[self.popularity.draw(&mut self.rng)].clone()).collect();
+        let loads = &mut self.managers[0];
         assert!(loads.view().taking(Role::Dispenser).count() > 0, "nodes stay");
         self.outcome.view_bytes = nodes.iter().map(size).sum::<usize>() as u64;
-        self.outcome.decisions_per_second = moves::decisions_per_second(&*self.rule, loads, self.setting.rate);
+        let decisions = moves::decisions_per_second(&*self.rule, loads, self.setting.rate, drawn);
+        [self.outcome.decisions_per_second, self.outcome.first_decisions_per_second] = decisions;
         let share = |count| count as f64 / self.sampled[0].max(1) as f64;
         (self.outcome.first_share, self.outcome.three_share) = (share(self.sampled[1]), share(self.sampled[2]));
         self.outcome.led_share = self.led as f64 / self.outcome.streams.max(1) as f64;

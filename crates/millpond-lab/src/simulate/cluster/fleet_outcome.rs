@@ -20,8 +20,10 @@ pub struct FleetOutcome {
     pub most_over_mean: f64,
     /// Largest load of a node over its bound.
     pub most_over_bound: f64,
-    /// Decisions a second of one thread.
+    /// Decisions a second of one thread, for assets as viewers ask for them.
     pub decisions_per_second: f64,
+    /// The same for assets that nobody has asked for before.
+    pub first_decisions_per_second: f64,
     /// Bytes of all registrations and their keys.
     pub view_bytes: u64,
     /// Share of the streams that a session of the same node was ahead of, within the caching window.

@@ -1,4 +1,4 @@
-//! The server of Srinilta and Choudhary: a manager, dispensers and throttled storages (row C7).
+//! The server of Srinilta and Choudhary: a manager, dispensers and throttled storages.
 
 use super::{
     dispenser::Dispenser,
@@ -152,13 +152,15 @@ impl<'a> Server<'a> {
         let capacity = Bitrate::from_bps(setting.rate.bps().saturating_mul(setting.streams as u64).max(1));
         let named = |number| Node::new(format!("dispenser-{number}").parse().expect("a plain name"), capacity);
         let nodes: Vec<_> = (0..setting.dispensers.clamp(1, 9)).map(named).collect();
+        let bits = setting.unit.clamp(PACKET, HALF) as f64 * 8.0;
+        let length = Duration::from_secs_f64(bits / setting.rate.bps().max(1) as f64);
         Self {
             setting,
             rule: setting.assignment.rule(),
             keys: (0..setting.objects).map(|object| ObjectKey::new("films", &format!("{object}.mp4"))).collect(),
             loads: Loads::new(View::of(1, nodes.clone()).into()),
             turn: 0,
-            dispensers: nodes.iter().map(|_| Dispenser::new(setting.cache, setting.window)).collect(),
+            dispensers: nodes.iter().map(|_| Dispenser::new(setting.cache, setting.window, length)).collect(),
             nodes,
             storages: Storages::new(setting.storages, setting.storage_rate),
             streams: Vec::new(),
@@ -194,11 +196,11 @@ impl<'a> Server<'a> {
         let object = self.popularity.draw(&mut self.rng);
         let request = Request { key: &self.keys[object], rate: self.setting.rate, turn: self.turn };
         self.turn += 1;
-        let answer = self.rule.assign(&self.loads, &request);
+        let answer = self.rule.assign(&mut self.loads, &request);
         let Some(best) = answer.candidates.first() else { return };
         self.loads.add(&best.name, self.setting.rate, now);
         let dispenser = self.nodes.iter().position(|node| node.name == best.name).unwrap_or(0);
-        self.dispensers[dispenser].enter(object);
+        self.dispensers[dispenser].enter(object, now);
         let arrivals = [0, 1].map(|half| self.request(object, dispenser, half, now));
         let period = Duration::from_secs_f64(PACKET as f64 * 8.0 / self.setting.rate.bps().max(1) as f64);
         let stream = Stream::new(object, dispenser, arrivals, period, self.setting.delay);

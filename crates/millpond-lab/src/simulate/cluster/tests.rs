@@ -56,6 +56,14 @@ fn a_fleet_stays_balanced_and_reads_once() {
 }
 
 #[test]
+fn a_node_that_joins_a_few_leaves_none_far_above_the_mean() {
+    for seed in 1..=6 {
+        let outcome = run_fleet(&FleetSetting { seed, ..FleetSetting::default() }, |_| ());
+        assert!(outcome.most_over_mean <= 1.25 && outcome.most_over_bound <= 1.1, "{outcome:?}");
+    }
+}
+
+#[test]
 fn streams_that_do_not_fit_are_refused() {
     let capacity = Bitrate::from_mbps(4 * 20);
     let setting = FleetSetting { nodes: 4, viewers: 24, capacity, ..FleetSetting::default() };

@@ -1,14 +1,20 @@
-//! Access logs in the common log format of web servers, and the combined one, which has more behind it:
-//! `host ident user [10/Oct/2000:13:55:36 -0700] "GET /path HTTP/1.0" 200 2326`.
+//! Access logs of web servers and of Millpond.
 //!
-//! GETs that were answered with 200 or 206 count. How long an object is isn't said: the most bytes that were ever sent
-//! of it are taken; and of a part (206) it isn't said which: its beginning is.
+//! A line in Common Log Format, or the combined one with more behind it, is
+//! `host ident user [10/Oct/2000:13:55:36 -0700] "GET /path HTTP/1.0" 200 2326`. A line that begins with `{` is one of
+//! Millpond's in JSON.
+//!
+//! GETs that were answered with 200 or 206 count, and RTSP sessions (PLAY). Common Log Format does not tell the length of
+//! an object: the most bytes that were ever sent of it are taken. Of a part (206) it does not tell which: the beginning
+//! is taken. JSON tells both, and the time that an RTSP session took.
 
-use super::{TraceError, beginning, length, name};
+use super::{LARGEST, TraceError, beginning, length, name};
 use crate::simulate::workload::{Visit, Workload};
+use serde_json::Value;
 use std::collections::HashMap;
 
-const EXPECTED: &str = "host ident user [day/month/year:hour:minute:second zone] \"method path version\" status bytes";
+const EXPECTED: &str =
+    "host ident user [day/month/year:hour:minute:second zone] \"method path version\" status bytes, or JSON";
 
 /// Reads a log.
 ///
@@ -21,7 +27,8 @@ pub fn read(text: &str) -> Result<Workload, TraceError> {
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong =
             || TraceError { unit: "line", number: number as u64 + 1, expected: EXPECTED, found: beginning(line) };
-        let Some(visit) = visit(line).ok_or_else(wrong)? else { continue };
+        let visit = if line.starts_with('{') { json_visit(line) } else { visit(line) };
+        let Some(visit) = visit.ok_or_else(wrong)? else { continue };
         let longest = lengths.entry(visit.object).or_default();
         *longest = (*longest).max(visit.len);
         visits.push(visit);
@@ -31,18 +38,20 @@ pub fn read(text: &str) -> Result<Workload, TraceError> {
     for visit in &mut visits {
         visit.at -= begin;
         visit.len = lengths[&visit.object];
+        visit.to = visit.to.min(visit.len);
+        visit.from = visit.from.min(visit.to);
     }
     Ok(Workload { name: "log".to_owned(), visits })
 }
 
-/// The visit of a line, where the line is of one that counts.
+/// The visit of a line in Common Log Format; the inner `None` is a line that does not count.
 fn visit(line: &str) -> Option<Option<Visit>> {
     let (_, rest) = line.split_once('[')?;
     let (date, rest) = rest.split_once(']')?;
     let at = seconds(date)?;
     let (_, rest) = rest.split_once('"')?;
-    let (request, rest) = rest.split_once('"')?;
-    let mut fields = rest.split_ascii_whitespace();
+    let (request, rest) = rest.split_at(end_of_quoted(rest)?);
+    let mut fields = rest[1..].split_ascii_whitespace();
     let status: u16 = fields.next()?.parse().ok()?;
     let bytes = match fields.next()? {
         "-" => 0,
@@ -50,10 +59,70 @@ fn visit(line: &str) -> Option<Option<Visit>> {
     };
     let mut words = request.split_ascii_whitespace();
     let (method, path) = (words.next(), words.next());
-    let counts = method == Some("GET") && matches!(status, 200 | 206) && bytes > 0;
+    let counts = matches!(method, Some("GET" | "PLAY")) && matches!(status, 200 | 206) && bytes > 0;
     let Some(path) = path.filter(|_| counts) else { return Some(None) };
-    let object = name(path.split('?').next().unwrap_or(path));
-    Some(Some(Visit { at, object, len: bytes, from: 0, to: bytes, rate: f64::INFINITY }))
+    Some(Some(Visit { at, object: object(path), len: bytes, from: 0, to: bytes, rate: f64::INFINITY }))
+}
+
+/// The position of the quote that ends a text. Quotes behind backslashes, as Apache writes them, do not.
+fn end_of_quoted(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+/// What names the object of a path with a query.
+fn object(path: &str) -> u64 {
+    name(path.split('?').next().unwrap_or(path))
+}
+
+/// The visit of a line in JSON; the inner `None` is a line that does not count.
+fn json_visit(line: &str) -> Option<Option<Visit>> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    let text = |key: &str| line.get(key).and_then(Value::as_str);
+    let number = |key: &str| line.get(key).and_then(Value::as_u64);
+    let counts = matches!(text("method"), Some("GET" | "PLAY")) && matches!(number("status"), Some(200 | 206));
+    let bytes = number("bytes").filter(|bytes| counts && (1..=LARGEST).contains(bytes));
+    let Some(bytes) = bytes else { return Some(None) };
+    let ended = rfc3339(text("timestamp")?)?;
+    let took = number("us").map(|us| us as f64 / 1e6).or(number("ms").map(|ms| ms as f64 / 1e3)).unwrap_or(0.0);
+    let path = text("uri").map(str::to_owned).or_else(|| text("asset").map(|asset| format!("/{asset}")))?;
+    // RTSP sends at the pace of playback.
+    let is_paced = text("method") == Some("PLAY") && took > 0.0;
+    let rate = if is_paced { bytes as f64 / took } else { f64::INFINITY };
+    let (from, len) = match text("range") {
+        Some(range) => part(range)?,
+        None => (0, bytes),
+    };
+    let to = from.checked_add(bytes).filter(|to| *to <= LARGEST)?;
+    Some(Some(Visit { at: ended - took, object: object(&path), len: len.max(to), from, to, rate }))
+}
+
+/// First byte and length of the object of `bytes 0-99/1234`.
+fn part(range: &str) -> Option<(u64, u64)> {
+    let (part, len) = range.strip_prefix("bytes ")?.split_once('/')?;
+    Some((length(part.split('-').next()?)?, length(len).unwrap_or(0)))
+}
+
+/// Seconds of `2026-11-24T03:00:00.5Z` since the same moment as in [`seconds`].
+fn rfc3339(text: &str) -> Option<f64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut parts = date.splitn(3, '-');
+    let mut number = |range: std::ops::RangeInclusive<i64>| parts.next()?.parse().ok().filter(|n| range.contains(n));
+    let days = days(number(0..=9999)?, number(1..=12)?, number(1..=31)?);
+    let mut parts = time.splitn(3, ':');
+    let mut number = |most: f64| parts.next()?.parse().ok().filter(|n: &f64| (0.0..=most).contains(n));
+    Some(days as f64 * 86_400.0 + number(23.0)? * 3600.0 + number(59.0)? * 60.0 + number(61.0)?)
+}
+
+/// Days since 1 March of year 0 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let shifted = if month > 2 { year } else { year - 1 };
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    shifted * 365 + shifted.div_euclid(4) - shifted.div_euclid(100) + shifted.div_euclid(400) + of_year
 }
 
 /// Seconds of `10/Oct/2000:13:55:36 -0700` since any fixed moment.
@@ -70,10 +139,7 @@ fn seconds(date: &str) -> Option<f64> {
     let mut rest = date.split('/').nth(2)?.split(':');
     let mut number = |most: i64| rest.next()?.parse::<i64>().ok().filter(|n| (0..=most).contains(n));
     let (year, hour, minute, second) = (number(9999)?, number(23)?, number(59)?, number(60)?);
-    // Days since 1 March of year 0 (Howard Hinnant, "chrono-compatible low-level date algorithms").
-    let shifted = if month > 2 { year } else { year - 1 };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = shifted * 365 + shifted.div_euclid(4) - shifted.div_euclid(100) + shifted.div_euclid(400) + of_year;
+    let days = days(year, month, day);
     let zone: i64 = zone.parse().ok().filter(|zone| (-2400..=2400).contains(zone))?;
     let offset = (zone / 100 * 60 + zone % 100) * 60;
     Some((days * 86_400 + hour * 3600 + minute * 60 + second - offset) as f64)
@@ -96,6 +162,23 @@ mod tests {
         let day = |date: &str| seconds(date).unwrap() / 86_400.0;
         assert_eq!(day("01/Mar/2000:00:00:00 +0000") - day("28/Feb/2000:00:00:00 +0000"), 2.0);
         assert_eq!(day("01/Jan/2001:00:00:00 +0000") - day("01/Jan/2000:00:00:00 +0000"), 366.0);
+    }
+
+    #[test]
+    fn lines_in_json_have_ranges_and_times() {
+        let text = "{\"timestamp\":\"2026-11-24T03:00:10.500000Z\",\"message\":\"request\",\"method\":\"GET\",\"uri\":\"/a.mp4?x\",\
+                     \"status\":206,\"bytes\":100,\"us\":500000,\"range\":\"bytes 50-249/1000\"}\n\
+            {\"timestamp\":\"2026-11-24T03:00:20Z\",\"method\":\"PLAY\",\"asset\":\"a.mp4\",\"status\":200,\"bytes\":800,\"ms\":4000}\n\
+            {\"timestamp\":\"2026-11-24T03:00:20Z\",\"message\":\"RTSP session plays\",\"asset\":\"a.mp4\"}\n\
+            10.0.0.1 - - [24/Nov/2026:03:00:30 +0000] \"GET /a\\\"b HTTP/1.1\" 200 7 \"-\" \"x\"\n";
+        let trace = read(text).unwrap();
+        let [part, session, other] = trace.visits[..] else { panic!("{trace:?}") };
+        assert_eq!((part.at, part.from, part.to, part.len, part.rate), (0.0, 50, 150, 1000, f64::INFINITY));
+        assert_eq!((session.at, session.to, session.len, session.rate), (6.0, 800, 1000, 200.0));
+        assert_eq!((session.object == part.object, other.object == part.object, other.at), (true, false, 20.0));
+        for wrong in ["{", "{\"method\":\"GET\",\"status\":200,\"bytes\":1,\"uri\":\"/\",\"timestamp\":\"x\"}"] {
+            assert_eq!(read(wrong).unwrap_err().number, 1, "{wrong}");
+        }
     }
 
     #[test]

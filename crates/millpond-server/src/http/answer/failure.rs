@@ -4,7 +4,7 @@ use super::{Front, Reply};
 use crate::{
     http::{Kind, body::Body, render::AnswerError},
     library::{IndexError, LibraryError},
-    logging::RequestId,
+    logging::{self, RequestId},
     problem::{self, Problem},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -17,9 +17,11 @@ impl Front {
         let id = RequestId::next();
         self.metrics().request(Kind::Other, status, Duration::ZERO);
         if self.logs_requests() {
-            tracing::info!(%id, %peer, status = status.as_u16(), why, "not a request");
+            tracing::info!(target: logging::ACCESS, %id, %peer, status = status.as_u16(), why, "not a request");
         }
         let mut reply = self.problem(id, Problem::new(status).detail(why));
+        // Nobody knows whose it is.
+        self.gates().cors("").add(None, &mut reply.headers);
         self.add_common_headers(&mut reply.headers, id);
         reply
     }

@@ -10,7 +10,8 @@ use super::{
     viewers::{ConnectionViewers, Viewers},
 };
 use crate::{
-    access::Gates,
+    access::{Gates, Hold, Pass},
+    audience::Audience,
     cluster::Cluster,
     http::{
         HttpMetrics, Kind, Lifetimes,
@@ -18,7 +19,7 @@ use crate::{
         render::{AnswerError, CodedTexts, Renderer},
         request::{Request, uri},
     },
-    library::{Library, LibraryError, Places},
+    library::{Catalogue, Library, LibraryError, Places},
     live::{Publishers, Sources},
     logging::RequestId,
     problem::Problem,
@@ -38,8 +39,6 @@ use tokio::sync::watch;
 
 /// Settings of the front end.
 pub(crate) struct FrontOptions {
-    /// Value of `Access-Control-Allow-Origin`.
-    pub(crate) cors_origin: Option<HeaderValue>,
     /// Whether each request is logged.
     pub(crate) access_log: bool,
     /// Cache folder.
@@ -54,12 +53,22 @@ pub(crate) struct FrontOptions {
     pub(crate) gates: Arc<Gates>,
     /// The cluster, where this server is a node of one.
     pub(crate) cluster: Option<Arc<Cluster>>,
+    /// Whether thumbnails are made.
+    pub(crate) has_thumbnails: bool,
+    /// Folders that a search reads for each place, at most.
+    pub(crate) search_folders: usize,
+    /// Origins of the servers that keys of encrypted files come from.
+    pub(crate) key_origins: Vec<String>,
+    /// Viewers, and those that are refused.
+    pub(crate) audience: Arc<Audience>,
 }
 
 /// The HTTP front end.
 pub(crate) struct Front {
     pub(super) store: Store,
     pub(super) library: Arc<Library>,
+    /// Names that searches look through.
+    pub(super) catalogue: Arc<Catalogue>,
     pub(super) places: Places,
     pub(super) sources: Arc<Sources>,
     /// Counters of sent bytes, per place.
@@ -69,20 +78,21 @@ pub(crate) struct Front {
     pub(super) metrics: Arc<HttpMetrics>,
     options: FrontOptions,
     pub(super) renderer: Arc<Renderer>,
-    pub(super) coded_texts: CodedTexts,
+    pub(super) coded_texts: Arc<CodedTexts>,
     viewers: Arc<Viewers>,
     /// Streams of ladders that are being opened.
     pub(super) openings: Arc<Openings>,
     /// Streams whose tracks are pushed each on its own.
-    pub(super) splits: Splits,
+    pub(super) splits: Arc<Splits>,
     /// Whether the server ends responses in progress.
-    is_cut: AtomicBool,
+    is_cut: Arc<AtomicBool>,
     /// Turns true when the server stops. Streams without an end of their own end then.
     pub(super) stop: watch::Sender<bool>,
 }
 
 impl Front {
-    /// Creates a front end.
+    /// Creates the front end of a configuration. It shares viewers, streams that are being opened, made texts and the state of
+    /// shutdown with the one `before` it.
     pub(crate) fn new(
         store: Store,
         library: Arc<Library>,
@@ -90,14 +100,37 @@ impl Front {
         sources: Arc<Sources>,
         metrics: Arc<HttpMetrics>,
         options: FrontOptions,
+        before: Option<&Self>,
     ) -> Self {
-        let renderer = Renderer::new(store.clone(), library.clone(), options.folder.clone());
-        let out = places.iter().map(|place| metrics.place(place)).collect();
+        let out = places.iter().map(|place| Some(metrics.place(place))).collect();
         let cache_control = options.lifetimes.iter().map(|lifetimes| CacheControl::new(*lifetimes)).collect();
-        let coded_texts = CodedTexts::new(store.memory(), library.pool().clone());
+        if let Some(before) = before {
+            return Self {
+                store,
+                library,
+                catalogue: before.catalogue.again(options.search_folders),
+                places,
+                sources,
+                out,
+                cache_control,
+                metrics,
+                options,
+                renderer: before.renderer.clone(),
+                coded_texts: before.coded_texts.clone(),
+                viewers: before.viewers.clone(),
+                openings: before.openings.clone(),
+                splits: before.splits.clone(),
+                is_cut: before.is_cut.clone(),
+                stop: before.stop.clone(),
+            };
+        }
+        let catalogue = Catalogue::new(library.clone(), options.search_folders);
+        let renderer = Renderer::new(store.clone(), library.clone(), options.folder.clone(), options.has_thumbnails);
+        let coded_texts = Arc::new(CodedTexts::new(store.memory(), library.pool().clone()));
         Self {
             store,
             library,
+            catalogue,
             places,
             sources,
             out,
@@ -108,8 +141,8 @@ impl Front {
             coded_texts,
             viewers: Viewers::new(),
             openings: Arc::default(),
-            splits: Splits::default(),
-            is_cut: AtomicBool::new(false),
+            splits: Arc::default(),
+            is_cut: Arc::default(),
             stop: watch::Sender::new(false),
         }
     }
@@ -117,6 +150,11 @@ impl Front {
     /// Returns the store that all media is read through.
     pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Returns the counters of sent bytes of its places.
+    pub(crate) fn sent_bytes(&self) -> impl Iterator<Item = PlaceBytes> {
+        self.out.iter().flatten().cloned()
     }
 
     /// Returns the counters of this server.
@@ -139,8 +177,23 @@ impl Front {
         self.options.cluster.as_ref()
     }
 
+    /// Tells whether thumbnails are made.
+    pub(super) fn has_thumbnails(&self) -> bool {
+        self.options.has_thumbnails
+    }
+
+    /// Returns the origins of the servers that keys of encrypted files come from.
+    pub(super) fn key_origins(&self) -> &[String] {
+        &self.options.key_origins
+    }
+
+    /// Returns the viewers, and those that are refused.
+    pub(crate) fn audience(&self) -> &Arc<Audience> {
+        &self.options.audience
+    }
+
     /// Returns the rules of access.
-    pub(super) fn gates(&self) -> &Gates {
+    pub(crate) fn gates(&self) -> &Gates {
         &self.options.gates
     }
 
@@ -159,6 +212,11 @@ impl Front {
         self.places.find(path)
     }
 
+    /// The time of the server's clock.
+    pub(super) fn now(&self) -> Duration {
+        self.sources.manager().clock().elapsed()
+    }
+
     /// Ends streams that have no end of their own, because the server stops.
     pub(crate) fn end_streams(&self) {
         self.stop.send_replace(true);
@@ -174,6 +232,11 @@ impl Front {
         self.is_cut.load(Ordering::Relaxed)
     }
 
+    /// Notes who a request is from, where a trusted proxy tells it.
+    pub(crate) fn note_client(&self, request: &mut Request, peer: SocketAddr) {
+        request.forwarded = self.gates().proxies().forwarded(peer.ip(), &request.headers);
+    }
+
     /// Registers a new connection. `is_secure` is whether it has TLS.
     pub(crate) fn connected(&self, peer: SocketAddr, is_secure: bool) -> ConnectionViewers {
         self.viewers.connected(peer.ip(), is_secure)
@@ -185,22 +248,31 @@ impl Front {
             id: RequestId::next(),
             kind,
             place: None,
+            first_byte: None,
             waited: Duration::ZERO,
             counts_itself: false,
             _in_flight: self.metrics.response_in_flight(),
             receipt: None,
+            pass: Pass::default(),
+            hold: Hold::default(),
         }
     }
 
     /// Answers a request, body excluded: that is read while it is sent, after [`begin`](Self::begin).
     pub(crate) async fn handle(&self, request: &Request, viewers: &ConnectionViewers) -> (Reply, ReplyInfo) {
         let mut info = self.info(Kind::Other);
-        let mut reply = match request.method {
-            Method::GET | Method::HEAD => self.get(request, viewers, &mut info).await,
-            Method::OPTIONS => self.options(info.id),
-            _ => self.unsupported_method(info.id, &request.method),
+        let client = request.client(viewers.address());
+        let counted = if self.is_of_node(request) { Ok(()) } else { self.gates().count_request(client, self.now()) };
+        let mut reply = match counted {
+            Err(limited) => self.limited(info.id, limited),
+            Ok(()) => match request.method {
+                Method::GET | Method::HEAD => self.get(request, viewers, &mut info).await,
+                Method::OPTIONS => self.options(info.id, request),
+                _ => self.unsupported_method(info.id, &request.method),
+            },
         };
         self.keep_private(request, &mut reply.headers);
+        self.add_cors(request, &mut reply.headers);
         self.add_common_headers(&mut reply.headers, info.id);
         (reply, info)
     }
@@ -218,10 +290,12 @@ impl Front {
             && let Err(mut error) = answer.0.body.begin().await
         {
             if matches!(&error, BodyError::Origin(error) if error.is_changed()) {
+                // The second answer counts among those of its client, in place of the first.
+                answer.1.hold = Hold::default();
                 answer = self.handle(request, viewers).await;
                 match answer.0.body.begin().await {
                     Ok(()) => {
-                        self.first_byte(&answer.1, started);
+                        self.first_byte(&mut answer.1, started);
                         return answer;
                     }
                     Err(again) => error = again,
@@ -231,14 +305,16 @@ impl Front {
             let asset = path.trim_start_matches('/');
             let (reply, info) = &mut answer;
             *reply = self.failure(info.id, asset, &AnswerError::of_body(asset, error));
+            self.add_cors(request, &mut reply.headers);
             self.add_common_headers(&mut reply.headers, info.id);
         }
-        self.first_byte(&answer.1, started);
+        self.first_byte(&mut answer.1, started);
         answer
     }
 
     /// Counts the time to the first byte, without that for which a live stream held the reply.
-    fn first_byte(&self, info: &ReplyInfo, started: Instant) {
+    fn first_byte(&self, info: &mut ReplyInfo, started: Instant) {
+        info.first_byte = Some(started.elapsed());
         self.metrics.first_byte(info.kind, started.elapsed().saturating_sub(info.waited));
     }
 
@@ -248,8 +324,18 @@ impl Front {
         let Some(path) = uri::decode_path(raw) else {
             return self.problem(info.id, Problem::new(StatusCode::BAD_REQUEST).detail("the path is not UTF-8 text"));
         };
-        if let Err(refused) = self.admit(&path, query, request, viewers) {
-            return self.turned_away(info.id, &path, &refused);
+        if let Some(refused) = self.kicked(info.id, &path, request, request.client(viewers.address())) {
+            return refused;
+        }
+        if !self.is_of_node(request) {
+            match self.admit((&path, query), request, viewers).await {
+                Ok(pass) => info.pass = pass,
+                Err(refused) => return self.turned_away(info.id, &path, &refused),
+            }
+            match self.count(&info.pass, request.client(viewers.address())) {
+                Ok(hold) => info.hold = hold,
+                Err(limited) => return self.limited(info.id, limited),
+            }
         }
         if let Some(reply) = self.with_token_in_path(&path, query, request) {
             return reply;
@@ -259,14 +345,14 @@ impl Front {
             self.steering(query, viewers.is_secure()).await.ok_or_else(absent)
         } else if path == "/" || path.starts_with("/.millpond/") {
             info.kind = Kind::Page;
-            self.page(&path, query, request).await
+            self.page(&path, request, viewers).await
         } else if request.contains(HeaderName::from_static("cdn-loop"), millpond_store::loop_id()) {
             Err(AnswerError::Loop(path.to_string()))
         } else if request.contains(header::CACHE_CONTROL, "only-if-cached") {
             self.cached_file(&path, request, info)
         } else if request.headers.contains_key(HOME_HEADER) {
             self.of_home(&path, request, info).await
-        } else if let Some(passed) = self.pass(&path, request, info).await {
+        } else if let Some(passed) = self.pass(&path, (request, viewers), info).await {
             return passed;
         } else if let Some(redirect) = self.redirect(&path, request, viewers.is_secure()).await {
             return redirect;
@@ -294,12 +380,5 @@ impl Front {
             headers.insert(header::DATE, now);
         }
         headers.insert(header::SERVER, HeaderValue::from_static("millpond"));
-        if let Some(origin) = &self.options.cors_origin {
-            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-            headers.insert(
-                header::ACCESS_CONTROL_EXPOSE_HEADERS,
-                HeaderValue::from_static("*, Content-Length, Content-Range, Date, ETag, X-Request-Id"),
-            );
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Requests with other methods than GET and HEAD.
 
 use super::{Front, Reply};
-use crate::{logging::RequestId, problem::Problem};
+use crate::{http::request::Request, logging::RequestId, problem::Problem};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 /// Value of `Allow`.
@@ -9,15 +9,10 @@ const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
 impl Front {
     /// Answers OPTIONS, CORS preflights included.
-    pub(super) fn options(&self, id: RequestId) -> Reply {
+    pub(super) fn options(&self, id: RequestId, request: &Request) -> Reply {
         let mut headers = HeaderMap::new();
         headers.insert(header::ALLOW, ALLOWED);
-        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED);
-        headers.insert(
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("*, Range, If-Range, If-None-Match"),
-        );
-        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        self.cors(request).add_preflight(ALLOWED, &mut headers);
         headers.insert(RequestId::HEADER, id.header_value());
         Reply::without_body(StatusCode::NO_CONTENT, headers)
     }

@@ -6,6 +6,8 @@
 
 mod admission;
 mod asset;
+mod assets;
+mod audience;
 mod caching;
 mod clip;
 mod dates;
@@ -21,6 +23,9 @@ mod long;
 mod method;
 mod opening;
 mod page;
+mod page_asset;
+mod page_listing;
+mod page_search;
 mod page_streams;
 mod past;
 mod pathways;
@@ -33,6 +38,8 @@ mod translated;
 mod upload;
 mod viewers;
 
+pub(crate) use assets::AssetFilter;
+pub(crate) use explain::Explanation;
 pub(crate) use front::{Front, FrontOptions};
 pub(crate) use reply::{Reply, ReplyInfo};
 pub(crate) use upload::{Upload, UploadError};

@@ -19,6 +19,13 @@ pub(super) fn folder(front: &Front, folder: &str) -> Value {
     json!({ "folder": format!("{folder}{slash}"), "assets": [], "folders": [], "left-out": [], "streams": streams })
 }
 
+/// Lists the live streams whose paths `is_wanted`, `most` of them.
+pub(super) fn matching(front: &Front, is_wanted: impl Fn(&str) -> bool, most: usize) -> Vec<Value> {
+    let is_live = |path: &str| front.place(path).is_some_and(|(_, place, _)| front.sources.is_live(place));
+    let streams = front.sources.manager().streams();
+    streams.iter().filter(|stream| is_live(&stream.path) && is_wanted(&stream.path)).take(most).map(shown).collect()
+}
+
 /// Describes a stream and its URLs; `None` where the path is that of stored media. The stream is not opened.
 ///
 /// # Errors
@@ -69,8 +76,8 @@ fn outputs(front: &Front, path: &str) -> Value {
         "hls": below(path, "index.m3u8"),
         "dash": below(path, "index.mpd"),
         "stream": below(path, "stream.mp4"),
-        "rtsp": super::page::rtsp("rtsp", Some(front.rtsp_ports().0), &encoded),
-        "rtsps": super::page::rtsp("rtsps", front.rtsp_ports().1, &encoded),
+        "rtsp": super::page_asset::rtsp("rtsp", Some(front.rtsp_ports().0), &encoded),
+        "rtsps": super::page_asset::rtsp("rtsps", front.rtsp_ports().1, &encoded),
     })
 }
 

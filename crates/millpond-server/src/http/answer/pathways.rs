@@ -60,19 +60,24 @@ impl Front {
     /// The node or the storage lacks bandwidth for all of the playback.
     pub(super) async fn book(&self, place: usize, asset: &Asset) -> Result<(), AnswerError> {
         let Some(cluster) = self.cluster() else { return Ok(()) };
+        let booked = cluster.book_viewer(self.demand(place, asset)).await;
+        booked.map_err(|shortage| AnswerError::Busy { path: asset.path.clone(), why: shortage.to_string() })
+    }
+
+    /// The bandwidth that a viewer of an asset needs.
+    pub(super) fn demand(&self, place: usize, asset: &Asset) -> Demand {
         let presentation = &asset.presentation;
         let best = |kind| {
             let tracks = presentation.tracks().iter().filter(move |track| track.kind() == kind);
             tracks.map(|track| track.bandwidth().average).max().unwrap_or(0)
         };
         let is_remote = asset.objects.iter().any(|object| object.file().is_none());
-        let demand = Demand {
+        Demand {
             storage: self.places.iter().nth(place).filter(|_| is_remote).cloned(),
+            stores: asset.objects.iter().flat_map(|object| object.stores()).collect(),
             rate: Bitrate::from_bps(best(MediaKind::Video).saturating_add(best(MediaKind::Audio))),
             length: Duration::try_from_secs_f64(presentation.duration()).ok(),
-        };
-        let booked = cluster.book_viewer(demand).await;
-        booked.map_err(|shortage| AnswerError::Busy { path: asset.path.clone(), why: shortage.to_string() })
+        }
     }
 
     /// Tells whether manifests of a route may list nodes.

@@ -6,6 +6,7 @@ use super::{
     upload::{self, UploadFormat},
 };
 use crate::{
+    access::{Asker, AuthAction, Hold, Pass, Refusal},
     http::{
         Kind,
         request::{Request, uri},
@@ -39,6 +40,10 @@ enum PublishError {
     Forbidden,
     #[error("Origin: web pages may not publish")]
     Page,
+    #[error("auth-url does not admit this publisher")]
+    Denied,
+    #[error("auth-url does not answer")]
+    NoAnswer,
     #[error("Authorization: {0}")]
     Credentials(String),
     #[error("Content-Encoding: the body must not be compressed")]
@@ -65,13 +70,34 @@ enum PublishError {
     Stopped,
 }
 
+impl From<HttpRefusal> for PublishError {
+    fn from(refusal: HttpRefusal) -> Self {
+        match refusal {
+            HttpRefusal::Forbidden => Self::Forbidden,
+            HttpRefusal::Malformed(why) => Self::Credentials(why),
+            HttpRefusal::Challenge(challenges) => Self::Challenge(challenges),
+        }
+    }
+}
+
+impl From<Refusal> for PublishError {
+    /// The refusal of `auth-url`.
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Credentials(challenges) => Self::Challenge(challenges),
+            Refusal::NoAnswer => Self::NoAnswer,
+            _ => Self::Denied,
+        }
+    }
+}
+
 impl PublishError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Name(error) => problem::status(error),
             Self::NotPublished | Self::Refused(PublishRefused::NotPublished) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Challenge(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden | Self::Page => StatusCode::FORBIDDEN,
+            Self::Forbidden | Self::Page | Self::Denied => StatusCode::FORBIDDEN,
             Self::Credentials(_) | Self::Upload(_) => StatusCode::BAD_REQUEST,
             Self::Refused(PublishRefused::Taken) | Self::TrackTaken(_) | Self::Ended(PublicationEnd::Replaced) => {
                 StatusCode::CONFLICT
@@ -86,6 +112,7 @@ impl PublishError {
             Self::Stalled(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Refused(PublishRefused::Streams(_) | PublishRefused::Source(_))
             | Self::Ended(PublicationEnd::Closed)
+            | Self::NoAnswer
             | Self::Stopped => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -112,19 +139,26 @@ impl Front {
             id: RequestId::next(),
             kind: Kind::Stream,
             place: None,
+            first_byte: None,
             waited: Duration::ZERO,
             counts_itself: false,
             _in_flight: self.metrics.response_in_flight(),
             receipt: None,
+            pass: Pass::default(),
+            hold: Hold::default(),
         };
         let path = uri::decode_path(request.split().0).unwrap_or_default();
         let began = Instant::now();
-        let result = self.receive(&path, request, (peer, is_secure), upload, &mut info).await;
-        info.waited = began.elapsed();
-        let mut reply = match result {
-            Ok(()) => Reply::without_body(StatusCode::NO_CONTENT, HeaderMap::new()),
-            Err(error) => self.refuse(info.id, &path, &error),
+        let counted = self.gates().count_request(request.client(peer.ip()), self.now());
+        let mut reply = match counted {
+            Err(limited) => self.limited(info.id, limited),
+            Ok(()) => match self.receive(&path, request, (peer, is_secure), upload, &mut info).await {
+                Ok(()) => Reply::without_body(StatusCode::NO_CONTENT, HeaderMap::new()),
+                Err(error) => self.refuse(info.id, &path, &error),
+            },
         };
+        info.waited = began.elapsed();
+        self.add_cors(request, &mut reply.headers);
         self.add_common_headers(&mut reply.headers, info.id);
         (reply, info)
     }
@@ -138,6 +172,9 @@ impl Front {
             for challenge in challenges.iter().filter_map(|text| HeaderValue::from_str(text).ok()) {
                 reply.headers.append(header::WWW_AUTHENTICATE, challenge);
             }
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            reply.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
             reply.headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
@@ -160,18 +197,26 @@ impl Front {
         }
         let written = request.written_target();
         let asked = HttpClient {
-            address: peer.ip(),
-            is_secure,
+            address: request.client(peer.ip()),
+            is_secure: request.is_secure(is_secure),
             method: request.method.as_str(),
             target: &written,
             authorization: request.header(header::AUTHORIZATION),
         };
-        let now = self.sources.manager().clock().elapsed();
-        publishers.admit_http(&asked, now).map_err(|refusal| match refusal {
-            HttpRefusal::Forbidden => PublishError::Forbidden,
-            HttpRefusal::Malformed(why) => PublishError::Credentials(why),
-            HttpRefusal::Challenge(challenges) => PublishError::Challenge(challenges),
-        })?;
+        let asker = Asker {
+            address: asked.address,
+            action: AuthAction::Publish,
+            protocol: if asked.is_secure { "https" } else { "http" },
+            token: request.token.as_deref(),
+            query: request.split().1,
+            authorization: asked.authorization,
+            agent: request.header(header::USER_AGENT),
+        };
+        let of_stream = SplitName::parse(path).map_or(path, |name| name.stream);
+        match self.gates().ask_to_publish(of_stream, &asker) {
+            Some(question) => drop(Box::pin(question.answer()).await?),
+            None => publishers.admit_http(&asked, self.now())?,
+        }
         let coding = request.headers.get(header::CONTENT_ENCODING);
         if coding.is_some_and(|coding| coding.as_bytes() != b"identity") {
             return Err(PublishError::Coding);

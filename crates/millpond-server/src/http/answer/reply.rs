@@ -2,6 +2,7 @@
 
 use super::viewers::Receipt;
 use crate::{
+    access::{Hold, Pass},
     http::{Held, Kind, body::Body},
     logging::RequestId,
     storage::PlaceBytes,
@@ -35,6 +36,8 @@ pub(crate) struct ReplyInfo {
     pub(crate) kind: Kind,
     /// Counter of the place that the body comes from.
     pub(crate) place: Option<PlaceBytes>,
+    /// Time from the request's head to the first byte of the body, once that is there.
+    pub(crate) first_byte: Option<Duration>,
     /// Time for which the reply was held until a live stream had what was asked for.
     pub(crate) waited: Duration,
     /// Whether the body counts its bytes while it is sent.
@@ -43,4 +46,8 @@ pub(crate) struct ReplyInfo {
     pub(crate) _in_flight: Held,
     /// Reports the end of a segment to the prefetcher when it is dropped.
     pub(crate) receipt: Option<Receipt>,
+    /// The admission of the request, which may end before the reply does.
+    pub(crate) pass: Pass,
+    /// Counts the response among those of its client and token.
+    pub(crate) hold: Hold,
 }

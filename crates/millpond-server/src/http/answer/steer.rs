@@ -1,6 +1,6 @@
 //! Requests that another node of the cluster serves.
 
-use super::{Front, Reply, ReplyInfo, live::LivePath};
+use super::{Front, Reply, ReplyInfo, live::LivePath, viewers::ConnectionViewers};
 use crate::{
     cluster::{MARK, PassedBytes, Protocol, Start, marked},
     http::{
@@ -10,6 +10,7 @@ use crate::{
         request::{Request, uri},
     },
     library::{LiveResource, Resource, Route},
+    proxies::Forwarded,
 };
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -38,7 +39,12 @@ impl Front {
     }
 
     /// Passes a request on to the node that serves it; `None` where that is this one.
-    pub(super) async fn pass(&self, path: &str, request: &Request, info: &mut ReplyInfo) -> Option<Reply> {
+    pub(super) async fn pass(
+        &self,
+        path: &str,
+        (request, viewers): (&Request, &ConnectionViewers),
+        info: &mut ReplyInfo,
+    ) -> Option<Reply> {
         let cluster = self.cluster().filter(|cluster| cluster.passes())?;
         if marked(request.split().1) {
             return None;
@@ -46,7 +52,10 @@ impl Front {
         let (key, start) = self.passed_key(path, info)?;
         let target = request.target.split('#').next().unwrap_or("");
         let target = format!("{}{target}", request.prefix());
-        let mut passage = cluster.passage((key, start), (&request.method, target.as_str()), &request.headers)?;
+        let client =
+            Forwarded { address: request.client(viewers.address()), is_secure: request.is_secure(viewers.is_secure()) };
+        let asked = (&request.method, target.as_str(), &request.headers);
+        let mut passage = cluster.passage((key, start), asked, client)?;
         let passed = passage.begin().await?;
         let (status, headers, length) = (passed.status, passed.headers.clone(), passed.length);
         let has_body = request.method != Method::HEAD && status != StatusCode::NOT_MODIFIED;
@@ -74,8 +83,17 @@ impl Front {
         Some((ObjectKey::new(place, &route.asset), start))
     }
 
+    /// Returns the object that a path belongs to, also where each node serves that path itself.
+    pub(crate) fn asset_key(&self, path: &str) -> Option<(ObjectKey, Start)> {
+        if let Some(live) = self.live_path(path) {
+            return self.sources.object_key(live.stream);
+        }
+        let (_, place, inside) = self.place(path)?;
+        Some((ObjectKey::new(place, &Route::parse(inside)?.asset), Start::Stored))
+    }
+
     /// Returns the object that a path's request is assigned by; `None` for requests that each node serves itself.
-    pub(crate) fn object_key(&self, path: &str) -> Option<(ObjectKey, Start)> {
+    fn object_key(&self, path: &str) -> Option<(ObjectKey, Start)> {
         if let Some(live) = self.live_path(path) {
             return self.sources.object_key(live.stream).filter(|_| is_begun(&live));
         }

@@ -20,6 +20,7 @@ impl Front {
             Err(error) => Err(error),
         };
         let mut reply = reply.unwrap_or_else(|error| self.failure(info.id, asset, &error));
+        self.gates().cors("").add(None, &mut reply.headers);
         self.add_common_headers(&mut reply.headers, info.id);
         (reply, info)
     }

@@ -107,6 +107,8 @@ pub(crate) struct Receipt {
 pub(super) struct Client<'a> {
     /// User agent.
     program: &'a str,
+    /// Its address, where that is not the one of the connection.
+    address: Option<IpAddr>,
     /// Whether the connection stays open.
     stays: bool,
 }
@@ -115,6 +117,7 @@ pub(super) struct Client<'a> {
 pub(super) fn client(request: &Request) -> Client<'_> {
     Client {
         program: request.header(header::USER_AGENT).unwrap_or_default(),
+        address: request.forwarded.map(|forwarded| forwarded.address),
         stays: !request.contains(header::CONNECTION, "close"),
     }
 }
@@ -148,7 +151,7 @@ impl Viewers {
 }
 
 impl ConnectionViewers {
-    /// Returns the address of the client.
+    /// Returns the address of the connection.
     pub(super) fn address(&self) -> IpAddr {
         self.address
     }
@@ -197,7 +200,8 @@ impl ConnectionViewers {
     /// Records a request of a viewer. `advance` tells the prefetcher.
     fn follow(&self, asset: u64, kind: u8, client: Client<'_>, advance: impl FnOnce(&mut Viewer)) -> Option<Receipt> {
         let program = fingerprint(client.program.as_bytes());
-        let id = ViewerId { address: self.address, program, asset, kind };
+        let address = client.address.unwrap_or(self.address);
+        let id = ViewerId { address, program, asset, kind };
         let mut table = self.viewers.lock();
         let left = table.sweep();
         if table.viewers.len() >= CAPACITY && !table.viewers.contains_key(&id) {

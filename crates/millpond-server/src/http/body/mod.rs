@@ -22,7 +22,7 @@ pub(crate) use stream::ChunkStream;
 
 use bytes::Bytes;
 use millpond_package::plan::{Plan, PlanItem};
-use millpond_store::{Object, Store};
+use millpond_store::{Object, ReadCounts, Store};
 use pieces::{Piece, Pieces};
 use rewriting::Rewriting;
 use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
@@ -85,6 +85,14 @@ impl Body {
     pub(crate) fn file(file: Arc<File>, len: u64) -> Self {
         let queue = VecDeque::from([Piece::File(file, 0..len)]);
         Self::of(Content::Pieces(Pieces::new(None, queue)), Some(len))
+    }
+
+    /// Replaces the counts of [`read_counts`](Self::read_counts): those of reads that this content is made of.
+    pub(crate) fn with_counts(mut self, counts: Option<Arc<ReadCounts>>) -> Self {
+        if let Content::Pieces(pieces) = &mut self.content {
+            pieces.counts = counts;
+        }
+        self
     }
 
     /// Creates a body of ranges of files that belong to the server.
@@ -186,6 +194,15 @@ impl Body {
             Content::Pieces(pieces) => pieces.begins_in_memory(),
             Content::Rewriting(_) => true,
             Content::Stream(_) => false,
+        }
+    }
+
+    /// Returns the counts of the bytes that it reads through the cache, if it does.
+    pub(crate) fn read_counts(&self) -> Option<Arc<ReadCounts>> {
+        match &self.content {
+            Content::Pieces(pieces) => pieces.counts.clone(),
+            Content::Rewriting(rewriting) => Some(rewriting.counts.clone()),
+            Content::Stream(_) => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{BodyError, Chunk, Inputs, RESUMES_MOST, remote_run::RemoteRun};
 use bytes::Bytes;
-use millpond_store::{Object, Pin, Store};
+use millpond_store::{Object, Pin, ReadCounts, Store};
 use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
 
 /// Longest gap between two pieces of a remote object that one reader covers, in bytes. The bytes of a gap are dropped.
@@ -53,12 +53,15 @@ pub(super) struct Pieces {
     failed: Option<BodyError>,
     /// Ranges that were fetched again.
     resumes: u32,
+    /// Bytes read through the cache; `None` where nothing is.
+    pub(super) counts: Option<Arc<ReadCounts>>,
 }
 
 impl Pieces {
     /// Creates a queue. Object ranges need a store.
     pub(super) fn new(store: Option<&Store>, queue: VecDeque<Piece>) -> Self {
-        Self { store: store.cloned(), queue, run: None, sent: Vec::new(), failed: None, resumes: 0 }
+        let counts = store.map(|_| Arc::default());
+        Self { store: store.cloned(), queue, run: None, sent: Vec::new(), failed: None, resumes: 0, counts }
     }
 
     /// Tells whether bytes of a reader are in memory.
@@ -257,7 +260,7 @@ impl Pieces {
         if !fits {
             let end = self.run_end();
             let Some(store) = &self.store else { return Ok(None) };
-            self.run = Some(Box::new(RemoteRun::new(store, object.clone(), start..end)));
+            self.run = Some(Box::new(RemoteRun::new(store, object.clone(), start..end, self.counts.clone())));
         }
         let Some(run) = &mut self.run else { return Ok(None) };
         let Some(mut chunk) = run.chunk_at(start).await? else {

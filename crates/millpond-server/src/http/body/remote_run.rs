@@ -1,6 +1,6 @@
 //! One reader over pieces of a remote object that lie near each other.
 
-use millpond_store::{Chunk, Object, OriginError, Reader, Store};
+use millpond_store::{Chunk, Object, OriginError, ReadCounts, Reader, Store};
 use std::{ops::Range, sync::Arc};
 
 /// A reader and its position.
@@ -15,9 +15,9 @@ pub(super) struct RemoteRun {
 }
 
 impl RemoteRun {
-    /// Starts to read `range` of an object.
-    pub(super) fn new(store: &Store, object: Arc<Object>, range: Range<u64>) -> Self {
-        let reader = store.read(&object, range.clone());
+    /// Starts to read `range` of an object. Its bytes are counted.
+    pub(super) fn new(store: &Store, object: Arc<Object>, range: Range<u64>, counts: Option<Arc<ReadCounts>>) -> Self {
+        let reader = store.read(&object, range.clone()).counted(counts);
         Self { object, reader, at: range.start, end: range.end, unused: None }
     }
 

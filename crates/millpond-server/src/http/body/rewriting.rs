@@ -2,7 +2,7 @@
 
 use super::{BodyError, Chunk, Inputs, buffers, sample_reader::SampleReader};
 use millpond_package::plan::{ObjectRange, Rewrite};
-use millpond_store::{Object, OriginError, Store};
+use millpond_store::{Object, OriginError, ReadCounts, Store};
 use std::sync::Arc;
 
 /// Length from which rewritten bytes are handed on. Large enough for few system calls, small enough to stay in the
@@ -23,6 +23,8 @@ pub(super) struct Rewriting {
     /// Length from which the next chunk is handed on.
     chunk_length: usize,
     is_done: bool,
+    /// Bytes read through the cache.
+    pub(super) counts: Arc<ReadCounts>,
 }
 
 impl Rewriting {
@@ -36,6 +38,7 @@ impl Rewriting {
             out: Vec::new(),
             chunk_length: FIRST_LENGTH,
             is_done: false,
+            counts: Arc::default(),
         }
     }
 
@@ -107,7 +110,8 @@ impl Rewriting {
             let span = self.rewrite.covering().iter().filter(|r| r.object == read.object).fold(read.range, |a, r| {
                 millpond_media::ByteRange::new(a.start.min(r.range.start), a.end.max(r.range.end))
             });
-            *slot = Some(SampleReader::new(self.store.clone(), object.clone(), span.start..span.end));
+            let reader = SampleReader::new(self.store.clone(), object.clone(), span.start..span.end);
+            *slot = Some(reader.counted(self.counts.clone()));
         }
         Ok(())
     }

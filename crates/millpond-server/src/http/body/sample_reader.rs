@@ -5,7 +5,7 @@
 
 use super::{BodyError, RESUMES_MOST, buffers, residency};
 use bytes::Bytes;
-use millpond_store::{Chunk, Object, Pin, Reader, Store};
+use millpond_store::{Chunk, Object, Pin, ReadCounts, Reader, Store};
 use std::{collections::VecDeque, fs::File, ops::Range, sync::Arc};
 
 /// Length of one read of a file. Large enough to make system calls cheap, small enough to stay in the processor's
@@ -31,6 +31,8 @@ pub(crate) struct SampleReader {
     scratch: Vec<u8>,
     /// Ranges that were fetched again.
     resumes: u32,
+    /// Bytes read through the cache.
+    counts: Option<Arc<ReadCounts>>,
 }
 
 /// Bytes in memory.
@@ -55,7 +57,13 @@ impl SampleReader {
     pub(crate) fn new(store: Store, object: Arc<Object>, span: Range<u64>) -> Self {
         let at = span.start;
         let (blocks, scratch) = (VecDeque::new(), Vec::new());
-        Self { store, object, span, reader: None, pending: None, at, blocks, scratch, resumes: 0 }
+        Self { store, object, span, reader: None, pending: None, at, blocks, scratch, resumes: 0, counts: None }
+    }
+
+    /// Counts the bytes that it reads through the cache.
+    pub(super) fn counted(mut self, counts: Arc<ReadCounts>) -> Self {
+        self.counts = Some(counts);
+        self
     }
 
     /// Returns the bytes of `range`. No later read lies before `floor`, so buffers before it are reused while they are
@@ -146,7 +154,9 @@ impl SampleReader {
     /// Loads the next block from the store.
     async fn next_of_reader(&mut self) -> Result<Loaded, BodyError> {
         loop {
-            let reader = self.reader.get_or_insert_with(|| self.store.read(&self.object, self.at..self.span.end));
+            let reader = self.reader.get_or_insert_with(|| {
+                self.store.read(&self.object, self.at..self.span.end).counted(self.counts.clone())
+            });
             let mut chunk = match self.pending.take() {
                 Some(chunk) => chunk,
                 None => reader

@@ -29,7 +29,7 @@ pub(super) fn memory(coding: Coding, len: usize) -> u64 {
 ///
 /// # Errors
 /// Those of the encoder. Writing to memory gives it no reason for one.
-pub(super) fn encode(coding: Coding, text: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn encode(coding: Coding, text: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 + 64);
     match coding {
         Coding::Brotli => {

@@ -9,6 +9,7 @@ mod compress;
 mod error;
 mod long_response;
 mod packed;
+mod pictures;
 mod recent;
 mod renderer;
 mod resource;
@@ -16,6 +17,7 @@ mod segment_stream;
 
 pub(crate) use clip_response::ClipResponse;
 pub(crate) use coded_texts::{CodedTexts, TextId};
+pub(crate) use compress::encode as compress;
 pub(crate) use error::AnswerError;
 pub(crate) use long_response::{LongResponse, Muxer, Sent};
 pub(crate) use renderer::Renderer;

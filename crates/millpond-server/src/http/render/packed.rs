@@ -12,7 +12,7 @@ use crate::{
     library::Resource,
     work::WorkPool,
 };
-use millpond_store::{Cache, Memory};
+use millpond_store::{Cache, Memory, ReadCounts};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::{
     collections::HashSet,
@@ -66,7 +66,11 @@ impl PackedSegments {
 
     /// Returns the body of a packed segment.
     pub(super) fn get(&self, key: &Key) -> Option<Body> {
-        self.segments.get(key).map(|packed| Body::file(packed.file, packed.len))
+        self.segments.get(key).map(|packed| {
+            let counts = Arc::new(ReadCounts::default());
+            counts.hit(packed.len);
+            Body::file(packed.file, packed.len).with_counts(Some(counts))
+        })
     }
 
     /// Tells whether a segment is worth packing now, and reserves that for the caller.
@@ -89,12 +93,13 @@ impl PackedSegments {
         let packing = Packing { packed: self, key: &key };
         // A pool without room leaves the segment as it is.
         let Ok(_charge) = self.pool.charge(body.len().unwrap_or(LARGEST)).await else { return Ok(body) };
+        let counts = body.read_counts();
         let Ok(mut file) = Unnamed::create(storable.then_some(&self.folder)) else { return Ok(body) };
         body.write_to(&mut file).await?;
         let (file, len) = (Arc::new(file.file), file.len);
         self.segments.insert(key.clone(), Packed { file: file.clone(), len }, len + OVERHEAD);
         drop(packing);
-        Ok(Body::file(file, len))
+        Ok(Body::file(file, len).with_counts(counts))
     }
 }
 

@@ -4,6 +4,7 @@
 use super::{
     error::AnswerError,
     packed::PackedSegments,
+    pictures::Pictures,
     resource::{self, Output},
 };
 use crate::{
@@ -31,14 +32,17 @@ pub(crate) struct Renderer {
     /// Texts being made. `None` stands for a resource that consists of object ranges.
     flights: SingleFlight<Key, Result<Option<Bytes>, AnswerError>>,
     packed: PackedSegments,
+    /// `None` where thumbnails are off.
+    pictures: Option<Pictures>,
 }
 
 impl Renderer {
     /// Creates a renderer. It caches texts in the store's memory and packed segments in files of `folder`.
-    pub(crate) fn new(store: Store, library: Arc<Library>, folder: PathBuf) -> Arc<Self> {
+    pub(crate) fn new(store: Store, library: Arc<Library>, folder: PathBuf, has_thumbnails: bool) -> Arc<Self> {
         let texts = Cache::of(store.memory(), "texts");
         let packed = PackedSegments::new(store.memory(), library.pool().clone(), folder);
-        Arc::new(Self { store, library, texts, flights: SingleFlight::new(), packed })
+        let pictures = has_thumbnails.then(|| Pictures::new(store.clone(), library.clone()));
+        Arc::new(Self { store, library, texts, flights: SingleFlight::new(), packed, pictures })
     }
 
     /// Returns the body of a resource. A `fresh` one is made anew and bypasses the caches.
@@ -52,6 +56,12 @@ impl Renderer {
         fresh: bool,
     ) -> Result<Body, AnswerError> {
         let key = (asset.id, resource);
+        if resource::is_of_thumbnails(&key.1) && self.pictures.is_none() {
+            return Err(resource::no_resource(asset, "thumbnails are off".to_owned()).into());
+        }
+        if let Some(pictures) = self.pictures.as_ref().filter(|_| resource::is_picture(&key.1)) {
+            return pictures.body(asset, key, fresh).await;
+        }
         if resource::profile(&key.1).is_text {
             return self.text(asset, key, fresh).await;
         }
@@ -107,7 +117,8 @@ impl Renderer {
     /// # Errors
     /// As [`body`](Self::body).
     pub(crate) async fn prepare(&self, asset: &Arc<Asset>, resource: &Resource) -> Result<(), AnswerError> {
-        let is_segment = matches!(resource, Resource::TsSegment(..) | Resource::IFrame(..));
+        let is_segment = matches!(resource, Resource::TsSegment(..) | Resource::IFrame(..) | Resource::Still(..))
+            || (resource::is_picture(resource) && self.pictures.is_some());
         match resource::lazy(resource) {
             Some((track, part)) if is_segment && !asset.has_made(track, part) => {
                 self.run(asset, resource).await.map(drop)

@@ -5,7 +5,11 @@ use crate::{
     library::{Asset, Lazy, LibraryError, Resource},
 };
 use bytes::Bytes;
-use millpond_package::{PackageError, Plan, PresentedTrack, dash, delivery, fmp4, hls, transport};
+use millpond_package::{
+    PackageError, Plan, PlanItem, PresentedTrack, dash, delivery, fmp4, hls,
+    thumbnails::{self, Thumbnails},
+    transport,
+};
 
 /// Properties of a resource that are known before it is made.
 pub(crate) struct ResourceProfile {
@@ -28,9 +32,10 @@ pub(crate) fn profile(resource: &Resource) -> ResourceProfile {
             let kind = if *c == hls::Container::Ts { Kind::HlsTs } else { Kind::Hls };
             profile("application/vnd.apple.mpegurl", kind, true)
         }
-        Resource::IFrames(_) => profile("application/vnd.apple.mpegurl", Kind::Hls, true),
+        Resource::IFrames(_) | Resource::Images(_) => profile("application/vnd.apple.mpegurl", Kind::Hls, true),
+        Resource::Thumbnail(..) | Resource::Sheet(..) => profile("image/jpeg", Kind::Other, false),
         Resource::Mpd => profile("application/dash+xml", Kind::Dash, true),
-        Resource::Init(name) | Resource::Segment(name, _) | Resource::IFrame(name, _) => {
+        Resource::Init(name) | Resource::Segment(name, _) | Resource::IFrame(name, _) | Resource::Still(name, _) => {
             let content_type = match name.as_bytes().first() {
                 Some(b'a') => "audio/mp4",
                 Some(b's') => "application/mp4",
@@ -39,7 +44,9 @@ pub(crate) fn profile(resource: &Resource) -> ResourceProfile {
             profile(content_type, Kind::Segment, false)
         }
         Resource::TsSegment(..) => profile("video/mp2t", Kind::Segment, false),
-        Resource::TextSegment(..) | Resource::Text(_) => profile("text/vtt; charset=utf-8", Kind::Subtitle, true),
+        Resource::TextSegment(..) | Resource::Text(_) | Resource::Thumbnails(_) => {
+            profile("text/vtt; charset=utf-8", Kind::Subtitle, true)
+        }
     }
 }
 
@@ -63,16 +70,28 @@ pub(super) fn is_light(asset: &Asset, resource: &Resource) -> bool {
         Resource::Init(_) => true,
         Resource::Segment(name, number) => few(name, *number),
         Resource::TsSegment(name, number) => asset.has_made(name, Lazy::Ts) && few(name, *number),
-        Resource::IFrame(name, _) => asset.has_made(name, Lazy::IFrames),
+        Resource::IFrame(name, _) | Resource::Still(name, _) => asset.has_made(name, Lazy::IFrames),
+        Resource::Thumbnail(name, _) | Resource::Sheet(name, _) => asset.has_made(name, Lazy::IFrames),
         _ => false,
     }
+}
+
+/// Tells whether a resource is an image.
+pub(super) fn is_picture(resource: &Resource) -> bool {
+    matches!(resource, Resource::Thumbnail(..) | Resource::Sheet(..))
+}
+
+/// Tells whether a resource is an image, or says where images are.
+pub(super) fn is_of_thumbnails(resource: &Resource) -> bool {
+    is_picture(resource) || matches!(resource, Resource::Thumbnails(_) | Resource::Images(_))
 }
 
 /// Returns the lazy part of a track that making a resource completes.
 pub(super) fn lazy(resource: &Resource) -> Option<(&str, Lazy)> {
     match resource {
         Resource::TsSegment(name, _) => Some((name, Lazy::Ts)),
-        Resource::IFrame(name, _) | Resource::IFrames(name) => Some((name, Lazy::IFrames)),
+        Resource::IFrame(name, _) | Resource::IFrames(name) | Resource::Still(name, _) => Some((name, Lazy::IFrames)),
+        Resource::Thumbnail(name, _) | Resource::Sheet(name, _) => Some((name, Lazy::IFrames)),
         _ => None,
     }
 }
@@ -88,12 +107,16 @@ pub(super) fn memory(asset: &Asset, resource: &Resource) -> u64 {
     FIXED
         + match resource {
             Resource::Init(_) | Resource::TextSegment(..) => 0,
+            Resource::Images(_) | Resource::Thumbnails(_) => asset.presentation.duration() as u64 * 64,
+            Resource::Thumbnail(name, _) | Resource::Sheet(name, _) => of(name, &|track| samples(track) * 16),
             // Lines of each track, group and key. The MPD also addresses each segment.
             Resource::Multivariant(_) => tracks.iter().map(|track| 2048 + keys(track)).sum(),
             Resource::Mpd => tracks.iter().map(|track| 2048 + keys(track) + segments(track) * 96).sum(),
             Resource::Media(_, name) => of(name, &|track| keys(track) + segments(track) * 160),
             Resource::IFrames(name) => of(name, &|track| keys(track) + segments(track) * 1024 + samples(track) * 4),
-            Resource::IFrame(name, _) | Resource::TsSegment(name, _) => of(name, &|track| samples(track) * 16),
+            Resource::IFrame(name, _) | Resource::Still(name, _) | Resource::TsSegment(name, _) => {
+                of(name, &|track| samples(track) * 16)
+            }
             Resource::Text(name) => of(name, &|track| samples(track) * 64),
             Resource::Segment(name, number) => of(name, &|track| {
                 let range = track.segment(*number).map(|segment| segment.samples);
@@ -113,6 +136,14 @@ fn track<'a>(asset: &'a Asset, name: &str) -> Result<&'a PresentedTrack, Library
     asset.presentation.track(name).ok_or_else(|| {
         let names: Vec<&str> = asset.presentation.tracks().iter().map(PresentedTrack::name).collect();
         no_resource(asset, format!("no track {name}: it has {}", names.join(", ")))
+    })
+}
+
+/// Returns the thumbnails of an asset, which are those of the track of a name.
+pub(super) fn of_track<'a>(asset: &'a Asset, name: &str) -> Result<Thumbnails<'a>, LibraryError> {
+    let thumbnails = Thumbnails::of(&asset.presentation).filter(|thumbnails| thumbnails.track() == name);
+    thumbnails.ok_or_else(|| {
+        no_resource(asset, format!("track {name} has no thumbnails: they are made of clear H.264 up to 1920x1088"))
     })
 }
 
@@ -142,6 +173,21 @@ pub(super) fn make(asset: &Asset, resource: &Resource) -> Result<Output, Library
         }
         Resource::Segment(name, n) => numbered(fmp4::segment(p, track(asset, name)?, *n), name, *n),
         Resource::IFrame(name, n) => numbered(fmp4::iframe(p, track(asset, name)?, *n), name, *n),
+        Resource::Still(name, n) => match fmp4::still(p, track(asset, name)?, *n) {
+            Some(plan) => Ok(Output::Plan(plan)),
+            None => Err(no_resource(asset, format!("no picture {n} in track {name}"))),
+        },
+        // The images themselves are made by [`Pictures`](super::pictures::Pictures), of what is made here.
+        Resource::Thumbnail(name, n) => match thumbnails::key_frame(track(asset, name)?, *n) {
+            Some(range) => Ok(Output::Plan(Plan::Items(vec![PlanItem::Object(range)]))),
+            None => Err(no_resource(asset, format!("no picture {n} in track {name}"))),
+        },
+        Resource::Sheet(name, n) => match of_track(asset, name)?.pictures(*n) {
+            Some(_) => Ok(Output::Bytes(Bytes::new())),
+            None => Err(no_resource(asset, format!("no sheet {n} of thumbnails"))),
+        },
+        Resource::Thumbnails(name) => Ok(Output::Text(of_track(asset, name)?.webvtt())),
+        Resource::Images(name) => Ok(Output::Text(of_track(asset, name)?.playlist())),
         Resource::TsSegment(name, n) => {
             numbered(transport::segment(p, track(asset, name)?, *n).map_err(failed)?, name, *n)
         }

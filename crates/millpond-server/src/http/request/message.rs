@@ -1,8 +1,8 @@
 //! A request head, whichever version of HTTP carried it.
 
-use crate::access::token;
+use crate::{access::token, proxies::Forwarded};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use std::borrow::Cow;
+use std::{borrow::Cow, net::IpAddr};
 
 /// A request head.
 #[derive(Clone, Debug)]
@@ -15,15 +15,29 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The token that the path began with, which is not in `target`.
     pub token: Option<String>,
+    /// The client, where a trusted proxy forwarded the request.
+    pub forwarded: Option<Forwarded>,
 }
 
 impl Request {
     /// Creates a request. A token at the beginning of the path is taken out of the target.
     pub fn new(method: Method, target: String, headers: HeaderMap) -> Self {
-        let Some((token, rest)) = token::split(&target) else { return Self { method, target, headers, token: None } };
+        let Some((token, rest)) = token::split(&target) else {
+            return Self { method, target, headers, token: None, forwarded: None };
+        };
         let slash = if rest.starts_with('/') { "" } else { "/" };
         let (token, target) = (token.to_owned(), format!("{slash}{rest}"));
-        Self { method, target, headers, token: Some(token) }
+        Self { method, target, headers, token: Some(token), forwarded: None }
+    }
+
+    /// Returns the address of the client, where that of its connection is `peer`.
+    pub fn client(&self, peer: IpAddr) -> IpAddr {
+        self.forwarded.map_or(peer, |forwarded| forwarded.address)
+    }
+
+    /// Tells whether the client is connected by TLS, where `is_secure` tells it of the connection.
+    pub fn is_secure(&self, is_secure: bool) -> bool {
+        self.forwarded.map_or(is_secure, |forwarded| forwarded.is_secure)
     }
 
     /// What stands before the path in URLs for this client: nothing, or the token that its path began with.
@@ -31,17 +45,16 @@ impl Request {
         self.token.as_ref().map(|token| format!("/~{token}")).unwrap_or_default()
     }
 
-    /// The target for the log, without tokens.
+    /// The target for the log, without tokens and without the argument of CMCD, which has a field of its own.
     pub fn logged_target(&self) -> Cow<'_, str> {
-        let (path, query) = self.split();
-        let is_inside = path.split('/').any(token::is_component);
-        if !is_inside && !query.split('&').any(token::is_parameter) {
-            return Cow::Borrowed(&self.target);
-        }
-        // A second token, behind the one that was taken out.
-        let path: Vec<&str> = path.split('/').map(|part| if token::is_component(part) { "~" } else { part }).collect();
-        let query: Vec<&str> = query.split('&').filter(|pair| !token::is_parameter(pair)).collect();
-        Cow::Owned(format!("{}?{}", path.join("/"), query.join("&")).trim_end_matches('?').to_owned())
+        logged(&self.target)
+    }
+
+    /// The URL of the page that the client says to come from, for the log: without tokens, at most `most` characters.
+    pub fn logged_referrer(&self, most: usize) -> Option<String> {
+        let value = self.headers.get(http::header::REFERER)?;
+        let text = String::from_utf8_lossy(value.as_bytes());
+        Some(logged(&text).chars().take(most).collect())
     }
 
     /// The target as the client wrote it.
@@ -78,6 +91,21 @@ impl Request {
         };
         self.headers.get_all(name).iter().any(has)
     }
+}
+
+/// A target or URL without tokens and without CMCD.
+fn logged(target: &str) -> Cow<'_, str> {
+    let whole = target.split('#').next().unwrap_or_default();
+    let (path, query) = whole.split_once('?').unwrap_or((whole, ""));
+    let is_dropped = |pair: &str| token::is_parameter(pair) || pair.starts_with("CMCD=");
+    let is_inside = path.split('/').any(token::is_component);
+    if !is_inside && !query.split('&').any(is_dropped) {
+        return Cow::Borrowed(target);
+    }
+    // A second token, behind the one that was taken out.
+    let path: Vec<&str> = path.split('/').map(|part| if token::is_component(part) { "~" } else { part }).collect();
+    let query: Vec<&str> = query.split('&').filter(|pair| !is_dropped(pair)).collect();
+    Cow::Owned(format!("{}?{}", path.join("/"), query.join("&")).trim_end_matches('?').to_owned())
 }
 
 /// Tells whether any field of a name lists a token.

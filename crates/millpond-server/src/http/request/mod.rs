@@ -6,6 +6,7 @@
 
 pub mod authority;
 pub mod body;
+pub mod cmcd;
 pub mod coding;
 pub mod conditional;
 mod error;

@@ -2,29 +2,89 @@
 
 use super::{error::SendError, meter::SendMeter};
 use crate::{
+    audience::UnderWay,
     http::{
         Unfinished,
-        answer::{Front, ReplyInfo},
-        request::Request,
+        answer::{Front, Reply, ReplyInfo},
+        request::{Request, cmcd::Cmcd},
     },
-    logging::RequestId,
+    logging::{self, RequestId},
+    traces,
 };
-use http::{StatusCode, header};
-use std::{io, net::SocketAddr, sync::Arc, time::Instant};
+use http::{HeaderValue, StatusCode, header};
+use millpond_store::ReadCounts;
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tracing::Span;
 
-/// Most characters of a user agent in the log.
+/// Most characters of a user agent and of a referrer in the log.
 const AGENT_LENGTH: usize = 200;
+
+/// Version of HTTP that carried a request, as logs name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http10,
+    Http11,
+    Http2,
+}
+
+impl Protocol {
+    /// Returns the version of a request of HTTP/1.
+    pub(super) fn of_http1(is_http10: bool) -> Self {
+        if is_http10 { Self::Http10 } else { Self::Http11 }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
+        }
+    }
+}
 
 /// A request being answered. It is logged and counted when it is finished or dropped.
 pub(super) struct Exchange {
     front: Arc<Front>,
     request: Request,
     peer: SocketAddr,
+    protocol: Protocol,
     started: Instant,
     meter: SendMeter,
-    /// Facts about the reply and its status, once there is one.
-    reply: Option<(ReplyInfo, StatusCode)>,
+    /// Span of the request's trace.
+    span: Span,
+    /// Facts about the reply, once there is one.
+    reply: Option<Replied>,
+    /// The response in the list of viewers, where it is a file or a running stream.
+    under_way: Option<UnderWay>,
     is_recorded: bool,
+}
+
+/// Facts about a reply.
+struct Replied {
+    info: ReplyInfo,
+    status: StatusCode,
+    /// `Content-Range` of the reply.
+    range: Option<HeaderValue>,
+    /// Bytes that the body reads through the cache.
+    counts: Option<Arc<ReadCounts>>,
+}
+
+impl Replied {
+    /// The part of the body that was cached: `hit`, `miss` or `partial`; `None` where the body is not read through the cache.
+    fn cache(&self) -> Option<&'static str> {
+        let counts = self.counts.as_ref()?;
+        match (counts.hit_bytes(), counts.miss_bytes()) {
+            (0, 0) => None,
+            (_, 0) => Some("hit"),
+            (0, _) => Some("miss"),
+            _ => Some("partial"),
+        }
+    }
 }
 
 /// The end of an exchange.
@@ -38,12 +98,19 @@ impl Exchange {
     /// Begins an exchange whose head has arrived.
     pub(super) fn begin(
         front: Arc<Front>,
-        request: Request,
-        peer: SocketAddr,
+        mut request: Request,
+        (peer, protocol): (SocketAddr, Protocol),
         started: Instant,
         meter: SendMeter,
     ) -> Self {
-        Self { front, request, peer, started, meter, reply: None, is_recorded: false }
+        front.note_client(&mut request, peer);
+        let span = traces::of_request(&request, peer.ip(), protocol.name());
+        Self { front, request, peer, protocol, started, meter, span, reply: None, under_way: None, is_recorded: false }
+    }
+
+    /// Returns the span of the request's trace. What is done for the request runs inside of it.
+    pub(super) fn span(&self) -> Span {
+        self.span.clone()
     }
 
     /// Returns the request.
@@ -52,8 +119,24 @@ impl Exchange {
     }
 
     /// Notes the reply, which is sent from now on.
-    pub(super) fn replied(&mut self, info: ReplyInfo, status: StatusCode) {
-        self.reply = Some((info, status));
+    pub(super) fn replied(&mut self, info: ReplyInfo, reply: &Reply) {
+        let (meter, status) = (&self.meter, reply.status);
+        let sent = || {
+            let meter = meter.clone();
+            Box::new(move || meter.body()) as _
+        };
+        let client = self.request.client(self.peer.ip());
+        self.under_way = self.front.under_way(&self.request, client, (&info, status), sent);
+        let range = reply.headers.get(header::CONTENT_RANGE).cloned();
+        self.reply = Some(Replied { info, status, range, counts: reply.body.read_counts() });
+    }
+
+    /// Waits until an operator ends the response, for ever where nobody can.
+    pub(super) async fn cut(&self) {
+        match &self.under_way {
+            Some(under_way) => under_way.cut().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Records the end of sending.
@@ -61,6 +144,8 @@ impl Exchange {
         self.record(&match sent {
             Ok(()) => Outcome::Complete,
             Err(SendError::Body(error)) => Outcome::Broken(error),
+            Err(SendError::Kicked) => Outcome::Unfinished(Unfinished::Kicked, None),
+            Err(SendError::Expired) => Outcome::Unfinished(Unfinished::Expired, None),
             Err(SendError::Client(error)) if error.kind() == io::ErrorKind::TimedOut => {
                 Outcome::Unfinished(Unfinished::ClientSlow, Some(error))
             }
@@ -72,7 +157,7 @@ impl Exchange {
     fn record(&mut self, outcome: &Outcome<'_>) {
         self.is_recorded = true;
         let (metrics, elapsed, bytes) = (self.front.metrics(), self.started.elapsed(), self.meter.body());
-        let (peer, method, uri) = (&self.peer, &self.request.method, self.request.logged_target());
+        let (peer, uri) = (&self.peer, self.request.logged_target());
         let (ended, error) = match outcome {
             Outcome::Complete => ("complete", None),
             Outcome::Broken(error) => {
@@ -85,8 +170,16 @@ impl Exchange {
             }
         };
         let id = match &self.reply {
-            Some((info, status)) => {
+            Some(Replied { info, status, .. }) => {
                 metrics.request(info.kind, *status, elapsed.saturating_sub(info.waited));
+                if !self.under_way.take().is_some_and(|under_way| under_way.is_long()) {
+                    self.front.answered(
+                        &self.request,
+                        self.request.client(self.peer.ip()),
+                        (info.kind, *status),
+                        bytes,
+                    );
+                }
                 if !info.counts_itself {
                     metrics.sent(info.kind, info.place.as_ref(), bytes);
                 }
@@ -97,11 +190,56 @@ impl Exchange {
         if let (Outcome::Broken(_), Some(error)) = (outcome, &error) {
             tracing::error!(%id, %peer, %uri, bytes, error, "response broken off");
         }
+        self.end_span(bytes, ended);
+        let player = Cmcd::of(&self.request);
+        player.iter().for_each(|data| metrics.player(data));
         if self.front.logs_requests() {
-            let status = self.reply.as_ref().map(|(_, status)| status.as_u16());
-            let (us, agent) = (elapsed.as_micros() as u64, agent(&self.request));
-            tracing::info!(%id, %peer, %method, %uri, status, bytes, us, agent, ended, error, "request");
+            self.log(id, player.and_then(Result::ok), (elapsed, bytes), (ended, error));
         }
+    }
+
+    /// Adds the facts about the reply to the span.
+    fn end_span(&self, bytes: u64, ended: &'static str) {
+        if self.span.is_disabled() {
+            return;
+        }
+        let client = self.request.client(self.peer.ip());
+        self.span.record("client.address", tracing::field::display(client));
+        // The layer of OpenTelemetry knows signed numbers only, as its protocol does.
+        self.span.record("http.response.body.size", i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.span.record("millpond.ended", ended);
+        if let Some(reply) = &self.reply {
+            self.span.record("http.response.status_code", i64::from(reply.status.as_u16()));
+            self.span.record("millpond.kind", reply.info.kind.label());
+            if let Some(cache) = reply.cache() {
+                self.span.record("millpond.cache", cache);
+            }
+        }
+        if ended == "broken" || self.reply.as_ref().is_some_and(|reply| reply.status.is_server_error()) {
+            self.span.record("otel.status_code", "ERROR");
+        }
+    }
+
+    /// Writes the line of the access log.
+    fn log(
+        &self,
+        id: RequestId,
+        player: Option<Cmcd>,
+        (elapsed, bytes): (Duration, u64),
+        (ended, error): (&'static str, Option<String>),
+    ) {
+        let (peer, method, uri) = (&self.peer, &self.request.method, self.request.logged_target());
+        let client = self.request.client(self.peer.ip());
+        let us = |time: Duration| time.as_micros() as u64;
+        let status = self.reply.as_ref().map(|reply| reply.status.as_u16());
+        let cache = self.reply.as_ref().and_then(Replied::cache);
+        let range = self.reply.as_ref().and_then(|reply| reply.range.as_ref()?.to_str().ok());
+        let first_us = self.reply.as_ref().and_then(|reply| reply.info.first_byte).map(us);
+        let (agent, referrer) = (agent(&self.request), self.request.logged_referrer(AGENT_LENGTH));
+        let cmcd = player.map(|data| data.without_secrets().to_string());
+        let (protocol, us) = (self.protocol.name(), us(elapsed));
+        tracing::info!(target: logging::ACCESS, %id, %peer, %client, %method, %uri, protocol, status, bytes, us,
+            first_us, cache, range, agent, referrer, cmcd, ended, error, "request");
     }
 }
 

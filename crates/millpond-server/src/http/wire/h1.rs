@@ -3,7 +3,7 @@
 use super::{
     body_writer::BodyWriter,
     error::SendError,
-    exchange::Exchange,
+    exchange::{Exchange, Protocol},
     reply_head::{self, Framing, Persistence, framing},
     service::Service,
     socket::ClientSocket,
@@ -24,6 +24,7 @@ use std::{
     time::Instant,
 };
 use tokio::{sync::watch, time::timeout};
+use tracing::Instrument as _;
 
 /// The end of HTTP/1.1 on a connection.
 pub(super) enum ConnectionEnd {
@@ -40,7 +41,7 @@ pub(super) async fn serve(
     service: &Service,
     stop: &mut watch::Receiver<bool>,
 ) -> ConnectionEnd {
-    let viewers = service.front.connected(peer, socket.is_secure());
+    let viewers = service.front().connected(peer, socket.is_secure());
     let mut connection = Connection { socket, peer, viewers, service, input: BytesMut::new() };
     loop {
         let read = match connection.next_request(stop).await {
@@ -86,7 +87,7 @@ impl Connection<'_> {
             self.input = BytesMut::new();
             tokio::select! {
                 biased;
-                first = timeout(self.service.timeouts.idle, self.socket.read(&mut self.input)) => match first {
+                first = timeout(self.service.timeouts().idle, self.socket.read(&mut self.input)) => match first {
                     Ok(Ok(true)) => {}
                     Ok(Ok(false)) | Err(_) => return Ok(None),
                     Ok(Err(error)) => return Err(error),
@@ -94,7 +95,7 @@ impl Connection<'_> {
                 () = async { drop(stop.wait_for(|stop| *stop).await) } => return Ok(None),
             }
         }
-        match timeout(self.service.timeouts.head, self.read_head()).await {
+        match timeout(self.service.timeouts().head, self.read_head()).await {
             Ok(read) => read,
             Err(_) => {
                 let reason = "the request head did not arrive in time";
@@ -112,7 +113,7 @@ impl Connection<'_> {
                     ParsedHead::Request(mut head) => {
                         self.input.advance(head.used);
                         // Other bodies are not read, so the connection ends.
-                        head.keep_alive &= !head.has_body || self.service.front.takes_body(&head.request);
+                        head.keep_alive &= !head.has_body || self.service.front().takes_body(&head.request);
                         return Ok(Some(Input::Request(head)));
                     }
                     ParsedHead::Http2Preface => return Ok(Some(Input::Http2)),
@@ -131,7 +132,7 @@ impl Connection<'_> {
 
     /// Refuses a request and ends the connection.
     async fn refuse(&mut self, error: HeadError) -> io::Result<()> {
-        let reply = self.service.front.refusal(error.status, error.reason, self.peer);
+        let reply = self.service.front().refusal(error.status, error.reason, self.peer);
         let framing = framing(&reply, false);
         send(&mut self.socket, reply, framing, Persistence::Close, false).await.map_err(SendError::into_io)
     }
@@ -140,12 +141,15 @@ impl Connection<'_> {
     async fn answer(&mut self, head: RequestHead) -> io::Result<()> {
         let started = Instant::now();
         let head_only = head.request.method == Method::HEAD;
-        let front = self.service.front.clone();
+        let front = self.service.front();
         self.socket.meter().restart();
-        let mut exchange =
-            Exchange::begin(front.clone(), head.request, self.peer, started, self.socket.meter().clone());
+        let client = (self.peer, Protocol::of_http1(head.http10));
+        let mut exchange = Exchange::begin(front.clone(), head.request, client, started, self.socket.meter().clone());
         let mut is_read = true;
-        let (reply, info) = if front.takes_body(exchange.request()) {
+        // The front end may be another one than when the head was read.
+        let takes_body = front.takes_body(exchange.request());
+        let is_framed = takes_body || !head.has_body;
+        let (reply, info) = if takes_body {
             let (is_secure, headers) = (self.socket.is_secure(), &exchange.request().headers);
             let body = Http1Body::new(&mut self.socket, &mut self.input, headers, head.http10);
             let mut body = body.map_err(|_| io::ErrorKind::InvalidData)?;
@@ -157,22 +161,29 @@ impl Connection<'_> {
             let begun = async {
                 let answer = front.handle(exchange.request(), &self.viewers).await;
                 front.begin(exchange.request(), &self.viewers, started, answer).await
-            };
+            }
+            .instrument(exchange.span());
             tokio::select! {
                 biased;
                 answer = begun => answer,
                 () = closed => return Err(io::ErrorKind::ConnectionReset.into()),
             }
         };
-        exchange.replied(info, reply.status);
+        let pass = info.pass.clone();
+        exchange.replied(info, &reply);
         let framing = framing(&reply, head.http10);
-        let keep_alive = head.keep_alive && is_read && (framing != Framing::Close || head_only);
+        let keep_alive = head.keep_alive && is_read && is_framed && (framing != Framing::Close || head_only);
         let persistence = match (keep_alive, head.http10) {
             (true, false) => Persistence::Default,
             (true, true) => Persistence::KeepAlive,
             (false, _) => Persistence::Close,
         };
-        let sent = send(&mut self.socket, reply, framing, persistence, head_only).await;
+        let sent = tokio::select! {
+            biased;
+            sent = send(&mut self.socket, reply, framing, persistence, head_only).instrument(exchange.span()) => sent,
+            () = exchange.cut() => Err(SendError::Kicked),
+            () = pass.over() => Err(SendError::Expired),
+        };
         exchange.finish(&sent);
         sent.map_err(SendError::into_io)?;
         if head.keep_alive && !keep_alive {

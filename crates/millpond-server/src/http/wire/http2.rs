@@ -4,7 +4,7 @@
 use super::{
     budget::{ConnectionBudget, Reservation},
     error::SendError,
-    exchange::Exchange,
+    exchange::{Exchange, Protocol},
     http2_body::StreamBody,
     meter::SendMeter,
     rewind::Rewind,
@@ -38,6 +38,7 @@ use tokio::{
     task::JoinSet,
     time::{sleep_until, timeout},
 };
+use tracing::Instrument as _;
 
 /// Most streams that a client may have open on one connection.
 const STREAMS_MOST: u32 = 128;
@@ -81,14 +82,14 @@ where
         .max_concurrent_streams(STREAMS_MOST)
         .max_header_list_size(MAX_HEAD as u32)
         .max_send_buffer_size(SEND_BUFFER);
-    let connection = match timeout(service.timeouts.head, builder.handshake(io)).await {
+    let connection = match timeout(service.timeouts().head, builder.handshake(io)).await {
         Ok(Ok(connection)) => connection,
         Ok(Err(error)) => return tracing::debug!(%peer, %error, "HTTP/2 handshake failed"),
         Err(_) => return tracing::debug!(%peer, "the HTTP/2 preface did not arrive in time"),
     };
-    let timeouts = service.timeouts;
+    let timeouts = service.timeouts();
     let budget = service.budget.of_connection();
-    let viewers = service.front.connected(peer, is_secure);
+    let viewers = service.front().connected(peer, is_secure);
     run(connection, Arc::new(ConnectionState { service, budget, viewers, peer, is_secure }), timeouts, stop).await;
 }
 
@@ -159,12 +160,12 @@ async fn answer(
     _reservation: Reservation,
 ) {
     let started = Instant::now();
-    let front = shared.service.front.clone();
+    let front = shared.service.front();
     let (parts, mut body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |t| t.as_str()).to_owned();
     let request = Request::new(parts.method.clone(), target, parts.headers.clone());
     let publishes = front.takes_body(&request);
-    if !publishes && read_whole(&mut body, &parts.headers, shared.service.timeouts.head).await.is_err() {
+    if !publishes && read_whole(&mut body, &parts.headers, shared.service.timeouts().head).await.is_err() {
         return;
     }
     if let Err(error) = check(&parts) {
@@ -175,7 +176,7 @@ async fn answer(
     }
     let head_only = request.method == Method::HEAD;
     let meter = SendMeter::default();
-    let mut exchange = Exchange::begin(front.clone(), request, shared.peer, started, meter.clone());
+    let mut exchange = Exchange::begin(front.clone(), request, (shared.peer, Protocol::Http2), started, meter.clone());
     let begun = async {
         let request = exchange.request();
         if publishes {
@@ -184,19 +185,26 @@ async fn answer(
         }
         let answer = front.handle(request, &shared.viewers).await;
         let reservation = match answer.0.body.begins_in_memory() && request.method == Method::GET {
-            true => timeout(shared.service.timeouts.write, shared.budget.body()).await.ok()?,
+            true => timeout(shared.service.timeouts().write, shared.budget.body()).await.ok()?,
             false => None,
         };
         Some((front.begin(request, &shared.viewers, started, answer).await, reservation))
     };
+    let span = exchange.span();
     let begun = tokio::select! {
         biased;
-        begun = begun => begun,
+        begun = begun.instrument(span.clone()) => begun,
         _ = poll_fn(|cx| respond.poll_reset(cx)) => None,
     };
     let Some(((reply, info), reservation)) = begun else { return };
-    exchange.replied(info, reply.status);
-    let sent = send(&shared, reply, reservation, respond, head_only, meter).await;
+    let pass = info.pass.clone();
+    exchange.replied(info, &reply);
+    let sent = tokio::select! {
+        biased;
+        sent = send(&shared, reply, reservation, respond, head_only, meter).instrument(span) => sent,
+        () = exchange.cut() => Err(SendError::Kicked),
+        () = pass.over() => Err(SendError::Expired),
+    };
     exchange.finish(&sent);
 }
 
@@ -251,7 +259,7 @@ async fn send(
     match respond.send_response(response, ends) {
         Ok(_) if ends => Ok(()),
         Ok(stream) => {
-            let timeout = shared.service.timeouts.write;
+            let timeout = shared.service.timeouts().write;
             StreamBody::new(stream, reply.body, &shared.budget, reservation, timeout, meter).run().await
         }
         Err(error) => Err(io::Error::other(error).into()),

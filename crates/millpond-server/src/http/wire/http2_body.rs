@@ -66,7 +66,9 @@ impl<'a> StreamBody<'a> {
         match &result {
             Ok(()) => {}
             Err(SendError::Body(_)) => self.stream.send_reset(Reason::INTERNAL_ERROR),
-            Err(SendError::Client(_)) => self.stream.send_reset(Reason::CANCEL),
+            Err(SendError::Client(_) | SendError::Kicked | SendError::Expired) => {
+                self.stream.send_reset(Reason::CANCEL)
+            }
         }
         result
     }

@@ -1,7 +1,8 @@
 //! Replies on intercepted connections, each of which has one request.
 
 use super::{
-    exchange::Exchange,
+    error::SendError,
+    exchange::{Exchange, Protocol},
     h1,
     reply_head::{Persistence, framing},
     service::Service,
@@ -36,18 +37,24 @@ pub(crate) async fn answer_intercepted(
     service: &Service,
 ) {
     let Intercepted { stream, peer, head, started, container } = intercepted;
-    let mut socket = ClientSocket::plain(stream, service.timeouts.write, service.budget.clone());
+    let mut socket = ClientSocket::plain(stream, service.timeouts().write, service.budget.clone());
     let asset = head.request.split().0.to_owned();
     let meter = socket.meter().clone();
-    let mut exchange = Exchange::begin(service.front.clone(), head.request, peer, started, meter);
+    let client = (peer, Protocol::of_http1(head.http10));
+    let front = service.front();
+    let mut exchange = Exchange::begin(front.clone(), head.request, client, started, meter);
     let (reply, info) = tokio::select! {
         biased;
-        answer = service.front.translated(program, container, &asset) => answer,
+        answer = front.translated(program, container, &asset) => answer,
         () = socket.closed() => return,
     };
-    exchange.replied(info, reply.status);
+    exchange.replied(info, &reply);
     let framing = framing(&reply, head.http10);
-    let sent = h1::send(&mut socket, reply, framing, Persistence::Close, false).await;
+    let sent = tokio::select! {
+        biased;
+        sent = h1::send(&mut socket, reply, framing, Persistence::Close, false) => sent,
+        () = exchange.cut() => Err(SendError::Kicked),
+    };
     exchange.finish(&sent);
     if sent.is_ok() {
         socket.linger().await;

@@ -20,7 +20,7 @@ use millpond_stream::{
     Conflict, Full, LiveRequest, PublishRefused, Source,
     reception::{AnnouncedMedia, Backchannel},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 /// A stream that was announced and not set up yet.
 pub(super) struct Announced {
@@ -90,14 +90,16 @@ impl Connection<'_> {
         let admitted = admitted.map_err(|full: Full| self.full(full))?;
         let random = random::bytes().map_err(|_| refused(StatusCode::InternalServerError))?;
         let name = format!("{:032x}", u128::from_ne_bytes(random));
-        let about = self.rtsp.access_log.then(|| About {
+        let about = About {
+            began: SystemTime::now(),
             id: fastrand::u64(..),
             peer: self.peer,
             asset: stream.path.to_string(),
             agent,
             _open: self.rtsp.records.clone(),
-        });
-        let publisher = Publisher::new((stream, media), admitted, Record::new(about), self.rtsp.clock);
+        };
+        let record = Record::new(about, self.rtsp.access_log);
+        let publisher = Publisher::new((stream, media), admitted, (record, &self.wire), self.rtsp.clock);
         self.rtsp.sessions.add(name.clone(), client, Party::Publisher(publisher.clone()));
         Ok((publisher, name))
     }

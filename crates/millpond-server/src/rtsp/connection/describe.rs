@@ -34,11 +34,11 @@ impl Connection<'_> {
     /// `elsewhere`. `agent` is how it calls itself.
     pub(super) async fn describe(
         &mut self,
-        path: &str,
+        (path, query): (&str, &str),
         most: Option<u64>,
         (elsewhere, agent): (Option<String>, Option<&str>),
     ) -> Outcome<'static> {
-        let (medium, rendition) = match self.medium(path).await {
+        let (medium, rendition) = match self.medium(path, query).await {
             Ok(found) => found,
             Err(error) => return failed(&error),
         };

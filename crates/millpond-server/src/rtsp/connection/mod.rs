@@ -18,7 +18,7 @@ use super::{
     srtp::Promises,
     wire::Wire,
 };
-use crate::{access::Gates, library::LibraryError};
+use crate::{access::Gates, cluster::marked, library::LibraryError};
 use announce::Announced;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode as HttpStatus;
@@ -57,6 +57,7 @@ pub(super) async fn serve(
         access: rtsp.access.clone().filter(|_| own),
         gates: if own { rtsp.gates.clone() } else { Arc::new(Gates::none()) },
         publishers: rtsp.publishers.clone().filter(|_| own),
+        cluster: rtsp.cluster.clone().filter(|_| own),
     };
     let dialogue = Dialogue::new(terms, input, rtsp.now());
     let (waiting, promises) = (Arc::default(), Promises::default());
@@ -111,7 +112,13 @@ impl Drop for Connection<'_> {
 impl Connection<'_> {
     async fn run(&mut self) -> io::Result<()> {
         loop {
-            match self.dialogue.next(&self.rtsp.sessions, self.rtsp.now()) {
+            let mut step = self.dialogue.next(&self.rtsp.sessions, self.rtsp.now());
+            if let Step::Ask(question) = step {
+                // The box keeps the task of other connections small.
+                let answer = Box::pin(question.answer()).await;
+                step = self.dialogue.answered(answer, &self.rtsp.sessions, self.rtsp.now());
+            }
+            match step {
                 Step::Read { until } => {
                     let until = self.rtsp.instant(until);
                     match timeout_at(until, self.inlet.read(self.dialogue.input())).await {
@@ -141,6 +148,8 @@ impl Connection<'_> {
                     self.send(reply.as_bytes());
                     return Err(io::Error::new(io::ErrorKind::InvalidData, error));
                 }
+                // An answer leads to no other question.
+                Step::Ask(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
     }
@@ -157,10 +166,10 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// The medium of a path, and the rendition that its last part names, where it does.
-    async fn medium(&self, path: &str) -> Result<(Medium, Option<String>), NoMedium> {
+    /// The medium of a path with a query, and the rendition that the path's last part names, where it does.
+    async fn medium(&self, path: &str, query: &str) -> Result<(Medium, Option<String>), NoMedium> {
         match &self.shared {
-            None => self.rtsp.medium(path).await,
+            None => self.rtsp.medium(path, marked(query)).await,
             Some(shared) if shared.path == path => Ok((Medium::Program(shared.program.clone()), None)),
             Some(_) => Err(NoMedium::Other),
         }
@@ -182,11 +191,11 @@ impl Connection<'_> {
     /// Performs an action, and sends the reply to its request.
     async fn perform(&mut self, action: Action<Party>) {
         let outcome = match action {
-            Action::Describe { path, query, most, elsewhere, agent } => match self.steer(&path, "", &query).await {
+            Action::Describe { path, query, most, elsewhere, agent } => match self.steer(&path, &query).await {
                 Some(location) => found(location),
                 None => {
                     self.has_described = true;
-                    self.describe(&path, most, (elsewhere, agent.as_deref())).await
+                    self.describe((&path, &query), most, (elsewhere, agent.as_deref())).await
                 }
             },
             Action::SetUp(set_up) if set_up.mode == Mode::Record => self.set_up_to_record(set_up).await,

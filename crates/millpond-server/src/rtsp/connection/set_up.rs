@@ -1,11 +1,13 @@
 //! SETUP: the transport of a track (RFC 2326 10.4).
 
 use super::{Connection, failed, refused};
+use crate::access::{Hold, Pass};
 use crate::rtsp::{
     interleaved::Interleaved,
     party::Party,
     random,
     record::About,
+    reply::Reply,
     session::{Session, Way},
     signalling::{Named, Outcome, SetUp},
     srtp::protection,
@@ -13,19 +15,22 @@ use crate::rtsp::{
 use millpond_rtp::{
     description::{Described, repeat_type},
     key_management::carriage::CarriageError,
-    message::StatusCode,
+    message::{StatusCode, headers::RETRY_AFTER},
     setup::{Offer, RtpProfile, TransportHeader},
 };
 use millpond_stream::{GroupAddress, Udp};
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::SystemTime,
+};
 
 /// Lowest UDP port that media is sent to: lower ones are system ports (RFC 6335 6).
 const FIRST_PORT: u16 = 1024;
 
 impl Connection<'_> {
     pub(super) async fn set_up(&mut self, request: SetUp<Party>) -> Outcome<'static> {
-        let SetUp { path, track, session, offers, key, agent, .. } = request;
-        let medium = match self.medium(&path).await {
+        let SetUp { path, query, track, session, offers, key, agent, pass, .. } = request;
+        let medium = match self.medium(&path, &query).await {
             Ok((medium, _)) => medium,
             Err(error) => return failed(&error),
         };
@@ -45,7 +50,12 @@ impl Connection<'_> {
         let (shared, name) = match known {
             Some(known) => known,
             None => {
+                let hold = match self.hold(client, &pass) {
+                    Ok(hold) => hold,
+                    Err(outcome) => return outcome,
+                };
                 let about = |id| About {
+                    began: SystemTime::now(),
                     id,
                     peer: self.peer,
                     asset: medium.feed().path().to_owned(),
@@ -54,7 +64,9 @@ impl Connection<'_> {
                 };
                 let Ok(random) = random::bytes() else { return refused(StatusCode::InternalServerError) };
                 let name = format!("{:032x}", u128::from_ne_bytes(random));
-                let added = self.rtsp.add((client, &self.waiting), name.clone(), about, (&path, medium.clone()));
+                let of = (&*path, medium.clone());
+                let on = (&self.wire, client, &self.waiting);
+                let added = self.rtsp.add(on, name.clone(), about, of, (pass, hold));
                 match added {
                     Ok(shared) => (shared, name),
                     Err(full) => return self.full(full),
@@ -94,6 +106,17 @@ impl Connection<'_> {
             self.dialogue.give_channels(channels, (&name, number), &self.rtsp.sessions);
         }
         Outcome::SetUp { name, transport: header }
+    }
+
+    /// Counts a new session among those of its client and token. The sessions of a stream of another server have no limit here.
+    fn hold(&self, client: IpAddr, pass: &Pass) -> Result<Hold, Outcome<'static>> {
+        if self.shared.is_some() {
+            return Ok(Hold::default());
+        }
+        self.rtsp.gates.hold(client, pass).map_err(|limited| {
+            let reply = Reply::new(StatusCode::NotEnoughBandwidth).with(RETRY_AFTER, limited.retry_after().to_string());
+            Outcome::Refused(reply.because(limited))
+        })
     }
 
     /// Sets a track up by one of the client's offers. Returns `None` where that is impossible. Media is sent only to

@@ -1,6 +1,7 @@
 //! Actions that a dialogue asks its caller for, and their outcomes.
 
 use super::TimeRange;
+use crate::access::{Pass, Question};
 use crate::rtsp::reply::Reply;
 use bytes::Bytes;
 use millpond_rtp::{
@@ -18,6 +19,8 @@ pub(in crate::rtsp) enum Step<T> {
     Read { until: Duration },
     /// A reply is sent; [`sent`](super::Dialogue::sent) follows.
     Send(Vec<u8>),
+    /// The answer of another server is waited for, and given to [`answered`](super::Dialogue::answered).
+    Ask(Question),
     /// An action is performed. [`finish`](super::Dialogue::finish) gives its reply, which is sent.
     Perform(Action<T>),
     /// A session gets a receiver's report from a channel.
@@ -90,6 +93,8 @@ pub(in crate::rtsp) struct SetUp<T> {
     pub(in crate::rtsp) key: Option<String>,
     /// The client's program as it calls itself.
     pub(in crate::rtsp) agent: Option<String>,
+    /// The admission of the request.
+    pub(in crate::rtsp) pass: Pass,
 }
 
 /// Parameters of a PLAY request.

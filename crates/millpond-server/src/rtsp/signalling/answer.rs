@@ -1,7 +1,7 @@
 //! Replies to requests whose actions were performed.
 
 use super::{action::Outcome, ask};
-use crate::{access::query_token, rtsp::reply::Reply};
+use crate::rtsp::reply::Reply;
 use millpond_rtp::message::{
     Request, StatusCode,
     headers::{CONTENT_BASE, CONTENT_TYPE, RANGE, RTP_INFO, SCALE, SESSION, SPEED, TRANSPORT},
@@ -9,12 +9,11 @@ use millpond_rtp::message::{
 use millpond_stream::{Full, Played};
 use std::time::Duration;
 
-/// The URL of a request without its query and slashes at its end: clients append the names of tracks to it.
-fn base(request: &Request<Vec<u8>>) -> Option<String> {
+/// The URL of a request without its query and slashes at its end: clients append the names of tracks to it. A `token` that stands for
+/// the credentials of the query goes into the path, so that the URLs of tracks have it.
+fn base(request: &Request<Vec<u8>>, token: Option<&str>) -> Option<String> {
     let mut url = request.request_uri()?.clone();
-    // A token of the query goes into the path, so that the URLs of tracks have it.
-    let in_query = ask::token(request).is_none().then(|| query_token(url.query().unwrap_or_default())).flatten();
-    if let Some(token) = in_query.filter(|token| token.starts_with("eyJ")) {
+    if let Some(token) = token {
         let path = format!("/~{token}{}", url.path());
         url.set_path(&path);
     }
@@ -22,12 +21,18 @@ fn base(request: &Request<Vec<u8>>) -> Option<String> {
     Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// The reply to a request, by the outcome of its action.
-pub(super) fn reply(request: &Request<Vec<u8>>, outcome: Outcome<'_>, session_timeout: Duration) -> Reply {
+/// The reply to a request, by the outcome of its action. URLs in it have the `token` that stands for the credentials of the request's
+/// query.
+pub(super) fn reply(
+    request: &Request<Vec<u8>>,
+    outcome: Outcome<'_>,
+    session_timeout: Duration,
+    token: Option<&str>,
+) -> Reply {
     match outcome {
         Outcome::Described(text) => {
             let mut reply = Reply::ok().with(CONTENT_TYPE, "application/sdp");
-            reply.headers.extend(base(request).map(|base| (CONTENT_BASE, format!("{base}/"))));
+            reply.headers.extend(base(request, token).map(|base| (CONTENT_BASE, format!("{base}/"))));
             reply.body = text.into_bytes();
             reply
         }
@@ -35,15 +40,15 @@ pub(super) fn reply(request: &Request<Vec<u8>>, outcome: Outcome<'_>, session_ti
             let named = format!("{name};timeout={}", session_timeout.as_secs());
             Reply::ok().with(SESSION, named).with(TRANSPORT, transport)
         }
-        Outcome::Plays(played, range) => plays(request, played, range),
+        Outcome::Plays(played, range) => plays(request, (played, range), token),
         Outcome::Done => Reply::ok(),
         Outcome::Full(full) => Reply::new(StatusCode::NotEnoughBandwidth).because(setting(full)),
         Outcome::Refused(reply) => reply,
     }
 }
 
-fn plays(request: &Request<Vec<u8>>, played: &Played, range: String) -> Reply {
-    let base = base(request).unwrap_or_default();
+fn plays(request: &Request<Vec<u8>>, (played, range): (&Played, String), token: Option<&str>) -> Reply {
+    let base = base(request, token).unwrap_or_default();
     let each = played.tracks.iter();
     let info: Vec<String> =
         each.map(|(track, sequence, time)| format!("url={base}/{track};seq={sequence};rtptime={time}")).collect();

@@ -1,7 +1,7 @@
 //! The beginning of a connection: RTSP, or one half of a tunnel through HTTP.
 
 use crate::limits::ConnectionTimeouts;
-use bytes::{Buf as _, BytesMut};
+use bytes::BytesMut;
 use millpond_rtp::tunnel::{Half, Opening, recognize};
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use std::time::Duration;
 pub(in crate::rtsp) struct Arrival {
     timeouts: ConnectionTimeouts,
     input: BytesMut,
+    /// The head of a tunnel's half.
+    head: BytesMut,
     has_begun: bool,
     until: Duration,
 }
@@ -33,7 +35,7 @@ pub(in crate::rtsp) enum Kind {
 impl Arrival {
     /// A connection that was accepted at a time.
     pub(in crate::rtsp) fn new(timeouts: ConnectionTimeouts, now: Duration) -> Self {
-        Self { timeouts, input: BytesMut::new(), has_begun: false, until: now + timeouts.idle }
+        Self { timeouts, input: BytesMut::new(), head: BytesMut::new(), has_begun: false, until: now + timeouts.idle }
     }
 
     /// Bytes that came and belong to what follows the opening.
@@ -54,17 +56,23 @@ impl Arrival {
         }
         Some(match recognize(&self.input)? {
             Opening::Rtsp => Kind::Rtsp,
-            Opening::Tunnel { half: Half::Get, cookie, .. } => {
+            Opening::Tunnel { half: Half::Get, cookie, length } => {
+                self.head = self.input.split_to(length);
                 self.input.clear();
                 self.until = now + self.timeouts.head;
                 Kind::Get { cookie }
             }
             Opening::Tunnel { half: Half::Post, cookie, length } => {
-                self.input.advance(length);
+                self.head = self.input.split_to(length);
                 Kind::Post { cookie }
             }
             Opening::Refused(status) => Kind::Refused(status),
         })
+    }
+
+    /// The head of a tunnel's half, with its header fields; empty for all else.
+    pub(in crate::rtsp) fn head(&self) -> &[u8] {
+        &self.head
     }
 
     /// The input, for what follows.

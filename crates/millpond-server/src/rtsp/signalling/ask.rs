@@ -4,14 +4,17 @@ use super::{
     TimeRange,
     action::{Announce, Asked, Named, SetUp},
 };
-use crate::{access::token, rtsp::reply::Reply};
+use crate::{
+    access::{Pass, token},
+    rtsp::reply::Reply,
+};
 use millpond_rtp::{
     key_management::carriage,
     message::{
-        HeaderName, Request, StatusCode,
+        HeaderName, Method, Request, StatusCode,
         headers::{
-            BANDWIDTH, CONTENT_TYPE, CSEQ, PROXY_REQUIRE, RANGE, REQUIRE, SCALE, SESSION, SPEED, TRANSPORT,
-            UNSUPPORTED, USER_AGENT,
+            AUTHORIZATION, BANDWIDTH, CONTENT_TYPE, CSEQ, PROXY_REQUIRE, RANGE, REQUIRE, SCALE, SESSION, SPEED,
+            TRANSPORT, UNSUPPORTED, USER_AGENT,
         },
     },
     play,
@@ -69,9 +72,10 @@ pub(super) fn token(request: &Request<Vec<u8>>) -> Option<&str> {
     split(request)?.0
 }
 
-/// The URL of a request for the log, without tokens.
+/// The URL of a request for the log, without tokens and without a user and a password.
 pub(super) fn logged(request: &Request<Vec<u8>>) -> Option<String> {
     let mut url = request.request_uri()?.clone();
+    let _ = (url.set_username(""), url.set_password(None));
     let rest = token::split(url.path()).map(|(_, rest)| rest.to_owned());
     if let Some(rest) = rest {
         url.set_path(&rest);
@@ -87,6 +91,19 @@ pub(in crate::rtsp) fn path(request: &Request<Vec<u8>>) -> Option<String> {
     let path = split(request)?.1.trim_matches('/').to_owned();
     let path = percent_encoding::percent_decode_str(&path).decode_utf8().ok()?.into_owned();
     (!path.contains('\0')).then_some(path)
+}
+
+/// The path of the stream that a request is about: without the track's name in SETUP.
+pub(super) fn stream<'a>(request: &Request<Vec<u8>>, path: &'a str) -> &'a str {
+    match request.method() {
+        Method::Setup => path.rsplit_once('/').map_or(path, |(stream, _)| stream),
+        _ => path,
+    }
+}
+
+/// The value of `Authorization`.
+pub(super) fn authorization(request: &Request<Vec<u8>>) -> Option<&str> {
+    header(request, &AUTHORIZATION)
 }
 
 /// The query of a request's URL.
@@ -107,6 +124,13 @@ pub(super) fn elsewhere(request: &Request<Vec<u8>>, overflow: Option<&Url>, is_s
     elsewhere.set_path(&format!("{}{}", elsewhere.path().trim_end_matches('/'), url.path()));
     elsewhere.set_query(url.query());
     Some(elsewhere.into())
+}
+
+/// The URL of a request at another server, with its token and track. `mark` is added to its query.
+pub(super) fn moved(request: &Request<Vec<u8>>, base: &str, mark: &str) -> Option<String> {
+    let url = request.request_uri()?;
+    let query = url.query().filter(|query| !query.is_empty()).map(|query| format!("{query}&")).unwrap_or_default();
+    Some(format!("{base}{}?{query}{mark}", url.path()))
 }
 
 /// Whether a SETUP is that of a publisher.
@@ -141,7 +165,8 @@ pub(super) fn set_up<T>(request: &Request<Vec<u8>>, session: Option<Named<T>>) -
     let key = HeaderName::try_from(carriage::HEADER).ok();
     let key = key.and_then(|name| header(request, &name)).map(str::to_owned);
     let (path, track, query) = (path.to_owned(), track.to_owned(), query(request));
-    Ok(SetUp { path, track, query, session, mode, offers, key, agent: agent(request) })
+    let (agent, pass) = (agent(request), Pass::default());
+    Ok(SetUp { path, track, query, session, mode, offers, key, agent, pass })
 }
 
 /// The parameters of a PLAY.
@@ -161,4 +186,43 @@ pub(super) fn play(request: &Request<Vec<u8>>) -> Result<Asked, Reply> {
     let speed = rate("Speed", header(request, &SPEED))?.clamp(*SPEEDS.start(), *SPEEDS.end());
     let scale = rate("Scale", header(request, &SCALE))?;
     Ok(Asked { range, speed, scale })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+    use millpond_rtp::{
+        framing::{self, ClientMessage},
+        message::Version,
+    };
+
+    #[test]
+    fn the_log_has_no_secrets_of_a_url() {
+        for (url, shown) in [
+            ("rtsp://edge/a.mp4?x=1", "rtsp://edge/a.mp4?x=1"),
+            ("rtsp://edge/~eyJ0.a.b/a.mp4", "rtsp://edge/a.mp4"),
+            ("rtsp://edge/a.mp4?x=1&pass=secret", "rtsp://edge/a.mp4"),
+            ("rtsp://ann:secret@edge/a.mp4", "rtsp://edge/a.mp4"),
+        ] {
+            let builder = Request::builder(Method::Describe, Version::V1_0);
+            let request = builder.request_uri(Url::parse(url).unwrap()).build(Vec::new());
+            assert_eq!(logged(&request).as_deref(), Some(shown));
+        }
+    }
+
+    #[test]
+    fn a_redirect_keeps_the_token_the_track_and_the_query() {
+        let moved_to = |method: &str, target: &str| {
+            let text = format!("{method} rtsp://edge1/{target} RTSP/1.0\r\nCSeq: 1\r\n\r\n");
+            let Ok(Some(ClientMessage::Request(request))) = framing::take(&mut BytesMut::from(text.as_bytes())) else {
+                panic!("{text}");
+            };
+            moved(&request, "rtsp://edge2:8554", "mark=edge1").unwrap()
+        };
+        let expected = "rtsp://edge2:8554/~eyJ.a.b/films/a%20b.mp4?mark=edge1";
+        assert_eq!(moved_to("DESCRIBE", "~eyJ.a.b/films/a%20b.mp4"), expected);
+        let expected = "rtsp://edge2:8554/films/a.mp4/v1?token=x&mark=edge1";
+        assert_eq!(moved_to("SETUP", "films/a.mp4/v1?token=x"), expected);
+    }
 }

@@ -6,8 +6,10 @@ use super::{
     channels::Channels,
     sessions::{Sessions, Viewer},
 };
-use crate::access::{Gates, Refusal, RtspDecision};
+use crate::access::{Asker, AuthAction, Gates, Limited, Pass, Question, Refusal, RtspDecision, query_token};
+use crate::cluster::Cluster;
 use crate::limits::ConnectionTimeouts;
+use crate::logging;
 use crate::rtsp::{
     access::{Access, Admission, Publishers},
     record::End,
@@ -19,7 +21,7 @@ use millpond_rtp::{
     framing::{self, ClientMessage, FramingError},
     message::{
         Method, Request, StatusCode,
-        headers::{PUBLIC as PUBLIC_HEADER, SESSION},
+        headers::{PUBLIC as PUBLIC_HEADER, RETRY_AFTER, SESSION},
     },
 };
 use millpond_stream::outlet::Backlog;
@@ -48,6 +50,8 @@ pub(in crate::rtsp) struct Terms {
     pub(in crate::rtsp) gates: Arc<Gates>,
     /// Admission of publishers; `None` where no stream is pushed.
     pub(in crate::rtsp) publishers: Option<Arc<Publishers>>,
+    /// The cluster, whose nodes have passes.
+    pub(in crate::rtsp) cluster: Option<Arc<Cluster>>,
 }
 
 /// One RTSP connection.
@@ -61,6 +65,8 @@ pub(in crate::rtsp) struct Dialogue {
     input: BytesMut,
     /// The request whose action is performed.
     performed: Option<Request<Vec<u8>>>,
+    /// The request that another server decides on.
+    asked: Option<Request<Vec<u8>>>,
     /// Names of sessions that were set up here.
     own: HashSet<String>,
     channels: Channels,
@@ -81,6 +87,7 @@ impl Dialogue {
             terms,
             input,
             performed: None,
+            asked: None,
             own: HashSet::new(),
             channels: Channels::default(),
             has_announced: false,
@@ -144,13 +151,19 @@ impl Dialogue {
         Ok(())
     }
 
+    /// The URL of the request whose action is performed at another server. `mark` is added to its query.
+    pub(in crate::rtsp) fn moved(&self, base: &str, mark: &str) -> Option<String> {
+        ask::moved(self.performed.as_ref()?, base, mark)
+    }
+
     /// The reply to the request whose action was performed.
     pub(in crate::rtsp) fn finish(&mut self, outcome: Outcome<'_>) -> Vec<u8> {
         let Some(request) = self.performed.take() else { return Vec::new() };
         if let Outcome::SetUp { name, .. } = &outcome {
             self.own.insert(name.clone());
         }
-        let mut reply = answer::reply(&request, outcome, self.terms.session_timeout);
+        let token = self.in_path(&request);
+        let mut reply = answer::reply(&request, outcome, self.terms.session_timeout, token.as_deref());
         let is_done = reply.status == StatusCode::Ok;
         match (request.method(), ask::session(&request)) {
             (Method::Pause | Method::Record, Some(name)) if is_done => reply = reply.with(SESSION, name),
@@ -229,12 +242,58 @@ impl Dialogue {
     }
 
     fn request<T: Viewer>(&mut self, request: Request<Vec<u8>>, sessions: &Sessions<T>, now: Duration) -> Step<T> {
-        let action = match ask::unfit(&request).or_else(|| self.refusal(&request, now)) {
-            Some(reply) => Err(reply),
-            None => self.action(&request, sessions, now),
-        };
-        match action {
-            Ok(action) => {
+        if let Some(reply) = ask::unfit(&request).or_else(|| self.limited(&request, now)) {
+            return Step::Send(self.write(&request, &reply));
+        }
+        match self.check(&request, now) {
+            Check::Admitted(pass) => self.admitted(request, pass, sessions, now),
+            Check::Ask(question) => {
+                self.asked = Some(request);
+                Step::Ask(question)
+            }
+            Check::Refused(reply) => Step::Send(self.write(&request, &reply)),
+        }
+    }
+
+    /// The step after the answer to [`Step::Ask`].
+    pub(in crate::rtsp) fn answered<T: Viewer>(
+        &mut self,
+        answer: Result<Pass, Refusal>,
+        sessions: &Sessions<T>,
+        now: Duration,
+    ) -> Step<T> {
+        let Some(request) = self.asked.take() else { return self.next(sessions, now) };
+        match answer {
+            Ok(pass) => {
+                self.has_announced |= matches!(request.method(), Method::Announce);
+                self.admitted(request, pass, sessions, now)
+            }
+            Err(refusal) => {
+                let is_guess = ask::authorization(&request).is_some() || ask::token(&request).is_some();
+                self.wrong += usize::from(is_guess && refusal != Refusal::NoAnswer);
+                let reply = self.turned_away(&refusal);
+                Step::Send(self.write(&request, &reply))
+            }
+        }
+    }
+
+    /// The step after a request was admitted.
+    fn admitted<T: Viewer>(
+        &mut self,
+        request: Request<Vec<u8>>,
+        pass: Pass,
+        sessions: &Sessions<T>,
+        now: Duration,
+    ) -> Step<T> {
+        let limits = self.terms.gates.limits();
+        if let Err(limited) = limits.map_or(Ok(()), |limits| limits.token_request(&pass, now)) {
+            return Step::Send(self.write(&request, &too_many(limited)));
+        }
+        match self.action(&request, sessions, now) {
+            Ok(mut action) => {
+                if let Action::SetUp(set_up) = &mut action {
+                    set_up.pass = pass;
+                }
                 self.performed = Some(request);
                 Step::Perform(action)
             }
@@ -242,18 +301,93 @@ impl Dialogue {
         }
     }
 
-    /// The reply to a request without valid credentials.
-    fn refusal(&mut self, request: &Request<Vec<u8>>, now: Duration) -> Option<Reply> {
+    /// The reply to a client that sends too many requests. It may always end its sessions.
+    fn limited(&self, request: &Request<Vec<u8>>, now: Duration) -> Option<Reply> {
+        if matches!(request.method(), Method::Teardown) || self.pass_of_node(request).is_some() {
+            return None;
+        }
+        self.terms.gates.count_request(self.terms.peer.ip(), now).err().map(too_many)
+    }
+
+    /// The reply to a request that rules of access refuse.
+    fn turned_away(&self, refusal: &Refusal) -> Reply {
+        let (peer, why) = (self.terms.peer, refusal.to_string());
+        tracing::debug!(%peer, why, "RTSP request refused");
+        match refusal {
+            Refusal::Credentials(challenges) if !challenges.is_empty() => Reply::challenge(challenges.clone()),
+            // The keys of tokens, or the other server, may be there soon.
+            Refusal::NoKeys | Refusal::NoAnswer => {
+                Reply::new(StatusCode::ServiceUnavailable).with(RETRY_AFTER, "5").because(why)
+            }
+            // 401 asks for a scheme of RTSP, of which tokens are none.
+            _ => Reply::new(StatusCode::Forbidden).because(why),
+        }
+    }
+
+    /// Whether a request has valid credentials.
+    fn check(&mut self, request: &Request<Vec<u8>>, now: Duration) -> Check {
         let is_publishers = self.is_publishers(request);
+        if !is_publishers && self.pass_of_node(request).is_some() {
+            return Check::Admitted(Pass::of_node());
+        }
+        let of_publishers = || self.ruled_for_publishers(request);
+        if let Some(check) = (is_publishers && self.terms.publishers.is_some()).then(of_publishers).flatten() {
+            return check;
+        }
         let ruled = if is_publishers { RtspDecision::Open } else { self.ruled(request) };
-        if let RtspDecision::Refused(refusal) = &ruled {
-            let (peer, why) = (self.terms.peer, refusal.to_string());
-            tracing::debug!(%peer, why, "RTSP request refused");
+        match self.refusal(request, (is_publishers, &ruled), now) {
+            Some(reply) => Check::Refused(reply),
+            None => match ruled {
+                RtspDecision::Admitted(pass) => Check::Admitted(pass),
+                RtspDecision::Ask(question) => Check::Ask(question),
+                _ => Check::Admitted(Pass::default()),
+            },
+        }
+    }
+
+    /// The question whether a client may publish, where another server decides. What was announced may be set up and recorded.
+    fn ruled_for_publishers(&self, request: &Request<Vec<u8>>) -> Option<Check> {
+        let path = ask::path(request)?;
+        let query = ask::query(request);
+        let agent = ask::agent(request);
+        let asker = self.asker(AuthAction::Publish, (request, &query, agent.as_deref()));
+        let question = self.terms.gates.ask_to_publish(ask::stream(request, &path), &asker)?;
+        match request.method() {
+            Method::Announce => Some(Check::Ask(question)),
+            _ if self.has_announced => Some(Check::Admitted(Pass::default())),
+            _ => None,
+        }
+    }
+
+    fn asker<'a>(
+        &self,
+        action: AuthAction,
+        (request, query, agent): (&'a Request<Vec<u8>>, &'a str, Option<&'a str>),
+    ) -> Asker<'a> {
+        Asker {
+            address: self.terms.peer.ip(),
+            action,
+            protocol: if self.terms.is_secure { "rtsps" } else { "rtsp" },
+            token: ask::token(request),
+            query,
+            authorization: ask::authorization(request),
+            agent,
+        }
+    }
+
+    /// The reply to a request without valid credentials.
+    fn refusal(
+        &mut self,
+        request: &Request<Vec<u8>>,
+        (is_publishers, ruled): (bool, &RtspDecision),
+        now: Duration,
+    ) -> Option<Reply> {
+        if let RtspDecision::Refused(refusal) = ruled {
             // A client without credentials may get a token from its user. Each wrong one counts.
             self.wrong += usize::from(matches!(refusal, Refusal::Token(_)));
-            return Some(Reply::new(refused_status(refusal)).because(why));
+            return Some(self.turned_away(refusal));
         }
-        let admission = match (&self.terms.publishers, &self.terms.access, &ruled) {
+        let admission = match (&self.terms.publishers, &self.terms.access, ruled) {
             (Some(publishers), ..) if is_publishers => publishers.admission(self.terms.peer.ip()),
             (_, _, RtspDecision::Users(access)) | (_, Some(access), RtspDecision::Open) => Admission::Users(access),
             _ => Admission::Free,
@@ -282,7 +416,30 @@ impl Dialogue {
     fn ruled(&self, request: &Request<Vec<u8>>) -> RtspDecision {
         let Some(path) = ask::path(request) else { return RtspDecision::Open };
         let begins = matches!(request.method(), Method::Describe | Method::Setup);
-        self.terms.gates.rtsp((&path, begins), self.terms.peer.ip(), (ask::token(request), &ask::query(request)))
+        let (query, agent) = (ask::query(request), ask::agent(request));
+        let asker = self.asker(AuthAction::Read, (request, &query, agent.as_deref()));
+        self.terms.gates.rtsp((&path, begins), ask::stream(request, &path), &asker)
+    }
+
+    /// The pass of another node of the cluster, with which it takes a live stream for viewers that it has admitted.
+    fn pass_of_node(&self, request: &Request<Vec<u8>>) -> Option<String> {
+        let cluster = self.terms.cluster.as_ref()?;
+        let token = match ask::token(request) {
+            Some(token) => token.to_owned(),
+            None => query_token(&ask::query(request))?,
+        };
+        cluster.admits_node(&token).then_some(token)
+    }
+
+    /// The token that stands for the credentials of a request's query in paths. `None` where its path has a token already.
+    fn in_path(&self, request: &Request<Vec<u8>>) -> Option<String> {
+        if ask::token(request).is_some() {
+            return None;
+        }
+        if let Some(pass) = self.pass_of_node(request) {
+            return Some(pass);
+        }
+        self.terms.gates.of(&ask::path(request)?)?.in_path(&ask::query(request))
     }
 
     /// Whether a request is that of a publisher. Requests that send media to the client never are.
@@ -352,7 +509,7 @@ impl Dialogue {
             FramingError::TooLong { .. } => "413 Request Entity Too Large",
         };
         if self.terms.access_log {
-            tracing::info!(peer = %self.terms.peer, status, why = %error, "RTSP request refused");
+            tracing::info!(target: logging::ACCESS, peer = %self.terms.peer, status, why = %error, "RTSP request refused");
         }
         Step::Refuse { reply: format!("RTSP/1.0 {status}\r\nServer: millpond\r\n\r\n"), error }
     }
@@ -364,18 +521,26 @@ impl Dialogue {
         // A challenge is no refusal yet. Wrong answers are logged where they are found.
         if status >= 400 && reply.status != StatusCode::Unauthorized && self.terms.access_log {
             let (uri, agent) = (ask::logged(request), ask::agent(request));
-            tracing::info!(%peer, method, uri, status, agent, why = reply.why, "RTSP request refused");
+            let protocol = "RTSP/1.0";
+            tracing::info!(target: logging::ACCESS, %peer, client = %peer.ip(), method, uri, protocol, status, agent,
+                why = reply.why, "RTSP request refused");
         }
         reply.to_bytes(request)
     }
 }
 
-fn refused_status(refusal: &Refusal) -> StatusCode {
-    match refusal {
-        Refusal::NoKeys => StatusCode::ServiceUnavailable,
-        // 401 asks for a scheme of RTSP, of which tokens are none.
-        _ => StatusCode::Forbidden,
-    }
+/// Whether a request has valid credentials.
+enum Check {
+    Admitted(Pass),
+    /// Another server decides.
+    Ask(Question),
+    Refused(Reply),
+}
+
+/// The reply to a request of a client or token that has reached a limit (RFC 2326 11.3 has no other status for it).
+fn too_many(limited: Limited) -> Reply {
+    let reply = Reply::new(StatusCode::ServiceUnavailable).with(RETRY_AFTER, limited.retry_after().to_string());
+    reply.because(limited)
 }
 
 /// The reply to GET_PARAMETER and SET_PARAMETER, which keep sessions alive. There are no parameters (RFC 2326 10.8).

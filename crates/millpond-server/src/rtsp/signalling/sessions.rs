@@ -4,7 +4,10 @@ use crate::rtsp::record::End;
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,6 +21,14 @@ pub(in crate::rtsp) trait Viewer: Clone {
 
     /// Notes that its client was heard.
     fn heard(&self, now: Duration);
+
+    /// Whether the token that admitted it has ended.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Ends the connection that it was set up on: players then know that nothing follows.
+    fn disconnect(&self) {}
 
     /// Notes why it ends. The first reason counts.
     fn ends(&self, why: End);
@@ -39,8 +50,8 @@ pub(in crate::rtsp) struct Signs {
 /// The sessions of all connections.
 #[derive(Debug)]
 pub(in crate::rtsp) struct Sessions<T> {
-    /// Silence of a client after which its session ends.
-    timeout: Duration,
+    /// Silence of a client after which a new session will end, in milliseconds.
+    timeout: AtomicU64,
     /// A lock: taken for look-ups, and when sessions begin and end.
     all: Mutex<HashMap<String, Held<T>>>,
 }
@@ -49,13 +60,27 @@ pub(in crate::rtsp) struct Sessions<T> {
 #[derive(Debug)]
 struct Held<T> {
     client: IpAddr,
+    /// Silence of the client after which it ends, as the client was told.
+    timeout: Duration,
     session: T,
 }
 
 impl<T: Viewer> Sessions<T> {
     /// Returns no sessions yet. Each ends after `timeout` of silence.
     pub(in crate::rtsp) fn new(timeout: Duration) -> Self {
-        Self { timeout, all: Mutex::default() }
+        let sessions = Self { timeout: AtomicU64::new(0), all: Mutex::default() };
+        sessions.set_timeout(timeout);
+        sessions
+    }
+
+    /// Changes the timeout of sessions that begin from now on. The others keep theirs.
+    pub(in crate::rtsp) fn set_timeout(&self, timeout: Duration) {
+        self.timeout.store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns the timeout of sessions that begin now.
+    pub(in crate::rtsp) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout.load(Ordering::Relaxed))
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Held<T>>> {
@@ -70,7 +95,7 @@ impl<T: Viewer> Sessions<T> {
 
     /// Adds a session of a client.
     pub(in crate::rtsp) fn add(&self, name: String, client: IpAddr, session: T) {
-        self.all().insert(name, Held { client: client.to_canonical(), session });
+        self.all().insert(name, Held { client: client.to_canonical(), timeout: self.timeout(), session });
     }
 
     /// Removes a session, which ends with its last reference.
@@ -86,10 +111,15 @@ impl<T: Viewer> Sessions<T> {
         drop(all);
     }
 
-    /// Removes sessions whose clients are silent or read nothing. Packets that are sent on a connection show that its client is there.
+    /// Removes sessions whose clients are silent or read nothing, and those whose tokens have ended. Packets that are sent on a connection show that its client is there.
     pub(in crate::rtsp) fn expire(&self, now: Duration) {
-        let limit = now.saturating_sub(self.timeout);
-        let is_over = |session: &T| {
+        let is_over = |Held { session, timeout, .. }: &Held<T>| {
+            let limit = now.saturating_sub(*timeout);
+            if session.is_over() {
+                session.ends(End::Expired);
+                session.disconnect();
+                return true;
+            }
             let Some(Signs { heard, is_stuck, is_sent, .. }) = session.signs() else { return false };
             let is_over = is_stuck || (heard < limit && !(session.is_interleaved() && is_sent));
             if is_over {
@@ -97,13 +127,24 @@ impl<T: Viewer> Sessions<T> {
             }
             is_over
         };
-        let gone: Vec<_> = self.all().extract_if(|_, held| is_over(&held.session)).collect();
+        let gone: Vec<_> = self.all().extract_if(|_, held| is_over(held)).collect();
         // They end outside of the lock, and each tells so.
         drop(gone);
     }
 
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    /// Returns the number of sessions that play and have not reached their end.
+    pub(in crate::rtsp) fn playing(&self) -> usize {
+        let plays = |held: &&Held<T>| held.session.signs().is_none_or(|signs| signs.is_sent);
+        self.all().values().filter(plays).count()
+    }
+
+    /// All sessions with their names.
+    pub(in crate::rtsp) fn list(&self) -> Vec<(String, T)> {
+        self.all().iter().map(|(name, held)| (name.clone(), held.session.clone())).collect()
+    }
+
+    /// Returns the number of sessions.
+    pub(in crate::rtsp) fn len(&self) -> usize {
         self.all().len()
     }
 }

@@ -1,6 +1,7 @@
 //! Slices on the disk.
 
 use super::*;
+use crate::slab::SlabError;
 
 /// Waits until the disk tier has written that many slices.
 async fn written(store: &Store, count: u64) {
@@ -258,4 +259,25 @@ async fn what_must_not_be_stored_never_reaches_the_disk() {
     assert_eq!(read(&rig.store, &object, 0..u64::MAX).await.unwrap(), bytes(SLICE * 6));
     settle().await;
     assert_eq!(rig.store.stats().disk.unwrap().written, 4);
+}
+
+#[tokio::test]
+async fn a_disk_passes_to_another_store_once_nobody_reads_from_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (rig, object) = six_on_disk(dir.path()).await;
+    let options = on_disk(dir.path());
+    let next = Store::new(&StoreOptions { disk: None, ..options.clone() }).unwrap();
+    let disk = options.disk.unwrap();
+    assert!(matches!(next.open_disk(&disk), Err(StoreError::Disk(SlabError::Locked { .. }))));
+    let mut reader = rig.store.read(&object, 0..SLICE);
+    let Some(Ok(chunk @ Chunk::File { .. })) = reader.next().await else { panic!("not from the disk") };
+    rig.store.keep(&object, std::slice::from_ref(&(0..SLICE)));
+    assert!(!rig.store.leave_disk(), "a slice is being sent");
+    drop((reader, chunk));
+    assert!(rig.store.leave_disk(), "what an operator has pinned is not being read");
+    next.open_disk(&disk).unwrap();
+    assert_eq!(next.stats().disk.unwrap().ledger.entries, 6);
+    rig.origin.reads();
+    assert_eq!(loaded(&rig.store, &object, 0..SLICE).await.len() as u64, SLICE);
+    assert!(!rig.origin.reads().is_empty(), "the old store reads from the origin");
 }

@@ -1,4 +1,4 @@
-//! Channels: stored titles that play one after the other, round and round, at the same position for all viewers (AMPS, row A5).
+//! Channels: stored titles that play one after the other, round and round, at the same position for all viewers (AMPS).
 //!
 //! A channel is a live stream whose source is a list of assets. The module `loader` opens each asset at its turn and gives its
 //! frames the times and numbers of the channel ([`Joint`]). The module `channel` gives them to viewers when they are due. The

@@ -47,3 +47,15 @@ async fn numbers_agree_where_segments_do() {
     }
     assert_eq!(ladder.number(Duration::from_secs(1_795_341_587)).0, 98);
 }
+
+/// The next segment of the first window may not have begun yet where that of another one does.
+#[tokio::test]
+async fn a_segment_that_is_to_come_has_the_next_number() {
+    let (ladder, first) = (ladder(), window());
+    for (at, number) in [(1981, 100), (3981, 101)] {
+        ladder.opened(&first, ms(at), SegmentNumber(number));
+    }
+    for (at, number) in [(3981, 101), (5900, 101), (5981, 102), (6031, 102), (7981, 103)] {
+        assert_eq!(ladder.number(ms(at)).0, number, "{at}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Clips in live streams: stored titles that take the place of a stream's frames for a while (AMPS, row A5).
+//! Clips in live streams: stored titles that take the place of a stream's frames for a while (AMPS).
 //!
 //! Frames of the source pass a [`Splicer`] on their way into the fork. While no clip waits, it only notes their times. A clip's
 //! turn begins with a key frame of the source. From then on the module `splice` gives the clip's frames, paced as those of the

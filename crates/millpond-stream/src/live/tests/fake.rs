@@ -119,7 +119,8 @@ impl Fake {
     }
 
     pub(super) fn request(&self, path: &str, linger: Duration) -> LiveRequest {
-        LiveRequest { path: path.into(), source: Source::Fake(self.clone()), linger: Linger::For(linger), shift: None }
+        let source = Source::Fake(self.clone());
+        LiveRequest { path: path.into(), source, relayed: None, linger: Linger::For(linger), shift: None }
     }
 }
 

@@ -26,13 +26,22 @@ struct Viewer {
 }
 
 fn start(connector: FakeConnector, change: impl FnOnce(&mut RtspSource)) -> Viewer {
+    start_relayed(connector, None, change)
+}
+
+fn start_relayed(
+    connector: FakeConnector,
+    relay: Option<(Arc<dyn Relay>, Arc<str>)>,
+    change: impl FnOnce(&mut RtspSource),
+) -> Viewer {
     let mut source = RtspSource::new("rtsp://u:secret@camera/door?k=secret").unwrap();
     source.transport = SourceTransport::Tcp;
     change(&mut source);
     let (registry, reporter) = (Registry::default(), Reporter::default());
     let nodes = vec![registry.add("reception", "door"), registry.add("transmission", "viewer")];
     let (writer, frames) = pipe(&registry, nodes[0].id(), nodes[1].id(), 1000);
-    let module = Box::new(RtspReception::new(source, Arc::new(connector), reporter.clone()));
+    let module = RtspReception::new(source, Arc::new(connector), reporter.clone()).with_relay(relay);
+    let module = Box::new(module);
     let run = module.run(Vec::new(), Output::Pipe(writer));
     let task = tokio::spawn(async move { run.await.unwrap() });
     Viewer { frames, reporter, task, _nodes: nodes }
@@ -103,6 +112,41 @@ async fn frames_that_are_sent_come_out() {
     let names: Vec<_> = formats.iter().map(|format| format.as_ref().unwrap().name.clone()).collect();
     assert_eq!(names, ["v1", "a1"]);
     assert!(matches!(*viewer.reporter.state().borrow(), StreamState::Running { .. }));
+}
+
+/// Another server that seems to receive each stream.
+#[derive(Debug)]
+struct Other;
+
+impl Relay for Other {
+    fn source<'a>(&'a self, _: &'a str) -> futures_util::future::BoxFuture<'a, Option<RtspSource>> {
+        let mut source = RtspSource::new("rtsp://other/door").unwrap();
+        source.transport = SourceTransport::Tcp;
+        Box::pin(std::future::ready(Some(source)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_source_is_asked_where_other_servers_give_no_frames() {
+    let (mut server, connector) = server();
+    let mut viewer = start_relayed(connector, Some((Arc::new(Other), "door".into())), |_| {});
+    let began = Instant::now();
+    let mut attempts = 0;
+    let mut peer = loop {
+        let mut peer = server.accept().await;
+        let request = peer.request().await.unwrap();
+        if request.request_uri().unwrap().host_str() == Some("camera") {
+            let body = if request.method() == Method::Describe { SDP } else { "" };
+            peer.reply(&request, "200 OK", "", body).await;
+            break peer;
+        }
+        attempts += 1;
+        peer.reply(&request, "404 Not Found", "", "").await;
+    };
+    assert!(attempts > 3 && began.elapsed() >= Duration::from_secs(20), "{attempts} {:?}", began.elapsed());
+    peer.play(SDP).await;
+    peer.frame(0, &picture(0x65, 1), 0).await;
+    viewer.take(1).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! `millpond load`: plays from a server as many clients do, and measures it. What the URL is decides how: a file each.
+//! `millpond load`: plays from a server as many clients do, and measures it. Each kind of URL has a file.
 
 mod http;
 mod rtsp;
@@ -198,7 +198,7 @@ fn draw(given: &Given<'_>, plot: impl FnOnce() -> Plot) -> Outcome {
     }
 }
 
-/// Shows how far it is, in place of what was shown before.
+/// Shows the progress, in place of the line before.
 fn show(progress: impl Display) {
     out::progress(&progress.to_string());
 }

@@ -1,4 +1,4 @@
-//! `millpond probe FOLDER`: which files are one title, which stand alone, which are left out, and why.
+//! `millpond probe FOLDER`: the titles of a folder, files that stand alone or are left out, and the reasons.
 
 use crate::{
     commands::Outcome,

@@ -1,5 +1,4 @@
-//! `millpond probe`: what is in a file, how it will be segmented, and which outputs can carry it; which files of a folder are
-//! one title.
+//! `millpond probe`: the tracks of a file, their segments, and the outputs that can carry them; the titles of a folder.
 
 mod folder;
 

@@ -9,11 +9,12 @@ use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use millpond_server::{
     config::{
-        self, AccessSettings, Config, Inputs, Loaded, PLACE_SETTINGS, PlaceSetting, TlsSource,
+        self, AdminAddress, Config, Inputs, PLACE_SETTINGS, PlaceSetting,
         value::{self, Form},
     },
     logging, priority,
-    serve::Server,
+    serve::{Orders, Server},
+    upgrade::{Predecessor, Program},
 };
 use std::{collections::HashMap, ffi::OsString, fmt::Write as _, net::SocketAddr, path::PathBuf};
 use tokio::sync::watch;
@@ -106,23 +107,27 @@ pub(super) fn inputs(matches: &ArgMatches) -> Inputs {
         places: matches.get_many::<String>("place").into_iter().flatten().cloned().collect(),
         file: text("config").map(PathBuf::from),
         environment: std::env::vars().collect::<HashMap<_, _>>(),
+        text: None,
     }
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     config::machine::raise_open_files();
-    let Loaded { config, warnings, .. } = config::load(&inputs(matches))?;
-    logging::init(&config.log.filter, config.log.format)?;
-    for warning in warnings {
+    let inputs = inputs(matches);
+    let loaded = config::load(&inputs)?;
+    let config = &loaded.config;
+    logging::init(&config.log, &config.traces)?;
+    for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
     let (stop, stopped) = watch::channel(false);
-    let has_users = config.rtsp.users.is_some() || config.publish.users.is_some();
-    let has_rules = |access: &AccessSettings| access.users.is_some() || access.keys.is_some();
-    let has_users =
-        has_users || has_rules(&config.access) || config.places.iter().any(|place| has_rules(&place.access));
-    let reloads = matches!(config.tls.source(), Some(TlsSource::Files { .. })) || has_users;
-    signals::watch(reloads, config.limits.shutdown_grace, stop)?;
+    let ((reload, reloads), (upgrade, upgrades)) = (watch::channel(0), watch::channel(0));
+    let program =
+        Program::of_this_process().inspect_err(|error| tracing::warn!(%error, "no other process can take over")).ok();
+    let (grace, graces) = watch::channel(config.limits.shutdown_grace);
+    let orders = Orders { stop: stopped, reload: reloads, upgrade: upgrades, grace, program };
+    let inherited = Predecessor::inherit()?;
+    signals::watch((reload, upgrade), graces, stop)?;
     heap::watch()?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let (start, starting) = priority::of_runtime(config.limits.workers);
@@ -130,23 +135,24 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
     let runtime = runtime.build()?;
     starting.wait();
     let done = runtime.block_on(async {
-        let server = Server::bind(config).await?;
+        let server = Server::bind(loaded, inputs, inherited).await?;
         let greeting = greeting(&server).await?;
-        // Not on this thread: serving neither waits for who reads this nor ends with it.
+        // On a thread of its own: serving neither waits for the reader of this nor ends with it.
         std::thread::spawn(move || out::lines(&greeting).is_ok());
-        server.run(stopped).await;
+        server.run(orders).await;
         Ok(())
     });
-    // Nothing that still runs is worth waiting for: every response had its grace.
+    // Every response had its grace: running tasks are not waited for.
     runtime.shutdown_background();
     logging::flush();
     done
 }
 
-/// Tells where to find what.
+/// Returns the first words to the user: addresses and assets.
 async fn greeting(server: &Server) -> Result<String, Box<dyn std::error::Error>> {
-    let base = base("http", server.http_addr()?);
-    let rtsp = self::base("rtsp", server.rtsp_addr()?);
+    let none = "a listener has no address";
+    let base = base("http", server.http_addr().ok_or(none)?);
+    let rtsp = self::base("rtsp", server.rtsp_addr().ok_or(none)?);
     let mut text = format!("millpond {} serves {base}/\n", env!("CARGO_PKG_VERSION"));
     if let Some(https) = server.https_addr() {
         writeln!(text, "  https    {}/", self::base("https", https))?;
@@ -161,7 +167,10 @@ async fn greeting(server: &Server) -> Result<String, Box<dyn std::error::Error>>
             writeln!(text, "  {scheme:<8} {}/", self::base(scheme, address))?;
         }
     }
-    writeln!(text, "  metrics  {}/metrics", self::base("http", server.admin_addr()?))?;
+    match server.admin_addr().ok_or(none)? {
+        AdminAddress::Tcp(address) => writeln!(text, "  metrics  {}/metrics", self::base("http", address))?,
+        address @ AdminAddress::Unix(_) => writeln!(text, "  admin    {address}")?,
+    }
     found::tell(&mut text, &server.surveys(found::MOST_ASSETS).await, &base, &rtsp)?;
     found::tell_live(&mut text, &server.live_places(), &base, &rtsp)?;
     Ok(text)
@@ -183,11 +192,11 @@ mod tests {
     #[test]
     fn switches_take_values_behind_a_space_and_leave_places_alone() {
         for (given, joined) in [
-            ("millpond serve --access-log false /data", "millpond serve --access-log=false /data"),
+            ("millpond serve --hidden-files false /data", "millpond serve --hidden-files=false /data"),
             ("millpond serve --hidden-files /data", "millpond serve --hidden-files /data"),
-            ("millpond serve --hidden-files --access-log off", "millpond serve --hidden-files --access-log=off"),
+            ("millpond serve --access-log off /data", "millpond serve --access-log off /data"),
             ("millpond serve --log info on", "millpond serve --log info on"),
-            ("millpond serve -- --access-log false", "millpond serve -- --access-log false"),
+            ("millpond serve -- --hidden-files false", "millpond serve -- --hidden-files false"),
         ] {
             let words = given.split(' ').map(OsString::from);
             assert_eq!(with_joined_switches(words), joined.split(' ').map(OsString::from).collect::<Vec<_>>());

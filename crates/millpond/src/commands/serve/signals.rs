@@ -3,8 +3,9 @@
 //! | signal | does |
 //! |---|---|
 //! | SIGTERM, SIGINT | stops: responses under way finish within `shutdown-grace`; a second one ends the process at once |
-//! | SIGHUP | reads certificates and RTSP users again; is ignored where neither is configured |
-//! | SIGUSR1, SIGUSR2 | are ignored |
+//! | SIGHUP | loads the configuration again, and reads certificates, users and keys of tokens |
+//! | SIGUSR1 | opens the access log again, where it is a file |
+//! | SIGUSR2 | starts the program anew; the new process takes over ([`millpond_server::upgrade`]) |
 //! | SIGPIPE | is ignored, by the runtime of the language |
 
 use millpond_server::logging;
@@ -43,41 +44,51 @@ impl Signals {
     }
 
     /// Waits for a signal that stops; tells what is done about the others.
-    async fn stop(&mut self, reloads: bool) {
+    async fn stop(&mut self, (reload, upgrade): &(watch::Sender<u64>, watch::Sender<u64>)) {
         let [user1, user2] = &mut self.user;
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => match reloads {
-                    true => tracing::info!("SIGHUP: certificates, users and keys of tokens are read again"),
-                    false => tracing::info!("SIGHUP is ignored: none of tls-cert, rtsp-users, publish-users, access-users and access-tokens is set"),
+                _ = self.hangup.recv() => {
+                    tracing::info!("SIGHUP: configuration, certificates, users and keys of tokens are read again");
+                    reload.send_modify(|count| *count += 1);
+                }
+                _ = user1.recv() => match logging::reopen() {
+                    true => tracing::info!("SIGUSR1: the access log is opened again"),
+                    false => tracing::info!("SIGUSR1 is ignored: the access log has no file"),
                 },
-                _ = user1.recv() => tracing::info!("SIGUSR1 is ignored: it means nothing here"),
-                _ = user2.recv() => tracing::info!("SIGUSR2 is ignored: it means nothing here"),
+                _ = user2.recv() => {
+                    tracing::info!("SIGUSR2: a new process takes over");
+                    upgrade.send_modify(|count| *count += 1);
+                }
             }
         }
     }
 }
 
-/// Takes signals from now on; `stop` becomes true at the first that stops. `reloads` tells whether SIGHUP has files
-/// to read again, which those who hold them do; `grace` bounds the stop.
+/// Takes signals from now on; `stop` becomes true at the first that stops, and the `orders` change: the
+/// first at each SIGHUP, the second at each SIGUSR2. `grace` bounds the stop.
 ///
 /// # Errors
 /// The system's, where it has no thread or no signals.
-pub(super) fn watch(reloads: bool, grace: Duration, stop: watch::Sender<bool>) -> io::Result<()> {
+pub(super) fn watch(
+    orders: (watch::Sender<u64>, watch::Sender<u64>),
+    grace: watch::Receiver<Duration>,
+    stop: watch::Sender<bool>,
+) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
         let _inside = runtime.enter();
         Signals::new()?
     };
     let run = async move {
-        signals.stop(reloads).await;
+        signals.stop(&orders).await;
         tracing::info!("stopping: responses under way are finished");
         let _ = stop.send(true);
-        // A second signal is from an operator who won't wait.
-        let limit = grace.saturating_add(SLACK);
-        let code = match timeout(limit, signals.stop(reloads)).await {
+        // A second signal means that the operator does not wait.
+        let limit = grace.borrow().saturating_add(SLACK);
+        let code = match timeout(limit, signals.stop(&orders)).await {
             Ok(()) => INTERRUPTED,
             Err(_) => {
                 tracing::error!(

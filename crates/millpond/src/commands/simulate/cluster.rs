@@ -90,14 +90,14 @@ fn setting(matches: &ArgMatches) -> Result<FleetSetting, Box<dyn Error>> {
     })
 }
 
-/// Shows which run is under way, and how far it is.
+/// Shows the run that is under way, and its progress.
 fn tell(nodes: usize, assignment: AssignmentName, share: f64) {
     out::progress(&format!("{nodes} nodes, {assignment}: {:.0} %", share * 100.0));
 }
 
 fn head() -> String {
     format!(
-        "{:>6} {:>5} {:>8} {:>7} {:>9} {:>10} {:>7} {:>7} {:>6} {:>9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>7} {:>9} {:>9} {:>8}",
+        "{:>6} {:>5} {:>8} {:>7} {:>9} {:>10} {:>7} {:>7} {:>6} {:>9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>7} {:>9} {:>9} {:>9} {:>8}",
         "nodes",
         "rule",
         "streams",
@@ -115,6 +115,7 @@ fn head() -> String {
         "cut",
         "longest",
         "decisions",
+        "of new",
         "view",
         "took"
     )
@@ -122,7 +123,7 @@ fn head() -> String {
 
 fn row(o: &FleetOutcome) -> String {
     format!(
-        "{:>6} {:>5} {:>8} {:>7} {:>9.3} {:>10.3} {:>5.0} % {:>5.0} % {:>6.3} {:>9.1} {:>7.3} {:>6} {:>6.2} {:>6.2} {:>6} {:>6.1}s {:>7.0}/s {:>9}",
+        "{:>6} {:>5} {:>8} {:>7} {:>9.3} {:>10.3} {:>5.0} % {:>5.0} % {:>6.3} {:>9.1} {:>7.3} {:>6} {:>6.2} {:>6.2} {:>6} {:>6.1}s {:>7.0}/s {:>7.0}/s {:>9}",
         o.nodes,
         o.assignment,
         o.streams,
@@ -140,6 +141,7 @@ fn row(o: &FleetOutcome) -> String {
         o.cut,
         o.longest_cut,
         o.decisions_per_second,
+        o.first_decisions_per_second,
         o.view_bytes
     )
 }

@@ -13,7 +13,7 @@ use std::{error::Error, path::Path};
 
 /// Shares of missed packets below which streams are carried: hardly any, and the paper's acceptable region (section 5).
 const CARRIED: [f64; 2] = [0.01, 0.3];
-/// The rate of a stream at which `--streams` are so many, in kbit/s.
+/// Rate of a stream, in kbit/s, to which the numbers of `--streams` refer.
 const KILOBITS: u64 = 1500;
 
 pub(super) fn command() -> Command {
@@ -101,7 +101,7 @@ impl Run {
         })
     }
 
-    /// What plots and gains have apart.
+    /// The conditions that plots and gains keep apart.
     fn workload(&self) -> (u64, u64, String) {
         (self.rate, self.unit, self.skew.to_string())
     }

@@ -3,7 +3,12 @@
 use super::{By, recordings::noise, watch::Watch};
 use crate::{
     live_cues::{film, push},
-    support::{Server, have, request, small_disk::SmallDisk},
+    support::{
+        Server,
+        api::{body, send},
+        have,
+        small_disk::SmallDisk,
+    },
 };
 use std::{
     io::{self, BufReader, Read as _, Write as _},
@@ -67,8 +72,8 @@ fn a_clip_in_a_live_stream() {
     watch.until("millpond_live_insertions_total", || {
         let _ = client.read(&mut [0; 1 << 16]);
         if status == 409 {
-            let ask = "/insert?path=cams/180p.mp4&clip=films/180p.mp4";
-            status = request(edge.admin, "POST", ask, &[]).status;
+            let ask = body("path=cams/180p.mp4&clip=films/180p.mp4");
+            status = send(edge.admin, "POST", "insertions", &ask, &[]).status;
         }
     });
     assert_eq!(status, 201);

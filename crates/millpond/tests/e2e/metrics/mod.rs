@@ -22,6 +22,8 @@ use std::collections::BTreeSet;
 pub(crate) enum By {
     /// Requests by HTTP to a folder (`web`).
     Web,
+    /// Players that tell of themselves by CMCD (`web`).
+    Players,
     /// Broken handshakes of TLS (`web`).
     Tls,
     /// A log that nobody reads (`web`).
@@ -74,12 +76,20 @@ pub(crate) enum By {
     Intercepted,
     /// A place that asks for tokens (`access`).
     Access,
+    /// Limits of clients and tokens (`access_limits`).
+    AccessLimits,
+    /// A server that decides (`access_external`).
+    AccessExternal,
     /// Nodes of a cluster (`cluster`).
     Cluster,
     /// A node whose storage has no bandwidth left (`cluster_more`).
     Booked,
     /// A node that passes requests on to one that dies (`cluster`).
     Proxy,
+    /// Reloads of the configuration (`reload`).
+    Reload,
+    /// Traces (`traces`).
+    Traces,
     /// A machine without a network (`streams`).
     NoNetwork,
     /// Nothing: its value is checked (`constants_are_what_they_say`).
@@ -87,7 +97,9 @@ pub(crate) enum By {
 }
 
 const TABLE: &[(&str, By)] = &[
+    ("millpond_access_asked_total", By::AccessExternal),
     ("millpond_access_key_failures_total", By::Access),
+    ("millpond_access_limited_total", By::AccessLimits),
     ("millpond_access_refusals_total", By::Access),
     ("millpond_asset_cache_hits_total", By::Web),
     ("millpond_asset_cache_misses_total", By::Web),
@@ -104,7 +116,18 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_cluster_refused_total", By::Booked),
     ("millpond_cluster_resumed_total", By::Proxy),
     ("millpond_cluster_unreachable_total", By::Cluster),
+    ("millpond_cmcd_buffer_seconds", By::Players),
+    ("millpond_cmcd_buffer_starvations_total", By::Players),
+    ("millpond_cmcd_invalid_total", By::Players),
+    ("millpond_cmcd_measured_throughput_bytes_per_second", By::Players),
+    ("millpond_cmcd_requested_throughput_bytes_per_second", By::Players),
+    ("millpond_cmcd_requests_total", By::Players),
+    ("millpond_cmcd_startups_total", By::Players),
     ("millpond_collapsed_requests_total", By::Remote),
+    ("millpond_config_last_reload_success_timestamp_seconds", By::Reload),
+    ("millpond_config_last_reload_successful", By::Reload),
+    ("millpond_config_reloads_total", By::Reload),
+    ("millpond_config_settings_waiting_for_restart", By::Reload),
     ("millpond_connections", By::Web),
     ("millpond_connections_accepted_total", By::Web),
     ("millpond_connections_refused_total", By::Web),
@@ -139,6 +162,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_live_cues_total", By::Cues),
     ("millpond_live_dropped_frames_total", By::BadSource),
     ("millpond_live_epochs_total", By::BadSource),
+    ("millpond_live_frame_age_seconds", By::BadSource),
     ("millpond_live_insertions_total", By::Inserted),
     ("millpond_live_lost_packets_total", By::BadSource),
     ("millpond_live_received_bytes_total", By::BadSource),
@@ -151,7 +175,9 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_live_time_shift_failing", By::BadShift),
     ("millpond_live_too_late_packets_total", By::Repairs),
     ("millpond_live_unused_packets_total", By::BadSource),
+    ("millpond_log_failing", By::Log),
     ("millpond_log_lines_lost_total", By::Log),
+    ("millpond_log_lines_total", By::Log),
     ("millpond_memory_bytes", By::Web),
     ("millpond_memory_entries", By::Web),
     ("millpond_memory_evictions_total", By::Remote),
@@ -159,7 +185,7 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_memory_kind_bytes", By::Web),
     ("millpond_memory_limit_bytes", By::Constant),
     ("millpond_memory_misses_total", By::Web),
-    ("millpond_origin_bandwidth_bytes", By::Remote),
+    ("millpond_origin_bandwidth_bytes_per_second", By::Remote),
     ("millpond_origin_bytes_total", By::Remote),
     ("millpond_origin_errors_total", By::Remote),
     ("millpond_origin_requests_in_flight", By::Remote),
@@ -216,8 +242,9 @@ const TABLE: &[(&str, By)] = &[
     ("millpond_stripe_requests_in_flight", By::Stripes),
     ("millpond_stripe_requests_total", By::Stripes),
     ("millpond_stripe_resting", By::Stripes),
-    ("millpond_tls_certificate_expiry_timestamp", By::Constant),
+    ("millpond_tls_certificate_expiry_timestamp_seconds", By::Constant),
     ("millpond_tls_handshakes_failed_total", By::Tls),
+    ("millpond_trace_exports_total", By::Traces),
     ("millpond_watched_tracks", By::Viewers),
     ("millpond_work_job_duration_seconds", By::Web),
     ("millpond_work_jobs_cancelled_total", By::Heavy),
@@ -270,7 +297,10 @@ fn constants_are_what_they_say() {
             (f64::from(90 << 20)..=f64::from(96 << 20)).contains(&value("millpond_disk_limit_bytes")),
         ),
         ("millpond_memory_limit_bytes", value("millpond_memory_limit_bytes") == f64::from(48 << 20)),
-        ("millpond_tls_certificate_expiry_timestamp", value("millpond_tls_certificate_expiry_timestamp") > before),
+        (
+            "millpond_tls_certificate_expiry_timestamp_seconds",
+            value("millpond_tls_certificate_expiry_timestamp_seconds") > before,
+        ),
         ("process_max_fds", value("process_max_fds") == after(&proc("limits"), "Max open files")),
         ("process_start_time_seconds", started > before - 1.0 && started < before + 120.0),
         // Threads that read files come and go.
@@ -280,4 +310,12 @@ fn constants_are_what_they_say() {
         assert!(is_right, "{name}: {}", value(name));
     }
     assert_eq!(checks.map(|(name, _)| name).to_vec(), rows(By::Constant));
+}
+
+#[test]
+fn the_page_of_metrics_has_every_family() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let missing: Vec<_> = TABLE.iter().filter(|(name, _)| !page.contains(&format!("| `{name}` |"))).collect();
+    assert!(missing.is_empty(), "docs/metrics.md: {missing:?}");
 }

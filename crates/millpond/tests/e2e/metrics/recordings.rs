@@ -1,7 +1,7 @@
 //! Recordings of channels, onto disks that are full and slow.
 
 use super::{By, watch::Watch};
-use crate::support::{Running, Server, have, request, skip, small_disk::SmallDisk};
+use crate::support::{Running, Server, api::send, have, skip, small_disk::SmallDisk};
 use std::{
     path::Path,
     process::{Command, Stdio},
@@ -16,8 +16,8 @@ fn serve(channel: &Path, recordings: &Path) -> Server {
 }
 
 fn record(server: &Server, channel: &Path) {
-    let path = format!("/record?path={}", channel.file_name().unwrap().to_str().unwrap());
-    let reply = request(server.admin, "POST", &path, &[]);
+    let path = channel.file_name().unwrap().to_str().unwrap();
+    let reply = send(server.admin, "POST", "recordings", &serde_json::json!({ "path": path }), &[]);
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 

@@ -57,6 +57,18 @@ fn requests_to_a_folder() {
 }
 
 #[test]
+fn players_that_tell_of_themselves() {
+    let server = Server::start(&[]);
+    let watch = Watch::begin(&server);
+    server.get("sample/index.m3u8?CMCD=bl%3D21300%2Cbs%2Cmtp%3D48100%2Cot%3Dv%2Crtp%3D12000%2Csid%3D%22a%22%2Csu");
+    server.get("sample/index.m3u8?CMCD=bl%3Dlong");
+    let value = |labels: &str| server.metric("millpond_cmcd_requests_total", labels);
+    watch.until("millpond_cmcd_invalid_total", || ());
+    assert_eq!((value("object=\"video\""), value("object=\"audio\"")), (1.0, 0.0));
+    watch.end(By::Players, &server);
+}
+
+#[test]
 fn broken_handshakes() {
     let https = free_port();
     let server = Server::start(&["--tls-self-signed", "--https", &format!("127.0.0.1:{https}")]);

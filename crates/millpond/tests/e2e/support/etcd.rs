@@ -134,9 +134,18 @@ impl Etcd {
 
     /// Whether there are keys with a prefix.
     pub fn has(&self, prefix: &str) -> bool {
+        !self.text(prefix).is_empty()
+    }
+
+    /// The keys with a prefix and their values; empty where there are none, or etcd does not answer.
+    pub fn text(&self, prefix: &str) -> String {
         let mut ctl = Command::new("etcdctl");
-        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.addresses(), "get", prefix, "--prefix", "--keys-only"]);
-        ctl.args(&self.tls).stderr(Stdio::null()).output().is_ok_and(|output| !output.stdout.is_empty())
+        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.addresses(), "get", prefix, "--prefix"]);
+        let output = ctl.args(&self.tls).stderr(Stdio::null()).output();
+        output
+            .ok()
+            .filter(|output| output.status.success())
+            .map_or_else(String::new, |output| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Waits until writes succeed.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by all tests")]
 
+pub mod api;
 pub mod cbcs;
 pub mod clips;
 pub mod decode;
@@ -136,7 +137,10 @@ impl Server {
         command.arg("serve").args(args);
         // Players on a busy machine are slow at times. They lose frames only where a test sets another value.
         command.env("MILLPOND_VIEWER_QUEUE", "20s");
-        command.args(["--http", &format!("127.0.0.1:{port}"), "--admin", &format!("127.0.0.1:{admin}")]);
+        command.args(["--http", &format!("127.0.0.1:{port}")]);
+        if !args.contains(&"--admin") {
+            command.args(["--admin", &format!("127.0.0.1:{admin}")]);
+        }
         command.args(["--rtsp", &format!("127.0.0.1:{rtsp}")]);
         if args.iter().any(|arg| arg.starts_with("--tls-")) {
             command.args(["--rtsps", &format!("127.0.0.1:{rtsps}")]);

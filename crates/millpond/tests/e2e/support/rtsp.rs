@@ -11,7 +11,7 @@ use std::{
 /// A client that says what it is told to say.
 pub struct Client {
     pub stream: BufReader<TcpStream>,
-    url: String,
+    pub url: String,
     number: u32,
     pub session: Option<String>,
     /// Interleaved packets that came: channel and bytes.

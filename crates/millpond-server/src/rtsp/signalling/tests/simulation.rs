@@ -209,6 +209,7 @@ impl World {
             access: None,
             gates: Arc::new(Gates::none()),
             publishers: None,
+            cluster: None,
         };
         set(&mut terms);
         let dialogue = Dialogue::new(terms, BytesMut::new(), self.now);
@@ -313,6 +314,7 @@ impl World {
                     let reply = client.perform(action, sessions, made, *now);
                     client.receive(&reply);
                 }
+                Step::Ask(_) => unreachable!("no place has rules"),
                 Step::Hear { session, .. } => {
                     session.state().reports += 1;
                     continue;

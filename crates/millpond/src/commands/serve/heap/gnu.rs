@@ -2,7 +2,7 @@
 
 use std::{io, thread, time::Duration};
 
-/// Interval between two looks at the heap.
+/// Interval between two checks of the heap.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// Least number of free bytes that are returned.
 const LEAST: usize = 8 << 20;
@@ -12,7 +12,7 @@ const LEAST: usize = 8 << 20;
 struct Heap {
     /// Bytes that the program uses.
     used: usize,
-    /// Bytes that the C library keeps. What was returned to the system without being unmapped counts too.
+    /// Bytes that the C library keeps. Bytes that were returned to the system without being unmapped count too.
     free: usize,
 }
 

@@ -1,0 +1,311 @@
+//! The cache: its state, its objects, and changes.
+
+use super::{
+    super::AdminState,
+    Outcome, Reply, absent, bad,
+    page::{Page, fits, page},
+    request::ApiRequest,
+    show,
+};
+use crate::{http::AnswerError, problem::Problem, settings::value};
+use millpond_store::{CachedObject, Object, Selection, Store, policy::PolicyName, schedule::Mode};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use utoipa::{IntoParams, ToSchema};
+
+/// State and counters of the cache.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct CacheState {
+    /// Size of a slice.
+    slice_bytes: u64,
+    /// When upcoming slices are fetched.
+    prefetch: String,
+    /// Memory.
+    memory: MemoryState,
+    /// Disk; null without a disk cache.
+    disk: Option<DiskState>,
+}
+
+/// Memory of the cache.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct MemoryState {
+    /// Bytes in use.
+    bytes: u64,
+    /// Limit.
+    limit_bytes: u64,
+    /// Each kind of entries.
+    kinds: BTreeMap<String, KindState>,
+}
+
+/// Entries of one kind.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct KindState {
+    bytes: u64,
+    entries: u64,
+    hits: u64,
+    misses: u64,
+    evictions: u64,
+}
+
+/// The disk cache.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct DiskState {
+    /// Bytes in use.
+    bytes: u64,
+    /// Limit.
+    limit_bytes: u64,
+    /// Slices.
+    slices: u64,
+    /// Eviction policy.
+    policy: String,
+    hits: u64,
+    misses: u64,
+    evictions: u64,
+    /// Bytes that are protected from eviction.
+    pinned_bytes: u64,
+    /// Slices written.
+    written: u64,
+    /// Slices that were not written because too many waited.
+    passed_over: u64,
+    /// Failed writes and reads.
+    errors: u64,
+    /// Slices whose bytes differed from those written.
+    damaged: u64,
+    /// Slices compared with their checksum.
+    verified: u64,
+    /// The last failure, while the disk is not used because of it.
+    failure: Option<String>,
+}
+
+/// An object with cached slices.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct CachedFile {
+    /// Name of the place.
+    place: String,
+    /// Path inside the place.
+    path: String,
+    /// Version.
+    version: String,
+    /// Length.
+    bytes: u64,
+    /// Number of all its slices.
+    slices: u64,
+    /// Its slices in memory.
+    in_memory: u64,
+    /// Its slices on the disk.
+    on_disk: u64,
+    /// Whether slices of it are pinned.
+    pinned: bool,
+    /// Bytes read from complete slices.
+    hit_bytes: u64,
+    /// Bytes read as they arrived.
+    miss_bytes: u64,
+}
+
+/// Filters of cached objects.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct ObjectQuery {
+    /// Name of a place.
+    place: Option<String>,
+    /// Beginning of the path, with the place.
+    prefix: Option<String>,
+    /// Whether slices are pinned.
+    pinned: Option<bool>,
+    /// Part of the path.
+    q: Option<String>,
+    /// Most items, 1 to 1000.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+    /// `next-cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Changes of the running cache.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct CacheChange {
+    /// Limit of the disk, such as 10GiB, at most the configured one.
+    size: Option<String>,
+    /// Limit of the memory, such as 1GiB.
+    memory: Option<String>,
+    /// Eviction policy of the disk.
+    policy: Option<String>,
+    /// When upcoming slices are fetched.
+    prefetch: Option<String>,
+}
+
+/// A file, asset or folder.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Named {
+    /// Its path, as in URLs.
+    pub(super) path: String,
+}
+
+/// Slices that were removed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Purged {
+    /// Their number.
+    purged_slices: u64,
+}
+
+/// Objects that are fetched.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Warmed {
+    /// Their number.
+    objects: usize,
+    /// Their bytes.
+    bytes: u64,
+}
+
+impl ObjectQuery {
+    /// Selects pinned objects only.
+    pub(super) fn set_pinned(&mut self) {
+        self.pinned = Some(true);
+    }
+}
+
+impl CachedFile {
+    fn of(object: CachedObject, slice: u64) -> Self {
+        let CachedObject { place, path, version, len, in_memory, on_disk, pinned, hit_bytes, miss_bytes } = object;
+        let slices = len.div_ceil(slice.max(1));
+        Self { place, path, version, bytes: len, slices, in_memory, on_disk, pinned, hit_bytes, miss_bytes }
+    }
+
+    /// The path with the place.
+    fn whole_path(&self) -> String {
+        if self.place.is_empty() { self.path.clone() } else { format!("{}/{}", self.place, self.path) }
+    }
+}
+
+fn state_of(store: &Store) -> CacheState {
+    let stats = store.stats();
+    let disk = stats.disk.map(|disk| DiskState {
+        bytes: disk.ledger.bytes,
+        limit_bytes: disk.capacity,
+        slices: disk.ledger.entries,
+        policy: disk.policy.as_str().to_owned(),
+        hits: disk.ledger.hits,
+        misses: disk.ledger.misses,
+        evictions: disk.ledger.evictions,
+        pinned_bytes: disk.ledger.pinned,
+        written: disk.written,
+        passed_over: disk.passed_over,
+        errors: disk.errors,
+        damaged: disk.damaged,
+        verified: disk.verified,
+        failure: disk.failure,
+    });
+    let kinds = stats.memory.iter().map(|(kind, c)| {
+        let state =
+            KindState { bytes: c.weight, entries: c.entries, hits: c.hits, misses: c.misses, evictions: c.evictions };
+        ((*kind).to_owned(), state)
+    });
+    let memory = MemoryState { bytes: stats.memory_used, limit_bytes: stats.cache.budget, kinds: kinds.collect() };
+    CacheState { slice_bytes: store.slice_size(), prefetch: store.prefetch_mode().to_string(), memory, disk }
+}
+
+/// Shows state and counters of the cache.
+#[utoipa::path(get, path = "/api/v1/cache", tag = "cache", responses((status = 200, body = CacheState)))]
+pub(super) fn get_cache(state: &AdminState) -> Reply {
+    show(&state_of(state.front.store()))
+}
+
+/// Changes the running cache until the next restart. All or nothing.
+#[utoipa::path(patch, path = "/api/v1/cache", tag = "cache", request_body = CacheChange, responses((status = 200, body = CacheState)))]
+pub(super) fn change_cache(request: &ApiRequest, state: &AdminState) -> Outcome {
+    let CacheChange { size, memory, policy, prefetch } = request.json()?;
+    let bytes = |name: &str, text: Option<String>| {
+        let bytes = text.map(|text| value::size(&text)).transpose();
+        bytes.map_err(|_| bad(format!("{name}: a number of bytes such as 10GiB")))
+    };
+    let (size, memory) = (bytes("size", size)?, bytes("memory", memory)?);
+    let policy = policy.map(|text| text.parse::<PolicyName>()).transpose().map_err(|error| bad(error.to_string()))?;
+    let mode = prefetch.map(|text| text.parse::<Mode>()).transpose().map_err(|error| bad(error.to_string()))?;
+    let store = state.front.store();
+    store.set_disk(size, policy);
+    mode.into_iter().for_each(|mode| store.set_prefetch_mode(mode));
+    memory.into_iter().for_each(|bytes| store.set_memory(bytes));
+    Ok(show(&state_of(store)))
+}
+
+/// Returns the page of the objects that a query selects.
+pub(super) fn objects(state: &AdminState, query: ObjectQuery) -> Result<Page<CachedFile>, Problem> {
+    let ObjectQuery { place, prefix, pinned, q, limit, cursor } = query;
+    let store = state.front.store();
+    let slice = store.slice_size();
+    let wanted = |file: &CachedFile| {
+        let path = file.whole_path();
+        place.as_deref().is_none_or(|place| file.place == place)
+            && pinned.is_none_or(|pinned| file.pinned == pinned)
+            && prefix.as_deref().is_none_or(|prefix| path.starts_with(prefix.trim_start_matches('/')))
+            && fits(q.as_deref(), [&*path])
+    };
+    let files = store.cached().into_iter().map(|object| CachedFile::of(object, slice)).filter(wanted).collect();
+    // Several versions of one path may be cached.
+    page(files, |file| format!("{}\n{}", file.whole_path(), file.version), (limit, cursor.as_deref()))
+}
+
+/// Lists the objects with cached slices.
+#[utoipa::path(get, path = "/api/v1/cache/objects", tag = "cache", params(ObjectQuery),
+    responses((status = 200, body = Page<CachedFile>)))]
+pub(super) fn list_objects(request: &ApiRequest, state: &AdminState) -> Outcome {
+    Ok(show(&objects(state, request.query()?)?))
+}
+
+/// Removes the cached slices of a file, or of all below a folder.
+#[utoipa::path(post, path = "/api/v1/cache/purge", tag = "cache", request_body = Named, responses((status = 200, body = Purged)))]
+pub(super) fn purge(request: &ApiRequest, state: &AdminState) -> Outcome {
+    let Named { path } = request.json()?;
+    let path = path.trim_start_matches('/');
+    let Some((_, place, inside)) = state.front.place(path) else { return Err(absent("there is no such place")) };
+    let selection = Selection { place: place.to_string(), path: inside.to_owned() };
+    let purged_slices = state.front.store().purge(&selection);
+    tracing::info!(object = path, slices = purged_slices, "purged");
+    Ok(show(&Purged { purged_slices }))
+}
+
+/// Fetches a file or asset in the background.
+#[utoipa::path(post, path = "/api/v1/cache/warm", tag = "cache", request_body = Named, responses((status = 200, body = Warmed)))]
+pub(super) async fn warm(request: &ApiRequest, state: &AdminState) -> Outcome {
+    let Named { path } = request.json()?;
+    let objects = state.front.objects(path.trim_start_matches('/')).await.map_err(|error| failed(&error))?;
+    let warmed = Warmed { objects: objects.len(), bytes: objects.iter().map(|object| object.meta().len).sum() };
+    let ranges = objects.into_iter().map(|object| {
+        let whole = 0..object.meta().len;
+        (object, vec![whole])
+    });
+    fetch(state.front.store().clone(), ranges.collect());
+    Ok(show(&warmed))
+}
+
+/// Reads ranges of objects in the background, so that the cache has them.
+pub(super) fn fetch(store: Store, ranges: Vec<(Arc<Object>, Vec<Range<u64>>)>) {
+    // One object after the other: it is not to take the link from viewers.
+    tokio::spawn(async move {
+        for (object, ranges) in ranges {
+            for range in ranges {
+                let mut reader = store.read(&object, range);
+                while let Some(chunk) = reader.next().await {
+                    if let Err(error) = chunk {
+                        tracing::warn!(path = %object.path(), %error, "warming broken off");
+                        break;
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// The problem of an asset or file that can't be opened.
+pub(super) fn failed(error: &AnswerError) -> Problem {
+    Problem::new(error.status()).detail(error.to_string())
+}

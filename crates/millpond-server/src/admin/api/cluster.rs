@@ -1,0 +1,89 @@
+//! The cluster: its nodes, the assignment of a path, and draining.
+
+use super::{super::AdminState, Outcome, Reply, absent, bad, request::ApiRequest, show};
+use crate::{
+    cluster::{Cluster, ClusterStatus, Explained, Start},
+    problem::Problem,
+};
+use http::StatusCode;
+use millpond_cluster::NodeName;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// The path whose assignment is explained.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AssignQuery {
+    /// Path of an asset, stream or manifest, as in URLs.
+    path: String,
+}
+
+/// Whether a node drains.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Draining {
+    /// Name of the node.
+    node: String,
+    /// Whether it drains.
+    drain: bool,
+}
+
+fn cluster(state: &AdminState) -> Result<&Arc<Cluster>, Problem> {
+    let why = "this server is no node of a cluster: the setting cluster names etcd";
+    state.cluster.as_ref().ok_or_else(|| absent(why))
+}
+
+/// Shows the nodes of the cluster. `node` is null where the server is none.
+#[utoipa::path(get, path = "/api/v1/cluster", tag = "cluster", responses((status = 200, body = ClusterStatus)))]
+pub(super) fn get_cluster(state: &AdminState) -> Reply {
+    show(&state.cluster.as_ref().map(|cluster| cluster.status()).unwrap_or_default())
+}
+
+/// Explains which nodes serve a path.
+#[utoipa::path(get, path = "/api/v1/cluster/assign", tag = "cluster", params(AssignQuery), responses((status = 200, body = Explained)))]
+pub(super) async fn assign(request: &ApiRequest, state: &AdminState) -> Outcome {
+    cluster(state)?;
+    let AssignQuery { path } = request.query()?;
+    let explained = explained(state, &path).await;
+    explained.map(|explained| show(&explained)).ok_or_else(|| absent("each node serves that path itself"))
+}
+
+/// The nodes that serve a path, and the bandwidth that is booked of them; `None` where the server is no node of a cluster, and for paths that
+/// each node serves itself.
+pub(super) async fn explained(state: &AdminState, path: &str) -> Option<Explained> {
+    let cluster = state.cluster.as_ref()?;
+    let path = path.trim_start_matches('/');
+    let (key, start) = state.front.asset_key(path).or_else(|| state.sources.object_key(path))?;
+    let demand = match start {
+        Start::Stored | Start::Follows => state.front.demand_of(path).await,
+        Start::Live | Start::Pushed => None,
+    };
+    Some(cluster.explain(&key, start, demand.as_ref()))
+}
+
+/// Makes a node drain: it finishes its sessions and gets nothing new.
+#[utoipa::path(put, path = "/api/v1/cluster/nodes/{name}/drain", tag = "cluster",
+    params(("name" = String, Path, description = "Name of the node")), responses((status = 200, body = Draining)))]
+pub(super) async fn drain(request: &ApiRequest, state: &AdminState) -> Outcome {
+    set(request, state, true).await
+}
+
+/// Makes a node take work again.
+#[utoipa::path(delete, path = "/api/v1/cluster/nodes/{name}/drain", tag = "cluster",
+    params(("name" = String, Path, description = "Name of the node")), responses((status = 200, body = Draining)))]
+pub(super) async fn undrain(request: &ApiRequest, state: &AdminState) -> Outcome {
+    set(request, state, false).await
+}
+
+async fn set(request: &ApiRequest, state: &AdminState, drain: bool) -> Outcome {
+    let cluster = cluster(state)?;
+    let node: NodeName = request.parameter(0).parse().map_err(|_| bad("the path names no node of a cluster"))?;
+    if drain && cluster.view().node(node.as_str()).is_none() {
+        return Err(absent(format!("the cluster has no node {node}")));
+    }
+    match cluster.drain(&node, drain).await {
+        Ok(()) => Ok(show(&Draining { node: node.to_string(), drain })),
+        Err(error) => Err(Problem::new(StatusCode::BAD_GATEWAY).detail(format!("etcd: {error}"))),
+    }
+}

@@ -1,0 +1,216 @@
+//! The admin API, `/api/v1`: its operations, and the OpenAPI document that is made of them.
+//!
+//! Each file has the operations of one noun with their shapes. [`Document`] lists them; requests are routed by that list, so
+//! no path is without documentation. [`dispatch`] is the one place that names all.
+
+mod assets;
+mod cache;
+mod cluster;
+mod events;
+mod explain;
+mod graph;
+mod insertions;
+mod logs;
+mod map;
+mod origins;
+pub(super) mod overview;
+mod page;
+mod pins;
+mod recordings;
+mod request;
+mod routes;
+mod schema;
+mod sessions;
+mod settings;
+mod simulations;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod upgrade;
+
+use super::{AdminState, JSON, Reply, refuse, reply};
+use crate::problem::Problem;
+use http::{
+    Request, StatusCode,
+    header::{ALLOW, HeaderValue},
+};
+use hyper::body::Incoming;
+use request::ApiRequest;
+use routes::{NoRoute, ROUTES};
+use schema::Common;
+use serde::Serialize;
+use std::sync::{Arc, LazyLock};
+use tokio::task::JoinHandle;
+use utoipa::OpenApi;
+
+/// Reply of an operation, or the problem to answer with.
+type Outcome = Result<Reply, Problem>;
+
+/// The list of operations.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Millpond admin API", description = "Shows and changes a running server. docs/api.md explains it."),
+    paths(
+        overview::version, overview::health, overview::overview, overview::history, events::events, openapi,
+        sessions::list_sessions, sessions::get_session, sessions::end_session, sessions::list_blocks, sessions::end_block,
+        assets::list_assets, explain::explain,
+        cache::get_cache, cache::change_cache, cache::list_objects, cache::purge, cache::warm,
+        map::get_map, pins::list_pins, pins::pin, pins::unpin,
+        origins::list_origins,
+        streams::list_streams, streams::get_stream, streams::end_stream, streams::end_publisher,
+        graph::get_graph, graph::get_dot,
+        recordings::list_recordings, recordings::start_recording, recordings::get_recording, recordings::stop_recording,
+        insertions::list_insertions, insertions::insert, insertions::get_insertion, insertions::cancel_insertion,
+        cluster::get_cluster, cluster::assign, cluster::drain, cluster::undrain,
+        settings::list_settings, settings::change_settings, settings::list_places, settings::put_place,
+        settings::remove_place, settings::reload, upgrade::upgrade,
+        logs::list_lines,
+        simulations::list_simulations, simulations::start_simulation, simulations::get_simulation,
+        simulations::end_simulation,
+    ),
+    modifiers(&Common),
+)]
+struct Document;
+
+static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(Document::openapi);
+
+/// Answers a request below `/api`.
+pub(super) async fn answer(request: Request<Incoming>, state: &Arc<AdminState>) -> Reply {
+    match perform(request, state).await {
+        Ok(reply) => reply,
+        Err(problem) => refuse(problem),
+    }
+}
+
+async fn perform(request: Request<Incoming>, state: &Arc<AdminState>) -> Outcome {
+    state.gate.check_token(request.headers())?;
+    let route = match ROUTES.find(request.method(), request.uri().path()) {
+        Ok(route) => route,
+        Err(NoRoute::Path) => {
+            return Err(Problem::new(StatusCode::NOT_FOUND).detail("the API has no such path: docs/api.md"));
+        }
+        Err(NoRoute::Component) => return Err(bad("a component of the path is not percent-encoded UTF-8")),
+        Err(NoRoute::Method(allowed)) => {
+            let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED).detail(format!("{allowed} are answered here"));
+            let mut reply = refuse(problem);
+            reply.headers_mut().extend(HeaderValue::from_str(&allowed).ok().map(|value| (ALLOW, value)));
+            return Ok(reply);
+        }
+    };
+    let (operation, parameters) = (route.operation, route.parameters);
+    let request = ApiRequest::read(request, parameters, state.limits.head).await?;
+    if is_light(operation) {
+        return dispatch(operation, request, state).await;
+    }
+    // Media and origins are read by the threads that serve, so that health is answered meanwhile.
+    let owned = state.clone();
+    let mut task = Task(state.serving.spawn(async move { dispatch(operation, request, &owned).await }));
+    let stopped = || Problem::new(StatusCode::SERVICE_UNAVAILABLE).detail("the server is shutting down");
+    (&mut task.0).await.unwrap_or_else(|_| Err(stopped()))
+}
+
+/// Whether an operation reads only what is in memory, quickly: the admin thread answers it, however busy the others are.
+fn is_light(operation: &str) -> bool {
+    matches!(operation, "version" | "health" | "overview" | "history" | "events" | "openapi" | "list_lines")
+}
+
+/// Performs an operation, by its name in the document.
+async fn dispatch(operation: &str, request: ApiRequest, state: &Arc<AdminState>) -> Outcome {
+    match operation {
+        "openapi" => Ok(openapi()),
+        "version" => Ok(overview::version(state)),
+        "health" => Ok(overview::health(state)),
+        "overview" => Ok(overview::overview(state)),
+        "history" => Ok(overview::history(state)),
+        "events" => events::events(state),
+        "list_sessions" => sessions::list_sessions(&request, state),
+        "get_session" => sessions::get_session(&request, state),
+        "end_session" => sessions::end_session(&request, state),
+        "list_blocks" => sessions::list_blocks(&request, state),
+        "end_block" => sessions::end_block(&request, state),
+        "list_assets" => assets::list_assets(&request, state).await,
+        "explain" => explain::explain(&request, state).await,
+        "get_cache" => Ok(cache::get_cache(state)),
+        "change_cache" => cache::change_cache(&request, state),
+        "list_objects" => cache::list_objects(&request, state),
+        "purge" => cache::purge(&request, state),
+        "warm" => cache::warm(&request, state).await,
+        "get_map" => map::get_map(&request, state).await,
+        "list_pins" => pins::list_pins(&request, state),
+        "pin" => pins::pin(&request, state).await,
+        "unpin" => pins::unpin(&request, state).await,
+        "list_origins" => Ok(origins::list_origins(state)),
+        "list_streams" => streams::list_streams(&request, state),
+        "get_stream" => streams::get_stream(&request, state),
+        "end_stream" => streams::end_stream(&request, state),
+        "end_publisher" => streams::end_publisher(&request, state),
+        "get_graph" => graph::get_graph(&request, state),
+        "get_dot" => Ok(graph::get_dot(state)),
+        "list_recordings" => Ok(recordings::list_recordings(state)),
+        "start_recording" => recordings::start_recording(&request, state).await,
+        "get_recording" => recordings::get_recording(&request, state),
+        "stop_recording" => recordings::stop_recording(&request, state).await,
+        "list_insertions" => Ok(insertions::list_insertions(state)),
+        "insert" => insertions::insert(&request, state).await,
+        "get_insertion" => insertions::get_insertion(&request, state),
+        "cancel_insertion" => insertions::cancel_insertion(&request, state),
+        "get_cluster" => Ok(cluster::get_cluster(state)),
+        "assign" => cluster::assign(&request, state).await,
+        "drain" => cluster::drain(&request, state).await,
+        "undrain" => cluster::undrain(&request, state).await,
+        "list_lines" => logs::list_lines(&request),
+        "list_settings" => settings::list_settings(&request, state).await,
+        "change_settings" => settings::change_settings(&request, state).await,
+        "list_places" => settings::list_places(state),
+        "put_place" => settings::put_place(&request, state).await,
+        "remove_place" => settings::remove_place(&request, state).await,
+        "reload" => settings::reload(state).await,
+        "upgrade" => upgrade::upgrade(state).await,
+        "list_simulations" => Ok(simulations::list_simulations(state)),
+        "start_simulation" => simulations::start_simulation(&request, state),
+        "get_simulation" => simulations::get_simulation(&request, state),
+        "end_simulation" => simulations::end_simulation(&request, state),
+        operation => Err(Problem::new(StatusCode::NOT_IMPLEMENTED).detail(operation.to_owned())),
+    }
+}
+
+/// The OpenAPI document of the API.
+#[utoipa::path(get, path = "/api/v1/openapi.json", tag = "overview",
+    responses((status = 200, content_type = "application/json", body = Object)))]
+fn openapi() -> Reply {
+    show(&*DOCUMENT)
+}
+
+/// A reply with a value as JSON.
+fn show(value: &impl Serialize) -> Reply {
+    shown(StatusCode::OK, value)
+}
+
+fn shown(status: StatusCode, value: &impl Serialize) -> Reply {
+    match serde_json::to_vec_pretty(value) {
+        Ok(mut text) => {
+            text.push(b'\n');
+            let mut reply = reply(JSON, text);
+            *reply.status_mut() = status;
+            reply
+        }
+        Err(error) => refuse(Problem::new(StatusCode::INTERNAL_SERVER_ERROR).detail(error.to_string())),
+    }
+}
+
+fn bad(why: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST).detail(why)
+}
+
+fn absent(why: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND).detail(why)
+}
+
+/// A task that ends with the request it is for.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,164 @@
+//! Recordings of channels and live streams.
+
+use super::{super::AdminState, Outcome, Reply, absent, bad, request::ApiRequest, show, shown};
+use crate::{
+    problem::{self, Problem},
+    recordings::{Listed, RecordError, Recordings},
+    settings::value,
+};
+use http::StatusCode;
+use millpond_stream::{CannotRecord, RecordingEnd, reception::SourceErrorKind};
+use serde::{Deserialize, Serialize};
+use std::{io, time::Duration};
+use utoipa::ToSchema;
+
+/// Shortest duration that a client may set.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// A recording.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ListedRecording {
+    /// Its number.
+    id: u64,
+    /// Path of the stream.
+    path: String,
+    /// Name of its file.
+    file: String,
+    bytes: u64,
+    frames: u64,
+    /// Frames that were left out because the disk was slow.
+    lost_frames: u64,
+    /// Duration, gaps included.
+    seconds: f64,
+    /// Reason of its end; null while it runs.
+    ended: Option<&'static str>,
+    /// The failure that ended it.
+    error: Option<String>,
+}
+
+/// All recordings.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct RecordingList {
+    /// Recordings that run, and the last ones that ended.
+    items: Vec<ListedRecording>,
+    /// Whether there is a folder for recordings (`record-folder`).
+    is_on: bool,
+}
+
+/// The recording to start.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewRecording {
+    /// Path of a channel or live stream.
+    path: String,
+    /// Most bytes, such as 10GiB.
+    size: Option<String>,
+    /// Longest duration, such as 1h.
+    duration: Option<String>,
+}
+
+impl ListedRecording {
+    fn of(listed: &Listed) -> Self {
+        let Listed { id, path, file, state } = listed;
+        let error = match &state.end {
+            Some(RecordingEnd::Failed(error)) => Some(error.to_string()),
+            _ => None,
+        };
+        Self {
+            id: *id,
+            path: path.clone(),
+            file: file.clone(),
+            bytes: state.bytes,
+            frames: state.frames,
+            lost_frames: state.lost,
+            seconds: state.duration.as_secs_f64(),
+            ended: state.end.as_ref().map(RecordingEnd::name),
+            error,
+        }
+    }
+}
+
+fn recordings(state: &AdminState) -> Result<&Recordings, Problem> {
+    let why = "recording is off: the setting record-folder names its folder";
+    state.recordings.as_deref().ok_or_else(|| Problem::new(StatusCode::FORBIDDEN).detail(why))
+}
+
+/// Lists the recordings that run, and the last ones that ended.
+#[utoipa::path(get, path = "/api/v1/recordings", tag = "streams", responses((status = 200, body = RecordingList)))]
+pub(super) fn list_recordings(state: &AdminState) -> Reply {
+    let all = state.recordings.as_ref().map(|recordings| recordings.list());
+    let is_on = all.is_some();
+    show(&RecordingList { items: all.unwrap_or_default().iter().map(ListedRecording::of).collect(), is_on })
+}
+
+/// Starts to record a channel or live stream.
+#[utoipa::path(post, path = "/api/v1/recordings", tag = "streams", request_body = NewRecording,
+    responses((status = 201, body = ListedRecording)))]
+pub(super) async fn start_recording(request: &ApiRequest, state: &AdminState) -> Outcome {
+    let recordings = recordings(state)?;
+    let NewRecording { path, size, duration } = request.json()?;
+    let size = size.map(|text| value::size(&text)).transpose();
+    let size = size.map_err(|_| bad("size: a number of bytes such as 10GiB"))?;
+    let duration = duration.map(|text| value::duration_in(&text, SHORTEST, Duration::MAX)).transpose();
+    let duration = duration.map_err(|_| bad("duration: a time of 1s or more, such as 90s, 5m or 1h"))?;
+    match recordings.start(&path, size, duration).await {
+        Ok(listed) => Ok(shown(StatusCode::CREATED, &ListedRecording::of(&listed))),
+        Err(error) => {
+            let status = status(&error);
+            tracing::warn!(path, %error, status = status.as_u16(), "no recording");
+            Err(Problem::new(status).detail(detail(&error)))
+        }
+    }
+}
+
+/// Shows a recording.
+#[utoipa::path(get, path = "/api/v1/recordings/{id}", tag = "streams", params(("id" = u64, Path, description = "Number of the recording")),
+    responses((status = 200, body = ListedRecording)))]
+pub(super) fn get_recording(request: &ApiRequest, state: &AdminState) -> Outcome {
+    let id = request.number()?;
+    let found = recordings(state)?.list().iter().find(|listed| listed.id == id).map(ListedRecording::of);
+    found.map(|recording| show(&recording)).ok_or_else(|| no_recording(id))
+}
+
+/// Stops a recording and completes its file.
+#[utoipa::path(delete, path = "/api/v1/recordings/{id}", tag = "streams", params(("id" = u64, Path, description = "Number of the recording")),
+    responses((status = 200, body = ListedRecording)))]
+pub(super) async fn stop_recording(request: &ApiRequest, state: &AdminState) -> Outcome {
+    let id = request.number()?;
+    let stopped = recordings(state)?.stop(id).await;
+    stopped.map(|listed| show(&ListedRecording::of(&listed))).ok_or_else(|| no_recording(id))
+}
+
+fn no_recording(id: u64) -> Problem {
+    absent(format!("there is no recording {id}"))
+}
+
+fn status(error: &RecordError) -> StatusCode {
+    match error {
+        RecordError::Library(error) => problem::status(error),
+        RecordError::NoChannel(_) => StatusCode::CONFLICT,
+        RecordError::Source(error) => match error.kind {
+            SourceErrorKind::NotFound => StatusCode::NOT_FOUND,
+            SourceErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        },
+        RecordError::Stream(CannotRecord::NoTracks { .. }) => StatusCode::UNPROCESSABLE_ENTITY,
+        RecordError::Stream(CannotRecord::File { error, .. }) => match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        },
+        RecordError::Stream(CannotRecord::Open(_) | CannotRecord::Thread(_)) | RecordError::TooMany(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    }
+}
+
+/// The client's share of an error: the log has the folder.
+fn detail(error: &RecordError) -> String {
+    match error {
+        RecordError::Stream(CannotRecord::File { error, .. }) => format!("the file can't be made: {error}"),
+        error => error.to_string(),
+    }
+}

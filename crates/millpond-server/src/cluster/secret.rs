@@ -1,0 +1,89 @@
+//! The secret that the nodes of a cluster share. It signs passes, with which nodes read from homes also in places with access rules.
+//! The node that the viewer asked has applied the rules.
+
+use crate::access::{
+    Claims,
+    keys::{Keys, Secret},
+    sign,
+    token::{self, Parties},
+};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+/// Seconds for which a pass is valid, and after which a new one is made.
+const VALID: u64 = 3600;
+const RENEWED: u64 = 1200;
+/// Subject of passes: no token of a viewer has it.
+const SUBJECT: &str = "millpond-home";
+
+/// The secret of a cluster.
+pub(super) struct ClusterSecret {
+    secret: Secret,
+    keys: Keys,
+    /// The last pass, and when it was made, in seconds since 1970.
+    pass: Mutex<(u64, Arc<str>)>,
+}
+
+impl std::fmt::Debug for ClusterSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ClusterSecret")
+    }
+}
+
+impl ClusterSecret {
+    /// Reads the secret in a file.
+    ///
+    /// # Errors
+    /// It can't be read, or is too short.
+    pub(super) fn open(file: &Path) -> Result<Self, String> {
+        let told = |error: &dyn std::fmt::Display| format!("cluster-secret {}: {error}", file.display());
+        let bytes = std::fs::read(file).map_err(|error| told(&error))?;
+        Self::new(&bytes).map_err(|error| told(&error))
+    }
+
+    fn new(bytes: &[u8]) -> Result<Self, String> {
+        let secret = Secret::parse(bytes).map_err(|error| error.to_string())?;
+        let keys = Keys::parse(bytes).map_err(|error| error.to_string())?;
+        Ok(Self { secret, keys, pass: Mutex::new((0, "".into())) })
+    }
+
+    /// A pass for requests to other nodes.
+    pub(super) fn pass(&self) -> Option<Arc<str>> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut pass = self.pass.lock().unwrap_or_else(PoisonError::into_inner);
+        if pass.0.abs_diff(now) >= RENEWED {
+            let sub = Some(SUBJECT.to_owned());
+            let claims = Claims { exp: now + VALID, paths: None, net: None, jti: None, sub };
+            *pass = (now, sign(&claims, &Parties::default(), &self.secret).ok()?.into());
+        }
+        Some(pass.1.clone())
+    }
+
+    /// Whether a token is the pass of a node.
+    pub(super) fn admits(&self, token: &str) -> bool {
+        let read = token::read(token, &self.keys, &Parties::default());
+        read.is_ok_and(|claims| claims.sub.as_deref() == Some(SUBJECT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"a secret of thirty-two bytes....";
+
+    #[test]
+    fn nodes_with_one_secret_admit_each_other() {
+        let (a, b) = (ClusterSecret::new(SECRET).unwrap(), ClusterSecret::new(SECRET).unwrap());
+        let other = ClusterSecret::new(b"another secret of 32 bytes......").unwrap();
+        let pass = a.pass().unwrap();
+        assert!(b.admits(&pass) && !other.admits(&pass) && !b.admits("") && !b.admits("eyJ.a.b"));
+        assert_eq!(a.pass().unwrap(), pass, "one pass serves many requests");
+        let viewer = Claims { exp: u64::MAX >> 1, paths: None, net: None, jti: None, sub: Some("ann".into()) };
+        assert!(!b.admits(&sign(&viewer, &Parties::default(), &b.secret).unwrap()));
+        assert!(ClusterSecret::new(b"short").is_err());
+    }
+}

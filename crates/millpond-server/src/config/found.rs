@@ -1,0 +1,51 @@
+//! Values that are wrong, as errors show them.
+
+use toml::de::DeValue;
+
+/// Most characters of a text.
+const MOST: usize = 60;
+
+/// Describes a value of the file.
+pub(super) fn found(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => found_text(text),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(value) => format!("the date {value}"),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+/// Describes a text. Users and passwords of URLs are left out: errors are lines of the log.
+pub(super) fn found_text(text: &str) -> String {
+    let shown: String = text.split_inclusive([',', ' ']).map(without_user).collect();
+    format!("{:?}", shown.chars().take(MOST).collect::<String>())
+}
+
+fn without_user(part: &str) -> String {
+    match (part.find("://"), part.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}***{}", &part[..scheme + 3], &part[at..]),
+        _ => part.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_no_passwords() {
+        for (text, shown) in [
+            ("much", "\"much\""),
+            ("a@b", "\"a@b\""),
+            ("https://auth.example/#x", "\"https://auth.example/#x\""),
+            ("https://user:secret@auth.example/#x", "\"https://***@auth.example/#x\""),
+            ("http://a:b,http://u:s@c@d,x", "\"http://a:b,http://***@d,x\""),
+        ] {
+            assert_eq!(found_text(text), shown);
+        }
+        assert_eq!(found_text(&"x".repeat(100)).len(), MOST + 2);
+    }
+}

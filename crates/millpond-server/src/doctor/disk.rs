@@ -1,0 +1,148 @@
+//! Folders that are written: whether they can be, their free space, and how fast their disk is.
+
+use super::Finding;
+use crate::{config::Config, settings::value::show_size};
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+/// Bytes that are written to measure a disk.
+const SAMPLE: usize = 16 << 20;
+
+/// Bytes of one write.
+const PIECE: usize = 1 << 20;
+
+/// Time after which a slow disk has been measured long enough.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Rate below which a disk holds up a fast origin, in bytes a second.
+const SLOW: f64 = 50e6;
+
+/// A folder that a server of the configuration writes.
+struct Written {
+    setting: &'static str,
+    path: PathBuf,
+    /// Bytes that the configuration lets it take.
+    limit: u64,
+    /// Bytes of them that it takes already.
+    has: u64,
+}
+
+/// Examines the folders on a thread that may wait for disks.
+pub(super) async fn findings(config: &Config) -> Vec<Finding> {
+    let mut folders = Vec::new();
+    let storage = &config.storage;
+    if storage.cache_size > 0 {
+        let path = storage.folder.clone();
+        let has = used(&path.join("slices"));
+        folders.push(Written { setting: "cache", path, limit: storage.cache_size, has });
+    }
+    if let Some(path) = config.record.folder.clone() {
+        folders.push(Written { setting: "record-folder", path, limit: config.record.size, has: 0 });
+    }
+    if config.places.iter().any(|place| !place.live.shift.is_zero()) {
+        let (path, limit) = (storage.shift_folder.clone(), storage.shift_total.unwrap_or(0));
+        let has = used(&path);
+        folders.push(Written { setting: "time-shift-folder", path, limit, has });
+    }
+    let examined = tokio::task::spawn_blocking(move || folders.iter().flat_map(examine).collect());
+    examined.await.unwrap_or_default()
+}
+
+/// Bytes of the files of a folder, without those of folders in it.
+fn used(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+}
+
+fn examine(folder: &Written) -> Vec<Finding> {
+    let Written { setting, path, .. } = folder;
+    // A folder that is missing is made when the server starts.
+    let Some(existing) = path.ancestors().find(|path| path.is_dir()) else {
+        let advice = format!("choose another folder: --{setting} PATH");
+        return vec![Finding::error("disk", format!("{setting} {}: there is no such folder", path.display()), &advice)];
+    };
+    let mut findings = Vec::new();
+    match rate(existing) {
+        Ok(rate) => findings.push(speed(folder, rate)),
+        Err(error) => findings.push(Finding::error(
+            "disk",
+            format!("{setting} {}: {error}", existing.display()),
+            "give the user of the server the right to write there, or choose another folder",
+        )),
+    }
+    findings.extend(rustix::fs::statvfs(existing).ok().map(|disk| space(folder, disk.f_bavail * disk.f_frsize)));
+    findings
+}
+
+fn speed(Written { setting, path, .. }: &Written, rate: f64) -> Finding {
+    let text = format!("{setting} {}: takes {:.0} MB/s", path.display(), rate / 1e6);
+    if rate >= SLOW {
+        return Finding::fine("disk", text);
+    }
+    Finding::warning("disk", text, "use a faster disk; slices that the disk can't take are served, but not kept")
+}
+
+fn space(Written { setting, path, limit, has }: &Written, free: u64) -> Finding {
+    let text = format!("{setting} {}: {} free", path.display(), show_size(free));
+    if free.saturating_add(*has) >= *limit {
+        return Finding::fine("disk", text);
+    }
+    let text = format!("{text}, and it may take {} more", show_size(limit.saturating_sub(*has)));
+    Finding::warning("disk", text, "free some space, or lower the limit; a full disk ends caching and recordings")
+}
+
+/// Writes and syncs a file, which is removed again. Returns bytes a second.
+fn rate(folder: &Path) -> io::Result<f64> {
+    let path = folder.join(format!(".millpond-doctor-{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let measured = (|| {
+        // Bytes that no disk or file system can store in less space.
+        let piece: Vec<u8> = (0..PIECE).map(|_| fastrand::u8(..)).collect();
+        let (began, mut written) = (Instant::now(), 0);
+        while written < SAMPLE && began.elapsed() < LONGEST {
+            file.write_all(&piece)?;
+            file.sync_data()?;
+            written += PIECE;
+        }
+        io::Result::Ok(written as f64 / began.elapsed().as_secs_f64().max(1e-6))
+    })();
+    fs::remove_file(&path)?;
+    measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Severity;
+    use super::*;
+
+    fn written(path: &Path, limit: u64) -> Written {
+        Written { setting: "cache", path: path.to_owned(), limit, has: 1 << 20 }
+    }
+
+    #[test]
+    fn a_folder_is_measured_and_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("not/yet");
+        let found = examine(&written(&missing, 1));
+        assert!(found.len() == 2 && found.iter().all(|found| found.severity < Severity::Error), "{found:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_folder_has_already_counts() {
+        let path = Path::new("/cache");
+        assert_eq!(space(&written(path, 10 << 20), 9 << 20).severity, Severity::Fine);
+        assert_eq!(space(&written(path, 10 << 20), 8 << 20).severity, Severity::Warning);
+        assert_eq!(speed(&written(path, 0), 10e6).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_an_error() {
+        let found = examine(&written(Path::new("/proc/sys"), 1));
+        assert_eq!(found[0].severity, Severity::Error, "{found:?}");
+    }
+}

@@ -1,0 +1,268 @@
+//! Origins: whether they can be reached and read by ranges, and how fast they are.
+
+use super::{Finding, PATIENCE, Probe};
+use crate::config::{Config, PlaceConfig};
+use futures_util::{StreamExt as _, stream};
+use millpond_store::{ObjectPath, Origin, OriginError, OriginOptions, PlaceSource, build};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{net::TcpStream, time::timeout};
+use url::Url;
+
+/// Places that are examined at the same time.
+const TOGETHER: usize = 8;
+
+/// Folders that are listed to find a media file.
+const MOST_FOLDERS: usize = 20;
+
+/// Time to the first byte above which starts are slow.
+const LATE: Duration = Duration::from_millis(500);
+
+/// Rate below which a place is slow, in bits a second: that of one stream in high definition.
+const SLOW: f64 = 8e6;
+
+pub(super) async fn findings(config: &Config, probe: &Probe) -> Vec<Finding> {
+    let examined = config.places.iter().map(|place| async move {
+        let area = if place.spec.name.is_empty() { "place" } else { &place.spec.name };
+        match &place.spec.source {
+            PlaceSource::Rtsp(urls) => {
+                let all = [urls.first()].into_iter().chain(urls.others());
+                stream::iter(all).then(|url| connect(area, url)).collect().await
+            }
+            PlaceSource::Publish => vec![Finding::fine(area, "takes streams that are pushed".to_owned())],
+            PlaceSource::Transport(_) => {
+                vec![Finding::fine(area, format!("{}: takes packets; none was waited for", place.spec.source))]
+            }
+            _ => objects(area, place, probe).await,
+        }
+    });
+    let all: Vec<Vec<Finding>> = stream::iter(examined).buffered(TOGETHER).collect().await;
+    all.into_iter().flatten().collect()
+}
+
+/// Connects to the server of a live source.
+async fn connect(area: &str, url: &Url) -> Finding {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let port = url.port().unwrap_or(if url.scheme() == "rtsps" { 322 } else { 554 });
+    let advice = "check the address, and that this machine may reach it";
+    let began = Instant::now();
+    match timeout(PATIENCE, TcpStream::connect((host, port))).await {
+        Ok(Ok(_)) => {
+            Finding::fine(area, format!("{host}:{port} accepts connections, in {} ms", began.elapsed().as_millis()))
+        }
+        Ok(Err(error)) => Finding::error(area, format!("{host}:{port}: {error}"), advice),
+        Err(_) => Finding::error(area, format!("{host}:{port}: no connection within {PATIENCE:?}"), advice),
+    }
+}
+
+/// Reads a part of an object of a place.
+async fn objects(area: &str, place: &PlaceConfig, probe: &Probe) -> Vec<Finding> {
+    // The first answer counts, and that of the origin itself.
+    let options = OriginOptions { retries: 0, siblings: Vec::new(), ..place.options.clone() };
+    let origin = match build(&place.spec, &options) {
+        Ok(origin) => origin,
+        Err(error) => return vec![Finding::error(area, error.to_string(), "correct the place's URL or folder")],
+    };
+    let path = match object(&origin, area, probe).await {
+        Ok(path) => path,
+        Err(finding) => return vec![finding],
+    };
+    match timeout(PATIENCE * 2, read(&origin, &path, probe.bytes)).await {
+        Ok(Ok(speed)) => vec![speed.finding(area, &path)],
+        Ok(Err(error)) => vec![Finding::error(area, error.to_string(), advice(&error))],
+        Err(_) => {
+            let text = format!("{path}: {} bytes take longer than {:?}", probe.bytes, PATIENCE * 2);
+            vec![Finding::error(area, text, "check the network to the origin, and the origin's load")]
+        }
+    }
+}
+
+/// Returns the object to read.
+async fn object(origin: &Arc<dyn Origin>, area: &str, probe: &Probe) -> Result<ObjectPath, Finding> {
+    if let Some(path) = &probe.object {
+        // As in URLs: the name of the place may come first.
+        let inside = path.trim_matches('/');
+        let inside = inside.strip_prefix(area).and_then(|rest| rest.strip_prefix('/')).unwrap_or(inside);
+        return ObjectPath::parse(inside)
+            .map_err(|error| Finding::error(area, format!("{path}: {error}"), "name a file as its URL does"));
+    }
+    match timeout(PATIENCE, first_media(origin)).await {
+        Ok(Ok(Some(path))) => Ok(path),
+        Ok(Ok(None)) => Err(Finding::warning(
+            area,
+            "there is no media file in its first folders".to_owned(),
+            "name one: millpond doctor --object PATH",
+        )),
+        Ok(Err(error)) if !is_unlisted(&error) => Err(Finding::error(area, error.to_string(), advice(&error))),
+        Ok(Err(error)) => Err(Finding::warning(
+            area,
+            format!("its folder has no list: {error}"),
+            "name a file: millpond doctor --object PATH",
+        )),
+        Err(_) => Err(Finding::error(
+            area,
+            format!("no list of its folder within {PATIENCE:?}"),
+            "check the network to the origin, and the origin's load",
+        )),
+    }
+}
+
+/// Tells whether an origin works but lists nothing, such as a web server without index pages.
+fn is_unlisted(error: &OriginError) -> bool {
+    matches!(
+        error,
+        OriginError::NotFound { .. }
+            | OriginError::Unsupported { .. }
+            | OriginError::BadReply { .. }
+            | OriginError::Forbidden { .. }
+            | OriginError::NotAFile { .. }
+    )
+}
+
+/// Finds a media file, folder by folder.
+async fn first_media(origin: &Arc<dyn Origin>) -> Result<Option<ObjectPath>, OriginError> {
+    let is_media = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        [".mp4", ".m4v", ".m4a", ".mov", ".ts"].iter().any(|end| name.ends_with(end))
+    };
+    let mut folders = VecDeque::from([ObjectPath::root()]);
+    for _ in 0..MOST_FOLDERS {
+        let Some(folder) = folders.pop_front() else { break };
+        let listing = origin.list(&folder).await?;
+        for entry in listing.entries.iter().take(1000) {
+            let Ok(path) = folder.join(&entry.name) else { continue };
+            match entry.folder {
+                true => folders.push_back(path),
+                false if is_media(&entry.name) => return Ok(Some(path)),
+                false => {}
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Measurements of a read of a part of an object.
+struct Speed {
+    bytes: u64,
+    first_byte: Duration,
+    whole: Duration,
+    is_local: bool,
+}
+
+/// Reads up to `most` bytes from the middle of an object: only a range can begin there.
+async fn read(origin: &Arc<dyn Origin>, path: &ObjectPath, most: u64) -> Result<Speed, OriginError> {
+    let meta = origin.head(path).await?;
+    let start = meta.len / 2;
+    let began = Instant::now();
+    let mut fetched = origin.read(path, start..start.saturating_add(most).min(meta.len), Some(&meta)).await?;
+    let (mut bytes, mut first_byte) = (0, None);
+    while let Some(piece) = fetched.body.next().await {
+        bytes += piece?.len() as u64;
+        first_byte.get_or_insert_with(|| began.elapsed());
+    }
+    let whole = began.elapsed();
+    Ok(Speed { bytes, first_byte: first_byte.unwrap_or(whole), whole, is_local: origin.is_local() })
+}
+
+impl Speed {
+    fn finding(&self, area: &str, path: &ObjectPath) -> Finding {
+        let rate = self.bytes as f64 * 8.0 / self.whole.as_secs_f64().max(1e-6);
+        let (ms, mbps) = (self.first_byte.as_millis(), rate / 1e6);
+        let text = format!("{path}: ranges work; first byte after {ms} ms, {mbps:.0} Mbit/s over {} bytes", self.bytes);
+        let slow =
+            "check the network to the origin (ping, mtr), and the origin's load; popular media come from the cache";
+        match self {
+            _ if self.first_byte > LATE => Finding::warning(area, text, slow),
+            // Few bytes tell nothing of a rate.
+            _ if rate < SLOW && self.bytes >= 1 << 18 && !self.is_local => Finding::warning(area, text, slow),
+            _ => Finding::fine(area, text),
+        }
+    }
+}
+
+/// The remedy of a failure.
+fn advice(error: &OriginError) -> &'static str {
+    match error {
+        OriginError::Dns { .. } => "check the name, and this machine's resolver (/etc/resolv.conf)",
+        OriginError::Tls { .. } => {
+            "the certificate must be valid, and this machine must trust its authority (package ca-certificates)"
+        }
+        OriginError::Connect { .. } => "check the address and port, and that no firewall is between",
+        OriginError::Timeout { .. } => {
+            "check the network to the origin, and the origin's load; connect-timeout and first-byte-timeout bound the wait"
+        }
+        OriginError::Unauthorized { .. } | OriginError::Credentials { .. } => {
+            "set the keys (AWS_ACCESS_KEY_ID and so on), or credentials = \"instance\", or anonymous = true"
+        }
+        OriginError::Forbidden { .. } | OriginError::Outside { .. } => {
+            "give the credentials, or the server's user, the right to read"
+        }
+        OriginError::NoSuchBucket { .. } => "check the name of the bucket, endpoint and region",
+        OriginError::NotFound { .. } => "check the path of the place's URL, or of --object",
+        OriginError::RangeIgnored { .. } => {
+            "the server must support byte ranges: Accept-Ranges, without on-the-fly compression"
+        }
+        OriginError::TooManyRetries { last, .. } | OriginError::Unit { last, .. } => advice(last),
+        _ => "read the log of the origin",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Severity;
+    use super::*;
+    use millpond_store::{At, MemoryOrigin};
+
+    const PROBE: Probe = Probe { object: None, bytes: 1 << 20 };
+
+    #[tokio::test]
+    async fn a_media_file_is_found_and_read_from_its_middle() {
+        let origin = MemoryOrigin::new("films");
+        origin.put("notes.txt", "none");
+        origin.put("a/b/film.mp4", vec![7; 3 << 20]);
+        let origin: Arc<dyn Origin> = Arc::new(origin);
+        let path = object(&origin, "films", &PROBE).await.unwrap();
+        assert_eq!(path.as_str(), "a/b/film.mp4");
+        let speed = read(&origin, &path, PROBE.bytes).await.unwrap();
+        assert_eq!(speed.bytes, 1 << 20);
+        assert_eq!(speed.finding("films", &path).severity, Severity::Fine);
+    }
+
+    #[tokio::test]
+    async fn a_named_object_may_carry_the_name_of_its_place() {
+        let origin: Arc<dyn Origin> = Arc::new(MemoryOrigin::new("films"));
+        for given in ["films/a.mp4", "/films/a.mp4", "a.mp4"] {
+            let probe = Probe { object: Some(given.to_owned()), ..PROBE };
+            assert_eq!(object(&origin, "films", &probe).await.unwrap().as_str(), "a.mp4", "{given}");
+        }
+        assert!(object(&origin, "films", &PROBE).await.is_err(), "there is none");
+    }
+
+    #[test]
+    fn slow_origins_are_warnings() {
+        let path = ObjectPath::parse("a.mp4").unwrap();
+        let speed = |bytes, first, whole| Speed {
+            bytes,
+            first_byte: Duration::from_millis(first),
+            whole: Duration::from_millis(whole),
+            is_local: false,
+        };
+        for (speed, severity) in [
+            (speed(4 << 20, 20, 100), Severity::Fine),
+            (speed(4 << 20, 900, 1000), Severity::Warning),
+            (speed(1 << 20, 20, 5000), Severity::Warning),
+            (speed(100, 20, 25), Severity::Fine),
+        ] {
+            assert_eq!(speed.finding("films", &path).severity, severity, "{} bytes", speed.bytes);
+        }
+    }
+
+    #[test]
+    fn advice_is_that_of_the_last_failure() {
+        let last = Box::new(OriginError::RangeIgnored { at: At::new("o", "p"), server: "x".into(), start: 1 });
+        assert!(advice(&OriginError::TooManyRetries { tries: 1, last }).contains("byte ranges"));
+    }
+}

@@ -1,0 +1,179 @@
+//! Thumbnails as JPEG images: key frames that are decoded as jobs, once for all requests that wait for them.
+
+use super::{error::AnswerError, resource};
+use crate::{
+    http::body::Body,
+    library::{Asset, Library, LibraryError, Resource},
+};
+use bytes::Bytes;
+use millpond_media::{Codec, TrackKind, Work};
+use millpond_package::{PresentedTrack, thumbnails};
+use millpond_picture::{DecodeError, Picture};
+use millpond_store::{Cache, SingleFlight, Store};
+use std::sync::Arc;
+
+/// Width of a single thumbnail in pixels. A smaller picture keeps its own.
+const WIDTH: u32 = 320;
+/// Longest key frame that is decoded, in bytes.
+const MOST_BYTES: u64 = 8 << 20;
+/// Most macroblocks of a picture: 4096 by 2304.
+const MOST_MACROBLOCKS: usize = 256 * 144;
+/// Memory that decoding a macroblock takes, in bytes.
+const MACROBLOCK: u64 = 1024;
+/// Quality of the images, from 1 to 100.
+const QUALITY: u8 = 72;
+
+type Key = (u64, Resource);
+
+/// Makes and keeps images.
+pub(super) struct Pictures {
+    store: Store,
+    library: Arc<Library>,
+    known: Cache<Key, Bytes>,
+    flights: SingleFlight<Key, Result<Bytes, AnswerError>>,
+}
+
+/// Width and height in pixels.
+type Size = (u32, u32);
+
+impl Pictures {
+    /// Keeps images in the memory of `store`.
+    pub(super) fn new(store: Store, library: Arc<Library>) -> Self {
+        let known = Cache::of(store.memory(), "pictures");
+        Self { store, library, known, flights: SingleFlight::new() }
+    }
+
+    /// Returns the body of an image. The list of the track's key frames is made already.
+    ///
+    /// # Errors
+    /// An image that the asset does not have, a picture that can't be decoded, a failing origin, or a worker pool without room.
+    pub(super) async fn body(&self, asset: &Arc<Asset>, key: Key, fresh: bool) -> Result<Body, AnswerError> {
+        if let Some(bytes) = self.known.get(&key).filter(|_| !fresh) {
+            return Ok(Body::bytes(bytes));
+        }
+        let making = Making { store: self.store.clone(), library: self.library.clone(), asset: asset.clone() };
+        let wanted = key.1.clone();
+        let bytes = self.flights.run(&key, || async move { making.image(&wanted).await }).await.0?;
+        let weight = bytes.len() as u64 + 256;
+        self.known.insert(key, bytes.clone(), weight);
+        Ok(Body::bytes(bytes))
+    }
+}
+
+/// Work on an image.
+struct Making {
+    store: Store,
+    library: Arc<Library>,
+    asset: Arc<Asset>,
+}
+
+impl Making {
+    async fn image(&self, resource: &Resource) -> Result<Bytes, AnswerError> {
+        match resource {
+            Resource::Sheet(name, number) => self.sheet(name, *number).await,
+            Resource::Thumbnail(name, number) => {
+                let track = self.track(name)?;
+                let (width, height) = track.display_size().unwrap_or((WIDTH, WIDTH));
+                let small = width.min(WIDTH);
+                let high =
+                    (u64::from(small) * u64::from(height) / u64::from(width.max(1))).clamp(1, 4 * u64::from(WIDTH));
+                let size = (small, u32::try_from(high).unwrap_or(WIDTH));
+                let picture = self.picture(track, *number, size).await?;
+                self.coded(picture).await
+            }
+            _ => Err(self.none("it is no image".to_owned())),
+        }
+    }
+
+    /// Makes a sheet, one picture after the other: few of them are in memory, and others get their turn on the pool.
+    async fn sheet(&self, name: &str, number: u32) -> Result<Bytes, AnswerError> {
+        let thumbnails = resource::of_track(&self.asset, name)?;
+        let none = || self.none(format!("no sheet {number} of thumbnails"));
+        let numbers = thumbnails.pictures(number).ok_or_else(none)?;
+        let (size, track) = (thumbnails.size(), self.track(name)?);
+        let side = |pixels: u32, places: u32| usize::try_from(pixels * places).unwrap_or(0);
+        let ((columns, rows), (width, height)) = (thumbnails::LAYOUT, size);
+        let mut sheet = Picture::black(side(width, columns), side(height, rows));
+        let mut last: Option<(u32, Picture)> = None;
+        for (place, picture) in (0..).zip(numbers) {
+            let known = last.take().filter(|(number, _)| *number == picture);
+            let shown = match known {
+                Some((_, shown)) => Some(shown),
+                // One that can't be decoded stays black.
+                None => match self.picture(track, picture, size).await {
+                    Ok(shown) => Some(shown),
+                    Err(AnswerError::Library(LibraryError::NoResource { .. })) => None,
+                    Err(error) => return Err(error),
+                },
+            };
+            if let Some(shown) = shown {
+                sheet.put(&shown, (side(width, place % columns), side(height, place / columns)));
+                last = Some((picture, shown));
+            }
+        }
+        self.coded(sheet).await
+    }
+
+    /// Decodes key frame `number` of a track, in a size.
+    async fn picture(&self, track: &PresentedTrack, number: u32, size: Size) -> Result<Picture, AnswerError> {
+        let none = || self.none(format!("no picture {number} in track {}", track.name()));
+        let frame = thumbnails::key_frame(track, number).ok_or_else(none)?;
+        let (Some(Codec::Avc(config)), Some(source)) = (track.codec().cloned(), track.source_track()) else {
+            return Err(self.none(format!("pictures of {} are not decoded here", track.codec_parameter())));
+        };
+        let TrackKind::Video { width, height, rotation, .. } = source.kind else { return Err(none()) };
+        let object = self.asset.objects.get(usize::from(frame.object.0)).ok_or_else(none)?;
+        let length = frame.range.len();
+        if length > MOST_BYTES {
+            return Err(self.none(format!("picture {number} has {length} bytes, expected at most {MOST_BYTES}")));
+        }
+        let macroblocks = (u64::from(width) / 16 + 2) * (u64::from(height) / 16 + 3);
+        let most = usize::try_from(macroblocks).unwrap_or(usize::MAX).min(MOST_MACROBLOCKS);
+        let memory = 3 * length + macroblocks * MACROBLOCK;
+        let _charge = self.library.pool().charge(memory).await.map_err(|error| self.refused(error))?;
+        let read = self.store.read_all(object, frame.range.start..frame.range.end).await;
+        let bytes = read.map_err(LibraryError::from)?;
+        let job = move || -> Result<Picture, DecodeError> {
+            let parameters = config.parameter_sets();
+            let units = units(&bytes, usize::from(config.nal_length_size));
+            let picture = millpond_picture::decode(parameters.chain(units), most)?;
+            let (width, height) = (size.0 as usize, size.1 as usize);
+            Ok(picture.turned((rotation / 90) as u8).scaled(width, height))
+        };
+        let decoded = self.library.pool().run(&Work::unlimited(), job).await.map_err(|error| self.refused(error))?;
+        decoded.map_err(|error| {
+            tracing::debug!(asset = %self.asset.path, number, %error, "no thumbnail");
+            self.none(format!("picture {number} of track {}: {error}", track.name()))
+        })
+    }
+
+    /// Codes an image.
+    async fn coded(&self, picture: Picture) -> Result<Bytes, AnswerError> {
+        let job = move || picture.jpeg(QUALITY);
+        let coded = self.library.pool().run(&Work::unlimited(), job).await.map_err(|error| self.refused(error))?;
+        coded.map(Bytes::from).map_err(|error| self.none(error.to_string()))
+    }
+
+    fn track(&self, name: &str) -> Result<&PresentedTrack, AnswerError> {
+        self.asset.presentation.track(name).ok_or_else(|| self.none(format!("no track {name}")))
+    }
+
+    fn none(&self, what: String) -> AnswerError {
+        resource::no_resource(&self.asset, what).into()
+    }
+
+    fn refused(&self, error: crate::work::PoolError) -> AnswerError {
+        LibraryError::Refused { asset: self.asset.path.clone(), error }.into()
+    }
+}
+
+/// NAL units of a sample, each of which has its length before it (ISO/IEC 14496-15 5.3.3).
+fn units(mut sample: &[u8], length_size: usize) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = sample.split_at_checked(length_size).filter(|_| length_size > 0)?;
+        let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+        let (unit, rest) = rest.split_at(length.min(rest.len()));
+        sample = rest;
+        Some(unit)
+    })
+}

@@ -1,0 +1,144 @@
+//! Everything that is made from one configuration, and replaced by the next.
+
+use super::{Parts, ServeError, live_places};
+use crate::{
+    access::Gates,
+    admin::{AdminGate, AllowedHosts},
+    config::{Config, PlaceConfig},
+    http::{Front, FrontOptions, Thumbnails},
+    library::Places,
+    live::{Sources, window_options},
+    rtmp::Rtmp,
+    rtsp::{Rtsp, RtspOptions},
+};
+use std::sync::Arc;
+
+/// Name of the place of the bundled sample, which is served where no place is configured.
+const SAMPLE: &str = "sample";
+
+/// Everything that is made from one configuration. Requests and sessions end with the generation that they began with.
+pub(crate) struct Generation {
+    pub(crate) config: Config,
+    pub(crate) places: Places,
+    pub(crate) gates: Arc<Gates>,
+    pub(crate) sources: Arc<Sources>,
+    pub(crate) front: Arc<Front>,
+    pub(crate) rtsp: Arc<Rtsp>,
+    pub(crate) rtmp: Arc<Rtmp>,
+    /// Rules of the admin address.
+    pub(crate) gate: AdminGate,
+}
+
+/// Whether nodes take live streams from each other. A node that asks for passwords admits others by their pass only.
+pub(super) fn feeds_nodes(config: &Config) -> bool {
+    config.cluster.is_on() && (config.rtsp.users.is_none() || config.cluster.secret.is_some())
+}
+
+/// Returns the names of all places, in the order of the configuration.
+pub(super) fn place_names(config: &Config) -> Vec<Arc<str>> {
+    match config.places.as_slice() {
+        [] => vec![Arc::from(SAMPLE)],
+        places => places.iter().map(|place| Arc::from(place.spec.name.as_str())).collect(),
+    }
+}
+
+impl Generation {
+    /// Makes the generation of a configuration that follows the one `before`. `rtsp_ports` are those of RTSP and of RTSP over TLS.
+    /// Nothing of it is in force yet.
+    ///
+    /// # Errors
+    /// A file, URL or value that can't be used.
+    pub(super) fn new(
+        parts: &Parts,
+        config: &Config,
+        rtsp_ports: (u16, Option<u16>),
+        before: Option<&Self>,
+    ) -> Result<Self, ServeError> {
+        let places = Places::new(place_names(config));
+        let own: Vec<_> = config.places.iter().map(|place| &place.access).collect();
+        // The built-in sample has the rules of the server.
+        let own = if own.is_empty() { vec![&config.access; places.iter().count()] } else { own };
+        let gates = Gates::open(
+            places.clone(),
+            (&own, &config.access),
+            (&config.client_limits, &config.proxies),
+            &parts.metrics.access,
+            before.map(|before| &*before.gates),
+        );
+        let gates = Arc::new(gates.map_err(|error| ServeError::Access(error.to_string()))?);
+        let windows = config.places.iter().map(|place| window_options(&place.live)).collect();
+        let (assets, live) = ((parts.library.clone(), places.clone()), live_places(config)?);
+        let sources = Sources::new(assets, live, windows, &config.rtsp.channels, parts.manager.clone());
+        let sources = Arc::new(sources.with_cluster(parts.cluster.clone(), feeds_nodes(config)));
+        let rtsp = Self::rtsp(parts, config, (&sources, &gates), before)?;
+        let rtmp_before = before.map(|before| &*before.rtmp);
+        let (limits, metrics) = (&config.limits, &parts.metrics.rtmp);
+        let means = (sources.clone(), rtsp.publishers(), gates.clone());
+        let rtmp = Rtmp::new(means, limits, config.log.access.is_on(), metrics, rtmp_before);
+        let options = FrontOptions {
+            access_log: config.log.access.is_on(),
+            folder: config.storage.folder.clone(),
+            lifetimes: lifetimes(config, &places),
+            publishers: rtsp.publishers(),
+            gates: gates.clone(),
+            cluster: parts.cluster.clone(),
+            rtsp_ports,
+            has_thumbnails: config.http.thumbnails != Thumbnails::Off,
+            search_folders: config.http.search_folders,
+            key_origins: key_origins(&config.places),
+            audience: parts.audience.clone(),
+        };
+        let (store, library) = (parts.store.clone(), parts.library.clone());
+        let http = parts.metrics.http.clone();
+        let front_before = before.map(|before| &*before.front);
+        let front = Front::new(store, library, places.clone(), sources.clone(), http, options, front_before);
+        let hosts = config.admin.address.tcp().map(|address| AllowedHosts::new(address, &config.admin.hosts));
+        let gate = AdminGate { hosts, token: config.admin.token.clone() };
+        let (config, front) = (config.clone(), Arc::new(front));
+        Ok(Self { config, places, gates, sources, front, rtsp, rtmp, gate })
+    }
+
+    fn rtsp(
+        parts: &Parts,
+        config: &Config,
+        (sources, gates): (&Arc<Sources>, &Arc<Gates>),
+        before: Option<&Self>,
+    ) -> Result<Arc<Rtsp>, ServeError> {
+        let options = RtspOptions {
+            gates: gates.clone(),
+            settings: config.rtsp.clone(),
+            publish: config.publish.clone(),
+            limits: config.limits,
+            access_log: config.log.access.is_on(),
+        };
+        let means = (sources.clone(), parts.cluster.clone());
+        let rtsp = Rtsp::new(means, options, &parts.metrics.rtsp, before.map(|before| &*before.rtsp));
+        rtsp.map_err(|error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" })
+    }
+
+    /// Names of the places whose media is stored.
+    pub(super) fn stored(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.places.iter().filter(|place| !self.sources.is_live(place))
+    }
+
+    /// The settings of a place; `None` for the sample.
+    pub(super) fn place(&self, name: &str) -> Option<&PlaceConfig> {
+        crate::reload::place(&self.config, name)
+    }
+}
+
+fn lifetimes(config: &Config, places: &Places) -> Vec<crate::http::Lifetimes> {
+    match config.places.as_slice() {
+        [] => vec![config.lifetimes; places.iter().count()],
+        places => places.iter().map(|place| place.lifetimes).collect(),
+    }
+}
+
+/// Origins of the servers that keys come from, each once.
+fn key_origins(places: &[PlaceConfig]) -> Vec<String> {
+    let addresses = places.iter().filter_map(|place| place.key_address.as_ref()?.origin());
+    let mut origins: Vec<String> = addresses.map(str::to_owned).collect();
+    origins.sort_unstable();
+    origins.dedup();
+    origins
+}

@@ -1,0 +1,200 @@
+//! Parts that live as long as the server. A reload changes their settings.
+
+use super::{
+    Generation, ServeError,
+    generation::{feeds_nodes, place_names},
+};
+use crate::{
+    audience::Audience,
+    cluster::{self, Cluster, LaterCluster, LoadMeter, PlaceHomes},
+    config::{Config, PlaceConfig},
+    engine,
+    http::Thumbnails,
+    library::{AssetOptions, Library, LibraryOptions, Places},
+    live::{LaterSources, OwnerRelay, SourceConnector},
+    metrics::Metrics,
+    priority::{self, Duty},
+    storage,
+    work::{PoolOptions, WorkPool},
+};
+use millpond_store::{Homes, Origin, Store};
+use millpond_stream::{Manager, reception::Relay};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, PoisonError},
+};
+use tokio::{sync::watch, task::JoinHandle};
+
+/// Parts that live as long as the server.
+pub(crate) struct Parts {
+    pub(crate) store: Store,
+    pub(crate) pool: Arc<WorkPool>,
+    pub(crate) library: Arc<Library>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Viewers of HTTP, and those that are refused.
+    pub(crate) audience: Arc<Audience>,
+    pub(crate) manager: Arc<Manager>,
+    /// The cluster, where this server is a node of one.
+    pub(crate) cluster: Option<Arc<Cluster>>,
+    later_cluster: LaterCluster,
+    sources: LaterSources,
+}
+
+/// Origins of places by their names.
+pub(super) type Origins = Vec<(Arc<str>, Arc<dyn Origin>)>;
+
+impl Parts {
+    /// Makes them. `own` are the addresses of HTTP and RTSP. A process that `takes_over` from another one opens the disk later.
+    ///
+    /// # Errors
+    /// A place can't be opened, a thread not be started, or the cluster's settings are wrong.
+    pub(super) fn start(
+        config: &Config,
+        own: (Option<SocketAddr>, Option<SocketAddr>),
+        takes_over: bool,
+    ) -> Result<Self, ServeError> {
+        let later_cluster = LaterCluster::default();
+        let origins = origins(config, None, &later_cluster)?;
+        let store =
+            storage::store(&config.storage, has_remote(config) && !takes_over).map_err(storage::StorageError::from)?;
+        for (name, origin) in origins {
+            store.add_place(&name, origin);
+        }
+        let places = Places::new(place_names(config));
+        let pool = WorkPool::new(PoolOptions { threads: config.limits.workers }, store.memory());
+        let pool = Arc::new(pool.map_err(ServeError::Threads)?);
+        let library = Arc::new(Library::new(store.clone(), pool.clone(), library_options(config)));
+        let metrics = Arc::new(Metrics::new(&store, &library, &places));
+        let sources = LaterSources::default();
+        let relay = feeds_nodes(config)
+            .then(|| Arc::new(OwnerRelay::new(later_cluster.clone(), sources.clone())) as Arc<dyn Relay>);
+        let means = (SourceConnector::new(config.intercept.mark), relay);
+        let settings = (&config.rtsp, &config.limits);
+        let manager = engine::start(store.clone(), pool.clone(), &places, settings, means, &metrics.rtsp);
+        let no_rtsp = |error| ServeError::Bind { flag: "rtsp", addr: config.rtsp.address, error, hint: "" };
+        let manager = manager.map_err(no_rtsp)?;
+        let cluster = node(config, own, &metrics)?;
+        if let Some(cluster) = &cluster {
+            let _ = later_cluster.set(cluster.clone());
+        }
+        let audience = Arc::default();
+        Ok(Self { store, pool, library, metrics, audience, manager, cluster, later_cluster, sources })
+    }
+
+    /// Makes the origins of the places that are new or have changed since the configuration `before`.
+    ///
+    /// # Errors
+    /// A place can't be opened.
+    pub(super) fn origins(&self, config: &Config, before: &Config) -> Result<Origins, ServeError> {
+        origins(config, Some(before), &self.later_cluster)
+    }
+
+    /// Changes the settings of all parts to those of a generation. `origins` are those of new and changed places, and `replaced`
+    /// the places whose assets are opened anew. Returns warnings.
+    pub(super) fn reconfigure(&self, new: &Generation, origins: Origins, replaced: &[Arc<str>]) -> Vec<String> {
+        let config = &new.config;
+        let warnings = storage::reconfigure(&self.store, &config.storage, has_remote(config));
+        for (name, origin) in origins {
+            self.store.add_place(&name, origin);
+        }
+        self.library.reconfigure(library_options(config).places, replaced);
+        self.metrics.set_places(new.front.sent_bytes());
+        let fixed = self.manager.options();
+        let means = (fixed.connector.clone(), fixed.relay.clone());
+        let options = config.rtsp.engine(&config.limits, means, || priority::raise(Duty::Sending));
+        self.manager.reconfigure(options, new.places.iter().cloned());
+        self.follow(new);
+        warnings
+    }
+
+    /// Tells the sources of a generation to those that look for streams of other nodes.
+    pub(super) fn follow(&self, new: &Generation) {
+        *self.sources.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&new.sources);
+    }
+
+    /// Starts the task that opens the disk cache once the process before this one has given it up. It ends where `leaving` turns true.
+    pub(super) fn take_disk_over(&self, config: &Config, leaving: watch::Receiver<bool>) -> JoinHandle<()> {
+        let settings = config.storage.clone();
+        tokio::spawn(storage::take_disk_over(self.store.clone(), settings, has_remote(config), leaving))
+    }
+
+    /// Measures what this server sends.
+    pub(super) fn load_meter(&self) -> LoadMeter {
+        let (http, streams) = (self.metrics.http.clone(), self.metrics.rtsp.streams.clone());
+        let store = self.store.clone();
+        LoadMeter::new(move || {
+            let playing = u32::try_from(streams.playing()).unwrap_or(u32::MAX);
+            let read = |place: millpond_store::PlaceStats| cluster::PlaceRead {
+                place: place.name.into(),
+                stores: place.stripes.into_iter().map(|stripe| stripe.store.into()).collect(),
+                bytes: place.origin_bytes,
+            };
+            cluster::Counted {
+                sent: http.sent_bytes() + streams.sent_bytes(),
+                sessions: http.responses().saturating_add(playing),
+                read: store.stats().places.into_iter().map(read).collect(),
+            }
+        })
+    }
+}
+
+/// Whether slices of a place are cached on the disk.
+fn has_remote(config: &Config) -> bool {
+    config.places.iter().any(|place| place.spec.is_remote() || !place.options.stripe_over.is_empty())
+}
+
+/// Makes the origins of the places of a configuration, without those that were the same `before`.
+fn origins(config: &Config, before: Option<&Config>, cluster: &LaterCluster) -> Result<Origins, ServeError> {
+    let mut origins = Origins::new();
+    if config.places.is_empty() && before.is_none_or(|before| !before.places.is_empty()) {
+        origins.extend(place_names(config).into_iter().map(|name| (name, storage::sample())));
+    }
+    for place in config.places.iter().filter(|place| before.is_none_or(|before| has_other_origin(place, before))) {
+        let name = place.spec.name.as_str();
+        let homes = || Arc::new(PlaceHomes::new(cluster.clone(), name)) as Arc<dyn Homes>;
+        let homes = config.cluster.is_on().then(homes);
+        let origin = storage::origin((&place.spec, &place.options), homes)?;
+        origins.extend(origin.map(|origin| (Arc::from(name), origin)));
+    }
+    Ok(origins)
+}
+
+/// Whether a place has another location, or other options of its origin, than `before`.
+pub(super) fn has_other_origin(place: &PlaceConfig, before: &Config) -> bool {
+    let before = crate::reload::place(before, &place.spec.name);
+    before.is_none_or(|before| before.spec != place.spec || before.options != place.options)
+}
+
+fn library_options(config: &Config) -> LibraryOptions {
+    let of = |place: &PlaceConfig| {
+        let options = AssetOptions {
+            key_address: place.key_address.clone(),
+            titles: place.options.titles,
+            is_live: place.spec.is_live(),
+        };
+        (Arc::from(place.spec.name.as_str()), options)
+    };
+    LibraryOptions {
+        segment_duration: config.http.segment_duration,
+        index_folder: Some(config.storage.folder.join("index")),
+        cache_size: config.storage.cache_size,
+        lists_thumbnails: config.http.thumbnails == Thumbnails::Listed,
+        places: config.places.iter().map(of).collect::<HashMap<_, _>>(),
+    }
+}
+
+/// The cluster of this node, where it is one of a cluster. Nothing is asked of etcd yet.
+fn node(
+    config: &Config,
+    (http, rtsp): (Option<SocketAddr>, Option<SocketAddr>),
+    metrics: &Metrics,
+) -> Result<Option<Arc<Cluster>>, ServeError> {
+    if !config.cluster.is_on() {
+        return Ok(None);
+    }
+    let (http, rtsp) = (http.unwrap_or(config.http.address), rtsp.unwrap_or(config.rtsp.address));
+    let addresses = cluster::addresses(&config.cluster, http, rtsp);
+    let cluster = Cluster::new(&config.cluster, addresses, metrics.cluster.clone());
+    cluster.map(Some).map_err(ServeError::Cluster)
+}

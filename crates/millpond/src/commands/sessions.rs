@@ -1,0 +1,102 @@
+//! `millpond sessions`: viewers and sessions of a running server.
+
+use super::{
+    Outcome,
+    admin::{self, Admin},
+};
+use crate::out::{self, say};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use reqwest::Method;
+use serde_json::Value;
+
+pub(crate) fn command() -> Command {
+    let id = || Arg::new("id").required(true).num_args(1..).value_name("ID").help("Id, as `ls` shows it");
+    let filter = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    Command::new("sessions")
+        .about("Lists and ends viewers of HTTP, long responses, RTSP sessions and publishers of a running server")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([
+            Command::new("ls")
+                .about("Lists viewers of the last minute, long responses and sessions")
+                .arg(filter("kind", "KIND", "Only those of a kind: http, long, rtsp or publish"))
+                .arg(filter("find", "TEXT", "Only those with a text in client, program, asset or id"))
+                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints a JSON object a line"))
+                .args(admin::address()),
+            Command::new("kick")
+                .about("Ends sessions and long responses; viewers of HTTP are refused for a time")
+                .arg(id())
+                .arg(filter("block", "DURATION", "Time for which viewers of HTTP are refused [default: 60s]"))
+                .args(admin::address()),
+            Command::new("blocked").about("Lists viewers that are refused").args(admin::address()),
+            Command::new("unblock").about("Refuses viewers no longer").arg(id()).args(admin::address()),
+        ])
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Outcome {
+    let Some((name, matches)) = matches.subcommand() else { return Err("no such command".into()) };
+    let admin = Admin::of(matches);
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    match name {
+        "ls" => {
+            let given = [("kind", text("kind")), ("q", text("find"))];
+            let query: Vec<_> = given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+            list(&admin, &query, matches.get_flag("json"))
+        }
+        "blocked" => blocked(&admin),
+        name => {
+            let block: Vec<_> = if name == "kick" {
+                text("block").map(|time| ("block", time)).into_iter().collect()
+            } else {
+                Vec::new()
+            };
+            let noun = if name == "kick" { "sessions" } else { "blocks" };
+            for id in matches.get_many::<String>("id").into_iter().flatten() {
+                let path = format!("{noun}/{}", admin::component(id));
+                out::json(&admin.send(Method::DELETE, &path, (&block, None))?)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn list(admin: &Admin<'_>, query: &[(&str, &str)], is_json: bool) -> Outcome {
+    if !is_json {
+        say!(
+            "{:<19} {:<7} {:<10} {:>14} {:>9} {:<24} {:<32} AGENT",
+            "ID",
+            "KIND",
+            "STATE",
+            "BYTES",
+            "RATE",
+            "CLIENT",
+            "ASSET"
+        )?;
+    }
+    admin.each("sessions", query, |session| {
+        if is_json {
+            return say!("{session}");
+        }
+        let text = |name: &str| session[name].as_str().unwrap_or("");
+        let bytes = session["bytes"].as_u64().unwrap_or(0);
+        let rate = session["bps"].as_f64().map_or_else(String::new, |bps| format!("{:.2}M", bps / 1e6));
+        let (id, kind, state, client) = (text("id"), text("kind"), text("state"), text("client"));
+        say!(
+            "{id:<19} {kind:<7} {state:<10} {bytes:>14} {rate:>9} {client:<24} {:<32} {}",
+            text("asset"),
+            text("agent")
+        )
+    })
+}
+
+fn blocked(admin: &Admin<'_>) -> Outcome {
+    say!("{:<19} {:>8} {:<24} {:<32} AGENT", "ID", "SECONDS", "CLIENT", "ASSET")?;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    admin.each("blocks", &[], |block: &Value| {
+        let text = |name: &str| block[name].as_str().unwrap_or("");
+        let left = block["until"].as_f64().map_or(0.0, |until| (until - now).max(0.0));
+        say!("{:<19} {left:>8.0} {:<24} {:<32} {}", text("id"), text("client"), text("asset"), text("agent"))
+    })
+}
